@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import resource
 import shutil
@@ -17,8 +16,9 @@ from tests.fakes.past_run import write_finished_run
 from tests.terminal import Terminal
 
 from rltui.cli import main
+from rltui.cli.command import Argument, Command
 from rltui.cli.completion import candidates, sources
-from rltui.cli.parser import build
+from rltui.cli.overview import all_commands
 from rltui.services.runs.experiment_files import ControlFolder
 
 FREE = {
@@ -30,26 +30,19 @@ FREE = {
 """Arguments of which nobody can say what they may be: numbers, texts, new names; files are the shell's."""
 
 
-def every_argument() -> Iterator[tuple[str, argparse.Action]]:
-    def walk(name: str, parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Action]]:
-        for action in parser._actions:
-            if isinstance(action, argparse._SubParsersAction):
-                for verb, below in action.choices.items():
-                    yield from walk(f"{name} {verb}", below)
-            elif action.nargs != 0 and action.help != argparse.SUPPRESS:
-                yield name, action
-
-    for name, parser in build()[1].choices.items():
-        yield from walk(name, parser)
+def every_argument() -> Iterator[tuple[Command, Argument]]:
+    for command in all_commands():
+        for one in (command, *command.verbs):
+            yield from ((one, argument) for argument in one.arguments if argument.takes_value)
 
 
 def test_every_argument_is_completed_or_known_to_be_free() -> None:
     forgotten = [
-        (name, action.dest, action.metavar)
-        for name, action in every_argument()
-        if not action.choices
-        and action.dest not in sources.BY_DEST
-        and action.metavar not in {*sources.BY_METAVAR, *FREE}
+        (command.name, argument.dest, argument.metavar)
+        for command, argument in every_argument()
+        if not (argument.choices or argument.is_hidden)
+        and argument.dest not in sources.BY_DEST
+        and argument.metavar not in {*sources.BY_METAVAR, *FREE}
     ]
     assert not forgotten
 

@@ -12,8 +12,8 @@ from tests.fakes.machine import NOISE, Machine, machine_at, with_runs
 from tests.fakes.past_run import write_finished_run
 
 from rltui.cli import main
-from rltui.cli.arguments import host_of
 from rltui.cli.completion import candidates
+from rltui.cli.global_options import host_of
 from rltui.errors import UsageError
 
 

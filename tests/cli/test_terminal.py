@@ -274,9 +274,9 @@ def test_a_crash_is_cleaned_too(box: Box) -> None:
     script = f"""
 import sys
 import rltui.cli
-from rltui.cli.commands import status as watching
+from rltui.cli.command import command
 def crash(arguments): raise ValueError({EVIL!r})
-watching.show_status = crash
+command("status", "crash")(crash)
 sys.exit(rltui.cli.main(["status"]))
 """
     done = subprocess.run(

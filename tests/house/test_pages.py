@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.house.walks import REPOSITORY
 
-from rltui.cli.arguments import host_of, looks_of
+from rltui.cli.global_options import host_of, looks_of
 from rltui.cli.parser import parse
 from rltui.ui import actions
 

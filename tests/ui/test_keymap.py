@@ -13,7 +13,7 @@ from tests.ui.conftest import Opener, press, said, until
 from textual.pilot import Pilot
 
 from rltui import settings
-from rltui.cli.arguments import _KEYMAPS
+from rltui.cli.arguments import KEYMAP
 from rltui.errors import ConfigError
 from rltui.ui import actions, keymap
 from rltui.ui.actions import ACTIONS, KeyContext, key_of
@@ -141,7 +141,7 @@ def test_what_is_never_on_one_screen_may_share_a_key(path: Path) -> None:
 
 def test_presets_are_whole_and_known_to_all(path: Path) -> None:
     names = get_args(settings.Settings.model_fields["keymap"].annotation)
-    assert set(names) == {"", *presets()} == {"", *_KEYMAPS}
+    assert set(names) == {"", *presets()} == {"", *KEYMAP.choices}
     for name in presets():
         assert keymap.load(path, name)
     assert keymap.load(path, "vim")["cursor.down"] == "down,j"

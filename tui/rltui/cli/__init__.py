@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import errno
-import importlib
 import json
 import os
 import sys
 
 from rltui.cli import terminal
-from rltui.cli.arguments import KEYMAP_VARIABLE, host_of, looks_of
+from rltui.cli.arguments import KEYMAP_VARIABLE
 from rltui.cli.colour import paint, switch
+from rltui.cli.global_options import host_of, looks_of
 from rltui.cli.parser import parse
 from rltui.errors import ExitCode, RltuiError, UsageError
 
@@ -49,9 +49,7 @@ def _run(argv: list[str], out: terminal.CleanStream) -> int:
         out.is_json = getattr(arguments, "json", False)
         if keymap := getattr(arguments, "keymap", None):  # found there by whatever opens the TUI in the end
             os.environ[KEYMAP_VARIABLE] = keymap
-        module_name, function_name = arguments.handler
-        handler = getattr(importlib.import_module(f"rltui.cli.{module_name}"), function_name)
-        return int(handler(arguments))
+        return int(arguments.handler(arguments))
     except RltuiError as error:
         return _report(error, as_json=out.is_json)
     except OSError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import os
 import sys
@@ -11,16 +10,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rltui import paths, settings
+from rltui import paths
 from rltui.cli.arguments import KEYMAP_VARIABLE
 from rltui.cli.terminal import CleanStream
 from rltui.client import launch
 from rltui.core import hints
 from rltui.errors import ConfigError, UsageError
-from rltui.services import subprocesses
 from rltui.services.runs.experiment_files import ExperimentRecord
 
 if TYPE_CHECKING:
+    from rltui import settings
     from rltui.client.experiment import Experiment
     from rltui.client.local_runs import LocalRuns
     from rltui.client.runs import Runs
@@ -156,8 +155,11 @@ def _run_app(experiment: Experiment | None, runs: LocalRuns) -> int:
 
 
 def _show_app(experiment: Experiment | None, runs: Runs, chosen: settings.Settings) -> int:
+    import asyncio
+
     from rich.console import Console
 
+    from rltui.services import subprocesses
     from rltui.ui.app import RltuiApp
 
     keys, trouble = _keys()
@@ -187,6 +189,8 @@ def _abilities() -> Abilities:
 
 
 async def _shown(app: RltuiApp) -> None:
+    import asyncio
+
     asyncio.get_running_loop().call_later(_STARTED_S, _collect_garbage)
     await app.run_async()
 
@@ -198,6 +202,7 @@ def _collect_garbage() -> None:
 
 def _keys() -> tuple[dict[str, str], str]:
     """As the person wants them; or the usual ones, and why."""
+    from rltui import settings
     from rltui.ui import keymap
 
     try:
@@ -208,6 +213,8 @@ def _keys() -> tuple[dict[str, str], str]:
 
 def _settings() -> settings.Settings:
     """The user's, or the defaults where the file cannot be understood, which must keep nobody out."""
+    from rltui import settings
+
     try:
         return settings.load(settings.settings_file())
     except ConfigError as error:

@@ -5,25 +5,30 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+from typing import TYPE_CHECKING, Literal
 
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.consent import accepted
 from rltui.cli.waiting import is_awaited, outcome, painted, plan_of, wait_until_settled
 from rltui.client import launch
-from rltui.client.down import send_away
-from rltui.client.reader import ExperimentReader
-from rltui.core.api import Request
 from rltui.errors import ConflictError
 from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.observed import refuse_observed
+
+if TYPE_CHECKING:
+    from rltui.core.api import Request
 
 
-def change(arguments: argparse.Namespace) -> int:
+def execute(action: Literal["start", "stop", "restart"], arguments: argparse.Namespace) -> int:
+    """Carry out one of the three on the components that `arguments` name."""
+    from rltui.client.reader import ExperimentReader
+    from rltui.core.api import Request
+    from rltui.services.runs.observed import refuse_observed
+
     record = choose_experiment(arguments.name, acts=True)
     refuse_observed(record)
     begin = getattr(arguments, "begin", None)
     request = Request(
-        action=arguments.action,
+        action=action,
         components=tuple(arguments.component),
         kill=getattr(arguments, "kill", False),
         resume="scratch" if getattr(arguments, "from_scratch", False) else "latest",
@@ -50,6 +55,8 @@ def change(arguments: argparse.Namespace) -> int:
 
 def _only_plan(record: ExperimentRecord, request: Request, *, as_json: bool) -> int:
     """Print the plan. A supervisor that had to be started for it is sent away again."""
+    from rltui.client.down import send_away
+
     was_alive = launch.is_alive(record)
     with launch.reach(record) as wire:
         plan = plan_of(wire, "plan", request)

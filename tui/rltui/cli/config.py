@@ -6,13 +6,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rltui.client import checking
-from rltui.frameworks import registry
-from rltui.frameworks.base import Framework
-from rltui.frameworks.registry import AmbiguousConfigError
 from rltui.services.config.origins import made_from
 from rltui.services.runs.experiments import known_experiments
+
+if TYPE_CHECKING:
+    from rltui.frameworks.base import Framework
 
 
 def chosen_framework(
@@ -28,6 +28,10 @@ def chosen_framework(
     Raises:
         ConfigError: as `checking.identify`.
     """
+    from rltui.client import checking
+    from rltui.frameworks import registry
+    from rltui.frameworks.registry import AmbiguousConfigError
+
     try:
         checking.identify(config_files, layout, framework, workspace=workspace)
     except AmbiguousConfigError as error:
@@ -57,6 +61,8 @@ class WhoseConfig:
         return found
 
     def __call__(self, files: tuple[Path, ...]) -> Framework:
+        from rltui.client import checking
+
         return checking.identify(files, self._layout, self.named(files), workspace=self._workspace)[0]
 
 

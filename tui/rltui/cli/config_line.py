@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rltui.cli.command import Options
 from rltui.core import hints
 from rltui.errors import UsageError
 
@@ -93,7 +94,7 @@ def _of_one_program(words: list[str]) -> tuple[str, int, list[str]]:
     return program, int(ranks) if ranks.isdigit() else 1, behind[at + 1 :]
 
 
-def _without_medarc(words: list[str], options: Mapping[str, argparse.Action]) -> list[str]:
+def _without_medarc(words: list[str], options: Options) -> list[str]:
     """What `medarc_train sft|rl` or `medarc_slurm sft|rl` is told, in the words of ours; other words as they
     are. What of the latter is no key is kept for it.
 
@@ -114,9 +115,7 @@ def _without_medarc(words: list[str], options: Mapping[str, argparse.Action]) ->
     while words:
         word = words.pop(0)
         name, equals, value = word.partition("=")
-        is_switch = (
-            name in _SWITCHES or name in _SLURM_SWITCHES or (name in options and options[name].nargs == 0)
-        )
+        is_switch = name in _SWITCHES or name in _SLURM_SWITCHES or not options.get(name, True)
         takes_one = word.startswith("-") and not is_switch and bool(words) and not _is_option(words[0])
         values = [value] if equals else [words.pop(0)] if takes_one else []
         if name in ("--config", "--config-toml"):
@@ -137,10 +136,16 @@ def _without_medarc(words: list[str], options: Mapping[str, argparse.Action]) ->
     return [*ours, *layers, "--", *keys]
 
 
+def read_config_line(words: list[str], options: Options) -> tuple[list[str], Mapping[str, object]]:
+    """The grammar of commands that take a config; `given` of the namespace is what argparse does not read."""
+    given = ManualArguments(words, options)
+    return given.rest, {"given": given}
+
+
 class ManualArguments:
     """Files and overrides on a command line, and what is left of it for argparse."""
 
-    def __init__(self, words: list[str], options: Mapping[str, argparse.Action]) -> None:
+    def __init__(self, words: list[str], options: Options) -> None:
         """Reads what follows the name of a command that has these `options`.
 
         Raises:
@@ -196,7 +201,7 @@ class ManualArguments:
             elif name == _SET and name in self._options:
                 self._edit(value if equals else None)
             elif name in self._options:
-                self._own_option(word, self._options[name], has_value=bool(equals))
+                self._own_option(word, takes_value=self._options[name] and not equals)
             elif word.startswith("--"):
                 self._override(word, name, [value] if equals else None)
             elif self._is_pasted and not word.startswith("-") and not word.endswith(".toml"):
@@ -208,8 +213,7 @@ class ManualArguments:
 
     def _takes_file(self, name: str) -> bool:
         """An `@` follows, and the option is none that stands by itself, as in `--no-wait @ rl.toml`."""
-        own = self._options.get(name)
-        return bool(self._words) and _is_at(self._words[0]) and (own is None or own.nargs != 0)
+        return bool(self._words) and _is_at(self._words[0]) and self._options.get(name, True)
 
     def _file(self, word: str) -> str:
         """What follows an `@`, with or without a space."""
@@ -226,9 +230,9 @@ class ManualArguments:
             assignment = self._words.pop(0)
         self._assignments.append(assignment)
 
-    def _own_option(self, word: str, action: argparse.Action, *, has_value: bool) -> None:
+    def _own_option(self, word: str, *, takes_value: bool) -> None:
         self.rest.append(word)
-        if action.nargs != 0 and not has_value and self._words:
+        if takes_value and self._words:
             self.rest.append(self._words.pop(0))
 
     def _override(self, word: str, name: str, values: list[str] | None) -> None:

@@ -9,29 +9,22 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from rltui.cli.colour import paint
 from rltui.cli.config import chosen_framework
 from rltui.cli.consent import accepted
 from rltui.cli.waiting import is_awaited, outcome, painted, plan_of
-from rltui.client import checking, launch
+from rltui.client import launch
 from rltui.client.actor import actor
-from rltui.client.reader import ExperimentReader
 from rltui.core import hints
-from rltui.core.api import Plan, Request
 from rltui.core.text import duration
 from rltui.errors import ConfigError, ConflictError, UsageError
-from rltui.frameworks import registry
-from rltui.services.config.editor import shared_configs
-from rltui.services.config.models import FrameworkModels
-from rltui.services.config.store import ConfigStore
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import name_if_needed
-from rltui.services.runs.observed import refuse_observed
 
-_Ask = Callable[[Literal["plan", "execute"], Request], Plan]
-"""Plans an edit, or makes it."""
+if TYPE_CHECKING:
+    from rltui.core.api import Plan, Request
 
 
 def edit_request(
@@ -41,6 +34,8 @@ def edit_request(
     edits: Mapping[str, object] | None = None,
     force: bool = False,
 ) -> Request:
+    from rltui.core.api import Request
+
     if arguments.begin is not None and not arguments.restart:
         raise UsageError("--from says where a restart goes on from", hint="add --restart, or leave it out")
     return Request(
@@ -57,6 +52,8 @@ def edit_experiment(record: ExperimentRecord, request: Request, arguments: argpa
     """Without a supervisor the files are edited all the same, with the same history; one is started only for
     an edit with a restart.
     """
+    from rltui.client.reader import ExperimentReader
+
     if arguments.begin is not None:
         begin = ExperimentReader(record).checkpoint_step(arguments.begin)
         request = request.model_copy(update={"resume_step": begin})
@@ -79,6 +76,11 @@ class _Offline:
     """An experiment of which nothing is alive: only its files change, nothing is restarted."""
 
     def __init__(self, record: ExperimentRecord) -> None:
+        from rltui.client.reader import ExperimentReader
+        from rltui.frameworks import registry
+        from rltui.services.config.models import FrameworkModels
+        from rltui.services.runs.observed import refuse_observed
+
         refuse_observed(record)
         self._record = record
         self._store = ExperimentReader(record).store()
@@ -86,6 +88,9 @@ class _Offline:
         self._models = FrameworkModels(registry.get(record.framework), Path(record.workspace))
 
     def ask(self, method: Literal["plan", "execute"], request: Request) -> Plan:
+        from rltui.core.api import Plan
+        from rltui.services.config.editor import shared_configs
+
         preview = self._editor.preview(request)
         if preview.blocked and not request.unasked and self._models.accepts(preview.after):
             self._store.accept(preview.after)
@@ -112,11 +117,16 @@ class FileEdits:
     """Config files of no experiment in particular: nothing is restarted, and nobody could undo it."""
 
     def __init__(self, files: tuple[Path, ...], framework: str | None) -> None:
+        from rltui.client import checking
+        from rltui.services.config.store import ConfigStore
+
         chosen, _ = checking.identify(files, None, chosen_framework(files, None, framework))
         self._store = ConfigStore(list(files), chosen)
         self.files = self._store.load()
 
     def ask(self, method: Literal["plan", "execute"], request: Request) -> Plan:
+        from rltui.core.api import Plan
+
         preview = self._store.preview(request.edits, force=request.force)
         if method == "execute":
             self._store.apply(preview)
@@ -129,7 +139,13 @@ class FileEdits:
         )
 
 
-def execute_edit(ask: _Ask, request: Request, arguments: argparse.Namespace, name: str | None = None) -> Plan:
+def execute_edit(
+    ask: Callable[[Literal["plan", "execute"], Request], Plan],
+    request: Request,
+    arguments: argparse.Namespace,
+    name: str | None = None,
+) -> Plan:
+    """Plan an edit, show it, and make it once it is agreed to. `ask` does the one or the other."""
     plan = ask("plan", request)
     _refuse(plan, request)
     if not arguments.dry_run:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rltui.cli.config import WhoseConfig, wanted_devices
 from rltui.cli.config_line import staged
@@ -15,22 +16,24 @@ from rltui.cli.progress import working
 from rltui.cli.status_text import print_status
 from rltui.cli.terminal import confirm
 from rltui.cli.waiting import painted, plan_of, wait_until_settled
-from rltui.client import creation, launch
-from rltui.client.checking import cluster_layout
-from rltui.client.jobs import newest_job
+from rltui.client import launch
 from rltui.client.transports.unix import Wire
 from rltui.core import hints
-from rltui.core.api import Plan, Request
-from rltui.core.consent import loss_of_plan
-from rltui.core.evals import EvalRequest
 from rltui.core.runs import RunOrigin
 from rltui.errors import ExitCode, RltuiError, UsageError
-from rltui.frameworks.base import Framework
-from rltui.services.config.own_copy import Staged
+
+if TYPE_CHECKING:
+    from rltui.client import creation
+    from rltui.core.api import Plan, Request
+    from rltui.core.evals import EvalRequest
+    from rltui.frameworks.base import Framework
+    from rltui.services.config.own_copy import Staged
 
 
 def start_or_submit(start: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
     """Where a config asks for a cluster and nobody has said that it shall be one, a person is asked."""
+    from rltui.client import creation
+
     try:
         return start(arguments)
     except creation.ClusterConfigError as error:
@@ -55,6 +58,9 @@ def start_headless(
     Where nothing can be started, or shall not be, nothing of it is left either. `asked`: of a command that
     may go back in an earlier run, whether its user agrees to what that loses.
     """
+    from rltui.client import creation
+    from rltui.core.consent import loss_of_plan
+
     begun: list[tuple[Wire, Plan, bool]] = []
     agreed = [request]
 
@@ -98,6 +104,8 @@ def start_headless(
 @contextmanager
 def wanted_run(arguments: argparse.Namespace) -> Iterator[creation.ExperimentRequest]:
     """What the arguments of `up` and `open` ask for, once it is clear which framework the config is for."""
+    from rltui.client import creation
+
     checkpoint = getattr(arguments, "resume_step", None)
     if checkpoint is not None and arguments.new:
         raise UsageError("a new run has no checkpoint to continue from", hint="leave out --new")
@@ -151,6 +159,8 @@ def wanted_run(arguments: argparse.Namespace) -> Iterator[creation.ExperimentReq
 def _layout(
     arguments: argparse.Namespace, files: tuple[Path, ...], framework: str | None, workspace: Path | None
 ) -> str | None:
+    from rltui.client.checking import cluster_layout
+
     if not arguments.slurm or arguments.layout is not None:
         return str(arguments.layout) if arguments.layout is not None else None
     return cluster_layout(files, framework, workspace=workspace)
@@ -169,6 +179,8 @@ def _asked_of_slurm(arguments: argparse.Namespace) -> JobOptions | None:
     Raises:
         UsageError: for an option that has no meaning without a job.
     """
+    from rltui.client.jobs import newest_job
+
     texts = {name: getattr(arguments, name) for name in _OF_JOBS} | {"gpus_per_node": arguments.gpus}
     if arguments.after_run:
         before = [texts["dependency"]] if texts["dependency"] else []

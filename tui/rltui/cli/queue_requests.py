@@ -4,23 +4,81 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rltui.cli.arguments import CREATION, positive
+from rltui.cli.command import Options, argument, flag, load, options_of, repeatable, switch
+from rltui.cli.new_run import wanted_run  # knows the frameworks, which `rltui queue` needs not
 from rltui.cli.parser import parse
 from rltui.cli.progress import working
-from rltui.client.queue.asking import QueueRequest
 from rltui.core import hints
-from rltui.core.queue import QueueEntry, QueueOptions
 from rltui.errors import UsageError
 
 if TYPE_CHECKING:
+    from rltui.client.queue.asking import QueueRequest
+    from rltui.core.queue import QueueEntry, QueueOptions
     from rltui.services.runs.experiment_files import ExperimentRecord
+
+AFTER_REBOOT = switch(
+    "--after-reboot",
+    "the queue goes on by itself once the machine was restarted, with the next rltui command",
+)
+QUEUED = (
+    argument(
+        "--gpus",
+        "N",
+        "wait until so many GPUs are free (of a SLURM job: GPUs of each node)",
+        type=positive,
+    ),
+    argument("--retries", "N", "start it again if it fails", type=positive, default=0),
+    repeatable("--stop-if", "RULE", "end it early: 'reward < 0.2 at 50', or 'kl > 10' at any step"),
+    argument("--priority", "P", "higher ones go first (default: 0)", type=int, default=0),
+    AFTER_REBOOT,
+    flag("--slurm", "each run is a SLURM job; with all that `rltui up` says of one"),
+)
+"""How a run waits in the queue."""
+
+
+def split_queued(words: list[str], options: Options) -> tuple[list[str], Mapping[str, object]]:
+    """The grammar of `queue add`. Of the namespace `words` are for `rltui up`; `overrides`, from behind `--`,
+    as well.
+    """
+    return _split(words, options, has_axes=False)
+
+
+def split_sweep(words: list[str], options: Options) -> tuple[list[str], Mapping[str, object]]:
+    """As `split_queued`; `axes` are the values of the sweep, `lr=1e-6,3e-6`."""
+    return _split(words, options, has_axes=True)
+
+
+def _split(words: list[str], options: Options, *, has_axes: bool) -> tuple[list[str], Mapping[str, object]]:
+    end = words.index("--") if "--" in words else len(words)
+    rest = words[:end]
+    own = options.keys() - options_of(CREATION).keys() - {"--slurm"}
+    if "--slurm" in rest or "medarc_slurm" in rest:  # then these are of each node of the job
+        own -= {"--gpus"}
+    of_up = load("up").options
+    ours, theirs, axes = [], [], []
+    while rest:
+        word = rest.pop(0)
+        name, equals, _ = word.partition("=")
+        takes_value = not equals and bool(rest)
+        if name in own:
+            ours += [word, rest.pop(0)] if takes_value and options[name] else [word]
+        elif takes_value and of_up.get(name, False):
+            theirs += [word, rest.pop(0)]
+        elif has_axes and equals and not word.startswith("-"):
+            axes.append(word)
+        else:
+            theirs.append(word)
+    return ours, {"words": theirs, "overrides": words[end + 1 :], "axes": axes}
 
 
 def queue_options(arguments: argparse.Namespace) -> QueueOptions:
+    from rltui.core.queue import QueueOptions
     from rltui.scheduler.stop_rules import check_rule
 
     for rule in arguments.stop_if:
@@ -42,9 +100,9 @@ def plan_request(
     Raises:
         ConfigError: if its config breaks a rule, as `rltui check` says it.
     """
-    from rltui.cli.new_run import wanted_run  # knows the frameworks, which `rltui queue` needs not
     from rltui.client import creation
     from rltui.client.jobs import submitted
+    from rltui.client.queue.asking import QueueRequest
     from rltui.services.config import origins
 
     behind = ["--", *overrides] if overrides else []

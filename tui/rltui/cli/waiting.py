@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rltui.cli.colour import diff, paint, signed
 from rltui.cli.progress import Waiting
@@ -18,7 +18,6 @@ from rltui.cli.status_text import gist_of, print_status, retry_text
 from rltui.client.actor import actor
 from rltui.client.transports.unix import Wire
 from rltui.core import hints
-from rltui.core.api import Plan, Request
 from rltui.core.states import ALIVE_STATES, component_badge
 from rltui.core.text import duration
 from rltui.errors import ComponentFailedError, RltuiError
@@ -28,6 +27,9 @@ from rltui.services.runs.experiments import name_if_needed
 from rltui.views.component import host_texts
 from rltui.views.plan import plan_text
 
+if TYPE_CHECKING:
+    from rltui.core.api import Plan, Request
+
 _LAST_LINES = 8
 _LINE_WIDTH = 200
 """How much of a failed component's output is shown, in lines and in characters of each."""
@@ -36,6 +38,8 @@ _ON_THE_WAY = ("waiting", "starting", "stopping", "backoff")
 
 
 def plan_of(wire: Wire, method: Literal["plan", "execute"], request: Request) -> Plan:
+    from rltui.core.api import Plan
+
     told = request.model_copy(update={"by": actor()}).model_dump(mode="json")
     return Plan.model_validate(wire.call(method, told))
 

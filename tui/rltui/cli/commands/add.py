@@ -5,12 +5,28 @@ from __future__ import annotations
 import argparse
 import sys
 from itertools import chain
+from pathlib import Path
 
 import orjson
 
+from rltui.cli.arguments import JSON
+from rltui.cli.command import argument, command
 from rltui.cli.run_changes import names_text
 
 
+@command(
+    "add",
+    "take runs that rltui did not start into the list",
+    argument(
+        "folder",
+        "DIR",
+        "of a run, of results of vf-eval, or with any number of them below",
+        nargs="+",
+        type=Path,
+    ),
+    argument("-n --name", "NAME", "of a single run (default: as its folder)"),
+    JSON,
+)
 def add(arguments: argparse.Namespace) -> int:
     from rltui.client.observation import add as add_runs  # knows the frameworks
 

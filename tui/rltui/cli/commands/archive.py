@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import argparse
 
+from rltui.cli.arguments import JSON, RUNS
+from rltui.cli.command import command
 from rltui.cli.run_changes import change_runs
 from rltui.core import hints
 from rltui.services.runs import organize
 
 
+@command(
+    "archive",
+    "list these runs no longer, unless asked to",
+    RUNS,
+    JSON,
+)
 def archive(arguments: argparse.Namespace) -> int:
     return change_runs(arguments, organize.archive, f"archived; see: {hints.RUNS_ALL}")

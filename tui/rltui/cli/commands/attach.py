@@ -6,13 +6,22 @@ import argparse
 import os
 import sys
 
+from rltui.cli.arguments import NAME
 from rltui.cli.choosing import choose_experiment
+from rltui.cli.command import argument, command, flag
 from rltui.client import launch
 from rltui.core import hints
 from rltui.errors import ExitCode, UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
 
 
+@command(
+    "attach",
+    "show the raw tmux pane (q leaves it)",
+    argument("component", "C", "component id, or supervisor"),
+    flag("--readonly", "pass no keys on"),
+    NAME,
+)
 def attach(arguments: argparse.Namespace) -> int:
     """Become tmux, showing the component's pane."""
     return show_pane(choose_experiment(arguments.name), arguments.component, readonly=arguments.readonly)

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import argparse
 
+from rltui.cli.arguments import JSON, RUNS
+from rltui.cli.command import command, flag
 from rltui.cli.run_changes import change_runs
 from rltui.services.runs import organize
 
 
+@command(
+    "best",
+    "mark runs as the best ones",
+    flag("--remove", "take the mark away"),
+    RUNS,
+    JSON,
+)
 def best(arguments: argparse.Namespace) -> int:
     is_best = not arguments.remove
     return change_runs(arguments, lambda index, row: organize.set_best(index, row, is_best),

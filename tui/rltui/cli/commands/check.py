@@ -6,19 +6,37 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from rltui.cli.arguments import CONFIG, DEVICES, FRAMEWORK, JSON, SET
 from rltui.cli.colour import meaning_of, paint, signed
+from rltui.cli.command import argument, command, flag
 from rltui.cli.config import WhoseConfig, wanted_devices
-from rltui.cli.config_line import staged
+from rltui.cli.config_line import read_config_line, staged
 from rltui.cli.progress import working
-from rltui.client import checking
-from rltui.core.config_report import Problem
 from rltui.errors import ConfigError
-from rltui.services.config.own_copy import Staged
 from rltui.views.knob import figure_text
 
+if TYPE_CHECKING:
+    from rltui.core.config_report import Problem
+    from rltui.services.config.own_copy import Staged
 
+
+@command(
+    "check",
+    "validate a config; no side effects",
+    CONFIG,
+    argument("-l --layout", "LAYOUT", "layout name or file"),
+    FRAMEWORK,
+    SET,
+    DEVICES,
+    flag("--no-own", "do not ask the framework's own validators, if they are found"),
+    JSON,
+    grammar=read_config_line,
+)
 def check(arguments: argparse.Namespace) -> int:
+    from rltui.client import checking
+
     choose = WhoseConfig(arguments)
     with staged(arguments, choose, workspace=Path.cwd()) as copies:
         for line in copies.told:

@@ -5,21 +5,19 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from rltui.cli.arguments import JSON, NAME_OR_FIRST, YES, positive, steps
 from rltui.cli.choosing import choose_experiment
+from rltui.cli.command import argument, command, flag, section
 from rltui.cli.consent import require_consent
 from rltui.cli.table import print_view
 from rltui.client import launch
-from rltui.client.down import send_away
-from rltui.client.reader import ExperimentReader
 from rltui.client.transports.unix import Wire
 from rltui.core import hints
-from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention, prune_plan
 from rltui.core.text import size_text, steps_text, unknown
 from rltui.errors import ConflictError, UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.observed import refuse_observed
 from rltui.views.checkpoint import (
     VIEW,
     checkpoint_summary,
@@ -29,10 +27,36 @@ from rltui.views.checkpoint import (
 )
 from rltui.views.plan import rows_text
 
+if TYPE_CHECKING:
+    from rltui.core.checkpoints import CheckpointReport, Retention
+
 _COLUMNS = VIEW.named(("step", "age", "reward", "eval", "parts", "size", "attempt", "note"))
 
 
+@command(
+    "checkpoints",
+    "the checkpoints of the run, and what may go",
+    flag("--prune", "delete old ones; the plan is shown first"),
+    argument(
+        "--restore", "STAMP", "bring back what a restart has set aside, and set aside what was written since"
+    ),
+    section(
+        "what --prune keeps, besides the newest and the best",
+        argument("--keep-last", "N", "the newest N (default: 3)", type=positive),
+        argument("--keep-every", "N", "those of multiples of N", type=positive),
+        argument("--keep", "STEP,…", "those of these steps", type=steps, default=()),
+        flag("--set-aside", "also delete what restarts have set aside"),
+    ),
+    flag("--plan", "only print what would be done"),
+    YES,
+    *NAME_OR_FIRST,
+    JSON,
+)
 def checkpoints(arguments: argparse.Namespace) -> int:
+    from rltui.client.reader import ExperimentReader
+    from rltui.core.checkpoints import CheckpointReport
+    from rltui.services.runs.observed import refuse_observed
+
     record = choose_experiment(arguments.experiment or arguments.name)
     retention = _retention(arguments)
     if arguments.restore is not None:
@@ -55,6 +79,8 @@ def checkpoints(arguments: argparse.Namespace) -> int:
 
 def _retention(arguments: argparse.Namespace) -> Retention | None:
     """What to keep; `None` where nothing is to be deleted."""
+    from rltui.core.checkpoints import Retention
+
     given: dict[str, Any] = {
         "keep_last": arguments.keep_last,
         "keep_every": arguments.keep_every,
@@ -86,6 +112,10 @@ def _restore(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
     Raises:
         ConflictError: if something runs, or as `ExperimentReader.bring_back`.
     """
+    from rltui.client.down import send_away
+    from rltui.client.reader import ExperimentReader
+    from rltui.services.runs.observed import refuse_observed
+
     refuse_observed(record)
     known = {each.name: each for each in ExperimentReader(record).checkpoints().set_aside}
     if (chosen := known.get(arguments.restore)) is None:
@@ -119,6 +149,9 @@ def _prune(
     retention: Retention,
     arguments: argparse.Namespace,
 ) -> int:
+    from rltui.client.reader import ExperimentReader
+    from rltui.core.checkpoints import PrunePlan, prune_plan
+
     plan = prune_plan(report, retention)
     if arguments.plan or plan.is_empty:
         sys.stdout.write(f"{plan.model_dump_json()}\n" if arguments.json else rows_text(prune_rows(plan)))

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from rltui.cli.arguments import JSON
 from rltui.cli.choosing import ready_index
+from rltui.cli.command import argument, command, exclusive, flag, repeatable
 from rltui.cli.table import plain_lines, room, width_of
-from rltui.client.local_runs import LocalRuns
 from rltui.core import hints
-from rltui.core.compare import BEST, ComparedRow, Comparison, comparison
 from rltui.core.run_columns import short_names
 from rltui.core.text import shortened, visible
 from rltui.errors import UsageError
@@ -22,6 +22,7 @@ from rltui.services.runs.catalog import find_run
 from rltui.services.runs.index import RunIndex
 
 if TYPE_CHECKING:
+    from rltui.core.compare import ComparedRow, Comparison
     from rltui.core.config_report import ConfigDiff
 
 _WIDEST_CELL = 32
@@ -48,7 +49,21 @@ class ComparedRunDocument:
     both its `level` and `common_level` over ten steps."""
 
 
+@command(
+    "compare",
+    "runs beside each other: the keys that differ, the metrics",
+    argument("run", "RUN", "two or more, by name or id", nargs="+"),
+    repeatable("--metric", "M", "this one: reward, loss, a series (again for more)"),
+    flag("--all-keys", "also the keys that are alike"),
+    exclusive(
+        flag("--csv", "a row for each run, with whole values"),
+        flag("--md", "a table for GitHub"),
+        JSON,
+    ),
+)
 def compare(arguments: argparse.Namespace) -> int:
+    from rltui.client.local_runs import LocalRuns
+
     index = ready_index()
     ids = list(dict.fromkeys(find_run(index, word).id for word in arguments.run))
     if len(ids) < 2:
@@ -75,6 +90,8 @@ def diff_of_runs(words: Sequence[str]) -> ConfigDiff | None:
     Raises:
         UsageError: if one is a run and the other is not.
     """
+    from rltui.core.compare import comparison
+
     if not any(RunIndex().named(word) for word in words):
         return None
     index = ready_index()
@@ -147,6 +164,8 @@ def _in_parts(rows: Sequence[ComparedRow], names: Sequence[str], width: int) -> 
 
 
 def _cells(row: ComparedRow) -> list[str]:
+    from rltui.core.compare import BEST
+
     return [
         f"{shortened(cell, _WIDEST_CELL)}{BEST if at in row.best else ''}"
         for at, cell in enumerate(row.cells)

@@ -6,22 +6,38 @@ import argparse
 import sys
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rltui.cli.arguments import tokens
+from rltui.cli.arguments import EDIT, tokens
 from rltui.cli.choosing import choose_experiment
+from rltui.cli.command import argument, command
 from rltui.cli.consent import require_consent
 from rltui.cli.edits import edit_experiment, edit_request
 from rltui.cli.terminal import ask
-from rltui.client import checking, launch
-from rltui.client.reader import ExperimentReader
+from rltui.client import launch
 from rltui.core import hints
-from rltui.core.batch import Way
-from rltui.core.config_report import Conversion
 from rltui.errors import ConfigError, ConflictError, UsageError
-from rltui.services.config.files import named
 from rltui.services.runs.experiment_files import ExperimentRecord
 
+if TYPE_CHECKING:
+    from rltui.core.batch import Way
+    from rltui.core.config_report import Conversion
 
+
+@command(
+    "convert",
+    "count the batch in tokens instead of rollouts, or back; or write a config for another framework",
+    argument(
+        "what",
+        "tokens|rollouts|CONFIG",
+        "tokens or rollouts (default: the other way); with --to, the config file",
+        nargs="?",
+    ),
+    argument("--to", "FRAMEWORK", "write CONFIG for this one, such as prime-rl, into a new file"),
+    argument("--output", "FILE", "with --to: the new file (default: CONFIG.FRAMEWORK.toml beside it)"),
+    argument("--mean-tokens", "N", "tokens of a mean rollout (default: as this run measured)", type=tokens),
+    *EDIT,
+)
 def convert(arguments: argparse.Namespace) -> int:
     if arguments.to is not None:
         return _write_for(arguments)
@@ -53,6 +69,9 @@ def _write_for(arguments: argparse.Namespace) -> int:
         UsageError: if there is no file to convert.
         ConflictError: if the new file is there already.
     """
+    from rltui.client import checking
+    from rltui.services.config.files import named
+
     if arguments.what is None or arguments.mean_tokens is not None or arguments.restart:
         raise UsageError("convert --to needs a config file alone", hint=str(hints.CONVERT_FILE))
     (path,) = named([Path(arguments.what)])
@@ -88,6 +107,9 @@ def _write_new(path: Path, text: str) -> None:
 
 
 def _conversion(record: ExperimentRecord, to: Way | None, mean_tokens: float | None) -> Conversion:
+    from rltui.client.reader import ExperimentReader
+    from rltui.core.config_report import Conversion
+
     wire = launch.connect(record)
     if wire is None:
         return ExperimentReader(record).convert(to, mean_tokens)

@@ -7,34 +7,42 @@ import importlib.util
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rltui import paths
 from rltui.cli.app import need_terminal, show
+from rltui.cli.arguments import KEYMAP
+from rltui.cli.command import argument, command, flag
 from rltui.cli.new_run import start_headless
 from rltui.cli.status_text import print_status, read_status
-from rltui.client import creation, launch
+from rltui.client import launch
 from rltui.core import hints
-from rltui.core.api import Request
-from rltui.core.evals import EvalRequest, EvalTarget
 from rltui.errors import RltuiError
 from rltui.services.own_files import make_folder
 from rltui.services.runs.experiments import (
     check_name,
     find_experiment,
 )
-from rltui.services.runs.run_folder import next_free
+
+if TYPE_CHECKING:
+    from rltui.core.evals import EvalRequest
 
 _DEMO_FILES = ("rl.toml", "sft.toml")
-_DEMO_EVALS = tuple(
-    EvalRequest(target=target, max_tokens=112, when_done=True)
-    for target in (EvalTarget(kind="base"), EvalTarget(kind="sft"), EvalTarget(kind="now"))
+
+
+@command(
+    "demo",
+    "a real small run on the CPU, in the TUI",
+    argument("-o --output-dir", "DIR", "folder of the demo (default: outputs/demo)"),
+    flag("--no-tui", "start it headless, like `up`"),
+    KEYMAP,
 )
-"""Before all training, before RL, after it; at the end, so that they slow nothing. An untrained model seldom
-comes to an end: as many tokens as the context has room for."""
-
-
 def demo(arguments: argparse.Namespace) -> int:
     """Run the shipped example in a folder of its own, so that editing it leaves the original alone."""
+    from rltui.client import creation
+    from rltui.core.api import Request
+    from rltui.services.runs.run_folder import next_free
+
     if importlib.util.find_spec("torch") is None:
         raise RltuiError(
             "the demo needs torch, which is not installed",
@@ -63,9 +71,20 @@ def demo(arguments: argparse.Namespace) -> int:
         wait=arguments.no_tui,
         timeout_s=None,
         as_json=False,
-        evals=_DEMO_EVALS,
+        evals=_evaluations(),
     )
     return code if arguments.no_tui or code else show(launch.choose(folder.name))
+
+
+def _evaluations() -> tuple[EvalRequest, ...]:
+    """Those before all training, before RL and after it; made at the end, so that they slow nothing."""
+    from rltui.core.evals import EvalRequest, EvalTarget
+
+    # An untrained model seldom comes to an end: as many tokens as the context has room for.
+    return tuple(
+        EvalRequest(target=target, max_tokens=112, when_done=True)
+        for target in (EvalTarget(kind="base"), EvalTarget(kind="sft"), EvalTarget(kind="now"))
+    )
 
 
 def _copy_example(folder: Path) -> Path:

@@ -5,13 +5,23 @@ from __future__ import annotations
 import argparse
 import sys
 
+from rltui.cli.arguments import JSON, RUN
 from rltui.cli.choosing import ready_index
+from rltui.cli.command import argument, command, flag
 from rltui.cli.run_changes import print_runs
 from rltui.errors import UsageError
 from rltui.services.runs import organize
 from rltui.services.runs.catalog import find_run
 
 
+@command(
+    "describe",
+    "the note of a run, in the list of runs: show, write",
+    RUN,
+    argument("text", "TEXT", "the new note; - reads it from stdin", nargs="*"),
+    flag("--clear", "remove it"),
+    JSON,
+)
 def describe(arguments: argparse.Namespace) -> int:
     index = ready_index()
     row = find_run(index, arguments.run)

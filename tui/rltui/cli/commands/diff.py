@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rltui.cli.arguments import JSON, NAME
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import diff as paint_diff
 from rltui.cli.colour import paint
+from rltui.cli.command import argument, command, flag
 from rltui.cli.commands.knobs import read_table
 from rltui.cli.status_text import read_status
 from rltui.cli.table import Column, print_table
@@ -29,6 +31,20 @@ _ORIGINAL = "original"
 """In place of an attempt: what the experiment's own copy of the config was made from."""
 
 
+@command(
+    "diff",
+    "what the files say beside what runs; or two attempts, or runs",
+    argument(
+        "attempt",
+        "C[#K]|RUN",
+        "a component's attempt (default: the newest), or `original`, what the run's own copy of the "
+        "config was made from; one is compared with the files; or two runs, by name or id",
+        nargs="*",
+    ),
+    flag("--text", "the lines of the files, not the keys"),
+    NAME,
+    JSON,
+)
 def diff(arguments: argparse.Namespace) -> int:
     words = arguments.attempt
     if (

@@ -17,14 +17,15 @@ from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
 
-from rltui import paths, settings
+from rltui import paths
+from rltui.cli.arguments import JSON, NAME
 from rltui.cli.colour import meaning_of, paint
+from rltui.cli.command import argument, command, flag
 from rltui.cli.progress import working
 from rltui.cli.table import room, wrapped
 from rltui.core import hints
 from rltui.core.text import GIB, gib
 from rltui.errors import RltuiError, UsageError
-from rltui.services import subprocesses
 from rltui.services.own_files import FileLock, make_folder, write_atomically
 from rltui.services.processes.identity import need_processes
 
@@ -115,6 +116,18 @@ class _Finding:
     """rltui does not work without it."""
 
 
+@command(
+    "doctor",
+    "check that this box, or nodes, have what rltui needs",
+    argument("config", "CONFIG", "with --nodes: what would be run", nargs="*"),
+    flag(
+        "--nodes",
+        "ask the nodes of a layout: reached, folder shared, clocks, ports, GPUs, versions, interfaces",
+    ),
+    argument("-l --layout", "LAYOUT", "layout name or file"),
+    NAME,
+    JSON,
+)
 def doctor(arguments: argparse.Namespace) -> int:
     """Run every check, of this box or of a layout's nodes; fails where something essential is missing."""
     if arguments.nodes:
@@ -321,6 +334,8 @@ def _slurm() -> _Finding:
 
 
 def _kubernetes() -> _Finding:
+    from rltui.services import subprocesses
+
     if shutil.which("kubectl") is None:
         return _Finding("kubernetes", False, "not here: there is no kubectl", essential=False)
     context = _said(["kubectl", "config", "current-context"])
@@ -378,6 +393,8 @@ def _logout() -> _Finding:
 
 def _said(command: Sequence[str]) -> str:
     """The first line of what a program of the box says; empty where it fails."""
+    from rltui.services import subprocesses
+
     try:
         said = subprocesses.ask(command, timeout_s=_ANSWER_S)
     except RltuiError:
@@ -398,6 +415,7 @@ def _disk() -> _Finding:
 
 
 def _settings() -> _Finding:
+    from rltui import settings
     from rltui.ui import keymap  # brings Textual
 
     path = settings.settings_file()

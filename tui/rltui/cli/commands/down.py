@@ -7,31 +7,39 @@ import json
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from rltui.cli.arguments import JSON, NAME_OR_FIRST
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import paint
+from rltui.cli.command import command, flag
 from rltui.cli.consent import require_consent
 from rltui.cli.status_text import read_status
 from rltui.cli.waiting import StateChanges, painted
 from rltui.client import launch
-from rltui.client.down import take_down
-from rltui.client.queue import asking
 from rltui.core import hints
-from rltui.core.api import Loss, Plan, Request, Status
-from rltui.core.consent import loss_of_plan
 from rltui.core.text import listed, size_text
 from rltui.errors import ExitCode, RltuiError, UsageError
-from rltui.services.queue_file import read_queue
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import (
     forget,
     known_experiments,
     name_if_needed,
 )
-from rltui.services.runs.leases import users_of
+
+if TYPE_CHECKING:
+    from rltui.core.api import Plan
 
 
+@command(
+    "down",
+    "stop everything; leaves no process behind",
+    flag("--plan", "only say what would end, and what is lost"),
+    flag("--all", "all that lives; the queue is paused"),
+    flag("--yes", "do not ask about --all"),
+    *NAME_OR_FIRST,
+    JSON,
+)
 def down(arguments: argparse.Namespace) -> int:
     """Stop everything of an experiment, its supervisor included; with `--all`, of each that lives."""
     name = arguments.experiment or arguments.name
@@ -65,6 +73,11 @@ def _interrupted(record: ExperimentRecord) -> int:
 
 def _down_all(arguments: argparse.Namespace) -> int:
     """End what lives, newest first: a run that borrows a server is younger than the one that lends it."""
+    from rltui.client.queue import asking
+    from rltui.core.api import Loss, Request
+    from rltui.core.consent import loss_of_plan
+    from rltui.services.queue_file import read_queue
+
     records = launch.living(known_experiments(), idle=True)
     plans = {record.name: _plan_down(record) for record in records}
     queue = read_queue()
@@ -113,6 +126,8 @@ def _plan_lines(plan: Plan) -> str:
 
 def _end(record: ExperimentRecord) -> tuple[dict[str, Any], str]:
     """Take `record` down. Of an observed run, only the observation. Returns its status, and how it ended."""
+    from rltui.client.down import take_down
+
     with StateChanges() as changes:
         done = take_down(record, changes.show)
     if done.left:
@@ -135,6 +150,9 @@ def _end(record: ExperimentRecord) -> tuple[dict[str, Any], str]:
 
 def _plan_down(record: ExperimentRecord) -> Plan:
     """What stops, what of the run is lost, and who is left without its server. Starts no supervisor."""
+    from rltui.core.api import Plan, Request, Status
+    from rltui.services.runs.leases import users_of
+
     wire = None if record.observed else launch.connect(record)
     if wire is None:
         return Plan(action="stop")

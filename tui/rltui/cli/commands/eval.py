@@ -5,24 +5,59 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from rltui.cli.arguments import JSON, WAIT, count, positive, step
 from rltui.cli.choosing import choose_experiment
+from rltui.cli.command import Options, argument, command, exclusive, flag, repeatable
 from rltui.cli.commands.evals import print_report
 from rltui.cli.progress import Waiting
 from rltui.client import launch
-from rltui.client.manual_components import tokens
 from rltui.client.transports.unix import Wire
 from rltui.core import hints
-from rltui.core.evals import EvalReport, EvalRequest, EvalTarget, QueuedEval
 from rltui.core.text import whole_number
 from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.runs.experiments import find_experiment, name_if_needed
 
+if TYPE_CHECKING:
+    from rltui.core.evals import EvalReport, EvalTarget, QueuedEval
 
+
+def _split_off_evaluator(words: list[str], _: Options) -> tuple[list[str], Mapping[str, object]]:
+    """What follows `--` is for the evaluator, also what looks like an option of ours."""
+    end = words.index("--") if "--" in words else len(words)
+    return words[:end], {"arguments": tuple(words[end + 1 :])}
+
+
+@command(
+    "eval",
+    "evaluate the model: now, a checkpoint, what it began with",
+    argument("env", "ENV", "default: what the config trains on", nargs="?", default=""),
+    exclusive(
+        flag("--now", "what the server of the run has (the default)"),
+        argument("--checkpoint", "STEP", "with a server of its own", type=step),
+        argument("--model", "MODEL", "a folder of weights, or a name on the hub; likewise"),
+        flag("--base", "the model that training began from; likewise"),
+        flag("--sft", "what the SFT of this experiment made; likewise"),
+    ),
+    repeatable("-n", "N", "examples (default: 20); or the experiment's name"),
+    argument("-r", "R", "answers to each (default: 3)", type=positive, default=3),
+    argument("--max-tokens", "T", "of an answer (default: the config's)", type=positive),
+    flag("--when-done", "not before the run is done; returns at once"),
+    argument("--every", "K", "from now on, one of K checkpoints as they come; 0: none", type=count),
+    WAIT,
+    argument("--name", "NAME", "which experiment (default: the one that runs)"),
+    JSON,
+    epilog="What follows -- is for the evaluator itself: rltui eval -- --temperature 0.2",
+    grammar=_split_off_evaluator,
+)
 def evaluate(arguments: argparse.Namespace) -> int:
     """Ask for one, and follow it on stderr until it has ended; or give the standing order."""
+    from rltui.client.manual_components import tokens
+    from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
+
     name, examples = _numbers(arguments.n)
     request = EvalRequest(
         target=_target(arguments),
@@ -60,6 +95,8 @@ def evaluate(arguments: argparse.Namespace) -> int:
 
 def _numbers(given: Iterable[str]) -> tuple[str | None, int]:
     """`-n` is the experiment everywhere, and the number of examples for evaluators: a number is that."""
+    from rltui.core.evals import EvalRequest
+
     name, examples = None, EvalRequest().num_examples
     for word in given:
         if (count := whole_number(word)) is not None and find_experiment(word) is None:
@@ -71,6 +108,8 @@ def _numbers(given: Iterable[str]) -> tuple[str | None, int]:
 
 
 def _target(arguments: argparse.Namespace) -> EvalTarget:
+    from rltui.core.evals import EvalTarget
+
     if arguments.checkpoint is not None:
         return EvalTarget(kind="checkpoint", step=arguments.checkpoint)
     if arguments.model is not None:
@@ -81,6 +120,8 @@ def _target(arguments: argparse.Namespace) -> EvalTarget:
 
 def _followed(wire: Wire, queued: QueuedEval) -> EvalReport:
     """Tell how it goes until it has ended, or somebody took it from the queue: all there are then."""
+    from rltui.core.evals import EvalReport, QueuedEval
+
     shown, begun = "", time.monotonic()
     with Waiting() as waiting:
         for kind, value in wire.events():

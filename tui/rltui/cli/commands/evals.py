@@ -8,25 +8,39 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from rltui.cli.arguments import JSON, NAME_OR_FIRST
 from rltui.cli.choosing import choose_experiment
+from rltui.cli.command import argument, command, flag
 from rltui.cli.table import print_view
 from rltui.client import launch
 from rltui.core import hints
-from rltui.core.evals import EvalReport, Evaluation
 from rltui.core.text import unknown
-from rltui.services.runs.evaluations import EvalFolder
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_experiment, known_experiments
-from rltui.views.evaluation import VIEW, compared, eval_summary
+
+if TYPE_CHECKING:
+    from rltui.core.evals import EvalReport, Evaluation
 
 _COLUMNS = (
     "id", "what", "on", "asked", "reward", "spread", "difference", "cut off", "failed", "when", "note",
 )  # fmt: skip
 
 
+@command(
+    "evals",
+    "the evaluations, how they differ, what waits",
+    argument("--against", "ID", "differences to this one (default: to the base)"),
+    flag("--all", "those of all experiments"),
+    argument("--cancel", "ID", "take it from the queue, or end it"),
+    *NAME_OR_FIRST,
+    JSON,
+)
 def evals(arguments: argparse.Namespace) -> int:
+    from rltui.core.evals import EvalReport
+    from rltui.services.runs.evaluations import EvalFolder
+
     record = None if arguments.all else choose_experiment(arguments.experiment or arguments.name)
     if record is None:
         reports = [_named(EvalFolder(_control(each)).report(each.name)) for each in known_experiments()]
@@ -63,6 +77,8 @@ def _chosen(ended: Sequence[Evaluation], id_: str) -> Evaluation:
     Raises:
         UsageError: if there is none.
     """
+    from rltui.services.runs.evaluations import EvalFolder
+
     name = id_.rpartition("/")[0]
     others: Sequence[Evaluation] = ()
     if (record := find_experiment(name) if name else None) is not None:
@@ -74,6 +90,9 @@ def _chosen(ended: Sequence[Evaluation], id_: str) -> Evaluation:
 
 
 def _report(record: ExperimentRecord, cancelled: str | None) -> EvalReport:
+    from rltui.core.evals import EvalReport
+    from rltui.services.runs.evaluations import EvalFolder
+
     wire = launch.connect(record)
     if wire is None:
         folder = EvalFolder(_control(record))
@@ -91,6 +110,8 @@ def _control(record: ExperimentRecord) -> ControlFolder:
 
 def print_report(report: EvalReport, arguments: argparse.Namespace, *, only: str = "") -> None:
     """The table, or the document with the differences besides; of all of them, or of one."""
+    from rltui.views.evaluation import VIEW, compared, eval_summary
+
     ended, against = report.evaluations, getattr(arguments, "against", None)
     chosen = None if against is None else _chosen(ended, against)
     rows = [row for row in compared(ended, chosen) if only in ("", row.evaluation.id)]

@@ -11,8 +11,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from rltui.cli.arguments import NAME, json_flag, positive
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import diff, paint
+from rltui.cli.command import argument, command, flag, repeatable
 from rltui.cli.table import Row, print_table, room, table_lines, view_shapes
 from rltui.cli.terminal import while_read
 from rltui.client import launch
@@ -32,6 +34,19 @@ _WIDTHS = {"step": 6, "kind": -10}
 """Cells of columns, the same for each entry, since they come one by one; negative: aligned at the left."""
 
 
+@command(
+    "events",
+    "the journal: starts, exits, edits with their diffs, alerts, notes",
+    flag("-f --follow", "go on as it grows"),
+    repeatable("--kind", "K,…", "only these: edit, crash, alert, note, …"),
+    repeatable("--component", "C,…", "only of these"),
+    argument("--since", "T", "only from then on: 2h or 1d12h ago, 14:30, 2026-11-22, '2026-11-22 14:30'"),
+    argument("--limit", "N", "only the last N of them", type=positive),
+    argument("--grep", "WORDS", "only with all these words", default=""),
+    flag("--brief", "a line for each, without diffs"),
+    NAME,
+    json_flag("one JSON document; with -f, one per line"),
+)
 def events(arguments: argparse.Namespace) -> int:
     record = choose_experiment(arguments.name)
     journal = ControlFolder(Path(record.output_dir)).journal_file

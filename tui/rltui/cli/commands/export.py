@@ -5,12 +5,22 @@ from __future__ import annotations
 import argparse
 import json
 
+from rltui.cli.arguments import JSON, RUN, count
 from rltui.cli.choosing import ready_index
-from rltui.client.local_runs import LocalRuns
+from rltui.cli.command import argument, command
 from rltui.services.runs.catalog import find_run
 
 
+@command(
+    "export",
+    "a report of a run in a folder: Markdown, curves, configs",
+    RUN,
+    argument("-o --output-dir", "DIR", "the folder (default: ./RUN-report)"),
+    argument("--rollouts", "N", "so many of the best and the worst (default: 3)", type=count, default=3),
+    JSON,
+)
 def export(arguments: argparse.Namespace) -> int:
+    from rltui.client.local_runs import LocalRuns
     from rltui.ui.charts.export import drawings  # brings numpy
 
     index = ready_index()

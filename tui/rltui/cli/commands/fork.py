@@ -8,18 +8,40 @@ import json
 import sys
 from functools import partial
 
+from rltui.cli.arguments import DEVICES, JSON, SET, TIMEOUT, WAIT
 from rltui.cli.choosing import ready_index
 from rltui.cli.colour import diff as paint_diff
+from rltui.cli.command import argument, command, flag
 from rltui.cli.config import wanted_devices
 from rltui.cli.new_run import start_headless
-from rltui.client.fork import plan_fork, prepared
 from rltui.core.forks import ForkRequest, checkpointed
 from rltui.core.knobs import split_assignments
 from rltui.services.runs.catalog import find_run
 from rltui.views.run import fork_lines
 
 
+@command(
+    "fork",
+    "a new run with the config of another, or from a checkpoint of it",
+    argument("run", "RUN", "name or id; living, finished or archived"),
+    argument(
+        "--from",
+        "STEP|last|best",
+        "begin with a copy of this checkpoint (default: at the beginning)",
+        dest="begin",
+    ),
+    SET,
+    argument("-n --name", "NAME", "of the new run (default: by what is changed)"),
+    argument("-o --output-dir", "DIR", "its folder (default: NAME, beside RUN's)"),
+    DEVICES,
+    flag("--plan", "only say what would be copied and started"),
+    WAIT,
+    TIMEOUT,
+    JSON,
+)
 def fork(arguments: argparse.Namespace) -> int:
+    from rltui.client.fork import plan_fork, prepared
+
     row = find_run(ready_index(), arguments.run)
     wish = ForkRequest(
         edits=split_assignments(arguments.edits),

@@ -10,8 +10,10 @@ from collections.abc import Generator, Sequence
 from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from rltui.cli.arguments import interval, json_flag, watch
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import signed
+from rltui.cli.command import argument, command
 from rltui.cli.table import Row, room, table_lines, view_cells, view_shapes
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
 from rltui.core import hints
@@ -37,6 +39,13 @@ _EARLY_S = 0.2
 """A report may come so much before its time: the supervisor's clock is not ours."""
 
 
+@command(
+    "gpus",
+    "the GPUs of this box and who holds their memory",
+    watch(interval),
+    argument("-n --name", "NAME", "as this experiment sees them: budgets, peaks, other hosts"),
+    json_flag("one JSON document; with --watch, one per line"),
+)
 def gpus(arguments: argparse.Namespace) -> int:
     with nullcontext() if arguments.watch is None else while_read():
         if arguments.json:

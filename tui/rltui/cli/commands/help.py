@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from rltui.cli.colour import paint
-from rltui.cli.parser import build, commands_with_help
+from rltui.cli.command import argument, command, command_names, load
 from rltui.cli.table import Column, print_table, room, wrapped
 from rltui.core import hints
 from rltui.core.text import unknown
@@ -28,6 +28,11 @@ def page(topic: str) -> str:
     return {_name(file): file for file in _files()}[topic].read_text(encoding="utf-8")
 
 
+@command(
+    "help",
+    "about a topic or a command, on a page",
+    argument("topic", "TOPIC|COMMAND", "default: the list of topics", nargs="?"),
+)
 def show_help(arguments: argparse.Namespace) -> int:
     """Print a page, or the options of a command; without either, what there are pages about."""
     known, word = topics(), arguments.topic
@@ -37,12 +42,12 @@ def show_help(arguments: argparse.Namespace) -> int:
         print(f"{hints.HELP_TOPIC}; {hints.HELP_COMMAND}; all commands: {hints.COMMANDS}, {hints.MAN}")
     elif word in known:
         _print_page(page(word))
-    elif word in (choices := build(word)[1].choices):
-        print(choices[word].format_help(), end="")
+    elif word in command_names():
+        print(load(word).parser().format_help(), end="")
     else:
-        raise unknown(
-            "topic or command", word, [*known, *(name for name, _ in commands_with_help(build()[0]))]
-        )
+        from rltui.cli.overview import ordered_names
+
+        raise unknown("topic or command", word, [*known, *ordered_names()])
     return 0
 
 

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rltui import paths
+from rltui.cli.command import argument, choice, command, flag, repeatable
 from rltui.cli.terminal import ask, confirm
-from rltui.client import checking
 from rltui.core import hints
 from rltui.core.knobs import split_assignment
 from rltui.core.text import listed
 from rltui.core.toml.values import format_value
 from rltui.errors import ConfigError, ConflictError, UsageError
-from rltui.services import layout_files
 from rltui.services.own_files import make_folder
 from rltui.services.runs.experiment_files import NAME_PATTERN
 
@@ -36,6 +35,23 @@ class _Component:
     after: tuple[str, ...] = ()
 
 
+@command(
+    "init",
+    "write a commented layout for your own programs, by questions or options; or a workspace",
+    argument("layout_name", "NAME", "of the layout, or the folder for --from", nargs="?"),
+    choice(
+        "--from",
+        ("verifiers", "prime-rl"),
+        "make a workspace in this folder: commented configs to begin with, endpoints, environments",
+        dest="of",
+    ),
+    repeatable(
+        "--component",
+        "NAME='COMMAND'",
+        "a program of the run, as often as needed; {port.NAME} in it makes it a service on a free port",
+    ),
+    flag("--user", "for all folders (default: for this one, in .rltui/layouts)"),
+)
 def init(arguments: argparse.Namespace) -> int:
     """Write a commented layout, once it can be loaded and run, or a workspace. Nothing is overwritten."""
     if arguments.of is not None:
@@ -83,6 +99,8 @@ def _make_workspace(kind: str, folder: Path) -> int:
 
 
 def _free_path(name: str, *, for_user: bool) -> Path:
+    from rltui.services import layout_files
+
     if not NAME_PATTERN.fullmatch(name):
         raise UsageError(
             f"the layout name {name!r} does not suit", hint=f"{hints.INIT}: letters, digits, - and _"
@@ -102,6 +120,9 @@ def _check(path: Path) -> None:
     Raises:
         ConfigError: if not.
     """
+    from rltui.client import checking
+    from rltui.services import layout_files
+
     layout = layout_files.load(path)
     if any("{config." in text for spec in layout.component for text in spec.templates):
         return

@@ -3,42 +3,31 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import shlex
 import subprocess
 import sys
-import time
-from collections.abc import Iterator, Mapping, Set
-from dataclasses import asdict
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from rltui.cli.app import need_terminal, show
+from rltui.cli.arguments import JSON, KEYMAP, WAIT, YES
 from rltui.cli.colour import paint
+from rltui.cli.command import argument, command, flag, repeatable
 from rltui.cli.consent import require_consent
-from rltui.cli.new_run import start_headless
-from rltui.cli.progress import Waiting, working
+from rltui.cli.progress import working
 from rltui.cli.status_text import print_status, read_status
 from rltui.cli.table import Column, print_table
-from rltui.cli.terminal import ask, confirm
-from rltui.cli.waiting import StateChanges
-from rltui.client import creation, launch
-from rltui.client.down import take_down
-from rltui.client.release import FILE, ROLES, pod_of_role, read_release, read_values, to_follow, write_layout
+from rltui.client import launch
 from rltui.core import hints
-from rltui.core.api import Loss, Request
 from rltui.core.states import Role
-from rltui.errors import ConflictError, RltuiError, UsageError
-from rltui.frameworks import registry
-from rltui.services import checkout, kube, subprocesses
-from rltui.services.helm import Helm, ReleaseWish, chart_folder, flat, values_files
-from rltui.services.kube import Claim, Inside, Kubectl, Pod
-from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.errors import RltuiError, UsageError
 from rltui.services.runs.experiments import find_experiment
 
-_LOOK_S = 2.0
-"""Between two looks at pods that are waited for."""
+if TYPE_CHECKING:
+    from rltui.services.kube import Kubectl
+
 _PODS = (
     Column("POD", least=16, cut="middle"),
     Column("STATE"),
@@ -60,13 +49,47 @@ _STATES: Mapping[str, Role] = {
 
 
 def _kubectl(arguments: argparse.Namespace) -> Kubectl:
+    from rltui.services.kube import Kubectl
+
     return Kubectl(arguments.context or "", arguments.namespace or "")
 
 
-# --- made, and changed ------------------------------------------------------------------------------------
+RELEASE = argument("release", "RELEASE", "name of the release")
+ROLE = (RELEASE, argument("role", "ROLE", "trainer, inference, …; of several pods trainer-1"))
+PLACE = (
+    argument("--namespace", "NS", "namespace (default: the context's)"),
+    argument("--context", "CONTEXT", "of the kubeconfig (default: the current one)"),
+)
+MAKING = (
+    RELEASE,
+    argument("--chart", "DIR", "the chart (default: prime-rl here, k8s/prime-rl, or of the checkout)"),
+    repeatable(
+        "-f --values",
+        "FILE",
+        "file of values, or the name of one of the chart's examples; as often as needed",
+    ),
+    repeatable("--set", "K=V", "a value, as helm takes it", dest="edits"),
+    flag("--sft", "let the pods sleep (autoStart=false), to run SFT in one first"),
+    flag("--dry-run", "only show the command and the values"),
+    YES,
+    WAIT,
+    *PLACE,
+)
+_EPILOG = """\
+A run in pods has its config in the image and on /data, which rltui cannot edit from here: its knobs are what
+the chart has values for (rltui k8s upgrade RELEASE -f FILE --set trainer.command=…), seen before they count.
+"""
 
 
+@command(
+    "k8s up",
+    "install a release; shows its values, and asks",
+    *MAKING,
+)
 def up(arguments: argparse.Namespace) -> int:
+    from rltui.cli.releases import apply_values
+    from rltui.services.helm import Helm
+
     helm = Helm(_kubectl(arguments))
     if helm.release(arguments.release) is not None:
         raise UsageError(
@@ -74,131 +97,50 @@ def up(arguments: argparse.Namespace) -> int:
             hint=f"change it: {hints.K8S_UPGRADE(release=arguments.release)}; "
             f"open it: {hints.K8S_WATCH(release=arguments.release)}",
         )
-    return _carry_out(arguments, helm, "install", {})
+    return apply_values(arguments, helm, "install", {})
 
 
+@command(
+    "k8s upgrade",
+    "give a release other values; shows what changes, and asks",
+    *MAKING,
+)
 def upgrade(arguments: argparse.Namespace) -> int:
+    from rltui.cli.releases import apply_values
+    from rltui.services.helm import Helm
+
     helm = Helm(_kubectl(arguments))
     if helm.release(arguments.release) is None:
         raise UsageError(
             f"there is no release {arguments.release}",
             hint=f"make it: {hints.K8S_UP(release=arguments.release)}",
         )
-    return _carry_out(arguments, helm, "upgrade", helm.values(arguments.release, every=False))
+    return apply_values(arguments, helm, "upgrade", helm.values(arguments.release, every=False))
 
 
-def _carry_out(
-    arguments: argparse.Namespace, helm: Helm, verb: Literal["install", "upgrade"], before: Mapping[str, Any]
-) -> int:
-    wish = _wish(arguments)
-    with working("asks helm what the values would be"):
-        values, claims = wish.values(helm, verb)
-        if verb == "upgrade":
-            _refuse_to_lose(helm.claims(wish.name) - claims, wish.name, helm.kubectl)
-    command = helm.words(*wish.words(verb))
-    print(shlex.join(command), file=sys.stderr)
-    changes = list(_changes(dict(flat(before)), dict(flat(values))))
-    for line in changes or [
-        "  no value differs from those of the chart" if not before else "  no value changes"
-    ]:
-        print(line, file=sys.stderr)
-    if arguments.dry_run:
-        print("nothing was done", file=sys.stderr)
-        return 0
-    require_consent("k8s-install", arguments, f"{verb} {wish.name}?")
-    if (code := subprocesses.in_terminal(command)) != 0:
-        raise RltuiError(f"helm {verb} failed (exit code {code})", hint="what it says stands above")
-    if arguments.wait:
-        _wait_for_pods(wish.name, helm.kubectl)
-    print(f"open it: {hints.K8S_WATCH(release=wish.name)}{_where(helm.kubectl)}", file=sys.stderr)
-    if arguments.wait and (record := _experiment_of(wish.name)) is not None and not launch.lives(record):
-        return _follow(wish.name, helm.kubectl, record.name, Path(record.output_dir), as_json=False)
-    return 0
-
-
-def _refuse_to_lose(dropped: Set[str], release: str, kubectl: Kubectl) -> None:
-    """An upgrade deletes what the chart makes no more, unless the object itself says that it stays."""
-    if not dropped:
-        return
-    kept = {claim.name for claim in asyncio.run(kube.read_claims(kubectl, release)) if claim.is_kept}
-    if lost := sorted(dropped - kept):
-        command = kubectl.words("annotate", "persistentvolumeclaim", *lost, f"{kube.KEEP_ANNOTATION}=keep")
-        raise ConflictError(
-            f"with these values helm would delete {', '.join(lost)}, with all checkpoints of {release}",
-            hint=f"so that it stays: {shlex.join(command)}",
-        )
-
-
-def _wish(arguments: argparse.Namespace) -> ReleaseWish:
-    wanted = registry.get("prime-rl").checkout
-    assert wanted is not None
-    chart = chart_folder(arguments.chart, checkout.find(wanted, workspace=Path.cwd(), config_files=()))
-    sets = list(arguments.edits)
-    if arguments.sft:
-        sets += [f"{role}.autoStart=false" for role in ROLES]
-    if arguments.namespace and not any(each.startswith("namespace=") for each in sets):
-        sets.append(f"namespace={arguments.namespace}")  # the chart puts its objects where this value says
-    return ReleaseWish(arguments.release, chart, values_files(arguments.values, chart), tuple(sets))
-
-
-def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
-    """A line for each value, or for each that is another than before."""
-    for key in sorted({*before, *after}):
-        if before.get(key) == after.get(key):
-            continue
-        new = paint(_line(after[key]), "good") if key in after else "as the chart says"
-        old = f"{_line(before[key])} → " if key in before else ""
-        yield f"  {key} = {old}{new}"
-
-
-def _line(value: str) -> str:
-    return " ⏎ ".join(line.strip() for line in value.splitlines() if line.strip())
-
-
-def _wait_for_pods(name: str, kubectl: Kubectl) -> None:
-    """Until each pod's container has run. Ctrl+c waits no longer, and ends nothing."""
-    began = time.monotonic()
-    with Waiting() as waiting:
-        told: dict[str, str] = {}
-        while True:
-            release = read_release(name, kubectl)
-            pods = {pod.name: pod for pod in release.pods}
-            left = 0
-            for each in release.sets:
-                for number in range(each.replicas):
-                    pod = pods.get(f"{each.name}-{number}")
-                    text = _why_awaited(pod, is_new=each.is_rolled_out)
-                    left += bool(text)
-                    line = f"{each.name}-{number}: {text or 'runs'}"
-                    if told.get(f"{each.name}-{number}") != line:
-                        waiting.tell(f"{each.name}-{number}", line, since=began if text else None)
-                        told[f"{each.name}-{number}"] = line
-            if not left:
-                return
-            time.sleep(_LOOK_S)
-
-
-def _why_awaited(pod: Pod | None, *, is_new: bool) -> str:
-    if pod is None:
-        return "is not made yet"
-    if pod.is_leaving or not is_new:
-        return "is made anew"
-    return pod.why
-
-
-def _where(kubectl: Kubectl) -> str:
-    words = [("--namespace", kubectl.namespace), ("--context", kubectl.context)]
-    return "".join(f" {option} {value}" for option, value in words if value)
-
-
-# --- looked at --------------------------------------------------------------------------------------------
-
-
+@command(
+    "k8s status",
+    "pods, why they wait, what runs in them; the shared data",
+    argument("release", "RELEASE", "which (default: all)", nargs="?"),
+    *PLACE,
+    JSON,
+)
+@command(
+    "k8s",
+    "Helm releases of prime-rl's chart, on Kubernetes",
+    JSON,
+    epilog=_EPILOG,
+    defaults={"release": None, "namespace": None, "context": None},
+)
 def status(arguments: argparse.Namespace) -> int:
     """Pods with what runs in them, and the data; of all releases where none is named."""
+    import asyncio
+
+    from rltui.cli.releases import read_releases
+
     kubectl = _kubectl(arguments)
     with working("asks the cluster"):
-        found = asyncio.run(_status(kubectl, arguments.release))
+        found = asyncio.run(read_releases(kubectl, arguments.release))
     if arguments.json:
         print(json.dumps(found, ensure_ascii=False))
         return 0
@@ -210,73 +152,6 @@ def status(arguments: argparse.Namespace) -> int:
         for claim in each["claims"]:
             print(f"  data {claim['name']}: {claim['phase']}, {claim['size'] or 'size unknown'}")
     return 0
-
-
-async def _status(kubectl: Kubectl, named: str | None) -> list[dict[str, Any]]:
-    selector = f"{kube.RELEASE_LABEL}={named}" if named else "app=prime-rl"
-    pods = await kube.read_pods(kubectl, selector)
-    names = [named] if named else sorted({pod.release for pod in pods})
-    inside = await asyncio.gather(*(_look_inside(kubectl, pod) for pod in pods))
-    claims = await asyncio.gather(*(_claims(kubectl, name) for name in names))
-    if named and not pods and not claims[0] and not await kube.read_sets(kubectl, named):
-        raise UsageError(f"there is no release {named}", hint=f"all there are: {hints.K8S_STATUS}")
-    return [
-        {
-            "release": name,
-            "pods": [
-                _described(pod, seen) for pod, seen in zip(pods, inside, strict=True) if pod.release == name
-            ],
-            "claims": [asdict(claim) for claim in of_release],
-        }
-        for name, of_release in zip(names, claims, strict=True)
-    ]
-
-
-async def _look_inside(kubectl: Kubectl, pod: Pod) -> Inside | None:
-    """`None` where nobody can look."""
-    if pod.phase != "running":
-        return None
-    try:
-        return await kube.read_inside(kubectl, pod)
-    except RltuiError:
-        return None
-
-
-async def _claims(kubectl: Kubectl, name: str) -> tuple[Claim, ...]:
-    """None where the user may not list them."""
-    try:
-        return await kube.read_claims(kubectl, name)
-    except RltuiError:
-        return ()
-
-
-def _described(pod: Pod, inside: Inside | None) -> dict[str, Any]:
-    programs = None if inside is None else {"own": inside.own, "by_hand": inside.by_hand}
-    return {
-        "name": pod.name,
-        "role": pod.role,
-        "state": _state(pod, inside),
-        "phase": pod.phase,
-        "why": pod.why,
-        "ready": pod.is_ready,
-        "inside": programs,
-        "restarts": pod.restarts,
-        "last_end": None if pod.end is None else pod.end.text,
-        "node": pod.node,
-        "started_at": pod.started_at,
-    }
-
-
-def _state(pod: Pod, inside: Inside | None) -> str:
-    if pod.is_leaving:
-        return "ending"
-    if pod.phase != "running":
-        return pod.phase
-    if pod.waits:
-        return "by hand" if inside is not None and inside.by_hand else "sleeps"
-    if pod.outlives_its_program and inside is not None and not inside.own:
-        return "ended"
-    return "runs"
 
 
 def _row(pod: Mapping[str, Any]) -> list[str]:
@@ -292,7 +167,45 @@ def _row(pod: Mapping[str, Any]) -> list[str]:
     return [pod["name"], shown, " ".join(programs), restarts, pod["node"], why]
 
 
+@command(
+    "k8s watch",
+    "open a release: its pods are followed like components here",
+    RELEASE,
+    argument("-n --name", "NAME", "name of the experiment (default: the release's)"),
+    argument("-o --output-dir", "DIR", "its folder here (default: outputs/NAME)"),
+    flag("--no-tui", "only begin, and print the status"),
+    KEYMAP,
+    *PLACE,
+    JSON,
+)
+def watch(arguments: argparse.Namespace) -> int:
+    from rltui.cli.releases import follow_release
+
+    kubectl = _kubectl(arguments)
+    if not arguments.no_tui:
+        need_terminal()
+    name = arguments.name or arguments.release
+    folder = Path(arguments.output_dir or Path("outputs") / name).absolute()
+    known = find_experiment(name)
+    code = 0
+    if known is None or not launch.lives(known):
+        code = follow_release(arguments.release, kubectl, name, folder, as_json=arguments.json)
+    elif arguments.no_tui:
+        print_status(read_status(known), as_json=arguments.json)
+    return code if arguments.no_tui or code else show(launch.choose(name))
+
+
+@command(
+    "k8s logs",
+    "what a pod prints, from the cluster itself",
+    *ROLE,
+    flag("-f --follow", "go on, until ctrl+c"),
+    flag("--previous", "of the container before its last restart"),
+    *PLACE,
+)
 def logs(arguments: argparse.Namespace) -> int:
+    from rltui.client.release import pod_of_role, read_release
+
     kubectl = _kubectl(arguments)
     pod = pod_of_role(read_release(arguments.release, kubectl), arguments.role)
     options = ["--follow"] if arguments.follow else []
@@ -309,7 +222,17 @@ def logs(arguments: argparse.Namespace) -> int:
     return process.returncode
 
 
+@command(
+    "k8s exec",
+    "a shell in a pod, or a command",
+    *ROLE,
+    argument("command", "COMMAND", "after --: what to run", nargs="*"),
+    *PLACE,
+)
 def execute(arguments: argparse.Namespace) -> int:
+    from rltui.client.release import pod_of_role, read_release
+    from rltui.services import kube, subprocesses
+
     kubectl = _kubectl(arguments)
     pod = pod_of_role(read_release(arguments.release, kubectl), arguments.role)
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
@@ -317,43 +240,21 @@ def execute(arguments: argparse.Namespace) -> int:
     return subprocesses.in_terminal(kubectl.execute(pod.name, pod.container, command, tty=is_terminal))
 
 
-def watch(arguments: argparse.Namespace) -> int:
-    kubectl = _kubectl(arguments)
-    if not arguments.no_tui:
-        need_terminal()
-    name = arguments.name or arguments.release
-    folder = Path(arguments.output_dir or Path("outputs") / name).absolute()
-    known = find_experiment(name)
-    code = 0
-    if known is None or not launch.lives(known):
-        code = _follow(arguments.release, kubectl, name, folder, as_json=arguments.json)
-    elif arguments.no_tui:
-        print_status(read_status(known), as_json=arguments.json)
-    return code if arguments.no_tui or code else show(launch.choose(name))
-
-
-def _follow(of: str, kubectl: Kubectl, name: str, folder: Path, *, as_json: bool) -> int:
-    """Make the experiment `name` of the release `of`, anew where it is there; follow what its pods run."""
-    with working("asks the cluster what the release has"):
-        release = read_release(of, kubectl)
-        values, unknown = read_values(of, kubectl)
-    if unknown:
-        print(f"commands for pods that sleep are those of the shipped layout: {unknown}", file=sys.stderr)
-    layout = write_layout(release, values, folder)
-    wanted = creation.ExperimentRequest(config_files=(), layout=str(layout), name=name, output_dir=folder)
-    creation.trust_what_runs(wanted)
-    if followed := to_follow(release, folder):
-        # Nothing is lost by it, whatever its plan says of the steps: the pods run already.
-        request = Request(action="start", components=followed, accepts=Loss.MORE)
-        return start_headless(wanted, request, wait=False, timeout_s=None, as_json=as_json)
-    print_status(read_status(creation.create(wanted).record), as_json=as_json)
-    return 0
-
-
-# --- ended ------------------------------------------------------------------------------------------------
-
-
+@command(
+    "k8s down",
+    "uninstall a release; its data stays unless you say so",
+    RELEASE,
+    flag("--delete-data", "also the shared volume; its name is to be typed"),
+    flag("--yes", "do not ask about the release"),
+    *PLACE,
+)
 def down(arguments: argparse.Namespace) -> int:
+    import asyncio
+
+    from rltui.cli.releases import end_experiment, is_unwanted
+    from rltui.services import kube, subprocesses
+    from rltui.services.helm import Helm
+
     kubectl, name = _kubectl(arguments), arguments.release
     helm = Helm(kubectl)
     is_there = helm.release(name) is not None
@@ -364,17 +265,17 @@ def down(arguments: argparse.Namespace) -> int:
     else:
         print(f"helm has no release {name}", file=sys.stderr)
     claims = asyncio.run(kube.read_claims(kubectl, name))
-    unwanted = {claim.name for claim in claims if _is_unwanted(claim, name, arguments)}
+    unwanted = {claim.name for claim in claims if is_unwanted(claim, name, arguments)}
     kept = {claim.name for claim in claims} - unwanted
     if is_there:
         if endangered := helm.claims(name) - unwanted:  # helm deletes them with the rest of prime-rl's chart
             helm.keep(name, endangered)
             kept |= endangered
-        _end_experiment(name)  # first: else its pods are deleted under it, and it has failed
+        end_experiment(name)  # first: else its pods are deleted under it, and it has failed
         if (code := subprocesses.in_terminal(helm.words("uninstall", name))) != 0:
             raise RltuiError(f"helm uninstall failed (exit code {code})", hint="what it says stands above")
     else:
-        _end_experiment(name)
+        end_experiment(name)
     delete = kubectl.words("delete", "persistentvolumeclaim")
     for claim_name in sorted(unwanted):
         subprocesses.ask((*delete, claim_name, "--wait=false", "--ignore-not-found"), timeout_s=60.0)
@@ -382,25 +283,3 @@ def down(arguments: argparse.Namespace) -> int:
     for claim_name in sorted(kept):
         print(f"{claim_name} stays; to delete it: {shlex.join((*delete, claim_name))}", file=sys.stderr)
     return 0
-
-
-def _end_experiment(name: str) -> None:
-    if (record := _experiment_of(name)) is not None and launch.lives(record):
-        with StateChanges() as changes:
-            take_down(record, changes.show)
-
-
-def _experiment_of(release: str) -> ExperimentRecord | None:
-    """Find the experiment of its name that follows its pods; `None` where there is none."""
-    record = find_experiment(release)
-    return record if record is not None and Path(record.layout_file).name == FILE else None
-
-
-def _is_unwanted(claim: Claim, release: str, arguments: argparse.Namespace) -> bool:
-    """With *no* as the answer of whoever says nothing."""
-    what = f"{claim.name} ({claim.size or 'size unknown'}): all checkpoints and outputs of {release}"
-    if not sys.stdin.isatty():
-        return bool(arguments.delete_data and arguments.yes)
-    if arguments.delete_data:
-        return ask(f"delete {what}? type its name:") == claim.name
-    return not arguments.yes and confirm(f"delete {what}?")

@@ -6,24 +6,36 @@ import argparse
 import json
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rltui import settings
-from rltui.cli.arguments import KEYMAP_VARIABLE
+from rltui.cli.arguments import JSON, KEYMAP, KEYMAP_VARIABLE
+from rltui.cli.command import argument, command
 from rltui.cli.table import Column, print_table
-from rltui.ui import actions, key_names, keymap
-from rltui.ui.actions import Action, Use
+
+if TYPE_CHECKING:
+    from rltui.ui.actions import Action, Use
 
 _COLUMNS = (Column("KEYS"), Column("ACTION"), Column("WHERE", least=10, goes=1), Column("WHAT", least=24))
 _MANY = 4
 """From so many places on, the others are counted."""
 
 
+@command(
+    "keys",
+    "the keys of the TUI, as they are mapped now",
+    argument("word", "WORD", "only those with all these words", nargs="*"),
+    KEYMAP,
+    JSON,
+)
 def show_keys(arguments: argparse.Namespace) -> int:
     """By action, in the order of the help.
 
     Raises:
         ConfigError: if the settings give two actions one key on a screen, or name none there is.
     """
+    from rltui import settings
+    from rltui.ui import actions, keymap
+
     path = settings.settings_file()
     try:
         actions.remap(keymap.load(path, os.environ.get(KEYMAP_VARIABLE, "")))
@@ -33,6 +45,8 @@ def show_keys(arguments: argparse.Namespace) -> int:
 
 
 def _list(path: Path, arguments: argparse.Namespace) -> None:
+    from rltui.ui import actions
+
     if arguments.json:
         document = {"settings": str(path), "keys": [_record(action) for action in actions.ACTIONS]}
         print(json.dumps(document, ensure_ascii=False))
@@ -50,12 +64,16 @@ def _matches(row: tuple[str, ...], words: list[str]) -> bool:
 
 def _rows(action: Action) -> list[tuple[str, ...]]:
     """One for each thing that it is done to."""
+    from rltui.ui import key_names
+
     changed = "* " if action.keys != action.default_keys else ""
     keys = key_names.key_text(action.keys) if action.keys else "-"
     return [(f"{changed}{keys}", action.id, _where(use), use.help or use.label) for use in action.uses]
 
 
 def _where(use: Use) -> str:
+    from rltui.ui import actions
+
     if set(actions.SCREENS) <= set(use.places):
         return "everywhere"
     names = [place.value.removesuffix(" screen") for place in use.places]
@@ -63,6 +81,8 @@ def _where(use: Use) -> str:
 
 
 def _record(action: Action) -> dict[str, object]:
+    from rltui.ui import key_names
+
     return {
         "id": action.id,
         "keys": key_names.written(action.keys),

@@ -13,8 +13,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from rltui.cli.arguments import FRAMEWORK, JSON, NAME
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import paint, signed
+from rltui.cli.command import argument, command, flag
+from rltui.cli.config import chosen_framework
 from rltui.cli.table import Row, print_table, view_cells, view_shapes
 from rltui.client import launch
 from rltui.core.knobs import IN_TEXT, pattern, rank
@@ -26,6 +29,22 @@ _COLUMNS = VIEW.named(("key", "value", "unit", "default", "allowed", "read by"))
 _ALL_COLUMNS = VIEW.named(("key", "value", "unit", "default", "all allowed", "read by"))
 
 
+@command(
+    "knobs",
+    "every knob: value, default, bounds, readers",
+    argument(
+        "pattern",
+        "WORD",
+        "only those with all these words; where files are among them (rl.toml), those of the files",
+        nargs="*",
+    ),
+    argument("-l --layout", "LAYOUT", "with files: layout name or file"),
+    FRAMEWORK,
+    flag("--all", "also the keys of the files that are no knobs"),
+    flag("-v --verbose", "also what each one means"),
+    NAME,
+    JSON,
+)
 def show_knobs(arguments: argparse.Namespace) -> int:
     files = [word for word in arguments.pattern if word.endswith(".toml") or "/" in word]
     words = [word for word in arguments.pattern if word not in files]
@@ -60,7 +79,6 @@ def read_table(record: ExperimentRecord) -> dict[str, Any]:
 
 def _of_files(names: Sequence[str], arguments: argparse.Namespace) -> dict[str, Any]:
     """Of a config that need never have run: what its files say, and the defaults."""
-    from rltui.cli.config import chosen_framework
     from rltui.client import checking
     from rltui.services.config.files import named
 

@@ -6,11 +6,19 @@ import argparse
 import json
 from pathlib import Path
 
+from rltui.cli.arguments import JSON
+from rltui.cli.command import command
 from rltui.cli.table import Column, print_table
-from rltui.services import layout_files
 
 
+@command(
+    "layouts",
+    "list the layouts and where they lie",
+    JSON,
+)
 def list_layouts(arguments: argparse.Namespace) -> int:
+    from rltui.services import layout_files
+
     found = layout_files.available(Path.cwd())
     rows = [(path.stem, layout_files.load(path), path) for path in found]
     if arguments.json:

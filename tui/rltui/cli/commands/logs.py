@@ -18,7 +18,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from rltui.cli.arguments import NAME, count, json_flag
 from rltui.cli.choosing import choose_experiment
+from rltui.cli.command import argument, command, flag
 from rltui.cli.table import Column, print_table
 from rltui.cli.terminal import binary_output, while_read
 from rltui.core import hints
@@ -43,6 +45,24 @@ _BATCH_LINES = 500
 """Written at a time, where nobody waits for each."""
 
 
+@command(
+    "logs",
+    "what a component printed; all of them are searched at once",
+    argument(
+        "component", "C", "component id (default: the list of logs); with --all: only its attempts", nargs="?"
+    ),
+    flag("-f --follow", "go on as it grows"),
+    argument("-N --lines", "N", "only the last N lines (default: 1000)", type=count),
+    flag("--full", "all lines, not only the last 1000; a file has all"),
+    argument("--attempt", "K", "an earlier start, counted from 1", type=int),
+    flag("--all", "search all components and attempts, with --grep or --level"),
+    argument("--grep", "RE", "only lines that match the regular expression"),
+    flag("-i --ignore-case", "upper and lower case are one in RE"),
+    argument("--level", "L", "only lines of this level or above: info, warning, error"),
+    flag("--raw", "the bytes as they were printed, with colours, redraws and secrets; for a pipe or a file"),
+    NAME,
+    json_flag("one JSON document; with -f, one per line"),
+)
 def logs(arguments: argparse.Namespace) -> int:
     """Print, and follow, the output of one attempt, or a log file that the layout names; or search all.
 

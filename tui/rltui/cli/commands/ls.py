@@ -8,7 +8,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from rltui.cli.arguments import JSON
 from rltui.cli.colour import signed
+from rltui.cli.command import command
 from rltui.cli.status_text import document, rows_of, run_state, state_text, step_text
 from rltui.cli.table import Column, Row, room, table_lines
 from rltui.core import hints
@@ -26,6 +28,11 @@ _LIST = (
 )
 
 
+@command(
+    "ls",
+    "list the experiments, running or not",
+    JSON,
+)
 def list_experiments(arguments: argparse.Namespace) -> int:
     """Every experiment that rltui knows, newest first; what is wrong with some stands below."""
     rows = rows_of(listed_experiments())

@@ -6,13 +6,14 @@ import argparse
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from rltui import __version__
 from rltui.cli.colour import paint
+from rltui.cli.command import Command, Declared, command, flag
 from rltui.cli.commands.help import page, topics
-from rltui.cli.parser import build, commands_with_help
+from rltui.cli.overview import DESCRIPTION, OPTIONS, all_commands
 from rltui.cli.table import room, wrapped
 from rltui.errors import ExitCode
 
@@ -62,6 +63,11 @@ class Block(NamedTuple):
     """Of an item: what the text is about."""
 
 
+@command(
+    "man",
+    "all commands and options as a manual page",
+    flag("--raw", "its source: rltui man --raw > rltui.1"),
+)
 def show_manual(arguments: argparse.Namespace) -> int:
     """Print its source, or show it in `man` where a person looks on and there is one."""
     blocks = list(manual())
@@ -76,7 +82,6 @@ def show_manual(arguments: argparse.Namespace) -> int:
 
 
 def manual() -> Iterator[Block]:
-    top, commands = build()
     yield Block("section", "name")
     yield Block(
         "text", "rltui - runs reinforcement learning of language models on a GPU box, and keeps it alive"
@@ -85,12 +90,12 @@ def manual() -> Iterator[Block]:
     for line in ("rltui [CONFIG... | NAME]", "rltui COMMAND [OPTION...]", "rltui help [TOPIC | COMMAND]"):
         yield Block("verbatim", line)
     yield Block("section", "description")
-    yield Block("text", (top.description or "").partition("\n\n")[0].replace("\n", " "))
+    yield Block("text", DESCRIPTION.partition("\n\n")[0].replace("\n", " "))
     yield Block("section", "options")
-    yield from _options(top)
+    yield from _options(OPTIONS)
     yield Block("section", "commands")
-    for name, _ in commands_with_help(top):
-        yield from _command(f"rltui {name}", commands.choices[name])
+    for each_command in all_commands():
+        yield from _command(each_command)
     yield Block("section", "exit status")
     yield from (Block("item", text, str(int(code))) for code, text in _EXIT.items())
     yield Block("section", "files")
@@ -104,32 +109,28 @@ def manual() -> Iterator[Block]:
         yield Block("verbatim", "\n".join(lines).strip("\n"))
 
 
-def _command(name: str, parser: argparse.ArgumentParser) -> Iterator[Block]:
-    usage = " ".join(parser.format_usage().split()).removeprefix("usage: ")
-    yield Block("part", name)
+def _command(command: Command) -> Iterator[Block]:
+    usage = " ".join(command.parser().format_usage().split()).removeprefix("usage: ")
+    yield Block("part", f"rltui {command.name}")
     yield Block("text", usage)
-    yield Block("text", parser.description or "")
-    yield from _options(parser)
-    if parser.epilog:
-        yield Block("text", parser.epilog)
-    for action in parser._actions:  # noqa: SLF001
-        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
-            for verb, below in action.choices.items():
-                yield from _command(f"{name} {verb}", below)
+    yield Block("text", command.description)
+    yield from _options(command.declared)
+    if command.epilog:
+        yield Block("text", command.epilog)
+    for verb in command.verbs:
+        yield from _command(verb)
 
 
-def _options(parser: argparse.ArgumentParser) -> Iterator[Block]:
-    for action in parser._actions:  # noqa: SLF001
-        is_hidden = action.help in (None, argparse.SUPPRESS) or action.dest == "help"
-        if is_hidden or isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+def _options(declared: Iterable[Declared]) -> Iterator[Block]:
+    for argument in (argument for item in declared for argument in item.arguments()):
+        if argument.is_hidden:
             continue
-        value = action.metavar if isinstance(action.metavar, str) else ""
-        names = ", ".join(action.option_strings)
-        if names and value and action.nargs != 0:
-            term = f"{names} [{value}]" if action.nargs in ("?", "*") else f"{names} {value}"
+        names, value = ", ".join(argument.option_names), argument.metavar
+        if names and value:
+            term = f"{names} [{value}]" if argument.nargs in ("?", "*") else f"{names} {value}"
         else:
-            term = names or value or action.dest
-        yield Block("item", (action.help or "").replace("%%", "%"), term)
+            term = names or value or argument.dest
+        yield Block("item", argument.text.replace("%%", "%"), term)
 
 
 # --- shapes -----------------------------------------------------------------------------------------------

@@ -15,7 +15,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from rltui.cli.arguments import JSON, NAME, count, positive
 from rltui.cli.choosing import choose_experiment
+from rltui.cli.command import argument, command, exclusive, flag
 from rltui.cli.table import Column, print_table, room, table_lines, width_of
 from rltui.core import hints
 from rltui.core.curve import curve_rows
@@ -79,6 +81,27 @@ class SeriesDocument:
     """What a resume left behind: branches with `steps`, `times` and `values`."""
 
 
+@command(
+    "metrics",
+    "the curves of a run, whole and up to now",
+    argument(
+        "metric",
+        "NAME",
+        "reward, loss, entropy, kl, grad_norm, step_time … ; a name as the program has it, or a regular "
+        "expression for names (default: a line for each that has a chart)",
+        nargs="*",
+    ),
+    flag("--all", "every series there is"),
+    argument("--last", "N", "only the newest N points", type=count),
+    argument("--every", "K", "only every K-th point, the newest too", type=positive),
+    exclusive(
+        flag("--csv", "a row for each step, a column for each series"),
+        flag("--plot", "draw them here, between the lines"),
+        argument("--svg", "FILE", "one drawing of them, with marks of what happened"),
+        JSON,
+    ),
+    NAME,
+)
 def metrics(arguments: argparse.Namespace) -> int:
     record = choose_experiment(arguments.name)
     reader = _reader(record)

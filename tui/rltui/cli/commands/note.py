@@ -6,12 +6,21 @@ import argparse
 import json
 import sys
 
+from rltui.cli.arguments import JSON, NAME
 from rltui.cli.choosing import choose_experiment
+from rltui.cli.command import argument, command
 from rltui.client import launch
 from rltui.core.events import first_line
 from rltui.services.runs.journal import journal_of
 
 
+@command(
+    "note",
+    "keep a sentence in the journal; a mark on the charts",
+    argument("text", "TEXT", "what is to be remembered; - reads it from stdin", nargs="+"),
+    NAME,
+    JSON,
+)
 def note(arguments: argparse.Namespace) -> int:
     record = choose_experiment(arguments.name)
     text = sys.stdin.read() if arguments.text == ["-"] else " ".join(arguments.text)

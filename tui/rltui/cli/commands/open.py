@@ -8,7 +8,14 @@ import sys
 from pathlib import Path
 
 from rltui.cli.app import need_terminal, show, show_readonly, show_run, show_runs
+from rltui.cli.arguments import CREATION, KEYMAP, SLURM
+from rltui.cli.command import argument, command, flag
 from rltui.cli.commands.ls import list_lines
+from rltui.cli.config_line import read_config_line
+from rltui.cli.new_run import (
+    start_or_submit,  # knows the frameworks, which attaching needs not
+    wanted_run,
+)
 from rltui.cli.parser import is_file_name
 from rltui.cli.status_text import rows_of
 from rltui.cli.terminal import confirm
@@ -22,6 +29,18 @@ from rltui.services.runs.experiments import (
 )
 
 
+@command(
+    "open",
+    "open an experiment in the TUI",
+    argument(
+        "config", "CONFIG", "TOML files of the run, or their folder; or the name of an experiment", nargs="*"
+    ),
+    flag("--readonly", "only look; in place of CONFIG, the experiment's name may follow"),
+    *CREATION,
+    SLURM,
+    KEYMAP,
+    grammar=read_config_line,
+)
 def open_experiment(arguments: argparse.Namespace) -> int:
     """Attach to an experiment, or create it, if a person says so; the TUI asks before anything starts."""
     gc.disable()  # what is made until the app is shown, stays; looking through it took a tenth of the time
@@ -36,8 +55,6 @@ def open_experiment(arguments: argparse.Namespace) -> int:
             return _open_named(word)
         if (record := experiment_in(Path(word))) is not None:
             return show(record)
-    from rltui.cli.new_run import start_or_submit  # knows the frameworks, which attaching needs not
-
     return start_or_submit(_open_config, arguments)
 
 
@@ -102,7 +119,6 @@ def _name_to_watch(arguments: argparse.Namespace) -> str | None:
 
 def _open_config(arguments: argparse.Namespace) -> int:
     """Attach to the experiment of this config, or ask, and create it: the TUI asks before anything starts."""
-    from rltui.cli.new_run import wanted_run
     from rltui.client import creation
 
     with wanted_run(arguments) as wanted:

@@ -3,38 +3,35 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from rltui.cli.arguments import JSON, NAME_OR_FIRST, YES
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import paint
+from rltui.cli.command import argument, command
 from rltui.cli.consent import accepted, require_consent
 from rltui.cli.table import Column, Row, print_table
 from rltui.cli.waiting import limited, painted, plan_of
 from rltui.client import launch
-from rltui.client.reader import ExperimentReader
 from rltui.client.transports.unix import Wire
 from rltui.core import hints
-from rltui.core.api import Orphan, OrphanReport, Plan, Request, Status
-from rltui.core.gpu.report import GpuReport
-from rltui.core.plan import freed
 from rltui.core.text import duration, short_command
 from rltui.errors import RltuiError, UsageError
 from rltui.services import processes
-from rltui.services.gpu.sampling import read_once
 from rltui.services.job_status import JobStatus, read_job_status, write_job_status
 from rltui.services.processes import ProcessId
-from rltui.services.processes import orphans as leftovers
-from rltui.services.processes.orphans import foreign_processes
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import name_if_needed
 from rltui.services.runs.journal import journal_of
-from rltui.services.runs.observed import refuse_observed
 from rltui.views.orphan import evidence_text, orphan_cells, orphan_text
+
+if TYPE_CHECKING:
+    from rltui.core.api import Orphan, OrphanReport, Plan, Request
 
 _PROCESSES = (
     Column("PID", is_right=True),
@@ -50,7 +47,19 @@ _TIMEOUT_S = 30.0
 """After this, a process that still lives is stuck in the kernel, or another user's."""
 
 
+@command(
+    "orphans",
+    "processes that outlived their component",
+    *NAME_OR_FIRST,
+    argument("--free", "PID", "end these (all, where no pid is given); asks first", nargs="*", type=int),
+    argument("--forget", "C", "take it for ended where it ran, on a machine that is gone for good; asks"),
+    YES,
+    JSON,
+)
 def orphans(arguments: argparse.Namespace) -> int:
+
+    from rltui.services.runs.observed import refuse_observed
+
     record = choose_experiment(arguments.experiment or arguments.name, acts=True)
     if arguments.free is None and arguments.forget is None:
         _list(_look(record), as_json=arguments.json)
@@ -74,6 +83,12 @@ def orphans(arguments: argparse.Namespace) -> int:
 
 def _look(record: ExperimentRecord) -> OrphanReport:
     """What there is now: from the supervisor; found anew where nothing of the experiment is alive."""
+    from rltui.client.reader import ExperimentReader
+    from rltui.core.api import OrphanReport, Status
+    from rltui.core.gpu.report import GpuReport
+    from rltui.services.gpu.sampling import read_once
+    from rltui.services.processes.orphans import foreign_processes
+
     wire = launch.connect(record)
     if wire is None:
         gpus = read_once(record.name)
@@ -161,6 +176,8 @@ def _print_processes(found: Sequence[Orphan]) -> None:
 
 def _free(wire: Wire, record: ExperimentRecord, arguments: argparse.Namespace) -> tuple[Orphan, ...]:
     """What the supervisor ended."""
+    from rltui.core.api import Request
+
     request = Request(action="free", pids=tuple(arguments.free))
     plan = plan_of(wire, "plan", request)
     agreed = _agreed(plan, request, record, arguments)
@@ -172,6 +189,12 @@ def _free(wire: Wire, record: ExperimentRecord, arguments: argparse.Namespace) -
 
 def _free_offline(record: ExperimentRecord, arguments: argparse.Namespace) -> tuple[Orphan, ...]:
     """As `_free`, for an experiment of which nothing is alive: a supervisor would find nothing to watch."""
+    import asyncio
+
+    from rltui.core.api import Plan, Request
+    from rltui.core.plan import freed
+    from rltui.services.processes import orphans as leftovers
+
     request = Request(action="free", pids=tuple(arguments.free))
     found = _look(record)
     plan = Plan(action="free", free=freed(request, found.orphans, found.strangers))

@@ -6,15 +6,28 @@ import argparse
 import json
 import sys
 
+from rltui.cli.arguments import JSON, RUN, YES
 from rltui.cli.choosing import ready_index
 from rltui.cli.colour import diff as paint_diff
+from rltui.cli.command import command, flag
 from rltui.cli.consent import require_consent
-from rltui.client import promote as promoting
 from rltui.errors import ConflictError
 from rltui.services.runs.catalog import find_run
 
 
+@command(
+    "promote",
+    "what a run's own copy of the config has changed, written into the files that it was made of",
+    RUN,
+    flag("--undo", "take the newest one back"),
+    flag("--plan", "only show what would change"),
+    YES,
+    JSON,
+    epilog="A key that both have changed is not written, and told; the exit code is 4 then.",
+)
 def promote(arguments: argparse.Namespace) -> int:
+    from rltui.client import promote as promoting
+
     plan = promoting.plan_undo if arguments.undo else promoting.plan_promotion
     promotion = plan(find_run(ready_index(), arguments.run))
     diff = promotion.diff

@@ -5,25 +5,39 @@ from __future__ import annotations
 import argparse
 import sys
 
+from rltui.cli.arguments import JSON, NAME, WAIT, YES
 from rltui.cli.choosing import choose_experiment
+from rltui.cli.command import argument, command, flag, repeatable
 from rltui.cli.consent import require_consent
 from rltui.cli.progress import working
 from rltui.cli.waiting import StateChanges, failure, is_component_alive, plan_of
 from rltui.client import launch
-from rltui.client.manual_components import (
-    PUBLISH,
-    publication,
-    publish_request,
-    tokens,
-)
 from rltui.client.transports.unix import Wire
 from rltui.core import hints
 from rltui.errors import ConflictError, RltuiError
-from rltui.services.runs.observed import refuse_observed
 from rltui.views.checkpoint import publication_text
 
 
+@command(
+    "publish",
+    "upload weights of the run to the hub, by `hf`",
+    argument("what", "STEP", "whose weights; or a folder of weights"),
+    argument("repo", "USER/NAME", "the repository; made where there is none"),
+    flag("--private", "one that is made is only for its owner"),
+    argument("--revision", "R", "branch (default: main)"),
+    argument("--message", "TEXT", "of the commit (default: experiment and step)"),
+    repeatable("--include", "GLOB", "only files like this"),
+    repeatable("--exclude", "GLOB", "no files like this"),
+    flag("--plan", "only say what would be uploaded"),
+    YES,
+    WAIT,
+    NAME,
+    JSON,
+)
 def publish(arguments: argparse.Namespace) -> int:
+    from rltui.client.manual_components import PUBLISH, publication, publish_request, tokens
+    from rltui.services.runs.observed import refuse_observed
+
     record = choose_experiment(arguments.name, acts=True)
     refuse_observed(record)
     with working("looking at the weights, or making them where the checkpoint has none"):
@@ -63,6 +77,8 @@ def _outcome(wire: Wire, name: str) -> str:
     Raises:
         ComponentFailedError: if it failed.
     """
+    from rltui.client.manual_components import PUBLISH
+
     with StateChanges({PUBLISH}) as changes:
         for kind, status in wire.events():
             if kind != "status":

@@ -7,41 +7,51 @@ import sys
 import time
 from collections.abc import Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
+from rltui.cli.arguments import CREATION, JSON, SET
 from rltui.cli.colour import signed
-from rltui.cli.queue_requests import as_options, plan_request, print_added, queue_options, refuse_devices
+from rltui.cli.command import argument, command
+from rltui.cli.queue_requests import (
+    AFTER_REBOOT,
+    QUEUED,
+    as_options,
+    plan_request,
+    print_added,
+    queue_options,
+    refuse_devices,
+    split_queued,
+)
 from rltui.cli.table import view_lines
-from rltui.client.queue import asking
 from rltui.core import hints
 from rltui.core.knobs import split_assignments
-from rltui.core.queue import QueueEntry, RunQueue
 from rltui.core.runs import RunRow
 from rltui.core.text import listed, whole_number
 from rltui.errors import RltuiError, UsageError
-from rltui.services.queue_file import read_queue
 from rltui.services.runs.index import RunIndex
 from rltui.views.queue_entry import VIEW, queue_notices, queued_runs
+
+if TYPE_CHECKING:
+    from rltui.core.queue import QueueEntry, RunQueue
 
 _COLUMNS = VIEW.named(("sign", "run", "state", "step", "reward", "what", "why"))
 
 
-# --- adding -----------------------------------------------------------------------------------------------
-
-
-def add(arguments: argparse.Namespace) -> int:
-    options = queue_options(arguments)
-    with plan_request(arguments.words, arguments.overrides, with_needs=True) as wish:
-        refuse_devices(wish, options)
-        added = asking.add_to_queue([wish], options, after_reboot=arguments.after_reboot)
-    print_added(added, arguments)
-    return 0
-
-
-# --- looking and changing ---------------------------------------------------------------------------------
-
-
+@command(
+    "queue",
+    "runs that wait for GPUs, and start by themselves",
+    JSON,
+)
+@command(
+    "queue ls",
+    "what waits and why, what runs, what has ended",
+    JSON,
+)
 def show(arguments: argparse.Namespace) -> int:
     """What waits and why, what runs, what has ended. A queue without a supervisor gets one."""
+    from rltui.client.queue import asking
+    from rltui.services.queue_file import read_queue
+
     queue = read_queue()
     try:
         asking.wake()
@@ -54,20 +64,86 @@ def show(arguments: argparse.Namespace) -> int:
     return 0
 
 
+# --- adding -----------------------------------------------------------------------------------------------
+
+
+@command(
+    "queue add",
+    "start a run when it can; all that `rltui up` takes",
+    argument("config", "CONFIG", "as `rltui up` takes it; also -- --KEY VALUE", nargs="*"),
+    *QUEUED,
+    *CREATION,
+    JSON,
+    grammar=split_queued,
+)
+def add(arguments: argparse.Namespace) -> int:
+
+    from rltui.client.queue import asking
+
+    options = queue_options(arguments)
+    with plan_request(arguments.words, arguments.overrides, with_needs=True) as wish:
+        refuse_devices(wish, options)
+        added = asking.add_to_queue([wish], options, after_reboot=arguments.after_reboot)
+    print_added(added, arguments)
+    return 0
+
+
+# --- looking and changing ---------------------------------------------------------------------------------
+
+
+ENTRIES = argument("entry", "ENTRY", "name or id; or a sweep", nargs="+")
+
+
+@command(
+    "queue pause",
+    "start nothing any more; what runs goes on",
+    JSON,
+)
 def pause(arguments: argparse.Namespace) -> int:
+
+    from rltui.client.queue import asking
+
     return _changed(asking.pause(), "paused; what runs goes on", arguments)
 
 
+@command(
+    "queue resume",
+    "start what may start, also after a reboot",
+    AFTER_REBOOT,
+    JSON,
+)
 def resume(arguments: argparse.Namespace) -> int:
+
+    from rltui.client.queue import asking
+
     return _changed(asking.resume(after_reboot=arguments.after_reboot), "the queue goes on", arguments)
 
 
+@command(
+    "queue rm",
+    "do not start these; forget those that have ended",
+    ENTRIES,
+    JSON,
+)
 def remove(arguments: argparse.Namespace) -> int:
+    from rltui.client.queue import asking
+    from rltui.services.queue_file import read_queue
+
     gone = asking.remove(arguments.entry)
     return _changed(read_queue(), f"removed: {listed([each.name for each in gone])}", arguments)
 
 
+@command(
+    "queue retry",
+    "let these wait again, with config files as they are now",
+    ENTRIES,
+    SET,
+    JSON,
+)
 def retry(arguments: argparse.Namespace) -> int:
+    from rltui.client.queue import asking
+    from rltui.services.queue_file import read_queue
+
     edits = split_assignments(arguments.edits)
     again = asking.retry(arguments.entry, partial(_mended, edits)) if edits else asking.retry(arguments.entry)
     return _changed(read_queue(), f"waits again: {listed([each.name for each in again])}", arguments)
@@ -88,13 +164,32 @@ def _mended(edits: Mapping[str, str], entry: QueueEntry) -> Mapping[str, object]
         return {"overrides": overrides, "told": told}
 
 
+@command(
+    "queue move",
+    "let one start earlier, or later",
+    argument("entry", "ENTRY", "name or id; or a sweep"),
+    argument("place", "PLACE", "first, last, up, down, or its number in the queue"),
+    JSON,
+)
 def move(arguments: argparse.Namespace) -> int:
+
+    from rltui.client.queue import asking
+
     queue = asking.move(arguments.entry, arguments.place)
     waiting = [each.name for each in queue.entries if each.state == "waiting"]
     return _changed(queue, f"now in this order: {', '.join(waiting)}", arguments)
 
 
+@command(
+    "queue limit",
+    "how many run at once on this machine",
+    argument("most", "N|none", "none: as GPUs allow; without GPUs one"),
+    JSON,
+)
 def limit(arguments: argparse.Namespace) -> int:
+
+    from rltui.client.queue import asking
+
     word = arguments.most
     most = whole_number(word)
     if word != "none" and not most:

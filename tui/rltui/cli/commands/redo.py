@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import argparse
 
+from rltui.cli.arguments import EDIT
 from rltui.cli.choosing import choose_experiment
+from rltui.cli.command import command
 from rltui.cli.edits import edit_experiment, edit_request
 
 
+@command(
+    "redo",
+    "make the edit again that was undone last",
+    *EDIT,
+)
 def redo(arguments: argparse.Namespace) -> int:
     return edit_experiment(
         choose_experiment(arguments.name, acts=True), edit_request("redo", arguments), arguments

@@ -8,20 +8,40 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from rltui.cli.arguments import DEVICES, JSON, TIMEOUT, WAIT
 from rltui.cli.choosing import ready_index
+from rltui.cli.command import argument, command, flag
 from rltui.cli.config import wanted_devices
 from rltui.cli.consent import require_consent
 from rltui.cli.new_run import start_headless
-from rltui.client.fork import prepared
-from rltui.client.rerun import RerunPlan, plan_rerun
-from rltui.core.api import Request
 from rltui.core.runs import RunRow
 from rltui.core.text import size_text
 from rltui.services.runs.catalog import find_run
 
+if TYPE_CHECKING:
+    from rltui.client.rerun import RerunPlan
 
+
+@command(
+    "rerun",
+    "a run again, from its recorded config; tells what is another now",
+    argument("run", "RUN", "name or id; also a finished or archived one"),
+    argument("-n --name", "NAME", "of the new run (default: RUN-again)"),
+    argument("-o --output-dir", "DIR", "its folder (default: NAME, beside RUN's)"),
+    DEVICES,
+    flag("--plan", "only say what would start, and what is another"),
+    flag("--yes", "do not ask where commit, versions or data differ"),
+    WAIT,
+    TIMEOUT,
+    JSON,
+)
 def rerun(arguments: argparse.Namespace) -> int:
+    from rltui.client.fork import prepared
+    from rltui.client.rerun import plan_rerun
+    from rltui.core.api import Request
+
     row = find_run(ready_index(), arguments.run)
     planned = plan_rerun(
         row,

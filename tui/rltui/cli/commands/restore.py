@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import argparse
 
+from rltui.cli.arguments import JSON, RUNS
+from rltui.cli.command import command
 from rltui.cli.run_changes import change_runs
 from rltui.services.runs import organize
 
 
+@command(
+    "restore",
+    "take runs out of the trash",
+    RUNS,
+    JSON,
+)
 def restore(arguments: argparse.Namespace) -> int:
     return change_runs(arguments, organize.restore, "is back")

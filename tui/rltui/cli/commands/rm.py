@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import argparse
 
+from rltui.cli.arguments import JSON, RUNS, YES
 from rltui.cli.choosing import ready_index
+from rltui.cli.command import command, flag
 from rltui.cli.run_changes import put_into_trash
 from rltui.services.runs.catalog import find_run
 
 
+@command(
+    "rm",
+    "put runs into the trash, folder and all",
+    flag("--plan", "only say what would go, and what it frees"),
+    YES,
+    RUNS,
+    JSON,
+)
 def remove(arguments: argparse.Namespace) -> int:
     index = ready_index()
     return put_into_trash(index, [find_run(index, name) for name in arguments.run], arguments, verb="rm")

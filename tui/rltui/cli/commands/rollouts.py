@@ -12,7 +12,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from rltui.cli.arguments import JSON, NAME, count
 from rltui.cli.choosing import choose_experiment
+from rltui.cli.command import argument, command, exclusive, flag
 from rltui.cli.commands.logs import pattern_of
 from rltui.cli.progress import working
 from rltui.cli.table import Column, print_table
@@ -34,7 +36,6 @@ from rltui.core.rollouts import (
 from rltui.core.text import grouped, shortened
 from rltui.errors import UsageError
 from rltui.services.hiding import without_secrets
-from rltui.services.runs.rollouts import open_rollouts
 from rltui.views.rollout import histogram_blocks, no_rollouts_text
 
 _LISTED_BATCHES = 20
@@ -56,8 +57,30 @@ _SAMPLES = (
 )
 
 
+@command(
+    "rollouts",
+    "what the model wrote, and its rewards",
+    argument("where", "DIR", "a run's or an evaluation's folder, or a file of rollouts", nargs="?"),
+    argument("--step", "S", "of this step (default: the newest)", type=count),
+    flag("--eval", "of evaluations"),
+    flag("--live", "under way just now"),
+    flag("--all", "also those that no batch took"),
+    exclusive(
+        argument("--worst", "N", "the N with the lowest reward, in full", type=count),
+        argument("--best", "N", "the N with the highest, in full", type=count),
+        argument("--random", "N", "N by chance, in full", type=count),
+    ),
+    argument("--grep", "RE", "those whose text matches, in full"),
+    argument("--group", "ID", "only this group of the step"),
+    flag("--full", "long messages whole, too"),
+    argument("--export", "FILE", "write them into a new file instead: Markdown if it is a .md, else JSONL"),
+    NAME,
+    JSON,
+)
 def rollouts(arguments: argparse.Namespace) -> int:
     """Print the steps; with a step or a group, its samples; with a selection, those in full."""
+    from rltui.services.runs.rollouts import open_rollouts
+
     record = choose_experiment(arguments.name) if arguments.where is None else None
     source = open_rollouts(_folder(arguments) if record is None else Path(record.run_dir))
     pattern = pattern_of(arguments.grep)

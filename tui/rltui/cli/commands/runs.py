@@ -13,7 +13,9 @@ from typing import Any
 
 import orjson
 
+from rltui.cli.arguments import JSON, YES, positive
 from rltui.cli.colour import signed
+from rltui.cli.command import argument, command, exclusive, flag, repeatable, section
 from rltui.cli.progress import working
 from rltui.cli.run_changes import put_into_trash
 from rltui.cli.status_text import run_state
@@ -58,6 +60,37 @@ class _ListedRuns:
     """How many more are meant than `--limit` lets through."""
 
 
+@command(
+    "runs",
+    "all runs there are, living and finished",
+    argument(
+        "filter",
+        "FILTER",
+        "only those: a part of the name, tag:baseline, 'reward > 0.8 and lr < 1e-5'",
+        nargs="*",
+    ),
+    argument("--sort", "COL", "by this column: figures from the largest on, texts from A"),
+    flag("--reverse", "the other way round"),
+    argument("--columns", "COL,…", "these, or with + before each, also these: fields, metrics, config keys"),
+    flag("--all", "also the archived"),
+    flag("--group", "sweeps and forks below what they come from"),
+    argument("--limit", "N", "only the first N", type=positive),
+    flag("--rebuild", "read all folders again, into a new index"),
+    exclusive(
+        flag("--csv", "a row for each run, with whole values"),
+        JSON,
+    ),
+    section(
+        "putting old ones into the trash",
+        flag("--prune", "those of FILTER that nothing keeps; the plan is shown first"),
+        argument("--keep-best", "N", "the N with the best mean reward over ten steps", type=positive),
+        argument("--keep-last", "N", "the newest N", type=positive),
+        repeatable("--keep-tag", "T", "those with this tag"),
+        argument("--older-than", "AGE", "only those that ended so long ago: 30d, 12h"),
+        flag("--plan", "only say what --prune would do"),
+        YES,
+    ),
+)
 def runs(arguments: argparse.Namespace) -> int:
     """List them, in one of several shapes; with `--prune`, plan, ask, and put them into the trash."""
     gc.disable()  # thousands of rows are made and none is let go; looking through them took half of the time

@@ -6,10 +6,16 @@ import argparse
 import os
 import sys
 
+from rltui.cli.command import command, flag
 from rltui.core import hints
 from rltui.errors import ExitCode, UsageError
 
 
+@command(
+    "serve",
+    "what an rltui on another machine starts here: --host",
+    flag("--stdio", "talk over stdin and stdout"),
+)
 def serve(arguments: argparse.Namespace) -> int:
     """The other end of a link, on stdin and stdout.
 

@@ -5,16 +5,33 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from rltui.cli.arguments import EDIT, FRAMEWORK
 from rltui.cli.choosing import choose_experiment
+from rltui.cli.command import argument, command, flag, repeatable
 from rltui.cli.edits import FileEdits, edit_experiment, edit_request, execute_edit
 from rltui.core import hints
 from rltui.core.knobs import split_assignments
 from rltui.errors import UsageError
-from rltui.services.config.files import named
 
 
+@command(
+    "set",
+    "edit the TOML; prints the diff and the restart set",
+    argument(
+        "edit",
+        "KEY=VALUE",
+        "knob and new value; `none` removes one that may be absent; rl.toml among them: of that file",
+        nargs="*",
+    ),
+    repeatable("--unset", "KEY", "remove a key"),
+    flag("--force", "also what nobody knows, or our rules refuse"),
+    *EDIT,
+    FRAMEWORK,
+)
 def set_knobs(arguments: argparse.Namespace) -> int:
     """Edit knobs, all in one write: of an experiment, or of files that need never have run."""
+    from rltui.services.config.files import named
+
     files = [text for text in arguments.edit if text.endswith(".toml") and "=" not in text]
     assignments = [text for text in arguments.edit if text not in files]
     edits: dict[str, str | None] = {**split_assignments(assignments)}

@@ -11,29 +11,41 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from rltui.cli.arguments import NAME
 from rltui.cli.choosing import choose_experiment
+from rltui.cli.command import argument, command, flag
 from rltui.cli.commands.attach import show_pane
 from rltui.cli.terminal import while_read
 from rltui.cli.waiting import is_component_alive, plan_of, wait_until_settled
 from rltui.client import launch
-from rltui.client.manual_components import (
-    SHELL,
-    login_shell,
-    shell_request,
-    tokens,
-)
 from rltui.core import hints
 from rltui.core.template import Missing
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import known_experiments
-from rltui.services.runs.observed import refuse_observed
 
 
+@command(
+    "shell",
+    "a terminal where a component runs (ctrl+] leaves it)",
+    argument(
+        "--as",
+        "C",
+        "with the folder, variables and devices of this component (default: the one that trains)",
+        dest="like",
+    ),
+    argument("--workspace", "DIR", "run nothing of an experiment: with the programs of this checkout"),
+    flag("--detach", "only start it; `rltui attach shell` shows it"),
+    argument("command", "COMMAND", "after --: what to run (default: $SHELL)", nargs="*"),
+    NAME,
+)
 def shell(arguments: argparse.Namespace) -> int:
     """Start one, unless it lives, and become tmux that shows it; without a terminal, pass on what the command
     prints and how it ends. Before there is a run: become the command, where a checkout is.
     """
+    from rltui.client.manual_components import SHELL, login_shell, shell_request, tokens
+    from rltui.services.runs.observed import refuse_observed
+
     if arguments.workspace or not (arguments.name or known_experiments()):
         _become(Path(arguments.workspace or "."), arguments.command or (login_shell(),))
     record = choose_experiment(arguments.name)
@@ -85,6 +97,7 @@ def _become(workspace: Path, command: Sequence[str]) -> NoReturn:
 
 def _passed_on(record: ExperimentRecord) -> int:
     """Print what the newest shell prints until it ends; its exit code."""
+    from rltui.client.manual_components import SHELL
     from rltui.services.logs.tail import follow_lines
     from rltui.services.processes import read_attempt
 

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from typing import Any
 
-from rltui.cli.arguments import WATCH_S
+from rltui.cli.arguments import NAME_OR_FIRST, WATCH_S, interval_or_name, json_flag, watch
 from rltui.cli.choosing import choose_experiment
+from rltui.cli.command import command, flag
 from rltui.cli.status_text import as_text, document, gist_of, print_status, read_status, row_of, state_text
 from rltui.cli.table import room
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
@@ -26,6 +27,14 @@ _STEPS_S = 60.0
 """Sentences about steps are so far apart: they come faster than anybody listens."""
 
 
+@command(
+    "status",
+    "components, step and reward",
+    *NAME_OR_FIRST,
+    watch(interval_or_name, "stay, and look again every S seconds"),
+    flag("--plain", "in sentences, and with --watch one for each change"),
+    json_flag("one JSON document on stdout; with --watch, one per line"),
+)
 def show_status(arguments: argparse.Namespace) -> int:
     """Print the status of one experiment; with `--watch`, go on as it changes."""
     name, interval_s = arguments.experiment or arguments.name, arguments.watch

@@ -10,15 +10,27 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from rltui.cli.queue_requests import as_options, plan_request, print_added, queue_options, refuse_devices
+from rltui.cli.arguments import CREATION, JSON, positive
+from rltui.cli.command import argument, command, flag
+from rltui.cli.queue_requests import (
+    QUEUED,
+    as_options,
+    plan_request,
+    print_added,
+    queue_options,
+    refuse_devices,
+    split_sweep,
+)
 from rltui.cli.table import Column, print_table
-from rltui.client.queue import asking
-from rltui.client.queue.asking import QueueRequest
 from rltui.core import hints
 from rltui.core.text import listed
 from rltui.errors import ConfigError, UsageError
 from rltui.services.job_arrays import make_array
+
+if TYPE_CHECKING:
+    from rltui.client.queue.asking import QueueRequest
 
 _KEY = re.compile(r"[A-Za-z_][\w.-]*")
 _SPAN = re.compile(r"(?P<first>-?[\d.]+(?:e[+-]?\d+)?)\.\.(?P<last>-?[\d.]+(?:e[+-]?\d+)?)", re.IGNORECASE)
@@ -30,8 +42,23 @@ _MANY_TIMES = 10.0
 """A span over more than so many times its beginning is drawn from by magnitude."""
 
 
+@command(
+    "sweep",
+    "queue a run for each combination of values",
+    argument("config", "CONFIG|KEY=VALUES", "as `rltui up`; lr=1e-6,3e-6 seed=0..2", nargs="*"),
+    argument("--random", "K", "only K of the combinations, by chance", type=positive),
+    flag("--dry-run", "only list them; queue nothing"),
+    argument("--max-parallel", "N", "so many of them at once (SLURM jobs: so many submitted)", type=positive),
+    flag("--array", "with --slurm: the jobs are one job array (then N at once run)"),
+    *QUEUED,
+    *CREATION,
+    JSON,
+    grammar=split_sweep,
+)
 def sweep(arguments: argparse.Namespace) -> int:
     """Queue a run for each combination of values, or for some of them by chance."""
+    from rltui.client.queue import asking
+
     options = queue_options(arguments)
     axes = [_axis(word) for word in arguments.axes]
     if not axes:

@@ -7,7 +7,9 @@ from collections import Counter
 
 import orjson
 
+from rltui.cli.arguments import JSON
 from rltui.cli.choosing import ready_index
+from rltui.cli.command import argument, command, repeatable
 from rltui.cli.run_changes import print_runs
 from rltui.cli.table import Column, print_table
 from rltui.core import hints
@@ -17,6 +19,13 @@ from rltui.services.runs.catalog import find_run
 from rltui.services.runs.index import RunIndex
 
 
+@command(
+    "tag",
+    "the tags of runs: show, add, remove",
+    argument("word", "RUN|+TAG", "runs by name or id, and +TAG to add", nargs="*"),
+    repeatable("--remove", "TAG,…", "tags to remove"),
+    JSON,
+)
 def tag(arguments: argparse.Namespace) -> int:
     index = ready_index()
     names = [word for word in arguments.word if not word.startswith("+")]

@@ -10,7 +10,9 @@ from contextlib import redirect_stdout
 
 import orjson
 
+from rltui.cli.arguments import JSON, YES
 from rltui.cli.choosing import ready_index
+from rltui.cli.command import argument, command, flag
 from rltui.cli.consent import require_consent
 from rltui.cli.run_changes import names_text, print_runs, size_bytes
 from rltui.cli.table import Column, print_table
@@ -31,6 +33,14 @@ _TRASH = (
 )
 
 
+@command(
+    "trash",
+    "what lies in the trash, and how large it is",
+    flag("--empty", "delete it for good; asks first"),
+    argument("--older-than", "AGE", "only what has lain there so long: 30d, 12h"),
+    YES,
+    JSON,
+)
 def trash(arguments: argparse.Namespace) -> int:
     older_than = span(arguments.older_than) if arguments.older_than else 0.0
     if older_than is None:

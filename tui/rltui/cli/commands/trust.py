@@ -6,11 +6,19 @@ import argparse
 import sys
 from pathlib import Path
 
+from rltui.cli.command import argument, command, flag
 from rltui.errors import UsageError
-from rltui.services import trust
 
 
+@command(
+    "trust",
+    "let rltui run what a folder holds without a start: a layout's gpu_source, a checkout's python",
+    argument("folder", "DIR", "default: here", nargs="?", default="."),
+    flag("--revoke", "trust it no longer"),
+)
 def trust_folder(arguments: argparse.Namespace) -> int:
+    from rltui.services import trust
+
     folder = Path(arguments.folder).absolute()
     if not folder.is_dir():
         raise UsageError(f"{arguments.folder} is no folder")

@@ -5,24 +5,56 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from typing import TYPE_CHECKING
 
-from rltui.cli.component_actions import change
+from rltui.cli.arguments import CONFIG, CREATION, JSON, SLURM, TIMEOUT, WAIT, step
+from rltui.cli.command import argument, command, flag, hidden, moved
+from rltui.cli.component_actions import execute
+from rltui.cli.config_line import read_config_line
 from rltui.cli.new_run import start_headless, start_or_submit, wanted_run
 from rltui.cli.progress import working
-from rltui.client import creation, launch
-from rltui.client.jobs import previews
-from rltui.core.api import Request
+from rltui.client import launch
 from rltui.services.runs.experiment_files import ExperimentRecord, same_folder
 from rltui.services.runs.experiments import (
     find_experiment,
 )
 
+if TYPE_CHECKING:
+    from rltui.client import creation
 
+
+@command(
+    "up",
+    "start an experiment headless; returns when all is ready",
+    CONFIG,
+    *CREATION,
+    SLURM,
+    flag("--dry-run", "with --slurm: print the job's script, and submit nothing"),
+    argument("--only", "C,…", "start only these components (and what they need)"),
+    argument(
+        "--resume-step",
+        "STEP",
+        "as --resume, from the checkpoint of this step rather than the newest",
+        type=step,
+    ),
+    moved("--from-checkpoint", "up --resume-step STEP"),
+    hidden("--entry", default=""),
+    hidden("--group", default=""),
+    hidden("--array", default=""),
+    flag("--yes", "do not ask about a plan that loses work"),
+    WAIT,
+    TIMEOUT,
+    JSON,
+    grammar=read_config_line,
+)
 def up(arguments: argparse.Namespace) -> int:
     return start_or_submit(_up, arguments)
 
 
 def _up(arguments: argparse.Namespace) -> int:
+    from rltui.client import creation
+    from rltui.core.api import Request
+
     components = tuple(arguments.only.split(",")) if arguments.only else ()
     with wanted_run(arguments) as wanted:
         creation.trust_what_runs(wanted)
@@ -30,8 +62,8 @@ def _up(arguments: argparse.Namespace) -> int:
             return _print_jobs(wanted)
         if (living := _living_run_of(arguments, wanted)) is not None:
             given = {"name": living.name, "component": components, "wait": arguments.wait}
-            asked = argparse.Namespace(action="start", plan=False, yes=True, json=arguments.json, **given)
-            return change(asked)
+            asked = argparse.Namespace(plan=False, yes=True, json=arguments.json, **given)
+            return execute("start", asked)
         return start_headless(
             wanted,
             Request(action="start", components=components, resume_step=arguments.resume_step),
@@ -48,6 +80,8 @@ def _living_run_of(
     """The living experiment whose next program a pasted line starts: `orchestrator @ orch.toml` once
     `inference @ infer.toml` runs. `None` for other lines, and where the line sets something in a config.
     """
+    from rltui.client import creation
+
     if not arguments.given.program or arguments.given.overrides or arguments.given.edits:
         return None
     planned, _ = creation.plan_record(wanted)
@@ -57,6 +91,9 @@ def _living_run_of(
 
 
 def _print_jobs(wanted: creation.ExperimentRequest) -> int:
+    from rltui.client import creation
+    from rltui.client.jobs import previews
+
     planned, _ = creation.plan_record(wanted)
     with working("writes the job's script"):
         found = previews(planned)

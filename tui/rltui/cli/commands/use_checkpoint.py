@@ -5,26 +5,39 @@ from __future__ import annotations
 import argparse
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from rltui.cli.arguments import EDIT, FRAMEWORK
 from rltui.cli.choosing import choose_experiment
+from rltui.cli.command import argument, command
 from rltui.cli.edits import FileEdits, edit_experiment, edit_request, execute_edit
 from rltui.cli.progress import working
-from rltui.client.reader import ExperimentReader
 from rltui.core import hints
-from rltui.core.config_data import deep_leaves
 from rltui.core.text import whole_number
 from rltui.errors import ConfigError, UsageError
-from rltui.frameworks.base import ConfigFiles
-from rltui.services.config.files import named
-from rltui.services.runs import weights
 from rltui.services.runs.experiments import known_experiments
+
+if TYPE_CHECKING:
+    from rltui.frameworks.base import ConfigFiles
 
 _NAMES_MODEL = re.compile(r"^model$|(^|\.)model\.name$|\.vllm\.model$")
 """Keys that name the model which a run begins with."""
 
 
+@command(
+    "use-checkpoint",
+    "make trained weights the model of a config, as an edit",
+    argument("target", "STEP|DIR", "step of a run (-n NAME), such as of SFT; or a folder"),
+    argument("config", "CONFIG", "config to edit (default: the experiment's)", nargs="?"),
+    *EDIT,
+    FRAMEWORK,
+)
 def use_checkpoint(arguments: argparse.Namespace) -> int:
     """Make what was trained the model of a config, such as the result of SFT that of RL."""
+    from rltui.client.reader import ExperimentReader
+    from rltui.services.config.files import named
+    from rltui.services.runs import weights
+
     if (step := whole_number(arguments.target)) is not None:
         source = choose_experiment(arguments.name, acts=True)
         with working(f"making weights of checkpoint {step} that other programs can load"):
@@ -53,6 +66,8 @@ def _of_model(files: ConfigFiles, folder: Path, *, called: str) -> dict[str, str
     Raises:
         ConfigError: if the config is of a run that makes models, rather than one that begins with this.
     """
+    from rltui.core.config_data import deep_leaves
+
     if set(files) == {"sft"}:
         raise ConfigError(
             f"{called} is the config of SFT, which would begin with its own result",

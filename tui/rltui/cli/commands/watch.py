@@ -6,13 +6,27 @@ import argparse
 from pathlib import Path
 
 from rltui.cli.app import need_terminal, show
+from rltui.cli.arguments import FRAMEWORK, JSON, KEYMAP
+from rltui.cli.command import argument, command, flag
 from rltui.cli.status_text import print_status
 from rltui.client import launch
-from rltui.client.observation import ObservationRequest, observe
 
 
+@command(
+    "watch",
+    "look at a run that somebody else started",
+    argument("run_dir", "RUN_DIR", "its output folder, the one with logs/ in it"),
+    argument("-n --name", "NAME", "name of the observation (default: the folder's)"),
+    argument("-l --layout", "LAYOUT", "layout of [[log]] entries (default: watch)"),
+    FRAMEWORK,
+    flag("--no-tui", "only begin, and print the status"),
+    KEYMAP,
+    JSON,
+)
 def watch(arguments: argparse.Namespace) -> int:
     """Observe the run in a folder; from the TUI, or, without one, until `rltui down`."""
+    from rltui.client.observation import ObservationRequest, observe
+
     if not arguments.no_tui:
         need_terminal()
     record = observe(

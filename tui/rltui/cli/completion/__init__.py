@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from rltui.cli import parser as command_line
-from rltui.cli.arguments import host_of, looks_of
+from rltui.cli.command import Argument, Command, command_names, load, split
 from rltui.cli.completion import sources
 from rltui.cli.completion.sources import Words
+from rltui.cli.global_options import host_of, looks_of
+from rltui.cli.overview import all_commands
 from rltui.errors import RltuiError
 
 _SAFE = re.compile(r"[A-Za-z0-9_.,:/=@%+#-]+")
@@ -29,40 +29,38 @@ _LOOKS = {
 
 
 class TypedLine(NamedTuple):
-    parser: argparse.ArgumentParser
+    command: Command
     words: Words
     """Values so far, by `dest` of the argument; those of options and those without."""
-    pending: argparse.Action | None
+    pending: Argument | None
     """The option whose value is being typed."""
-    place: argparse.Action | None
+    place: Argument | None
     """The argument without a name that is being typed."""
 
 
-def completion(arguments: argparse.Namespace) -> int:
-    """Print the script for a shell; or what fits the words that it has, the last of which is being typed."""
-    if not arguments.word:
-        print((Path(__file__).parent / f"rltui.{arguments.shell}").read_text(encoding="utf-8"), end="")
-        return 0
-    words = arguments.word
-    is_bash = arguments.shell == "bash"
+def print_completion(shell: str, words: Sequence[str]) -> None:
+    """Print the script for a shell; or what fits the words, the last of which is being typed."""
+    if not words:
+        print((Path(__file__).parent / f"rltui.{shell}").read_text(encoding="utf-8"), end="")
+        return
+    is_bash = shell == "bash"
     if is_bash:
         words = _glued(words)
     behind = max(words[-1].rfind("="), words[-1].rfind(":")) + 1 if is_bash else 0
     for word, text in candidates(words):
         print(word[behind:] if is_bash or not text else f"{word}\t{text}")
-    return 0
 
 
 def candidates(words: Sequence[str]) -> list[tuple[str, str]]:
     """What may stand in the last place of a command line, with what it means; what is unsafe is left out."""
     *before, last = words
     with suppress(RltuiError, OSError, ValueError):  # a tab is no place for a complaint
-        found = {word: text for word, text in _found(before, last) if word.startswith(last)}
+        found = {word: text for word, text in _candidates(before, last) if word.startswith(last)}
         return [(word, _short(text)) for word, text in found.items() if _SAFE.fullmatch(word)]
     return []
 
 
-def _found(before: list[str], last: str) -> Iterator[tuple[str, str]]:
+def _candidates(before: list[str], last: str) -> Iterator[tuple[str, str]]:
     if before[-1:] == ["--color"] or last.startswith("--color="):
         prefix = "--color=" if last.startswith("--color=") else ""
         yield from ((f"{prefix}{when}", "") for when in _LOOKS["--color"].split(", "))
@@ -74,76 +72,65 @@ def _found(before: list[str], last: str) -> Iterator[tuple[str, str]]:
     if "--" in before:
         return
     host, before = host_of(looks_of(before)[1])
-    name = before[0] if before else ""
-    top, commands = command_line.build(name)
     if not before:
-        yield from _options(commands.choices["open"] if last.startswith("-") else None, last)
-        yield from (() if last.startswith("-") else command_line.commands_with_help(top))
-        yield from (() if last.startswith("-") or host else sources.opened(last))
+        if last.startswith("-"):
+            yield from _options(load("open"), last)
+            return
+        yield from ((command.name, command.text) for command in all_commands())
+        yield from () if host else sources.opened(last)
         return
-    known = name in commands.choices
-    parser = commands.choices[name] if known else command_line.build("open")[1].choices["open"]
-    given = _given(parser, before[1:] if known else before)
+    command, typed = split(before) if before[0] in command_names() else (load("open"), before)
+    line = _typed_line(command, typed)
     option, equals, _ = last.partition("=")
-    if host and (given.pending is not None or not last.startswith("-") or equals):
+    if host and (line.pending is not None or not last.startswith("-") or equals):
         return  # what it may be there is not known here
-    if given.pending is not None:
-        yield from sources.values(given.pending, last, given.words)
+    if line.pending is not None:
+        yield from sources.values(line.pending, last, line.words)
     elif last.startswith("-") and equals:
-        action = _option(given.parser, option)
-        if action is not None:
-            found = sources.values(action, last.removeprefix(f"{option}="), given.words)
-            yield from ((f"{option}={word}", text) for word, text in found)
+        if (argument := _option(command, option)) is not None:
+            values = sources.values(argument, last.removeprefix(f"{option}="), line.words)
+            yield from ((f"{option}={word}", text) for word, text in values)
     elif last.startswith("-"):
-        yield from _options(given.parser, last)
-    elif isinstance(given.place, argparse._SubParsersAction):  # noqa: SLF001  (argparse has no public name)
-        yield from ((each.dest, each.help or "") for each in given.place._choices_actions)  # noqa: SLF001
-    elif given.place is not None:
-        yield from sources.values(given.place, last, given.words)
+        yield from _options(command, last)
+    elif command.verbs:
+        yield from ((verb.name.rpartition(" ")[2], verb.text) for verb in command.verbs)
+    elif line.place is not None:
+        yield from sources.values(line.place, last, line.words)
 
 
-def _given(parser: argparse.ArgumentParser, typed: Sequence[str]) -> TypedLine:
+def _typed_line(command: Command, typed: Sequence[str]) -> TypedLine:
     words: Words = {}
-    pending: argparse.Action | None = None
-    places = [action for action in _actions(parser) if not action.option_strings]
-    for at, word in enumerate(typed):
+    pending: Argument | None = None
+    places = [argument for argument in command.arguments if not (argument.is_option or argument.is_hidden)]
+    for word in typed:
         if pending is not None:
             words.setdefault(pending.dest, []).append(word)
             pending = None
-            continue
-        if word.startswith("-") and word != "-":
+        elif word.startswith("-") and word != "-":
             name, equals, value = word.partition("=")
-            action = _option(parser, name)
-            if action is not None and equals:
-                words.setdefault(action.dest, []).append(value)
-            elif action is not None and action.nargs not in (0, "?", "*"):
-                pending = action
-            continue
-        place = places[0] if places else None
-        if isinstance(place, argparse._SubParsersAction):  # noqa: SLF001
-            below = place.choices.get(word)
-            return TypedLine(parser, words, None, None) if below is None else _given(below, typed[at + 1 :])
-        if place is not None:
-            words.setdefault(place.dest, []).append(word)
-            if place.nargs not in ("*", "+"):
+            argument = _option(command, name)
+            if argument is not None and equals:
+                words.setdefault(argument.dest, []).append(value)
+            elif argument is not None and argument.takes_value and argument.nargs not in ("?", "*"):
+                pending = argument
+        elif places:
+            words.setdefault(places[0].dest, []).append(word)
+            if places[0].nargs not in ("*", "+"):
                 places.pop(0)
-    return TypedLine(parser, words, pending, places[0] if places else None)
+    return TypedLine(command, words, pending, places[0] if places else None)
 
 
-def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    return [each for each in parser._actions if each.help != argparse.SUPPRESS]  # noqa: SLF001
+def _option(command: Command, name: str) -> Argument | None:
+    visible = (argument for argument in command.arguments if not argument.is_hidden)
+    return next((argument for argument in visible if name in argument.option_names), None)
 
 
-def _option(parser: argparse.ArgumentParser, name: str) -> argparse.Action | None:
-    return next((each for each in _actions(parser) if name in each.option_strings), None)
-
-
-def _options(parser: argparse.ArgumentParser | None, last: str) -> Iterator[tuple[str, str]]:
+def _options(command: Command, last: str) -> Iterator[tuple[str, str]]:
     """Those with long names; short ones where that is all there is, or it is being typed."""
-    for action in [] if parser is None else _actions(parser):
-        long = [name for name in action.option_strings if name.startswith("--")]
-        for name in action.option_strings if last == "-" or not long else long:
-            yield name, action.help or ""
+    for argument in command.arguments:
+        names = [] if argument.is_hidden else [*argument.option_names]
+        long = [name for name in names if name.startswith("--")]
+        yield from ((name, argument.text) for name in (names if last == "-" or not long else long))
     yield from _LOOKS.items()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rltui import paths
+from rltui.cli.command import Argument
 from rltui.client.transports.unix import Wire
 from rltui.core.events import KINDS
 from rltui.errors import RltuiError
@@ -35,12 +35,12 @@ _PATIENCE_S = 0.3
 _FRAMEWORK = re.compile(r'^framework = "([\w-]+)"', re.MULTILINE)
 
 
-def values(action: argparse.Action, typed: str, words: Words) -> Found:
-    """What `action` takes. Behind a comma, where it takes several, another one."""
-    if action.choices is not None:
-        return [(str(choice), "") for choice in action.choices]
-    metavar = action.metavar if isinstance(action.metavar, str) else ""
-    source = BY_DEST.get(action.dest) or BY_METAVAR.get(metavar)
+def values(argument: Argument, typed: str, words: Words) -> Found:
+    """What `argument` takes. Behind a comma, where it takes several, another one."""
+    if argument.choices:
+        return [(choice, "") for choice in argument.choices]
+    metavar = argument.metavar
+    source = BY_DEST.get(argument.dest) or BY_METAVAR.get(metavar)
     if source is None:
         return ()
     if not metavar.endswith(",…") or "," not in typed:

@@ -1,0 +1,47 @@
+"""Declarations of commands."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from rltui.cli import command
+from rltui.cli.command import argument, command_names, flag, load
+from rltui.cli.overview import all_commands
+
+
+@pytest.mark.parametrize("name", command_names())
+def test_a_module_declares_the_command_of_its_name_and_its_verbs(name: str) -> None:
+    declared = load(name)
+    for each in (declared, *declared.verbs):
+        assert each.handler.__module__ == f"rltui.cli.commands.{name.replace('-', '_')}"
+
+
+def test_modules_of_commands_import_little_for_a_tab_and_help_read_them() -> None:
+    code = (
+        "import sys\nfrom rltui.cli.overview import all_commands\nall_commands()\n"
+        "print([name for name in ('pydantic', 'textual', 'asyncio', 'tomlkit') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_options_of_a_declaration_are_those_of_its_parser() -> None:
+    for each in (one for top in all_commands() for one in (top, *top.verbs)):
+        known = each.parser()._option_string_actions
+        assert each.options == {name: action.nargs != 0 for name, action in known.items()}, each.name
+
+
+def test_a_command_needs_its_declaration_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "_COMMANDS", {})
+    count = argument("count", "N", "how many", type=int)
+
+    @command.command("greet", "say hello", count, flag("--loud", "louder"))
+    def greet(arguments: object) -> int:
+        return 0
+
+    parsed = load("greet").parser().parse_args(["3", "--loud"])
+    assert (parsed.handler, parsed.count, parsed.loud) == (greet, 3, True)
+    assert load("greet").description == "Say hello."

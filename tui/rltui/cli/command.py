@@ -1,0 +1,278 @@
+"""A command is declared beside its function: `@command("status", "components, step and reward", NAME, JSON)`.
+
+The parser, the pages of help, the manual page and completion read the declarations. A command lies in the
+module of its name in `rltui.cli.commands` (`use-checkpoint` in `use_checkpoint.py`), its verbs (`queue add`)
+beside it: so the folder is the list, and a command line imports the one module that it needs. These modules
+import little at their top: a tab and `--help` import them too, for the declaration alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from rltui.errors import UsageError
+
+_FOLDER = os.path.join(os.path.dirname(__file__), "commands")  # noqa: PTH118, PTH120 - at each start
+
+
+class Declared(Protocol):
+    """An argument, or several."""
+
+    def add_to(self, parser: argparse._ActionsContainer) -> None: ...
+
+    def arguments(self) -> Iterator[Argument]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An option, or a word by its place."""
+
+    names: tuple[str, ...]
+    settings: Mapping[str, Any]
+    """As `add_argument` of argparse takes them."""
+
+    def add_to(self, parser: argparse._ActionsContainer) -> None:
+        parser.add_argument(*self.names, **self.settings)
+
+    def arguments(self) -> Iterator[Argument]:
+        yield self
+
+    @property
+    def dest(self) -> str:
+        """Its name in the namespace."""
+        long = next((name for name in self.names if name.startswith("--")), self.names[0])
+        return str(self.settings.get("dest", long.lstrip("-").replace("-", "_")))
+
+    @property
+    def is_option(self) -> bool:
+        return self.names[0].startswith("-")
+
+    @property
+    def is_hidden(self) -> bool:
+        return self.text == argparse.SUPPRESS
+
+    @property
+    def text(self) -> str:
+        return str(self.settings["help"])
+
+    @property
+    def metavar(self) -> str:
+        return str(self.settings.get("metavar", ""))
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return tuple(self.settings.get("choices", ()))
+
+    @property
+    def nargs(self) -> str | None:
+        """`?`, `*` or `+`; `None`: one."""
+        nargs: str | None = self.settings.get("nargs")
+        return nargs
+
+    @property
+    def option_names(self) -> Iterator[str]:
+        """All under which it may be given; nothing for a word by its place."""
+        for name in self.names:
+            if name.startswith("-"):
+                yield name
+                if self.settings.get("action") is argparse.BooleanOptionalAction:
+                    yield f"--no-{name.removeprefix('--')}"
+
+    @property
+    def takes_value(self) -> bool:
+        return self.settings.get("action") not in ("store_true", argparse.BooleanOptionalAction)
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusive:
+    """Arguments of which one can be given at most."""
+
+    members: tuple[Declared, ...]
+
+    def add_to(self, parser: argparse._ActionsContainer) -> None:
+        group = parser.add_mutually_exclusive_group()
+        for member in self.members:
+            member.add_to(group)
+
+    def arguments(self) -> Iterator[Argument]:
+        for member in self.members:
+            yield from member.arguments()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Arguments that have a heading of their own in the help."""
+
+    title: str
+    members: tuple[Declared, ...]
+
+    def add_to(self, parser: argparse._ActionsContainer) -> None:
+        group = parser.add_argument_group(self.title)
+        for member in self.members:
+            member.add_to(group)
+
+    def arguments(self) -> Iterator[Argument]:
+        for member in self.members:
+            yield from member.arguments()
+
+
+def flag(names: str, text: str, **settings: Any) -> Argument:  # noqa: ANN401 - as argparse
+    return Argument((*names.split(),), {"action": "store_true", "help": text, **settings})
+
+
+def argument(names: str, metavar: str, text: str, **settings: Any) -> Argument:  # noqa: ANN401
+    """An option that takes a value, or a word that stands by itself."""
+    return Argument((*names.split(),), {"metavar": metavar, "help": text, **settings})
+
+
+def choice(names: str, choices: tuple[str, ...], text: str, **settings: Any) -> Argument:  # noqa: ANN401
+    """An option that takes one of a few words."""
+    return Argument((*names.split(),), {"choices": choices, "help": text, **settings})
+
+
+def switch(name: str, text: str, **settings: Any) -> Argument:  # noqa: ANN401
+    """An option that has a `--no-` of it, too."""
+    return Argument((name,), {"action": argparse.BooleanOptionalAction, "help": text, **settings})
+
+
+def repeatable(names: str, metavar: str, text: str, **settings: Any) -> Argument:  # noqa: ANN401
+    return argument(names, metavar, text, action="append", default=[], **settings)
+
+
+def hidden(name: str, **settings: Any) -> Argument:  # noqa: ANN401
+    """What no help names: for programs, or for who knows an earlier release."""
+    return Argument((name,), {"help": argparse.SUPPRESS, **settings})
+
+
+def moved(name: str, now: str) -> Argument:
+    """An option that was, and what is written in its place: `up --resume-step STEP`."""
+    return hidden(name, action=_Moved, const=now)
+
+
+class _Moved(argparse.Action):
+    def __call__(self, *_: object) -> None:
+        raise UsageError(f"there is no {self.option_strings[0]} any more", hint=f"it is: rltui {self.const}")
+
+
+def exclusive(*members: Declared) -> Exclusive:
+    return Exclusive(members)
+
+
+def section(title: str, *members: Declared) -> Section:
+    return Section(title, members)
+
+
+Options = Mapping[str, bool]
+"""Every name of every option of a command: whether a value follows it."""
+Grammar = Callable[[list[str], Options], tuple[list[str], Mapping[str, object]]]
+"""Reads words that argparse cannot: takes those behind the name of the command, and its options; returns the
+words for argparse, and values of the namespace."""
+Handler = Callable[[argparse.Namespace], int]
+"""Carries a command out; returns its exit code."""
+
+
+_HELP = flag("-h --help", "show this help message and exit")
+"""As argparse has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    name: str
+    """With the command before it, where it is a verb of one: `queue add`."""
+    text: str
+    """A sentence about it, as the list of commands has it: no capital, no full stop."""
+    handler: Handler
+    declared: tuple[Declared, ...]
+    epilog: str | None = None
+    defaults: Mapping[str, object] = field(default_factory=dict)
+    """Values of the namespace that no argument of it has."""
+    grammar: Grammar | None = None
+
+    @property
+    def verbs(self) -> list[Command]:
+        return [verb for name, verb in _COMMANDS.items() if name.startswith(f"{self.name} ")]
+
+    @property
+    def arguments(self) -> list[Argument]:
+        """All of them, `--help` first."""
+        return [_HELP, *(argument for item in self.declared for argument in item.arguments())]
+
+    @property
+    def options(self) -> Options:
+        return options_of(self.arguments)
+
+    @property
+    def description(self) -> str:
+        return f"{self.text[0].upper()}{self.text[1:]}."
+
+    def parser(self) -> argparse.ArgumentParser:
+        parser = argparse.ArgumentParser(prog=f"rltui {self.name}")
+        self.declare_to(parser)
+        return parser
+
+    def declare_to(self, parser: argparse.ArgumentParser) -> None:
+        """Give the parser all that is declared of this command, its verbs too."""
+        parser.description = self.description
+        parser.epilog = self.epilog
+        parser.set_defaults(handler=self.handler, **self.defaults)
+        for item in self.declared:
+            item.add_to(parser)
+        if verbs := self.verbs:
+            below = parser.add_subparsers(title="what to do", metavar="VERB")
+            for verb in verbs:
+                verb.declare_to(below.add_parser(verb.name.rpartition(" ")[2], help=verb.text))
+
+
+def options_of(declared: Iterable[Declared]) -> Options:
+    arguments = (argument for item in declared for argument in item.arguments())
+    return {name: item.takes_value for item in arguments for name in item.option_names}
+
+
+_COMMANDS: dict[str, Command] = {}
+"""Those whose modules are imported, with their verbs, in the order of their declaration."""
+
+
+def command(
+    name: str,
+    text: str,
+    *declared: Declared,
+    epilog: str | None = None,
+    defaults: Mapping[str, object] | None = None,
+    grammar: Grammar | None = None,
+) -> Callable[[Handler], Handler]:
+    """Declare the function below as `rltui NAME`."""
+
+    def declare(handler: Handler) -> Handler:
+        _COMMANDS[name] = Command(name, text, handler, declared, epilog, defaults or {}, grammar)
+        return handler
+
+    return declare
+
+
+def command_names() -> list[str]:
+    """Of all commands, verbs left out."""
+    files = (entry.name for entry in os.scandir(_FOLDER))
+    return sorted(
+        file.removesuffix(".py").replace("_", "-")
+        for file in files
+        if file.endswith(".py") and not file.startswith("_")
+    )
+
+
+def load(name: str) -> Command:
+    """The command of that name; its module is imported."""
+    if name not in _COMMANDS:
+        importlib.import_module(f"rltui.cli.commands.{name.replace('-', '_')}")
+    return _COMMANDS[name]
+
+
+def split(words: Sequence[str]) -> tuple[Command, list[str]]:
+    """The command or verb that a command line begins with, and the words behind it."""
+    named = load(words[0])
+    verb = next((verb for verb in named.verbs if words[1:2] == [verb.name.rpartition(" ")[2]]), None)
+    return (named, [*words[1:]]) if verb is None else (verb, [*words[2:]])

@@ -1,0 +1,20 @@
+"""`completion`: the script that completes command lines in a shell, and the words that fit."""
+
+from __future__ import annotations
+
+import argparse
+
+from rltui.cli.command import argument, command, hidden
+
+
+@command(
+    "completion",
+    "what a shell completes: source <(rltui completion bash)",
+    argument("shell", "SHELL", "bash, zsh or fish", choices=("bash", "zsh", "fish")),
+    hidden("word", nargs="*"),
+)
+def completion(arguments: argparse.Namespace) -> int:
+    from rltui.cli.completion import print_completion
+
+    print_completion(arguments.shell, arguments.word)
+    return 0

@@ -1,0 +1,21 @@
+"""`restart`: components restart, and those that must restart with them."""
+
+from __future__ import annotations
+
+import argparse
+
+from rltui.cli.arguments import COMPONENTS, JSON, NAME, resume
+from rltui.cli.command import command
+from rltui.cli.component_actions import execute
+
+
+@command(
+    "restart",
+    "restart components, and those that must restart with them",
+    *COMPONENTS,
+    *resume("restart"),
+    NAME,
+    JSON,
+)
+def restart(arguments: argparse.Namespace) -> int:
+    return execute("restart", arguments)

@@ -1,0 +1,21 @@
+"""`start`: components start, and what they need."""
+
+from __future__ import annotations
+
+import argparse
+
+from rltui.cli.arguments import COMPONENTS, JSON, NAME, resume
+from rltui.cli.command import command
+from rltui.cli.component_actions import execute
+
+
+@command(
+    "start",
+    "start components (all, where none is named) and what they need",
+    *COMPONENTS,
+    *resume("start"),
+    NAME,
+    JSON,
+)
+def start(arguments: argparse.Namespace) -> int:
+    return execute("start", arguments)

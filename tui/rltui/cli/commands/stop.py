@@ -1,0 +1,21 @@
+"""`stop`: components stop, and what depends on them."""
+
+from __future__ import annotations
+
+import argparse
+
+from rltui.cli.arguments import COMPONENTS, JSON, NAME
+from rltui.cli.command import command, flag
+from rltui.cli.component_actions import execute
+
+
+@command(
+    "stop",
+    "stop components and what depends on them",
+    *COMPONENTS,
+    flag("--kill", "no grace: end the whole tree at once"),
+    NAME,
+    JSON,
+)
+def stop(arguments: argparse.Namespace) -> int:
+    return execute("stop", arguments)
