@@ -65,9 +65,9 @@ def document(status: dict[str, Any]) -> dict[str, Any]:
     known = {**status, "state": state, "reason": reason, "alive": status["state"] == "running"}
     if progress := status.get("progress"):
         rewards, curve = progress["rewards"], progress["curve"]
-        shown = {"rewards": rewards[-_POINTS:], "curve": _spread_out(curve, _POINTS)}
-        left_out = {key: len(progress[key]) - len(shown[key]) for key in shown}
-        known["progress"] = {**progress, **shown}
+        shortened_lists = {"rewards": rewards[-_POINTS:], "curve": _spread_out(curve, _POINTS)}
+        left_out = {key: len(progress[key]) - len(shortened_lists[key]) for key in shortened_lists}
+        known["progress"] = {**progress, **shortened_lists}
         if any(left_out.values()):
             known["progress"]["left_out"] = {**left_out, "all": str(hints.METRICS_JSON)}
     return known

@@ -369,7 +369,7 @@ def _metric_rows(metric: ComparedMetric) -> Iterator[ComparedRow]:
     if step is not None:
         labels["common_level" if by_batch else "common"] = f"{'to' if by_batch else 'at'} step {step}"
     for field, label in labels.items():
-        cells = [_value_cell(getattr(figures, field), metric.unit) for figures in metric.figures]
+        cells = [_value_cell(getattr(summary, field), metric.unit) for summary in metric.figures]
         if any(cells):
             texts = tuple(cell or _NOTHING for cell in cells)
             yield ComparedRow("metric", f"{metric.id} {label}{unit}", texts)

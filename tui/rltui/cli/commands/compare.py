@@ -223,7 +223,7 @@ def _print_csv(found: Comparison, *, all_keys: bool) -> None:
     document = _document(found, all_keys=all_keys)
     facts = ("id", "name", "folder", "state", "step", "max_steps", "seconds", "gpu_seconds")
     keys = list(document["runs"][0]["config"])
-    figures = [(each.id, field) for each in found.metrics for field in ("last", "best", "common")]
+    value_columns = [(each.id, field) for each in found.metrics for field in ("last", "best", "common")]
     levels = [
         (each.id, field, part)
         for each in found.metrics
@@ -231,7 +231,7 @@ def _print_csv(found: Comparison, *, all_keys: bool) -> None:
         for part in ("mean", "std")
     ]
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow([*facts, *map(visible, keys), *(f"{id_}.{field}" for id_, field in figures),
+    writer.writerow([*facts, *map(visible, keys), *(f"{id_}.{field}" for id_, field in value_columns),
                      *(f"{id_}.{field}.{part}" for id_, field, part in levels)])  # fmt: skip
     for run in document["runs"]:
         values = [run["config"][key] for key in keys]
@@ -241,7 +241,7 @@ def _print_csv(found: Comparison, *, all_keys: bool) -> None:
                 json.dumps(value, default=str) if isinstance(value, list | dict) else value
                 for value in values
             ),
-            *(run["metrics"][id_][field] for id_, field in figures),
+            *(run["metrics"][id_][field] for id_, field in value_columns),
             *((run["metrics"][id_][field] or {}).get(part) for id_, field, part in levels),
         ]
         writer.writerow(["" if value is None else value for value in row])

@@ -37,14 +37,14 @@ def size_text(size: int) -> str:
     return f"{gib(size)} GiB" if size else "0"
 
 
-def completed(memory: OutOfMemory, figures: OutOfMemory) -> OutOfMemory:
+def completed(memory: OutOfMemory, allocation: OutOfMemory) -> OutOfMemory:
     """`memory` completed by torch's message about the same failure; set fields of `memory` win."""
-    if memory.kind not in _ACCOMPANIED or figures.kind != "allocation":
+    if memory.kind not in _ACCOMPANIED or allocation.kind != "allocation":
         return memory
     values = {name: getattr(memory, name) for name in memory.model_fields_set}
     if memory.kind == "other":
-        values["kind"] = figures.kind
-    return figures.model_copy(update={name: value for name, value in values.items() if value is not None})
+        values["kind"] = allocation.kind
+    return allocation.model_copy(update={name: value for name, value in values.items() if value is not None})
 
 
 def figures(memory: OutOfMemory) -> str:

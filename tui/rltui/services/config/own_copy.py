@@ -242,8 +242,8 @@ class OwnCopy:
             )
             if installed is not None:
                 return installed == split_framework.id
-        merged = _merge(segments, deep=True)
-        one_file = [(merged.name, parse_file(Path(merged.name), merged.text.encode()).data)]
+        document = _merge(segments, deep=True)
+        one_file = [(document.name, parse_file(Path(document.name), document.text.encode()).data)]
         fits = [registry.get(name).fit(one_file) for name in _ONE_FILE]
         split_fit = split_framework.fit(documents)
         return split_fit is not None and all(fit is None or split_fit <= fit for fit in fits)
