@@ -34,7 +34,7 @@ def fold(lines: Sequence[str], new: int, asked: int) -> None:
         folds.set_range(0, stop)
         for number in range(max(0, stop - asked), stop):
             if not folds.is_hidden(number):
-                folds.told(number)
+                folds.count_text(number)
 
 
 def at_once(lines: Sequence[str]) -> None:

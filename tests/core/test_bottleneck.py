@@ -3,16 +3,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rltui.core.bottleneck import BottleneckKnobs, bottleneck
-from rltui.core.run_figures import RunFigures
+from rltui.core.run_tracks import RunTracks
 from rltui.core.stalls import InferenceActivity
 
 KNOBS = BottleneckKnobs(in_flight="in.flight", kv_memory="kv.memory", sequences="max.seqs", lead="lead")
 NAMES = {"trainer": "trainer", "orchestrator": "orchestrator", "inference": "inference"}
 
 
-def run(*, batch: float | None = 0.0, policy: float | None = 0.0, steps: int = 12) -> RunFigures:
+def run(*, batch: float | None = 0.0, policy: float | None = 0.0, steps: int = 12) -> RunTracks:
     """Steps of 10 s, of which the trainer waits `batch` and the orchestrator `policy`."""
-    made = RunFigures()
+    made = RunTracks()
     for step in range(1, steps + 1):
         waited = {} if batch is None else {"time/wait_for_batch": batch}
         made.add({"step": step, "time": 1e9 + 10 * step, "loss/mean": 0.1, **waited}, 0.0)
@@ -21,7 +21,7 @@ def run(*, batch: float | None = 0.0, policy: float | None = 0.0, steps: int = 1
     return made
 
 
-def said(figures: RunFigures, activities: Sequence[InferenceActivity] = ()) -> tuple[str, str | None]:
+def said(figures: RunTracks, activities: Sequence[InferenceActivity] = ()) -> tuple[str, str | None]:
     found = bottleneck(figures, activities, KNOBS, NAMES)
     return ("", None) if found is None else (found.text, found.knob)
 
@@ -71,7 +71,7 @@ def test_a_restart_between_two_steps_is_no_waiting() -> None:
 
 def test_too_few_steps_tell_nothing() -> None:
     assert said(run(batch=9.0, steps=3)) == ("", None)
-    assert said(RunFigures()) == ("", None)
+    assert said(RunTracks()) == ("", None)
 
 
 def test_what_waited_before_the_present_start_says_nothing_of_it() -> None:

@@ -85,13 +85,13 @@ def test_metrics_are_compared_at_the_last_step_that_all_have() -> None:
     short = FakeSeries({REWARD: by_step([0.2, 0.3])})
     reward, loss = compared_metrics(runs, (long, short, None))
     assert (reward.id, reward.common_step) == ("reward", 2)
-    assert [(each.last, each.best, each.common) for each in reward.figures] == [
+    assert [(each.last, each.best, each.common) for each in reward.summaries] == [
         (0.5, 0.5, 0.9),  # the best is a level, and there are not ten steps: no single batch is one
         (0.3, 0.25, 0.3),
         (0.7, 0.8, None),  # its series are gone: the index still knows
     ]
     assert (loss.id, loss.common_step) == ("loss", None)
-    assert loss.figures[0].best == 2.125
+    assert loss.summaries[0].best == 2.125
     rows = {row.label: (row.cells, row.best) for row in comparison(runs, {}, (reward,)).rows()}
     none = frozenset[int]()
     assert rows["reward last"] == (("0.5", "0.3", "0.7"), none)
@@ -102,10 +102,10 @@ def test_metrics_are_compared_at_the_last_step_that_all_have() -> None:
 def test_the_best_level_is_that_of_ten_steps() -> None:
     values = [0.0] * 10 + [1.0] * 10 + [0.0] * 9 + [9.0]
     (loss,) = compared_metrics((run("a"),), (FakeSeries({LOSS: by_step(values)}),), ["loss"])
-    assert loss.figures[0].best == 0.0, "of a loss, less is better"
+    assert loss.summaries[0].best == 0.0, "of a loss, less is better"
     (reward,) = compared_metrics((run("a"),), (FakeSeries({REWARD: by_step(values)}),), ["reward"])
-    assert reward.figures[0].best == 1.0, "one batch of 9.0 is none"
-    level = reward.figures[0].level
+    assert reward.summaries[0].best == 1.0, "one batch of 9.0 is none"
+    level = reward.summaries[0].level
     assert level is not None
     assert (level.text(), level.steps) == ("0.9 ± 2.85", 10)
     huge = level_of([1.7e308, -1.7e308, math.inf])
@@ -163,7 +163,7 @@ def test_a_metric_that_no_run_has_is_told_with_those_there_are() -> None:
         compared_metrics((run("a"), run("b")), (source, source), ["rewadr"])
     assert "did you mean reward?" in told.value.hint
     (named,) = compared_metrics((run("a"), run("b")), (source, source), ["reward/mean"])
-    assert [each.last for each in named.figures] == [0.1, 0.1]
+    assert [each.last for each in named.summaries] == [0.1, 0.1]
 
 
 def test_a_table_for_github_takes_nothing_as_markup() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rltui.core.config_schema import ConfigSchema, Reading, Words
-from rltui.core.knobs import Knob, as_read
+from rltui.core.config_schema import ConfigSchema, Reading, SchemaHints
+from rltui.core.knobs import Knob, coerce_value
 
 CLOSED = {"type": "object", "additionalProperties": False}
 
@@ -200,7 +200,7 @@ def test_whether_a_file_may_be_of_another_release(text: str, schema: ConfigSchem
 
 def test_the_overlay_goes_before_guesses_and_stops_at_free_tables() -> None:
     said = {"stages": "say steps"}
-    words = Words(frozenset({"env[].args"}), said=lambda key: said.get(key, ""))
+    words = SchemaHints(frozenset({"env[].args"}), said=lambda key: said.get(key, ""))
     assert told("[stages]\na = 1", words=words) == [("error", "stages", "unknown key stages: say steps")]
     found = read("[[env]]\nid = 'x'\nargs = { seed = 1 }", words=words)
     assert (found.problems, found.values["env.0.args"]) == ((), {"seed": 1})
@@ -362,4 +362,4 @@ BOOL = Knob("on", "bool", ("t",), "Switch.", default=False)
     ],
 )  # fmt: skip
 def test_as_read_is_what_pydantic_makes_of_it(knob: Knob, value: Any, read: Any) -> None:
-    assert as_read(knob, value) == read
+    assert coerce_value(knob, value) == read

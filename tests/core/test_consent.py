@@ -6,7 +6,7 @@ import pytest
 
 from rltui.core.api import EDITS, Loss, Lost, Orphan, Plan, Request
 from rltui.core.config_report import Problem
-from rltui.core.consent import LOSSES, Decision, agreed, decide, loss_of_plan
+from rltui.core.consent import LOSSES, Decision, decide, loss_of_plan, with_consent
 
 WARNING = Problem(severity="warning", message="is that meant?")
 
@@ -76,5 +76,5 @@ def test_just_what_was_asked_for_is_started_unasked_and_a_strange_process_never_
 def test_what_was_agreed_to_is_as_much_as_the_plan_says_and_never_less_than_the_usual() -> None:
     much = Plan(stop=("a",), lost=Lost(steps=500))
     request = Request(action="restart")
-    assert agreed(request, much).accepts is Loss.MORE
-    assert agreed(request, Plan()).accepts is Loss.INTERVAL
+    assert with_consent(request, much).accepts is Loss.MORE
+    assert with_consent(request, Plan()).accepts is Loss.INTERVAL

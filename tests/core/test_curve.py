@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rltui.core.curve import curve_rows
-from rltui.core.text import figure, shown_unit
+from rltui.core.text import display_unit, format_number
 
 
 def test_points_are_joined() -> None:
@@ -65,9 +65,9 @@ def test_figures_are_short() -> None:
         82134.0: "82.1k",
         -3e7: "-30M",
     }
-    assert {value: figure(value) for value in values} == values
-    assert figure(math.nan) == "NaN"
-    assert figure(-math.inf) == "-∞"
-    assert (figure(0.4123, "frac"), shown_unit("frac")) == ("41.2", "%")
-    assert (figure(64.5 * 1024**3, "bytes"), shown_unit("bytes")) == ("64.5", "GiB")
-    assert shown_unit("s") == "s"
+    assert {value: format_number(value) for value in values} == values
+    assert format_number(math.nan) == "NaN"
+    assert format_number(-math.inf) == "-∞"
+    assert (format_number(0.4123, "frac"), display_unit("frac")) == ("41.2", "%")
+    assert (format_number(64.5 * 1024**3, "bytes"), display_unit("bytes")) == ("64.5", "GiB")
+    assert display_unit("s") == "s"

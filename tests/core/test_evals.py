@@ -9,20 +9,20 @@ import pytest
 
 from rltui.core.evals import (
     EvalRequest,
+    EvalStatistics,
     EvalTarget,
     Evaluation,
-    Figures,
     QueuedEval,
     baseline,
     difference,
-    figures,
     refusal,
+    statistics_of,
     verdict,
 )
 
 
 def evaluation(rewards: dict[str, float], **more: Any) -> Evaluation:
-    found = figures((name, reward, False, False, -1) for name, reward in rewards.items())
+    found = statistics_of((name, reward, False, False, -1) for name, reward in rewards.items())
     values: dict[str, Any] = {
         "id": "1", "at": 1.0, "experiment": "x", "kind": "checkpoint", "label": "checkpoint 20",
         "env": "reverse-text", "num_examples": found.examples, "rollouts": found.rollouts,
@@ -35,7 +35,7 @@ def evaluation(rewards: dict[str, float], **more: Any) -> Evaluation:
 def test_errors_go_from_example_to_example() -> None:
     """Twenty answers to each of two prompts are two measurements, not forty."""
     samples = [("a", 1.0, False, False, 7)] * 20 + [("b", 0.0, False, False, 9)] * 20
-    found = figures(samples)
+    found = statistics_of(samples)
     assert (found.rollouts, found.examples, found.mean, found.std) == (40, 2, 0.5, 0.5)
     assert found.stderr == pytest.approx(0.5)  # of two values, 1 and 0: deviation 0.71, by the root of two
     assert found.input_tokens == 9
@@ -43,7 +43,7 @@ def test_errors_go_from_example_to_example() -> None:
 
 def test_the_error_of_equal_groups_is_that_of_their_means() -> None:
     means = {"a": 0.1, "b": 0.4, "c": 0.9}
-    found = figures(
+    found = statistics_of(
         (name, mean + off, False, False, -1) for name, mean in means.items() for off in (-0.1, 0.1)
     )
     mean = sum(means.values()) / 3
@@ -53,9 +53,9 @@ def test_the_error_of_equal_groups_is_that_of_their_means() -> None:
 
 
 def test_nothing_is_made_of_nothing() -> None:
-    assert figures([]).mean is None
-    assert figures([("a", 0.5, False, False, 1)]).stderr is None
-    unrewarded = figures([("a", math.nan, False, True, 1)])
+    assert statistics_of([]).mean is None
+    assert statistics_of([("a", 0.5, False, False, 1)]).stderr is None
+    unrewarded = statistics_of([("a", math.nan, False, True, 1)])
     assert (unrewarded.rollouts, unrewarded.failed, unrewarded.mean) == (1, 1, None)
 
 
@@ -111,20 +111,22 @@ ASKED = EvalRequest(num_examples=20, rollouts_per_example=3)
 @pytest.mark.parametrize(
     ("found", "ended", "is_verdict", "says"),
     [
-        (Figures(), "", "empty", "without an error and left no results"),
-        (Figures(), "exit code 1: no such environment", "empty", "no such environment"),
-        (Figures(rollouts=60, failed=60, mean=0.0), "", "failed", "60 of 60 rollouts failed"),
-        (Figures(rollouts=60, failed=30, mean=0.4), "", "failed", "30 of 60 rollouts failed"),
-        (Figures(rollouts=60), "", "failed", "no rollout has a reward"),
-        (Figures(rollouts=60, truncated=60, mean=0.0), "", "truncated", "--max-tokens"),
-        (Figures(rollouts=60, truncated=50, mean=0.1), "", "ok", "--max-tokens"),
-        (Figures(rollouts=60, truncated=2, mean=0.8), "", "ok", "2 of 60 rollouts were cut off"),
-        (Figures(rollouts=60, mean=0.8), "", "ok", ""),
-        (Figures(rollouts=12, mean=0.8), "stopped", "failed", "stopped; only 12 of 60 rollouts"),
-        (Figures(rollouts=12, mean=0.8), "", "ok", "only 12 of 60 rollouts"),  # a small data set
+        (EvalStatistics(), "", "empty", "without an error and left no results"),
+        (EvalStatistics(), "exit code 1: no such environment", "empty", "no such environment"),
+        (EvalStatistics(rollouts=60, failed=60, mean=0.0), "", "failed", "60 of 60 rollouts failed"),
+        (EvalStatistics(rollouts=60, failed=30, mean=0.4), "", "failed", "30 of 60 rollouts failed"),
+        (EvalStatistics(rollouts=60), "", "failed", "no rollout has a reward"),
+        (EvalStatistics(rollouts=60, truncated=60, mean=0.0), "", "truncated", "--max-tokens"),
+        (EvalStatistics(rollouts=60, truncated=50, mean=0.1), "", "ok", "--max-tokens"),
+        (EvalStatistics(rollouts=60, truncated=2, mean=0.8), "", "ok", "2 of 60 rollouts were cut off"),
+        (EvalStatistics(rollouts=60, mean=0.8), "", "ok", ""),
+        (EvalStatistics(rollouts=12, mean=0.8), "stopped", "failed", "stopped; only 12 of 60 rollouts"),
+        (EvalStatistics(rollouts=12, mean=0.8), "", "ok", "only 12 of 60 rollouts"),  # a small data set
     ],
 )
-def test_the_verdict_is_that_of_the_results(found: Figures, ended: str, is_verdict: str, says: str) -> None:
+def test_the_verdict_is_that_of_the_results(
+    found: EvalStatistics, ended: str, is_verdict: str, says: str
+) -> None:
     told = verdict(found, ASKED, ended)
     assert told[0] == is_verdict
     assert says in told[1]

@@ -12,9 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rltui
+from rltui.core.annotations import AnnotationKind, marks
 from rltui.core.api import JournalEntry
-from rltui.core.events import KINDS, LONGEST_NOTE, EventFilter, by_whom, note_text, shown_kind, unfolded
-from rltui.core.marks import AnnotationKind, marks
+from rltui.core.events import (
+    KINDS,
+    LONGEST_NOTE,
+    EventFilter,
+    author_text,
+    detail_lines,
+    display_kind,
+    note_text,
+)
 from rltui.errors import UsageError
 from rltui.ui.widgets.event_list import EventItem
 
@@ -82,18 +90,18 @@ def test_any_journal_has_marks_and_can_be_filtered(journal: list[JournalEntry], 
     ],
 )
 def test_the_word_for_what_happened(kind: str, fields: dict[str, Any], shown: str) -> None:
-    assert shown_kind(kind, fields) == shown
+    assert display_kind(kind, fields) == shown
 
 
 def test_what_stands_below_an_entry() -> None:
-    assert unfolded("one\ntwo\n", {"diff": "-a\n+b\n", "stacks": "main"}) == ["two", "-a", "+b", "main"]
-    assert unfolded("one", {"diff": 7}) == []
+    assert detail_lines("one\ntwo\n", {"diff": "-a\n+b\n", "stacks": "main"}) == ["two", "-a", "+b", "main"]
+    assert detail_lines("one", {"diff": 7}) == []
 
 
 def test_who_did_it_is_said_once() -> None:
-    assert by_whom("stop trainer", {"by": "ada, pid 7"}) == "by ada, pid 7"
-    assert by_whom("is taken down by ada, pid 7", {"by": "ada, pid 7"}) == ""
-    assert by_whom("start trainer", {"by": ""}) == by_whom("note", {"by": 7}) == ""
+    assert author_text("stop trainer", {"by": "ada, pid 7"}) == "by ada, pid 7"
+    assert author_text("is taken down by ada, pid 7", {"by": "ada, pid 7"}) == ""
+    assert author_text("start trainer", {"by": ""}) == author_text("note", {"by": 7}) == ""
 
 
 def test_good_news_and_what_has_an_entry_of_its_own_are_no_marks() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltui.core.fuzzy import LETTERS, PREFIX, SUBSTRING, WORD, folded, places, rank, words_of
+from rltui.core.fuzzy import LETTERS, PREFIX, SUBSTRING, WORD, folded, places, query_words, rank
 
 
 @pytest.mark.parametrize(
@@ -23,24 +23,24 @@ from rltui.core.fuzzy import LETTERS, PREFIX, SUBSTRING, WORD, folded, places, r
     ],
 )
 def test_rank_says_how_well_a_text_answers(typed: str, text: str, how: int) -> None:
-    found = rank(words_of(typed), text)
+    found = rank(query_words(typed), text)
     assert found is not None
     assert found[0] == how
 
 
 @pytest.mark.parametrize("typed", ["xyz", "lrx", "lr x", "srl"])
 def test_rank_is_none_where_a_word_is_missing(typed: str) -> None:
-    assert rank(words_of(typed), "trainer.optim.lr") is None
+    assert rank(query_words(typed), "trainer.optim.lr") is None
 
 
 def test_rank_passes_over_letters_far_apart() -> None:
-    assert rank(words_of("ab"), f"a{'x' * 20}b") is None
-    assert rank(words_of("ab"), f"a{'x' * 20}a-b") is not None, "the nearest of them count"
+    assert rank(query_words("ab"), f"a{'x' * 20}b") is None
+    assert rank(query_words("ab"), f"a{'x' * 20}a-b") is not None, "the nearest of them count"
 
 
 def test_rank_prefers_a_later_word_to_an_earlier_part() -> None:
-    assert rank(words_of("lr"), "alright.lr") == (WORD, 8)
-    assert places(words_of("lr"), "alright.lr") == (8, 9)
+    assert rank(query_words("lr"), "alright.lr") == (WORD, 8)
+    assert places(query_words("lr"), "alright.lr") == (8, 9)
 
 
 def test_nothing_typed_is_answered_by_everything() -> None:
@@ -50,7 +50,7 @@ def test_nothing_typed_is_answered_by_everything() -> None:
 
 @given(st.text(), st.text())
 def test_places_are_those_of_the_letters_typed(typed: str, text: str) -> None:
-    words, text = words_of(typed), folded(text)
+    words, text = query_words(typed), folded(text)
     found = places(words, text)
     assert list(found) == sorted(set(found))
     letters = {letter for word in words for letter in word}

@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rltui import settings
-from rltui.core.health import Finding, RuleId, Thresholds, concern_of, findings
+from rltui.core.health import Finding, RuleId, Thresholds, findings, health_issue_of
 from rltui.core.lines import plain_text
-from rltui.core.run_figures import RunFigures
+from rltui.core.run_tracks import RunTracks
 from rltui.frameworks.prime_rl.log_lines import log_row
 
 RUNS = Path(__file__).parents[1] / "data/health"
@@ -43,7 +43,7 @@ def recorded(name: str) -> Iterator[dict[str, Any]]:
 
 def replayed(name: str) -> dict[str, int]:
     """Word of everything that is said at any time → the step of the newest row at which it first was."""
-    run, words = RunFigures(), dict[str, int]()
+    run, words = RunTracks(), dict[str, int]()
     for row in recorded(name):
         run.add(row, 0.0)
         for finding in findings(run, USUAL):
@@ -60,7 +60,7 @@ def test_a_good_run_of_the_demo_is_never_said_to_be_unwell(name: str) -> None:
     "log", sorted((RUNS.parent / "prime_rl/logs").glob("*.log")), ids=lambda log: log.stem
 )
 def test_the_recorded_lines_of_prime_rl_say_what_they_say(log: Path) -> None:
-    run = RunFigures(first_step=0)
+    run = RunTracks(first_step=0)
     text = log.read_text()
     for line in text.splitlines():
         if (row := log_row("rl", plain_text(line))) is not None:
@@ -101,9 +101,9 @@ def test_without_a_bonus_the_engine_learns_better_and_nothing_is_said() -> None:
 # Made up, rule by rule
 
 
-def figures(**keys: Sequence[float]) -> RunFigures:
+def figures(**keys: Sequence[float]) -> RunTracks:
     """Steps from 1 on; `keys` are the names in capitals above, all of one length."""
-    run = RunFigures()
+    run = RunTracks()
     names = {name: globals()[name] for name in keys}
     for at, values in enumerate(zip(*keys.values(), strict=True), 1):
         row = dict(zip(names.values(), values, strict=True))
@@ -115,7 +115,7 @@ def figures(**keys: Sequence[float]) -> RunFigures:
 _TRAINER = {ENTROPY[:5], LOSS[:5], GRAD[:5], KL[:5]}
 
 
-def words(run: RunFigures, limits: Thresholds = USUAL, **moment: float) -> list[str]:
+def words(run: RunTracks, limits: Thresholds = USUAL, **moment: float) -> list[str]:
     return [finding.word for finding in findings(run, limits, **moment)]
 
 
@@ -187,7 +187,7 @@ def test_where_there_is_no_going_back_nobody_is_sent_to_a_checkpoint() -> None:
         "it is 1",
         "lower the rate; go back to a checkpoint from before that",
     )
-    told = concern_of(
+    told = health_issue_of(
         finding, component="trainer", last_good=None, edits=(), more_advice="lr 2 → 1", no_resume="no resume"
     )
     assert told.advice == "lower the rate; begin anew; lr 2 → 1"
@@ -224,7 +224,7 @@ def test_figures_out_of_their_range() -> None:
     assert words(figures(KL=[0.001] * 10 + [math.inf] * 3 + [0.1] * 2)) == ["KL out of range"]
     assert words(figures(TRUNCATED=[0.1] * 10 + [0.8] * 5)) == ["rollouts are cut off"]
     assert words(figures(STALE=[1.0] * 10 + [9.0] * 5)) == ["rollouts are stale"]
-    run = RunFigures()
+    run = RunTracks()
     for step in range(1, 11):
         run.add({"step": step, LOSS: 0.1, "importance_ratio/mean": 1.0 if step < 6 else 3.0}, 0.0)
     assert words(run) == ["importance ratio out of range"]
@@ -252,8 +252,8 @@ def test_evals_that_fall_while_the_reward_rises() -> None:
     assert "was 0.6 at step 20 and is 0.45 at step 40, while the reward rose" in found.evidence
 
 
-def throughput(*values: float, pause_s: float) -> RunFigures:
-    run = RunFigures()
+def throughput(*values: float, pause_s: float) -> RunTracks:
+    run = RunTracks()
     for step, value in enumerate(values, 1):
         run.add({"step": step, "time": 1e9 + step * pause_s, LOSS: 0.1, "perf/throughput": value}, 0.0)
     return run
@@ -277,7 +277,7 @@ def test_a_step_that_stays_out() -> None:
 
 
 def test_steps_whose_time_nobody_knows_tell_nothing_of_time() -> None:
-    run = RunFigures()
+    run = RunTracks()
     for step, value in enumerate([9000.0] * 10 + [2000.0] * 6, 1):
         run.add({"step": step, LOSS: 0.1, "perf/throughput": value}, math.nan)
     assert words(run, now=1e9) == []
@@ -319,7 +319,7 @@ def test_the_worst_comes_first() -> None:
 
 
 def test_a_framework_that_counts_from_0_is_told_by_steps_from_1() -> None:
-    run = RunFigures(first_step=0)
+    run = RunTracks(first_step=0)
     for step, reward in enumerate(CLIMB + [0.0] * 10):
         run.add({"step": step, REWARD: reward}, 0.0)
     (found,) = findings(run, USUAL)
@@ -330,7 +330,7 @@ FOUND = Finding("kl", "KL out of range", "warning", "trainer", 42, "the KL is 3 
 
 
 def test_a_concern_names_the_last_good_checkpoint_and_the_edits_since() -> None:
-    made = concern_of(FOUND, component="trainer", last_good=40, edits=("lr 1 → 2", "lr 2 → 3"))
+    made = health_issue_of(FOUND, component="trainer", last_good=40, edits=("lr 1 → 2", "lr 2 → 3"))
     assert made.text == (
         "the KL is 3 since step 42; lower it. The last good checkpoint is 40."
         " Edited since: lr 1 → 2; lr 2 → 3"
@@ -339,7 +339,7 @@ def test_a_concern_names_the_last_good_checkpoint_and_the_edits_since() -> None:
 
 
 def test_a_concern_without_a_checkpoint_and_with_many_edits() -> None:
-    made = concern_of(FOUND, component=None, last_good=None, edits=tuple("abcde"))
+    made = health_issue_of(FOUND, component=None, last_good=None, edits=tuple("abcde"))
     assert made.text.endswith("No complete checkpoint is older than that. Edited since: 2 more and c; d; e")
 
 
@@ -354,7 +354,7 @@ _KEYS = st.sampled_from(
 
 @given(st.lists(st.dictionaries(_KEYS, _VALUES, max_size=8), max_size=30))
 def test_no_row_can_break_it(rows: list[Mapping[str, Any]]) -> None:
-    run = RunFigures()
+    run = RunTracks()
     for row in rows:
         run.add(row, 0.0)
         for finding in findings(run, USUAL, now=1e9):

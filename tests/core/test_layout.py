@@ -19,9 +19,9 @@ from rltui.core.layout import (
     Layout,
     Restart,
     Screen,
-    completed,
-    expanded,
-    needed,
+    expand_instances,
+    used_instances,
+    with_components,
 )
 from rltui.core.values import LayoutSection
 
@@ -52,7 +52,7 @@ LAYOUT = Layout.model_validate(
 
 
 def test_one_component_per_instance() -> None:
-    layout = expanded(LAYOUT, {"env_servers": ("reverse_text", "math")})
+    layout = expand_instances(LAYOUT, {"env_servers": ("reverse_text", "math")})
     assert [spec.id for spec in layout.component] == [
         "env-reverse-text",
         "env-math",
@@ -69,7 +69,7 @@ def test_one_component_per_instance() -> None:
 
 
 def test_a_reference_means_all_of_them() -> None:
-    layout = expanded(LAYOUT, {"env_servers": ("a", "b")})
+    layout = expand_instances(LAYOUT, {"env_servers": ("a", "b")})
     assert layout["orchestrator"].after == ("env-a", "env-b")
     assert layout["orchestrator"].restart.together == ("env-a", "env-b", "trainer")
     assert layout.screen.columns == (("orchestrator", "env-a", "env-b"), ("gpus",))
@@ -93,8 +93,8 @@ NODES = {
 
 def test_one_component_per_node_or_per_node_of_a_group() -> None:
     unexpanded = Layout.model_validate(NODES)
-    assert needed(unexpanded, {}) == {}
-    layout = expanded(unexpanded, {})
+    assert used_instances(unexpanded, {}) == {}
+    layout = expand_instances(unexpanded, {})
     assert [spec.node for spec in layout.component] == ["a", "b", "c", "a", "b", "a", "b", "c", ""]
     assert layout["all-c"].command == ("x", "2/3", "10.0.0.1", "c")
     assert layout["trainer-b"].command == ("t", "--nnodes=2", "--rank=1")
@@ -135,7 +135,7 @@ def test_only_ssh_forwards() -> None:
 
 
 def test_without_instances_there_is_none_and_nobody_waits() -> None:
-    layout = expanded(LAYOUT, {})
+    layout = expand_instances(LAYOUT, {})
     assert [spec.id for spec in layout.component] == ["trainer", "orchestrator"]
     assert layout["orchestrator"].after == ()
     assert layout["orchestrator"].restart == Restart(together=("trainer",))
@@ -145,19 +145,19 @@ def test_without_instances_there_is_none_and_nobody_waits() -> None:
 
 def test_a_layout_without_each_stays_itself() -> None:
     plain = Layout.model_validate({"component": [{"id": "one", "command": ["x"]}]})
-    assert expanded(plain, {"env_servers": ("a",)}) is plain
+    assert expand_instances(plain, {"env_servers": ("a",)}) is plain
 
 
 def test_names_that_look_alike_get_ids_of_their_own() -> None:
-    ids = [spec.id for spec in expanded(LAYOUT, {"env_servers": ("a_b", "a-b", "c")}).component]
+    ids = [spec.id for spec in expand_instances(LAYOUT, {"env_servers": ("a_b", "a-b", "c")}).component]
     assert len(set(ids)) == len(ids) == 5
     assert ids[2] == "env-c"
     assert all(name.startswith("env-a-b-") for name in ids[:2])
 
 
 def test_only_instances_with_components_are_needed() -> None:
-    assert needed(LAYOUT, {"env_servers": ("a",), "others": ("b",)}) == {"env_servers": ("a",)}
-    assert needed(LAYOUT, {}) == {"env_servers": ()}
+    assert used_instances(LAYOUT, {"env_servers": ("a",), "others": ("b",)}) == {"env_servers": ("a",)}
+    assert used_instances(LAYOUT, {}) == {"env_servers": ()}
 
 
 def test_an_id_that_is_taken_is_refused() -> None:
@@ -165,20 +165,20 @@ def test_an_id_that_is_taken_is_refused() -> None:
         update={"component": (*LAYOUT.component, LAYOUT["trainer"].model_copy(update={"id": "env-a"}))}
     )
     with pytest.raises(ValueError, match="'env-a' is used more than once"):
-        expanded(taken, {"env_servers": ("a",)})
+        expand_instances(taken, {"env_servers": ("a",)})
 
 
 @given(st.lists(st.text(min_size=1, max_size=60), unique=True, max_size=6))
 def test_ids_are_valid_unique_and_stable(names: list[str]) -> None:
-    ids = [spec.id for spec in expanded(LAYOUT, {"env_servers": names}).component]
+    ids = [spec.id for spec in expand_instances(LAYOUT, {"env_servers": names}).component]
     assert len(set(ids)) == len(names) + 2
     assert all(re.fullmatch(r"[a-z][a-z0-9-]{0,31}", name) for name in ids)
-    assert ids == [spec.id for spec in expanded(LAYOUT, {"env_servers": names}).component]
+    assert ids == [spec.id for spec in expand_instances(LAYOUT, {"env_servers": names}).component]
 
 
 def test_what_the_layout_leaves_out_stays_left_out() -> None:
     """A service whose `stall` says nothing of silence may be silent."""
-    env, trainer, _ = expanded(LAYOUT, {"env_servers": ["a"]}).component
+    env, trainer, _ = expand_instances(LAYOUT, {"env_servers": ["a"]}).component
     assert "silence_s" not in env.stall.model_fields_set
     assert "stall" not in trainer.model_fields_set
 
@@ -358,14 +358,14 @@ def test_parts_are_added_unless_the_layout_has_its_own() -> None:
         ComponentSpec(id="eval", command=("b",), start="manual"),
     )
     job = ComponentSpec(id="train", command=("train",))
-    whole = completed(Layout(component=(job, own)), parts)
+    whole = with_components(Layout(component=(job, own)), parts)
     assert [(spec.id, spec.command) for spec in whole.component] == [
         ("train", ("train",)),
         ("shell", ("zsh",)),
         ("eval", ("a",)),
     ]
     assert [spec.id for spec in whole.automatic] == ["train"]
-    assert completed(whole, parts) is whole
+    assert with_components(whole, parts) is whole
 
 
 @pytest.mark.parametrize(

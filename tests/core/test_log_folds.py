@@ -17,7 +17,7 @@ def visible(*lines: str) -> list[str]:
     folds = LogFolds(lambda number: lines[number], lambda number: "")
     folds.set_range(0, len(lines))
     rows = [number for number in range(len(lines)) if not folds.is_hidden(number)]
-    return [f"{folds.told(number)} {lines[number]}".lstrip(" ") for number in rows]
+    return [f"{folds.count_text(number)} {lines[number]}".lstrip(" ") for number in rows]
 
 
 def test_repeated_lines_are_one_with_a_count() -> None:
@@ -142,10 +142,10 @@ def test_what_one_rank_says_after_the_others_joins_them() -> None:
     lines = [*traceback(0), *traceback(1), *between, *traceback(2)]
     folds = LogFolds(lambda number: lines[number], lambda number: "")
     folds.set_range(0, len(lines) - 3)
-    assert folds.told(0) == "×2 ranks"
+    assert folds.count_text(0) == "×2 ranks"
     folds.forget(len(lines) - 4)
     assert 0 in folds.set_range(0, len(lines))
-    assert folds.told(0) == "×3 ranks"
+    assert folds.count_text(0) == "×3 ranks"
 
 
 def test_four_ranks_that_ran_out_of_memory() -> None:
@@ -199,5 +199,5 @@ def test_what_is_kept_while_a_log_grows_is_what_is_found_anew(pieces: list[list[
         anew = LogFolds(lambda number: lines[number], lambda number: "")
         anew.set_range(0, len(lines))
         for number in rng.sample(range(len(lines)), rng.randint(0, len(lines))):
-            found = painted.setdefault(number, (folds.is_hidden(number), folds.told(number)))
-            assert found == (anew.is_hidden(number), anew.told(number)), number
+            found = painted.setdefault(number, (folds.is_hidden(number), folds.count_text(number)))
+            assert found == (anew.is_hidden(number), anew.count_text(number)), number

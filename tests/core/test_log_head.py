@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rltui.core.lines import Level
-from rltui.core.log_prefix import LogClock, folded_head, log_head
+from rltui.core.log_prefix import LogClock, format_prefix, parse_prefix
 
 
 @pytest.mark.parametrize(
@@ -29,29 +29,31 @@ from rltui.core.log_prefix import LogClock, folded_head, log_head
     ],
 )
 def test_heads_fold_into_a_narrow_column(line: str, shown: str) -> None:
-    head = log_head(line)
-    assert folded_head(head) + line[head.length :] == shown
+    head = parse_prefix(line)
+    assert format_prefix(head) + line[head.length :] == shown
 
 
 @given(st.text(alphabet="0123:-[]() IWEFNO.|pid=\t\x1bTé", max_size=60))
 def test_a_head_is_part_of_its_line(line: str) -> None:
-    head = log_head(line)
+    head = parse_prefix(line)
     assert 0 <= head.length <= len(line)
     LogClock(1.8e9).older(head)
 
 
 def test_dates_are_rebuilt_in_both_directions() -> None:
     evening = LogClock(1_800_000_000.0)
-    evening.older(log_head("2027-01-10 00:30:00 INFO x"))
+    evening.older(parse_prefix("2027-01-10 00:30:00 INFO x"))
     midnight = evening.now - 1800
     texts = ["23:59:59 INFO", "23:59:58 INFO", "01:00:00 INFO", "23:00:00 INFO"]
-    back = [evening.older(log_head(text)) for text in texts]
+    back = [evening.older(parse_prefix(text)) for text in texts]
     assert [None if at is None else at - midnight for at in back] == [-1, -2, -82_800, -90_000]
     morning = LogClock(midnight - 7200)
-    forth = [morning.newer(log_head(text)) for text in ("23:00:00 INFO", "00:00:05 INFO", "22:00:00 INFO")]
+    forth = [
+        morning.newer(parse_prefix(text)) for text in ("23:00:00 INFO", "00:00:05 INFO", "22:00:00 INFO")
+    ]
     assert [None if at is None else at - midnight for at in forth] == [-3600, 5, 79_200]
-    assert morning.newer(log_head("no clock")) is None
-    assert morning.newer(log_head("29:99:99 INFO x")) is None
+    assert morning.newer(parse_prefix("no clock")) is None
+    assert morning.newer(parse_prefix("29:99:99 INFO x")) is None
 
 
 def test_the_router_says_its_message_behind_its_place() -> None:
@@ -59,8 +61,8 @@ def test_the_router_says_its_message_behind_its_place() -> None:
     places = ("vllm_router_rs::server: src/server.rs:1025: ", "a::b::c_d: src/a/b.rs:7: ", "a::b: ", "")
     for place in places:
         head = f"2026-11-24 17:39:52  INFO {place}"
-        found = log_head(f"{head}Starting router: on 0.0.0.0:23000")
+        found = parse_prefix(f"{head}Starting router: on 0.0.0.0:23000")
         assert (found.length, found.clock, found.level) == (len(head), "17:39:52", Level.INFO), place
-    assert log_head("2026-11-24 17:39:52  INFO note: it is::so: yes").length == len(
+    assert parse_prefix("2026-11-24 17:39:52  INFO note: it is::so: yes").length == len(
         "2026-11-24 17:39:52  INFO "
     )

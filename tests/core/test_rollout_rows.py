@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.fakes import rollouts as fakes
 
 from rltui.core import rollout_rows
-from rltui.core.rollouts import Sample, SampleTable, Transcript, histogram, ordered
+from rltui.core.rollouts import Sample, SampleTable, Transcript, histogram, sort_samples
 
 _LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
 _JSON = st.recursive(
@@ -71,7 +71,7 @@ def test_any_value_anywhere(name: str, data: st.DataObject) -> None:
 @settings(max_examples=100, deadline=None)
 def test_any_row_of_the_index(row: dict[str, Any]) -> None:
     table = SampleTable([rollout_rows.index_sample(row, 1)])
-    assert len(ordered(table, "worst")) == 1
+    assert len(sort_samples(table, "worst")) == 1
 
 
 @given(
@@ -122,6 +122,6 @@ def data_rows(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
 def test_orders_put_the_unknown_last() -> None:
     rewards = [0.5, math.nan, 0.1, 0.9]
     table = SampleTable(Sample(at, reward=reward) for at, reward in enumerate(rewards))
-    assert ordered(table, "worst") == [2, 0, 3, 1]
-    assert ordered(table, "best") == [3, 0, 2, 1]
+    assert sort_samples(table, "worst") == [2, 0, 3, 1]
+    assert sort_samples(table, "best") == [3, 0, 2, 1]
     assert histogram(rewards, 2, 0.0, 1.0) == [1, 2]

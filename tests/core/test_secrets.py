@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies
 
 from rltui.core.config_report import KeyConflict, KeyDifference, KnobInfo, PendingKnob
-from rltui.core.secrets import MASK, OTHER_MASK, hidden_in, is_secret, masked, masked_text
+from rltui.core.secrets import MASK, OTHER_MASK, is_secret, mask_text, mask_value, redact
 
 SECRETS = """
 token api_key key secret password wandb.api_key orchestrator.client.api_key hf_token HF_TOKEN
@@ -41,10 +41,10 @@ def test_keys_of_no_secrets(key: str) -> None:
 
 
 def test_only_text_is_a_secret() -> None:
-    assert [masked("token", value) for value in (5, True, None, 1.5, "abc", ["a", 2])] == [
+    assert [mask_value("token", value) for value in (5, True, None, 1.5, "abc", ["a", 2])] == [
         5, True, None, 1.5, MASK, [MASK, 2],
     ]  # fmt: skip
-    assert masked("env", {"HF_TOKEN": "abc", "HOME": "/root"}) == {"HF_TOKEN": MASK, "HOME": "/root"}
+    assert mask_value("env", {"HF_TOKEN": "abc", "HOME": "/root"}) == {"HF_TOKEN": MASK, "HOME": "/root"}
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_only_text_is_a_secret() -> None:
     ],
 )
 def test_texts_are_told_without_secrets_line_by_line(text: str, told: str) -> None:
-    assert masked_text(text) == told
-    assert masked_text(text).count("\n") == text.count("\n")
+    assert mask_text(text) == told
+    assert mask_text(text).count("\n") == text.count("\n")
 
 
 SCRIPT = """\
@@ -92,14 +92,14 @@ PIECES = (
 @pytest.mark.parametrize("piece", [SCRIPT, "a ", '"a" ', *PIECES.replace("⏎", "\n").split(" ")])
 def test_texts_of_any_kind_are_told_however_long_they_are(piece: str) -> None:
     text = piece * (200_000 // max(1, len(piece)))
-    told = masked_text(text)
+    told = mask_text(text)
     assert told.count("\n") == text.count("\n")
     assert "sk-1" not in told
 
 
 @given(strategies.lists(strategies.sampled_from(["token", *"ab=. \t\n\"'#[]{},;$\\"])).map("".join))
 def test_telling_a_text_keeps_its_lines_whatever_they_say(text: str) -> None:
-    told = masked_text(f"{text}\napi_key = sk-1\n")
+    told = mask_text(f"{text}\napi_key = sk-1\n")
     assert told.count("\n") == text.count("\n") + 2
     assert "sk-1" not in told
 
@@ -140,8 +140,8 @@ def test_what_is_told_of_keys_is_masked_wherever_it_is_made() -> None:
     ],
 )
 def test_what_programs_print_is_told_without_tokens_and_passwords(text: str, told: str) -> None:
-    assert hidden_in(text, ["s3cret-of-mine"]) == told
-    assert hidden_in(told, ["s3cret-of-mine"]) == told
+    assert redact(text, ["s3cret-of-mine"]) == told
+    assert redact(told, ["s3cret-of-mine"]) == told
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_what_programs_print_is_told_without_tokens_and_passwords(text: str, tol
     ],
 )
 def test_other_texts_are_told_as_they_are(text: str) -> None:
-    assert hidden_in(text) == text
+    assert redact(text) == text
 
 
 @given(
@@ -169,17 +169,17 @@ def test_other_texts_are_told_as_they_are(text: str) -> None:
 )
 def test_json_stays_json(value: object) -> None:
     for text in (json.dumps({"api_key": value}), json.dumps(value, ensure_ascii=False)):
-        json.loads(hidden_in(text))
+        json.loads(redact(text))
 
 
 @pytest.mark.parametrize("text", ["hf_abcdefghijklmnopqrstuv", "password: hunter22", "Bearer abc.DEF123456"])
 def test_a_secret_at_the_start_of_a_line_is_one_in_json_too(text: str) -> None:
     for before in "\n\t\r":
         for written in (json.dumps(before + text), repr(before + text)):
-            assert MASK in hidden_in(written), written
+            assert MASK in redact(written), written
 
 
 @given(strategies.text(alphabet="akey:=\"' -/@token\n\\\\", max_size=200))
 def test_lines_stay_lines_and_twice_hidden_is_hidden(text: str) -> None:
-    told = hidden_in(text)
+    told = redact(text)
     assert told.count("\n") == text.count("\n")

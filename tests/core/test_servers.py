@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rltui.core.servers import Answer, ServerAddress, doubts, judged, server_ids, server_url
+from rltui.core.servers import Answer, ServerAddress, judge_server, server_ids, server_url, server_warnings
 from rltui.errors import UsageError
 
 HERE = ServerAddress("http://localhost:8000/v1", key_variable="VLLM_API_KEY", model="tiny")
@@ -38,15 +38,15 @@ def test_an_address_is_made_of_what_a_person_writes() -> None:
 def test_a_server_is_judged_by_what_it_says(
     answer: Answer, key_is_set: bool, state: str, words: str | None
 ) -> None:
-    found, reason = judged(HERE, answer, key_is_set=key_is_set)
+    found, reason = judge_server(HERE, answer, key_is_set=key_is_set)
     assert found == state
     assert (reason is None) if words is None else words in str(reason)
 
 
 def test_what_a_ready_server_may_lack_is_told() -> None:
-    assert doubts(HERE, Answer(updates_weights=True)) == ()
-    assert "no /update_weights" in doubts(HERE, Answer(updates_weights=False))[0]
+    assert server_warnings(HERE, Answer(updates_weights=True)) == ()
+    assert "no /update_weights" in server_warnings(HERE, Answer(updates_weights=False))[0]
     there = ServerAddress("https://gpu-2/v1", admin_url="http://gpu-2:8100/v1")
     assert there.root == "http://gpu-2:8100"
-    assert "must see the output folder" in doubts(there, Answer())[0]
+    assert "must see the output folder" in server_warnings(there, Answer())[0]
     assert server_ids(3) == ("inference", "inference-2", "inference-3")

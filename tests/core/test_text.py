@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from rltui.core.text import (
     did_you_mean,
     duration,
-    encodable,
-    json_encodable,
-    json_escaped,
+    escape_json,
+    json_to_encoding,
     short_command,
     ssh_host,
-    unknown,
+    to_encoding,
+    unknown_name,
     visible,
 )
 
@@ -58,10 +58,10 @@ def test_nothing_visible_acts_on_a_terminal(text: str) -> None:
 @given(ALL_TEXT)
 def test_json_stays_the_same_document(text: str) -> None:
     for document in (json.dumps({text: [text]}, ensure_ascii=False), json.dumps(text, ensure_ascii=False)):
-        escaped = json_escaped(document)
+        escaped = escape_json(document)
         assert json.loads(escaped) == json.loads(document)
         assert visible(escaped) == escaped
-        assert json.loads(json_encodable(escaped, "ascii")) == json.loads(document)
+        assert json.loads(json_to_encoding(escaped, "ascii")) == json.loads(document)
 
 
 @pytest.mark.parametrize(
@@ -74,12 +74,12 @@ def test_json_stays_the_same_document(text: str) -> None:
     ],
 )
 def test_what_the_encoding_lacks_is_told_in_what_it_has(text: str, encoding: str, shown: str) -> None:
-    assert encodable(text, encoding) == shown
+    assert to_encoding(text, encoding) == shown
 
 
 @given(ALL_TEXT, st.sampled_from(["ascii", "latin-1", "cp437", "utf-8"]))
 def test_everything_can_be_encoded(text: str, encoding: str) -> None:
-    assert encodable(visible(text), encoding).encode(encoding).isascii() or encoding != "ascii"
+    assert to_encoding(visible(text), encoding).encode(encoding).isascii() or encoding != "ascii"
 
 
 @pytest.mark.parametrize(
@@ -124,12 +124,12 @@ def test_duration(seconds: float, words: str) -> None:
 def test_a_name_that_nobody_knows_is_told_with_the_nearest() -> None:
     assert did_you_mean("lerning_rate", ["learning_rate", "seed"]) == "did you mean learning_rate?"
     assert did_you_mean("x", ["learning_rate", "seed"]) == ""
-    error = unknown("knob", "sed", ["seed", "lr"])
+    error = unknown_name("knob", "sed", ["seed", "lr"])
     assert (error.title, error.hint) == ("no knob 'sed'", "did you mean seed? there are: seed, lr")
-    assert unknown("knob", "sed", []).hint == "there is none yet"
+    assert unknown_name("knob", "sed", []).hint == "there is none yet"
 
 
 def test_of_many_names_some_are_told() -> None:
-    told = str(unknown("run", "zzz", [f"run-{number}" for number in range(60)]))
+    told = str(unknown_name("run", "zzz", [f"run-{number}" for number in range(60)]))
     assert "run-23 and 36 more" in told
     assert "run-24" not in told

@@ -5,13 +5,13 @@ from hypothesis import strategies as st
 
 from rltui.core.api import Progress
 from rltui.core.metrics import MetricNames, MetricSeries
-from rltui.core.series import DownsampledSeries, thinned
+from rltui.core.series import DownsampledSeries, downsample
 
 
 @given(st.dictionaries(st.integers(1, 10**9), st.floats(-9, 9), min_size=1, max_size=300), st.integers(4, 60))
 def test_what_stands_out_is_kept(values: dict[int, float], most: int) -> None:
     points = sorted(values.items())
-    found = thinned(points, most)
+    found = downsample(points, most)
     assert len(found) <= most
     assert found == sorted(set(found))
     assert set(found) <= set(points)

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import time
 
-from rltui.core.time_limit import Written, lost_at_limit
+from rltui.core.time_limit import CheckpointTime, lost_at_limit
 
 AT = time.mktime((2026, 11, 23, 16, 0, 0, 0, 0, -1))
-TWO = (Written(10, AT), Written(20, AT + 60))
+TWO = (CheckpointTime(10, AT), CheckpointTime(20, AT + 60))
 
 
 def test_limit_before_the_next_checkpoint_is_told_with_what_it_costs() -> None:

@@ -11,7 +11,7 @@ import pytest
 from rltui.core.api import JournalEntry, RollbackOffer
 from rltui.core.edit_log import EditRecord, FileEdit
 from rltui.core.health import Finding, RuleId
-from rltui.core.run_figures import RunFigures
+from rltui.core.run_tracks import RunTracks
 from rltui.daemon.checkpoints import CheckpointService
 from rltui.daemon.events import EventBus
 from rltui.daemon.health import RunHealth, _last_good
@@ -71,7 +71,7 @@ class Room:
 
     def offer(self, since: int = 56, rule: RuleId = "reward-collapse") -> RollbackOffer | None:
         self.found = [Finding(rule, "reward collapsed", "error", "trainer", since, "0.9 to 0.0", "lower it")]
-        self.health.refresh(RunFigures())
+        self.health.refresh(RunTracks())
         return self.keeper.offer
 
     @property
@@ -172,7 +172,7 @@ async def test_no_way_back_no_offer(room: Room) -> None:
         assert room.offer(rule=rule) is None
         assert "checkpoint" not in room.text, "the run is well, only slow (finding R3)"
     room.found = []
-    room.health.refresh(RunFigures())
+    room.health.refresh(RunTracks())
     assert room.keeper.offer is None
     room.edit(seed="1")
     room.resume(5)

@@ -10,7 +10,7 @@ import pytest
 
 from rltui.core.api import JournalEntry
 from rltui.core.health import Thresholds
-from rltui.core.run_figures import RunFigures
+from rltui.core.run_tracks import RunTracks
 from rltui.core.stalls import InferenceActivity
 from rltui.daemon.events import EventBus
 from rltui.daemon.health import RunHealth
@@ -30,7 +30,7 @@ class Room:
             (folder / f"checkpoints/step_{step}").mkdir(parents=True)
             (folder / f"checkpoints/step_{step}/STABLE").touch()
             os.utime(folder / f"checkpoints/step_{step}", (step, step))
-        self.run = RunFigures()
+        self.run = RunTracks()
         self.health = self.supervisor()
 
     def supervisor(self) -> RunHealth:

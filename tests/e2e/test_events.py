@@ -9,7 +9,7 @@ import sys
 import pytest
 from tests.conftest import Box
 
-from rltui.core.marks import AnnotationKind, marks
+from rltui.core.annotations import AnnotationKind, marks
 from rltui.services.runs.journal import read_journal
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]

@@ -146,14 +146,14 @@ def test_memory_of_sft_follows_from_the_config() -> None:
     found = MEDARC.training(of_sft())
     assert found is not None
     assert (found.micro_batch, found.seq_len, found.batch) == (4, 4096, 32)
-    assert found.is_whole
+    assert found.is_full
     assert MEDARC.training(RUN) is None
     split = MEDARC.training(of_sft(deployment={"num_gpus": 2}))
     assert split is not None
     assert (split.processes, split.batch) == (2, 16)
     adapted = MEDARC.training(of_sft(model={"lora": {"rank": 8}, "ac": {"freq": 1}}))
     assert adapted is not None
-    assert (adapted.is_whole, adapted.recomputes) == (False, True)
+    assert (adapted.is_full, adapted.recomputes) == (False, True)
     assert MEDARC.training(of_sft(data={"micro_batch_size": "many"})) is None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rltui.core.config_data import edited
+from rltui.core.config_data import apply_edits
 from rltui.core.config_report import KnobInfo
 from rltui.core.evals import EvalRequest, EvalTarget
 from rltui.core.failure_cause import find_cause
@@ -30,7 +30,7 @@ CONTEXT = RunContext("/w", "/w/out", "python", run=("uv", "run"), devices=("0", 
 
 def files(**edits: Any) -> ConfigFiles:
     """The seed's file; `__` for dots."""
-    data = edited(SEED, {key.replace("__", "."): value for key, value in edits.items()})
+    data = apply_edits(SEED, {key.replace("__", "."): value for key, value in edits.items()})
     return {"rl": ConfigFile("rl", "/w/vf.toml", data)}
 
 

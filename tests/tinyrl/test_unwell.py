@@ -15,7 +15,7 @@ from tests.tinyrl.conftest import free_port
 from tests.waiting import retry_until
 
 from rltui.core.health import Thresholds, findings
-from rltui.core.run_figures import RunFigures
+from rltui.core.run_tracks import RunTracks
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -67,7 +67,7 @@ def test_it_is_told(
     for name in ("inference", "orchestrator", "trainer"):
         program(what, name, *config)
     words: dict[str, int] = {}
-    run, read = RunFigures(), 0
+    run, read = RunTracks(), 0
 
     def is_told() -> bool:
         nonlocal read

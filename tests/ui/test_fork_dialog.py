@@ -7,7 +7,7 @@ from tests.fakes.runs import FakeRuns, run_row
 from tests.ui.checkpoint_cases import REPORT
 from tests.ui.conftest import make_app, press, settle, until
 
-from rltui.core.forks import ForkRequest, checkpointed, fork_name
+from rltui.core.forks import ForkRequest, fork_name, parse_checkpoint
 from rltui.errors import ConflictError
 from rltui.ui.screens.fork_dialog import ForkDialog
 from rltui.ui.screens.runs import RunsScreen
@@ -61,4 +61,4 @@ def test_names_tell_what_is_changed() -> None:
     wish = ForkRequest(edits={"trainer.optim.lr": "1e-3", "model.name": "Qwen/Qwen3-0.6B"})
     assert fork_name("base", wish, 20) == "base-lr1e-3-nameQwen-Qwen3-0-6B-from20"
     assert fork_name("base", ForkRequest(), None) == "base-fork"
-    assert [checkpointed(word) for word in ("last", "best", "20")] == ["last", "best", 20]
+    assert [parse_checkpoint(word) for word in ("last", "best", "20")] == ["last", "best", 20]

@@ -325,7 +325,7 @@ def test_thousands_of_runs_are_sorted_and_filtered_without_a_lag() -> None:
 def test_a_change_is_taken_back_as_far_as_it_was_one() -> None:
     change = RunChange(add_tags=("baseline", "new"), remove_tags=("paper", "never"), note="x", is_best=True)
     baseline = next(row for row in RUNS if row.name == "baseline")
-    assert change.undone(baseline) == RunChange(
+    assert change.inverse(baseline) == RunChange(
         add_tags=("paper",), remove_tags=("new",), note="the one in the paper", is_best=True
     )
 

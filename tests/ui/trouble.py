@@ -6,7 +6,7 @@ from tests.fakes.experiment import FAILED, GIB, NOW, ORPHANS, RESTART_PLAN, comp
 
 from rltui.core.api import Bottleneck, Lost, Orphan, Plan, Request, RollbackOffer, Status
 from rltui.core.gpu.report import OutOfMemory, Remedy
-from rltui.core.health import Finding, concern_of
+from rltui.core.health import Finding, health_issue_of
 from rltui.core.states import ComponentState
 
 GPU_REASON = (
@@ -67,7 +67,7 @@ def unwell_status() -> Status:
     """A run that goes on and has forgotten everything, after an edit."""
     back = RollbackOffer(edit=EDIT, component="trainer", reason="reward collapsed", resume_step=40)
     concerns = tuple(
-        concern_of(each, component=each.role, last_good=40, edits=(EDIT,), back=back)
+        health_issue_of(each, component=each.role, last_good=40, edits=(EDIT,), back=back)
         for each in (COLLAPSE, RUNAWAY)
     )
     status = running_status()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.verifiers.conftest import interpreter
 
-from rltui.core.config_data import edited
+from rltui.core.config_data import apply_edits
 from rltui.frameworks.base import ConfigFile, RunContext
 from rltui.frameworks.verifiers import VF_RL
 from rltui.services import trust
@@ -91,7 +91,7 @@ OPTIONS = [
 
 @pytest.mark.parametrize("edits", OPTIONS)
 def test_vf_vllm_is_called_as_vf_rl_calls_it(edits: dict[str, Any]) -> None:
-    data = edited(tomllib.loads(SEED), {key.replace("__", "."): value for key, value in edits.items()})
+    data = apply_edits(tomllib.loads(SEED), {key.replace("__", "."): value for key, value in edits.items()})
     script = (
         "import json, sys; from verifiers.scripts.rl import build_vllm_command as build; "
         "data = json.loads(sys.argv[1]); print(build(data['model'], data['inference'], 'DEVICES=0'))"

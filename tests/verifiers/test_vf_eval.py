@@ -18,7 +18,7 @@ from tests.tinyrl.conftest import free_port, start_program, write_tiny_model
 from tests.verifiers.conftest import interpreter
 from tests.waiting import retry_until
 
-from rltui.core.evals import EvalRequest, Figures, verdict
+from rltui.core.evals import EvalRequest, EvalStatistics, verdict
 from rltui.core.failure_cause import find_cause
 from rltui.frameworks.base import EvalCall
 from rltui.frameworks.evaluators import verifiers_eval
@@ -59,7 +59,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         process.wait(timeout=20)
 
 
-def evaluate(server: Server, version: str, results: Path, request: EvalRequest) -> tuple[int, str, Figures]:
+def evaluate(
+    server: Server, version: str, results: Path, request: EvalRequest
+) -> tuple[int, str, EvalStatistics]:
     """By the command line that `rltui eval` makes: exit code, output, and what is made of the results."""
     python, request = interpreter(version), request.model_copy(update={"env": "reverse-text"})
     programs = console_scripts(python.parent, ["verifiers"])

@@ -261,13 +261,13 @@ class KnownMerged:
 
 
 def test_a_log_is_searched_there(experiment: Experiment, log: Path) -> None:
-    searching = experiment.search_log(str(log), Query.typed(r"line \d*77 of"), None, 0)
+    searching = experiment.search_log(str(log), Query.from_text(r"line \d*77 of"), None, 0)
     hits = [hit for batch in searching.batches() for hit in batch]
     assert len(hits) == LINES // 100
     assert hits[3].text == "12:00:17 INFO line 377 of the log"
     assert log.read_bytes()[hits[3].offset :].startswith(b"12:00:17 INFO line 377 of")
     assert searching.size == log.stat().st_size
-    bare = experiment.search_log(str(log), Query.typed(r"line \d*77 of"), None, 0, with_text=False)
+    bare = experiment.search_log(str(log), Query.from_text(r"line \d*77 of"), None, 0, with_text=False)
     found = [hit for batch in bare.batches() for hit in batch]
     assert [hit.offset for hit in found] == [hit.offset for hit in hits]
     assert {hit.text for hit in found} == {""}
@@ -282,8 +282,8 @@ def test_errors_are_searched_there_from_a_place_on(experiment: Experiment, machi
 
 def test_a_search_is_ended_and_its_failure_told(experiment: Experiment, log: Path) -> None:
     with pytest.raises(RltuiError, match=r"cannot read /no/such\.log"):
-        list(experiment.search_log("/no/such.log", Query.typed("x"), None, 0).batches())
-    searching = experiment.search_log(str(log), Query.typed("line"), None, 0)
+        list(experiment.search_log("/no/such.log", Query.from_text("x"), None, 0).batches())
+    searching = experiment.search_log(str(log), Query.from_text("line"), None, 0)
     batches = searching.batches()
     assert next(batches)
     searching.cancel()
@@ -293,7 +293,7 @@ def test_a_search_is_ended_and_its_failure_told(experiment: Experiment, log: Pat
 def test_nothing_of_a_search_that_was_ended_is_left(log: Path, machine: Machine, own_user: Path) -> None:
     with opened(machine) as link:
         pid = int((machine.root / "pid").read_text())
-        searching = opened_run(link).search_log(str(log), Query.typed("line"), None, 0)
+        searching = opened_run(link).search_log(str(log), Query.from_text("line"), None, 0)
         next(searching.batches())
         searching.cancel()
         retry_until(lambda: not children_of(pid))

@@ -12,7 +12,7 @@ from rltui.core.gpu.budget import (
     GRAPHS_BYTES,
     MARGIN_BYTES,
     RULES,
-    EngineFigures,
+    EngineMeasurements,
     EngineMemory,
     ModelShape,
     VllmRule,
@@ -156,8 +156,8 @@ SHAPE = ModelShape(
 
 
 def test_the_last_attempt_tells_what_another_utilization_leaves() -> None:
-    figures = EngineFigures(budget_bytes=72 * GIB, kv_cache_bytes=50 * GIB, kv_cache_tokens=400_000)
-    found = kv_cache(ENGINE, TOTAL, figures=figures, shape=SHAPE)
+    measurements = EngineMeasurements(budget_bytes=72 * GIB, kv_cache_bytes=50 * GIB, kv_cache_tokens=400_000)
+    found = kv_cache(ENGINE, TOTAL, measurements=measurements, shape=SHAPE)
     assert found is not None
     assert found.size_bytes == 40 * GIB - 22 * GIB
     assert found.tokens == 400_000 * 18 // 50
@@ -166,8 +166,8 @@ def test_the_last_attempt_tells_what_another_utilization_leaves() -> None:
 
 
 def test_a_budget_that_the_output_did_not_name_follows_from_its_utilization() -> None:
-    figures = EngineFigures(utilization=0.9, kv_cache_bytes=50 * GIB)
-    found = kv_cache(ENGINE, TOTAL, figures=figures)
+    measurements = EngineMeasurements(utilization=0.9, kv_cache_bytes=50 * GIB)
+    found = kv_cache(ENGINE, TOTAL, measurements=measurements)
     assert found is not None
     assert found.size_bytes == share_bytes(TOTAL, 0.5) - (share_bytes(TOTAL, 0.9) - 50 * GIB)
     assert found.tokens is None
@@ -195,9 +195,11 @@ def test_from_0_21_on_graphs_are_within_the_budget() -> None:
 
 
 def test_an_unknown_version_is_that_of_the_last_attempt() -> None:
-    figures = EngineFigures(version=(0, 16))
+    measurements = EngineMeasurements(version=(0, 16))
     unknown = replace(ENGINE, version=None)
-    assert kv_cache(unknown, TOTAL, figures=figures, shape=SHAPE) == kv_cache(ENGINE, TOTAL, shape=SHAPE)
+    assert kv_cache(unknown, TOTAL, measurements=measurements, shape=SHAPE) == kv_cache(
+        ENGINE, TOTAL, shape=SHAPE
+    )
 
 
 def test_devices_share_the_weights() -> None:
@@ -218,8 +220,8 @@ def test_devices_share_the_heads_but_no_head_is_halved() -> None:
 
 
 def test_a_size_that_is_set_counts_whatever_the_utilization() -> None:
-    figures = EngineFigures(budget_bytes=72 * GIB, kv_cache_bytes=50 * GIB)
-    found = kv_cache(replace(ENGINE, kv_cache_memory_bytes=3 * GIB), TOTAL, figures=figures)
+    measurements = EngineMeasurements(budget_bytes=72 * GIB, kv_cache_bytes=50 * GIB)
+    found = kv_cache(replace(ENGINE, kv_cache_memory_bytes=3 * GIB), TOTAL, measurements=measurements)
     assert found is not None
     assert found.size_bytes == 3 * GIB
 
@@ -237,12 +239,14 @@ def test_a_model_that_takes_long_requests_needs_room_for_one() -> None:
 
 def test_nothing_known_says_nothing() -> None:
     assert kv_cache(ENGINE, TOTAL) is None
-    assert kv_cache(ENGINE, TOTAL, figures=EngineFigures(version=(0, 16)), shape=ModelShape()) is None
+    assert (
+        kv_cache(ENGINE, TOTAL, measurements=EngineMeasurements(version=(0, 16)), shape=ModelShape()) is None
+    )
 
 
 def test_a_figure_that_contradicts_itself_is_not_used() -> None:
-    figures = EngineFigures(budget_bytes=GIB, kv_cache_bytes=50 * GIB)
-    assert kv_cache(ENGINE, TOTAL, figures=figures) is None
+    measurements = EngineMeasurements(budget_bytes=GIB, kv_cache_bytes=50 * GIB)
+    assert kv_cache(ENGINE, TOTAL, measurements=measurements) is None
 
 
 def test_layers_that_are_left_out_are_told_of() -> None:
@@ -255,9 +259,9 @@ def test_layers_that_are_left_out_are_told_of() -> None:
 def test_the_same_utilization_gives_the_same_cache_and_more_gives_more(old: int, new: int, kept: int) -> None:
     budget = share_bytes(TOTAL, old / 100)
     measured = max(0, budget - kept)
-    figures = EngineFigures(budget_bytes=budget, kv_cache_bytes=measured)
-    again = kv_cache(replace(ENGINE, utilization=old / 100), TOTAL, figures=figures)
-    other = kv_cache(replace(ENGINE, utilization=new / 100), TOTAL, figures=figures)
+    measurements = EngineMeasurements(budget_bytes=budget, kv_cache_bytes=measured)
+    again = kv_cache(replace(ENGINE, utilization=old / 100), TOTAL, measurements=measurements)
+    other = kv_cache(replace(ENGINE, utilization=new / 100), TOTAL, measurements=measurements)
     assert again is not None
     assert other is not None
     assert again.size_bytes == measured

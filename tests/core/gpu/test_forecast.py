@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rltui.core.gpu.budget import (
     CONTEXT_BYTES,
     MARGIN_BYTES,
-    EngineFigures,
+    EngineMeasurements,
     EngineMemory,
     MemoryUser,
     ModelShape,
@@ -97,7 +97,9 @@ def test_a_trainer_that_the_plan_ends_needs_nothing() -> None:
 
 def test_a_suggestion_is_small_enough_for_the_check_and_for_the_trainer() -> None:
     large = device(200, held("trainer", 1), held(None, 100, "other"))
-    user = replace(engine(0.9), figures=EngineFigures(budget_bytes=20 * GIB), peak_bytes={A: 20 * GIB})
+    user = replace(
+        engine(0.9), measurements=EngineMeasurements(budget_bytes=20 * GIB), peak_bytes={A: 20 * GIB}
+    )
     verdict = one([large], [user, trainer(1)])
     assert (verdict.safe_utilization, verdict.suggested_utilization) == (0.49, 0.48)
     assert one([large], [user, trainer(30)]).suggested_utilization == 0.34
@@ -173,17 +175,17 @@ def test_old_versions_take_their_graphs_beside_the_budget() -> None:
     old = engine(0.5)
     assert old.engine is not None
     old = replace(old, engine=replace(old.engine, version=(0, 16)))
-    figures = EngineFigures(graphs_bytes=3 * GIB, version=(0, 16))
+    measurements = EngineMeasurements(graphs_bytes=3 * GIB, version=(0, 16))
     lefts = [
         one([device(80)], [user, trainer(5, starts=True)]).left_bytes
-        for user in (engine(0.5), old, replace(old, figures=figures))
+        for user in (engine(0.5), old, replace(old, measurements=measurements))
     ]
     assert lefts == [40 * GIB - CONTEXT_BYTES - extra for extra in (0, GIB, 3 * GIB)]
 
 
 def test_what_the_last_attempt_took_beside_its_budget_is_believed() -> None:
-    figures = EngineFigures(budget_bytes=40 * GIB)
-    seen = replace(engine(0.5), figures=figures, peak_bytes={A: 42 * GIB})
+    measurements = EngineMeasurements(budget_bytes=40 * GIB)
+    seen = replace(engine(0.5), measurements=measurements, peak_bytes={A: 42 * GIB})
     assert one([device(80)], [seen]).left_bytes == 38 * GIB
     other_attempt = replace(seen, peak_bytes={A: 72 * GIB})
     assert one([device(80)], [other_attempt]).left_bytes == 40 * GIB - CONTEXT_BYTES

@@ -4,10 +4,10 @@ import pytest
 
 from rltui.core.gpu.budget import passing_utilization
 from rltui.core.gpu.out_of_memory import (
-    completed,
     size_bytes,
     size_text,
     verdict,
+    with_allocation_sizes,
 )
 from rltui.core.gpu.report import OutOfMemory
 from rltui.core.text import GIB
@@ -60,11 +60,11 @@ def test_the_utilization_that_passes_leaves_room_for_the_context(
 
 
 def test_words_of_vllm_get_the_figures_of_torch() -> None:
-    told = completed(OutOfMemory(kind="warm_up", requests=8), ALLOCATION)
+    told = with_allocation_sizes(OutOfMemory(kind="warm_up", requests=8), ALLOCATION)
     assert (told.kind, told.requests, told.tried_bytes) == ("warm_up", 8, 2 * GIB)
-    assert completed(OutOfMemory(kind="other"), ALLOCATION) == ALLOCATION
+    assert with_allocation_sizes(OutOfMemory(kind="other"), ALLOCATION) == ALLOCATION
     budget = OutOfMemory(kind="start_check", free_bytes=1)
-    assert completed(budget, ALLOCATION) == budget, "another failure's figures"
+    assert with_allocation_sizes(budget, ALLOCATION) == budget, "another failure's figures"
 
 
 @pytest.mark.parametrize(

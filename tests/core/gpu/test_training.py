@@ -25,7 +25,7 @@ def test_the_seed_fits_a_large_gpu_and_not_a_small_one() -> None:
     halves = TrainingNeed(replace(SEED, processes=2), SHAPE)
     assert (NEED.estimate_bytes() or 0) - (halves.estimate_bytes() or 0) == 8 * SHAPE.parameters
     assert (NEED.estimate_bytes(replace(SEED, recomputes=True)) or 0) < 0.6 * (NEED.estimate_bytes() or 0)
-    assert TrainingNeed(replace(SEED, is_whole=False), SHAPE).estimate_bytes() is None
+    assert TrainingNeed(replace(SEED, is_full=False), SHAPE).estimate_bytes() is None
     assert TrainingNeed(SEED).estimate_bytes() is None
 
 

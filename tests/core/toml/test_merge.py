@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rltui.core.config_data import changed_keys, deep_leaves
 from rltui.core.toml.edit import edit
-from rltui.core.toml.merge import below, merged, with_table, without
+from rltui.core.toml.merge import merge_texts, nest_in_table, with_table, without_key
 
 BASE = """\
 # how long
@@ -43,7 +43,7 @@ project = "p"  # here
 
 
 def test_tables_are_merged_key_by_key_and_lists_replaced() -> None:
-    text = merged(BASE, OVERLAY, deep=True)
+    text = merge_texts(BASE, OVERLAY, deep=True)
     assert tomllib.loads(text) == {
         "max_steps": 5,
         "orchestrator": {"batch_size": 64, "rollouts_per_example": 16, "env": [{"id": "a"}, {"id": "b"}]},
@@ -55,7 +55,7 @@ def test_tables_are_merged_key_by_key_and_lists_replaced() -> None:
 
 
 def test_a_later_table_takes_the_place_of_a_whole_one() -> None:  # prime-rl until March 2026
-    text = merged(BASE, OVERLAY, deep=False)
+    text = merge_texts(BASE, OVERLAY, deep=False)
     assert tomllib.loads(text)["orchestrator"] == {"batch_size": 64, "env": [{"id": "a"}, {"id": "b"}]}
     assert "# less" in text
     assert "# few" in text
@@ -105,7 +105,7 @@ def _written(data: dict[str, Any]) -> str:
 
 
 def _assert_merged(base: str, overlay: str, *, deep: bool) -> None:
-    found = tomllib.loads(merged(base, overlay, deep=deep).removeprefix("\ufeff"))
+    found = tomllib.loads(merge_texts(base, overlay, deep=deep).removeprefix("\ufeff"))
     wanted = _merge(tomllib.loads(base.removeprefix("\ufeff")), tomllib.loads(overlay), deep=deep)
     assert not changed_keys(deep_leaves(found), deep_leaves(wanted))
 
@@ -119,17 +119,19 @@ def _merge(base: dict[str, Any], overlay: dict[str, Any], *, deep: bool) -> dict
 
 
 def test_a_file_for_a_table() -> None:
-    text = below(OVERLAY.replace("orchestrator.", "train.").replace("orchestrator", "train"), "orchestrator")
+    text = nest_in_table(
+        OVERLAY.replace("orchestrator.", "train.").replace("orchestrator", "train"), "orchestrator"
+    )
     assert tomllib.loads(text)["orchestrator"]["train"]["env"] == [{"id": "a"}, {"id": "b"}]
     assert tomllib.loads(text)["orchestrator"]["max_steps"] == 5
     assert "# tracked\n[orchestrator.wandb]" in text
-    assert tomllib.loads(below("", "orchestrator")) == {"orchestrator": {}}
+    assert tomllib.loads(nest_in_table("", "orchestrator")) == {"orchestrator": {}}
 
 
 def test_tables_come_and_go() -> None:
     text = with_table(BASE, "ckpt")
     assert tomllib.loads(text)["ckpt"] == {}
     assert with_table(text, "ckpt") == text
-    assert tomllib.loads(without(BASE, "orchestrator")) == {"max_steps": 20}
-    assert tomllib.loads(without(edit(BASE, {"a.b": 1}), "a.b"))["orchestrator"]
-    assert without(BASE, "nothing.here") == BASE
+    assert tomllib.loads(without_key(BASE, "orchestrator")) == {"max_steps": 20}
+    assert tomllib.loads(without_key(edit(BASE, {"a.b": 1}), "a.b"))["orchestrator"]
+    assert without_key(BASE, "nothing.here") == BASE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.frameworks.prime_rl.runs import CONTEXT, files, framework, of_text, with_devices
 
-from rltui.core.layout import expanded
+from rltui.core.layout import expand_instances
 from rltui.core.template import Missing
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks.base import ConfigFiles, ServiceCall
@@ -56,7 +56,7 @@ def test_a_config_without_inference_says_where_it_is(
     assert prime.engine_memory(configs) is None
     assert all(each.component != "inference" for each in prime.ports(configs)), "no port is asked for"
     layout = layout_files.load(layout_files.find(prime.layouts["orchestrator" if "split" in name else "rl"]))
-    left = expanded(layout, prime.instances(configs), without=prime.external(configs))
+    left = expand_instances(layout, prime.instances(configs), without=prime.external(configs))
     assert "inference" not in {spec.id for spec in left.component}
     assert all("inference" not in spec.after for spec in left.component)
     assert all("inference" not in column for column in left.screen.columns)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.gpu.budget import EngineFigures, EngineMemory, MemoryUser
+from rltui.core.gpu.budget import EngineMeasurements, EngineMemory, MemoryUser
 from rltui.core.text import GIB
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.config.store import ConfigStore
@@ -20,11 +20,11 @@ def gib(size: float) -> int:
 
 
 @pytest.mark.parametrize(
-    ("name", "figures"),
+    ("name", "measurements"),
     [
         (
             "gpu/vllm-0.10.2-startup.log",
-            EngineFigures(
+            EngineMeasurements(
                 budget_bytes=gib(71.28),
                 utilization=0.9,
                 weights_bytes=gib(37.9912),
@@ -36,7 +36,7 @@ def gib(size: float) -> int:
         ),
         (
             "gpu/vllm-0.16.0-startup.log",
-            EngineFigures(
+            EngineMeasurements(
                 utilization=0.45,
                 weights_bytes=gib(7.5552),
                 kv_cache_bytes=gib(1.25),
@@ -46,7 +46,7 @@ def gib(size: float) -> int:
         ),
         (
             "gpu/vllm-0.26.0-startup.log",
-            EngineFigures(
+            EngineMeasurements(
                 utilization=0.82,
                 weights_bytes=gib(7.6821),
                 kv_cache_bytes=gib(6.87),
@@ -57,7 +57,7 @@ def gib(size: float) -> int:
         ),
         (
             "gpu/vllm-0.32.0-startup.log",
-            EngineFigures(
+            EngineMeasurements(
                 budget_bytes=gib(13.99),
                 utilization=0.9,
                 weights_bytes=gib(0.93),
@@ -69,20 +69,20 @@ def gib(size: float) -> int:
         ),
         (
             "gpu/tinyrl-startup.log",
-            EngineFigures(kv_cache_bytes=gib(41.62), kv_cache_tokens=2_727_936),
+            EngineMeasurements(kv_cache_bytes=gib(41.62), kv_cache_tokens=2_727_936),
         ),
-        ("vllm-0.32-cpu-startup.log", EngineFigures(version=(0, 32))),
+        ("vllm-0.32-cpu-startup.log", EngineMeasurements(version=(0, 32))),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_figures_of_a_start(name: str, figures: EngineFigures) -> None:
-    assert read_engine_log(DATA / name) == figures
+def test_figures_of_a_start(name: str, measurements: EngineMeasurements) -> None:
+    assert read_engine_log(DATA / name) == measurements
 
 
 def test_a_cache_without_room_is_not_negative(tmp_path: Path) -> None:
     log = tmp_path / "output.log"
     log.write_text("(EngineCore pid=7) INFO 11-20 23:33:40 [w.py:1] Available KV cache memory: -2.50 GiB\n")
-    assert read_engine_log(log) == EngineFigures(kv_cache_bytes=0)
+    assert read_engine_log(log) == EngineMeasurements(kv_cache_bytes=0)
 
 
 def test_a_development_build_has_no_version_of_use(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_development_build_has_no_version_of_use(tmp_path: Path) -> None:
     log.write_text("Initializing a V1 LLM engine (v0.1.dev9+g1a2b3c) with config\n")
     assert read_engine_log(log) is None
     log.write_text("Initializing a V1 LLM engine (v0.11.1.dev9+g1a2b3c) with config\n")
-    assert read_engine_log(log) == EngineFigures(version=(0, 11))
+    assert read_engine_log(log) == EngineMeasurements(version=(0, 11))
 
 
 def test_nothing_to_read_is_nothing_known(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_only_the_start_of_a_long_log_is_read(tmp_path: Path) -> None:
     log = tmp_path / "output.log"
     late = b"Available KV cache memory: 3.00 GiB\n"
     log.write_bytes(b"Available KV cache memory: 5.00 GiB\n" + b"x" * 1000 + late)
-    assert read_engine_log(log, limit_bytes=500) == EngineFigures(kv_cache_bytes=5 * GIB)
+    assert read_engine_log(log, limit_bytes=500) == EngineMeasurements(kv_cache_bytes=5 * GIB)
 
 
 def test_figures_without_end_are_none(tmp_path: Path) -> None:
@@ -151,33 +151,33 @@ def known(control: ControlFolder, knowledge: EngineHistory | None = None) -> Mem
 
 def test_figures_come_with_the_utilization_of_their_attempt(control: ControlFolder) -> None:
     attempt(control, 1, model="m", utilization=0.7, output=CACHE)
-    figures = known(control).figures
-    assert figures is not None
-    assert figures.kv_cache_bytes == int(6.5 * GIB)
-    assert figures.utilization == 0.7
+    measurements = known(control).measurements
+    assert measurements is not None
+    assert measurements.kv_cache_bytes == int(6.5 * GIB)
+    assert measurements.utilization == 0.7
 
 
 def test_other_models_tell_nothing(control: ControlFolder) -> None:
     attempt(control, 1, model="m", utilization=0.7, output=CACHE)
     attempt(control, 2, model="other", utilization=0.5, output=CACHE.replace("6.50", "2.00"))
-    figures = known(control).figures
-    assert figures is not None
-    assert figures.utilization == 0.7
+    measurements = known(control).measurements
+    assert measurements is not None
+    assert measurements.utilization == 0.7
 
 
 def test_attempt_that_is_still_loading_is_read_again_as_it_grows(control: ControlFolder) -> None:
     log = attempt(control, 1, model="m", utilization=0.7, output="INFO 11-20 23:33:01 [x.py:1] loading\n")
     knowledge = EngineHistory(TINYRL, control, control.path)
-    assert known(control, knowledge).figures is None
+    assert known(control, knowledge).measurements is None
     with log.open("a") as file:
         file.write(CACHE)
-    figures = known(control, knowledge).figures
-    assert figures is not None
+    measurements = known(control, knowledge).measurements
+    assert measurements is not None
     log.write_text("")  # what was found is not asked for again
-    assert known(control, knowledge).figures == figures
+    assert known(control, knowledge).measurements == measurements
 
 
 def test_engine_that_never_ran_is_known_by_its_config_alone(control: ControlFolder) -> None:
     user = known(control)
     assert user.engine is not None
-    assert (user.figures, user.shape, user.engine.utilization) == (None, None, 0.4)
+    assert (user.measurements, user.shape, user.engine.utilization) == (None, None, 0.4)

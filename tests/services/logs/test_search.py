@@ -104,7 +104,7 @@ def test_finds_what_is_shown_and_nothing_else(tmp_path: Path) -> None:
     path.write_bytes(b"\n".join(LINES))
     shown_lines = list(map(display_text, LINES))
     for pattern in PATTERNS:
-        for query in (Query(re.compile(pattern), pattern), Query.typed(pattern)):
+        for query in (Query(re.compile(pattern), pattern), Query.from_text(pattern)):
             expected = [text for text in shown_lines if query.matches(text)]
             assert texts(path, query) == expected, pattern
 
@@ -171,7 +171,7 @@ def test_any_pattern_finds_what_looking_at_each_line_finds(
     ]
     path.write_bytes(b"\n".join(data))
     for pattern in drawn:
-        query = Query.typed("".join(piece + times for piece, times in pattern))
+        query = Query.from_text("".join(piece + times for piece, times in pattern))
         expected = [text for text in map(display_text, data) if query.matches(text)]
         if data and data[-1] == b"":
             expected = [text for text in map(display_text, data[:-1]) if query.matches(text)]
@@ -184,8 +184,10 @@ def test_json_logging_is_found_as_it_is_shown(tmp_path: Path) -> None:
     record = {"timestamp": "2026-01-02T10:11:12", "level": "INFO", "message": 'Step 3 | "loss" 0.5\nnext'}
     path.write_text(f"{json.dumps(record)}\n")
     for pattern in ("INFO Step", '"loss" 0.5', "^10:11:12", "0.5 ⏎ next"):
-        assert texts(path, Query.typed(pattern)) == ['10:11:12    INFO Step 3 | "loss" 0.5 ⏎ next'], pattern
-    assert texts(path, Query.typed("timestamp")) == []
+        assert texts(path, Query.from_text(pattern)) == ['10:11:12    INFO Step 3 | "loss" 0.5 ⏎ next'], (
+            pattern
+        )
+    assert texts(path, Query.from_text("timestamp")) == []
 
 
 @pytest.mark.usefixtures("_both_ways")
@@ -200,13 +202,13 @@ def test_levels_bring_their_continuation_lines(tmp_path: Path, level: Level) -> 
         text for text in map(display_text, path.read_bytes().split(b"\n")[:-1]) if line_filter.accepts(text)
     ]
     assert texts(path, None, level=level) == expected
-    assert texts(path, Query.typed("train.py"), level=level) == ["[trainer0]:  File train.py, line 3"]
+    assert texts(path, Query.from_text("train.py"), level=level) == ["[trainer0]:  File train.py, line 3"]
 
 
 def test_offsets_lead_to_the_lines_and_a_start_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "output.log"
     path.write_bytes(b"".join(b"line %d\n" % number for number in range(1000)))
-    hits = [hit for hits in LogSearch(path, Query.typed("7$"), start=4000).batches() for hit in hits]
+    hits = [hit for hits in LogSearch(path, Query.from_text("7$"), start=4000).batches() for hit in hits]
     data = path.read_bytes()
     assert len(hits) > 50
     for hit in hits:
@@ -217,7 +219,7 @@ def test_offsets_lead_to_the_lines_and_a_start_is_kept(tmp_path: Path) -> None:
 def test_what_is_written_meanwhile_is_left_for_later(tmp_path: Path) -> None:
     path = tmp_path / "output.log"
     path.write_bytes(b"one\n")
-    looking = LogSearch(path, Query.typed("o"))
+    looking = LogSearch(path, Query.from_text("o"))
     batches = looking.batches()
     assert [hit.text for hit in next(batches)] == ["one"]
     assert looking.size == 4
@@ -226,7 +228,7 @@ def test_what_is_written_meanwhile_is_left_for_later(tmp_path: Path) -> None:
 def test_cancelled_it_ends(tmp_path: Path) -> None:
     path = tmp_path / "output.log"
     path.write_bytes(b"x" * 100 + b"\n" * 3_000_000)
-    looking = LogSearch(path, Query.typed("^"))
+    looking = LogSearch(path, Query.from_text("^"))
     found = 0
     for hits in looking.batches():
         found += len(hits)
@@ -236,15 +238,15 @@ def test_cancelled_it_ends(tmp_path: Path) -> None:
 
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RltuiError, match="cannot read"):
-        list(LogSearch(tmp_path / "none", Query.typed("x")).batches())
+        list(LogSearch(tmp_path / "none", Query.from_text("x")).batches())
 
 
 def test_what_is_typed_has_smart_case_and_may_be_plain_text() -> None:
-    assert Query.typed("loss").matches("LOSS")
-    assert not Query.typed("Loss").matches("loss")
-    assert Query.typed(r"\S+x").matches("AX")
-    assert Query.typed("f(x").is_plain
-    assert Query.typed("f(x").matches("F(X)")
-    assert list(Query.typed("o+").spans("foo bo")) == [(1, 3), (5, 6)]
+    assert Query.from_text("loss").matches("LOSS")
+    assert not Query.from_text("Loss").matches("loss")
+    assert Query.from_text(r"\S+x").matches("AX")
+    assert Query.from_text("f(x").is_plain
+    assert Query.from_text("f(x").matches("F(X)")
+    assert list(Query.from_text("o+").spans("foo bo")) == [(1, 3), (5, 6)]
     with pytest.raises(RltuiError, match="at most"):
-        Query.typed("x" * 2000)
+        Query.from_text("x" * 2000)

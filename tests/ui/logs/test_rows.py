@@ -79,7 +79,7 @@ VLLM = (
 def shown(*lines: str, whole: bool = False, raw: bool = False, query: str | None = None) -> list[str]:
     rows = LogRows(lines.__getitem__)
     rows.set_range(0, len(lines))
-    pattern = Query.typed(query) if query is not None else None
+    pattern = Query.from_text(query) if query is not None else None
     rows.set_display(Display(pattern, whole, raw, figure_cells=78))
     return [row.text for number in range(len(lines)) for row in rows.rows(number)]
 

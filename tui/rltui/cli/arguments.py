@@ -20,11 +20,11 @@ from rltui.cli.command import (
     switch,
 )
 from rltui.core import hints
-from rltui.core.text import number
+from rltui.core.text import parse_number
 from rltui.errors import UsageError
 
 if TYPE_CHECKING:
-    from rltui.core.forks import Checkpointed
+    from rltui.core.forks import CheckpointChoice
 
 _LONGEST_STEP = 15
 """Digits, as of the folders that frameworks make."""
@@ -40,7 +40,7 @@ KEYMAP_VARIABLE = "RLTUI_KEYMAP"
 
 
 def tokens(text: str) -> float:
-    amount = number(text)
+    amount = parse_number(text)
     if not 0 < amount < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of tokens above 0")
     return amount
@@ -59,12 +59,12 @@ def step(text: str) -> int:
     return int(text)
 
 
-def checkpoint(text: str) -> Checkpointed:
+def checkpoint(text: str) -> CheckpointChoice:
     """A checkpoint: its step, `last` or `best`."""
-    from rltui.core.forks import checkpointed
+    from rltui.core.forks import parse_checkpoint
 
     try:
-        return checkpointed(text)
+        return parse_checkpoint(text)
     except UsageError as error:
         raise argparse.ArgumentTypeError(f"{error.title}: {error.hint}") from None
 
@@ -82,12 +82,12 @@ def positive(text: str) -> int:
 
 def interval_or_name(text: str) -> float | str:
     """As `interval`; or the name that stands where it might: `status -w NAME`."""
-    return text if math.isnan(number(text)) else interval(text)
+    return text if math.isnan(parse_number(text)) else interval(text)
 
 
 def interval(text: str) -> float:
     """Seconds between two looks."""
-    seconds = number(text)
+    seconds = parse_number(text)
     if not _SHORTEST_WATCH_S <= seconds <= _LONGEST_WATCH_S:
         raise argparse.ArgumentTypeError(
             f"{text!r} is no number of seconds from {_SHORTEST_WATCH_S:g} to {_LONGEST_WATCH_S:g}"

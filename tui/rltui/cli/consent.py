@@ -66,8 +66,8 @@ def accepted(
     Raises:
         UsageError: as `require_consent`.
     """
-    from rltui.core.consent import agreed, loss_of_plan
+    from rltui.core.consent import loss_of_plan, with_consent
 
     loss = loss_of_plan(plan, request)
     require_consent(verb or request.action, arguments, question, loss=loss, plan=shown)
-    return agreed(request, plan)
+    return with_consent(request, plan)

@@ -7,7 +7,7 @@ from typing import NamedTuple, cast, get_args
 
 from rltui.cli.colour import When
 from rltui.cli.command import argument, flag, section
-from rltui.core.text import unknown
+from rltui.core.text import unknown_name
 from rltui.errors import UsageError
 
 HELP = (
@@ -52,7 +52,7 @@ def looks_of(argv: Sequence[str]) -> tuple[Looks, list[str]]:
         if name == "--color":
             when = value if equals else next(words, "")
             if when not in get_args(When):
-                raise unknown("--color", when, get_args(When))
+                raise unknown_name("--color", when, get_args(When))
             looks = looks._replace(colours=cast("When", when))
         elif word == "--no-color":
             looks = looks._replace(colours="never")

@@ -14,7 +14,7 @@ from rltui.cli.consent import require_consent
 from rltui.cli.table import Column, room, table_lines
 from rltui.core import hints
 from rltui.core.runs import RunRow
-from rltui.core.text import listed, size_text
+from rltui.core.text import join_words, size_text
 from rltui.services.runs import organize
 from rltui.services.runs.catalog import find_run
 from rltui.services.runs.index import RunIndex
@@ -127,7 +127,7 @@ def names_text(rows: Sequence[RunRow]) -> str:
 
 def _shown(names: Sequence[str]) -> str:
     more = len(names) - _MOST_NAMED
-    return listed([*names[:_MOST_NAMED], f"{more} more"] if more > 1 else names)
+    return join_words([*names[:_MOST_NAMED], f"{more} more"] if more > 1 else names)
 
 
 def size_bytes(row: RunRow) -> int:

@@ -296,10 +296,10 @@ def _memory_lines(component: dict[str, Any], name: str | None) -> list[str]:
 
 def remedy_command(remedy: Remedy, name: str | None = None) -> str:
     """`rltui set trainer.model.seq_len=2048 --restart`, or a restart that names what reads no such knob."""
-    from rltui.core.knobs import shown
+    from rltui.core.knobs import display
 
     words = hints.edit_words(
-        {key: None if value is None else shown(value) for key, value in remedy.edits.items()}
+        {key: None if value is None else display(value) for key, value in remedy.edits.items()}
     )
     if not remedy.components:
         return hints.SET_RESTART(words=words, name=name)

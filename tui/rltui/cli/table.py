@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from rltui.cli.colour import bare, like, paint
 from rltui.cli.terminal import shown
-from rltui.core.text import shortened
+from rltui.core.text import truncate
 from rltui.views.table import Column as ViewColumn
 from rltui.views.table import Row as Resource
 
@@ -107,7 +107,7 @@ def table_lines(
             lines.extend(wrapped(shown(row), width))
             continue
         if not place and any(head):
-            aligned = [_aligned(columns[at], shortened(head[at], widths[at]), widths[at]) for at in kept]
+            aligned = [_aligned(columns[at], truncate(head[at], widths[at]), widths[at]) for at in kept]
             lines.append(paint(_joined(indent, aligned, width), "head"))
         aligned = [
             _aligned(columns[at], text[place], widths[at]) for at, text in zip(kept, texts, strict=True)
@@ -119,7 +119,7 @@ def table_lines(
 
 def clipped(line: str, width: int | None) -> str:
     """At most that wide."""
-    return line if width is None or width_of(line) <= width else shortened(bare(line), width)
+    return line if width is None or width_of(line) <= width else truncate(bare(line), width)
 
 
 def wrapped(line: str, width: int | None) -> list[str]:
@@ -201,11 +201,11 @@ def _cut(text: str, width: int, where: str, common: int) -> str:
     if where == "start":
         text = f"…{text[len(text) - width + 1 :]}"
     elif where == "middle" and begin < common < len(text) - behind:  # what tells it from the others is kept
-        text = f"{text[:begin]}…{shortened(text[common:], behind)}"
+        text = f"{text[:begin]}…{truncate(text[common:], behind)}"
     elif where == "middle" and begin:
         text = f"{text[:begin]}…{text[len(text) - behind :]}"
     while width_of(text) > width:
-        text = shortened(text, min(width, len(text) - 1))
+        text = truncate(text, min(width, len(text) - 1))
     return text
 
 

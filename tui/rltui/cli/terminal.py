@@ -19,7 +19,7 @@ from typing import BinaryIO, TextIO, cast
 
 from rltui.cli.colour import MARK, MARKED, When, is_wanted, switch
 from rltui.core.interpreter import OWN_PYTHON
-from rltui.core.text import encodable, json_encodable, json_escaped, visible
+from rltui.core.text import escape_json, json_to_encoding, to_encoding, visible
 from rltui.errors import UsageError
 
 
@@ -61,8 +61,8 @@ class CleanStream:
                 del parts[1::2]
             return "".join(parts)
         if self.is_json:
-            return json_encodable(json_escaped(text), self.encoding)
-        return encodable(visible(text), self.encoding)
+            return json_to_encoding(escape_json(text), self.encoding)
+        return to_encoding(visible(text), self.encoding)
 
     def writelines(self, lines: Iterable[str]) -> None:
         for line in lines:

@@ -22,10 +22,10 @@ from rltui.client.reader import ExperimentReader
 from rltui.core import hints
 from rltui.core.api import Request
 from rltui.core.config_report import Problem
-from rltui.core.layout import Layout, needed
+from rltui.core.layout import Layout, used_instances
 from rltui.core.runs import RunOrigin
 from rltui.core.servers import server_url
-from rltui.core.text import listed
+from rltui.core.text import join_words
 from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFiles, Framework
@@ -133,7 +133,7 @@ def plan_record(request: ExperimentRequest) -> tuple[ExperimentRecord, EarlierRu
     if (goes_on := _as_jobs_before(request, output_dir, name, layout_file)) is not None:
         return plan_record(goes_on)
     _refuse_cluster(request, layout, layout_file, framework, files)
-    instances = needed(layout, framework.instances(files))
+    instances = used_instances(layout, framework.instances(files))
     earlier = _earlier_run(request, output_dir, layout, name, framework, files)
     if earlier is not None and request.earlier_run == "new":
         output_dir, earlier = earlier.next_free, None
@@ -202,7 +202,7 @@ def _refuse_cluster(
     """Where config, layout and command line do not agree on whether this machine is meant."""
     if request.slurm is None:
         if framework.asks_for_cluster(files) and not layout.submits:
-            names = listed([file.path for file in files.values()])
+            names = join_words([file.path for file in files.values()])
             raise ClusterConfigError(
                 f"{names} asks for a cluster, with the table [slurm]",
                 hint="--slurm submits it as a job; to run it on this machine, remove [slurm]",
@@ -459,8 +459,8 @@ def _kept_apart(record: ExperimentRecord, copies: Staged) -> Iterator[tuple[Stag
         yield copies, ()
         return
     framework, workspace = registry.get(record.framework), Path(record.workspace)
-    names = listed([other.name for other, _ in readers])
-    what = listed(list(dict.fromkeys(file for _, shared in readers for file in shared)) or shipped)
+    names = join_words([other.name for other, _ in readers])
+    what = join_words(list(dict.fromkeys(file for _, shared in readers for file in shared)) or shipped)
     reason = f"{names} reads it too, and lives" if readers else "an example that comes with rltui"
     why = f"{what}: {reason}; {record.name} has a copy of its own"
     why += f", which edits change ({hints.PROMOTE(name=record.name)} writes them back)"

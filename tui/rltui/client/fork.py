@@ -14,9 +14,9 @@ from rltui.client.reader import ExperimentReader
 from rltui.core import hints
 from rltui.core.api import Plan, Request
 from rltui.core.config_data import value_at
-from rltui.core.forks import Checkpointed, ForkPlan, ForkRequest, fork_name
+from rltui.core.forks import CheckpointChoice, ForkPlan, ForkRequest, fork_name
 from rltui.core.runs import RunOrigin, RunRow
-from rltui.core.text import listed, size_text
+from rltui.core.text import join_words, size_text
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
@@ -206,7 +206,7 @@ def carry_out(fork: Fork) -> tuple[ExperimentRecord, tuple[str, ...]]:
 # --- what it begins with --------------------------------------------------------------------------------
 
 
-def _step(record: ExperimentRecord, folder: RunFolder, wanted: Checkpointed) -> int:
+def _step(record: ExperimentRecord, folder: RunFolder, wanted: CheckpointChoice) -> int:
     """Raises ConflictError where there is no such checkpoint, with those there are."""
     there = folder.checkpoints()
     if wanted == "last" and there:
@@ -262,12 +262,12 @@ def _cleared(
     }
     if not found:
         return {}, ()
-    return found, (f"{listed(list(found))} of the parent is left out: it has checkpoints of its own",)
+    return found, (f"{join_words(list(found))} of the parent is left out: it has checkpoints of its own",)
 
 
 def _shared_server(record: ExperimentRecord) -> Iterator[str]:
     if record.inference and not record.inference_of:
-        urls = listed(list(record.inference))
+        urls = join_words(list(record.inference))
         yield f"the inference server of {record.name}, {urls}, gets the weights of both"
 
 

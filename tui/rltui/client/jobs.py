@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rltui.client import launch
 from rltui.core.layout import Layout
-from rltui.core.secrets import masked_text
+from rltui.core.secrets import mask_text
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks.base import ConfigFiles
 from rltui.services import layout_files, slurm
@@ -101,7 +101,7 @@ def _preview(record: ExperimentRecord, component: str, run: Launch, scratch: Pat
         command = slurm.submit_command(spec, folder / slurm.SCRIPT_FILE)
     except ValueError as error:
         raise ConfigError(f"{record.layout_file}: {error}") from error
-    return JobPreview(component, command, masked_text(text.replace(str(scratch), record.output_dir)))
+    return JobPreview(component, command, mask_text(text.replace(str(scratch), record.output_dir)))
 
 
 def _written(run: Launch, places: tuple[str, ...]) -> str:

@@ -107,9 +107,9 @@ def choose(name: str | None) -> ExperimentRecord:
     if name is not None:
         record = find_experiment(name)
         if record is None:
-            from rltui.core.text import unknown
+            from rltui.core.text import unknown_name
 
-            raise unknown("experiment", name, [other.name for other in known_experiments()])
+            raise unknown_name("experiment", name, [other.name for other in known_experiments()])
         return record
     records = known_experiments()
     alive = living(records)
@@ -271,12 +271,12 @@ def _no_terminal(record: ExperimentRecord, component: str) -> RltuiError:
     if component == "supervisor":
         return RltuiError("the supervisor has no terminal", hint=f"read its log: {control.supervisor_log}")
     if not attempts:
-        from rltui.core.text import unknown
+        from rltui.core.text import unknown_name
         from rltui.services import layout_files
 
         known = [spec.id for spec in layout_files.load_for(record).component]
         if component not in known:
-            return unknown("component", component, [*known, "supervisor"])
+            return unknown_name("component", component, [*known, "supervisor"])
         started = ", ".join(folder.parent.name for folder in control.newest_attempts()) or "nothing yet"
         return RltuiError(f"{component!r} has not been started in {record.name}", hint=f"started: {started}")
     attempt = processes.read_attempt(control.attempt_dir(component, attempts[-1]))

@@ -12,7 +12,7 @@ from pathlib import Path
 from rltui.core.api import Publication, Request
 from rltui.core.layout import Layout
 from rltui.core.secrets import is_secret
-from rltui.core.text import unknown, whole_number
+from rltui.core.text import parse_whole_number, unknown_name
 from rltui.errors import UsageError
 from rltui.services import layout_files
 from rltui.services.runs import weights
@@ -36,7 +36,7 @@ def shell_request(record: ExperimentRecord, *, like: str | None, command: Sequen
     layout = layout_files.load_for(record)
     known = [spec.id for spec in layout.automatic]
     if like is not None and like not in known:
-        raise unknown("component", like, known)
+        raise unknown_name("component", like, known)
     given = {"like": like or _usual(layout), "command": tuple(command) or (login_shell(),)}
     return Request(action="start", components=(SHELL,), given=given)
 
@@ -73,7 +73,7 @@ def publication(
             f"{repo!r} is no name of a repository on the hub",
             hint="USER/NAME, of letters, digits, `-`, `_` and `.`, such as alice/Qwen3-0.6B-Reverse-Text-RL",
         )
-    if (step := whole_number(what)) is not None:
+    if (step := parse_whole_number(what)) is not None:
         folder = weights.of_step(record, step, adapters=True)
     else:
         folder = weights.whole(Path(what).expanduser(), adapters=True)

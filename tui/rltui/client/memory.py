@@ -13,7 +13,7 @@ from rltui.core.gpu.forecast import has_little_room, worst_per_component
 from rltui.core.gpu.report import GpuDevice, GpuReport, MemoryVerdict
 from rltui.core.gpu.reservations import other_experiments
 from rltui.core.layout import Layout
-from rltui.core.text import gib, listed
+from rltui.core.text import gib, join_words
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services import layout_files
@@ -87,7 +87,7 @@ def _apart(
     free = [device for device in visible if not other_experiments(device) and not has_little_room(device)]
     moved = replace(record, devices=",".join(device.as_choice for device in free))
     names = {device.label: occupants[device.key] for device in used if occupants[device.key]}
-    why = [f"GPU {label} is used by {listed(names[label])}" for label in names]
+    why = [f"GPU {label} is used by {join_words(names[label])}" for label in names]
     try:
         chosen = _devices(moved, layout, framework, files, report) if free else ()
     except ConfigError:  # not enough of them, or a launcher that takes the first ones whatever it is told
@@ -98,7 +98,7 @@ def _apart(
             for device in used
             if device.label not in names and has_little_room(device)
         ]
-        instead = listed([device.label for device in chosen])
+        instead = join_words([device.label for device in chosen])
         return moved, (f"{'; '.join((*why, *little))}: this experiment uses GPU {instead}",)
     return record, tuple(
         f"{reason}, and this experiment uses it too: --devices names others" for reason in why

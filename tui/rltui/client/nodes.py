@@ -18,7 +18,7 @@ from rltui.client import launch
 from rltui.client.creation import ExperimentRequest, plan_record
 from rltui.core.hosts import NodeSpec
 from rltui.core.layout import Layout
-from rltui.core.text import listed
+from rltui.core.text import join_words
 from rltui.errors import RltuiError, UsageError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services import layout_files, subprocesses
@@ -173,10 +173,12 @@ def _findings(
     yield NodeFinding(name, "workspace", facts["cwd"], where)
     if lacking := facts["lacking"]:
         path = "a login shell" if node.login else "ssh"
-        text = f"{listed(lacking)} not found on the PATH that {path} has there; set PATH in env of the node"
+        text = (
+            f"{join_words(lacking)} not found on the PATH that {path} has there; set PATH in env of the node"
+        )
         yield NodeFinding(name, "programs", False, text)
     elif wanted.programs:
-        yield NodeFinding(name, "programs", True, f"{listed(wanted.programs)} found")
+        yield NodeFinding(name, "programs", True, f"{join_words(wanted.programs)} found")
     yield _shared(node, facts, shared, token)
     is_near = facts["off"] <= _CLOCK_S
     off = "as here" if is_near else f"{facts['off']:.1f} s off; let both follow a time server (chrony, ntpd)"
@@ -192,12 +194,14 @@ def _findings(
     yield from _interfaces(node, facts)
     if wanted.variables:
         unset = facts["unset"]
-        hint = f"{listed(unset)} not set there; export it here and name it in send_env of the node"
-        yield NodeFinding(name, "variables", not unset, hint if unset else f"{listed(wanted.variables)} set")
+        hint = f"{join_words(unset)} not set there; export it here and name it in send_env of the node"
+        yield NodeFinding(
+            name, "variables", not unset, hint if unset else f"{join_words(wanted.variables)} set"
+        )
 
 
 def _free(ports: Sequence[int]) -> str:
-    return f"{listed([str(port) for port in ports])} free" if ports else "none is asked for"
+    return f"{join_words([str(port) for port in ports])} free" if ports else "none is asked for"
 
 
 def _shared(node: NodeSpec, facts: Mapping[str, Any], shared: Path, token: str) -> NodeFinding:
@@ -225,12 +229,12 @@ def _interfaces(node: NodeSpec, facts: Mapping[str, Any]) -> Iterator[NodeFindin
         named = [word.lstrip("=") for word in value.split(",") if word]
         lacking = [word for word in named if not any(each.startswith(word) for each in there)]
         if lacking:
-            text = f"{variable} is {value}, and there are {listed(there)}"
+            text = f"{variable} is {value}, and there are {join_words(there)}"
             yield NodeFinding(node.name, "interface", False, text)
         elif named:
             yield NodeFinding(node.name, "interface", True, f"{variable} is {value}")
         else:
-            text = f"{variable} is not set; there are {listed(there)}"
+            text = f"{variable} is not set; there are {join_words(there)}"
             yield NodeFinding(node.name, "interface", True, text, essential=False)
 
 

@@ -11,7 +11,7 @@ from rltui.client.reader import ExperimentReader
 from rltui.core.interpreter import OWN_PYTHON
 from rltui.core.layout import Layout
 from rltui.core.template import TemplateValue, render
-from rltui.core.text import whole_number
+from rltui.core.text import parse_whole_number
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks.base import ConfigFiles, Framework, PortKnob, RunContext, standing
 from rltui.services import layout_files, processes
@@ -69,7 +69,7 @@ def listening_ports(record: ExperimentRecord) -> tuple[int, ...]:
     still = standing(knobs, record.overrides, record.overridden)
     values = _template_values(record, files)
     texts = [render(spec.port, values, where=record.layout_file) for spec in layout.automatic if spec.port]
-    named = {port for text in texts if (port := whole_number(text)) is not None}
+    named = {port for text in texts if (port := parse_whole_number(text)) is not None}
     for item in knobs:
         named.update(int(still.get(item.knob, item.port)) + above for above in (0, *item.more))
     return tuple(sorted(named))

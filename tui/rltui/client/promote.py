@@ -15,10 +15,10 @@ from rltui.core import hints
 from rltui.core.api import Loss, Plan, Request
 from rltui.core.config_data import changed_keys, deep_leaves, key_conflicts
 from rltui.core.edit_log import describe
-from rltui.core.knobs import shown
+from rltui.core.knobs import display
 from rltui.core.runs import RunRow
-from rltui.core.secrets import masked
-from rltui.core.text import listed
+from rltui.core.secrets import mask_value
+from rltui.core.text import join_words
 from rltui.core.toml.values import TomlValue, same_value
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.services.config import origins
@@ -70,7 +70,7 @@ def plan_promotion(row: RunRow) -> Promotion:
     known = {path: origins.origin(path) for path in map(Path, record.config_files)}
     copies = {path: origin for path, origin in known.items() if origin is not None}
     if not copies:
-        read = listed(list(record.config_files)) or "no config"
+        read = join_words(list(record.config_files)) or "no config"
         raise UsageError(f"{row.name} has no copy of its own, it reads {read}", hint="nothing is to be done")
     framework = framework_of(record)
     own = frozenset((*framework.resume_keys, *framework.resume_elsewhere))
@@ -118,7 +118,7 @@ def plan_undo(row: RunRow) -> Promotion:
 
 def _notes(files: Iterable[Path], record: ExperimentRecord) -> tuple[str, ...]:
     readers = [other.name for other, _ in readers_of(files, record)]
-    return (f"{listed(readers)} reads it, and starts next with what it says then",) if readers else ()
+    return (f"{join_words(readers)} reads it, and starts next with what it says then",) if readers else ()
 
 
 def promote(promotion: Promotion) -> tuple[str, ...]:
@@ -173,7 +173,7 @@ class _Merge:
         for key, (old, new) in changed.items():
             path = self._place(key)
             if path is None:
-                yield f"{key}: none of {listed(list(map(str, self._paths)))} has it; set it in the right one"
+                yield f"{key}: none of {join_words(list(map(str, self._paths)))} has it; set it in the right one"
                 continue
             before, after = self._found[path]
             theirs = deep_leaves(before.data)
@@ -197,7 +197,7 @@ class _Merge:
 
 
 def _words(key: str, value: TomlValue) -> str:
-    return "not set" if value is None else shown(value, key=key)
+    return "not set" if value is None else display(value, key=key)
 
 
 # --- writing --------------------------------------------------------------------------------------------
@@ -243,8 +243,10 @@ def _record(promotion: Promotion) -> None:
         for old, new in promotion.files.values()
         for key, pair in changed_keys(deep_leaves(old.data), deep_leaves(new.data)).items()
     }
-    masked_changes = {key: (masked(key, old), masked(key, new)) for key, (old, new) in changes.items()}
-    into = listed([str(path) for path in promotion.files])
+    masked_changes = {
+        key: (mask_value(key, old), mask_value(key, new)) for key, (old, new) in changes.items()
+    }
+    into = join_words([str(path) for path in promotion.files])
     verb = "taken back in" if promotion.undoes else "promoted into"
     journal_of(promotion.record).add(
         "promote",

@@ -17,7 +17,7 @@ from rltui.core.batch import Way
 from rltui.core.checkpoints import HIGHEST, NAMED, CheckpointReport, PrunePlan, Retention, prune_plan
 from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.evals import EvalReport
-from rltui.core.forks import Checkpointed
+from rltui.core.forks import CheckpointChoice
 from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.layout import ComponentSpec, Layout
 from rltui.core.metrics import MetricSeries
@@ -243,7 +243,7 @@ class ExperimentReader:
             self.record.name, news
         )
 
-    def checkpoint_step(self, begin: Checkpointed) -> int:
+    def checkpoint_step(self, begin: CheckpointChoice) -> int:
         """The step that a person means: of the newest complete checkpoint, or of that with the best reward.
 
         Raises:

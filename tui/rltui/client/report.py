@@ -15,12 +15,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rltui.core.annotations import marks
 from rltui.core.compare import Comparison
-from rltui.core.marks import marks
 from rltui.core.report import FILE_NAME, Draw, ReportFile, RunReport
-from rltui.core.rollouts import BatchKey, RolloutSource, ordered
+from rltui.core.rollouts import BatchKey, RolloutSource, sort_samples
 from rltui.core.runs import RunRow
-from rltui.core.secrets import masked_text
+from rltui.core.secrets import mask_text
 from rltui.core.series import SeriesSource
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.config.diff import text_diff
@@ -166,7 +166,7 @@ class _Writer:
         table = source.table(key)
         found, step = [], f"step {key.step}" if key.step >= 0 else key.label
         (self._folder / "rollouts").mkdir()
-        best, worst = ordered(table, "best")[:count], ordered(table, "worst")[:count]
+        best, worst = sort_samples(table, "best")[:count], sort_samples(table, "worst")[:count]
         for word, places in (("best", best), ("worst", [at for at in worst if at not in best])):
             if places:
                 file = ReportFile(f"the {word} {len(places)} of {step}", f"rollouts/{word}.md")
@@ -190,7 +190,7 @@ def config_texts(run: RunRow) -> dict[str, str]:
         while name in found:
             name = f"other-{name}"
         with suppress(FileNotFoundError):
-            found[name] = masked_text(read_own(content_file(each.sha256)).decode("utf-8", "replace"))
+            found[name] = mask_text(read_own(content_file(each.sha256)).decode("utf-8", "replace"))
     return found
 
 

@@ -70,14 +70,14 @@ def batching(names: BatchKnobs, *, also: Collection[str] = ()) -> tuple[Rule, ..
     """
     batch, tokens, group = names.batch_size, names.token_batch_size, names.group_size
     if not tokens:
-        return divisible(batch, group), lonely_rollouts(group)
+        return divisible(batch, group), single_rollout_groups(group)
     whole_groups = when(divisible(batch, group), lambda v: v[tokens] is None, also=(tokens,))
     rules = [_exactly_one(batch, tokens), whole_groups]
     if names.oversampling is not None:
         rules.append(_factor_needs_batch(names, names.oversampling))
     if names.inflight is not None:
         rules += _inflight_rules(names, names.inflight, also)
-    return (*rules, lonely_rollouts(group))
+    return (*rules, single_rollout_groups(group))
 
 
 def _exactly_one(batch: str, tokens: str) -> Rule:
@@ -88,7 +88,7 @@ def _exactly_one(batch: str, tokens: str) -> Rule:
     )  # fmt: skip
 
 
-def lonely_rollouts(group: str) -> Rule:
+def single_rollout_groups(group: str) -> Rule:
     """A group of one has nothing to compare with."""
     return bad_if(
         lambda v: v[group] == 1, group, (),
@@ -160,7 +160,7 @@ def micro_batches(batch: str, micro: str) -> Rule:
     return replace(rule, fault=fault)
 
 
-def batch_figures(v: Values, names: BatchKnobs, *, max_tokens: str) -> Iterator[DerivedValue]:
+def batch_values(v: Values, names: BatchKnobs, *, max_tokens: str) -> Iterator[DerivedValue]:
     """Prompts, tokens and rollouts of a step, and the number of rollouts in flight.
 
     `v`: every knob's effective value, all of the right type and within bounds. `max_tokens`: name of the knob
@@ -171,7 +171,7 @@ def batch_figures(v: Values, names: BatchKnobs, *, max_tokens: str) -> Iterator[
     yield from _in_flight(v, names)
 
 
-def packing_figures(
+def packing_values(
     v: Values, names: BatchKnobs, *, max_tokens: str, row_tokens: str, ranks: int
 ) -> Iterator[DerivedValue]:
     """Packing of rollouts into the trainer's micro-batches: the worst case, and the best one known.
@@ -184,7 +184,7 @@ def packing_figures(
     short = v[max_tokens] if v[max_tokens] and v[max_tokens] < longest else None
     more = max(1, row // short) if short is not None else fit
     best = f"; {more} of {short} new tokens, prompts not counted" if more > fit else ""
-    yield figure(
+    yield derived_value(
         "rollouts per micro-batch", fit, "rollouts",
         f"{row} tokens / {longest} of the longest rollout = {fit}{best}",
     )  # fmt: skip
@@ -197,14 +197,14 @@ def packing_figures(
         micro_batch_count, least = _rounded_up(batch, fit * ranks), _rounded_up(batch, more * ranks)
         text = f"at most {batch} rollouts / {fit} = {micro_batch_count} packed micro-batches{shared}"
         text += f", at least {least}" if least < micro_batch_count else ""
-    yield figure("micro-batches per optimizer step", micro_batch_count, "micro-batches", text)
+    yield derived_value("micro-batches per optimizer step", micro_batch_count, "micro-batches", text)
 
 
 def accumulation(v: Values, *, batch: str, micro: str, ranks: int = 1, name: str) -> DerivedValue:
     """Micro-batches before each optimizer step. `ranks`: each takes other examples."""
     size, once = v[batch], v[micro] * ranks
     per_round = f"({v[micro]} at once * {ranks} ranks)" if ranks > 1 else f"{v[micro]} at once"
-    return figure(
+    return derived_value(
         name, size // once if size % once == 0 else None, "micro-batches",
         f"{size} examples / {per_round} = {size / once:g} micro-batches before each optimizer step",
     )  # fmt: skip
@@ -214,7 +214,7 @@ def sft_tokens(v: Values, *, batch: str, seq_len: str, packed: bool) -> DerivedV
     """Tokens of an SFT step. `packed`: rows are filled up with further examples."""
     rows, length = v[batch], v[seq_len]
     limit, what = ("", "packed rows") if packed else ("at most ", "examples")
-    return figure(
+    return derived_value(
         "sft tokens per step", rows * length, "tokens",
         f"{limit}{rows} {what} * {length} tokens = {rows * length} tokens per step",
     )  # fmt: skip
@@ -230,7 +230,7 @@ def _rounded_up(value: int, divisor: int) -> int:
 
 def _rollout_batch(v: Values, names: BatchKnobs, max_tokens: str) -> Iterator[DerivedValue]:
     batch, group, seq_len = v[names.batch_size], v[names.group_size], v[names.seq_len]
-    yield figure(
+    yield derived_value(
         "prompts per step", batch // group if batch % group == 0 else None, "prompts",
         f"{batch} rollouts / {group} per example = {batch / group:g} prompts per step",
     )  # fmt: skip
@@ -242,21 +242,21 @@ def _rollout_batch(v: Values, names: BatchKnobs, max_tokens: str) -> Iterator[De
 def _upper_bound(name: str, rollouts: int, tokens: int, what: str, outcome: str) -> DerivedValue:
     total = rollouts * tokens
     text = f"at most {rollouts} rollouts * {tokens} {what} = {total} {outcome}"
-    return figure(name, total, "tokens", text)
+    return derived_value(name, total, "tokens", text)
 
 
 def _token_batch(v: Values, names: BatchKnobs) -> Iterator[DerivedValue]:
     tokens, group, seq_len = v[names.token_batch_size], v[names.group_size], v[names.seq_len]
     least = _rounded_up(tokens, seq_len)
-    yield figure(
+    yield derived_value(
         "prompts per step", None, "prompts",
         f"varies: whole groups of {group} rollouts until they hold {tokens} tokens",
     )  # fmt: skip
-    yield figure(
+    yield derived_value(
         "tokens per step", tokens, "tokens",
         f"about {tokens}, as {last(names.token_batch_size)} says",
     )  # fmt: skip
-    yield figure(
+    yield derived_value(
         "rollouts per step", least, "rollouts",
         f"at least {tokens} tokens / {seq_len} per rollout = {least} rollouts per step",
     )  # fmt: skip
@@ -272,7 +272,7 @@ def _in_flight(v: Values, names: BatchKnobs) -> Iterator[DerivedValue]:
     if inflight is None:
         return
     origin = f"{batch} * {number(factor)} = {inflight}" if by_factor else f"{inflight}"
-    yield figure(
+    yield derived_value(
         "rollouts in flight", inflight, "rollouts",
         f"{origin} rollouts at once, {inflight // group} whole groups of {group}",
     )  # fmt: skip
@@ -380,6 +380,6 @@ def _number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-def figure(name: str, value: float | str | None, unit: str = "", text: str = "") -> DerivedValue:
+def derived_value(name: str, value: float | str | None, unit: str = "", text: str = "") -> DerivedValue:
     """A derived value; `text` is the arithmetic in words."""
     return DerivedValue(name=name, value=value, unit=unit, text=text)

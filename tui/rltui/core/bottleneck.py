@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rltui.core.api import Bottleneck
-from rltui.core.run_figures import RunFigures, Track
+from rltui.core.run_tracks import RunTracks, Track
 from rltui.core.stalls import InferenceActivity
 
 _STEPS = 10
@@ -35,7 +35,7 @@ class BottleneckKnobs:
 
 
 def bottleneck(
-    run: RunFigures,
+    run: RunTracks,
     activities: Sequence[InferenceActivity],
     knobs: BottleneckKnobs,
     names: Mapping[str, str],

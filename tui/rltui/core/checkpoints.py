@@ -107,7 +107,7 @@ class Retention(Value):
     """Also delete the files that restarts moved aside."""
 
 
-class Kept(Value):
+class KeptCheckpoint(Value):
     step: int
     why: str
 
@@ -117,7 +117,7 @@ class PrunePlan(Value):
 
     delete: tuple[Checkpoint, ...] = ()
     """Sorted by step, ascending."""
-    keep: tuple[Kept, ...] = ()
+    keep: tuple[KeptCheckpoint, ...] = ()
     archive: str = ""
     """The folder whose content is deleted too; empty: it stays."""
     frees_bytes: int = 0
@@ -138,7 +138,7 @@ def prune_plan(
     """
     complete = [checkpoint.step for checkpoint in report.complete]
     newest = set(complete[-retention.keep_last :])
-    keep: list[Kept] = []
+    keep: list[KeptCheckpoint] = []
     delete: list[Checkpoint] = []
     for checkpoint in report.checkpoints:
         reason = checkpoint.notes[0] if checkpoint.notes else ""
@@ -147,7 +147,7 @@ def prune_plan(
         if not reason and only is not None and checkpoint.step not in only:
             reason = "it came meanwhile"
         if reason:
-            keep.append(Kept(step=checkpoint.step, why=reason))
+            keep.append(KeptCheckpoint(step=checkpoint.step, why=reason))
         else:
             delete.append(checkpoint)
     archive = report.archive if retention.archive and report.archive_bytes else ""

@@ -16,9 +16,9 @@ from rltui.core.markdown import table
 from rltui.core.metric_names import CONCEPTS, MetricConcept, concept_of, find, find_all
 from rltui.core.run_columns import column_of
 from rltui.core.runs import RunRow
-from rltui.core.secrets import MASK, OTHER_MASK, masked
+from rltui.core.secrets import MASK, OTHER_MASK, mask_value
 from rltui.core.series import NO_STEP, Series, SeriesKey, SeriesSource
-from rltui.core.text import did_you_mean, figure, shown_unit, value_text
+from rltui.core.text import did_you_mean, display_unit, format_number, value_text
 from rltui.core.toml.values import TomlValue, same_value
 from rltui.errors import UsageError
 
@@ -53,7 +53,7 @@ class ComparedKey:
 
 
 @dataclass(frozen=True, slots=True)
-class MetricFigures:
+class MetricSummary:
     """Summary of one metric of one run; `None` for unknown values."""
 
     last: float | None = None
@@ -74,7 +74,7 @@ class ComparedMetric:
     title: str
     unit: str
     better: Literal["higher", "lower", ""]
-    figures: tuple[MetricFigures, ...]
+    summaries: tuple[MetricSummary, ...]
     """One per run, in their order."""
     common_step: int | None
     """The last step that all runs with this metric have reached; `None` if fewer than two have it."""
@@ -206,7 +206,7 @@ def _with_defaults(runs: Sequence[RunRow], configs: Sequence[Leaves]) -> list[Le
 
 def _masked_values(key: str, values: Sequence[TomlValue]) -> tuple[Any, ...]:
     """Values with secrets masked; a secret that differs from the first run's gets `OTHER_MASK`."""
-    masked_values = [masked(key, value) for value in values]
+    masked_values = [mask_value(key, value) for value in values]
     return tuple(
         OTHER_MASK if shown == MASK and value != values[0] else shown
         for shown, value in zip(masked_values, values, strict=True)
@@ -259,7 +259,7 @@ def _compare_metric(
         title=name if concept is None else concept.title,
         unit="" if concept is None else concept.unit,
         better=better,
-        figures=tuple(
+        summaries=tuple(
             _summary(run, name, line, step, by_batch=concept is None or concept.by_batch, better=better)
             for run, line in zip(runs, lines, strict=True)
         ),
@@ -286,18 +286,18 @@ def _line(source: SeriesSource, name: str, concept: MetricConcept | None) -> Ser
 
 def _summary(
     run: RunRow, name: str, line: Series | None, step: int | None, *, by_batch: bool, better: str
-) -> MetricFigures:
+) -> MetricSummary:
     """Summary from its series; without one, as the index has it."""
     if line is None or not len(line):
         last, best = run.metrics.get(name, (None, None))
-        return MetricFigures(last, best, level=run.levels.get(name))
+        return MetricSummary(last, best, level=run.levels.get(name))
     values = line.values
     if by_batch or not better:
         best = best_level(values, better)
     else:
         best = max(values) if better == "higher" else min(values)
     stop = 0 if step is None else bisect_right(line.steps, step)
-    return MetricFigures(
+    return MetricSummary(
         last=values[-1],
         best=best,
         common=values[stop - 1] if stop else None,
@@ -362,14 +362,14 @@ def _run_rows(runs: Sequence[RunRow]) -> Iterator[ComparedRow]:
 
 
 def _metric_rows(metric: ComparedMetric) -> Iterator[ComparedRow]:
-    unit, step = shown_unit(metric.unit), metric.common_step
+    unit, step = display_unit(metric.unit), metric.common_step
     unit = f" ({unit})" if unit else ""
-    by_batch = any(summary.level is not None for summary in metric.figures)
+    by_batch = any(summary.level is not None for summary in metric.summaries)
     labels = {"last": "last", "level": f"last {LEVEL_STEPS}"}
     if step is not None:
         labels["common_level" if by_batch else "common"] = f"{'to' if by_batch else 'at'} step {step}"
     for field, label in labels.items():
-        cells = [_value_cell(getattr(summary, field), metric.unit) for summary in metric.figures]
+        cells = [_value_cell(getattr(summary, field), metric.unit) for summary in metric.summaries]
         if any(cells):
             texts = tuple(cell or _NOTHING for cell in cells)
             yield ComparedRow("metric", f"{metric.id} {label}{unit}", texts)
@@ -378,7 +378,7 @@ def _metric_rows(metric: ComparedMetric) -> Iterator[ComparedRow]:
 def _value_cell(value: float | Level | None, unit: str) -> str:
     if value is None:
         return ""
-    return value.text(unit) if isinstance(value, Level) else figure(value, unit)
+    return value.text(unit) if isinstance(value, Level) else format_number(value, unit)
 
 
 def _eval_rows(runs: Sequence[RunRow], compared: ComparedEvals) -> Iterator[ComparedRow]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rltui.core.config_report import KeyConflict
-from rltui.core.text import whole_number
+from rltui.core.text import parse_whole_number
 from rltui.core.toml.values import TomlValue, format_key, same_value, split_key
 
 Leaves = Mapping[str, Any]
@@ -23,7 +23,9 @@ def value_at(data: Mapping[str, Any], dotted: str) -> TomlValue:
     for key in split_key(dotted):
         if isinstance(value, Mapping) and key in value:
             value = value[key]
-        elif isinstance(value, list) and (index := whole_number(key)) is not None and index < len(value):
+        elif (
+            isinstance(value, list) and (index := parse_whole_number(key)) is not None and index < len(value)
+        ):
             value = value[index]
         else:
             return None
@@ -87,7 +89,7 @@ def key_conflicts(base: Leaves | None, theirs: Leaves, yours: Leaves) -> tuple[K
     )
 
 
-def edited(data: Mapping[str, Any], edits: Mapping[str, Any]) -> dict[str, Any]:
+def apply_edits(data: Mapping[str, Any], edits: Mapping[str, Any]) -> dict[str, Any]:
     """`data` with dotted keys set to values; `None` removes a key or a whole table, and comes first.
 
     A missing table is created, also in place of a value that is no table.

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from rltui.core.gpu.report import MemoryVerdict
 from rltui.core.knobs import Control
-from rltui.core.secrets import MASK, OTHER_MASK, masked
+from rltui.core.secrets import MASK, OTHER_MASK, mask_value
 from rltui.core.values import Value
 
 _NEAREST = ": nearest valid "
@@ -62,7 +62,7 @@ class _SecretMasking(Value):
         first_secret = next((data[name] for name in cls._VALUES if isinstance(data.get(name), str)), None)
         for name in cls._VALUES:
             if name in data and data[name] != OTHER_MASK:
-                masked_data[name] = masked(key, data[name])
+                masked_data[name] = mask_value(key, data[name])
                 if masked_data[name] == MASK and data[name] != first_secret:
                     masked_data[name] = OTHER_MASK
         return masked_data

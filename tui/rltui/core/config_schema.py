@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from rltui.core.config_report import Problem
 from rltui.core.json_schema import ENTRY, Json, Node, Property, SchemaTable, SchemaTables, parts
-from rltui.core.knobs import Knob, KnobKind, as_read, is_of_kind, shown
+from rltui.core.knobs import Knob, KnobKind, coerce_value, display, is_of_kind
 from rltui.core.text import did_you_mean
 from rltui.core.toml.values import TomlValue, format_key
 
@@ -23,7 +23,7 @@ _DEEPEST = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class SchemaHints:
     """Facts about keys that no schema tells, supplied by an overlay."""
 
     free: frozenset[str] = frozenset()
@@ -111,7 +111,7 @@ class ConfigSchema:
         path: str = "",
         namespace: str = "",
         reader: str = "it",
-        words: Words = Words(),
+        words: SchemaHints = SchemaHints(),
     ) -> Reading:
         """The file with this content. `reader`: name of its reader for messages about unknown keys."""
         return _Walk(self, role, path, namespace, reader, words).reading(data)
@@ -120,7 +120,7 @@ class ConfigSchema:
         """Number of keys of the file that the schema lacks, or has with other values: a measure of the
         misfit.
         """
-        walk = _Walk(self, "", "", "", "", Words(free), is_brief=True)
+        walk = _Walk(self, "", "", "", "", SchemaHints(free), is_brief=True)
         reading = walk.reading(data)
         return len({*reading.unknown, *reading.faulty})
 
@@ -154,7 +154,7 @@ class _Position:
 
 class _Walk:
     def __init__(
-        self, schema: ConfigSchema, role: str, file: str, namespace: str, reader: str, words: Words, *,
+        self, schema: ConfigSchema, role: str, file: str, namespace: str, reader: str, words: SchemaHints, *,
         is_brief: bool = False,
     ) -> None:  # fmt: skip
         """`is_brief`: collect only the keys of the file, and make no guesses."""
@@ -222,7 +222,7 @@ class _Walk:
         elif node.free and (is_table or not is_plain):
             self._set(position, effective)
             if node.any_table and not (set_value is None or is_table):
-                self._fault(position, f"must be a table, not {shown(set_value, key=position.key)}")
+                self._fault(position, f"must be a table, not {display(set_value, key=position.key)}")
         else:
             self._leaf(prop, value, position, default_value, is_on=is_on)
 
@@ -245,9 +245,9 @@ class _Walk:
         fault = None if is_free else knob.fault(value)
         if fault is None:
             self._length(node, value, position)
-        elif (read := as_read(knob, value)) is not None:
+        elif (read := coerce_value(knob, value)) is not None:
             self._set(position, read)
-            self._problem(position, f"{knob.name} is read as {shown(read)}: write it so", "warning")
+            self._problem(position, f"{knob.name} is read as {display(read)}: write it so", "warning")
         elif self._schema.date and isinstance(value, str) and knob.choices:
             self._problem(position, f"{fault} ({self._as_of('the choices')})", "warning")
         else:
@@ -280,7 +280,7 @@ class _Walk:
             if node.free:
                 self._set(position, value)
             else:
-                self._fault(position, f"must be a table, not {shown(value, key=position.key)}")
+                self._fault(position, f"must be a table, not {display(value, key=position.key)}")
             return
         is_on = is_on and (value is not None or default is not None)
         self._set(position, value if value is not None else {} if is_on else None)
@@ -306,7 +306,7 @@ class _Walk:
         if isinstance(tag, str) and tag in node.members:
             return node.members[tag]
         if value is not None:
-            message = f"must be one of {', '.join(node.members)}, not {shown(tag)}"
+            message = f"must be one of {', '.join(node.members)}, not {display(tag)}"
             if self._schema.date:
                 name = position.child(node.tag).name
                 self._problem(
@@ -327,7 +327,7 @@ class _Walk:
             return False
         here, owners = position.child(key), " or ".join(others[:4])
         present_tag = next(tag for tag, table in tags.items() if table is chosen)
-        is_now = f"{position.child(union.tag).name} is {shown(present_tag)}"
+        is_now = f"{position.child(union.tag).name} is {display(present_tag)}"
         if chosen.extra == "ignore":
             text = f"{here.name} is ignored while {is_now}: it is read with {owners}"
             self._problem(here, text, "warning")

@@ -56,7 +56,7 @@ def loss_of_plan(plan: Plan, request: Request) -> Loss:
     return Loss.INTERVAL
 
 
-def agreed(request: Request, plan: Plan) -> Request:
+def with_consent(request: Request, plan: Plan) -> Request:
     """`request`, once somebody has seen `plan` and said yes to it."""
     loss = max(request.accepts, loss_of_plan(plan, request))
     return request.model_copy(update={"accepts": loss})

@@ -254,7 +254,7 @@ def baseline(evaluations: Sequence[Evaluation], of: Evaluation) -> Evaluation | 
     return first if first is not None and first.at < of.at else None
 
 
-class Figures(Value):
+class EvalStatistics(Value):
     rollouts: int = 0
     examples: int = 0
     mean: float | None = None
@@ -266,7 +266,7 @@ class Figures(Value):
     rewards: dict[str, float] = Field(default_factory=dict)
 
 
-def figures(samples: Iterable[tuple[str, float, bool, bool, int]]) -> Figures:
+def statistics_of(samples: Iterable[tuple[str, float, bool, bool, int]]) -> EvalStatistics:
     """Statistics of samples: example, reward (NaN: none), truncated, failed, input tokens (-1: unknown)."""
     by_example: dict[str, list[float]] = {}
     count = truncated = failed = 0
@@ -279,7 +279,7 @@ def figures(samples: Iterable[tuple[str, float, bool, bool, int]]) -> Figures:
         if math.isfinite(reward):
             by_example.setdefault(example, []).append(reward)
     values = [reward for rewards in by_example.values() for reward in rewards]
-    counts = Figures(
+    counts = EvalStatistics(
         rollouts=count,
         examples=len(by_example),
         truncated=truncated,
@@ -313,7 +313,7 @@ _NEARLY_ALL_FRAC = 0.9
 """The same for truncated ones; a model that often rambles, as base models do, is still compared."""
 
 
-def verdict(stats: Figures, request: EvalRequest, evaluator_error: str = "") -> tuple[Verdict, str]:
+def verdict(stats: EvalStatistics, request: EvalRequest, evaluator_error: str = "") -> tuple[Verdict, str]:
     """The worth of the results, and the reason in words. `evaluator_error`: how the evaluator failed, if it
     did.
     """

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rltui.core.marks import mark_kind
-from rltui.core.text import shortened
+from rltui.core.annotations import annotation_kind
+from rltui.core.text import truncate
 from rltui.errors import UsageError
 
 KINDS = (
@@ -49,9 +49,9 @@ _UNFOLDED = ("diff", "stacks")
 """Keys of data of several lines that are displayed with an entry."""
 
 
-def shown_kind(kind: str, data: Mapping[str, Any]) -> str:
+def display_kind(kind: str, data: Mapping[str, Any]) -> str:
     """The displayed kind: that of the annotation on a chart, else the entry's own."""
-    mark = mark_kind(kind, data)
+    mark = annotation_kind(kind, data)
     return kind if mark is None else mark.value
 
 
@@ -59,13 +59,13 @@ def first_line(text: str) -> str:
     return text.strip().partition("\n")[0].rstrip()
 
 
-def by_whom(text: str, data: Mapping[str, Any]) -> str:
+def author_text(text: str, data: Mapping[str, Any]) -> str:
     """`by ada, pid 4711`; empty if nobody is known, or the text says it."""
     by = data.get("by")
     return f"by {by}" if isinstance(by, str) and by and by not in text else ""
 
 
-def unfolded(text: str, data: Mapping[str, Any]) -> list[str]:
+def detail_lines(text: str, data: Mapping[str, Any]) -> list[str]:
     """Lines after the first: more of the text, the diff of an edit, the stacks of a stall."""
     lines = text.strip().splitlines()[1:]
     for name in _UNFOLDED:
@@ -90,11 +90,13 @@ class EventFilter:
     ) -> bool:
         if time < self.since or (self.components and component not in self.components):
             return False
-        if self.kinds and self.kinds.isdisjoint((kind, shown_kind(kind, data))):
+        if self.kinds and self.kinds.isdisjoint((kind, display_kind(kind, data))):
             return False
         if not self.words:
             return True
-        haystack = " ".join((shown_kind(kind, data), component or "", text, *unfolded("", data))).casefold()
+        haystack = " ".join(
+            (display_kind(kind, data), component or "", text, *detail_lines("", data))
+        ).casefold()
         return all(word in haystack for word in self.words.casefold().split())
 
 
@@ -108,6 +110,6 @@ def note_text(text: str) -> str:
     if not note:
         raise UsageError("an empty note", hint="say what is to be remembered")
     if len(note) > LONGEST_NOTE:
-        title = f"a note of {len(note)} characters: {shortened(first_line(note), 40)}"
+        title = f"a note of {len(note)} characters: {truncate(first_line(note), 40)}"
         raise UsageError(title, hint=f"a note has at most {LONGEST_NOTE}; say where the rest is")
     return note

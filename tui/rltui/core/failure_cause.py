@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from rltui.core.gpu.out_of_memory import completed
+from rltui.core.gpu.out_of_memory import with_allocation_sizes
 from rltui.core.gpu.report import OutOfMemory
 
 LONGEST_TEXT = 240
@@ -129,7 +129,7 @@ def _find(output: str, patterns: Sequence[FailurePattern]) -> Cause | None:
     for *_, other, text in others:
         memory = other.out_of_memory(text)
         if cause.memory is not None and memory is not None:
-            cause = replace(cause, memory=completed(cause.memory, memory))
+            cause = replace(cause, memory=with_allocation_sizes(cause.memory, memory))
     return cause
 
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rltui.core.text import whole_number
+from rltui.core.text import parse_whole_number
 from rltui.errors import UsageError
 
-Checkpointed = int | Literal["last", "best"]
+CheckpointChoice = int | Literal["last", "best"]
 _LONGEST_NAME = 40
 """Leaves room for a number suffix."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]+")
@@ -20,7 +20,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]+")
 class ForkRequest:
     edits: Mapping[str, str] = field(default_factory=dict)
     """Name of a knob → its value, as `rltui set` takes them."""
-    begin: Checkpointed | None = None
+    begin: CheckpointChoice | None = None
     """The checkpoint to begin with: its step, the newest, the best; `None`: the beginning."""
     name: str | None = None
     """`None`: generated from the changes."""
@@ -44,7 +44,7 @@ class ForkPlan:
     notes: tuple[str, ...] = ()
 
 
-def checkpointed(text: str) -> Checkpointed:
+def parse_checkpoint(text: str) -> CheckpointChoice:
     """The checkpoint that `--from` names.
 
     Raises:
@@ -54,7 +54,7 @@ def checkpointed(text: str) -> Checkpointed:
         return "last"
     if text == "best":
         return "best"
-    if (step := whole_number(text)) is not None:
+    if (step := parse_whole_number(text)) is not None:
         return step
     raise UsageError(f"{text!r} is no checkpoint", hint="the step of one, last, or best")
 

@@ -25,7 +25,7 @@ def folded(text: str) -> str:
     return "".join(letter.lower() if len(letter.lower()) == 1 else letter for letter in text)
 
 
-def words_of(query: str) -> tuple[str, ...]:
+def query_words(query: str) -> tuple[str, ...]:
     """The lower-case words of a query: each of them must match, in any order."""
     return tuple(folded(query).split())
 

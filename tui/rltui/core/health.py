@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from rltui.core import hints
 from rltui.core.api import HealthIssue, RollbackOffer
 from rltui.core.lines import plain_text
-from rltui.core.run_figures import RunFigures, Track
+from rltui.core.run_tracks import RunTracks, Track
 from rltui.core.text import duration
 
 RuleId = Literal[
@@ -110,7 +110,7 @@ _EDITS = 3
 _BACK = "go back to a checkpoint from before that"
 
 
-def _non_finite(run: RunFigures, _: Thresholds) -> Iterator[Finding]:
+def _non_finite(run: RunTracks, _: Thresholds) -> Iterator[Finding]:
     for concept, noun in (("loss", "loss"), ("grad_norm", "gradient")):
         track = run.track(concept)
         if not track:
@@ -136,7 +136,7 @@ def _non_finite(run: RunFigures, _: Thresholds) -> Iterator[Finding]:
         return
 
 
-def _reward(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
+def _reward(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
     rewards, levels = run.track("reward"), run.levels["reward"]
     best, newest = levels.best, rewards.last(limits.lasting_steps)
     if best is None or levels.floor is None or len(newest) < limits.lasting_steps:
@@ -169,7 +169,7 @@ def _noise(track: Track) -> float:
     return statistics.median(abs(later - earlier) for earlier, later in pairwise(track.last(_NORMAL_STEPS)))
 
 
-def _is_learning(run: RunFigures) -> bool:
+def _is_learning(run: RunTracks) -> bool:
     """The reward is about its best, and that is about perfect, or it still rises."""
     best, rewards = run.levels["reward"].best, run.track("reward")
     recent, earlier = rewards.last(_LEVEL), rewards.last(_LEVEL, before=2 * _LEVEL)
@@ -179,7 +179,7 @@ def _is_learning(run: RunFigures) -> bool:
     return rises or best.value >= _NEAR_BEST
 
 
-def _entropy(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
+def _entropy(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
     track, steps = run.track("entropy"), limits.lasting_steps
     newest, rewards = track.last(steps), run.track("reward")
     if len(track) < 2 * steps or not rewards or _is_learning(run):
@@ -207,7 +207,7 @@ def _entropy(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
     )
 
 
-def _out_of_range(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
+def _out_of_range(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
     ranges: tuple[tuple[RuleId, str, str, float, float], ...] = (
         ("kl", "kl", "KL", -math.inf, limits.kl_max),
         ("importance-ratio", "importance_ratio", "importance ratio", limits.ratio_min, limits.ratio_max),
@@ -233,7 +233,7 @@ def _out_of_range(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
         )
 
 
-def _no_signal(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
+def _no_signal(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
     steps = limits.no_signal_steps
     for concept in ("trainable", "grad_norm"):
         track = run.track(concept)
@@ -255,7 +255,7 @@ def _no_signal(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
         return
 
 
-def _empty_batches(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
+def _empty_batches(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
     track = run.track("empty_batches")
     if not track or (run.collected and run.collected.steps[-1] >= track.steps[-1]):
         return
@@ -274,7 +274,7 @@ def _empty_batches(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
     )
 
 
-def _flat(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
+def _flat(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
     rewards, best = run.track("reward"), run.levels["reward"].best
     if len(rewards) < limits.flat_steps:
         return
@@ -297,7 +297,7 @@ def _flat(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
     )
 
 
-def _too_high(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
+def _too_high(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
     """Metrics of the orchestrator that must stay below a limit."""
     cut, stale = run.track("truncation"), run.track("staleness")
     steps = limits.lasting_steps
@@ -331,7 +331,7 @@ def _above(track: Track, edge: float, steps: int) -> int | None:
     return track.since(lambda value: value > edge)
 
 
-def _grad_norm(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
+def _grad_norm(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
     track = run.track("grad_norm")
     earlier, newest = track.last(_NORMAL_STEPS, before=_SPIKE_WINDOW), track.last(_SPIKE_WINDOW)
     if len(earlier) < _SPIKE_WINDOW:
@@ -354,7 +354,7 @@ def _grad_norm(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
     )
 
 
-def _eval_falls(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
+def _eval_falls(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
     rewards = run.track("reward")
     for key, track in run.evals.items():
         if len(track) < 3:
@@ -380,7 +380,7 @@ def _eval_falls(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
         return
 
 
-def _throughput(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
+def _throughput(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
     track, best = run.track("tokens_per_s"), run.levels["tokens_per_s"].best
     newest = track.last(limits.lasting_steps)
     if best is None or len(newest) < limits.lasting_steps:
@@ -403,7 +403,7 @@ def _throughput(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
     )
 
 
-def _no_step(run: RunFigures, limits: Thresholds, now: float, started: float) -> Iterator[Finding]:
+def _no_step(run: RunTracks, limits: Thresholds, now: float, started: float) -> Iterator[Finding]:
     step_times = run.trained.last(_NORMAL_STEPS)
     periods = [later - earlier for earlier, later in pairwise(step_times) if later > earlier]
     if len(periods) < limits.lasting_steps or step_times[-1] < started:
@@ -434,7 +434,7 @@ _RULES = (
 
 
 def findings(
-    run: RunFigures, limits: Thresholds, *, now: float | None = None, started: float = 0.0
+    run: RunTracks, limits: Thresholds, *, now: float | None = None, started: float = 0.0
 ) -> tuple[Finding, ...]:
     """Findings about a run, the worst first.
 
@@ -457,7 +457,7 @@ def damages(rule: str) -> bool:
     return rule in ("non-finite", "reward-collapse", "entropy-collapse")
 
 
-def concern_of(
+def health_issue_of(
     finding: Finding,
     *,
     component: str | None,

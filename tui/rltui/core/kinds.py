@@ -54,7 +54,7 @@ PATH = Kind(
 )
 
 
-def checked(data: object, kinds: Mapping[str, Kind], required: frozenset[str]) -> dict[str, Any]:
+def check_document(data: object, kinds: Mapping[str, Kind], required: frozenset[str]) -> dict[str, Any]:
     """The known keys of a document. Others are dropped: a newer version may have written them.
 
     Raises:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from rltui.core import hints
-from rltui.core.secrets import MASK, OTHER_MASK, is_secret, masked
-from rltui.core.text import did_you_mean, listed
+from rltui.core.secrets import MASK, OTHER_MASK, is_secret, mask_value
+from rltui.core.text import did_you_mean, join_words
 from rltui.core.toml.values import TomlValue, read_value
 from rltui.errors import ConfigError, UsageError
 
@@ -105,9 +105,9 @@ class Knob:
         """The error in a value from a config file, in words; `None` if there is none."""
         is_choice = isinstance(value, str) and value in self.choices
         if not is_choice and not is_of_kind(self.kind, value):
-            return f"{self.name} must be {self.expected}, not {shown(value, key=self.key)}"
+            return f"{self.name} must be {self.expected}, not {display(value, key=self.key)}"
         if self.kind in ("int", "float") and not isinstance(value, str) and not self._in_bounds(value):
-            return f"{self.name} must be {self.expected}, not {shown(value)}{self._nearest(value)}"
+            return f"{self.name} must be {self.expected}, not {display(value)}{self._nearest(value)}"
         return None
 
     def _in_bounds(self, value: float) -> bool:
@@ -147,7 +147,7 @@ def is_of_kind(kind: KnobKind, value: TomlValue) -> bool:
             return isinstance(value, list) and not any(isinstance(item, dict) for item in value)
 
 
-def shown(value: TomlValue, *, key: str = "") -> str:
+def display(value: TomlValue, *, key: str = "") -> str:
     """A config value in a message, in TOML's words. `key`: where it stands, so that secrets are masked."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -155,10 +155,10 @@ def shown(value: TomlValue, *, key: str = "") -> str:
         return "a table"
     if isinstance(value, list):
         return "a list of tables" if any(isinstance(item, dict) for item in value) else "a list"
-    return f'"{masked(key, value)}"' if isinstance(value, str) else str(value)
+    return f'"{mask_value(key, value)}"' if isinstance(value, str) else str(value)
 
 
-def as_read(knob: Knob, value: TomlValue) -> TomlValue:
+def coerce_value(knob: Knob, value: TomlValue) -> TomlValue:
     """The value that pydantic makes of one with another type; `None` if it refuses it, or bounds do."""
     converted = _convert(knob.kind, value)
     return None if converted is None or knob.fault(converted) is not None else converted
@@ -250,7 +250,7 @@ def find_knob(
         if len(candidates) == 1:
             return candidates[0]
         if candidates:
-            names = listed([knob.name for knob in candidates], "or")
+            names = join_words([knob.name for knob in candidates], "or")
             raise ConfigError(f"{name} could be {names}", hint="write the whole name")
     explanation = next((text for key, text in renamed.items() if f".{key}".endswith(f".{suffix}")), "")
     guess = did_you_mean(name, [*by_name, *(full_name.rpartition(".")[2] for full_name in by_name)])
@@ -265,7 +265,7 @@ def _by_meaning(name: str, knobs: Sequence[Knob]) -> str:
         (rank_, knob.name) for knob in knobs if (rank_ := rank(words, knob.name, knob.help)) is not None
     ]
     likeliest = [name_ for _, name_ in sorted(ranked)[:_MOST_GUESSES]]
-    return f"is it {listed(likeliest, 'or')}?" if likeliest else ""
+    return f"is it {join_words(likeliest, 'or')}?" if likeliest else ""
 
 
 def _ends_with(knob: Knob, suffix: str) -> bool:
@@ -331,7 +331,7 @@ def resolve_edits(
         except _UnknownKnobError:
             if add is None or value is None:
                 raise
-            value = typed(value) if isinstance(value, str) else value
+            value = parse_untyped(value) if isinstance(value, str) else value
             knob = add(name, value)
         if knob in resolved:
             raise ConfigError(f"{knob.name} is set twice", hint="give each knob once")
@@ -382,7 +382,7 @@ def _check(knob: Knob, value: TomlValue) -> KnobValue:
     return value  # type: ignore[no-any-return]
 
 
-def typed(text: str) -> TomlValue:
+def parse_untyped(text: str) -> TomlValue:
     """The value of a key of unknown type: TOML, or else plain text."""
     try:
         return read_value(text)
@@ -402,5 +402,5 @@ def _parse_literal(knob: Knob, text: str) -> TomlValue:
         if knob.kind in ("int", "float") and (number := _convert(knob.kind, text)) is not None:
             return number  # `.5` and `007`, which are no TOML
         hint = 'write it like ["a", "b"] or [1, 2]' if knob.kind == "list" else ""
-        message = f"{knob.name} must be {knob.expected}, not {shown(text, key=knob.key)}"
+        message = f"{knob.name} must be {knob.expected}, not {display(text, key=knob.key)}"
         raise ConfigError(message, hint=hint) from error

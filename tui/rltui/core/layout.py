@@ -503,7 +503,7 @@ _LONGEST_ID = 32
 _NOT_IN_IDS = re.compile(r"[^a-z0-9]+")
 
 
-def expanded(
+def expand_instances(
     layout: Layout, instances: Mapping[str, Sequence[str]], *, without: Collection[str] = ()
 ) -> Layout:
     """The layout with each component that has `each` once per instance of that name, in their order, and
@@ -546,7 +546,7 @@ def expanded(
     )
 
 
-def completed(layout: Layout, components: Iterable[ComponentSpec]) -> Layout:
+def with_components(layout: Layout, components: Iterable[ComponentSpec]) -> Layout:
     """The layout, and at its end those `components` whose ids it does not use; of two with one id, the
     first.
     """
@@ -561,7 +561,7 @@ def completed(layout: Layout, components: Iterable[ComponentSpec]) -> Layout:
     return Layout.model_validate(layout.model_dump(exclude_unset=True) | {"component": values})
 
 
-def needed(layout: Layout, instances: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+def used_instances(layout: Layout, instances: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     """The subset of a framework's instances that the layout has components for."""
     names = (spec.each for spec in layout.component if spec.each and not layout.nodes_of(spec.each))
     return {name: instances.get(name, ()) for name in names}

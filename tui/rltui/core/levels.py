@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rltui.core.text import figure
+from rltui.core.text import format_number
 
 LEVEL_STEPS = 10
 """Steps of a level: the last ones that have a finite value, or all if there are fewer."""
@@ -23,8 +23,8 @@ class Level:
 
     def text(self, unit: str = "") -> str:
         """`0.958 ± 0.012`."""
-        deviation = "" if self.std is None else f" ± {figure(self.std, unit)}"
-        return f"{figure(self.mean, unit)}{deviation}"
+        deviation = "" if self.std is None else f" ± {format_number(self.std, unit)}"
+        return f"{format_number(self.mean, unit)}{deviation}"
 
 
 def level_of(values: Sequence[float]) -> Level | None:

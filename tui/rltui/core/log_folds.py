@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rltui.core.lines import Level
-from rltui.core.log_figures import asked_for, recurrence, without_figures
-from rltui.core.log_prefix import LogPrefix, log_head
+from rltui.core.log_numbers import recurrence, request_of, without_numbers
+from rltui.core.log_prefix import LogPrefix, parse_prefix
 
 _LONGEST_RUN = 512
 """One in so many repeated lines stays visible, so that the search for the end of a run is bounded."""
@@ -160,7 +160,7 @@ class LogFolds:
             return True
         return bool(self._at(number).recurrence_key) and self._has_newer(number)
 
-    def told(self, number: int) -> str:
+    def count_text(self, number: int) -> str:
         """The number of lines it stands for, hidden ones above it and itself; for a traceback the number of
         ranks; empty for one that stands for itself alone.
         """
@@ -250,7 +250,7 @@ class LogFolds:
                 if block.lines and (line.is_traceback or not line.may_be_of_traceback):
                     return
                 block.lines.append(number)
-                block.texts.append(without_figures(line.identity))
+                block.texts.append(without_numbers(line.identity))
                 self._blocks[number] = block
             block.next_line += 1
 
@@ -282,7 +282,7 @@ class LogFolds:
 
 
 def _read(text: str, label: str) -> _LineInfo:
-    prefix = log_head(text)
+    prefix = parse_prefix(text)
     message = text[prefix.length :]
     recurrence_key = ""
     bar = message[:_LONGEST_BAR]
@@ -293,7 +293,7 @@ def _read(text: str, label: str) -> _LineInfo:
     level, source = prefix.level, f"{label}{prefix.level}"
     return _LineInfo(
         prefix,
-        identity=(asked_for(message) or message) + source if message.strip() else "",
+        identity=(request_of(message) or message) + source if message.strip() else "",
         recurrence_key=recurrence_key + source if recurrence_key else "",
         may_be_of_traceback=bool(prefix.rank) and (level is None or level.severity >= _ERROR),
         is_traceback=_TRACEBACK in text,

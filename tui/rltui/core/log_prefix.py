@@ -53,7 +53,7 @@ class LogPrefix(NamedTuple):
 _NONE = LogPrefix()
 
 
-def log_head(text: str) -> LogPrefix:
+def parse_prefix(text: str) -> LogPrefix:
     beginning = text[:_LONGEST]
     rank, start = "", 0
     while (match := _process_prefix(beginning, start)) is not None:
@@ -105,7 +105,7 @@ COLUMN_CELLS = _CLOCK_CELLS + 3
 """Width of the narrow column: time, level, and the blanks after them."""
 
 
-def folded_head(prefix: LogPrefix) -> str:
+def format_prefix(prefix: LogPrefix) -> str:
     """`23:03:15 I `: the prefix in a narrow column, the rank if it has no time; empty for a line without
     one.
     """

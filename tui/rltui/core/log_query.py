@@ -21,7 +21,7 @@ _LONGEST_PATTERN = 1000
 _UNTYPABLE = re.compile(f"[\t{INVISIBLE}]")
 
 
-def compiled(text: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
+def compile_pattern(text: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
     """The regular expression that a person typed.
 
     Raises:
@@ -44,7 +44,7 @@ class Query:
     is_plain: bool = False
 
     @classmethod
-    def typed(cls, text: str) -> Query:
+    def from_text(cls, text: str) -> Query:
         """A query typed on the screen: plain text if it is no regular expression.
 
         Upper and lower case are one unless there is an upper-case letter in it.
@@ -58,7 +58,7 @@ class Query:
         has_upper_case = any(letter.isupper() for letter in re.sub(r"\\.", "", text))
         flags = re.NOFLAG if has_upper_case else re.IGNORECASE
         try:
-            return cls(compiled(text, flags), text)
+            return cls(compile_pattern(text, flags), text)
         except ValueError:
             return cls(re.compile(re.escape(text), flags), text, is_plain=True)
 

@@ -11,7 +11,7 @@ from typing import Any
 from rltui.core.api import Alert, Progress
 from rltui.core.config_report import DerivedValue
 from rltui.core.series import DownsampledSeries
-from rltui.core.text import grouped
+from rltui.core.text import group_digits
 
 _LARGE_STEP = 10.0
 """A learning rate that changes by more than this factor is seldom meant."""
@@ -62,7 +62,7 @@ class MetricNames:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeanOverSteps:
     """A mean over the recent steps that have a metric."""
 
     value: float
@@ -174,7 +174,7 @@ class MetricSeries:
         times = [values[self.names.step_time] for _, values in self.recent(self.names.step_time)]
         return statistics.median(times) if times else None
 
-    def mean(self, key: str) -> Measured | None:
+    def mean(self, key: str) -> MeanOverSteps | None:
         """Mean over the recent steps, weighted by rollouts if each step has them; `None` if no step has the
         key.
         """
@@ -187,7 +187,7 @@ class MetricSeries:
         total = sum(values[key] * weight for (_, values), weight in zip(values_by_step, weights, strict=True))
         first, last = values_by_step[0][0], values_by_step[-1][0]
         shift = self.first_step - 1
-        return Measured(total / sum(weights), first + shift, last + shift)
+        return MeanOverSteps(total / sum(weights), first + shift, last + shift)
 
     def progress(self, max_steps: int | None) -> Progress:
         names = self.names
@@ -304,8 +304,8 @@ def estimate_step(samples: Sequence[StepSample], *, size: float | None, unit: st
         return _estimate(seconds, f"median of {_steps(same_size)}")
     if not size or not old_size:
         return None
-    pace = f"{grouped(old_size)} in {seconds:.3g} s, the median of {_steps(same_size)}"
-    return _estimate(size * seconds / old_size, f"{grouped(size)} {unit} per step at the pace of {pace}")
+    pace = f"{group_digits(old_size)} in {seconds:.3g} s, the median of {_steps(same_size)}"
+    return _estimate(size * seconds / old_size, f"{group_digits(size)} {unit} per step at the pace of {pace}")
 
 
 def _estimate(seconds: float, text: str) -> DerivedValue:

@@ -11,7 +11,7 @@ from rltui.core.api import EDITS, JournalEntry, Lost, Orphan, Plan, Request
 from rltui.core.layout import Layout
 from rltui.core.lifecycle import Lifecycle
 from rltui.core.states import ComponentState
-from rltui.core.text import listed
+from rltui.core.text import join_words
 
 _NEWEST = 5
 """Number of starts and stops for the median of a component: older ones are of other configs."""
@@ -132,7 +132,9 @@ def make_plan(request: Request, situation: Situation, *, readers: Mapping[str, S
     """The plan for `request`. `readers`: edited key → components that read it, for edits."""
     if request.action == "free":
         keep = tuple(name for name in situation.layout.start_order() if situation.busy(name))
-        return Plan(action="free", keep=keep, free=freed(request, situation.orphans, situation.foreign))
+        return Plan(
+            action="free", keep=keep, free=orphans_to_free(request, situation.orphans, situation.foreign)
+        )
     if request.action == "stop":
         return _plan_stop(request, situation)
     if request.action in EDITS:
@@ -140,7 +142,7 @@ def make_plan(request: Request, situation: Situation, *, readers: Mapping[str, S
         # an edit may be meant for one that does not read it: memory that one gives up for another
         if added := [name for name in request.components if name not in requested]:
             requested.extend(added)
-            reasons.append(f"{listed(added)} {'starts' if len(added) == 1 else 'start'} again with it")
+            reasons.append(f"{join_words(added)} {'starts' if len(added) == 1 else 'start'} again with it")
         _add_dependents(requested, reasons, situation)
     else:
         requested = list(request.components) or [spec.id for spec in situation.layout.automatic]
@@ -165,9 +167,9 @@ def _readers_to_restart(
         ]
         to_restart.extend(running)
         if running:
-            reasons.append(f"{key} is read by {listed(running)} at start")
+            reasons.append(f"{key} is read by {join_words(running)} at start")
         elif components:
-            reasons.append(f"{key} is read by {listed(components)} at its next start; nothing to restart")
+            reasons.append(f"{key} is read by {join_words(components)} at its next start; nothing to restart")
     return to_restart, reasons
 
 
@@ -182,7 +184,7 @@ def _add_dependents(to_restart: list[str], reasons: list[str], situation: Situat
     to_restart.extend(added)
     if added:
         reasons.append(
-            f"{listed(added)} failed with it, and {'starts' if len(added) == 1 else 'start'} again"
+            f"{join_words(added)} failed with it, and {'starts' if len(added) == 1 else 'start'} again"
         )
 
 
@@ -230,9 +232,9 @@ def _pull_in_partners(to_start: set[str], reasons: list[str], situation: Situati
 
 def _partners_reason(triggers: Sequence[str], partners: Sequence[str], reason: str, verb: str) -> str:
     """`trainer cannot restart alone: orchestrator restarts with it, because their steps must agree`."""
-    they = f"{listed(partners)} {verb if len(partners) > 1 else f'{verb}s'}"
+    they = f"{join_words(partners)} {verb if len(partners) > 1 else f'{verb}s'}"
     them = "it" if len(triggers) == 1 else "them"
-    return f"{listed(triggers)} cannot {verb} alone: {they} with {them}, because {reason}"
+    return f"{join_words(triggers)} cannot {verb} alone: {they} with {them}, because {reason}"
 
 
 def _stale_dependents(to_start: Collection[str], situation: Situation) -> Iterable[str]:
@@ -247,7 +249,7 @@ def _stale_dependents(to_start: Collection[str], situation: Situation) -> Iterab
             if other in to_start and situation.layout[other].kind == "service" and situation.busy(other)
         ]
         if restarting and name not in to_start and name not in ruled and situation.busy(name):
-            names = listed(restarting)
+            names = join_words(restarting)
             yield f"{name} goes on while {names} restarts, and may fail of it: name both if both shall"
 
 
@@ -266,7 +268,9 @@ def _is_met(name: str, situation: Situation) -> bool:
     return life.busy or life.state is ComponentState.EXITED or situation.is_made(name)
 
 
-def freed(request: Request, orphans: Sequence[Orphan], foreign: Sequence[Orphan]) -> tuple[Orphan, ...]:
+def orphans_to_free(
+    request: Request, orphans: Sequence[Orphan], foreign: Sequence[Orphan]
+) -> tuple[Orphan, ...]:
     """The processes that a request to free ends: of `foreign` only those that it names by pid."""
     selected = tuple(
         orphan
@@ -284,7 +288,7 @@ def _plan_stop(request: Request, situation: Situation) -> Plan:
         needs = [need for need in situation.layout[name].after if need in to_stop]
         if name not in to_stop and needs and situation.expected(name):
             to_stop.add(name)
-            reasons.append(f"{name} stops too: it needs {listed(needs)}")
+            reasons.append(f"{name} stops too: it needs {join_words(needs)}")
     stop = {name for name in to_stop if situation.expected(name)}
     return _build_plan(request, stop, set(), reasons, situation)
 

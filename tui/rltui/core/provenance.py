@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from rltui.core.text import listed, size_text
+from rltui.core.text import join_words, size_text
 
 _SHOWN_COMMIT = 10
 _SHOWN_NAMES = 5
@@ -71,7 +71,7 @@ class Provenance:
     """Name in the config → fingerprint: paths of files and folders, datasets and models of the hub."""
 
     @classmethod
-    def parsed(cls, data: Mapping[str, Any]) -> Provenance:
+    def parse(cls, data: Mapping[str, Any]) -> Provenance:
         """Read a document that `orjson` made of one. Keys of newer versions are dropped.
 
         Raises:
@@ -157,7 +157,7 @@ def _machine(current: Provenance, earlier: Provenance) -> Iterator[str]:
 
 def _model_counts(names: tuple[str, ...]) -> str:
     """`2 × NVIDIA H200`."""
-    return listed([f"{names.count(name)} × {name}" for name in sorted(set(names))]) or "none"
+    return join_words([f"{names.count(name)} × {name}" for name in sorted(set(names))]) or "none"
 
 
 def _names(names: list[str]) -> str:

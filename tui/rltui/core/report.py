@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from rltui.core.annotations import Annotation, AnnotationKind
 from rltui.core.compare import Comparison
 from rltui.core.events import first_line
 from rltui.core.markdown import fenced, plain, table
-from rltui.core.marks import Annotation, AnnotationKind
 from rltui.core.runs import RunRow
 from rltui.core.series import SeriesSource
-from rltui.core.text import duration, grouped, size_text, steps_text, value_text
+from rltui.core.text import duration, group_digits, size_text, steps_text, value_text
 
 FILE_NAME = "report.md"
 _MOST_MARKS = 40
@@ -149,7 +149,7 @@ def _details(run: RunRow, parent: RunRow | None) -> Iterator[tuple[str, str]]:
     yield "steps", step
     yield "when", "" if run.started_at is None else f"{_when(run.started_at)}{end_text}"
     yield "took", duration(run.seconds) + (f", {run.attempts} starts" if run.attempts > 1 else "")
-    yield "GPU hours", grouped(run.gpu_seconds / 3600) if run.gpu_seconds else ""
+    yield "GPU hours", group_digits(run.gpu_seconds / 3600) if run.gpu_seconds else ""
     yield "parent", (run.parent if parent is None else parent.name) + from_step if run.parent else ""
     yield "group", run.group
     yield "tags", " ".join((*(("best",) if run.is_best else ()), *run.tags))

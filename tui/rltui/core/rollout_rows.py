@@ -191,10 +191,10 @@ def dispatch_time(record: Mapping[str, Any]) -> float:
     return _number(_table(traces[0], "info", "dispatch").get("time")) if traces else math.nan
 
 
-def merged(old: object, new: object) -> object:
+def deep_merge(old: object, new: object) -> object:
     """Merge mappings deeply, `new` winning."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
-        return {**old, **{key: merged(old.get(key), value) for key, value in new.items()}}
+        return {**old, **{key: deep_merge(old.get(key), value) for key, value in new.items()}}
     return new
 
 
@@ -208,7 +208,7 @@ def fold_delta(trace: dict[str, Any], delta: Mapping[str, Any]) -> bool:
             case "trace" | "links", _:
                 pass
             case "open" | "set", Mapping():
-                trace.update({name: merged(trace.get(name), part) for name, part in value.items()})
+                trace.update({name: deep_merge(trace.get(name), part) for name, part in value.items()})
             case "dispatch", Mapping():
                 trace["dispatch"] = value
             case "pending", list():

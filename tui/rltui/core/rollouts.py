@@ -179,7 +179,7 @@ class SampleGroup:
     def __init__(self, name: str, places: tuple[int, ...], rewards: Sequence[float]) -> None:
         """`places`: indices of its samples in the table. `rewards`: of these samples."""
         self.name, self.places = name, places
-        self.mean, self.spread = mean_and_spread(rewards)
+        self.mean, self.spread = mean_and_std(rewards)
 
     @property
     def is_flat(self) -> bool:
@@ -187,7 +187,7 @@ class SampleGroup:
         return len(self.places) > 1 and self.spread == 0.0
 
 
-def mean_and_spread(values: Iterable[float]) -> tuple[float, float]:
+def mean_and_std(values: Iterable[float]) -> tuple[float, float]:
     """Mean and standard deviation of the finite values; NaN if there is none.
 
     The deviation of equal values is exactly 0.
@@ -216,7 +216,7 @@ class BatchSummary:
     @classmethod
     def of(cls, table: SampleTable) -> BatchSummary:
         rewards = [value for value in table.columns["reward"] if math.isfinite(value)]
-        mean, spread = mean_and_spread(rewards)
+        mean, spread = mean_and_std(rewards)
         groups = table.groups()
         return cls(
             count=len(table),
@@ -249,7 +249,7 @@ ONLY: tuple[Only, ...] = ("", "truncated", "failed", "flat")
 """Filters of a list; `flat`: samples of groups whose rewards are equal."""
 
 
-def ordered(table: SampleTable, order: Order, places: Iterable[int] | None = None) -> list[int]:
+def sort_samples(table: SampleTable, order: Order, places: Iterable[int] | None = None) -> list[int]:
     """Indices of the table in that order; unknown values come last, equal ones in order of arrival."""
     indices = list(range(len(table))) if places is None else list(places)
     match order:
@@ -275,11 +275,11 @@ def _last_if_unknown(column: array[Any], sign: int) -> Callable[[int], float]:
     return key
 
 
-def drawn(places: Sequence[int], count: int, seed: int | None = None) -> list[int]:
+def draw_samples(places: Sequence[int], count: int, seed: int | None = None) -> list[int]:
     return random.Random(seed).sample(places, min(count, len(places)))
 
 
-def narrowed(table: SampleTable, only: Only) -> list[int]:
+def filter_samples(table: SampleTable, only: Only) -> list[int]:
     """Indices of the samples that `only` lets through."""
     match only:
         case "":

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from rltui.core.knobs import shown
+from rltui.core.knobs import display
 from rltui.core.toml.values import TomlValue
 
 Severity = Literal["error", "warning", "hint"]
@@ -105,7 +105,7 @@ def _are_set(v: Values, *names: str) -> bool:
 
 
 def _or_none(value: TomlValue) -> str:
-    return "not set" if value is None else shown(value)
+    return "not set" if value is None else display(value)
 
 
 def divisible(name: str, by: str) -> Rule:
@@ -158,7 +158,7 @@ def same(first: str, second: str, *, shared: str | None = None) -> Rule:
     """Two values with one meaning. `shared`: the knob that sets both, if there is one."""
 
     def message(v: Values) -> str:
-        values = [shown(v[name]) for name in (first, second) if v[name] is not None]
+        values = [display(v[name]) for name in (first, second) if v[name] is not None]
         way = f"remove both and set {shared} to" if shared else "set both to"
         return (
             f"{first} ({_or_none(v[first])}) and {second} ({_or_none(v[second])}) must be the same: "
@@ -172,7 +172,7 @@ def overruled(name: str, shared: str) -> Rule:
     """A value that is set but not read, since the shared one precedes it."""
     return bad_if(
         lambda v: _are_set(v, name, shared) and v[name] != v[shared], name, (shared,),
-        lambda v: f"{name} ({shown(v[name])}) is not read, since the shared {shared} ({shown(v[shared])}) "
+        lambda v: f"{name} ({display(v[name])}) is not read, since the shared {shared} ({display(v[shared])}) "
         f"goes before it: remove one of them", "warning",
     )  # fmt: skip
 
@@ -219,8 +219,8 @@ def requires(name: str, other: str, *allowed: TomlValue) -> Rule:
         used = value > 1 if isinstance(value, int) and not isinstance(value, bool) else is_on(value)
         if not used or v[other] in allowed:
             return None
-        what = f"{name} ({shown(value)})" if not isinstance(value, Mapping) else name
-        required = " or ".join(shown(value_) for value_ in allowed)
+        what = f"{name} ({display(value)})" if not isinstance(value, Mapping) else name
+        required = " or ".join(display(value_) for value_ in allowed)
         return f"{what} needs {other} to be {required}, not {_or_none(v[other])}: change one of them"
 
     return Rule(name, (name, other), fault)

@@ -13,9 +13,9 @@ from typing import Any, Literal
 from rltui.core.levels import LEVEL_STEPS
 from rltui.core.metric_names import CONCEPTS, concept_of
 from rltui.core.runs import RunRow
-from rltui.core.secrets import masked
+from rltui.core.secrets import mask_value
 from rltui.core.states import RUN_STATES
-from rltui.core.text import did_you_mean, duration, figure, shortened, size_text, sparkline, value_text
+from rltui.core.text import did_you_mean, duration, format_number, size_text, sparkline, truncate, value_text
 from rltui.errors import RltuiError, UsageError
 
 Kind = Literal["text", "words", "number", "steps", "time", "age", "seconds", "bytes", "flag", "config"]
@@ -77,7 +77,7 @@ class RunColumn:
     def _plain(self, value: Any, now: float) -> str:  # noqa: ANN401 - whatever the column holds
         match self.kind:
             case "number":
-                return figure(value, self.unit)
+                return format_number(value, self.unit)
             case "steps":
                 return str(value)
             case "seconds":
@@ -93,7 +93,7 @@ class RunColumn:
             case "words":
                 return " ".join(value)
             case "config":
-                return masked(self.id, value) if isinstance(value, str) else value_text(value)
+                return mask_value(self.id, value) if isinstance(value, str) else value_text(value)
             case _:
                 return str(value)
 
@@ -385,7 +385,7 @@ def changed_text(row: RunRow) -> str:
 
 
 def _setting(key: str, value: object) -> str:
-    return shortened(masked(key, value) if isinstance(value, str) else value_text(value), _MOST_CHANGED)
+    return truncate(mask_value(key, value) if isinstance(value, str) else value_text(value), _MOST_CHANGED)
 
 
 @lru_cache(maxsize=512)

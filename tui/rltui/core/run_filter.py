@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from rltui.core.run_columns import RunColumn, check_names, column_of
 from rltui.core.runs import RunRow
 from rltui.core.states import RUN_STATES
-from rltui.core.text import number, unknown
-from rltui.core.times import MOMENT_HINT, moment, span
+from rltui.core.text import parse_number, unknown_name
+from rltui.core.times import MOMENT_HINT, parse_moment, parse_span
 from rltui.errors import UsageError
 
 _Predicate = Callable[[RunRow, Mapping[str, Any]], bool]
@@ -242,7 +242,9 @@ class _Parser:
         field, value = name.text[:-1], self._take()
         if field == "is":
             if value.text not in _IS_WORDS:
-                raise self._error(value.at, f"no {value.text!r}", unknown("is:", value.text, _IS_WORDS).hint)
+                raise self._error(
+                    value.at, f"no {value.text!r}", unknown_name("is:", value.text, _IS_WORDS).hint
+                )
             about, has = _IS_WORDS[value.text]
             self.columns.append(column_of(about))
             return lambda row, _: has(row)
@@ -299,7 +301,7 @@ class _Parser:
         if column.id in ("parent", "again"):
             text = self._ids.get(text, text)
         if column.id == "state" and text not in RUN_STATES:
-            raise self._error(token.at, f"no state {text!r}", unknown("state", text, RUN_STATES).hint)
+            raise self._error(token.at, f"no state {text!r}", unknown_name("state", text, RUN_STATES).hint)
         expected = self._value(column, text, token)
         if column.kind in ("age", "time"):
             raise self._error(token.at, f"{column.id} is compared with < and >", _EXAMPLE)
@@ -321,9 +323,9 @@ class _Parser:
         hint = ""
         match column.kind:
             case "seconds" | "age":
-                value_, hint = span(text), "so long: 90s, 30m, 2h, 1d12h"
+                value_, hint = parse_span(text), "so long: 90s, 30m, 2h, 1d12h"
             case "time":
-                value_, hint = moment(text, self._now), MOMENT_HINT
+                value_, hint = parse_moment(text, self._now), MOMENT_HINT
             case "bytes":
                 value_, hint = _size(text), "a size: 500MB, 2GiB"
             case "number" | "steps":
@@ -357,13 +359,13 @@ def _texts(value: object) -> Iterable[str]:
 def _amount(text: str) -> float | None:
     """Value of `0.8`, `1e-5`, `50%`, `10k`, `2M`; `None` for other texts."""
     factor = {"%": 0.01, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}.get(text[-1:], 1.0)
-    value = number(text if factor == 1.0 else text[:-1])
+    value = parse_number(text if factor == 1.0 else text[:-1])
     return None if value != value else value * factor
 
 
 def _size(text: str) -> float | None:
     match = _SIZE.fullmatch(text)
-    value = number(match[1]) if match else float("nan")
+    value = parse_number(match[1]) if match else float("nan")
     if match is None or value != value:
         return None
     return value * float(1024 ** " KMGT".index(match[2].upper() or " "))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NewType, Self
 
-from rltui.core.kinds import FLAG, INTEGER, LINE, TEXT, TIME, Kind, checked, list_of
+from rltui.core.kinds import FLAG, INTEGER, LINE, TEXT, TIME, Kind, check_document, list_of
 from rltui.core.levels import Level
 from rltui.core.states import RUN_STATES, RunState
 
@@ -56,13 +56,13 @@ class RunMetadata(RunOrigin):
     """Time since which its folder lies in the trash."""
 
     @classmethod
-    def parsed(cls, data: object) -> Self:
+    def parse(cls, data: object) -> Self:
         """Read a JSON document that anybody may have written. Keys of newer versions are dropped.
 
         Raises:
             ValueError: naming the error in it.
         """
-        values = checked(data, _SHEET_KINDS, _REQUIRED)
+        values = check_document(data, _SHEET_KINDS, _REQUIRED)
         return cls(**{**values, "tags": tuple(sorted(values.get("tags", ())))})
 
 
@@ -78,7 +78,7 @@ class RunChange:
     is_trashed: bool | None = None
     """Its folder goes to the trash, or comes back."""
 
-    def undone(self, sheet: RunMetadata) -> RunChange:
+    def inverse(self, sheet: RunMetadata) -> RunChange:
         """The opposite change, if `sheet` was the former state."""
         return RunChange(
             add_tags=tuple(tag for tag in self.remove_tags if tag in sheet.tags),
@@ -172,14 +172,14 @@ class RunRow(RunMetadata):
         return self.metrics.get("reward", (None, None))[0] if level is None else level.mean
 
     @classmethod
-    def parsed(cls, data: Any) -> Self:  # noqa: ANN401 - JSON
+    def parse(cls, data: Any) -> Self:  # noqa: ANN401 - JSON
         """Read a document that `orjson` made of a row: the metadata is checked, the rest is rltui's own.
 
         Raises:
             ValueError, TypeError, KeyError, AttributeError: if it is none.
         """
         values = {key: value for key, value in data.items() if key in _FIELDS}
-        values |= checked(data, _SHEET_KINDS, _REQUIRED)
+        values |= check_document(data, _SHEET_KINDS, _REQUIRED)
         for key in ("sparkline", "checkpoints", "gpus", "tags"):
             values[key] = tuple(values.get(key, ()))
         for key in ("metrics", "changed"):

@@ -69,19 +69,19 @@ def is_secret(key: str) -> bool:
     return _is_secret_name(names[-1]) or any(_SECRET_WORDS & _words(segment) for segment in names[:-1])
 
 
-def masked(key: str, value: Any) -> Any:  # noqa: ANN401  (whatever TOML can hold)
+def mask_value(key: str, value: Any) -> Any:  # noqa: ANN401  (whatever TOML can hold)
     """`value` with secrets masked; numbers, truth values and missing values are no secrets."""
     match value:
         case str() if is_secret(key):
             return MASK
         case list():
-            return [masked(key, item) for item in value]
+            return [mask_value(key, item) for item in value]
         case dict():
-            return {name: masked(f"{key}.{name}", item) for name, item in value.items()}
+            return {name: mask_value(f"{key}.{name}", item) for name, item in value.items()}
     return value
 
 
-def masked_text(text: str) -> str:
+def mask_text(text: str) -> str:
     """A TOML text, an attempt at one, or a shell script, with secrets masked and its lines preserved.
 
     In a comment, and in a text that is no TOML, anything like `key = value` counts. The time is linear in the
@@ -178,7 +178,7 @@ _SIGNS = (
 """One of them is in each text with a secret: most lines of a log have none."""
 
 
-def hidden_in(text: str, values: Iterable[str] = ()) -> str:
+def redact(text: str, values: Iterable[str] = ()) -> str:
     """A program's output with secrets masked: anything like a token, passwords in addresses, values called a
     key or a password, and these `values`. It has as many lines as before.
     """

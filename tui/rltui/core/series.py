@@ -202,7 +202,7 @@ Points = Sequence[tuple[int, float]]
 _MOST_POINTS = 4096
 
 
-def thinned(points: Points, most: int) -> list[tuple[int, float]]:
+def downsample(points: Points, most: int) -> list[tuple[int, float]]:
     """At most `most` (4 or more) of the points: the first, the last, and between them the lowest and the
     highest of each of equal spans of steps.
     """
@@ -241,7 +241,7 @@ class DownsampledSeries:
         self.cut(step - 1)
         self._points.append((step, value))
         if len(self._points) > _MOST_POINTS:
-            self._points = thinned(self._points, _MOST_POINTS // 2)
+            self._points = downsample(self._points, _MOST_POINTS // 2)
 
     def cut(self, step: int) -> None:
         """Drop the points after `step`."""
@@ -251,5 +251,5 @@ class DownsampledSeries:
 
     def points(self) -> tuple[tuple[int, float], ...]:
         if self._result is None:
-            self._result = tuple(thinned(self._points, self._most))
+            self._result = tuple(downsample(self._points, self._most))
         return self._result

@@ -112,7 +112,9 @@ def server_ids(count: int) -> tuple[str, ...]:
     return tuple("inference" if number == 0 else f"inference-{number + 1}" for number in range(count))
 
 
-def judged(address: ServerAddress, answer: Answer, *, key_is_set: bool) -> tuple[ServerState, str | None]:
+def judge_server(
+    address: ServerAddress, answer: Answer, *, key_is_set: bool
+) -> tuple[ServerState, str | None]:
     """The state of a server after its answer, and the reason in words."""
     variable = address.key_variable
     if answer.status in (401, 403):
@@ -131,7 +133,7 @@ def judged(address: ServerAddress, answer: Answer, *, key_is_set: bool) -> tuple
     return "ready", None
 
 
-def doubts(address: ServerAddress, answer: Answer) -> tuple[str, ...]:
+def server_warnings(address: ServerAddress, answer: Answer) -> tuple[str, ...]:
     warnings = []
     if answer.updates_weights is False:
         warnings.append(

@@ -83,19 +83,19 @@ def visible(text: str) -> str:
     return text if text.isprintable() else _TO_REPLACE.sub(_stand_in, text)
 
 
-def json_escaped(document: str) -> str:
+def escape_json(document: str) -> str:
     r"""The same JSON document, with each such character, which can only be in a string, as `\uXXXX`."""
     if document.removesuffix("\n").isprintable():
         return document
     return _TO_REPLACE.sub(lambda match: _utf16(match[0]), document)
 
 
-def encodable(text: str, encoding: str) -> str:
+def to_encoding(text: str, encoding: str) -> str:
     """`text` in characters that `encoding` has: `->` for `→`, `a` for `ä`, `?` if nothing resembles it."""
     return _encodable(text, encoding, _resembling)
 
 
-def json_encodable(document: str, encoding: str) -> str:
+def json_to_encoding(document: str, encoding: str) -> str:
     """The same JSON document in characters that `encoding` has."""
     return _encodable(document, encoding, _utf16)
 
@@ -164,15 +164,15 @@ _COMMAND_WIDTH = 40
 def short_command(command: str, width: int = _COMMAND_WIDTH) -> str:
     """`python3 -m train.py`: paths without their folders, no control characters, at most `width` in all."""
     text = _FOLDERS.sub("", "".join(letter if letter.isprintable() else " " for letter in command)).strip()
-    return shortened(text, width)
+    return truncate(text, width)
 
 
-def shortened(text: str, width: int) -> str:
+def truncate(text: str, width: int) -> str:
     """At most `width` characters, the last one an ellipsis if something was cut."""
     return text if len(text) <= width else text[: max(0, width - 1)] + "…"
 
 
-def listed(names: Sequence[str], last: str = "and") -> str:
+def join_words(names: Sequence[str], last: str = "and") -> str:
     """`a`, `a and b`, `a, b and c`."""
     return f"{', '.join(names[:-1])} {last} {names[-1]}" if len(names) > 1 else "".join(names)
 
@@ -230,11 +230,11 @@ _NAMED_STEPS = 3
 def steps_text(steps: Sequence[int]) -> str:
     """`430`, `430 and 440`, `430 to 500 (8)`, for ascending steps."""
     if len(steps) <= _NAMED_STEPS:
-        return listed(tuple(map(str, steps)))
+        return join_words(tuple(map(str, steps)))
     return f"{steps[0]} to {steps[-1]} ({len(steps)})"
 
 
-def figure(value: float, unit: str = "") -> str:
+def format_number(value: float, unit: str = "") -> str:
     """A measured value in few characters: `0.934`, `1.2e-06`, `82.1k`; in `shown_unit(unit)`."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "∞" if value > 0 else "-∞"
@@ -249,12 +249,12 @@ _DISPLAY_UNITS = {"bytes": ("GiB", 1 / 1024**3), "frac": ("%", 100.0)}
 """Unit → the unit that people read, and its factor."""
 
 
-def shown_unit(unit: str) -> str:
+def display_unit(unit: str) -> str:
     """The unit of `figure`'s text for values of `unit`."""
     return _DISPLAY_UNITS.get(unit, (unit, 1.0))[0]
 
 
-def grouped(value: float) -> str:
+def group_digits(value: float) -> str:
     """`262,144`, `12,610`, `0.394`: thousands apart, below a thousand four significant digits."""
     if isinstance(value, int) or value >= 1000:
         return f"{round(value):,}"
@@ -302,12 +302,12 @@ def sparkline(values: tuple[float, ...], width: int) -> str:
 _MOST_DIGITS = 15
 
 
-def whole_number(text: str) -> int | None:
+def parse_whole_number(text: str) -> int | None:
     """The number that a text of digits stands for; `None` for any other text, and for very long ones."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
 
-def number(text: str) -> float:
+def parse_number(text: str) -> float:
     """The number that a person typed; NaN if it is none."""
     try:
         return float(text)
@@ -335,7 +335,7 @@ def closest(name: str, names: Iterable[str]) -> str | None:
 _MOST_NAMES = 24
 
 
-def unknown(what: str, name: str, names: Iterable[str]) -> UsageError:
+def unknown_name(what: str, name: str, names: Iterable[str]) -> UsageError:
     """The error for an unknown typed name: the closest existing one, and the others."""
     names = list(names)
     guess = did_you_mean(name, names)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 
-class Written(NamedTuple):
+class CheckpointTime(NamedTuple):
     """A checkpoint that was seen to become complete."""
 
     step: int
@@ -15,7 +15,9 @@ class Written(NamedTuple):
     """Seconds since 1970."""
 
 
-def lost_at_limit(checkpoints: Sequence[Written], *, max_steps: int | None, ends_at: float) -> str | None:
+def lost_at_limit(
+    checkpoints: Sequence[CheckpointTime], *, max_steps: int | None, ends_at: float
+) -> str | None:
     """The cost of a limit at `ends_at`, in words; `None` if the next checkpoint comes before it.
 
     `checkpoints`: oldest first. The next one is expected after the interval of the last two.

@@ -17,16 +17,16 @@ MOMENT_HINT = (
 """Grammar of `moment`."""
 
 
-def span(text: str) -> float | None:
+def parse_span(text: str) -> float | None:
     """Seconds of `90s`, `30m`, `2h`, `1d12h`, `2w`; `None` for anything else."""
     if not _SPAN.fullmatch(text):
         return None
     return sum(float(count) * _UNIT_S[unit] for count, unit in _SPAN_PART.findall(text))
 
 
-def moment(text: str, now: float) -> float | None:
+def parse_moment(text: str, now: float) -> float | None:
     """Seconds since 1970 of a time, or of a span before `now`; `None` for any other text."""
-    if (ago := span(text)) is not None:
+    if (ago := parse_span(text)) is not None:
         return now - ago
     if _SECONDS.fullmatch(text):
         return float(text)

@@ -15,8 +15,8 @@ from rltui.core.evals import (
     COMPONENT,
     SERVER,
     EvalRequest,
+    EvalStatistics,
     Evaluation,
-    Figures,
     QueuedEval,
     refusal,
     verdict,
@@ -251,7 +251,7 @@ class EvalWork:
     async def conclude(self, running: QueuedEval, evaluation_so_far: Evaluation | None, failure: str) -> None:
         """Write its record, and report it. `ended`: why it ended badly, in words."""
         results, folder, was_started = (
-            Figures(),
+            EvalStatistics(),
             Path(evaluation_so_far.results if evaluation_so_far else ""),
             evaluation_so_far is not None,
         )

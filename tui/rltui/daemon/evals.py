@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from rltui.core.evals import EvalReport, EvalRequest, EvalTarget, Evaluation, QueuedEval
-from rltui.core.text import unknown
+from rltui.core.text import unknown_name
 from rltui.daemon.eval_work import POLL_S, EvalWork
 from rltui.daemon.events import EventBus
 from rltui.errors import ConfigError, RltuiError
@@ -59,7 +59,7 @@ class EvalScheduler:
         """
         selected = next((entry for entry in self.queue if entry.id == id_), None)
         if selected is None:
-            raise unknown("evaluation in the queue", id_, [entry.id for entry in self.queue])
+            raise unknown_name("evaluation in the queue", id_, [entry.id for entry in self.queue])
         if selected.state == "running":
             await self._work.stop()
         else:

@@ -70,7 +70,7 @@ class GpuAccount:
                 attempt = self._runners[item.component].newest_attempt
                 peaks = read_peaks(attempt.folder) if attempt is not None else {}
                 self._saved_peaks[item.component, item.attempt] = peaks
-                self._peaks.begin(item.component, item.attempt, peaks)
+                self._peaks.start(item.component, item.attempt, peaks)
         budgets = self._forecast.budgets()
         sampled_at = reading.sampled_at or 0.0
         devices = tuple(
@@ -91,7 +91,7 @@ class GpuAccount:
     ) -> GpuDevice:
         processes, shares, recent = holders.processes, holders.shares, device.recent
         if device.used_bytes is not None and device.total_bytes is not None:
-            shares = self._peaks.added(device.key, shares)
+            shares = self._peaks.with_peaks(device.key, shares)
             sizes: dict[str, int] = {}
             for share in shares:
                 label = (share.component if share.owner == "component" else None) or _OTHERS
@@ -107,7 +107,7 @@ class GpuAccount:
     def _write_peaks(self) -> None:
         for (component, attempt), saved in self._saved_peaks.items():
             runner = self._runners[component]
-            peaks = self._peaks.of(component)
+            peaks = self._peaks.peaks_of(component)
             has_grown = any(size > _NOTABLE_GROWTH * saved.get(key, 0) for key, size in peaks.items())
             if runner.newest_attempt is None or runner.attempt != attempt or not has_grown:
                 continue

@@ -11,8 +11,8 @@ from typing import Any
 
 from rltui.core.api import Alert, Bottleneck, HealthIssue, RollbackOffer
 from rltui.core.bottleneck import BottleneckKnobs, bottleneck
-from rltui.core.health import Finding, Thresholds, concern_of, damages, findings, spoils
-from rltui.core.run_figures import RunFigures
+from rltui.core.health import Finding, Thresholds, damages, findings, health_issue_of, spoils
+from rltui.core.run_tracks import RunTracks
 from rltui.core.stalls import InferenceActivity
 from rltui.daemon.events import EventBus
 from rltui.daemon.suspects import Suspects
@@ -90,7 +90,7 @@ class RunHealth:
         )
 
     def refresh(
-        self, run: RunFigures, *, now: float | None = None, started: float = 0.0, is_over: bool = False
+        self, run: RunTracks, *, now: float | None = None, started: float = 0.0, is_over: bool = False
     ) -> bool:
         """Evaluate the metrics of `run`, with `now` and `started` as for `findings`; returns whether anything
         changed.
@@ -110,7 +110,7 @@ class RunHealth:
         self.bottleneck = None if is_over else waits
         return (self.concerns, self.bottleneck) != previous
 
-    def report(self, run: RunFigures) -> None:
+    def report(self, run: RunTracks) -> None:
         """Alert on issues that are new since the last call, and journal those that are over."""
         if not self._is_journal_read:
             self._is_journal_read = True
@@ -148,7 +148,7 @@ class RunHealth:
         key = (finding.rule, last_good)
         if key not in self._edits:
             self._edits[key] = self._edits_since(last_good)
-        return concern_of(
+        return health_issue_of(
             finding,
             component=self._names.get(finding.role),
             last_good=last_good,

@@ -12,7 +12,7 @@ from typing import Any
 
 from rltui.core.api import Link, Progress
 from rltui.core.metrics import MetricSeries, NonFinite, NonFiniteWatch
-from rltui.core.run_figures import RunFigures
+from rltui.core.run_tracks import RunTracks
 from rltui.core.stalls import InferenceActivity, facts_of
 from rltui.daemon.config import Setup
 from rltui.daemon.events import EventBus
@@ -276,8 +276,8 @@ class ProgressTracker:
     def _new_series(self) -> MetricSeries:
         return MetricSeries(self._framework.metrics, self._framework.files.first_step)
 
-    def _new_concept_metrics(self) -> RunFigures:
-        return RunFigures(self._framework.metrics.trainer_step, self._framework.files.first_step)
+    def _new_concept_metrics(self) -> RunTracks:
+        return RunTracks(self._framework.metrics.trainer_step, self._framework.files.first_step)
 
     def _writer(self, row: Mapping[str, Any]) -> str | None:
         return next((component for metric, component in self._owners if metric in row), None)

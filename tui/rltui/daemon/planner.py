@@ -14,7 +14,7 @@ from rltui.core.api import EDITS, JournalEntry, Lost, Plan, Request
 from rltui.core.config_report import PendingKnob, Problem
 from rltui.core.consent import loss_of_plan
 from rltui.core.plan import Situation, Times, make_plan, times_from
-from rltui.core.text import listed, unknown
+from rltui.core.text import join_words, unknown_name
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.forecast import problems_of
 from rltui.daemon.observation import Observation
@@ -138,7 +138,7 @@ class Planner:
             request = request.model_copy(update={"components": jobs})
         for name in request.components:
             if name not in self._processes.runners:
-                raise unknown("component", name, self._processes.runners)
+                raise unknown_name("component", name, self._processes.runners)
         store = self._config.store
         if request.action in EDITS:
             edit = self._config.editor.preview(request, running=self._running())
@@ -203,7 +203,7 @@ class Planner:
         reasons = (
             *plan.reasons,
             *ssh_warnings,
-            *([f"{listed(pods)}: {_POD_STOP_TEXT}"] if pods else []),
+            *([f"{join_words(pods)}: {_POD_STOP_TEXT}"] if pods else []),
             *point_reasons,
         )
         updates: dict[str, object] = {"reasons": reasons}

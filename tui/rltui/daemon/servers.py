@@ -18,13 +18,13 @@ from rltui.core.servers import (
     ServerAddress,
     ServerState,
     ServerStatus,
-    doubts,
-    judged,
+    judge_server,
     server_ids,
+    server_warnings,
 )
 from rltui.core.stalls import facts_of, parse_activity
 from rltui.core.template import Missing
-from rltui.core.text import listed
+from rltui.core.text import join_words
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.events import EventBus
 from rltui.daemon.observation import Observation
@@ -123,7 +123,7 @@ class Servers:
     def _update(
         self, server: _WatchedServer, answer: Answer, exposition: bytes | None, *, key_is_set: bool
     ) -> None:
-        state, reason = judged(server.address, answer, key_is_set=key_is_set)
+        state, reason = judge_server(server.address, answer, key_is_set=key_is_set)
         server.unanswered = server.unanswered + 1 if state == "down" else 0
         if state == "down" and server.state == "ready" and server.unanswered < _MAX_UNANSWERED:
             return  # a busy one may miss one question
@@ -145,7 +145,7 @@ class Servers:
     def _report_change(self, server: _WatchedServer, previous: ServerState) -> None:
         url = server.address.url
         if server.state == "ready":
-            models_text = f", serving {listed(server.answer.models[:3])}" if server.answer.models else ""
+            models_text = f", serving {join_words(server.answer.models[:3])}" if server.answer.models else ""
             self._events.journal.add("server", f"{server.id} at {url} answers{models_text}", url=url)
             if previous == "down" and self.is_in_use():
                 self._alert("recovered", "information", f"{server.id} answers again", url)
@@ -214,7 +214,7 @@ class Servers:
             problems.append(Problem(key=SERVER, message=message))
         for server in self._servers:
             if server.state == "ready":
-                warnings = doubts(server.address, server.answer)
+                warnings = server_warnings(server.address, server.answer)
                 problems += [Problem(severity="hint", key=SERVER, message=text) for text in warnings]
             else:
                 wait_text = "" if server.state == "refused" else "; what needs it waits until it answers"
@@ -242,10 +242,12 @@ class Servers:
         faults = []
         if busy:
             stop = hints.STOP(components=busy, name=owner.name)
-            faults.append(f"{owner.name} trains with its inference server ({listed(busy)}): wait, or {stop}")
+            faults.append(
+                f"{owner.name} trains with its inference server ({join_words(busy)}): wait, or {stop}"
+            )
         names = [user.name for user in users if user.name != record.name]
         if names:
-            faults.append(f"{listed(names)} uses the inference server of {owner.name} already")
+            faults.append(f"{join_words(names)} uses the inference server of {owner.name} already")
         reset = self._reset(self._servers[0].address) if is_stale and self._servers else None
         if isinstance(reset, Missing):
             command = hints.RESTART_INFERENCE(name=owner.name)
@@ -286,7 +288,7 @@ class Servers:
     def _user_problems(self, plan: Plan) -> tuple[Problem, ...]:
         if not self._users or "inference" not in self._setup.components:
             return ()
-        who, verb = listed(self._users), "uses" if len(self._users) == 1 else "use"
+        who, verb = join_words(self._users), "uses" if len(self._users) == 1 else "use"
         if not self._setup.run_jobs.isdisjoint(plan.start):
             message = (
                 f"{who} {verb} the inference server of this experiment, whose weights would change under it"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rltui.core.api import ComponentStatus, Down, HostStatus, RollbackOffer, Status
 from rltui.core.evals import COMPONENT, SERVER, QueuedEval
 from rltui.core.states import ComponentState
-from rltui.core.text import listed
+from rltui.core.text import join_words
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.forecast import RemedyAdvisor
@@ -159,7 +159,7 @@ class StatusBuilder:
         if runner.lifecycle.state is ComponentState.STARTING and runner.phase is not None:
             return (runner.phase, *details)
         if runner.spec.id == "inference" and self.servers.users:
-            details = (*details, f"used by {listed(self.servers.users)}")
+            details = (*details, f"used by {join_words(self.servers.users)}")
         return details if runner.lifecycle.alive else ()
 
 

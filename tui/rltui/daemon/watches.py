@@ -13,7 +13,7 @@ from rltui.core.api import Alert
 from rltui.core.gpu.report import GpuReport
 from rltui.core.metrics import NonFinite
 from rltui.core.states import ComponentState
-from rltui.core.time_limit import Written, lost_at_limit
+from rltui.core.time_limit import CheckpointTime, lost_at_limit
 from rltui.daemon.checkpoints import DiskWatch
 from rltui.daemon.gpu import GpuWatch, job_sources
 from rltui.daemon.supervisor import Supervisor
@@ -178,7 +178,7 @@ async def run_evals(supervisor: Supervisor) -> None:
 
 
 def _alert_time_limits(
-    supervisor: Supervisor, newest_checkpoints: Sequence[Written], warned: set[float]
+    supervisor: Supervisor, newest_checkpoints: Sequence[CheckpointTime], warned: set[float]
 ) -> None:
     """Alert once for each time limit that comes before the next checkpoint, also where the run has become
     slower.
@@ -203,7 +203,7 @@ async def watch_checkpoints(supervisor: Supervisor) -> None:
     """Journal each checkpoint when it is complete, except those that were there before. Alert where a job
     ends before the next one.
     """
-    written_checkpoints: list[Written] = []
+    written_checkpoints: list[CheckpointTime] = []
     warned: set[float] = set()
     folder, journal = supervisor.observation.folder, supervisor.events.journal
     previous = frozenset(await asyncio.to_thread(folder.checkpoint_folders))
@@ -216,7 +216,7 @@ async def watch_checkpoints(supervisor: Supervisor) -> None:
             for step in sorted(checkpoints - previous):
                 journal.add("checkpoint", f"checkpoint {step} is complete", step=step)
                 await supervisor.evals.checkpoint(step)
-                written_checkpoints.append(Written(step, time.time()))
+                written_checkpoints.append(CheckpointTime(step, time.time()))
             previous = checkpoints
         if len(written_checkpoints) > 1:
             _alert_time_limits(supervisor, written_checkpoints[-2:], warned)

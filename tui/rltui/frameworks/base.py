@@ -12,7 +12,7 @@ from rltui import paths
 from rltui.core import hints
 from rltui.core.batch import BatchKnobs
 from rltui.core.bottleneck import BottleneckKnobs
-from rltui.core.config_data import edited, value_at
+from rltui.core.config_data import apply_edits, value_at
 from rltui.core.config_report import DerivedValue, Problem
 from rltui.core.config_schema import ConfigSchema
 from rltui.core.evals import EvalRequest, EvalTarget, TargetKind
@@ -646,7 +646,7 @@ def standing(
 def as_passed(files: ConfigFiles) -> ConfigFiles:
     """What a component got: its copies of the files with what was passed in place of their values."""
     return {
-        role: replace(file, data=edited(file.data, file.passed)) if file.passed else file
+        role: replace(file, data=apply_edits(file.data, file.passed)) if file.passed else file
         for role, file in files.items()
     }
 

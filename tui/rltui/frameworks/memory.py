@@ -13,7 +13,7 @@ from rltui.core.failure_cause import Confidence, FailurePattern, Groups
 from rltui.core.gpu.budget import passing_utilization
 from rltui.core.gpu.out_of_memory import size_bytes, size_text
 from rltui.core.gpu.report import OutOfMemory
-from rltui.core.text import whole_number
+from rltui.core.text import parse_whole_number
 
 _COUNT = r"(?<!\d)\d{1,15}"
 _NUMBER = rf"{_COUNT}(?:\.\d{{1,15}})?"
@@ -39,7 +39,7 @@ def _start_check(groups: Groups) -> OutOfMemory:
     number = groups.get("dev", "?").rpartition(":")[2]
     return OutOfMemory(
         kind="start_check",
-        local_device=whole_number(number),
+        local_device=parse_whole_number(number),
         total_bytes=_gib(groups["total"]),
         free_bytes=_gib(groups["free"]),
         utilization=None if groups["util"] == "?" else float(groups["util"]),

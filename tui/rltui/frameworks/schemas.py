@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from rltui.core.config_report import Problem
-from rltui.core.config_schema import ConfigSchema, Reading, Words
+from rltui.core.config_schema import ConfigSchema, Reading, SchemaHints
 from rltui.core.json_schema import parts
 from rltui.core.knobs import Control, Knob, KnobKind
 from rltui.core.rules import Rule, Values
@@ -177,7 +177,7 @@ class SchemaFramework(Framework):
     """Tables that `true` may stand for."""
 
     def __init__(self) -> None:
-        self._words = Words(self.free, self.foreign, self.switches)
+        self._words = SchemaHints(self.free, self.foreign, self.switches)
         self._read: dict[tuple[object, ...], _Found] = {}
         self._of_schemas: dict[tuple[object, ...], tuple[Rule, ...]] = {}
 

@@ -12,7 +12,7 @@ from rltui.core.queue import QueueEntry, stop_rule
 from rltui.core.run_filter import RunFilter, parse_filter
 from rltui.core.runs import ID_LENGTH, RunId, RunRow
 from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource
-from rltui.core.text import did_you_mean, figure
+from rltui.core.text import did_you_mean, format_number
 from rltui.errors import UsageError
 from rltui.services.metrics.run_summary import RunSummary
 from rltui.services.metrics.store import SeriesReader
@@ -78,7 +78,9 @@ def _judged(condition: RunFilter, entry: QueueEntry, digest: RunSummary) -> str:
     if not condition.matches(row, {}):
         return ""
     told = [(column.id, column.value(row, {})) for column in condition.columns]
-    return ", ".join(f"{name} {figure(value)}" for name, value in told if isinstance(value, float | int))
+    return ", ".join(
+        f"{name} {format_number(value)}" for name, value in told if isinstance(value, float | int)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import os
 
-from rltui.core.secrets import hidden_in, is_secret
+from rltui.core.secrets import is_secret, redact
 
 _LEAST_CHARACTERS = 8
 """Shorter values are not redacted, since they would occur in unrelated words."""
@@ -15,7 +15,7 @@ _LEAST_CHARACTERS = 8
 
 def without_secrets(text: str) -> str:
     """Redact as `hidden_in`, and also the values of variables that hold secrets here, such as `HF_TOKEN`."""
-    return hidden_in(text, _values())
+    return redact(text, _values())
 
 
 @functools.cache

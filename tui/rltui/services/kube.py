@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from rltui.core.text import whole_number
+from rltui.core.text import parse_whole_number
 from rltui.errors import RltuiError
 from rltui.services import subprocesses
 from rltui.services.job_status import read_job_status
@@ -459,7 +459,7 @@ class PodHandle:
     def owner(self) -> tuple[str, int]:
         """The StatefulSet and the number in it; -1 if the name is not that of such a pod."""
         owner, _, number = self.name.rpartition("-")
-        ordinal = whole_number(number)
+        ordinal = parse_whole_number(number)
         return (owner, ordinal) if owner and ordinal is not None else (self.name, -1)
 
     async def read(self) -> Pod:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from rltui.core.config_data import changed_keys, deep_leaves, edited
+from rltui.core.config_data import apply_edits, changed_keys, deep_leaves
 from rltui.core.evals import SERVER
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.gpu.devices import GpuChoice
@@ -20,7 +20,7 @@ from rltui.core.interpreter import OWN_PYTHON
 from rltui.core.knobs import KnobValue
 from rltui.core.layout import PROBES, GpuSourceSpec, Layout, Ready, address_fault
 from rltui.core.template import GIVEN, Missing, TemplateValue, placeholders, render, render_arguments
-from rltui.core.text import whole_number
+from rltui.core.text import parse_whole_number
 from rltui.errors import ConfigError
 from rltui.frameworks.base import (
     ConfigFiles,
@@ -280,7 +280,7 @@ class Launcher:
         effective = values_of(knobs.values(), files, self._framework)
         data = files[role].data
         real = {key: value for key, value in values.items() if "{scratch}" not in str(value)}
-        changes = changed_keys(deep_leaves(data), deep_leaves(edited(data, real)))
+        changes = changed_keys(deep_leaves(data), deep_leaves(apply_edits(data, real)))
         differing = {}
         for key, (set_value, value) in changes.items():
             intended = effective[knobs[key].name] if set_value is None and key in knobs else set_value
@@ -580,6 +580,6 @@ def _port_number(text: str, label: str) -> int:
     Raises:
         ConfigError: if it is none.
     """
-    if (port := whole_number(text)) is not None and 0 < port < 65536:
+    if (port := parse_whole_number(text)) is not None and 0 < port < 65536:
         return port
     raise ConfigError(f"{label}: port is {text!r}, which is no port number", hint="use 1 to 65535")

@@ -22,8 +22,8 @@ from rltui.core.layout import (
     Screen,
     Stall,
     Stop,
-    completed,
-    expanded,
+    expand_instances,
+    with_components,
 )
 from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError
@@ -117,7 +117,7 @@ def load_for(record: ExperimentRecord) -> Layout:
     layout = with_instances(load(path), record.instances, path, without=record.external)
     layout = layout.with_slurm(record.slurm)
     framework = _BASE_FRAMEWORKS.get(record.framework, record.framework)
-    return layout if record.observed else completed(layout, parts(framework))
+    return layout if record.observed else with_components(layout, parts(framework))
 
 
 @functools.cache
@@ -144,7 +144,7 @@ def with_instances(
         ConfigError: if that is no layout any more, such as one without components.
     """
     try:
-        return expanded(layout, instances, without=without)
+        return expand_instances(layout, instances, without=without)
     except ValidationError as error:
         message = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise ConfigError(

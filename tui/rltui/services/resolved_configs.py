@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rltui.core.config_data import deep_leaves, edited, replaced, value_at
+from rltui.core.config_data import apply_edits, deep_leaves, replaced, value_at
 from rltui.core.lines import decode_line, plain_text
 from rltui.core.template import Missing
 from rltui.core.text import duration
@@ -238,7 +238,7 @@ def _with_number(path: Path, key: str, old: int, new: int) -> str | None:
     if not isinstance(data, dict):
         return text
     is_present = value_at(data, key) == old
-    after = edited(data, {key: new}) if is_present else data
+    after = apply_edits(data, {key: new}) if is_present else data
     name = key.rpartition(".")[2]
     if any(
         other_key.rpartition(".")[2] == name and value == old
@@ -253,7 +253,7 @@ def _with_number(path: Path, key: str, old: int, new: int) -> str | None:
 def _texts(resolution: Resolution, files: ConfigFiles) -> dict[str, str]:
     """Role → edited copy of its file."""
     return {
-        role: _toml(edited(files[role].data, edits))
+        role: _toml(apply_edits(files[role].data, edits))
         for role, edits in resolution.edits.items()
         if role in files
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rltui.core.batch import BatchKnobs, batching, micro_batches
-from rltui.core.knobs import shown
+from rltui.core.knobs import display
 from rltui.core.rules import (
     Rule,
     Values,
@@ -59,7 +59,7 @@ def rl_rules() -> tuple[Rule, ...]:
         if name in _ENVIRONMENTS:
             return None
         guess = did_you_mean(name, _ENVIRONMENTS) or f"there is {' and '.join(_ENVIRONMENTS)}"
-        return f"{env}.id is {shown(name)}: {guess}"
+        return f"{env}.id is {display(name)}: {guess}"
 
     return (
         _names_folder("output_dir", "outputs/reverse-text"),

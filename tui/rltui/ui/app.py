@@ -21,7 +21,7 @@ from rltui.client.experiment import Experiment, ShutDownError
 from rltui.client.runs import Runs
 from rltui.core.api import Alert
 from rltui.core.config_report import KnobTable
-from rltui.core.text import encodable
+from rltui.core.text import to_encoding
 from rltui.errors import LinkDownError, RltuiError
 from rltui.ui.actions import NO_KEY, key_of, remap
 from rltui.ui.background import in_background
@@ -289,7 +289,9 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         if self._bell:
             self.bell()
         if self._osc9 and self._driver is not None:
-            text = encodable(f"rltui {name}: {alert.title}", "ascii" if self.abilities.is_ascii else "utf-8")
+            text = to_encoding(
+                f"rltui {name}: {alert.title}", "ascii" if self.abilities.is_ascii else "utf-8"
+            )
             self._driver.write(desktop_notification(text, inside_tmux=is_inside_tmux()))
 
     @on(Overview.AttachRequested)

@@ -10,7 +10,7 @@ from textual.app import SuspendNotSupported
 
 from rltui.core.api import Plan, Request, RollbackOffer
 from rltui.core.config_report import KnobInfo
-from rltui.core.consent import agreed
+from rltui.core.consent import with_consent
 from rltui.errors import ConflictError, RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.messages import waiting
@@ -115,7 +115,7 @@ class ConfigWork:
                 dialog = PlanDialog(plan, f"{heading}?", verb="Go back")
                 if await self._app.push_screen_wait(dialog):
                     async with waiting(self._app, f"Going back to checkpoint {step}"):
-                        plan = await self._experiment.execute(agreed(request, plan))
+                        plan = await self._experiment.execute(with_consent(request, plan))
                     self._notify(done_text(plan))
             except RltuiError as error:
                 await show_error(self._app, error)
@@ -248,7 +248,7 @@ class ConfigWork:
             if answer == "again":
                 return answer
             request = request.model_copy(update={"base": plan.base, "restart": answer == "restart"})
-            done = await self._execute(agreed(request, plan))
+            done = await self._execute(with_consent(request, plan))
             if done is not None:
                 return done
 

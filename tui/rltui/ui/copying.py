@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 from textual import on
 from textual.message import Message
 
-from rltui.core.text import shortened
+from rltui.core.text import truncate
 from rltui.errors import RltuiError
 from rltui.ui.messages import NotifyingApp
 from rltui.ui.shared import AppState
@@ -106,7 +106,7 @@ class CopyingApp(NotifyingApp):
     @on(CopyRequested)
     async def _copy(self, wanted: CopyRequested) -> None:
         """To a file that is named; else to the clipboard, and to tmux or a file where that may not arrive."""
-        what = wanted.what or f"“{shortened(clean_line(wanted.text), _WORDS_OF_A_COPY)}”"
+        what = wanted.what or f"“{truncate(clean_line(wanted.text), _WORDS_OF_A_COPY)}”"
         try:
             if wanted.name and (shared := self._home.shared) is not None:
                 path = shared.experiment.save(wanted.name, f"{wanted.text}\n" if wanted.text else "")

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from textual.content import Content
 
-from rltui.core.text import shortened
+from rltui.core.text import truncate
 from rltui.ui.styles import FAINT
 
 
 def first_that_fits(texts: Sequence[str], width: int) -> str:
     """The first of `texts` that is not wider; else the last one, cut."""
-    return next((text for text in texts if len(text) <= width), shortened(texts[-1], width))
+    return next((text for text in texts if len(text) <= width), truncate(texts[-1], width))
 
 
 def flow(entries: Iterable[Content], width: int, *, gap: str = "  ", indent: int = 0) -> list[Content]:

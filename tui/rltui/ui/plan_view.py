@@ -9,7 +9,7 @@ from textual.content import Content
 
 from rltui.core.api import Plan
 from rltui.core.config_report import DerivedValue, PendingKnob, Problem
-from rltui.core.text import listed
+from rltui.core.text import join_words
 from rltui.ui.text import clean, clean_line, value_text
 from rltui.views.knob import figure_unit, figure_value
 from rltui.views.plan import plan_rows
@@ -68,7 +68,10 @@ def pending_lines(pending: Iterable[PendingKnob]) -> list[Content]:
         Content.assemble(
             (f"{clean_line(knob.key)} ", ""),
             (f"{value_text(knob.running)} → {value_text(knob.value)}", "bold $text-warning"),
-            (f"  {listed(tuple(map(clean_line, knob.readers)))}" if knob.readers else "", "$foreground 60%"),
+            (
+                f"  {join_words(tuple(map(clean_line, knob.readers)))}" if knob.readers else "",
+                "$foreground 60%",
+            ),
         )
         for knob in pending
     ]

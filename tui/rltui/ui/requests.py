@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rltui.client.experiment import Experiment
 from rltui.core.api import ComponentStatus, Plan, Request, Status
 from rltui.core.states import ALIVE_STATES, ComponentState
-from rltui.core.text import listed
+from rltui.core.text import join_words
 from rltui.ui.actions import key_of
 from rltui.ui.text import clean_line
 
@@ -98,15 +98,15 @@ def makes_sense(what: str, status: Status | None, component: ComponentStatus | N
 def done_text(plan: Plan, *, restarts: bool = True) -> str:
     match plan.action:
         case "start":
-            return f"Starting {listed(plan.start)}"
+            return f"Starting {join_words(plan.start)}"
         case "stop":
-            return f"Stopping {listed(plan.stop)}"
+            return f"Stopping {join_words(plan.stop)}"
         case "restart":
-            return f"Restarting {listed(plan.start or plan.stop)}"
+            return f"Restarting {join_words(plan.start or plan.stop)}"
         case "free":
-            return f"Ending {listed(tuple(f'pid {orphan.pid}' for orphan in plan.free))}"
+            return f"Ending {join_words(tuple(f'pid {orphan.pid}' for orphan in plan.free))}"
         case "set" | "write" | "undo" | "redo":
-            return f"Written. Restarting {listed(plan.start)}" if restarts and plan.start else "Written"
+            return f"Written. Restarting {join_words(plan.start)}" if restarts and plan.start else "Written"
 
 
 def nothing_text(plan: Plan) -> str:

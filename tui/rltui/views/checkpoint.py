@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rltui.core import hints
-from rltui.core.text import duration, listed, size_text, steps_text
+from rltui.core.text import duration, join_words, size_text, steps_text
 from rltui.views.table import Column, Filter, Order, View
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def checkpoint_note(checkpoint: Checkpoint) -> str:
     """`incomplete: no orchestrator`, `being written: no orchestrator yet`, `a plain resume takes it`."""
     if not checkpoint.missing:
         return "; ".join(checkpoint.notes)
-    missing = listed(checkpoint.missing, "or")
+    missing = join_words(checkpoint.missing, "or")
     first, *more = checkpoint.notes or ("incomplete",)
     return "; ".join((f"{first}: no {missing}{' yet' if checkpoint.notes else ''}", *more))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rltui.core import hints
 from rltui.core.evals import Difference, EvalReport, Evaluation, QueuedEval, baseline, difference
 from rltui.core.states import Role
-from rltui.core.text import duration, shortened
+from rltui.core.text import duration, truncate
 from rltui.views.table import Cell, Column, Order, View
 
 _LABEL_WIDTH = 28
@@ -58,7 +58,7 @@ def _note_text(row: ComparedEvaluation, _: float) -> str:
 
 
 def _short_label(row: ComparedEvaluation, _: float) -> str:
-    label = shortened(row.evaluation.label.rpartition("/")[2], _LABEL_WIDTH)
+    label = truncate(row.evaluation.label.rpartition("/")[2], _LABEL_WIDTH)
     return label if row.is_only_run or not row.run else f"{label} (run {row.run})"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rltui.core.events import by_whom, first_line
+from rltui.core.events import author_text, first_line
 from rltui.core.states import Role
 from rltui.core.text import duration
 from rltui.views.component import LINK_SIGN
@@ -58,7 +58,7 @@ def _kind(event: Event, _: float) -> Cell:
 
 
 def _what_text(event: Event, _: float) -> str:
-    return " · ".join(filter(None, (first_line(event.text), by_whom(event.text, event.data))))
+    return " · ".join(filter(None, (first_line(event.text), author_text(event.text, event.data))))
 
 
 VIEW: View[Event] = View(
@@ -84,4 +84,4 @@ def event_details(event: Event, *, has_step: bool) -> list[str]:
             texts.append(f"{words} {duration(seconds)}")
     if isinstance(suppressed := event.data.get("suppressed"), int) and suppressed:
         texts.append(f"{suppressed} like it were not told")
-    return [*texts, *filter(None, [by_whom(event.text, event.data)])]
+    return [*texts, *filter(None, [author_text(event.text, event.data)])]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rltui.core.text import duration, gib, listed, short_command, shortened
+from rltui.core.text import duration, gib, join_words, short_command, truncate
 from rltui.views.table import Cell, Column, View
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def device_warnings(device: GpuDevice) -> list[str]:
 
 
 def brief_warnings(device: GpuDevice) -> list[str]:
-    throttle = [f"slowed: {listed(device.throttle)}"] if device.throttle else []
+    throttle = [f"slowed: {join_words(device.throttle)}"] if device.throttle else []
     return throttle + _ecc_warnings(device)
 
 
@@ -193,7 +193,7 @@ def starting_labels(reservations: Iterable[GpuReservation]) -> list[str]:
     for reservation in reservations:
         name = _reserver(reservation)
         left[name] = left.get(name, 0) + reservation.left_bytes
-    return [f"+{gib(size) if size else '?'} {shortened(name, _NAME_CELLS)}" for name, size in left.items()]
+    return [f"+{gib(size) if size else '?'} {truncate(name, _NAME_CELLS)}" for name, size in left.items()]
 
 
 def _reserver(reservation: GpuReservation) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rltui.core.secrets import masked
+from rltui.core.secrets import mask_value
 from rltui.core.states import Role
-from rltui.core.text import grouped, listed, value_text
+from rltui.core.text import group_digits, join_words, value_text
 from rltui.core.toml.values import format_value
 from rltui.views.table import Cell, Column, View
 
@@ -82,7 +82,7 @@ VIEW: View[KnobRow] = View(
 def change_text(knob: KnobInfo, staged: Mapping[str, Any] = NOTHING_STAGED) -> str:
     """`128`; `128 → 64` where the file differs from what runs; `64 ⇒ 32` where 32 is collected."""
     if knob.key in staged:
-        value = masked(knob.key, staged[knob.key])
+        value = mask_value(knob.key, staged[knob.key])
         return f"{value_text(knob.value)} ⇒ {'default' if value is None else value_text(value)}"
     if knob.changed:
         return f"{value_text(knob.running)} → {value_text(knob.value)}"
@@ -116,7 +116,7 @@ def origin_text(knob: KnobInfo) -> str:
     if bounds := bounds_text(knob):
         parts.append(bounds)
     if knob.readers:
-        parts.append(f"read by {listed(knob.readers)}")
+        parts.append(f"read by {join_words(knob.readers)}")
     return " · ".join(parts)
 
 
@@ -133,7 +133,7 @@ def figure_value(value: float | str | None) -> str:
     """`262,144`; `—` where it varies."""
     if value is None:
         return "—"
-    return value if isinstance(value, str) else grouped(value)
+    return value if isinstance(value, str) else group_digits(value)
 
 
 def figure_unit(figure: DerivedValue) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rltui.core.text import duration, gib, short_command, shortened
+from rltui.core.text import duration, gib, short_command, truncate
 
 if TYPE_CHECKING:
     from rltui.core.api import Orphan
@@ -57,7 +57,7 @@ def orphan_details(orphan: Orphan) -> list[str]:
         facts.append(f"holds {gib(orphan.gpu_bytes)} GiB of GPU memory")
     if orphan.ports:
         facts.append(f"listens on {ports_text(orphan.ports)}")
-    command = shortened(orphan.command, _FULL_COMMAND_WIDTH)
+    command = truncate(orphan.command, _FULL_COMMAND_WIDTH)
     lines = (f"pid {orphan.pid} {command}".rstrip(), " · ".join(facts), evidence_text(orphan))
     return [line for line in lines if line]
 

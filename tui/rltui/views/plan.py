@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rltui.core.text import duration, listed, steps_text
+from rltui.core.text import duration, join_words, steps_text
 from rltui.views.knob import figure_text
 from rltui.views.orphan import brief_orphan, by_attempt, orphan_count, orphan_details, owner_text
 
@@ -26,7 +26,7 @@ def plan_rows(plan: Plan) -> list[tuple[str, str]]:
     rows = _ended_rows(plan)
     rows.append(("stop", " → ".join(plan.stop)))
     rows.append(("start", " → ".join(plan.start)))
-    rows.append(("keep", f"{listed(plan.keep)} (not touched)" if plan.keep else ""))
+    rows.append(("keep", f"{join_words(plan.keep)} (not touched)" if plan.keep else ""))
     rows.append(("lose", lost_text(plan.lost)))
     rows.extend(_labelled("set aside", _archived_texts(plan)))
     rows.append(("time", estimate_text(plan)))

@@ -15,7 +15,7 @@ from rltui.cli.table import print_view
 from rltui.client import launch
 from rltui.client.transports.unix import Wire
 from rltui.core import hints
-from rltui.core.text import size_text, steps_text, unknown
+from rltui.core.text import size_text, steps_text, unknown_name
 from rltui.errors import ConflictError, UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.views.checkpoint import (
@@ -119,7 +119,7 @@ def _restore(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
     refuse_observed(record)
     known = {each.name: each for each in ExperimentReader(record).checkpoints().set_aside}
     if (chosen := known.get(arguments.restore)) is None:
-        raise unknown("set of files that was set aside", arguments.restore, known)
+        raise unknown_name("set of files that was set aside", arguments.restore, known)
     plan = rows_text(restore_rows(chosen))
     if arguments.plan:
         sys.stdout.write(plan)

@@ -16,7 +16,7 @@ from rltui.cli.command import argument, command, exclusive, flag, repeatable
 from rltui.cli.table import plain_lines, room, width_of
 from rltui.core import hints
 from rltui.core.run_columns import short_names
-from rltui.core.text import shortened, visible
+from rltui.core.text import truncate, visible
 from rltui.errors import UsageError
 from rltui.services.runs.catalog import find_run
 from rltui.services.runs.index import RunIndex
@@ -167,8 +167,7 @@ def _cells(row: ComparedRow) -> list[str]:
     from rltui.core.compare import BEST
 
     return [
-        f"{shortened(cell, _WIDEST_CELL)}{BEST if at in row.best else ''}"
-        for at, cell in enumerate(row.cells)
+        f"{truncate(cell, _WIDEST_CELL)}{BEST if at in row.best else ''}" for at, cell in enumerate(row.cells)
     ]
 
 
@@ -191,7 +190,7 @@ def _document(found: Comparison, *, all_keys: bool) -> dict[str, Any]:
             seconds=run.seconds,
             gpu_seconds=run.gpu_seconds,
             config={each.key: each.values[at] for each in keys},
-            metrics={each.id: asdict(each.figures[at]) for each in found.metrics},
+            metrics={each.id: asdict(each.summaries[at]) for each in found.metrics},
         )
         for at, run in enumerate(found.runs)
     ]

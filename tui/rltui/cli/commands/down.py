@@ -18,7 +18,7 @@ from rltui.cli.status_text import read_status
 from rltui.cli.waiting import StateChanges, painted
 from rltui.client import launch
 from rltui.core import hints
-from rltui.core.text import listed, size_text
+from rltui.core.text import join_words, size_text
 from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import (
@@ -165,7 +165,7 @@ def _plan_down(record: ExperimentRecord) -> Plan:
             return Plan(action="stop", reasons=(f"what is lost cannot be said: {error.title}",))
     reasons = list(plan.reasons)
     if users := users_of(record):
-        names = listed([user.name for user in users])
+        names = join_words([user.name for user in users])
         reasons.append(f"{names} used its inference server, and cannot go on without it")
     if waiting := len(evals):
         reasons.append(f"{waiting} evaluation{'s' if waiting > 1 else ''} will not be made")

@@ -17,7 +17,7 @@ from rltui.cli.progress import Waiting
 from rltui.client import launch
 from rltui.client.transports.unix import Wire
 from rltui.core import hints
-from rltui.core.text import whole_number
+from rltui.core.text import parse_whole_number
 from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.runs.experiments import find_experiment, name_if_needed
 
@@ -99,7 +99,7 @@ def _numbers(given: Iterable[str]) -> tuple[str | None, int]:
 
     name, examples = None, EvalRequest().num_examples
     for word in given:
-        if (count := whole_number(word)) is not None and find_experiment(word) is None:
+        if (count := parse_whole_number(word)) is not None and find_experiment(word) is None:
             if not (examples := count):
                 raise UsageError("-n 0: no examples are no evaluation")
         else:

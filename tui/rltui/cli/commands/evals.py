@@ -16,7 +16,7 @@ from rltui.cli.command import argument, command, flag
 from rltui.cli.table import print_view
 from rltui.client import launch
 from rltui.core import hints
-from rltui.core.text import unknown
+from rltui.core.text import unknown_name
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_experiment, known_experiments
 
@@ -85,7 +85,7 @@ def _chosen(ended: Sequence[Evaluation], id_: str) -> Evaluation:
         others = _named(EvalFolder(_control(record)).report(record.name)).evaluations
     found = next((each for each in (*ended, *others) if each.id == id_), None)
     if found is None:
-        raise unknown("evaluation", id_, [each.id for each in (*ended, *others)])
+        raise unknown_name("evaluation", id_, [each.id for each in (*ended, *others)])
     return found
 
 

@@ -18,9 +18,9 @@ from rltui.cli.command import argument, command, flag, repeatable
 from rltui.cli.table import Row, print_table, room, table_lines, view_shapes
 from rltui.cli.terminal import while_read
 from rltui.client import launch
-from rltui.core.events import KINDS, EventFilter, shown_kind, unfolded
-from rltui.core.text import unknown
-from rltui.core.times import MOMENT_HINT, moment
+from rltui.core.events import KINDS, EventFilter, detail_lines, display_kind
+from rltui.core.text import unknown_name
+from rltui.core.times import MOMENT_HINT, parse_moment
 from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.journal import read_entries
@@ -75,7 +75,7 @@ def _admitted(entries: Iterable[dict[str, Any]], wanted: EventFilter) -> Iterato
     for entry in entries:
         text, data = entry["text"], _data(entry)
         if wanted.admits(entry["at"], entry["kind"], entry.get("component"), text, data):
-            yield {**entry, "kind": shown_kind(entry["kind"], data)}
+            yield {**entry, "kind": display_kind(entry["kind"], data)}
 
 
 def _data(entry: dict[str, Any]) -> dict[str, Any]:
@@ -92,19 +92,19 @@ def _filter(arguments: argparse.Namespace, record: ExperimentRecord, journal: Pa
     kinds, components = _names(arguments.kind), _names(arguments.component)
     found = list(read_entries(journal)) if kinds - set(KINDS) or components else []
     if strange := sorted(kinds - set(KINDS) - {entry["kind"] for entry in found}):
-        raise unknown("kind of event", strange[0], KINDS)
+        raise unknown_name("kind of event", strange[0], KINDS)
     if strange := sorted(components - {entry.get("component") for entry in found}):
         from rltui.services import layout_files  # pydantic takes 60 ms
 
         known = [spec.id for spec in layout_files.load_for(record).component]
         if strange := [name for name in strange if name not in known]:
-            raise unknown("component", strange[0], known)
+            raise unknown_name("component", strange[0], known)
     since = 0.0 if arguments.since is None else _since(arguments.since)
     return EventFilter(kinds=kinds, components=components, since=since, words=arguments.grep)
 
 
 def _since(text: str) -> float:
-    at = moment(text, time.time())
+    at = parse_moment(text, time.time())
     if at is None:
         raise UsageError(f"--since {text!r} is no time", hint=MOMENT_HINT)
     return at
@@ -129,7 +129,7 @@ def _rows(entry: dict[str, Any], *, is_brief: bool) -> Iterator[Row]:
     data, text, step = _data(entry), entry["text"], entry.get("step")
     event = Event(entry["at"], entry["kind"], text, step if isinstance(step, int) else None, data=data)
     yield [_padded(column.name, column.cell(event, 0.0)) for column in _COLUMNS]
-    for line in () if is_brief else diff(list(unfolded(text, data))):
+    for line in () if is_brief else diff(list(detail_lines(text, data))):
         yield f"{_INDENT}{line}"
 
 

@@ -14,7 +14,7 @@ from rltui.cli.colour import diff as paint_diff
 from rltui.cli.command import argument, command, flag
 from rltui.cli.config import wanted_devices
 from rltui.cli.new_run import start_headless
-from rltui.core.forks import ForkRequest, checkpointed
+from rltui.core.forks import ForkRequest, parse_checkpoint
 from rltui.core.knobs import split_assignments
 from rltui.services.runs.catalog import find_run
 from rltui.views.run import fork_lines
@@ -45,7 +45,7 @@ def fork(arguments: argparse.Namespace) -> int:
     row = find_run(ready_index(), arguments.run)
     wish = ForkRequest(
         edits=split_assignments(arguments.edits),
-        begin=None if arguments.begin is None else checkpointed(arguments.begin),
+        begin=None if arguments.begin is None else parse_checkpoint(arguments.begin),
         name=arguments.name,
         folder=arguments.output_dir,
         devices=wanted_devices(arguments),

@@ -9,7 +9,7 @@ from rltui.cli.colour import paint
 from rltui.cli.command import argument, command, command_names, load
 from rltui.cli.table import Column, print_table, room, wrapped
 from rltui.core import hints
-from rltui.core.text import unknown
+from rltui.core.text import unknown_name
 
 _FOLDER = Path(__file__).parent.parent / "help"
 
@@ -47,7 +47,7 @@ def show_help(arguments: argparse.Namespace) -> int:
     else:
         from rltui.cli.overview import ordered_names
 
-        raise unknown("topic or command", word, [*known, *ordered_names()])
+        raise unknown_name("topic or command", word, [*known, *ordered_names()])
     return 0
 
 

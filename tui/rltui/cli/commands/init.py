@@ -16,7 +16,7 @@ from rltui.cli.command import argument, choice, command, flag, repeatable
 from rltui.cli.terminal import ask, confirm
 from rltui.core import hints
 from rltui.core.knobs import split_assignment
-from rltui.core.text import listed
+from rltui.core.text import join_words
 from rltui.core.toml.values import format_value
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.services.own_files import make_folder
@@ -87,7 +87,7 @@ def _make_workspace(kind: str, folder: Path) -> int:
     files = sorted(path.relative_to(shipped) for path in shipped.rglob("*") if path.is_file())
     if there := [str(folder / file) for file in files if (folder / file).exists()]:
         hint = f"name another folder: {hints.INIT_FROM(kind=kind)}"
-        raise ConflictError(f"there already: {listed(there)}; nothing was written", hint=hint)
+        raise ConflictError(f"there already: {join_words(there)}; nothing was written", hint=hint)
     for file in files:
         make_folder((folder / file).parent)
         shutil.copyfile(shipped / file, folder / file)

@@ -25,8 +25,8 @@ from rltui.cli.table import Column, print_table
 from rltui.cli.terminal import binary_output, while_read
 from rltui.core import hints
 from rltui.core.lines import Level, LineFilter, LogEntry, detect_level, parse_level
-from rltui.core.log_query import compiled
-from rltui.core.text import duration, size_text, unknown
+from rltui.core.log_query import compile_pattern
+from rltui.core.text import duration, size_text, unknown_name
 from rltui.errors import RltuiError, UsageError
 from rltui.services.logs.tail import follow_lines, tail_lines
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
@@ -162,7 +162,7 @@ def _search_all(record: ExperimentRecord, arguments: argparse.Namespace, line_fi
     if (wanted := arguments.component) is not None:
         known = list(dict.fromkeys(entry.component for entry in entries))
         if wanted not in known:
-            raise unknown("component with a log", wanted, known)
+            raise unknown_name("component with a log", wanted, known)
         entries = tuple(entry for entry in entries if entry.component == wanted)
     found: Iterable[tuple[LogEntry, str]] = _found(entries, line_filter)
     if arguments.lines is not None:
@@ -257,7 +257,7 @@ def _other_log(record: ExperimentRecord, log_id: str, attempt: int | None) -> Pa
             )
     components = [spec.id for spec in layout.component]
     if log_id not in components:
-        raise unknown("component", log_id, [*components, *(log.id for log in logs.logs)])
+        raise unknown_name("component", log_id, [*components, *(log.id for log in logs.logs)])
     started = (entry.name for entry in (ControlFolder(Path(record.output_dir)).path / "components").glob("*"))
     raise UsageError(
         f"{log_id!r} has not been started in {record.name}",
@@ -272,7 +272,7 @@ def pattern_of(text: str | None, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[
         UsageError: if it is no regular expression.
     """
     try:
-        return None if text is None else compiled(text, flags)
+        return None if text is None else compile_pattern(text, flags)
     except ValueError as error:
         raise UsageError(f"--grep {text!r} is no regular expression: {error}") from None
 

@@ -23,7 +23,7 @@ from rltui.core import hints
 from rltui.core.curve import curve_rows
 from rltui.core.metric_names import CONCEPTS, MetricConcept, find_all, label_of
 from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource
-from rltui.core.text import duration, figure, listed, shown_unit, steps_text, visible
+from rltui.core.text import display_unit, duration, format_number, join_words, steps_text, visible
 from rltui.errors import RltuiError, UsageError
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.own_files import FileLock
@@ -294,12 +294,12 @@ def _table(lines: Sequence[_Printed], arguments: argparse.Namespace) -> list[str
     """A row for each step; nothing where that is too wide for the terminal."""
     rows = _joined(lines)
     places = _places(len(rows), arguments, _SHOWN_ROWS)
-    heads = [f"{line.label} {shown_unit(line.unit)}".rstrip() for line in lines]
+    heads = [f"{line.label} {display_unit(line.unit)}".rstrip() for line in lines]
     cells = [["step", "time", *heads]]
     for at in places:
         step, when, values = rows[at]
         said = (
-            "" if value is None else figure(value, line.unit)
+            "" if value is None else format_number(value, line.unit)
             for value, line in zip(values, lines, strict=True)
         )
         cells.append(["" if step == NO_STEP else str(step), _clock(when), *said])
@@ -322,7 +322,7 @@ def _print_summary(reader: SeriesSource, lines: Sequence[_Printed], arguments: a
     for line in lines:
         finite = [value for value in line.current.values if math.isfinite(value)]
         values = line.current.values
-        unit = shown_unit(line.unit)
+        unit = display_unit(line.unit)
         gaps = f", {len(values) - len(finite)} no number" if len(finite) < len(values) else ""
         at = (
             f"step {line.current.steps[-1]}"
@@ -334,10 +334,10 @@ def _print_summary(reader: SeriesSource, lines: Sequence[_Printed], arguments: a
         cells.append(
             (
                 line.label,
-                f"{figure(values[-1], line.unit)} {unit}".rstrip() if len(values) else "",
+                f"{format_number(values[-1], line.unit)} {unit}".rstrip() if len(values) else "",
                 at,
-                figure(min(finite), line.unit) if finite else "",
-                figure(max(finite), line.unit) if finite else "",
+                format_number(min(finite), line.unit) if finite else "",
+                format_number(max(finite), line.unit) if finite else "",
                 f"{len(values)}{gaps}",
                 "" if line.label == _full(line.key) else _full(line.key),
             )
@@ -364,7 +364,7 @@ def _write_drawing(
     record: ExperimentRecord, reader: SeriesSource, lines: Sequence[_Printed], arguments: argparse.Namespace
 ) -> None:
     """All lines in one chart, as the metrics screen saves one."""
-    from rltui.core.marks import marks
+    from rltui.core.annotations import marks
     from rltui.services.runs.journal import JournalFeed
     from rltui.ui.charts.catalog import Chart
     from rltui.ui.charts.export import svg
@@ -375,7 +375,7 @@ def _write_drawing(
     units = {line.unit for line in lines}
     chart = Chart(
         id="lines",
-        title=listed([line.label for line in lines[:4]]),
+        title=join_words([line.label for line in lines[:4]]),
         keys=tuple(line.key for line in lines),
         labels=labels,
         unit=units.pop() if len(units) == 1 else "",
@@ -407,7 +407,7 @@ def _plot(line: _Printed, places: range, width: int, *, braille: bool) -> list[s
     xs = [float(series.steps[at]) if line.has_steps else series.times[at] for at in places]
     values = [series.values[at] for at in places]
     finite = [value for value in values if math.isfinite(value)]
-    title = f"{line.label} {shown_unit(line.unit)}".rstrip()
+    title = f"{line.label} {display_unit(line.unit)}".rstrip()
     if not finite:
         return [visible(f"{title}: {len(values)} points, none of them a number")]
     is_log = line.log and min(finite) > 0 and max(finite) > 10 * min(finite)
@@ -417,11 +417,11 @@ def _plot(line: _Printed, places: range, width: int, *, braille: bool) -> list[s
     rows = curve_rows(
         xs, ys, width, _PLOT_ROWS, x_span=(xs[0], xs[-1]), y_span=edges, braille=braille
     )  # fmt: skip
-    labels = [figure(high, line.unit), *[""] * (_PLOT_ROWS - 2), figure(low, line.unit)]
+    labels = [format_number(high, line.unit), *[""] * (_PLOT_ROWS - 2), format_number(low, line.unit)]
     bar = "│" if braille else "|"
     drawn = [f"{label:>{_LABEL_WIDTH}} {bar}{row}".rstrip() for label, row in zip(labels, rows, strict=True)]
     first, last = (f"step {at:.0f}" if line.has_steps else _clock(at) for at in (xs[0], xs[-1]))
-    newest = f"newest {figure(values[-1], line.unit)}"
+    newest = f"newest {format_number(values[-1], line.unit)}"
     axis = f"{'':{_LABEL_WIDTH}}  {first}{last:>{max(1, width - len(first))}}"
     notes = [*(["logarithmic"] if is_log else []), *_notes(line, xs, values)]
     return [visible(f"{title} · {newest}"), *drawn, axis, *(f"{'':{_LABEL_WIDTH}}  {note}" for note in notes)]
@@ -435,4 +435,4 @@ def _notes(line: _Printed, xs: Sequence[float], values: Sequence[float]) -> Iter
         yield f"no number {len(gaps)} times, last {_clock(gaps[-1])}"
     if line.abandoned:
         ends = [f"{branch.steps[0]} to {branch.steps[-1]}" for branch in line.abandoned]
-        yield f"left behind by a resume: steps {listed(ends)}"
+        yield f"left behind by a resume: steps {join_words(ends)}"

@@ -192,12 +192,12 @@ def _free_offline(record: ExperimentRecord, arguments: argparse.Namespace) -> tu
     import asyncio
 
     from rltui.core.api import Plan, Request
-    from rltui.core.plan import freed
+    from rltui.core.plan import orphans_to_free
     from rltui.services.processes import orphans as leftovers
 
     request = Request(action="free", pids=tuple(arguments.free))
     found = _look(record)
-    plan = Plan(action="free", free=freed(request, found.orphans, found.strangers))
+    plan = Plan(action="free", free=orphans_to_free(request, found.orphans, found.strangers))
     _agreed(plan, request, record, arguments)
     journal = journal_of(record)
     if left := asyncio.run(leftovers.end(plan.free, journal, "on request")):

@@ -26,7 +26,7 @@ from rltui.cli.table import view_lines
 from rltui.core import hints
 from rltui.core.knobs import split_assignments
 from rltui.core.runs import RunRow
-from rltui.core.text import listed, whole_number
+from rltui.core.text import join_words, parse_whole_number
 from rltui.errors import RltuiError, UsageError
 from rltui.services.runs.index import RunIndex
 from rltui.views.queue_entry import VIEW, queue_notices, queued_runs
@@ -130,7 +130,7 @@ def remove(arguments: argparse.Namespace) -> int:
     from rltui.services.queue_file import read_queue
 
     gone = asking.remove(arguments.entry)
-    return _changed(read_queue(), f"removed: {listed([each.name for each in gone])}", arguments)
+    return _changed(read_queue(), f"removed: {join_words([each.name for each in gone])}", arguments)
 
 
 @command(
@@ -146,7 +146,7 @@ def retry(arguments: argparse.Namespace) -> int:
 
     edits = split_assignments(arguments.edits)
     again = asking.retry(arguments.entry, partial(_mended, edits)) if edits else asking.retry(arguments.entry)
-    return _changed(read_queue(), f"waits again: {listed([each.name for each in again])}", arguments)
+    return _changed(read_queue(), f"waits again: {join_words([each.name for each in again])}", arguments)
 
 
 def _mended(edits: Mapping[str, str], entry: QueueEntry) -> Mapping[str, object]:
@@ -191,7 +191,7 @@ def limit(arguments: argparse.Namespace) -> int:
     from rltui.client.queue import asking
 
     word = arguments.most
-    most = whole_number(word)
+    most = parse_whole_number(word)
     if word != "none" and not most:
         raise UsageError(f"{word!r} is no number of runs", hint="a number from 1 on, or none")
     words = "as many run at once as devices allow" if most is None else f"at most {most} run at once"

@@ -29,11 +29,11 @@ from rltui.core.rollouts import (
     Sample,
     SampleTable,
     Transcript,
-    drawn,
+    draw_samples,
     histogram,
-    ordered,
+    sort_samples,
 )
-from rltui.core.text import grouped, shortened
+from rltui.core.text import group_digits, truncate
 from rltui.errors import UsageError
 from rltui.services.hiding import without_secrets
 from rltui.views.rollout import histogram_blocks, no_rollouts_text
@@ -110,7 +110,7 @@ def rollouts(arguments: argparse.Namespace) -> int:
             _print_transcript(shown)
             cut += left_out
         if cut:
-            print(f"{grouped(cut)} characters of long messages are left out: {_WHOLE}", file=sys.stderr)
+            print(f"{group_digits(cut)} characters of long messages are left out: {_WHOLE}", file=sys.stderr)
     else:
         _print_samples(key, table, places)
     return 0
@@ -185,7 +185,7 @@ def _places(
         places = [at for at in places if table.text("group", at) == arguments.group]
         if not places:
             groups = list(dict.fromkeys(table.text("group", at) for at in range(len(table))))
-            shown = ", ".join(shortened(each, _GROUP_WIDTH) for each in groups[:_NAMED_GROUPS] if each)
+            shown = ", ".join(truncate(each, _GROUP_WIDTH) for each in groups[:_NAMED_GROUPS] if each)
             raise UsageError(
                 f"{_named(key)} has no group {arguments.group!r}",
                 hint=f"it has {shown}{' …' if groups[_NAMED_GROUPS:] else ''}" if shown else "it has none",
@@ -195,11 +195,11 @@ def _places(
         with working(f"searches {len(places):,} rollouts of {_named(key)}"):
             places = [at for at, matching in zip(places, matches, strict=True) if matching]
     if arguments.worst is not None:
-        return ordered(table, "worst", places)[: arguments.worst]
+        return sort_samples(table, "worst", places)[: arguments.worst]
     if arguments.best is not None:
-        return ordered(table, "best", places)[: arguments.best]
+        return sort_samples(table, "best", places)[: arguments.best]
     if arguments.random is not None:
-        return drawn(places, arguments.random)
+        return draw_samples(places, arguments.random)
     return list(places)
 
 
@@ -261,7 +261,7 @@ def _print_samples(key: BatchKey, table: SampleTable, places: Sequence[int]) -> 
             if word
         )
         counts = [str(count) if count >= 0 else "" for count in sample[6:9]]
-        group = shortened(sample.group, _GROUP_WIDTH) + (" =" if sample.group in flat else "")
+        group = truncate(sample.group, _GROUP_WIDTH) + (" =" if sample.group in flat else "")
         rows.append(
             (str(at), _figure(sample.reward), _figure(sample.advantage), *counts, ended, group, sample.env)
         )
@@ -346,7 +346,7 @@ def _shortened(opened: Transcript, longest: int | None) -> tuple[Transcript, int
         if not left_out:
             return text
         half = (len(text) - left_out) // 2
-        gap = f"\n[… {grouped(left_out)} characters left out …]\n"
+        gap = f"\n[… {group_digits(left_out)} characters left out …]\n"
         return f"{text[:half]}{gap}{text[half + left_out :]}"
 
     def of_message(each: Message) -> Message:

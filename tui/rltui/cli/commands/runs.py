@@ -34,8 +34,8 @@ from rltui.core.run_columns import (
 from rltui.core.run_filter import RunFilter, parse_filter
 from rltui.core.run_tree import run_tree
 from rltui.core.runs import RunRow
-from rltui.core.text import shortened, visible
-from rltui.core.times import span
+from rltui.core.text import truncate, visible
+from rltui.core.times import parse_span
 from rltui.errors import UsageError
 from rltui.services import screen_state
 from rltui.services.runs.catalog import catch_up
@@ -163,7 +163,7 @@ def _retention(arguments: argparse.Namespace) -> RunRetention | None:
             option = f"--{given[0].replace('_', '-')}"
             raise UsageError(f"{option} says nothing without --prune", hint=str(hints.RUNS_PRUNE_PLAN))
         return None
-    older_than = span(arguments.older_than) if arguments.older_than else None
+    older_than = parse_span(arguments.older_than) if arguments.older_than else None
     if arguments.older_than and older_than is None:
         raise UsageError(f"--older-than {arguments.older_than!r} is no age", hint="so old: 12h, 30d, 2w")
     retention = RunRetention(
@@ -257,7 +257,7 @@ def _row_cells(listing: _ListedRuns, row: RunRow, branch: str = "") -> list[str]
         if column.id == "name":
             text = f"{branch}{'★ ' if row.is_best else ''}{text}"
         elif is_cut:
-            text = shortened(text, column.widest)
+            text = truncate(text, column.widest)
         texts.append(run_state(text) if column.id == "state" else text)
     return texts
 

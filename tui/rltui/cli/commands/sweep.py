@@ -25,7 +25,7 @@ from rltui.cli.queue_requests import (
 )
 from rltui.cli.table import Column, print_table
 from rltui.core import hints
-from rltui.core.text import listed
+from rltui.core.text import join_words
 from rltui.errors import ConfigError, UsageError
 from rltui.services.job_arrays import make_array
 
@@ -123,7 +123,7 @@ def _refuse_array(wish: QueueRequest) -> None:
     if not wish.is_job:
         raise UsageError("only jobs can be an array", hint="--slurm submits each run as one")
     if len(wish.jobs) != 1:
-        jobs = f"{len(wish.jobs)} jobs: {listed(wish.jobs)}" if wish.jobs else "no job"
+        jobs = f"{len(wish.jobs)} jobs: {join_words(wish.jobs)}" if wish.jobs else "no job"
         raise UsageError(
             f"each run is {jobs}; a job array has one of each",
             hint="leave out --array, or have what one job makes for another made before, by a run of its own",
@@ -183,7 +183,7 @@ def _points(axes: Sequence[_Axis], some: int | None) -> list[list[tuple[str, str
     if spans := [axis.key for axis in axes if axis.span is not None]:
         if some is None:
             raise UsageError(
-                f"{listed(spans)}: between two numbers there is no end of values",
+                f"{join_words(spans)}: between two numbers there is no end of values",
                 hint="name them, lr=1e-6,3e-6, or choose by chance: --random K",
             )
         return [[(axis.key, _by_chance(axis)) for axis in axes] for _ in range(some)]

@@ -19,7 +19,7 @@ from rltui.cli.table import Column, print_table
 from rltui.core import hints
 from rltui.core.runs import RunRow
 from rltui.core.text import duration, size_text
-from rltui.core.times import span
+from rltui.core.times import parse_span
 from rltui.errors import RltuiError, UsageError
 from rltui.services.runs import organize
 from rltui.services.runs.index import RunIndex
@@ -42,7 +42,7 @@ _TRASH = (
     JSON,
 )
 def trash(arguments: argparse.Namespace) -> int:
-    older_than = span(arguments.older_than) if arguments.older_than else 0.0
+    older_than = parse_span(arguments.older_than) if arguments.older_than else 0.0
     if older_than is None:
         raise UsageError(f"--older-than {arguments.older_than!r} is no age", hint="so old: 12h, 30d, 2w")
     index, now = ready_index(), time.time()

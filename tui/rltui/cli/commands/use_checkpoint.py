@@ -13,7 +13,7 @@ from rltui.cli.command import argument, command
 from rltui.cli.edits import FileEdits, edit_experiment, edit_request, execute_edit
 from rltui.cli.progress import working
 from rltui.core import hints
-from rltui.core.text import whole_number
+from rltui.core.text import parse_whole_number
 from rltui.errors import ConfigError, UsageError
 from rltui.services.runs.experiments import known_experiments
 
@@ -38,7 +38,7 @@ def use_checkpoint(arguments: argparse.Namespace) -> int:
     from rltui.services.config.files import named
     from rltui.services.runs import weights
 
-    if (step := whole_number(arguments.target)) is not None:
+    if (step := parse_whole_number(arguments.target)) is not None:
         source = choose_experiment(arguments.name, acts=True)
         with working(f"making weights of checkpoint {step} that other programs can load"):
             folder = weights.of_step(source, step, only_look=arguments.dry_run)

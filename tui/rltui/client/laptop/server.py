@@ -80,7 +80,7 @@ class OpenedExperiment:
 
 
 def _with_checked_metadata(row: Any) -> Any:  # noqa: ANN401 - JSON of another machine
-    RunMetadata.parsed(row)
+    RunMetadata.parse(row)
     return row
 
 
@@ -304,9 +304,9 @@ class RemoteServer:
         with_text: bool,
     ) -> AsyncIterator[SearchUpdate]:
         """What is found in a log, as it is found, and how far it is."""
-        typed = None if query is None else Query.typed(query)
+        from_text = None if query is None else Query.from_text(query)
         experiment = await asyncio.to_thread(self._experiment, handle)
-        searching = experiment.search_log(path, typed, level, start)
+        searching = experiment.search_log(path, from_text, level, start)
         batches = (part for batch in searching.batches() for part in _parts(batch, _MOST_HITS))
         try:
             async for batch in followed(batches, pause_s=_PROGRESS_S):

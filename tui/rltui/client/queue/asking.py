@@ -16,7 +16,7 @@ from rltui.core import hints
 from rltui.core.interpreter import module_command
 from rltui.core.queue import LaunchEnvironment, QueueEntry, QueueOptions, RunQueue, is_kept_variable
 from rltui.core.states import ENTRY_STATES
-from rltui.core.text import listed, unknown, whole_number
+from rltui.core.text import join_words, parse_whole_number, unknown_name
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.services import subprocesses
 from rltui.services.fingerprints import fingerprint
@@ -220,7 +220,7 @@ def remove(words: Sequence[str]) -> tuple[QueueEntry, ...]:
             found = _found(queue, word)
             going = [each for each in found if each.state == "waiting" or not each.is_open]
             if not going:
-                names = listed([each.name for each in found])
+                names = join_words([each.name for each in found])
                 raise ConflictError(
                     f"{names} {found[0].state}", hint=f"end it: {hints.DOWN(name=found[0].name)}"
                 )
@@ -237,7 +237,7 @@ def move(word: str, place: str) -> RunQueue:
     Raises:
         UsageError: if there is no such entry, or no such place.
     """
-    number = whole_number(place)
+    number = parse_whole_number(place)
     if place not in ("first", "last", "up", "down") and not number:
         raise UsageError(
             f"{place!r} is no place in the queue", hint="first, last, up, down, or a number from 1"
@@ -291,7 +291,7 @@ def retry(
                     again.append(_afresh(each, files).model_copy(update=news.get(each.id, {})))
                     queue = queue.with_entry(again[-1])
         if not again:
-            raise UsageError(f"nothing of {listed(words)} failed, was stopped or waits")
+            raise UsageError(f"nothing of {join_words(words)} failed, was stopped or waits")
         return queue
 
     change_queue(change)
@@ -315,7 +315,7 @@ def _found(queue: RunQueue, word: str) -> list[QueueEntry]:
     if of_group := [each for each in queue.entries if each.group == word]:
         return of_group
     known = dict.fromkeys((*(each.name for each in queue.entries), *(each.group for each in queue.entries)))
-    raise unknown("entry of the queue", word, [name for name in known if name])
+    raise unknown_name("entry of the queue", word, [name for name in known if name])
 
 
 # --- its supervisor ---------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from rltui.client.transports.frames import (
 )
 from rltui.client.transports.remote_machine import RemoteMachine
 from rltui.client.transports.unix import PROTOCOL_VERSION
-from rltui.core.kinds import INTEGER, TEXT, TEXTS, Kind, checked
+from rltui.core.kinds import INTEGER, TEXT, TEXTS, Kind, check_document
 from rltui.core.lines import decode_line, plain_text
 from rltui.core.text import duration
 from rltui.errors import ERROR_TYPES, ConflictError, ExitCode, LinkDownError, RltuiError
@@ -281,7 +281,7 @@ def _taker(future: Future[Packet]) -> Take:
 
 def _refusal(data: Any) -> RltuiError:  # noqa: ANN401 - JSON of the other end
     try:
-        said = checked(data, _REFUSAL_KINDS, frozenset(_REFUSAL_KINDS))
+        said = check_document(data, _REFUSAL_KINDS, frozenset(_REFUSAL_KINDS))
         kind = ERROR_TYPES.get(ExitCode(said["exit_code"]), RltuiError)
     except ValueError:
         return RltuiError("the other end refused it in words that are not understood")

@@ -73,7 +73,7 @@ class EngineMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class EngineFigures:
+class EngineMeasurements:
     """Sizes that an engine printed in an earlier attempt, in bytes of one device."""
 
     budget_bytes: int | None = None
@@ -124,7 +124,7 @@ class MemoryUser:
     """The memory that it holds now is freed before anything starts."""
     engine: EngineMemory | None = None
     """Set for an inference engine; a trainer or the like has none and takes what it needs."""
-    figures: EngineFigures | None = None
+    measurements: EngineMeasurements | None = None
     """Measurements of the engine's last attempt with the same model."""
     shape: ModelShape | None = None
     peak_bytes: Mapping[str, int] = field(default_factory=dict)
@@ -252,16 +252,16 @@ class KvCache:
         return self.size_bytes > 0 and (self.requests is None or self.requests >= 1)
 
 
-def engine_rule(engine: EngineMemory, figures: EngineFigures | None) -> VllmRule:
+def engine_rule(engine: EngineMemory, measurements: EngineMeasurements | None) -> VllmRule:
     """The rule of the engine's version, or of the version that its last attempt named."""
-    return rule(engine.version or (figures.version if figures else None))
+    return rule(engine.version or (measurements.version if measurements else None))
 
 
 def kv_cache(
     engine: EngineMemory,
     usable_bytes: int,
     *,
-    figures: EngineFigures | None = None,
+    measurements: EngineMeasurements | None = None,
     shape: ModelShape | None = None,
 ) -> KvCache | None:
     """The cache on a device of this size; `None` if neither measurements nor the model's files tell its
@@ -271,16 +271,16 @@ def kv_cache(
         note = "KV cache: its size is set by kv_cache_memory_bytes, not by gpu_memory_utilization"
         size = engine.kv_cache_memory_bytes
     else:
-        non_cache = non_cache_bytes(engine, usable_bytes, figures=figures, shape=shape)
+        non_cache = non_cache_bytes(engine, usable_bytes, measurements=measurements, shape=shape)
         if non_cache is None:
             return None
         size, note = share_bytes(usable_bytes, engine.utilization) - non_cache[0], non_cache[1]
     notes = [note]
     longest = engine.max_model_len or (shape.max_positions if shape else None)
-    per_token = _bytes_per_token(engine, figures, shape)
+    per_token = _bytes_per_token(engine, measurements, shape)
     if not per_token:
         return KvCache(size, longest_request=longest, notes=tuple(notes))
-    if shape and shape.kv_is_lower_bound and not _measured_per_token(figures):
+    if shape and shape.kv_is_lower_bound and not _measured_per_token(measurements):
         notes.append("KV cache: at most so many tokens; layers that keep a window or a state are left out")
     tokens = int(max(0, size) / per_token)
     return KvCache(size, tokens, tokens / longest if longest else None, longest, tuple(notes))
@@ -290,13 +290,13 @@ def non_cache_bytes(
     engine: EngineMemory,
     usable_bytes: int,
     *,
-    figures: EngineFigures | None = None,
+    measurements: EngineMeasurements | None = None,
     shape: ModelShape | None = None,
 ) -> tuple[int, str] | None:
     """Bytes of the budget that are not KV cache, on each device, and a note on how that is known."""
-    if (measured_bytes := _measured_non_cache(usable_bytes, figures)) is not None:
+    if (measured_bytes := _measured_non_cache(usable_bytes, measurements)) is not None:
         return measured_bytes, "KV cache: as measured in the last attempt with this model"
-    weights = _weights(engine, figures, shape)
+    weights = _weights(engine, measurements, shape)
     if weights is None:
         return None
     large = usable_bytes >= _LARGE_DEVICE_BYTES
@@ -305,7 +305,7 @@ def non_cache_bytes(
     forward = tokens * ((shape.activation_bytes_per_token if shape else None) or 0)
     logits = 2 * requests * ((shape.logits_bytes_per_request if shape else None) or 0)  # and a copy
     graphs = 0
-    if engine_rule(engine, figures).graphs_in_budget and not engine.enforce_eager:
+    if engine_rule(engine, measurements).graphs_in_budget and not engine.enforce_eager:
         graphs = GRAPHS_BYTES
     return (
         weights + max(forward, logits) + graphs,
@@ -313,41 +313,43 @@ def non_cache_bytes(
     )
 
 
-def earlier_budget(figures: EngineFigures | None, usable_bytes: int) -> int | None:
+def earlier_budget(measurements: EngineMeasurements | None, usable_bytes: int) -> int | None:
     """The budget of the attempt with these measurements, on a device as large as this one."""
-    if figures is None:
+    if measurements is None:
         return None
-    if figures.budget_bytes is None and figures.utilization is not None:
-        return share_bytes(usable_bytes, figures.utilization)
-    return figures.budget_bytes
+    if measurements.budget_bytes is None and measurements.utilization is not None:
+        return share_bytes(usable_bytes, measurements.utilization)
+    return measurements.budget_bytes
 
 
-def _measured_non_cache(usable_bytes: int, figures: EngineFigures | None) -> int | None:
-    budget = earlier_budget(figures, usable_bytes)
-    if figures is None or figures.kv_cache_bytes is None or budget is None:
+def _measured_non_cache(usable_bytes: int, measurements: EngineMeasurements | None) -> int | None:
+    budget = earlier_budget(measurements, usable_bytes)
+    if measurements is None or measurements.kv_cache_bytes is None or budget is None:
         return None
-    return budget - figures.kv_cache_bytes if budget >= figures.kv_cache_bytes else None
+    return budget - measurements.kv_cache_bytes if budget >= measurements.kv_cache_bytes else None
 
 
-def _weights(engine: EngineMemory, figures: EngineFigures | None, shape: ModelShape | None) -> int | None:
-    if figures is not None and figures.weights_bytes is not None:
-        return figures.weights_bytes
+def _weights(
+    engine: EngineMemory, measurements: EngineMeasurements | None, shape: ModelShape | None
+) -> int | None:
+    if measurements is not None and measurements.weights_bytes is not None:
+        return measurements.weights_bytes
     if shape is None or shape.weights_bytes is None:
         return None
     return shape.weights_bytes // engine.tensor_parallel
 
 
-def _measured_per_token(figures: EngineFigures | None) -> float | None:
-    if figures is None or not figures.kv_cache_bytes or not figures.kv_cache_tokens:
+def _measured_per_token(measurements: EngineMeasurements | None) -> float | None:
+    if measurements is None or not measurements.kv_cache_bytes or not measurements.kv_cache_tokens:
         return None
-    return figures.kv_cache_bytes / figures.kv_cache_tokens
+    return measurements.kv_cache_bytes / measurements.kv_cache_tokens
 
 
 def _bytes_per_token(
-    engine: EngineMemory, figures: EngineFigures | None, shape: ModelShape | None
+    engine: EngineMemory, measurements: EngineMeasurements | None, shape: ModelShape | None
 ) -> float | None:
     """Bytes on each device: heads are spread over the devices, as far as there are heads."""
-    if measurement := _measured_per_token(figures):
+    if measurement := _measured_per_token(measurements):
         return measurement
     if shape is None or shape.kv_bytes_per_token is None:
         return None

@@ -156,19 +156,21 @@ class _DevicePlan:
         overhead = self.overhead_bytes(user, engine)
         if engine.kv_cache_memory_bytes is None:
             return budget + overhead
-        non_cache = non_cache_bytes(engine, self.usable_bytes, figures=user.figures, shape=user.shape)
+        non_cache = non_cache_bytes(
+            engine, self.usable_bytes, measurements=user.measurements, shape=user.shape
+        )
         return (budget if non_cache is None else non_cache[0] + engine.kv_cache_memory_bytes) + overhead
 
     def overhead_bytes(self, user: MemoryUser, engine: EngineMemory) -> int:
         """Memory beside the budget: as in the last attempt if that was seen, else by the version's rule."""
-        figures, peak = user.figures, user.peak_bytes.get(self.device.key)
-        budget = earlier_budget(figures, self.usable_bytes)
+        measurements, peak = user.measurements, user.peak_bytes.get(self.device.key)
+        budget = earlier_budget(measurements, self.usable_bytes)
         if budget is not None and peak is not None and 0 <= peak - budget <= _MOST_OVERHEAD_BYTES:
             return peak - budget
         return overhead_bytes(
-            engine_rule(engine, figures),
+            engine_rule(engine, measurements),
             eager=engine.enforce_eager,
-            graphs_bytes=figures.graphs_bytes if figures else None,
+            graphs_bytes=measurements.graphs_bytes if measurements else None,
         )
 
     @property
@@ -260,7 +262,7 @@ class _Judgement(NamedTuple):
 
 
 def _on_engine(plan: _DevicePlan, user: MemoryUser, engine: EngineMemory) -> MemoryVerdict:
-    cache = kv_cache(engine, plan.usable_bytes, figures=user.figures, shape=user.shape)
+    cache = kv_cache(engine, plan.usable_bytes, measurements=user.measurements, shape=user.shape)
     fit = EngineFit(
         device=plan.device,
         user=user,
@@ -391,5 +393,5 @@ def _viable(
     if utilization is None:
         return None
     changed = replace(engine, utilization=utilization)
-    cache = kv_cache(changed, plan.usable_bytes, figures=user.figures, shape=user.shape)
+    cache = kv_cache(changed, plan.usable_bytes, measurements=user.measurements, shape=user.shape)
     return utilization if cache is None or cache.suffices else None

@@ -162,7 +162,7 @@ class EngineFit:
         return f"{what}: begin with gpu_memory_utilization = {suggested:g}" if suggested is not None else what
 
     def refusal_note(self) -> str:
-        rule = engine_rule(self.engine, self.user.figures)
+        rule = engine_rule(self.engine, self.user.measurements)
         refusal = rule.refusal(
             free_bytes=self.free_bytes,
             usable_bytes=self.usable_bytes,

@@ -102,7 +102,7 @@ class Peaks:
     _peaks: dict[str, dict[str, int]] = field(default_factory=dict)
     """Component → device key → bytes."""
 
-    def begin(self, component: str, attempt: int, peaks: Mapping[str, int]) -> None:
+    def start(self, component: str, attempt: int, peaks: Mapping[str, int]) -> None:
         """Register a running attempt with the peaks seen so far; a no-op for the attempt already
         registered.
         """
@@ -110,7 +110,7 @@ class Peaks:
             self._attempts[component] = attempt
             self._peaks[component] = dict(peaks)
 
-    def added(self, device: str, shares: Iterable[GpuShare]) -> tuple[GpuShare, ...]:
+    def with_peaks(self, device: str, shares: Iterable[GpuShare]) -> tuple[GpuShare, ...]:
         """Record who holds a device now, by its key; returns the shares with their peaks."""
         return tuple(self._with_peak(device, share) for share in shares)
 
@@ -121,6 +121,6 @@ class Peaks:
         peaks[device] = max(peaks.get(device, 0), share.used_bytes)
         return share.model_copy(update={"peak_bytes": peaks[device]})
 
-    def of(self, component: str) -> Mapping[str, int]:
+    def peaks_of(self, component: str) -> Mapping[str, int]:
         """Bytes by device key; empty for a component without attempt."""
         return self._peaks.get(component, {})

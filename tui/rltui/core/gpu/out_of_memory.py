@@ -37,7 +37,7 @@ def size_text(size: int) -> str:
     return f"{gib(size)} GiB" if size else "0"
 
 
-def completed(memory: OutOfMemory, allocation: OutOfMemory) -> OutOfMemory:
+def with_allocation_sizes(memory: OutOfMemory, allocation: OutOfMemory) -> OutOfMemory:
     """`memory` completed by torch's message about the same failure; set fields of `memory` win."""
     if memory.kind not in _ACCOMPANIED or allocation.kind != "allocation":
         return memory
@@ -47,7 +47,7 @@ def completed(memory: OutOfMemory, allocation: OutOfMemory) -> OutOfMemory:
     return allocation.model_copy(update={name: value for name, value in values.items() if value is not None})
 
 
-def figures(memory: OutOfMemory) -> str:
+def sizes_text(memory: OutOfMemory) -> str:
     """The measured sizes: `tried to allocate 2.0 GiB, 0.3 GiB of 79.2 GiB free; it held 70.1 GiB`."""
     match memory.kind:
         case "start_check":
@@ -64,7 +64,7 @@ def verdict(memory: OutOfMemory) -> str:
     when = _WHEN.get(memory.kind, "")
     if memory.kind == "warm_up":
         when = f" in the warm-up with {memory.requests} requests" if memory.requests else " in the warm-up"
-    return ": ".join(clause for clause in (where + when, figures(memory)) if clause)
+    return ": ".join(clause for clause in (where + when, sizes_text(memory)) if clause)
 
 
 def _start_check(memory: OutOfMemory) -> str:

@@ -9,9 +9,9 @@ from typing import Literal
 
 from rltui.core.config_report import KnobInfo
 from rltui.core.gpu.budget import passing_utilization
-from rltui.core.gpu.out_of_memory import figures, size_text
+from rltui.core.gpu.out_of_memory import size_text, sizes_text
 from rltui.core.gpu.report import OutOfMemory, Remedy
-from rltui.core.knobs import KnobValue, shown
+from rltui.core.knobs import KnobValue, display
 
 Role = Literal["trainer", "sft", "inference"]
 
@@ -310,7 +310,7 @@ def _remedy(case: Case, lever: Lever, edits: Edits, *, is_own: bool) -> Remedy:
     readers = tuple(dict.fromkeys(reader for key in edits for reader in by_key[key].readers))
     return Remedy(
         title=title,
-        reason=": ".join(clause for clause in (reason, figures(case.memory)) if clause),
+        reason=": ".join(clause for clause in (reason, sizes_text(case.memory)) if clause),
         edits=edits,
         components=() if case.component in readers else (*readers, case.component),
     )
@@ -322,4 +322,4 @@ def _room_reason(component: str, peak_bytes: int | None) -> str:
 
 
 def _text(value: object) -> str:
-    return "unset" if value is None else shown(value)
+    return "unset" if value is None else display(value)

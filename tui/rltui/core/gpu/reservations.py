@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from rltui.core.gpu.report import GpuDevice, GpuReport, GpuReservation
-from rltui.core.text import gib, listed
+from rltui.core.text import gib, join_words
 
 
 def with_reservations(report: GpuReport, claims: Collection[GpuReservation]) -> GpuReport:
@@ -49,7 +49,7 @@ def reservation_text(claims: Sequence[GpuReservation]) -> str:
     if not remaining:
         return ""
     size = gib(sum(remaining.values()))
-    return f"{size} GiB are claimed by {listed(list(remaining))}, which {_is(remaining)} starting"
+    return f"{size} GiB are claimed by {join_words(list(remaining))}, which {_is(remaining)} starting"
 
 
 def _is(names: Collection[str]) -> str:
@@ -99,7 +99,7 @@ def contention(
             return Contention(f"{need}, of which {claims_note}", is_starting=True)
         held_bytes = _held_by_others(device)
         if has_waited and held_bytes:
-            text = f"{need}, {gib(sum(held_bytes.values()))} GiB held by {listed(list(held_bytes))}"
+            text = f"{need}, {gib(sum(held_bytes.values()))} GiB held by {join_words(list(held_bytes))}"
             return Contention(text, is_starting=False)
     return None
 
@@ -144,10 +144,10 @@ def _unavailable_reason(device: GpuDevice, bytes_each: int) -> str:
         return "cannot be read"
     users = {share.experiment or "an experiment" for share in device.shares if share.owner in _RLTUIS}
     if users:
-        return f"is used by {listed(sorted(users))}"
+        return f"is used by {join_words(sorted(users))}"
     claimants = sorted({claim.experiment for claim in device.claims})
     if claimants:
-        return f"is claimed by {listed(claimants)}, which {_is(claimants)} starting"
+        return f"is claimed by {join_words(claimants)}, which {_is(claimants)} starting"
     needed = bytes_each or round(_UNUSED_FRAC * (device.usable_bytes or 0))
     if device.free_bytes < needed:
         return f"has {gib(device.free_bytes)} of {gib(needed)} GiB free"

@@ -40,7 +40,7 @@ class Training:
     """Devices that share weights, gradients and the optimizer's state."""
     recomputes: bool = False
     """Activations of a layer are computed again instead of stored."""
-    is_whole: bool = True
+    is_full: bool = True
     """All weights are trained, and all is stored on the device: no LoRA, no offload to the machine's memory.
     """
 
@@ -89,7 +89,7 @@ class TrainingNeed:
         return fixed + max(0, peak_bytes - fixed) * training.tokens // self.training.tokens
 
     def _fixed_bytes(self) -> int | None:
-        if self.shape is None or not self.training.is_whole:
+        if self.shape is None or not self.training.is_full:
             return None
         return _BYTES_PER_PARAMETER * self.shape.parameters // max(1, self.training.processes)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rltui.core.secrets import masked_text
+from rltui.core.secrets import mask_text
 from rltui.core.toml.scan import BOM, Entry, KeyPath, TomlTable, line_and_column, scan
 from rltui.core.toml.values import (
     TomlValue,
@@ -79,7 +79,7 @@ def _pointed(source: str, line: int, column: int) -> list[str]:
     """A line of the file with a caret below, cut to what fits, free of control characters. A line with a
     secret has no caret: the mask is of another length.
     """
-    masked = masked_text(source)
+    masked = mask_text(source)
     if masked != source:
         return [f"{line} | {''.join(c if c.isprintable() else ' ' for c in masked[:_VISIBLE_COLUMNS])}"]
     first_column = max(0, column - _VISIBLE_COLUMNS // 2) if len(source) > _VISIBLE_COLUMNS else 0

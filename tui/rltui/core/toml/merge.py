@@ -12,7 +12,7 @@ from rltui.core.toml.values import TomlValue, format_key, split_key
 from rltui.errors import ConfigError
 
 
-def merged(base: str, overlay: str, *, deep: bool) -> str:
+def merge_texts(base: str, overlay: str, *, deep: bool) -> str:
     """The text of `base` with all that `overlay` sets. Both are valid TOML.
 
     `deep`: tables are merged key by key, lists replaced as a whole. Otherwise a table at the top of the
@@ -25,7 +25,7 @@ def merged(base: str, overlay: str, *, deep: bool) -> str:
     return text if _holds(text, expected) else edit("", dict(leaves(expected)))
 
 
-def below(text: str, table: str) -> str:
+def nest_in_table(text: str, table: str) -> str:
     """The same config, as a table of a larger one."""
     sections = scan(text)
     for section in reversed(sections[1:]):
@@ -38,10 +38,10 @@ def with_table(text: str, table: str) -> str:
     """`text` with a table of that name, even if empty: its presence may mean something."""
     if isinstance(value_at(parse(text, table), table), Mapping):
         return text
-    return _appended(without(text, table), f"[{table}]\n")
+    return _appended(without_key(text, table), f"[{table}]\n")
 
 
-def without(text: str, key: str) -> str:
+def without_key(text: str, key: str) -> str:
     """`text` without a key, or a whole table with all below it."""
     return _without(text, split_key(key))
 

@@ -29,7 +29,15 @@ from rltui.frameworks.base import (
     RunContext,
     WeightsMaker,
 )
-from rltui.frameworks.prime_rl import configs, detection, evaluation, figures, generation, log_lines, values
+from rltui.frameworks.prime_rl import (
+    configs,
+    derived_values,
+    detection,
+    evaluation,
+    generation,
+    log_lines,
+    values,
+)
 from rltui.frameworks.prime_rl.generation import Generation
 from rltui.frameworks.prime_rl.launch import PrimeRlLaunch
 from rltui.frameworks.prime_rl.rules import rules
@@ -126,18 +134,18 @@ class PrimeRl(PrimeRlLaunch):
     def derive(self, files: ConfigFiles) -> tuple[DerivedValue, ...]:
         """What a step amounts to. Empty while a value has a wrong type or is out of bounds."""
         sound = self.sound_values(files)
-        return () if sound is None else tuple(figures.derived(sound, self.names(files)))
+        return () if sound is None else tuple(derived_values.derived(sound, self.names(files)))
 
     def batch_knobs(self, files: ConfigFiles) -> BatchKnobs | None:
-        return figures.batch_knobs(self.names(files))
+        return derived_values.batch_knobs(self.names(files))
 
     def bottleneck_knobs(self, files: ConfigFiles) -> BottleneckKnobs:
-        return figures.bottleneck_knobs(self.names(files))
+        return derived_values.bottleneck_knobs(self.names(files))
 
     def training(self, files: ConfigFiles) -> Training | None:
         """Of `sft`. `None` while a value has a wrong type or is out of bounds."""
         sound = self.sound_values(files) if "sft" in files else None
-        return None if sound is None else figures.training(sound, self.names(files))
+        return None if sound is None else derived_values.training(sound, self.names(files))
 
     def max_steps(self, files: ConfigFiles) -> int | None:
         """The shared value, or that of a part."""

@@ -11,7 +11,7 @@ from pathlib import PurePath
 from typing import Any
 
 from rltui.core import hints
-from rltui.core.config_data import edited, value_at
+from rltui.core.config_data import apply_edits, value_at
 from rltui.core.evals import SERVER
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.knobs import KnobValue
@@ -338,7 +338,7 @@ class PrimeRlLaunch(SchemaFramework):
     def _config(self, files: ConfigFiles) -> Mapping[str, Any]:
         """One merged config, whether it is written in one file or in three, as the run gets it."""
         data, moved = _config(files), self._sent(files)
-        return edited(data, moved) if moved else data
+        return apply_edits(data, moved) if moved else data
 
     def _rl(self, files: ConfigFiles) -> Mapping[str, Any]:
         """Likewise, nothing for SFT."""

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from rltui.core import rules as make
-from rltui.core.batch import BatchKnobs, batching, lonely_rollouts, micro_batches
+from rltui.core.batch import BatchKnobs, batching, micro_batches, single_rollout_groups
 from rltui.core.config_schema import NONE
-from rltui.core.knobs import shown
+from rltui.core.knobs import display
 from rltui.core.rules import Rule, Severity, Values, bad_if, is_on, last, nearest_multiples, own
 from rltui.frameworks.prime_rl.log_lines import TOKENS_PER_ROLLOUT
 from rltui.frameworks.schemas import Names
@@ -110,7 +110,7 @@ def _batch_rules(names: Names) -> Iterator[Rule]:
         yield from (_holds_largest(bound, names) for bound in bounds)
         yield from _sampling_rules("orchestrator.train.sampling")
     else:
-        lonely = None if names.has(f"{names('train_source')}.0.group_size") else lonely_rollouts(group)
+        lonely = None if names.has(f"{names('train_source')}.0.group_size") else single_rollout_groups(group)
         yield from (
             rule
             for rule in batching(knobs, also=("seq_len",))
@@ -266,7 +266,7 @@ def _conflict(shared: str, name: str, severity: Severity) -> Rule:
         if one is None or other is None or one == other:
             return None
         return (
-            f"{shared} ({shown(one)}) and {name} ({shown(other)}) are both set, to different values: "
+            f"{shared} ({display(one)}) and {name} ({display(other)}) are both set, to different values: "
             f"remove one of them"
         )
 
@@ -326,7 +326,7 @@ def _needs_slurm(kind: str, slurm: str) -> Rule:
 def _weight_rules(names: Names) -> Iterator[Rule]:
     lora, trained = names("lora"), f"trainer.{BROADCAST}"
     yield bad_if(lambda v: is_on(v.get(lora)) and v[BROADCAST] in _IN_MEMORY, BROADCAST, (lora,),
-        lambda v: f"{BROADCAST} ({shown(v[BROADCAST])}) cannot carry {lora}: set it to filesystem",
+        lambda v: f"{BROADCAST} ({display(v[BROADCAST])}) cannot carry {lora}: set it to filesystem",
         strict(names))  # fmt: skip
     yield bad_if(
         lambda v: is_on(v.get(lora)) and own(v, trained) in _IN_MEMORY, lora, ("trainer.weight_broadcast",),
@@ -344,7 +344,7 @@ def _weight_rules(names: Names) -> Iterator[Rule]:
 def _same_adapter(name: str, trained: str, lora: str) -> Rule:
     return bad_if(
         lambda v: is_on(v.get(lora)) and v[name] is not None and v[name] != v[trained], name, (trained, lora),
-        lambda v: f"{name} ({shown(v[name])}) must be that of {trained} ({shown(v[trained])}): remove it",
+        lambda v: f"{name} ({display(v[name])}) must be that of {trained} ({display(v[trained])}): remove it",
     )  # fmt: skip
 
 
@@ -358,7 +358,7 @@ def _one_step_ahead(level: str, kind: str) -> Rule:
 def _counted_by_rl(name: str) -> Rule:
     return bad_if(
         lambda v: own(v, name) is not None, name, (),
-        lambda v: f"{name} ({shown(own(v, name))}) is not read: rl counts inference's GPUs itself", "warning",
+        lambda v: f"{name} ({display(own(v, name))}) is not read: rl counts inference's GPUs itself", "warning",
     )  # fmt: skip
 
 
@@ -375,11 +375,11 @@ def _inference_rules(at: str, names: Names) -> Iterator[Rule]:
 
     yield make.in_share(f"{at}{names('gpu_memory_utilization')}", "vLLM")
     yield bad_if(lambda v: is_on(v.get(base)) and v[tensor] and count(v) % v[tensor], gpus, (tensor,),
-        lambda v: f"{gpus} ({shown(v[gpus])}) must be divisible by {tensor} ({v[tensor]}): nearest valid "
+        lambda v: f"{gpus} ({display(v[gpus])}) must be divisible by {tensor} ({v[tensor]}): nearest valid "
         f"num_infer_gpus is {nearest_multiples(count(v), v[tensor])}")  # fmt: skip
     yield bad_if(lambda v: is_on(v.get(base)) and own(v, copies) is not None and v[tensor]
         and count(v) % v[tensor] == 0 and v[copies] * v[tensor] != count(v), copies, (gpus, tensor),
-        lambda v: f"{copies} ({v[copies]}) is not read: {gpus} ({shown(v[gpus])}) / {tensor} ({v[tensor]}) = "
+        lambda v: f"{copies} ({v[copies]}) is not read: {gpus} ({display(v[gpus])}) / {tensor} ({v[tensor]}) = "
         f"{count(v) // v[tensor]} copies fill the GPUs", "warning")  # fmt: skip
     yield bad_if(
         lambda v: (v[rank] or 0) > LORA_RANKS[-1], rank, (),
@@ -408,7 +408,7 @@ def _trainer_rules(at: str, names: Names) -> Iterator[Rule]:
         f"{kind} (muon) does not work with {fsdp}: turn it off, or take adamw")  # fmt: skip
     flash = ("flash_attention_4", "fa4", *(("auto",) if names.has(full) else ()))
     yield bad_if(lambda v: v[impl] == "hf" and v[attn] in flash, attn, (impl,),
-        lambda v: f"{attn} ({shown(v[attn])}) needs {impl} to be custom or auto, not hf: set attn to "
+        lambda v: f"{attn} ({display(v[attn])}) needs {impl} to be custom or auto, not hf: set attn to "
         f"flash_attention_2 or flash_attention_3, or change impl")  # fmt: skip
     if names.has(optim):  # not yet in 2025
         yield bad_if(lambda v: whole(v, cp) > 1 and v[attn] in ("eager", "sdpa"), cp, (attn,),

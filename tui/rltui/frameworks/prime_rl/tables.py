@@ -12,7 +12,7 @@ from typing import Any
 
 from rltui.core.config_data import value_at
 from rltui.core.config_report import Problem
-from rltui.core.knobs import shown
+from rltui.core.knobs import display
 from rltui.core.rules import Severity, Values, is_on, own
 from rltui.core.text import closest, did_you_mean
 from rltui.core.toml.values import format_key
@@ -74,7 +74,7 @@ def _environments(at: str, v: Values) -> Iterator[tuple[str, str]]:
             if name in _PROTECTED:
                 yield f"{key}.{name}", "is set by the launcher, and cannot be set here"
             elif not isinstance(value, str):
-                yield f"{key}.{name}", f"must be text, not {shown(value)}: put it in quotes"
+                yield f"{key}.{name}", f"must be text, not {display(value)}: put it in quotes"
 
 
 def _resumes(at: str, v: Values) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from rltui.core.batch import BatchKnobs, accumulation, batch_figures
+from rltui.core.batch import BatchKnobs, accumulation, batch_values
 from rltui.core.bottleneck import BottleneckKnobs
 from rltui.core.config_data import value_at
 from rltui.core.config_report import DerivedValue
@@ -156,7 +156,7 @@ class _TinyRl(SchemaFramework):
         values = self.sound_values(files)
         found: list[DerivedValue] = []
         if values is not None and "rl" in files:
-            found += batch_figures(values, BATCH, max_tokens="orchestrator.sampling.max_tokens")
+            found += batch_values(values, BATCH, max_tokens="orchestrator.sampling.max_tokens")
         if values is not None and "sft" in files:
             batch, micro = "sft.data.batch_size", "sft.data.micro_batch_size"
             name = "sft micro-batches per optimizer step"

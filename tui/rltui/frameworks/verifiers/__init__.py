@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rltui.core import hints
-from rltui.core.batch import BatchKnobs, accumulation, batch_figures, figure
+from rltui.core.batch import BatchKnobs, accumulation, batch_values, derived_value
 from rltui.core.bottleneck import BottleneckKnobs
 from rltui.core.config_data import value_at
 from rltui.core.config_report import DerivedValue
@@ -174,12 +174,12 @@ class VfRl(SchemaFramework):
         if v is None:
             return ()
         answer = v[rules.ANSWER] or v[rules.LENGTH]
-        longest = figure(
+        longest = derived_value(
             "longest answer", answer, "tokens",
             "" if v[rules.ANSWER] else f"{rules.ANSWER} is not set, so it is {rules.LENGTH}",
         )  # fmt: skip
         return (
-            *batch_figures(v, _BATCH, max_tokens=rules.ANSWER),
+            *batch_values(v, _BATCH, max_tokens=rules.ANSWER),
             accumulation(v, batch=rules.BATCH, micro=rules.MICRO, name="micro-batches per optimizer step"),
             longest,
         )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from rltui.core.config_data import edited, value_at
-from rltui.core.knobs import shown
+from rltui.core.config_data import apply_edits, value_at
+from rltui.core.knobs import display
 from rltui.core.rules import Values
 from rltui.core.toml.values import TomlValue, format_key, format_value
 from rltui.frameworks.base import ConfigFile, Converted, Framework
@@ -87,7 +87,7 @@ def to_prime_rl(file: ConfigFile, values: Values, to: Framework) -> Converted | 
         """Under what prime-rl calls it here."""
         name = names.get(key)
         if name is None:
-            notes.append(f"{of} = {shown(value)} has no counterpart in {to.title}")
+            notes.append(f"{of} = {display(value)} has no counterpart in {to.title}")
         elif value is not None:
             found[name] = value
 
@@ -98,7 +98,7 @@ def to_prime_rl(file: ConfigFile, values: Values, to: Framework) -> Converted | 
         put(_WHERE_SET[argument], given[argument], f"{ARGS}.{argument}")
     left = [each for each in given if each not in {*_ALWAYS, *_WHERE_SET, *_BY_ITSELF, "micro_batch_size"}]
     notes += [
-        f"{ARGS}.{each} = {shown(given[each], key=each)} is left out: "
+        f"{ARGS}.{each} = {display(given[each], key=each)} is left out: "
         + _OTHER_MEANING.get(each, f"{to.title} has no such knob")
         for each in left
     ]
@@ -108,7 +108,7 @@ def to_prime_rl(file: ConfigFile, values: Values, to: Framework) -> Converted | 
         put(_OF_VLLM.get(argument, f"{names('vllm')}.{argument}"), value, f"inference.args.{argument}")
     notes += _tracking(values, given, put)
     entry, more = _environment(file.data, by_sources=names("train_source").endswith(".source"))
-    data = edited(base, {**found, names("train_source"): [entry]})
+    data = apply_edits(base, {**found, names("train_source"): [entry]})
     head = f"# Made of {file.path.rpartition('/')[2]}, a config of vf-rl, by `convert` of rltui.\n"
     return Converted(head + "".join(_tables("", data)), (*notes, *more))
 
@@ -136,7 +136,7 @@ def _tracking(
     scheduler = given.get("lr_scheduler_type")
     if scheduler is not None and scheduler not in _SCHEDULERS:
         known = ", ".join(sorted(_SCHEDULERS))
-        yield f"{ARGS}.lr_scheduler_type = {shown(scheduler)} is left out: prime-rl has {known}"
+        yield f"{ARGS}.lr_scheduler_type = {display(scheduler)} is left out: prime-rl has {known}"
 
 
 def _environment(data: Mapping[str, Any], *, by_sources: bool) -> tuple[dict[str, Any], tuple[str, ...]]:

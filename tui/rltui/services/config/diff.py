@@ -7,8 +7,8 @@ import os
 
 from rltui.core.config_data import Leaves, changed_keys, deep_leaves
 from rltui.core.config_report import ConfigDiff, KeyDifference
-from rltui.core.secrets import masked_text
-from rltui.core.text import unknown, whole_number
+from rltui.core.secrets import mask_text
+from rltui.core.text import parse_whole_number, unknown_name
 from rltui.core.toml.scan import BOM
 from rltui.errors import UsageError
 from rltui.frameworks.base import Framework, as_passed
@@ -52,7 +52,7 @@ def text_diff(before: str, after: str, name: str) -> str:
 
 def _lines(text: str) -> list[_Line]:
     lines = []
-    for real, displayed in zip(_split(text), _split(masked_text(text)), strict=True):
+    for real, displayed in zip(_split(text), _split(mask_text(text)), strict=True):
         lines.append(_Line(displayed))
         lines[-1].real = real
     return lines
@@ -72,12 +72,12 @@ def of_attempt(name: str, control: ControlFolder, framework: Framework) -> Loade
     """
     component, _, number = name.partition("#")
     numbers = control.attempts(component)
-    selected = whole_number(number) if number else numbers[-1] if numbers else None
+    selected = parse_whole_number(number) if number else numbers[-1] if numbers else None
     if selected not in numbers:
         started = ", ".join(f"{component}#{attempt}" for attempt in numbers)
         if not started:
             components = (folder.parent.name for folder in control.newest_attempts())
-            raise unknown("started component", component, components)
+            raise unknown_name("started component", component, components)
         raise UsageError(f"there is no attempt {name}", hint=f"there are: {started}")
     return read_snapshot(control.attempt_dir(component, selected) / "config", framework)
 

@@ -13,7 +13,7 @@ from rltui.core.api import EDITS, Request
 from rltui.core.config_data import Leaves, changed_keys, deep_leaves, key_conflicts, value_at
 from rltui.core.config_report import FileConflict, KeyConflict, KnobTable, Problem
 from rltui.core.edit_log import EditRecord, FileEdit, describe
-from rltui.core.knobs import shown
+from rltui.core.knobs import display
 from rltui.core.secrets import MASK
 from rltui.core.toml import edit
 from rltui.core.toml.values import TomlValue, format_value, read_value, same_value
@@ -309,7 +309,7 @@ def _sides(key: KeyConflict) -> str:
 def _format_value(value: object) -> str:
     if value is None:
         return "not set"
-    return shown(value) if isinstance(value, dict) else format_value(value)
+    return display(value) if isinstance(value, dict) else format_value(value)
 
 
 # --- who else reads the files ---------------------------------------------------------------------------

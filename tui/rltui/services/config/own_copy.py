@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 from rltui import paths
 from rltui.core.config_data import deep_leaves
-from rltui.core.knobs import Knob, find_knob, shown, typed
+from rltui.core.knobs import Knob, display, find_knob, parse_untyped
 from rltui.core.toml import merge
 from rltui.core.toml.edit import edit, parse
 from rltui.core.toml.values import TomlValue
@@ -268,7 +268,7 @@ class OwnCopy:
             for target in _resolve(override, store.knobs):
                 if isinstance(target, _WholeTable):
                     path = store.load_sources().sources[target.role].path
-                    change = merge.with_table if target.is_there else merge.without
+                    change = merge.with_table if target.is_there else merge.without_key
                     text = change(path.read_bytes().decode(), target.key)
                     write_atomically(path, text.encode())
                 elif isinstance(target, _NoValue):
@@ -301,8 +301,8 @@ def _merge(segments: Sequence[ConfigPart], *, deep: bool) -> _Document:
     text = ""
     for number, segment in enumerate(segments):
         own = whole_text(read_file(segment.path))
-        own = merge.below(own, segment.table) if segment.table else own
-        text = merge.merged(text, own, deep=deep) if number else own
+        own = merge.nest_in_table(own, segment.table) if segment.table else own
+        text = merge.merge_texts(text, own, deep=deep) if number else own
     name = next((segment.path.name for segment in segments if not segment.table), _MERGED_NAME)
     return _Document(name, tuple(segment.path.absolute() for segment in segments), text)
 
@@ -370,7 +370,7 @@ def _write_none(knob: Knob, store: ConfigStore, framework: Framework) -> None:
     loaded = store.load_sources()
     none = framework.none_text(loaded.files[knob.file])
     if none is None:
-        default = shown(knob.default, key=knob.key)
+        default = display(knob.default, key=knob.key)
         raise ConfigError(f"{knob.name} is {default} where the file does not have it, and cannot be none")
     source = with_key(loaded.sources[knob.file], knob.key, none)
     write_atomically(source.path, source.content)
@@ -398,7 +398,9 @@ def _resolve(override: Override, knobs: Sequence[Knob]) -> list[_Setting | _Whol
         except (
             ConfigError
         ):  # it is none of the framework's: the files may have it, or the edit says what is wrong
-            unknown = "true" if not values else values[0] if len(values) == 1 else list(map(typed, values))
+            unknown = (
+                "true" if not values else values[0] if len(values) == 1 else list(map(parse_untyped, values))
+            )
             return [_Setting(key, unknown)]
     return [
         _NoValue(knob)
@@ -445,7 +447,7 @@ def _value(override: Override, knob: Knob, values: Sequence[str]) -> TomlValue:
         return "true"
     if knob.kind == "list" and not (len(values) == 1 and values[0].lstrip().startswith("[")):
         items = values[0].split(",") if len(values) == 1 else values
-        return None if list(items) == ["None"] else [typed(item.strip()) for item in items]
+        return None if list(items) == ["None"] else [parse_untyped(item.strip()) for item in items]
     if len(values) > 1:
         raise ConfigError(f"{override.option} takes one value, not {len(values)}: {' '.join(values)}")
     return values[0]

@@ -16,7 +16,7 @@ from rltui.core.config_report import DerivedValue, FileConflict, KnobInfo, KnobT
 from rltui.core.edit_log import describe
 from rltui.core.knobs import Knob, KnobValue, resolve_edits
 from rltui.core.metrics import large_step
-from rltui.core.secrets import masked
+from rltui.core.secrets import mask_value
 from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks.base import ConfigFiles, Framework, as_passed, values_of
@@ -86,7 +86,7 @@ class EditPreview:
         """Role → changes of each file that changes, with secrets masked."""
         return {
             role: {
-                key: (masked(key, old), masked(key, new))
+                key: (mask_value(key, old), mask_value(key, new))
                 for key, (old, new) in changed_keys(
                     deep_leaves(self.before.sources[role].data), deep_leaves(self.after.sources[role].data)
                 ).items()

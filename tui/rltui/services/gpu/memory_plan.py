@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rltui.core.failure_cause import LONGEST_LINE
-from rltui.core.gpu.budget import EngineFigures, EngineMemory, MemoryUser, ModelShape, budget_bytes
+from rltui.core.gpu.budget import EngineMeasurements, EngineMemory, MemoryUser, ModelShape, budget_bytes
 from rltui.core.gpu.forecast import forecast, needs
 from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuReservation, MemoryVerdict
 from rltui.core.gpu.training import TrainingNeed
-from rltui.core.knobs import shown
+from rltui.core.knobs import display
 from rltui.core.layout import Layout
 from rltui.core.text import GIB
 from rltui.core.toml.values import TomlValue
@@ -78,7 +78,7 @@ _SUMMARY = re.compile(
 )
 
 
-def read_engine_log(log: Path, *, limit_bytes: int = _LIMIT_BYTES) -> EngineFigures | None:
+def read_engine_log(log: Path, *, limit_bytes: int = _LIMIT_BYTES) -> EngineMeasurements | None:
     """Memory sizes that vLLM printed within the first `limit_bytes`; `None` if there are none, or no file.
 
     Of several ranks the largest use counts, and the smallest size of a KV cache, since vLLM makes all caches
@@ -96,7 +96,7 @@ def read_engine_log(log: Path, *, limit_bytes: int = _LIMIT_BYTES) -> EngineFigu
         float(share) for pattern in (_UTILIZATION_NOW, _UTILIZATION) for share in pattern.findall(text)
     ]
     version = _VERSION.search(text)
-    figures = EngineFigures(
+    measurements = EngineMeasurements(
         budget_bytes=_bytes(min, (size for _, size in summary)),
         utilization=utilizations[0] if utilizations else None,
         weights_bytes=_bytes(max, _LOADED.findall(text)),
@@ -107,7 +107,7 @@ def read_engine_log(log: Path, *, limit_bytes: int = _LIMIT_BYTES) -> EngineFigu
         graphs_bytes=_bytes(max, _GRAPHS.findall(text)),
         version=(int(version[1]), int(version[2])) if version else None,
     )
-    return None if figures == EngineFigures() else figures
+    return None if measurements == EngineMeasurements() else measurements
 
 
 def _bytes(choose: Callable[[list[float]], float], gibs: Iterable[str]) -> int | None:
@@ -123,14 +123,14 @@ _NEWEST_ATTEMPTS = 5
 class _Attempt:
     engine: EngineMemory | None
     """Settings in its config; `None` if that cannot be parsed any more."""
-    figures: EngineFigures | None
+    measurements: EngineMeasurements | None
     read_bytes: int
     """Size of its output when it was read."""
 
     @property
     def is_complete(self) -> bool:
         """True if its output will contain no more on memory, however long it grows."""
-        has_cache = self.figures is not None and self.figures.kv_cache_bytes is not None
+        has_cache = self.measurements is not None and self.measurements.kv_cache_bytes is not None
         return has_cache or self.read_bytes >= _LIMIT_BYTES
 
 
@@ -147,25 +147,32 @@ class EngineHistory:
         self._attempts: dict[Path, _Attempt] = {}
 
     def with_engine(self, user: MemoryUser, engine: EngineMemory) -> MemoryUser:
-        figures = self._log_figures(engine)
-        version = engine.version or (figures.version if figures is not None else None)
+        measurements = self._log_figures(engine)
+        version = engine.version or (measurements.version if measurements is not None else None)
         return replace(
-            user, engine=replace(engine, version=version), figures=figures, shape=self._shape(engine)
+            user,
+            engine=replace(engine, version=version),
+            measurements=measurements,
+            shape=self._shape(engine),
         )
 
-    def _log_figures(self, engine: EngineMemory) -> EngineFigures | None:
+    def _log_figures(self, engine: EngineMemory) -> EngineMeasurements | None:
         """Sizes from the newest attempt with the same model that measured its KV cache."""
         for number in reversed(self._control.attempts(engine.component)[-_NEWEST_ATTEMPTS:]):
             attempt = self._attempt(engine.component, number)
-            then, figures = attempt.engine, attempt.figures
+            then, measurements = attempt.engine, attempt.measurements
             if (
                 then is None
                 or then.model != engine.model
-                or figures is None
-                or figures.kv_cache_bytes is None
+                or measurements is None
+                or measurements.kv_cache_bytes is None
             ):
                 continue
-            return figures if figures.utilization else replace(figures, utilization=then.utilization)
+            return (
+                measurements
+                if measurements.utilization
+                else replace(measurements, utilization=then.utilization)
+            )
         return None
 
     def _attempt(self, component: str, number: int) -> _Attempt:
@@ -335,7 +342,7 @@ class MemoryPlan:
         now = self._values(component, files)
         then = self._values(component, load_snapshot(folder, self._framework))
         changed = (name for name in now if name in then and now[name] != then[name] and _decides_memory(name))
-        return ", ".join(f"{name} was {shown(then[name])}, is {shown(now[name])}" for name in changed)
+        return ", ".join(f"{name} was {display(then[name])}, is {display(now[name])}" for name in changed)
 
     def _values(self, component: str, files: ConfigFiles) -> dict[str, TomlValue]:
         """Knob name → value of the knobs that `component` reads."""

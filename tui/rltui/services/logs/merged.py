@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from rltui.core.lines import LogChange, LogEntry
-from rltui.core.log_prefix import LogClock, log_head
+from rltui.core.log_prefix import LogClock, parse_prefix
 from rltui.services.logs.growing_file import GrowingFile
 from rltui.services.logs.index import LogFile
 from rltui.services.logs.search import display_text
@@ -42,7 +42,7 @@ class _ComponentLog:
         stop = number = self.next_old
         while number > self.log.start or self.log.load_older():
             number -= 1
-            moment = self._older.older(log_head(self._text(number)))
+            moment = self._older.older(parse_prefix(self._text(number)))
             if moment is not None or stop - number >= _LONGEST_GROUP:
                 self.group = (self._older.now if moment is None else moment, range(number, stop))
                 return
@@ -62,7 +62,7 @@ class _ComponentLog:
         self.next_new = numbers.stop
         lines = []
         for number in numbers:
-            self._newer.newer(log_head(self._text(number)))
+            self._newer.newer(parse_prefix(self._text(number)))
             lines.append((self._newer.now, number))
         return lines
 
@@ -220,7 +220,7 @@ def _times(file: GrowingFile, start: int, length: int, clock: LogClock) -> list[
     offset = start + (data.find(b"\n") + 1 if start else 0)
     times = []
     for line in data[offset - start :].split(b"\n")[:-1]:
-        if (moment := clock.newer(log_head(display_text(line)))) is not None:
+        if (moment := clock.newer(parse_prefix(display_text(line)))) is not None:
             times.append((moment, offset))
         offset += len(line) + 1
     return times

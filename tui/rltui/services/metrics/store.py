@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from rltui.core.lines import LogChange
 from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey
-from rltui.core.text import whole_number
+from rltui.core.text import parse_whole_number
 from rltui.errors import RltuiError
 from rltui.services.own_files import open_own, write_atomically
 
@@ -105,7 +105,9 @@ def _segment_files(folder: Path) -> list[tuple[int, Path]]:
     except OSError:
         return []
     files = (
-        (whole_number(name.removesuffix(".rows")), folder / name) for name in names if name.endswith(".rows")
+        (parse_whole_number(name.removesuffix(".rows")), folder / name)
+        for name in names
+        if name.endswith(".rows")
     )
     return sorted((number, path) for number, path in files if number is not None)
 

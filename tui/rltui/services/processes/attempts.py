@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from rltui.core.text import whole_number
+from rltui.core.text import parse_whole_number
 from rltui.services.own_files import read_own
 from rltui.services.processes.details import age_s
 from rltui.services.processes.identity import (
@@ -189,7 +189,7 @@ def _recognise(stat: ProcessStat, experiment: str, dead: list[AttemptRecord]) ->
     tags = attempt_tags(pid)
     if tags.get("RLTUI_EXPERIMENT") != experiment:
         return None
-    number = whole_number(tags.get("RLTUI_ATTEMPT", ""))
+    number = parse_whole_number(tags.get("RLTUI_ATTEMPT", ""))
     return Leftover(stat.id, tags.get("RLTUI_COMPONENT"), number, "environment", command_line(pid))
 
 
@@ -237,7 +237,7 @@ class ProcessOwners:
         if record is not None:
             return record
         name, _, number = folder.name.rpartition("-")
-        if name != "attempt" or whole_number(number) is None:
+        if name != "attempt" or parse_whole_number(number) is None:
             return None
         shim = self._shims.get(folder)
         children = descendants(shim.pid) if shim is not None else []
@@ -270,7 +270,7 @@ class ProcessOwners:
     def attempts(self, component: Path) -> list[int]:
         """Numbers of attempts with a living shim, whether or not their folders exist."""
         names = (folder.name.removeprefix("attempt-") for folder in self._shims if folder.parent == component)
-        return [number for name in names if (number := whole_number(name)) is not None]
+        return [number for name in names if (number := parse_whole_number(name)) is not None]
 
     @functools.cached_property
     def _shims(self) -> dict[Path, ProcessId]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rltui.core import hints
-from rltui.core.text import short_command, whole_number
+from rltui.core.text import parse_whole_number, short_command
 from rltui.services import processes
 from rltui.services.hiding import without_secrets
 from rltui.services.processes import PortHolder, ProcessId
@@ -76,7 +76,7 @@ def origin(evidence: Iterable[ProcessEvidence]) -> Origin | None:
 
 def _record(tags: Mapping[str, str]) -> processes.AttemptRecord | None:
     output_dir = tags.get(_TAG, "").partition("@")[2]
-    attempt = whole_number(tags.get("RLTUI_ATTEMPT", ""))
+    attempt = parse_whole_number(tags.get("RLTUI_ATTEMPT", ""))
     component = tags.get("RLTUI_COMPONENT", "")
     if not output_dir or "/" in component or attempt is None:
         return None
@@ -90,7 +90,7 @@ def _origin_of_record(record: processes.AttemptRecord, *, lives: bool) -> Origin
 def _origin_of_tags(tags: Mapping[str, str], *, lives: bool) -> Origin | None:
     if _TAG not in tags or "RLTUI_COMPONENT" not in tags:
         return None
-    number = whole_number(tags.get("RLTUI_ATTEMPT", ""))
+    number = parse_whole_number(tags.get("RLTUI_ATTEMPT", ""))
     return Origin(_name(tags[_TAG]), tags["RLTUI_COMPONENT"], number, lives)
 
 

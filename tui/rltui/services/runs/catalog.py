@@ -19,7 +19,7 @@ import orjson
 
 from rltui import paths
 from rltui.core import hints
-from rltui.core.kinds import PATH, TEXT, TIME, Kind, checked
+from rltui.core.kinds import PATH, TEXT, TIME, Kind, check_document
 from rltui.core.runs import RunId, RunMetadata, RunOrigin, RunRow, run_id
 from rltui.core.text import closest
 from rltui.errors import ConfigError, RltuiError, UsageError
@@ -535,6 +535,6 @@ def _note_ids() -> list[RunId]:
 def _read_note(id_: RunId) -> dict[str, Any]:
     """Content that `note` wrote; empty if it cannot be read."""
     try:
-        return checked(orjson.loads(read_own(_note_file(id_))), _NOTE_KINDS, frozenset())
+        return check_document(orjson.loads(read_own(_note_file(id_))), _NOTE_KINDS, frozenset())
     except (OSError, ValueError):
         return {}

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from rltui.core.evals import EvalReport, EvalRequest, Evaluation, Figures, QueuedEval, figures
+from rltui.core.evals import EvalReport, EvalRequest, EvalStatistics, Evaluation, QueuedEval, statistics_of
 from rltui.core.rollouts import ALL, BatchKey, RolloutSource, prompt_text
-from rltui.core.text import unknown, whole_number
+from rltui.core.text import parse_whole_number, unknown_name
 from rltui.core.values import Value
 from rltui.services.own_files import make_folder, read_own, write_atomically
 from rltui.services.runs.experiment_files import ControlFolder
@@ -104,7 +104,7 @@ class EvalFolder:
         queue = self.queue()
         queued = [evaluation for evaluation in (queue.running, *queue.waiting) if evaluation is not None]
         if id_ not in (ids := [evaluation.id for evaluation in queued]):
-            raise unknown("evaluation in the queue", id_, ids)
+            raise unknown_name("evaluation in the queue", id_, ids)
         waiting = tuple(evaluation for evaluation in queued if evaluation.id != id_)
         self.keep_queue(queue.model_copy(update={"waiting": waiting, "running": None, "begun": None}))
 
@@ -145,7 +145,7 @@ class EvalFolder:
             names = os.listdir(self.path)  # noqa: PTH208 - names only
         except OSError:
             return []
-        numbers = ((whole_number(name), self.path / name) for name in names)
+        numbers = ((parse_whole_number(name), self.path / name) for name in names)
         return sorted((number, folder) for number, folder in numbers if number is not None)
 
     def _make(self) -> None:
@@ -163,7 +163,7 @@ def _read(path: Path) -> Evaluation | None:
         return None
 
 
-def measured(results: Path) -> tuple[Figures, Path]:
+def measured(results: Path) -> tuple[EvalStatistics, Path]:
     """Metrics of what an evaluator wrote, and the folder below `results` that has the samples. For a
     thread.
     """
@@ -173,8 +173,8 @@ def measured(results: Path) -> tuple[Figures, Path]:
         keys = [batch.key for batch in source.batches() if batch.key.kind == "eval"]
         rows = [row for key in keys if key.part != ALL for row in _rows(source, key)]
         if rows:
-            return figures(rows), folder
-    return Figures(), results
+            return statistics_of(rows), folder
+    return EvalStatistics(), results
 
 
 def _rows(source: RolloutSource, key: BatchKey) -> Iterator[tuple[str, float, bool, bool, int]]:

@@ -13,7 +13,18 @@ from pathlib import Path
 
 from rltui import paths
 from rltui.core import hints
-from rltui.core.kinds import EXPERIMENT_NAME, FLAG, LINE, PATH, TEXTS, TIME, Kind, checked, list_of, table_of
+from rltui.core.kinds import (
+    EXPERIMENT_NAME,
+    FLAG,
+    LINE,
+    PATH,
+    TEXTS,
+    TIME,
+    Kind,
+    check_document,
+    list_of,
+    table_of,
+)
 from rltui.errors import ConfigError, ConflictError
 from rltui.services.own_files import make_folder, read_own, why_folder_is_foreign, write_atomically
 
@@ -272,7 +283,7 @@ def _record(content: bytes) -> ExperimentRecord:
 
 
 def _validate(data: object) -> ExperimentRecord:
-    values = checked(data, _KINDS, _REQUIRED)
+    values = check_document(data, _KINDS, _REQUIRED)
     values["config_files"] = tuple(values["config_files"])
     for key in ("external", "inference"):
         values[key] = tuple(values.get(key, ()))

@@ -324,7 +324,7 @@ def _is_damage(error: sqlite3.OperationalError) -> bool:
 def _parse_rows(records: Iterable[tuple[bytes]]) -> Iterator[RunRow]:
     for (row,) in records:
         try:
-            yield RunRow.parsed(orjson.loads(row))
+            yield RunRow.parse(orjson.loads(row))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             logger.warning("a row of the index of runs is damaged: %s", error)
 

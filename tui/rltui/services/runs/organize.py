@@ -18,7 +18,7 @@ from typing import Any
 
 from rltui.core import hints
 from rltui.core.runs import RunMetadata, RunRow
-from rltui.core.text import duration, listed
+from rltui.core.text import duration, join_words
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.paths import STATE_FOLDER
 from rltui.services.own_files import FileLock, make_folder, why_folder_is_foreign
@@ -169,7 +169,7 @@ def trash(index: RunIndex, row: RunRow, *, with_others: bool = False) -> RunRow:
     _refuse_others_inside(index, row, folder)
     if not with_others and (older_entries := there_before(row)):
         raise ConflictError(
-            f"the folder of {row.name} holds what was there before it: {listed(_first_names(older_entries))}",
+            f"the folder of {row.name} holds what was there before it: {join_words(_first_names(older_entries))}",
             hint=f"{hints.RM(run=row.name)} asks whether that goes as well; nothing was moved",
         )
     with _locked(row, folder):
@@ -244,7 +244,7 @@ def _refuse_others_inside(index: RunIndex, row: RunRow, folder: Path) -> None:
     ]
     if run_names:
         raise ConflictError(
-            f"other runs lie in the folder of {row.name}: {listed(_first_names(run_names))}",
+            f"other runs lie in the folder of {row.name}: {join_words(_first_names(run_names))}",
             hint="put those into the trash first; nothing was moved",
         )
 

@@ -69,7 +69,7 @@ def latest(control: Path) -> Provenance | None:
         return None
     for line in reversed(lines):
         try:
-            return Provenance.parsed(orjson.loads(line))
+            return Provenance.parse(orjson.loads(line))
         except (ValueError, TypeError, AttributeError):  # cut short by a full disk: the one before
             continue
     return None

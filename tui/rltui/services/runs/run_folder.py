@@ -15,7 +15,7 @@ from pathlib import Path
 from rltui.core.api import Archived, Request
 from rltui.core.config_data import value_at
 from rltui.core.config_report import Problem
-from rltui.core.text import listed
+from rltui.core.text import join_words
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Framework, RunFiles
 from rltui.services.config.files import load_files, load_snapshot
@@ -203,7 +203,7 @@ class RunFolder:
         leaving = set(self.stale(resume_step))
         existing = [target for _, target in moves() if target.exists()]
         if occupied := [target for target in existing if leaving.isdisjoint((target, *target.parents))]:
-            names = listed([str(target.relative_to(self.path)) for target in occupied])
+            names = join_words([str(target.relative_to(self.path)) for target in occupied])
             raise ConflictError(
                 f"{names} cannot be brought back: something of that name lies in {self.path}",
                 hint="move that elsewhere, and ask again; nothing was moved",

@@ -16,9 +16,9 @@ from rltui.core.api import FollowedLog
 from rltui.core.config_data import value_at
 from rltui.core.knobs import Knob
 from rltui.core.runs import RunConfigFile, RunMetadata, RunRow
-from rltui.core.secrets import masked
+from rltui.core.secrets import mask_value
 from rltui.core.states import ComponentState, RunState
-from rltui.core.text import listed
+from rltui.core.text import join_words
 from rltui.core.toml.values import same_value
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Framework, as_passed
@@ -70,7 +70,7 @@ class RunReader:
         self._loaded = _last_run_files(self._control, self._record, self._framework, self._jobs)
         if self._record.observed:
             written = written_config(Path(self._record.run_dir))
-            self.config = _plain({key: masked(key, value) for key, value in written.items()})
+            self.config = _plain({key: mask_value(key, value) for key, value in written.items()})
         else:
             self.config = self._flat(self._loaded.files)
         self._config_files = _save_config_files(self._loaded, self._record, self._framework)
@@ -215,7 +215,10 @@ class RunReader:
         ):
             return "done", ""
         if unseen_jobs:
-            return "stopped", f"nobody saw {listed(unseen_jobs)} end: killed, or the machine was restarted"
+            return (
+                "stopped",
+                f"nobody saw {join_words(unseen_jobs)} end: killed, or the machine was restarted",
+            )
         return "stopped", ""
 
     def _failure(self, attempt: _PastAttempt) -> str:
@@ -374,7 +377,7 @@ def _flat(framework: Framework, files: ConfigFiles) -> dict[str, Any]:
     for knob, set_value, default in _knob_values(framework, files):
         value = set_value if set_value is not None else default if knob.main else None
         if value is not None:
-            values[knob.name] = masked(knob.name, value)
+            values[knob.name] = mask_value(knob.name, value)
     return _plain(values)
 
 
@@ -390,8 +393,10 @@ def _plain(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _diff_with_defaults(framework: Framework, files: ConfigFiles) -> dict[str, tuple[Any, Any]]:
     pairs = {knob.name: (value, default) for knob, value, default in _knob_values(framework, files)}
-    values = _plain({name: masked(name, value) for name, (value, _) in pairs.items() if value is not None})
-    defaults = _plain({name: masked(name, pairs[name][1]) for name in values})
+    values = _plain(
+        {name: mask_value(name, value) for name, (value, _) in pairs.items() if value is not None}
+    )
+    defaults = _plain({name: mask_value(name, pairs[name][1]) for name in values})
     return {name: (defaults[name], value) for name, value in values.items()}
 
 

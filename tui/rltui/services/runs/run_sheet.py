@@ -43,7 +43,7 @@ def read_sheet(control: Path) -> RunMetadata | None:
     """
     path = control / FILE_NAME
     try:
-        return RunMetadata.parsed(orjson.loads(read_own(path)))
+        return RunMetadata.parse(orjson.loads(read_own(path)))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

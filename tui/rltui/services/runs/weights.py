@@ -13,7 +13,7 @@ from pathlib import Path
 from rltui.core import hints
 from rltui.core.lines import plain_text
 from rltui.core.template import Missing
-from rltui.core.text import whole_number
+from rltui.core.text import parse_whole_number
 from rltui.errors import ConfigError, RltuiError
 from rltui.services import checkout
 from rltui.services.config.files import load_files
@@ -178,5 +178,5 @@ def _is_complete(path: Path) -> bool:
 def _steps(run_dir: Path) -> list[int]:
     """Steps that have weights, or a checkpoint."""
     folders = (path for name in ("weights", "checkpoints") for path in (run_dir / name).glob("step_*"))
-    steps = {whole_number(path.name.removeprefix("step_")) for path in folders}
+    steps = {parse_whole_number(path.name.removeprefix("step_")) for path in folders}
     return sorted(step for step in steps if step is not None)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from textual_plot import AxisFormatter
 
-from rltui.core.text import duration, figure
+from rltui.core.text import duration, format_number
 
 _TIME_STEPS = (1, 2, 5, 10, 15, 30, *(60 * minutes for minutes in (1, 2, 5, 10, 15, 30)),
                *(3600 * hours for hours in (1, 2, 3, 6, 12, 24, 48, 96, 240, 720)))  # fmt: skip
@@ -40,7 +40,7 @@ class ValueAxis(AxisFormatter):
         return [tick * self._scale for tick in _ticks(low, high, step)]
 
     def get_labels_for_ticks(self, ticks: Sequence[float]) -> list[str]:
-        return [figure(tick, self._unit) for tick in ticks]
+        return [format_number(tick, self._unit) for tick in ticks]
 
 
 class StepAxis(AxisFormatter):
@@ -52,7 +52,7 @@ class StepAxis(AxisFormatter):
 
     def get_labels_for_ticks(self, ticks: Sequence[float]) -> list[str]:
         """With thousands as `k`, from ten thousand on."""
-        return [figure(tick) if abs(tick) >= 1e4 else f"{tick:.0f}" for tick in ticks]
+        return [format_number(tick) if abs(tick) >= 1e4 else f"{tick:.0f}" for tick in ticks]
 
 
 class TimeAxis(AxisFormatter):
@@ -87,4 +87,4 @@ class LogAxis(AxisFormatter):
         return [exponent for exponent in exponents if min_ <= exponent <= highest]
 
     def get_labels_for_ticks(self, ticks: Sequence[float]) -> list[str]:
-        return [figure(10.0**tick, self._unit) for tick in ticks]
+        return [format_number(10.0**tick, self._unit) for tick in ticks]

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from rltui.core.marks import AnnotationKind
-from rltui.core.text import duration, figure, shortened, shown_unit
+from rltui.core.annotations import AnnotationKind
+from rltui.core.text import display_unit, duration, format_number, truncate
 from rltui.ui.charts.catalog import Chart
 from rltui.ui.charts.model import ChartModel, PlacedAnnotation, has_line
 from rltui.ui.charts.plot import ANNOTATION_SIGNS, LINE_COLOURS
@@ -101,18 +101,18 @@ def reading_lines(model: ChartModel, view: View, charts: Sequence[Chart], chosen
     """The value of each series at the cursor, or its last one."""
     lines = [Content.styled("At the cursor" if view.cursor is not None else "Newest", "bold underline")]
     for chart in charts:
-        unit = shown_unit(chart.unit)
+        unit = display_unit(chart.unit)
         style = "bold" if chart is chosen else ""
         readings = model.frame(chart, view).readings
         title = clean_line(chart.title)
         if len(readings) != 1:
-            lines.append(Content.styled(shortened(title, _READING_WIDTH), style))
+            lines.append(Content.styled(truncate(title, _READING_WIDTH), style))
         for reading in readings:
             label = f"  {clean_line(reading.label)}" if len(readings) > 1 else title
-            text = f"{figure(reading.value, chart.unit)} {unit}".rstrip()
+            text = f"{format_number(reading.value, chart.unit)} {unit}".rstrip()
             room = max(4, _READING_WIDTH - len(text) - 1)
             colour = LINE_COLOURS[reading.style] if len(readings) > 1 else style
-            lines.append(Content.assemble((shortened(label, room).ljust(room + 1), colour), (text, "bold")))
+            lines.append(Content.assemble((truncate(label, room).ljust(room + 1), colour), (text, "bold")))
     return Content("\n").join(lines)
 
 

@@ -8,10 +8,10 @@ import math
 from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
-from rltui.core.marks import Annotation
+from rltui.core.annotations import Annotation
 from rltui.core.report import ReportFile
 from rltui.core.series import SeriesSource
-from rltui.core.text import figure, shown_unit
+from rltui.core.text import display_unit, format_number
 from rltui.ui.charts.axes import LogAxis, StepAxis, TimeAxis, ValueAxis
 from rltui.ui.charts.catalog import charts
 from rltui.ui.charts.curves import Extents, Points, extents, logarithms, value_span, widen
@@ -54,7 +54,7 @@ def svg(frame: ChartFrame, experiment: str) -> str:
     ]
     main = [shape for shape, style in shapes if style != "faint"]
     y_span = widen(value_span(main, robust=frame.robust) or (0.0, 1.0))
-    unit = shown_unit(frame.chart.unit)
+    unit = display_unit(frame.chart.unit)
     title = f"{frame.chart.title}{f' ({unit})' if unit else ''} · {experiment}"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif">',
@@ -149,7 +149,7 @@ def _legend(frame: ChartFrame) -> list[str]:
     return [
         f'<text x="{_WIDTH - _RIGHT - 6}" y="{_TOP + 16 * (number + 1)}" text-anchor="end" '
         f'font-size="13" fill="{_COLOURS[reading.style]}">'
-        f"{_safe(reading.label)} {figure(reading.value, frame.chart.unit)}</text>"
+        f"{_safe(reading.label)} {format_number(reading.value, frame.chart.unit)}</text>"
         for number, reading in enumerate(labelled)
     ]
 

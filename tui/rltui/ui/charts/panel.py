@@ -9,8 +9,8 @@ from contextlib import suppress
 from textual.containers import Container
 from textual.content import Content
 
-from rltui.core.marks import marks
-from rltui.core.text import shortened
+from rltui.core.annotations import marks
+from rltui.core.text import truncate
 from rltui.errors import RltuiError
 from rltui.ui.background import in_background, is_in_front
 from rltui.ui.charts.catalog import Chart, charts
@@ -75,7 +75,7 @@ class ChartPanel(Container, can_focus=True):
             self._pins = await asyncio.to_thread(experiment.pins)
             self._model = ChartModel([Run("", await asyncio.to_thread(experiment.open_series))])
         except RltuiError as error:
-            self.border_title = Content(f"Charts · {shortened(clean_line(error.title), 60)}")
+            self.border_title = Content(f"Charts · {truncate(clean_line(error.title), 60)}")
             return
         while True:
             self._wake.clear()

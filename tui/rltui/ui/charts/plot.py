@@ -15,8 +15,8 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual_hires_canvas import Canvas
 
-from rltui.core.marks import AnnotationKind
-from rltui.core.text import figure, shortened, shown_unit
+from rltui.core.annotations import AnnotationKind
+from rltui.core.text import display_unit, format_number, truncate
 from rltui.ui.charts.axes import LogAxis, StepAxis, TimeAxis, ValueAxis
 from rltui.ui.charts.curves import Extents, bad_columns, braille, extents, logarithms, value_span, widen
 from rltui.ui.charts.model import ChartFrame, PlacedAnnotation, has_line
@@ -133,7 +133,7 @@ class Plot(Canvas):
                 return
             self.border_title = _title(frame, width)
             if frame.note:
-                text = shortened(frame.note, width)
+                text = truncate(frame.note, width)
                 self._text((width - len(text)) // 2, height // 2, text, "note")
                 return
             self._draw_chart(frame, width - _LEFT, height - 1)
@@ -249,13 +249,13 @@ def _one_per_column(frame: ChartFrame, cells: int) -> dict[int, PlacedAnnotation
 def _title(frame: ChartFrame, width: int) -> Content:
     """Name, what is read and its unit, as far as there is room."""
     chart = frame.chart
-    title = Content.styled(shortened(clean_line(chart.title), width - 4), "bold")
-    facts = [shown_unit(chart.unit), "log" if frame.log else ""]
+    title = Content.styled(truncate(clean_line(chart.title), width - 4), "bold")
+    facts = [display_unit(chart.unit), "log" if frame.log else ""]
     parts = [
         (
-            f" {clean_line(reading.label)} {figure(reading.value, chart.unit)}"
+            f" {clean_line(reading.label)} {format_number(reading.value, chart.unit)}"
             if reading.label
-            else f" {figure(reading.value, chart.unit)}",
+            else f" {format_number(reading.value, chart.unit)}",
             LINE_COLOURS[reading.style] if reading.label else "bold $accent",
         )
         for reading in frame.readings

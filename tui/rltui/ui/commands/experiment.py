@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rltui.core.api import Link
-from rltui.core.consent import Decision, agreed, decide, loss_of_plan
-from rltui.core.text import shortened
+from rltui.core.consent import Decision, decide, loss_of_plan, with_consent
+from rltui.core.text import truncate
 from rltui.errors import RltuiError
 from rltui.ui.commands.frontend import Frontend
 from rltui.ui.copying import CopyRequested
@@ -44,7 +44,7 @@ class ExperimentCommands:
                 if not await frontend.prompt(dialog):
                     return
             async with frontend.waiting(f"Having it done: {confirmable.heading.rstrip('?')}"):
-                done = await self._experiment.execute(agreed(request, plan))
+                done = await self._experiment.execute(with_consent(request, plan))
             frontend.notify(done_text(done), markup=False)
         except RltuiError as error:
             await frontend.show_error(error)
@@ -64,7 +64,7 @@ class ExperimentCommands:
                 await self._frontend.prompt(MessageDialog.for_error(error))
                 continue
             step = "" if entry.step is None else f" at step {entry.step}"
-            self._frontend.notify(f"Noted{step}: {shortened(clean_line(entry.text), 40)}", markup=False)
+            self._frontend.notify(f"Noted{step}: {truncate(clean_line(entry.text), 40)}", markup=False)
             self._shared.show_journal()
             return
 

@@ -181,7 +181,7 @@ class LogModel:
         Raises:
             UsageError: It is longer than anyone types.
         """
-        query = Query.typed(text) if text else None
+        query = Query.from_text(text) if text else None
         if query is None:
             self.only = False
         self.start_search(query, self.level)
@@ -429,7 +429,7 @@ class LogModel:
             self.level = Level(level) if isinstance(level, str) else None
             self.only = state.get("only") is True
             if isinstance(query, str) or self.level is not None:
-                self.start_search(Query.typed(query) if isinstance(query, str) else None, self.level)
+                self.start_search(Query.from_text(query) if isinstance(query, str) else None, self.level)
         offset = state.get("offset")
         if same_log and isinstance(offset, int) and not self.only and self.level is None:
             self.window.show_offset(offset)

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 from rltui.core.lines import Level, Line, SgrStyle, parse_line
-from rltui.core.log_figures import FigureLines
 from rltui.core.log_folds import LogFolds
-from rltui.core.log_prefix import COLUMN_CELLS, folded_head
+from rltui.core.log_numbers import NumberLines
+from rltui.core.log_prefix import COLUMN_CELLS, format_prefix
 from rltui.core.log_query import Query
 
 _CACHED_LINES = 1024
@@ -100,7 +100,7 @@ class LogRows:
         self._label = label
         self._lines = ParsedLines(read)
         self._folds = LogFolds(self._lines.text, label)
-        self._figures = FigureLines()
+        self._figures = NumberLines()
         self._display = Display()
         self._rows: dict[int, list[TextRow]] = {}
 
@@ -112,7 +112,7 @@ class LogRows:
     def set_display(self, display: Display) -> None:
         if display != self._display:
             self._display = display
-            self._figures = FigureLines()
+            self._figures = NumberLines()
             self._rows.clear()
 
     def clear(self) -> None:
@@ -168,16 +168,16 @@ class LogRows:
     def _message_start(self, number: int, matches: Sequence[tuple[int, int]]) -> int:
         """Behind the head, where a narrow column stands for it and no match is in it; else 0."""
         head = self._folds.head(number)
-        fits = 0 < len(folded_head(head)) <= head.length + _WIDER
+        fits = 0 < len(format_prefix(head)) <= head.length + _WIDER
         return head.length if fits and not any(first < head.length for first, _ in matches) else 0
 
     def _head(self, number: int, *, has_column: bool) -> list[Piece]:
         """What stands before the message, or before the whole line."""
         pieces: list[Piece] = []
-        label, count = self._label(number), self._folds.told(number)
+        label, count = self._label(number), self._folds.count_text(number)
         if has_column:
             head = self._folds.head(number)
-            column = folded_head(head)
+            column = format_prefix(head)
             pieces = [
                 Piece(column[:-2], _QUIET),
                 Piece(column[-2:], TextStyle(level=head.level, is_quiet=True)),

@@ -9,7 +9,7 @@ from functools import partial
 
 from rltui.core.lines import Level, LogChange, LogSearching, LogSource
 from rltui.core.log_query import Query
-from rltui.core.text import shortened
+from rltui.core.text import truncate
 from rltui.errors import RltuiError
 from rltui.ui.text import clean_line
 
@@ -67,7 +67,7 @@ class LogSearch:
     @property
     def subject(self) -> str:
         """What is searched for: `“loss” in warnings`."""
-        names = [] if self.query is None else [f"“{shortened(clean_line(self.query.text), _TEXT_WIDTH)}”"]
+        names = [] if self.query is None else [f"“{truncate(clean_line(self.query.text), _TEXT_WIDTH)}”"]
         if self.level is not None:
             names.append("errors" if self.level is Level.ERROR else f"{self.level}s")
         return " in ".join(names)

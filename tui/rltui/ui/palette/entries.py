@@ -86,7 +86,7 @@ def ranked(
     kinds, then in the order they came in.
     """
     kind, text = split_prefix(typed)
-    words, whole = fuzzy.words_of(text), fuzzy.folded(text).strip()
+    words, whole = fuzzy.query_words(text), fuzzy.folded(text).strip()
     used = {name: index for index, name in enumerate(recent)}
     keyed = []
     for index, entry in enumerate(entries):

@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from rltui.core.runs import RunRow
 from rltui.core.states import COMPONENT_STATES, RUN_STATES
-from rltui.core.text import shortened
+from rltui.core.text import truncate
 from rltui.ui import themes
 from rltui.ui.actions import Use, offered_in, offered_on
 from rltui.ui.base_screen import SEARCH_AIM, BaseScreen
@@ -82,7 +82,7 @@ def knobs(screen: BaseScreen) -> Iterable[PaletteEntry]:
             screen.show_screen("config", aim=key)
 
     for knob in screen.home.shared.knobs:
-        value = shortened(value_text(knob.value), 24)
+        value = truncate(value_text(knob.value), 24)
         detail = f"{value} · {clean_line(knob.help)}" if knob.help else value
         yield PaletteEntry(Kind.KNOB, knob.key, knob.key, partial(edit, knob.key), detail)
 

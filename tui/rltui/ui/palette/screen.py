@@ -17,7 +17,7 @@ from textual.content import Content
 from textual.widgets import Input
 
 from rltui.core import fuzzy
-from rltui.core.text import shortened
+from rltui.core.text import truncate
 from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, Scope
 from rltui.ui.background import in_background
@@ -44,7 +44,7 @@ def entry_line(entry: PaletteEntry, words: Sequence[str], width: int) -> Content
     Where it is too narrow, the description gives way first, then the end of the label.
     """
     room = max(1, width - _KIND_WIDTH - (len(entry.keys) + 2 if entry.keys else 0) - 1)
-    text = shortened(entry.label, room)
+    text = truncate(entry.label, room)
     label = Content(text)
     for position in fuzzy.places(words, fuzzy.folded(text)):
         label = label.stylize("bold $text-accent", position, position + 1)
@@ -52,7 +52,7 @@ def entry_line(entry: PaletteEntry, words: Sequence[str], width: int) -> Content
     detail_width = room - detail_start
     detail = ""
     if entry.detail and detail_width >= _MIN_DETAIL_WIDTH:
-        detail = f"{' ' * (detail_start - len(text))}{shortened(entry.detail, detail_width)}"
+        detail = f"{' ' * (detail_start - len(text))}{truncate(entry.detail, detail_width)}"
     gap = " " * max(0, room - len(text) - len(detail))
     return Content.assemble(
         (f" {entry.kind}".ljust(_KIND_WIDTH), FAINT),
@@ -157,7 +157,7 @@ class Palette(TypingScreen[PaletteEntry]):
         self._try_theme()
 
     def _line(self, index: int, width: int) -> Content:
-        words = fuzzy.words_of(split_prefix(self._listed_for or "")[1])
+        words = fuzzy.query_words(split_prefix(self._listed_for or "")[1])
         return entry_line(self._listed[index], words, width)
 
     @property

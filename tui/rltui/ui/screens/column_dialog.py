@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from rltui.core.run_columns import DEFAULT_COLUMNS, RunColumn, column_of, known_columns
-from rltui.core.text import shortened
+from rltui.core.text import truncate
 from rltui.errors import UsageError
 from rltui.ui.actions import KeyContext, Scope
 from rltui.ui.key_bindings import keys, own
@@ -80,7 +80,7 @@ class ColumnDialog(CursorKeys, DialogBase[tuple[str, ...]]):
         is_shown = column.id in self._chosen
         sign = "✓" if is_shown else " "
         text = f"{'▸' if column.id == selected else ' '}{sign} {clean_line(column.id):{_ID_CELLS}} "
-        about = shortened(clean_line(column.about), max(0, width - len(text)))
+        about = truncate(clean_line(column.about), max(0, width - len(text)))
         line = Content.assemble((text, "bold" if is_shown else ""), (about, FAINT))
         return Row(column.id, (line,))
 

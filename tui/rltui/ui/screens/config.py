@@ -15,7 +15,7 @@ from textual.widgets import Input, Static
 
 from rltui.core.config_report import KnobInfo, KnobTable, Problem
 from rltui.core.knobs import pattern, rank
-from rltui.core.text import shortened
+from rltui.core.text import truncate
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext
 from rltui.ui.base_screen import EXPERIMENT_KEYS
@@ -127,7 +127,7 @@ def _line(knob: KnobInfo, columns: Columns, table: KnobTable, staged: Mapping[st
     name = name_cells(name_in_section(knob.key), columns.name)
     if not knob.known:
         name = name.stylize(FAINT)
-    value = shortened(clean_line(change_text(knob, staged)), columns.value).ljust(columns.value)
+    value = truncate(clean_line(change_text(knob, staged)), columns.value).ljust(columns.value)
     line = Content.assemble(
         row_mark(knob, worst_problem(knob, table.problems), staged),
         " ",
@@ -136,7 +136,7 @@ def _line(knob: KnobInfo, columns: Columns, table: KnobTable, staged: Mapping[st
         (value, value_style(knob, staged)),
     )
     for column, cells in columns.extra.items():
-        line += Content.styled(" " * _GAP + shortened(_cell(knob, column, cells), cells).ljust(cells), FAINT)
+        line += Content.styled(" " * _GAP + truncate(_cell(knob, column, cells), cells).ljust(cells), FAINT)
     return line
 
 

@@ -16,7 +16,7 @@ from textual.widgets import Input, Static
 
 from rltui.core.api import Plan
 from rltui.core.config_report import Conversion, KeyConflict, KnobTable
-from rltui.core.text import number, shortened
+from rltui.core.text import parse_number, truncate
 from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, Scope
 from rltui.ui.background import in_background
@@ -121,7 +121,7 @@ def _key_table(keys: Sequence[KeyConflict]) -> list[Content]:
             ("yours", key.yours, "$text-success"),
         )
         spans = [
-            (f"{word} {shortened(value_text(value), _MOST_CELLS)}", style) for word, value, style in sides
+            (f"{word} {truncate(value_text(value), _MOST_CELLS)}", style) for word, value, style in sides
         ]
         lines.append(Content("    ") + Content("  ").join([Content.styled(*span) for span in spans]))
     return lines
@@ -240,7 +240,7 @@ class ConverterDialog(DialogBase[Conversion]):
 
     async def _reckon(self, text: str) -> bool:
         """Whether there is something to write."""
-        mean = None if text == self._measured_text else number(text)
+        mean = None if text == self._measured_text else parse_number(text)
         if mean is not None and not 0 < mean < math.inf:
             self._show(f"a number above 0, not {text!r}" if text else "type the mean tokens of a rollout")
             return False

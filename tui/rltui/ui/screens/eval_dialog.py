@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from rltui.core.evals import EvalReport, EvalRequest, EvalTarget
-from rltui.core.text import whole_number
+from rltui.core.text import parse_whole_number
 from rltui.errors import RltuiError, UsageError
 from rltui.ui.actions import KeyContext, key_of
 from rltui.ui.background import in_background
@@ -54,7 +54,7 @@ def targets(steps: Iterable[int], report: EvalReport | None, *, has_sft: bool) -
 
 def target_of(text: str) -> EvalTarget:
     name = text.strip().removeprefix("checkpoint ").strip()
-    if (step := whole_number(name)) is not None:
+    if (step := parse_whole_number(name)) is not None:
         return EvalTarget(kind="checkpoint", step=step)
     if name in _WORDS:
         return EvalTarget.model_validate({"kind": name})
@@ -181,7 +181,7 @@ class EvaluateActions(BaseScreen):
 
 
 def _number(name: str, text: str, *, least: int = 1) -> int:
-    if (number := whole_number(text)) is None or number < least:
+    if (number := parse_whole_number(text)) is None or number < least:
         raise UsageError(f"{name}: a whole number from {least} on, not {text!r}")
     return number
 

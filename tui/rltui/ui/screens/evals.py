@@ -6,7 +6,7 @@ from textual.content import Content
 
 from rltui.core import hints
 from rltui.core.evals import EvalReport, Evaluation, QueuedEval
-from rltui.core.text import shortened
+from rltui.core.text import truncate
 from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext, key_of
@@ -78,7 +78,7 @@ def _details(row: ComparedEvaluation, width: int) -> list[Content]:
 def _queued_row(each: QueuedEval, width: int, is_selected: bool, now: float) -> Row:
     text = f"{CURSOR if is_selected else '  '}{clean_line(queued_text(each, now))}"
     is_running = each.state == "running"
-    line = Content.styled(shortened(text, width), "$text-accent" if is_running else FAINT)
+    line = Content.styled(truncate(text, width), "$text-accent" if is_running else FAINT)
     if is_running and each.done and line.cell_length + _BAR + 2 <= width:
         filled, empty = progress_bar(each.done / each.request.rollouts, _BAR)
         line = Content.assemble(line, "  ", (filled, "$primary"), (empty, FAINT))

@@ -13,9 +13,9 @@ from textual.content import Content
 from textual.widgets import Input, Static
 from textual.worker import Worker
 
+from rltui.core.annotations import annotation_kind
 from rltui.core.api import JournalEntry
 from rltui.core.events import EventFilter
-from rltui.core.marks import mark_kind
 from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext
@@ -147,7 +147,7 @@ class EventScreen(CursorKeys, BaseScreen):
         self.refresh_bindings()
 
     def _admits(self, entry: JournalEntry) -> bool:
-        if self._only_marks and mark_kind(entry.kind, entry.data) is None:
+        if self._only_marks and annotation_kind(entry.kind, entry.data) is None:
             return False
         return self._filter.admits(entry.at, entry.kind, entry.component, entry.text, entry.data)
 
@@ -175,7 +175,7 @@ class EventScreen(CursorKeys, BaseScreen):
     def action_choose_kind(self) -> None:
         """Of those that there are, or a component of those that something is told of."""
         counts = Counter(item.kind for item in self._items)
-        marked = sum(mark_kind(entry.kind, entry.data) is not None for entry in self._entries)
+        marked = sum(annotation_kind(entry.kind, entry.data) is not None for entry in self._entries)
         choices = {
             _ALL: ("everything", f"{len(self._items)} events"),
             _MARKS: ("what the charts mark", f"{marked}: edits, crashes, alerts, notes, checkpoints …"),

@@ -13,10 +13,10 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from rltui.core.forks import ForkPlan, ForkRequest, checkpointed
+from rltui.core.forks import ForkPlan, ForkRequest, parse_checkpoint
 from rltui.core.knobs import split_assignments
 from rltui.core.runs import RunRow
-from rltui.core.text import listed
+from rltui.core.text import join_words
 from rltui.errors import RltuiError, UsageError
 from rltui.ui.actions import KeyContext
 from rltui.ui.background import in_background
@@ -48,7 +48,7 @@ class ForkDialog(FieldsDialog):
         fields = {
             _EDITS: Field("set", "lr=1e-3 batch_size=64 …"),
             _BEGIN: Field(
-                "from checkpoint", f"empty: the beginning; {listed(steps[1:4], 'or') or 'last'} ↑↓", begin
+                "from checkpoint", f"empty: the beginning; {join_words(steps[1:4], 'or') or 'last'} ↑↓", begin
             ),
             _NAME: Field("name", "by what is changed"),
         }
@@ -100,7 +100,7 @@ class ForkDialog(FieldsDialog):
             edits = split_assignments(shlex.split(entries[_EDITS]))
         except ValueError as error:
             raise UsageError(f"set: {error}") from None
-        begin = checkpointed(entries[_BEGIN]) if entries[_BEGIN] else None
+        begin = parse_checkpoint(entries[_BEGIN]) if entries[_BEGIN] else None
         return ForkRequest(edits=edits, begin=begin, name=entries[_NAME] or None)
 
     @on(Input.Submitted)

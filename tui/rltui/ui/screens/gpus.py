@@ -15,7 +15,7 @@ from textual.widgets import Static
 
 from rltui.core.api import Request
 from rltui.core.gpu.report import GpuDevice, GpuHistories, GpuProcess, GpuReport, GpuShare
-from rltui.core.text import duration, short_command, shortened
+from rltui.core.text import duration, short_command, truncate
 from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext, key_of
@@ -114,7 +114,7 @@ def _lines(
 def _overview(device: GpuDevice, width: int, marks: Marks, label_width: int) -> Content:
     if width < _WIDE_DEVICE:
         return brief_line(device, width, marks, label_width)
-    name = f" {shortened(short_name(clean_line(device.name)), _NAME_WIDTH):<{_NAME_WIDTH}}"
+    name = f" {truncate(short_name(clean_line(device.name)), _NAME_WIDTH):<{_NAME_WIDTH}}"
     graph = level_sparkline(device.recent, _SPARKLINE_WIDTH).rjust(_SPARKLINE_WIDTH)
     room = width - len(name) - _SPARKLINE_WIDTH - 1
     line = brief_line(device, room, marks, label_width)
@@ -162,7 +162,7 @@ def _process_heading(width: int) -> Content:
         "memory".rjust(_MEMORY),
     ]
     line = "".join([*texts, "%".rjust(_PART), "  command"])
-    return Content.styled(shortened(line, width), FAINT)
+    return Content.styled(truncate(line, width), FAINT)
 
 
 def _process_rows(
@@ -192,10 +192,10 @@ def _line(holder: Holder, width: int, marks: Marks, *, is_selected: bool) -> Con
     room = max(0, width - _FIXED - what_width - 2)
     return Content.assemble(
         f"{'▸' if is_selected else ' '} {pid.text}".ljust(_PID),
-        shortened(clean_line(user.text or "?"), _USER - 1).ljust(_USER),
+        truncate(clean_line(user.text or "?"), _USER - 1).ljust(_USER),
         (f"{mark.glyph} ", mark.style),
         (
-            shortened(clean_line(what.text), what_width - 3).ljust(what_width - 2),
+            truncate(clean_line(what.text), what_width - 3).ljust(what_width - 2),
             STYLES[what.role] if what.role else "",
         ),
         kind.text.ljust(_KIND),

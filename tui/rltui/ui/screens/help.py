@@ -225,7 +225,7 @@ class HelpScreen(TypingScreen[None]):
         box, scroll = self.query_one(".box"), self.query_one(".page")
         here = self._situation
         rows = all_rows(readonly=here.readonly) if self._shows_all else here_rows(here)
-        words = fuzzy.words_of(self.typed)
+        words = fuzzy.query_words(self.typed)
         shown = page([*rows, *symbol_rows()], words, scroll.scrollable_content_region.width - 1)
         about = "" if self._shows_all else _WORDS.get(here.pane or here.screen, "")
         top = Content.styled(f"{with_keys(about)}\n{_RULE}\n".lstrip(), FAINT)

@@ -18,7 +18,7 @@ from textual.widgets import Static
 
 from rltui.core.api import Plan, Request
 from rltui.core.config_report import KnobInfo, KnobTable
-from rltui.core.consent import agreed, is_warned
+from rltui.core.consent import is_warned, with_consent
 from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, Scope
 from rltui.ui.background import in_background
@@ -241,7 +241,7 @@ class KnobEditor(DialogBase[Decision]):
         elif how == "collect" or await self._is_meant(plan):
             request = edit_request(self._staged, self.knob.key, draft.value, self._seen)
             request = request.model_copy(update={"restart": how == "restart"})
-            self._leave(Decision(agreed(request, plan), how))
+            self._leave(Decision(with_consent(request, plan), how))
 
     async def _is_meant(self, plan: Plan) -> bool:
         """Ask where the edit brings warnings that were not there before."""

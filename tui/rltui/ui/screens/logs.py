@@ -15,7 +15,7 @@ from textual.widgets import Static
 
 from rltui.core.lines import LogChange, LogEntry, LogSearching, LogSource, MergedSource
 from rltui.core.log_query import Query
-from rltui.core.text import shortened
+from rltui.core.text import truncate
 from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext, key_of
@@ -240,7 +240,7 @@ class LogScreen(BaseScreen):
             count = sum(log.component == self._shown.component for log in self._logs)
             return f"attempt {self._shown.attempt} of {count}" if count > 1 else ""
         if self._shown == _FOUND and self._found is not None:
-            count, query = len(self._found.lines), shortened(clean_line(self._found.query.text), 30)
+            count, query = len(self._found.lines), truncate(clean_line(self._found.query.text), 30)
             more = "+" if count >= _MOST_FOUND else ""
             state = "enter opens the log there" if self._found.is_done else "searching, esc ends it"
             return f"“{query}” {count:,}{more} · {state}"
@@ -331,7 +331,7 @@ class LogScreen(BaseScreen):
         if not text:
             return
         try:
-            query = Query.typed(text)
+            query = Query.from_text(text)
         except RltuiError as error:
             self.notify(error.title, severity="error", markup=False)
             return

@@ -15,7 +15,7 @@ from textual.app import ComposeResult
 from textual.containers import Container
 from textual.widgets import Input, Static
 
-from rltui.core.marks import marks
+from rltui.core.annotations import marks
 from rltui.core.series import SeriesKey
 from rltui.errors import RltuiError
 from rltui.ui import verbs

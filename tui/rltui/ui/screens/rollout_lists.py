@@ -26,9 +26,9 @@ from rltui.core.rollouts import (
     Sample,
     SampleGroup,
     SampleTable,
+    filter_samples,
     histogram,
-    narrowed,
-    ordered,
+    sort_samples,
 )
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import BaseScreen
@@ -222,7 +222,7 @@ class RolloutLists(BaseScreen):
             self._groups = sorted(groups, key=lambda group: (not group.is_flat, group.mean))
             self._samples.show(len(self._groups), at)
         else:
-            self._places = ordered(self._table, self._order, self._wanted_places())
+            self._places = sort_samples(self._table, self._order, self._wanted_places())
             if at is None and before is not None:
                 where = self._table.columns["where"]
                 at = next((at for at, each in enumerate(self._places) if where[each] == before.where), None)
@@ -231,7 +231,7 @@ class RolloutLists(BaseScreen):
         self.look_at_sample()
 
     def _wanted_places(self) -> list[int]:
-        places = narrowed(self._table, self._only)
+        places = filter_samples(self._table, self._only)
         if self._found is not None:
             allowed = set(places)
             places = [each for each in self._found if each in allowed]

@@ -396,7 +396,7 @@ class RolloutScreen(RolloutReading):
             self._lay_out()
             return
         try:
-            pattern = Query.typed(event.value).pattern
+            pattern = Query.from_text(event.value).pattern
         except RltuiError as error:
             self.notify(clean_line(error.title), severity="error", markup=False)
             return

@@ -10,7 +10,7 @@ from textual.content import Content
 
 from rltui.core import hints
 from rltui.core.runs import RunChange, RunRow
-from rltui.core.text import listed, size_text
+from rltui.core.text import join_words, size_text
 from rltui.errors import RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.base_screen import BaseScreen
@@ -35,7 +35,7 @@ def runs_named(rows: Sequence[RunRow]) -> str:
     """`a`, `a and b`, `a, b, c and 7 more`: in questions and messages."""
     names = [clean_line(row.name) for row in rows]
     more = len(names) - _MOST_NAMED
-    return listed([*names[:_MOST_NAMED], f"{more} more"] if more > 1 else names)
+    return join_words([*names[:_MOST_NAMED], f"{more} more"] if more > 1 else names)
 
 
 class TrashDialog(ButtonDialog[bool]):
@@ -174,7 +174,7 @@ class OrganizeActions(BaseScreen):
             async with waiting(self.app, f"Having it done: {what}"):
                 for row in rows:
                     await asyncio.to_thread(self.home.runs.change, row.id, change)
-                    back.append((row.id, change.undone(row)))
+                    back.append((row.id, change.inverse(row)))
         except RltuiError as error:
             await self.show_error(error)
         else:

@@ -18,7 +18,7 @@ from rltui.core.api import Orphan, Status
 from rltui.core.curve import curve_rows
 from rltui.core.servers import ServerStatus
 from rltui.core.states import STALLED, ComponentState
-from rltui.core.text import duration, figure, gib, listed, shortened, sparkline
+from rltui.core.text import duration, format_number, gib, join_words, sparkline, truncate
 from rltui.ui.actions import NO_KEY, key_of, uses
 from rltui.ui.key_names import key_text
 from rltui.ui.states import SEPARATOR, TROUBLES, experiment_badge
@@ -175,7 +175,7 @@ def curve_lines(curve: Sequence[tuple[int, float]], width: int) -> list[Content]
     steps, rewards = [step for step, _ in curve], [reward for _, reward in curve]
     finite = [reward for reward in rewards if math.isfinite(reward)]
     low, high = min(finite, default=0.0), max(finite, default=1.0)
-    labels = (f" reward {figure(high)} ┤", "│", f"{figure(low)} ┤")
+    labels = (f" reward {format_number(high)} ┤", "│", f"{format_number(low)} ┤")
     cells = max(1, width - len(labels[0]) - 1)
     x_span = (float(steps[0]), float(max(steps[-1], steps[0] + 1)))
     rows = curve_rows(steps, rewards, cells, _CURVE_ROWS, x_span=x_span, y_span=(low, high))
@@ -272,7 +272,7 @@ def bar_lines(orphans: Sequence[Orphan], width: int, *, rows: int, hint: str) ->
     groups = by_attempt(orphans)
     room = max(0, width - len(hint))
     if len(groups) > rows:
-        owners = listed([owner_text(group[0]) for group in groups])
+        owners = join_words([owner_text(group[0]) for group in groups])
         held = _held_text(orphans)
         short = f"⚠ {orphan_count(orphans)}"
         holding = f"{short}: {held}" if held else short
@@ -296,7 +296,7 @@ def _group_line(group: Sequence[Orphan], width: int) -> str:
 
 def _first_that_fits(texts: Sequence[str], width: int) -> str:
     clean = list(map(clean_line, texts))
-    return next((text for text in clean if len(text) <= width), shortened(clean[-1], width))
+    return next((text for text in clean if len(text) <= width), truncate(clean[-1], width))
 
 
 def _weight(orphan: Orphan) -> tuple[int, bool, bool]:
@@ -364,7 +364,7 @@ def footer_line(entries: Sequence[FooterEntry], width: int, *, about: str = "", 
         line += Content.assemble((f" {entry.key}", "bold $accent"), (f" {entry.label} ", ""))
     room = width - line.cell_length - 2
     texts = [" · ".join(filter(None, (about, enter))), about, enter]
-    told = next((text for text in texts if text and len(text) <= room), shortened(about or enter, room))
+    told = next((text for text in texts if text and len(text) <= room), truncate(about or enter, room))
     if room < _LEAST_ABOUT or not told:
         return line
     return Content.assemble(line, " " * (room + 1 - len(told)), (told, "$foreground 60%"))

@@ -18,8 +18,8 @@ from textual.strip import Strip
 from textual.visual import Visual
 
 from rltui.core.api import JournalEntry
-from rltui.core.events import first_line, shown_kind, unfolded
-from rltui.core.text import shortened
+from rltui.core.events import detail_lines, display_kind, first_line
+from rltui.core.text import truncate
 from rltui.ui.copying import CopyRequested
 from rltui.ui.plan_view import diff_lines
 from rltui.ui.styles import FAINT, STYLES
@@ -68,11 +68,11 @@ class EventItem:
         """Of an entry as it was read: its texts are cleaned here."""
         data = entry.data
         if isinstance(diff := data.get("diff"), str):
-            more = unfolded(entry.text, {})
+            more = detail_lines(entry.text, {})
             below = [*map(Content, map(clean, more)), *diff_lines(diff)]
         else:
-            below = [Content(clean(line)) for line in unfolded(entry.text, data)]
-        kind = clean_line(shown_kind(entry.kind, data))
+            below = [Content(clean(line)) for line in detail_lines(entry.text, data)]
+        kind = clean_line(display_kind(entry.kind, data))
         event = Event(entry.at, kind, entry.text, entry.step, entry.component, entry.attempt, data)
         return cls(entry, event, time.strftime("%Y-%m-%d %A", time.localtime(entry.at)), tuple(below))
 
@@ -204,7 +204,7 @@ class EventList(ScrollView, can_focus=True, inherit_bindings=False):
     def _head(self, item: EventItem, text: str, *, is_cursor: bool, has_step: bool) -> Content:
         sign, style = item.look
         when, step = (column.cell(item.event, 0.0).text for column in _COLUMNS)
-        word = shortened(f"{sign} {item.kind}", _KIND - 2)
+        word = truncate(f"{sign} {item.kind}", _KIND - 2)
         return Content.assemble(
             "▸ " if is_cursor else "  ",
             (when.ljust(_TIME), FAINT),

@@ -14,7 +14,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuReport, GpuShare
-from rltui.core.text import duration, gib, shortened
+from rltui.core.text import duration, gib, truncate
 from rltui.ui.paragraphs import first_that_fits, flow, hanging
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
@@ -172,7 +172,7 @@ def _device_lines(report: GpuReport, width: int, *, is_stale: bool) -> list[Cont
     for host, found in groupby(report.devices, key=lambda device: device.host):
         devices = list(found)
         if host:
-            name = shortened(clean_line(host), width)
+            name = truncate(clean_line(host), width)
             lines.append(Content.styled(f"{name} {'─' * (width - len(name) - 1)}".strip(), FAINT))
         host_lines = _host_lines(devices, width, marks, len(report.devices))
         old = is_stale or host in silent
@@ -211,8 +211,8 @@ def _problem_lines(device: GpuDevice, width: int) -> list[Content]:
 def _full_lines(device: GpuDevice, width: int, marks: Marks) -> list[Content]:
     """Two lines: name, recent use and load; bar and memory."""
     note = memory_note(device)
-    name = f"{device.label} {shortened(short_name(clean_line(device.name)), 20)}".rstrip()
-    name = shortened(name, max(len(device.label), width - 8))
+    name = f"{device.label} {truncate(short_name(clean_line(device.name)), 20)}".rstrip()
+    name = truncate(name, max(len(device.label), width - 8))
     load = first_that_fits(load_texts(device), max(0, width - len(name) - 2))
     gap = max(0, width - len(name) - len(load))
     if note and gap >= len(note) + 5:

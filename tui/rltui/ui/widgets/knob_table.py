@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from rltui.core.config_report import KnobInfo, KnobTable, Problem
-from rltui.core.text import shortened
+from rltui.core.text import truncate
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext, key_of
 from rltui.ui.key_bindings import bind, keys
@@ -134,7 +134,7 @@ def name_cells(name_or_key: str, width: int) -> Content:
     prefix = path + dot
     if len(prefix) + len(name) > width:
         prefix = "…" if prefix and len(name) < width else ""
-    return Content.assemble((prefix, "$foreground 60%"), (shortened(name, width), ""))
+    return Content.assemble((prefix, "$foreground 60%"), (truncate(name, width), ""))
 
 
 def knob_line(
@@ -149,7 +149,7 @@ def knob_line(
     width = columns.width - len(_INDENT) - (columns.readers + 1 if columns.readers else 0)
     value = clean_line(change_text(knob, staged))
     full_name = name_in_section(knob.key) if has_section else knob.key
-    value = shortened(value, max(columns.values, width - len(clean_line(full_name)) - 1))
+    value = truncate(value, max(columns.values, width - len(clean_line(full_name)) - 1))
     name = name_cells(full_name, max(0, width - len(value) - 1))
     line = Content.assemble(
         row_mark(knob, problem, staged),

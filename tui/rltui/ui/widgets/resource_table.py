@@ -8,7 +8,7 @@ from typing import Generic
 
 from textual.content import Content
 
-from rltui.core.text import shortened
+from rltui.core.text import truncate
 from rltui.ui.paragraphs import hanging, labelled
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line, progress_bar
@@ -99,7 +99,7 @@ def _line(
         if role is not None:
             spans.append((STYLES[role], len(text), len(text) + len(cells[at].text)))
         text += f"{cells[at].text:<{cells_wide}}{_GAP}"
-    line = Content.styled(shortened(text.rstrip(), width), style)
+    line = Content.styled(truncate(text.rstrip(), width), style)
     for role_style, begin, end in spans:
         line = line.stylize(role_style, begin, end)
     return line

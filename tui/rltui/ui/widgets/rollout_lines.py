@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from textual.content import Content
 
 from rltui.core.rollouts import Batch, BatchSummary, Sample, SampleGroup
-from rltui.core.text import shortened
+from rltui.core.text import truncate
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.views.rollout import histogram_blocks
@@ -35,9 +35,9 @@ def batch_line(batch: Batch, summary: BatchSummary | None, counts: Sequence[int]
     """Step, mean reward, histogram, samples."""
     label = clean_line(batch.key.label)
     if batch.key.step < 0 and batch.key.kind == "eval":
-        label = shortened(label, _LABEL + _FIGURE)
+        label = truncate(label, _LABEL + _FIGURE)
         return Content.assemble(label, (f" {_samples(batch)}", FAINT))
-    line = f"{shortened(label, _LABEL):<{_LABEL}}"
+    line = f"{truncate(label, _LABEL):<{_LABEL}}"
     if summary is None or not summary.count:
         return Content.assemble(line, (f"{'·':>{_FIGURE}} {'':{BINS}}{_samples(batch):>{_COUNT}}", FAINT))
     return Content.assemble(
@@ -59,13 +59,13 @@ def sample_heading(width: int) -> Content:
     if width >= _WIDE:
         parts.append("advant.".rjust(_FIGURE + 1))
     parts += ["tokens".rjust(_TOKENS), "turn".rjust(_TURNS + 1), f"  {'group':<{_GROUP}}", "  ended"]
-    return Content.styled(shortened("".join(parts), width), FAINT)
+    return Content.styled(truncate("".join(parts), width), FAINT)
 
 
 def sample_line(sample: Sample, width: int, *, is_flat: bool, is_marked: bool) -> Content:
     tokens = "·" if sample.output_tokens < 0 else str(sample.output_tokens)
     turns = "·" if sample.turns < 0 else str(sample.turns)
-    group = shortened(clean_line(sample.group), _GROUP)
+    group = truncate(clean_line(sample.group), _GROUP)
     parts: list[str | tuple[str, str]] = [
         (MARK if is_marked else " ", "bold $accent"),
         (FLAT if is_flat else " ", "$text-warning"),
@@ -86,7 +86,7 @@ def sample_line(sample: Sample, width: int, *, is_flat: bool, is_marked: bool) -
 
 
 def group_heading(width: int) -> Content:
-    return Content.styled(shortened(f"{'':3}{'reward':>7}{'spread':>8}{'n':>5}  group", width), FAINT)
+    return Content.styled(truncate(f"{'':3}{'reward':>7}{'spread':>8}{'n':>5}  group", width), FAINT)
 
 
 def group_line(group: SampleGroup) -> Content:

@@ -10,8 +10,8 @@ from textual.content import Content
 from rltui.core.queue import QueueEntry
 from rltui.core.run_columns import gpus_text
 from rltui.core.runs import RunRow
-from rltui.core.secrets import masked
-from rltui.core.text import duration, figure, size_text, steps_text, value_text
+from rltui.core.secrets import mask_value
+from rltui.core.text import duration, format_number, size_text, steps_text, value_text
 from rltui.ui.paragraphs import flow, hanging, labelled
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.run_table import Line, group_text
@@ -99,7 +99,7 @@ def _changes(row: RunRow) -> list[str]:
 
 
 def _shown(key: str, value: object) -> str:
-    return masked(key, value) if isinstance(value, str) else value_text(value)
+    return mask_value(key, value) if isinstance(value, str) else value_text(value)
 
 
 def _metrics(row: RunRow) -> list[str]:
@@ -109,7 +109,7 @@ def _metrics(row: RunRow) -> list[str]:
         if level is not None and level.steps > 1:
             texts.append(f"{name} {level.text()} (last {level.steps})")
         elif last is not None:
-            texts.append(f"{name} {figure(last)}")
+            texts.append(f"{name} {format_number(last)}")
     return texts
 
 

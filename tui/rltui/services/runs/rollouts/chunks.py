@@ -11,7 +11,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rltui.core.text import whole_number
+from rltui.core.text import parse_whole_number
 from rltui.errors import RltuiError
 from rltui.services.logs.growing_file import json_value
 
@@ -148,7 +148,7 @@ class Chunks:
             names = [name.partition(".") for name in os.listdir(self._folder)]  # noqa: PTH208 - names only
         except OSError:
             return []
-        numbers = {whole_number(stem) for stem, _, kind in names if kind in _KINDS}
+        numbers = {parse_whole_number(stem) for stem, _, kind in names if kind in _KINDS}
         return sorted(number for number in numbers if number is not None)
 
     def line(self, chunk: int, offset: int) -> bytes | None:

@@ -268,7 +268,7 @@ class TraceStream:
         for trace in row["traces"] if isinstance(row["traces"], list) else ():
             if isinstance(trace, dict) and isinstance(trace.get("id"), str):
                 for info in self._annotations_of(trace["id"]):
-                    trace["info"] = rollout_rows.merged(trace.get("info") or {}, info)
+                    trace["info"] = rollout_rows.deep_merge(trace.get("info") or {}, info)
         return rollout_rows.episode_transcript(row, sample)
 
     def as_written(self, sample: Sample) -> Transcript:

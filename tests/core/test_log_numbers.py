@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rltui.core.log_figures import FigureLines, recurrence, without_figures
+from rltui.core.log_numbers import NumberLines, recurrence, without_numbers
 
 VLLM = (
     "Engine 000: Avg prompt throughput: 16.8 tokens/s, Avg generation throughput: 34.4 tokens/s, "
@@ -22,9 +22,9 @@ DICT = "{'loss': 0.447, 'learning_rate': '1e-05', 'reward': 0.25, 'reward/std': 
 """Of vf-rl's trainer."""
 
 
-def shortened(message: str, cells: int, lines: FigureLines | None = None) -> str:
+def shortened(message: str, cells: int, lines: NumberLines | None = None) -> str:
     text = f"12:00:00 {message}"
-    parts = (lines or FigureLines()).parts(text, 9, cells)
+    parts = (lines or NumberLines()).parts(text, 9, cells)
     return message if parts is None else " ".join(text[first:last] for first, last in parts)
 
 
@@ -59,7 +59,7 @@ def test_every_figure_stays() -> None:
 
 
 def test_lines_with_the_same_words_are_shortened_alike() -> None:
-    lines = FigureLines()
+    lines = NumberLines()
     assert shortened(STEP, 76, lines).startswith("Step 13 Time 0.27s Reward ")
     assert shortened(STEP.replace("16.2", "9.25"), 76, lines).startswith("Step 13 Time 0.27s Reward ")
     longer = STEP.replace("7817.5", "107817.25")
@@ -86,4 +86,4 @@ def test_messages_with_news(message: str) -> None:
 
 def test_sizes_and_addresses_are_figures() -> None:
     said = "Tried {} at {}, -0.5 of 1e-06"
-    assert without_figures(said.format("2.32 GiB", "0x7f")) == without_figures(said.format("64 MiB", "0x1"))
+    assert without_numbers(said.format("2.32 GiB", "0x7f")) == without_numbers(said.format("64 MiB", "0x1"))

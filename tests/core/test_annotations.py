@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from rltui.core.annotations import Annotation, AnnotationKind, marks
 from rltui.core.api import JournalEntry
-from rltui.core.marks import Annotation, AnnotationKind, marks
 
 
 def entry(kind: str, text: str = "what", **fields: Any) -> JournalEntry:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rltui.core.batch import BatchKnobs, accumulation, batch_figures, figure, packing_figures, sft_tokens
+from rltui.core.batch import BatchKnobs, accumulation, batch_values, derived_value, packing_values, sft_tokens
 from rltui.core.bottleneck import BottleneckKnobs
 from rltui.core.config_report import DerivedValue
 from rltui.core.gpu.training import Training
@@ -55,7 +55,7 @@ def _rollouts(v: Values, knobs: BatchKnobs, names: Names) -> Iterator[DerivedVal
     v = {**v, knobs.group_size: max(groups.values())}
     longest = names("max_completion_tokens")
     v.setdefault(longest, None)
-    batched = batch_figures(v, knobs, max_tokens=longest)
+    batched = batch_values(v, knobs, max_tokens=longest)
     if len({*groups.values()}) > 1:
         batched = (
             _prompts(v[knobs.batch_size], groups) if each.name == _PROMPTS else each for each in batched
@@ -64,7 +64,7 @@ def _rollouts(v: Values, knobs: BatchKnobs, names: Names) -> Iterator[DerivedVal
     if not v[knobs.seq_len]:
         return
     by_trainer = "trainer.model.seq_len" in v and not names.has("orchestrator.concurrency")
-    yield from packing_figures(
+    yield from packing_values(
         v, knobs, max_tokens=longest, row_tokens="trainer.model.seq_len" if by_trainer else knobs.seq_len,
         ranks=v.get("orchestrator.num_train_workers") or 1,
     )  # fmt: skip
@@ -78,9 +78,11 @@ def _prompts(batch: int | None, groups: dict[str, int]) -> DerivedValue:
     sizes = sorted({*groups.values()})
     each = f"{', '.join(map(str, sizes[:-1]))} or {sizes[-1]} per example, as the source says"
     if batch is None:
-        return figure(_PROMPTS, None, "prompts", f"varies: whole groups of {each}")
+        return derived_value(_PROMPTS, None, "prompts", f"varies: whole groups of {each}")
     low, high = -(-batch // sizes[-1]), batch // sizes[0]
-    return figure(_PROMPTS, None, "prompts", f"{batch} rollouts / {each} = {low} to {high} prompts per step")
+    return derived_value(
+        _PROMPTS, None, "prompts", f"{batch} rollouts / {each} = {low} to {high} prompts per step"
+    )
 
 
 def _episodes(v: Values, at: str, name: str) -> Iterator[DerivedValue]:
@@ -91,12 +93,12 @@ def _episodes(v: Values, at: str, name: str) -> Iterator[DerivedValue]:
     first, low, high = (v[each] for each in bounds)
     if low == high:
         text = f"always {low}: min_inflight and max_inflight are the same"
-        yield figure(name, low, "episodes", text)
+        yield derived_value(name, low, "episodes", text)
         return
     start = f"starts with {first}" if first is not None else "starts with what the KV cache surely holds"
     most = "without an upper bound" if high is None else f"at most {high}"
     text = f"{start}, then adapts to the load of inference: at least {low}, {most}"
-    yield figure(name, first, "episodes", text)
+    yield derived_value(name, first, "episodes", text)
 
 
 def _gpus(v: Values, names: Names) -> Iterator[DerivedValue]:
@@ -108,7 +110,7 @@ def _gpus(v: Values, names: Names) -> Iterator[DerivedValue]:
     if infer > 1:
         copies, tensor = v.get(names("data_parallel")), v.get(names("tensor_parallel"))
         text += f"; {copies} copies of the model on {tensor} each"
-    yield figure("GPUs", infer + train, "GPUs", text)
+    yield derived_value("GPUs", infer + train, "GPUs", text)
 
 
 def _sft(v: Values, names: Names) -> Iterator[DerivedValue]:
@@ -121,7 +123,7 @@ def _sft(v: Values, names: Names) -> Iterator[DerivedValue]:
     if steps is not None:
         each = v[batch] * v[seq_len]
         text = f"{steps} steps * {each} tokens = {steps * each} tokens"
-        yield figure("sft tokens of the run", steps * each, "tokens", text)
+        yield derived_value("sft tokens of the run", steps * each, "tokens", text)
     gpus, together = v.get(names("sft_gpus")), (v.get("sft.model.cp") or 1) * (v.get("sft.model.tp") or 1)
     if gpus is None or gpus < together:
         yield accumulation(v, batch=batch, micro=micro, name=f"{name} on one GPU")
@@ -154,5 +156,5 @@ def training(v: Values, names: Names) -> Training | None:
         "data.seq_len",
         processes=gpus,
         recomputes=is_on(v.get("sft.model.ac")),
-        is_whole=not any(is_on(v.get(f"sft.model.{key}")) for key in _OFF_DEVICE) and together == 1,
+        is_full=not any(is_on(v.get(f"sft.model.{key}")) for key in _OFF_DEVICE) and together == 1,
     )

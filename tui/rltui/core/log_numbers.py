@@ -52,7 +52,7 @@ Parts = list[tuple[int, int]]
 """Pieces of a text, each a start and an end, in order, to be separated by blanks."""
 
 
-class FigureLines:
+class NumberLines:
     """Shortens lines of numbers for one width; those with the same words get the same cut."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class FigureLines:
         fields = _fields(message)
         if fields is None:
             return None
-        shape = without_figures(message)
+        shape = without_numbers(message)
         for number in range(self._cut_index.get(shape, 0), len(_CUTS)):
             self._cut_index[shape] = number
             pieces = _shorten(message, fields, _CUTS[number])
@@ -145,12 +145,12 @@ _ID = re.compile(r"\b[0-9a-f]{16,}\b")
 _CLIENT = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}:\d+ - (?:\"GET /(?:metrics|health|ping) )?")
 
 
-def without_figures(text: str) -> str:
+def without_numbers(text: str) -> str:
     """A text that is equal for texts that differ in numbers, addresses and sizes alone."""
     return _NUMBER.sub("#", text)
 
 
-def asked_for(message: str) -> str:
+def request_of(message: str) -> str:
     """The request in a server's log line, whoever sent it; the same for all health checks, such as rltui's
     own every second. Empty for other messages.
     """
@@ -162,7 +162,7 @@ def recurrence(message: str) -> str:
     """A text that is equal for messages that recur and count or time something at most, as at each step of a
     run, or that report the same request to a server; empty for a message with measured values.
     """
-    if request := asked_for(message):
+    if request := request_of(message):
         return request
     if not message.strip() or len(message) > _LONGEST:
         return ""

@@ -135,7 +135,7 @@ class _Levels:
         return self._records[-1] if self._records else None
 
 
-class RunFigures:
+class RunTracks:
     """Collects the rows of a run as they come. Steps are counted from 1, whatever the framework does."""
 
     def __init__(self, trainer_step: str = "loss/mean", first_step: int = 1) -> None:

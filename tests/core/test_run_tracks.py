@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rltui.core.run_figures import Track
+from rltui.core.run_tracks import Track
 
 
 def test_a_run_of_any_length_takes_bounded_memory_and_keeps_its_beginning_and_newest_steps() -> None:

@@ -56,7 +56,7 @@ def marks(journal: Iterable[JournalEntry]) -> tuple[Annotation, ...]:
     annotations: list[Annotation] = []
     has_started = False
     for entry in journal:
-        kind = mark_kind(entry.kind, entry.data)
+        kind = annotation_kind(entry.kind, entry.data)
         if kind is AnnotationKind.RESUME and not has_started:
             has_started = True
             if entry.step is None:  # it begins, and nothing was before
@@ -86,7 +86,7 @@ def _after_rewind(annotations: Sequence[Annotation], step: int) -> list[Annotati
     return [*map(moved, annotations)]
 
 
-def mark_kind(kind: str, data: Mapping[str, Any]) -> AnnotationKind | None:
+def annotation_kind(kind: str, data: Mapping[str, Any]) -> AnnotationKind | None:
     """The kind of annotation for an entry of that kind and data; `None`: none."""
     match kind:
         case "edit" | "note" | "checkpoint" | "resume":
