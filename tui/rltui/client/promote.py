@@ -173,7 +173,8 @@ class _Merge:
         for key, (old, new) in changed.items():
             path = self._place(key)
             if path is None:
-                yield f"{key}: none of {join_words(list(map(str, self._paths)))} has it; set it in the right one"
+                paths = join_words(list(map(str, self._paths)))
+                yield f"{key}: none of {paths} has it; set it in the right one"
                 continue
             before, after = self._found[path]
             theirs = deep_leaves(before.data)

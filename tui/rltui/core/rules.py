@@ -172,8 +172,8 @@ def overruled(name: str, shared: str) -> Rule:
     """A value that is set but not read, since the shared one precedes it."""
     return bad_if(
         lambda v: _are_set(v, name, shared) and v[name] != v[shared], name, (shared,),
-        lambda v: f"{name} ({display(v[name])}) is not read, since the shared {shared} ({display(v[shared])}) "
-        f"goes before it: remove one of them", "warning",
+        lambda v: f"{name} ({display(v[name])}) is not read, since the shared {shared} "
+        f"({display(v[shared])}) goes before it: remove one of them", "warning",
     )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Secrets: which keys hold them, and how to mask them. Pure.
 
 They are in the config files and the copies of these, and nowhere else: not in diffs, plans, events,
-the journal or alerts. Output of programs may hold them in any form: `hidden_in`.
+the journal or alerts. Output of programs may hold them in any form: `redact`.
 """
 
 from __future__ import annotations

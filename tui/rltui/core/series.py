@@ -231,7 +231,7 @@ class DownsampledSeries:
     """Takes one point after the other, for as long as a run goes on, and stores some thousand of them."""
 
     def __init__(self, most: int) -> None:
-        """`most`: the limit of `points`, as in `thinned`."""
+        """`most`: the limit of `points`, as in `downsample`."""
         self._most = most
         self._points: list[tuple[int, float]] = []
         self._result: tuple[tuple[int, float], ...] | None = ()

@@ -14,7 +14,7 @@ _SECONDS = re.compile(r"\d{9,11}(?:\.\d+)?")
 MOMENT_HINT = (
     "so long ago: 90s, 30m, 2h, 1d12h; or a time: 14:30, 2026-11-22, '2026-11-22 14:30', or an `at` of --json"
 )
-"""Grammar of `moment`."""
+"""Grammar of `parse_moment`."""
 
 
 def parse_span(text: str) -> float | None:

@@ -14,7 +14,7 @@ _LEAST_CHARACTERS = 8
 
 
 def without_secrets(text: str) -> str:
-    """Redact as `hidden_in`, and also the values of variables that hold secrets here, such as `HF_TOKEN`."""
+    """Redact as `redact`, and also the values of variables that hold secrets here, such as `HF_TOKEN`."""
     return redact(text, _values())
 
 

@@ -358,7 +358,8 @@ def _one_step_ahead(level: str, kind: str) -> Rule:
 def _counted_by_rl(name: str) -> Rule:
     return bad_if(
         lambda v: own(v, name) is not None, name, (),
-        lambda v: f"{name} ({display(own(v, name))}) is not read: rl counts inference's GPUs itself", "warning",
+        lambda v: f"{name} ({display(own(v, name))}) is not read: rl counts inference's GPUs itself",
+        "warning",
     )  # fmt: skip
 
 
@@ -379,8 +380,8 @@ def _inference_rules(at: str, names: Names) -> Iterator[Rule]:
         f"num_infer_gpus is {nearest_multiples(count(v), v[tensor])}")  # fmt: skip
     yield bad_if(lambda v: is_on(v.get(base)) and own(v, copies) is not None and v[tensor]
         and count(v) % v[tensor] == 0 and v[copies] * v[tensor] != count(v), copies, (gpus, tensor),
-        lambda v: f"{copies} ({v[copies]}) is not read: {gpus} ({display(v[gpus])}) / {tensor} ({v[tensor]}) = "
-        f"{count(v) // v[tensor]} copies fill the GPUs", "warning")  # fmt: skip
+        lambda v: f"{copies} ({v[copies]}) is not read: {gpus} ({display(v[gpus])}) / {tensor} ({v[tensor]}) "
+        f"= {count(v) // v[tensor]} copies fill the GPUs", "warning")  # fmt: skip
     yield bad_if(
         lambda v: (v[rank] or 0) > LORA_RANKS[-1], rank, (),
         lambda v: f"{rank} ({v[rank]}) is too large for vLLM: the largest allowed is {LORA_RANKS[-1]}",

@@ -168,8 +168,9 @@ def trash(index: RunIndex, row: RunRow, *, with_others: bool = False) -> RunRow:
     folder = folder.resolve()
     _refuse_others_inside(index, row, folder)
     if not with_others and (older_entries := there_before(row)):
+        names = join_words(_first_names(older_entries))
         raise ConflictError(
-            f"the folder of {row.name} holds what was there before it: {join_words(_first_names(older_entries))}",
+            f"the folder of {row.name} holds what was there before it: {names}",
             hint=f"{hints.RM(run=row.name)} asks whether that goes as well; nothing was moved",
         )
     with _locked(row, folder):
