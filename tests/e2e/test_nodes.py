@@ -80,7 +80,7 @@ class Cluster:
         records = (processes.read_attempt(folder) for node in self.nodes for folder in node.attempts)
         return [record for record in records if record is not None and record.living_main is not None]
 
-    def follower(self, component: str = "trainer") -> int:
+    def runner_pid(self, component: str = "trainer") -> int:
         """Pid of the component's remote runner."""
 
         def main() -> int | None:
@@ -120,15 +120,15 @@ def cluster(box: Box, request: pytest.FixtureRequest) -> Iterator[Cluster]:
     nodes_box.end()
 
 
-def test_without_its_shim_a_follower_goes_on_and_a_killed_one_is_replaced(cluster: Cluster) -> None:
+def test_without_its_shim_a_runner_goes_on_and_a_killed_one_is_replaced(cluster: Cluster) -> None:
     cluster.up()
     first = cluster.records()
-    follower = cluster.follower()
-    os.kill(next(pid for pid in processes.ancestors(follower) if pid != follower), signal.SIGKILL)
+    runner_pid = cluster.runner_pid()
+    os.kill(next(pid for pid in processes.ancestors(runner_pid) if pid != runner_pid), signal.SIGKILL)
     cluster.goes_on()
-    assert cluster.follower() == follower
-    os.kill(follower, signal.SIGKILL)
-    retry_until(lambda: cluster.follower() != follower, timeout_s=30)
+    assert cluster.runner_pid() == runner_pid
+    os.kill(runner_pid, signal.SIGKILL)
+    retry_until(lambda: cluster.runner_pid() != runner_pid, timeout_s=30)
     cluster.goes_on()
     status = cluster.box.component("trainer")
     assert (status["state"], status["attempt"]) == ("ready", 1)
@@ -144,8 +144,8 @@ def test_the_next_supervisor_takes_up_with_what_goes_on(cluster: Cluster, what: 
     first = cluster.records()
     pids = [cluster.box.supervisor_pid()]
     if what == "everything here":  # as a reboot does
-        follower = cluster.follower()
-        pids += {follower, *[*processes.ancestors(follower)][:2]}  # with its shim
+        runner_pid = cluster.runner_pid()
+        pids += {runner_pid, *[*processes.ancestors(runner_pid)][:2]}  # with its shim
         command = ["up", "-l", "nodes.toml", "-n", "one", "-o", "out", "--resume"]
     else:
         command = ["status", "one"]

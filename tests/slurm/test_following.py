@@ -1,4 +1,4 @@
-"""The follower of a job, on a real SLURM: submitted, queued, run, ended, cancelled, taken up again."""
+"""The remote runner of a job, on a real SLURM: submitted, queued, run, ended, cancelled, taken up again."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Attempt:
     def __init__(self, folder: Path, rig: Rig) -> None:
         self.folder = folder
         self._rig = rig
-        self._follower: subprocess.Popen[bytes] | None = None
+        self._runner: subprocess.Popen[bytes] | None = None
 
     def specify(self, *argv: str, stop: dict[str, Any] | None = None, **slurm: Any) -> None:
         usual = {"signal": "SIGINT", "grace_s": 30.0, "again_s": None, "leftovers": "end"}
@@ -70,14 +70,14 @@ class Attempt:
 
     def follow(self) -> subprocess.Popen[bytes]:
         with self.log_file.open("ab") as log:
-            self._follower = subprocess.Popen(
+            self._runner = subprocess.Popen(
                 [sys.executable, "-I", "-m", "rltui.daemon.hosts", str(self.folder)],
                 env={**os.environ, **self._rig.env},
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
             )
-        return self._follower
+        return self._runner
 
     def until(self, holds: Callable[[JobStatus], bool], timeout_s: float = 40.0) -> JobStatus:
         def look() -> JobStatus | None:
@@ -90,20 +90,20 @@ class Attempt:
         retry_until(lambda: text in self.log, timeout_s=timeout_s)
 
     def ended(self, timeout_s: float = 60.0) -> tuple[int, JobStatus]:
-        assert self._follower is not None
-        code = self._follower.wait(timeout_s)
+        assert self._runner is not None
+        code = self._runner.wait(timeout_s)
         remote = read_job_status(self.folder)
         assert remote is not None
         return code, remote
 
     def kill(self) -> None:
-        """The follower; its job goes on."""
-        assert self._follower is not None
-        self._follower.kill()
-        self._follower.wait()
+        """Kill the runner; its job goes on."""
+        assert self._runner is not None
+        self._runner.kill()
+        self._runner.wait()
 
     def clear(self) -> None:
-        if self._follower is not None and self._follower.poll() is None:
+        if self._runner is not None and self._runner.poll() is None:
             self.kill()
 
 
@@ -147,10 +147,10 @@ def test_refused_job_is_told_in_slurms_words(attempt: Attempt) -> None:
 def test_queue_is_told_with_reason_and_cancelled_at_once(attempt: Attempt, rig: Rig) -> None:
     rig.fill()
     attempt.specify("sleep", "600")
-    follower = attempt.follow()
+    runner = attempt.follow()
     remote = attempt.until(lambda remote: "waits for free nodes (Resources), starts about" in remote.reason)
     assert remote.phase == "pending"
-    follower.terminate()
+    runner.terminate()
     _, remote = attempt.ended()
     assert (remote.phase, remote.starts, remote.error) == ("ended", 0, None)
     assert "CANCELLED" in rig.say("scontrol", "show", "job", remote.id)
@@ -158,9 +158,9 @@ def test_queue_is_told_with_reason_and_cancelled_at_once(attempt: Attempt, rig: 
 
 def test_stop_passes_signal_to_command_and_keeps_its_exit_code(attempt: Attempt) -> None:
     attempt.specify(sys.executable, "-c", STUBBORN, "1")
-    follower = attempt.follow()
+    runner = attempt.follow()
     attempt.until_said("begun")
-    follower.terminate()
+    runner.terminate()
     code, remote = attempt.ended()
     assert (code, remote.exit_code, remote.error) == (7, 7, None)
     assert attempt.log == "begun\nasked by SIGINT\n"
@@ -168,9 +168,9 @@ def test_stop_passes_signal_to_command_and_keeps_its_exit_code(attempt: Attempt)
 
 def test_stop_cancels_job_after_grace(attempt: Attempt) -> None:
     attempt.specify(sys.executable, "-c", STUBBORN, "5", stop={"grace_s": 2.0, "again_s": 1.0})
-    follower = attempt.follow()
+    runner = attempt.follow()
     attempt.until_said("begun")
-    follower.terminate()
+    runner.terminate()
     _, remote = attempt.ended()
     assert attempt.log.count("asked by SIGINT") == 2
     assert "asked by SIGTERM" in attempt.log
@@ -179,15 +179,15 @@ def test_stop_cancels_job_after_grace(attempt: Attempt) -> None:
 
 def test_kill_ends_job_at_once(attempt: Attempt) -> None:
     attempt.specify(sys.executable, "-c", STUBBORN, "5")
-    follower = attempt.follow()
+    runner = attempt.follow()
     attempt.until_said("begun")
-    follower.send_signal(signal.SIGUSR1)
+    runner.send_signal(signal.SIGUSR1)
     code, remote = attempt.ended()
     assert "asked" not in attempt.log
     assert (code, remote.phase, remote.signal) == (128 + signal.SIGKILL, "ended", "SIGKILL")
 
 
-def test_successor_of_killed_follower_takes_job_up(attempt: Attempt, rig: Rig) -> None:
+def test_successor_of_killed_runner_takes_job_up(attempt: Attempt, rig: Rig) -> None:
     attempt.specify("bash", "-c", "for i in $(seq 60); do echo line $i; sleep 0.1; done; exit 4")
     attempt.follow()
     attempt.until_said("line 5")
@@ -271,14 +271,14 @@ def test_script_of_launcher_is_submitted_and_truncated_output_read_once(attempt:
     )
     (attempt.folder / "launch").chmod(0o755)
     attempt.specify("./launch", script=("rl.sbatch",), partition="urgent")
-    follower = attempt.follow()
+    runner = attempt.follow()
     attempt.until_said(f"start 0 in urgent {attempt.folder}\n")
     remote = attempt.until(lambda remote: remote.phase == "running")
     rig.say("scontrol", "requeue", remote.id)
     attempt.until(lambda remote: remote.phase == "pending" and remote.starts == 1)
     rig.hurry(remote.id)
     attempt.until_said("start 1")
-    follower.terminate()
+    runner.terminate()
     code, remote = attempt.ended()
     assert code == 0
     assert attempt.log.count("start 0") == attempt.log.count("start 1") == attempt.log.count("Dry run") == 1
@@ -286,19 +286,19 @@ def test_script_of_launcher_is_submitted_and_truncated_output_read_once(attempt:
 
 
 def test_stop_that_nobody_answers_is_given_up_and_taken_up_again(attempt: Attempt, rig: Rig) -> None:
-    """The job may go on: so the follower ends, and does not say that the job has."""
+    """The job may go on: so the runner ends, and does not say that the job has."""
     attempt.specify("bash", "-c", "echo begun; sleep 600")
-    follower = attempt.follow()
+    runner = attempt.follow()
     attempt.until(lambda remote: remote.phase == "running")
     rig.stop_controller()
-    follower.terminate()
+    runner.terminate()
     code, remote = attempt.ended(120.0)
     assert (code, remote.phase) == (255, "running")
     assert remote.problem == "Unable to contact slurm controller (connect failure)"
     rig.start_controller()
-    follower = attempt.follow()
+    runner = attempt.follow()
     attempt.until(lambda remote: remote.lost_at is None)
-    follower.terminate()
+    runner.terminate()
     _, remote = attempt.ended()
     assert remote.phase == "ended"
 
@@ -363,10 +363,10 @@ def test_array_is_submitted_once_also_if_its_number_was_never_written(
     assert array.job
     place.write(replace(array, job=""))
     for number, attempt in enumerate(pair):
-        follower = attempt.follow()
+        runner = attempt.follow()
         assert attempt.until(lambda remote: bool(remote.id)).id == f"{array.job}_{number}"
         attempt.until_said(f"begun {number}\n")
-        follower.terminate()
+        runner.terminate()
         assert attempt.ended()[1].phase == "ended"
         assert attempt.log.count("begun") == 1
     assert rig.say("squeue", "-hr", "-t", "all", "-n", "both", "-o", "%F").split() == [array.job] * 2
@@ -374,9 +374,9 @@ def test_array_is_submitted_once_also_if_its_number_was_never_written(
 
 def test_who_stops_before_is_not_in_the_array(pair: tuple[Attempt, Attempt], rig: Rig) -> None:
     one, other = pair
-    follower = one.follow()
+    runner = one.follow()
     one.until(lambda remote: "waits for 1 more run" in remote.reason)
-    follower.terminate()
+    runner.terminate()
     assert one.ended()[1].id == ""
     other.follow()
     assert other.until(lambda remote: bool(remote.id)).id.endswith("_1")
@@ -431,9 +431,9 @@ def test_time_limit_is_told_as_such(attempt: Attempt, rig: Rig) -> None:
 def test_job_on_two_nodes_runs_by_srun_and_gets_its_signal_on_each(attempt: Attempt, rig: Rig) -> None:
     program = "trap 'echo told on $SLURMD_NODENAME; exit 0' INT; echo begun; while :; do sleep 0.1; done"
     attempt.specify("bash", "-c", program, nodes="2")
-    follower = attempt.follow()
+    runner = attempt.follow()
     retry_until(lambda: attempt.log.count("begun") == 2, timeout_s=40.0)
-    follower.terminate()
+    runner.terminate()
     _, remote = attempt.ended()
     assert "told on node1" in attempt.log
     assert "told on node2" in attempt.log

@@ -46,12 +46,12 @@ def cluster(tmp_path: Path) -> Iterator[FakeCluster]:
 
 @dataclass
 class Attempt:
-    """One attempt of the component `trainer`, and its followers."""
+    """One attempt of the component `trainer`, and its remote runners."""
 
     cluster: FakeCluster
     folder: Path
     host: dict[str, Any]
-    followers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    runners: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
     def log(self) -> str:
@@ -71,7 +71,7 @@ class Attempt:
                 stderr=log,
                 start_new_session=True,
             )
-        self.followers.append(process)
+        self.runners.append(process)
         return process
 
     def until(self, holds: Callable[[JobStatus], bool]) -> JobStatus:
@@ -80,7 +80,7 @@ class Attempt:
 
 @pytest.fixture
 def attempts(cluster: FakeCluster, tmp_path: Path) -> Iterator[Callable[..., Attempt]]:
-    """Makes the next attempt for a pod, with a follower. What still follows is ended afterwards."""
+    """Makes the next attempt for a pod, with a remote runner. Those that still run are ended afterwards."""
     started_attempts: list[Attempt] = []
 
     def make(pod: str, *, argv: Sequence[str] = ("true",), **host: object) -> Attempt:
@@ -120,7 +120,7 @@ def attempts(cluster: FakeCluster, tmp_path: Path) -> Iterator[Callable[..., Att
 
     yield make
     for attempt in started_attempts:
-        for process in attempt.followers:
+        for process in attempt.runners:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait(10)
@@ -142,8 +142,8 @@ def test_output_comes_once_whoever_is_killed_or_cut_off(cluster: FakeCluster, at
     cluster.ask("cut", seconds=1.0)
     reached = len(numbers(attempt.log))
     retry_until(lambda: len(numbers(attempt.log)) > reached + 100)
-    os.killpg(attempt.followers[-1].pid, signal.SIGKILL)
-    attempt.followers[-1].wait(10)
+    os.killpg(attempt.runners[-1].pid, signal.SIGKILL)
+    attempt.runners[-1].wait(10)
     reached = len(numbers(attempt.log))
     attempt.follow()
     retry_until(lambda: len(numbers(attempt.log)) > reached + 100)
@@ -160,7 +160,7 @@ def test_a_program_that_ended_in_a_pod_which_sleeps_on_has_ended(
     first = attempts(pod)
     status = first.until(lambda status: status.phase == "ended")
     assert (status.exit_code, status.error) == (None, "its pod sleeps on and keeps its devices")
-    assert first.followers[0].wait(10) == 1
+    assert first.runners[0].wait(10) == 1
     uid = cluster.running(pod)["metadata"]["uid"]
 
     second = attempts(pod)  # its end was seen: it is made anew
@@ -174,7 +174,7 @@ def test_what_its_last_words_say_counts_as_done(cluster: FakeCluster, attempts: 
     attempt = attempts(pod, done="trainer finished")
     assert attempt.until(lambda status: status.phase == "ended").exit_code == 0
     assert attempt.log == "RL trainer finished!\n"
-    assert attempt.followers[0].wait(10) == 0
+    assert attempt.runners[0].wait(10) == 0
 
 
 @pytest.mark.slow
@@ -211,7 +211,7 @@ def test_a_stop_scales_its_set_below_it_and_a_start_above(cluster: FakeCluster, 
     pod = cluster.apply("trainer", shell(COUNTING), replicas=2)
     attempt = attempts(pod)
     attempt.until(lambda status: status.phase == "running")
-    attempt.followers[0].terminate()
+    attempt.runners[0].terminate()
     status = attempt.until(lambda status: status.phase == "ended")
     assert status.signal == "SIGTERM"
     assert pod not in cluster.pods()
@@ -244,20 +244,20 @@ def test_a_stop_that_reaches_nobody_is_no_end(cluster: FakeCluster, attempts: At
     attempt = attempts(cluster.apply("trainer", shell(COUNTING)))
     attempt.until(lambda status: status.phase == "running")
     cluster.ask("cut", seconds=60)
-    attempt.followers[0].terminate()
-    assert attempt.followers[0].wait(20) == 255
+    attempt.runners[0].terminate()
+    assert attempt.runners[0].wait(20) == 255
     assert attempt.status.phase == "running"
     assert attempt.status.lost_at is not None
 
 
 def test_a_pod_that_nothing_makes_cannot_be_started(cluster: FakeCluster, attempts: Attempts) -> None:
     attempt = attempts("other-trainer-0")
-    assert attempt.followers[0].wait(20) == 127
+    assert attempt.runners[0].wait(20) == 127
     assert attempt.status.error is not None
     assert "there is no StatefulSet other-trainer to make it" in attempt.status.error
     cluster.running(cluster.apply("trainer", ["sleep", "infinity"]))
     wrong = attempts("my-exp-trainer-0", container="wrong")
-    assert wrong.followers[0].wait(20) == 127
+    assert wrong.runners[0].wait(20) == 127
     assert "it has: prime-rl-trainer" in (wrong.status.error or "")
 
 
@@ -293,22 +293,22 @@ def test_a_command_is_run_in_a_pod_that_sleeps(cluster: FakeCluster, attempts: A
     attempt = attempts(pod, argv=["bash", "-c", text])
     retry_until(lambda: len(numbers(attempt.log)) > 20, timeout_s=20.0)
     assert attempt.log.startswith(f"{pod} in {pod}\n")
-    os.killpg(attempt.followers[-1].pid, signal.SIGKILL)
-    attempt.followers[-1].wait(10)
+    os.killpg(attempt.runners[-1].pid, signal.SIGKILL)
+    attempt.runners[-1].wait(10)
     cluster.ask("cut", seconds=0.5)
     reached = len(numbers(attempt.log))
     attempt.follow()
     retry_until(lambda: len(numbers(attempt.log)) > reached + 50, timeout_s=30.0)
     output_numbers = numbers(attempt.log)
     assert output_numbers == list(range(len(output_numbers)))
-    attempt.followers[-1].terminate()
+    attempt.runners[-1].terminate()
     status = attempt.until(lambda status: status.phase == "ended")
     assert status.signal == "SIGTERM"
     assert "POD_NAME" not in inside(cluster, pod)
     cluster.running(pod)
 
     code = attempts(pod, argv=["bash", "-c", "echo done; exit 7"])
-    assert code.followers[0].wait(20) == 7
+    assert code.runners[0].wait(20) == 7
     assert code.status.exit_code == 7
 
 
@@ -322,14 +322,14 @@ def test_a_command_ends_with_the_pod_that_it_ran_in(cluster: FakeCluster, attemp
     status = attempt.until(lambda status: status.phase == "ended")
     assert status.error is not None
     assert status.error.startswith("its pod")
-    assert attempt.followers[0].wait(10) == 1
+    assert attempt.runners[0].wait(10) == 1
 
 
 def test_an_image_without_python_is_told(cluster: FakeCluster, attempts: Attempts) -> None:
     pod = cluster.apply("trainer", ["sleep", "infinity"])
     cluster.running(pod)
     attempt = attempts(pod, python="no-such-python")
-    assert attempt.followers[0].wait(20) == 127
+    assert attempt.runners[0].wait(20) == 127
     assert "no Python can be run there" in (attempt.status.error or "")
 
 
@@ -349,7 +349,7 @@ def kubectl(cluster: FakeCluster, *arguments: str) -> None:
 
 
 class Written(RemoteRunner):
-    """A follower whose output goes straight into its log."""
+    """A remote runner whose output goes straight into its log."""
 
     def write(self, data: bytes) -> None:
         with self.log.open("ab") as file:

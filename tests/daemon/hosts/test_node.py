@@ -107,7 +107,7 @@ def test_cut_again_and_again_nothing_is_lost_or_doubled(node: FakeNode, folder: 
 
 
 @pytest.mark.slow
-def test_a_killed_follower_is_followed_by_one_that_takes_up_with_it(node: FakeNode, folder: Path) -> None:
+def test_a_killed_runner_is_replaced_by_one_that_takes_up_with_it(node: FakeNode, folder: Path) -> None:
     with node_attempt(folder, node, python(COUNT, 3_000, 0.02)) as trainer:
         trainer.wait_for_output("line 500 ")
         trainer.signal(signal.SIGKILL)

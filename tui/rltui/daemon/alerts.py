@@ -140,7 +140,7 @@ class AlertDelivery:
             self._on_thresholds(loaded.health)
 
     async def show_in_tmux(self, alert: Alert) -> None:
-        """Show it on a line to clients attached to the experiment, and to those that the settings name."""
+        """Show it on a line to clients attached to the experiment, and to clients named in the settings."""
         text = f"rltui {self._experiment}: {alert.title}: {alert.text}"
         duration_s = _DISPLAY_S[alert.severity]
         session = session_name(self._experiment)

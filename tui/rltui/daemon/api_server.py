@@ -118,7 +118,7 @@ class _BoundedWriter:
         self._writer.close()
 
     def hang_up(self) -> None:
-        """End the connection; what has not been sent is thrown away."""
+        """End the connection; unsent data is thrown away."""
         self._writer.transport.abort()
 
     def _sent_bytes(self) -> int:

@@ -147,7 +147,7 @@ class Attempt:
         return None if is_here else read_job_status(self.folder)
 
     def remote_exit_info(self, exit_info: ExitInfo) -> ExitInfo:
-        """`exit_info` of its remote runner, corrected by what the host says of the component itself."""
+        """`exit_info` of its remote runner, corrected by the host's report of the component itself."""
         job_status = self.job_status
         if job_status is None or job_status.phase != "ended":
             return exit_info
@@ -259,7 +259,7 @@ class Attempt:
 
     @property
     def is_cleaned_up(self) -> bool:
-        """True if nothing is left of it, or a shim looks after what is."""
+        """True if nothing is left of it, or a shim looks after the rest."""
         return self.record is None or self.record.state == "exited" or self.shim is not None
 
     async def wait_for_shim(self, timeout_s: float = SPAWN_TIMEOUT_S) -> None:
@@ -302,7 +302,7 @@ class Attempt:
     async def end_tree(self, *, grace_s: float) -> tuple[processes.ProcessId, ...]:
         """End all of it from here, also below a living shim that does not do it, and that shim.
 
-        Returns the processes that still live: stuck in the kernel, or another user's.
+        Returns the survivors: stuck in the kernel, or another user's.
         """
         self.refresh()
         if (shim := self.shim) is not None:
@@ -311,7 +311,7 @@ class Attempt:
         return await self.end_leftovers(grace_s=0.0 if shim is not None else grace_s)
 
     async def end_leftovers(self, *, grace_s: float) -> tuple[processes.ProcessId, ...]:
-        """End the processes that no shim looks after. Returns those that still live."""
+        """End the processes that no shim looks after. Returns the survivors."""
         return await ending.end_all(self._leftovers, grace_s=grace_s)
 
     def _leftovers(self) -> set[processes.ProcessId]:

@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 _PROBE_INTERVALS_S = (0.1, 1.0)
 """First and longest pause between two readiness probes; each is 1.3 times the one before."""
 _PRECONDITION_INTERVALS_S = (0.2, 2.0)
-"""First and longest pause between two checks of what a start waits for."""
+"""First and longest pause between two checks of the preconditions of a start."""
 _STOP_MARGIN_S = 15.0
 """Beyond its grace, a shim gets so long to end a tree before the supervisor does it itself."""
 
@@ -204,7 +204,7 @@ class ComponentRunner:
         self._advance(StartFailed(epoch=self.lifecycle.epoch, reason=reason))
 
     def adopt(self, owners: processes.ProcessOwners, *, failures: tuple[float, ...], was_alive: bool) -> None:
-        """Take over what an earlier supervisor started, or learn how it ended.
+        """Take over the attempt of an earlier supervisor, or learn how it ended.
 
         `was_alive`: it had a process when that supervisor last wrote, so that its end is news.
         """

@@ -1,4 +1,4 @@
-"""The config of the experiment: its files, the framework's view of them, and what a start is made of."""
+"""The config of the experiment: its files, the framework's view of them, and the launches made of them."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class Config:
             setup.control.path / _RESOLVED, workspace=setup.workspace, tell=self._set_makes_configs
         )
         self.makes_configs = False
-        """True while the framework makes, of the files, what its programs read: up to a minute."""
+        """True while the framework makes the files that its programs read: up to a minute."""
 
     def close(self) -> None:
         self._models.close()
@@ -156,7 +156,7 @@ class Config:
             self._events.alert(Alert(kind="config", severity="error", title=title, text=str(error)))
 
     def trust(self) -> None:
-        """Trust the programs of the experiment: a person starts it, so what it runs is meant to be run."""
+        """Trust the programs of the experiment: a person starts it, and means them to run."""
         record = self._setup.record
         try:
             trust.trust_programs(
@@ -169,7 +169,9 @@ class Config:
             logger.warning("trust is not kept: %s", error)
 
     async def save_provenance(self, driver: str | None) -> None:
-        """Write down what the run is started with besides the files. `driver`: its version, where known."""
+        """Write down the circumstances of the start that the files do not hold. `driver`: its version, where
+        known.
+        """
         files, launcher = self.store.files, self.launcher
         try:
             devices = (device for name in self._setup.components for device in launcher.devices(name, files))
@@ -230,7 +232,7 @@ class Config:
 
     async def is_accepted(self, edit: EditPreview | None) -> bool:
         """True if the framework finds the files valid, as they are or as `edit` would leave them. From then
-        on, what rltui's rules say against them is only a warning.
+        on, errors of rltui's own rules are only warnings.
         """
         loaded = self._loaded(edit)
         async with self._framework_lock:
@@ -303,7 +305,7 @@ class Config:
     async def prepare(
         self, component: str, attempt_dir: Path, *, resume_step: int | None, run_id: str
     ) -> Launch:
-        """Copy the files, make what the framework makes of them, and fill in the command.
+        """Copy the files, have the framework make its own of them, and fill in the command.
 
         Raises:
             ConfigError: if the config cannot be understood, or the framework refuses it.

@@ -38,7 +38,7 @@ from rltui.services.runs.evaluations import EvalFolder, done_so_far, measured
 from rltui.services.runs.observed import refuse_observed
 
 POLL_S = 2.0
-"""Pause between two polls: of what a waiting one waits for, and of how far the running one is."""
+"""Pause between two polls: of the obstacle of a waiting one, and of the progress of the running one."""
 _SERVED_TIMEOUT_S = 10.0
 _END_STATES = (ComponentState.EXITED, ComponentState.FAILED, ComponentState.STOPPED)
 Report = Callable[[QueuedEval], None]
@@ -71,7 +71,7 @@ class EvalWork:
     # --- before -------------------------------------------------------------------------------------------
 
     async def complete_request(self, request: EvalRequest) -> EvalRequest:
-        """The request, completed by what the config says.
+        """The request, with defaults from the config filled in.
 
         Raises:
             ConfigError: if it cannot be done: no evaluator, no such checkpoint or model.
@@ -248,25 +248,25 @@ class EvalWork:
                 report(running.model_copy(update={"why": "the evaluator runs", "done": done}))
             await self.wait_for_change(POLL_S)
 
-    async def conclude(self, running: QueuedEval, evaluation_so_far: Evaluation | None, failure: str) -> None:
+    async def conclude(self, running: QueuedEval, draft: Evaluation | None, failure: str) -> None:
         """Write its record, and report it. `ended`: why it ended badly, in words."""
         results, folder, was_started = (
             EvalStatistics(),
-            Path(evaluation_so_far.results if evaluation_so_far else ""),
-            evaluation_so_far is not None,
+            Path(draft.results if draft else ""),
+            draft is not None,
         )
-        evaluation_so_far = evaluation_so_far or self._draft(running)
+        draft = draft or self._draft(running)
         if was_started:
             results, folder = await asyncio.to_thread(measured, folder)
             failure = failure or self._end_reason()
         state, explanation = verdict(results, running.request, failure)
-        step = self._step() if running.request.target.kind == "now" else evaluation_so_far.step
-        evaluation = evaluation_so_far.model_copy(
+        step = self._step() if running.request.target.kind == "now" else draft.step
+        evaluation = draft.model_copy(
             update={
                 "at": time.time(),
-                "label": _now_label(evaluation_so_far.first_step, step, self._observation.resume_step)
+                "label": _now_label(draft.first_step, step, self._observation.resume_step)
                 if running.request.target.kind == "now"
-                else evaluation_so_far.label,
+                else draft.label,
                 "step": step,
                 "num_examples": results.examples,
                 "rollouts": results.rollouts,

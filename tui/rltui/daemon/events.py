@@ -34,8 +34,8 @@ _STATES: frozenset[EventKind] = frozenset({"status", "gpus", "knobs"})
 BACKLOG = 1000
 """Most journal entries and alerts that wait for a subscriber that does not read; the oldest are dropped."""
 CAUSE_S = 6.0
-"""For so long the alert of a failed component waits for a failure of what it needs, which is then sent first:
-a server clears up for seconds while its clients fail at once.
+"""The alert of a failed component waits for so long for a failure of a component that it needs, which is then
+sent first: a server clears up for seconds while its clients fail at once.
 """
 OUTBOX = 100
 """Most alerts that wait for the sinks; the oldest are dropped."""

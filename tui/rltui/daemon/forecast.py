@@ -1,4 +1,4 @@
-"""GPU memory that the config will need, what a plan would meet, and remedies for who ran out of it."""
+"""GPU memory: the config's demand, verdicts on the starts of a plan, and remedies for a lack of it."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _MEASURING_STATES = (ComponentState.WAITING, ComponentState.STARTING)
 
 @dataclass(frozen=True, slots=True)
 class _ConfigDemand:
-    """The config's demand on the devices, whatever is used there now."""
+    """The config's demand on the devices, independent of their present use."""
 
     engines: frozenset[str]
     budgets: Mapping[str, tuple[GpuBudget, ...]]
-    """Device key → what each engine may take there."""
+    """Device key → budget of each engine there."""
 
 
 class MemoryForecast:
@@ -56,7 +56,7 @@ class MemoryForecast:
         self._demand = OfFiles(self._compute_demand)
 
     def budgets(self) -> Mapping[str, tuple[GpuBudget, ...]]:
-        """Device key → what all engines may take there.
+        """Device key → budgets of all engines there.
 
         Empty where the config cannot be read, which others report.
         """

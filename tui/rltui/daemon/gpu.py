@@ -1,4 +1,4 @@
-"""The report of the GPUs that clients see: when it is read, and what rltui adds to the readings."""
+"""The report of the GPUs that clients see: readings, completed with owners, budgets and verdicts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class GpuAccount:
         forecast: MemoryForecast,
         reservations: Callable[[], Collection[GpuReservation]] = tuple,
     ) -> None:
-        """`reservations` returns what other experiments are about to take."""
+        """`reservations` returns the reservations of other experiments."""
         self._runners = runners
         self._reservations = reservations
         self._forecast = forecast

@@ -1,4 +1,4 @@
-"""Repairs what vanished below a running experiment: its folder and its socket; ends an idle supervisor."""
+"""Guards of a running experiment: they repair its folder and its socket, and end an idle supervisor."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _exists(file: Path) -> bool:
 
 
 def _repair(supervisor: Supervisor, problem: str) -> str:
-    """Write again what somebody damaged, so that the next supervisor finds it complete.
+    """Write damaged files again, so that the next supervisor finds them complete.
 
     Returns why that cannot be done now, as on a full disk; logged where it differs from `problem`.
     """

@@ -1,4 +1,4 @@
-"""The run as its files show it: folder, logs and metrics, where it resumes, what its servers do."""
+"""The run as its files show it: folder, logs, metrics, resume point, and activity of its servers."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Observation:
                 self._events.changed("status")
 
     def set_activity(self, component: str, activity: InferenceActivity | None) -> None:
-        """Set what an inference server is doing now; `None` where it does not say."""
+        """Set the present activity of an inference server; `None` where it does not report one."""
         previous = self.activities.get(component)
         if activity is None:
             self.activities.pop(component, None)
@@ -111,7 +111,7 @@ class Observation:
 
     @property
     def current_progress(self) -> Progress:
-        """The headline metrics and what health says, as of the last poll."""
+        """The headline metrics and the issues of health, as of the last poll."""
         health = {"concerns": self.health.concerns, "bottleneck": self.health.bottleneck}
         return self.progress.progress.model_copy(update=health)
 
@@ -218,7 +218,7 @@ class ProgressTracker:
         self._rows_at_start[component] = self._rows.get(component, (0, 0))[0]
 
     def poll(self) -> bool:
-        """Read what was appended. Returns whether anything was."""
+        """Read appended rows. Returns whether there were any."""
         has_grown = self._read_piece()
         while self._metrics.file_behind:
             has_grown |= self._read_piece()
@@ -241,7 +241,7 @@ class ProgressTracker:
         return bool(rows) or self._metrics.restarted
 
     def rewind(self, step: int | None) -> None:
-        """Drop what lies behind `step`, from which the run resumes; `None`: the beginning."""
+        """Drop rows beyond `step`, from which the run resumes; `None`: the beginning."""
         self.series.rewind(step or 0)
         self.concept_metrics.rewind(step or 0)
         self._non_finite.now.clear()

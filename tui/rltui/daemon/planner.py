@@ -1,4 +1,4 @@
-"""Plans: what a request would do to the experiment as it is now. Reads and asks, changes nothing."""
+"""Plans: the effects of a request on the experiment as it is now. Reads and asks, changes nothing."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Planner:
         self._times = _StartTimes(setup.control.journal_file)
 
     async def plan(self, request: Request) -> Plan:
-        """The plan of `request`; where that is thorough, with what the framework's own models say.
+        """The plan of `request`; if that is thorough, with the problems that the framework's own models find.
 
         Raises:
             ConfigError: if a component is unknown, or a config file or edited value cannot be understood.
@@ -308,7 +308,7 @@ class Planner:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """The stops and starts of a request, and what they were derived from."""
+    """The stops and starts of a request, with the inputs that they were derived from."""
 
     request: Request
     plan: Plan
@@ -385,7 +385,7 @@ def refuse_unaccepted(plan: Plan, request: Request) -> None:
 
 
 class _StartTimes:
-    """Durations of earlier starts and stops: reads what was appended to the journal since the last call."""
+    """Durations of earlier starts and stops: reads new journal entries at each call."""
 
     def __init__(self, journal: Path) -> None:
         self._feed = JsonLines(journal)
@@ -417,8 +417,8 @@ def _other_folders(edit: EditPreview, record: ExperimentRecord) -> Iterator[Prob
 def changed_instances(
     record: ExperimentRecord, framework: Framework, files: ConfigFiles
 ) -> tuple[Problem, ...]:
-    """A warning for each kind of which `files` name others than when the experiment was made, such as another
-    environment.
+    """A warning for each kind whose instances in `files` differ from those at the experiment's creation, such
+    as another environment.
     """
     present = framework.instances(files) if record.instances else {}
     resume_command = f"`{record.resume_command}`"

@@ -1,4 +1,4 @@
-"""The processes of the experiment: its components, obstacles to their starts, and what outlived them."""
+"""The processes of the experiment: its components, obstacles to their starts, and orphans."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ class Processes:
         self.control = setup.control
         self.failure_patterns = setup.framework.failures
         self.changes = Signal()
-        """Notified when a component, or what outlived one, has changed."""
+        """Notified when a component or an orphan has changed."""
         self._output_locks: dict[str, FileLock] = {}
-        """Component → lock that is held while it makes what other experiments may want to make as well."""
+        """Component → lock that is held while it makes an output that other experiments may make as well."""
         self.listeners: list[Callable[[ComponentRunner, Lifecycle], None]] = []
         self._setup = setup
         self._events = events
@@ -109,8 +109,8 @@ class Processes:
         await self._terminal.close()
 
     async def stop(self, names: Collection[str], *, kill: bool = False) -> list[str]:
-        """Stop these at the same time, but each after those of them that need it. Returns what cannot be
-        ended.
+        """Stop these at the same time, but each after those of them that need it. Returns those that cannot
+        be ended.
         """
         layout = self._setup.layout
         order = [name for name in reversed(layout.start_order()) if name in names]
@@ -122,9 +122,7 @@ class Processes:
             return await self.runners[name].stop(kill=kill)
 
         for name in order:
-            users = [
-                stop_tasks[name_of_user] for name_of_user in stop_tasks if name in layout.needs(name_of_user)
-            ]
+            users = [stop_tasks[user] for user in stop_tasks if name in layout.needs(user)]
             stop_tasks[name] = asyncio.create_task(end(name, users), name=f"stop {name}")
         results = await asyncio.gather(*stop_tasks.values())
         return [name for name, is_ended in zip(order, results, strict=True) if not is_ended]
@@ -171,7 +169,7 @@ class Processes:
         return tuple(f"{name} on {host}" for name, host in hosts.items() if host is not None)
 
     def remaining_processes(self) -> tuple[str, ...]:
-        """Sentences about what could not be ended, here and on other machines, and why."""
+        """Sentences about processes that could not be ended, here and on other machines, and why."""
         local = (
             f"{processes.survival_reason(ProcessId(orphan.pid, orphan.start))}"
             + (f", of {orphan.component}" if orphan.component else "")
@@ -352,7 +350,7 @@ def _stall_alert(component: str, evidence: str | None) -> Alert:
 
 
 def _shim_lost_alert(component: str, pid: int | None) -> Alert:
-    """A warning that the shim was killed: what such a component leaves behind is harder to find.
+    """A warning that the shim was killed: processes that such a component leaves behind are harder to find.
 
     `pid`: of its main process; `None` where that is on another machine.
     """
@@ -381,8 +379,8 @@ async def unmet_precondition(
     `name`: of the experiment, where a command has to name it.
     """
     await orphans.wait_for_searches()
-    if orphans_of_component := orphans.of(component):
-        return f"{leftovers_text(orphans_of_component)} (`{hints.FREE_LEFTOVERS(name=name)}` ends them)"
+    if own_orphans := orphans.of(component):
+        return f"{leftovers_text(own_orphans)} (`{hints.FREE_LEFTOVERS(name=name)}` ends them)"
     if launch.host is not None:
         local_ports = (int(port.partition(":")[0]) for port in launch.host["forward"])
         busy_ports = [

@@ -35,8 +35,8 @@ _MAX_AGE_S = 900.0
 
 
 class ReservationManager:
-    """Reserves memory for all components that wait to be started, at once: one that has a part of what it
-    needs and waits for the rest would keep others waiting for nothing. Lives on the supervisor's loop.
+    """Reserves memory for all components that wait to be started, at once: a component with a part of its
+    memory that waits for the rest would keep others waiting for nothing. Lives on the supervisor's loop.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class ReservationManager:
         self._files = ReservationFiles(experiment)
         self._decision_lock = asyncio.Lock()
         self._reservations: dict[str, tuple[GpuReservation, ...]] = {}
-        """Component → what it has reserved; empty where it needs no memory."""
+        """Component → its reservations; empty where it needs no memory."""
         self._ready_at: dict[str, tuple[float, int]] = {}
         """Component with a reservation → when it was first seen ready (monotonic), and the run's
         steps then.
@@ -69,7 +69,7 @@ class ReservationManager:
         """Component that waited for another experiment to start → epoch of its lifecycle then."""
 
     def adopt(self) -> None:
-        """Keep what an earlier supervisor reserved for components that are still starting."""
+        """Keep an earlier supervisor's reservations for components that are still starting."""
         if not any(reservation.component for reservation in self._files.own()):
             return
 
@@ -158,7 +158,7 @@ class ReservationManager:
         )
 
     async def watch(self) -> None:
-        """Release reservations for ever: of components that have what they need, or are gone."""
+        """Release reservations for ever: of components that have their memory, or are gone."""
         while True:
             if not self._reservations:
                 await self._changed.wait()

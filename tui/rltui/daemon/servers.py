@@ -1,6 +1,4 @@
-"""Inference servers that somebody else runs: polled and judged; and who uses the server of this
-experiment.
-"""
+"""Inference servers that somebody else runs: polled and judged; and the users of this experiment's server."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class Supervisor:
     # --- life of the supervisor ---------------------------------------------------------------------------
 
     def adopt(self) -> None:
-        """Take over living components of an earlier supervisor, and finish what it had begun."""
+        """Take over living components of an earlier supervisor, and finish its pending work."""
         journal, runners = self.events.journal, self.processes.runners
         self.config.reconcile()
         self._publish_knobs()
@@ -198,7 +198,7 @@ class Supervisor:
         self.finished.set()
 
     def close(self) -> None:
-        """Close what serves clients, and nothing else: components go on."""
+        """Close everything that serves clients; components go on."""
         self.config.close()
 
     async def close_terminal(self) -> None:
@@ -233,7 +233,7 @@ class Supervisor:
         return self.config.knobs(self.processes.attempts())
 
     def convert(self, to: Way | None, mean_tokens: float | None) -> Conversion:
-        """The batch counted the other way, by what this run measured where `mean_tokens` does not say.
+        """The batch counted the other way; `mean_tokens` defaults to the mean that this run measured.
 
         Raises:
             ConfigError: if it cannot be, or a config file cannot be understood.
@@ -269,7 +269,7 @@ class Supervisor:
             return await self._execute_plan(request, await self._planner.plan_with_edit(request))
 
     async def _execute_plan(self, request: Request, planned: Planned) -> Plan:
-        """Write what is edited and start the plan. The caller holds the lock of decisions."""
+        """Write the edit and start the plan. The caller holds the lock of decisions."""
         plan, edit = planned.plan, planned.edit
         if not plan.conflicts:
             refuse_blocked(plan)
@@ -335,7 +335,7 @@ class Supervisor:
         self.events.publish("status", self.status())
 
     def _publish_knobs(self) -> None:
-        """Publish the files as they are now, and use what they say of the run's end."""
+        """Publish the files as they are now, and take `max_steps` and knobs of health from them."""
         try:
             table = self.knobs()
         except ConfigError as error:

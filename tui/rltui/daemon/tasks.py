@@ -1,4 +1,4 @@
-"""Tasks whose failure is logged: asyncio says nothing of one that died until it is collected."""
+"""Tasks whose failure is logged at once: asyncio logs a failed task only when it is collected."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ _FINAL_STATES = frozenset(
 
 
 class Transactions:
-    """Executes plans on the components of `processes`. Has the one lock for who decides."""
+    """Executes plans on the components of `processes`. Has the lock that admits one decision at a time."""
 
     def __init__(
         self,
@@ -91,7 +91,8 @@ class Transactions:
 
     @asynccontextmanager
     async def deciding(self, *, starts: bool) -> AsyncIterator[None]:
-        """Within this context, what a plan was made from stays so until it is started: one decides at a time.
+        """Within this context, the inputs of a plan stay as they are until it is started: one decides at a
+        time.
 
         Raises:
             ConflictError: if it `starts` something and nothing may start any more.
@@ -125,7 +126,7 @@ class Transactions:
         self.resume(Pending(request=saved_request, plan=plan, automatic=automatic))
 
     def resume(self, pending: Pending) -> None:
-        """Execute what was begun, by this supervisor or by one that was killed."""
+        """Execute pending work, of this supervisor or of one that was killed."""
         self.pending = pending
         self._notify_changed()
         self._number += 1
@@ -343,7 +344,7 @@ class RollbackWatch:
         self.applied_edit = None
 
     def restore(self, applied_edit: AppliedEdit | None, undoable: EditRecord | None) -> None:
-        """Go on with what an earlier supervisor watched, if `undoable` is still that edit."""
+        """Go on watching an earlier supervisor's edit, if `undoable` is still that edit."""
         is_newest = (
             applied_edit is not None and undoable is not None and applied_edit.number == undoable.number
         )

@@ -63,13 +63,13 @@ def _working_since(supervisor: Supervisor) -> float | None:
 
 def refresh_health(supervisor: Supervisor) -> bool:
     """Evaluate the health and report what is new; returns whether anything changed."""
-    observation, metrics_of_run = supervisor.observation, supervisor.observation.progress.concept_metrics
+    observation, run_metrics = supervisor.observation, supervisor.observation.progress.concept_metrics
     observation.health.add_activities(observation.activities.values())
     started = _working_since(supervisor)
     now = None if started is None else time.time()
     is_over = started is None and not supervisor.setup.record.observed
-    is_changed = observation.health.refresh(metrics_of_run, now=now, started=started or 0.0, is_over=is_over)
-    observation.health.report(metrics_of_run)
+    is_changed = observation.health.refresh(run_metrics, now=now, started=started or 0.0, is_over=is_over)
+    observation.health.report(run_metrics)
     return is_changed
 
 

@@ -4,12 +4,12 @@
 
 runs under the shim in place of the component and stands for it here: the remote runner. It starts the
 component on its host, or takes up with one that was started before, writes its output into the attempt's log,
-keeps `remote.json` true, passes requests to stop on, and ends as the component did. So whatever supervises,
-shows or restarts components does not know where they run.
+keeps `remote.json` true, passes requests to stop on, and ends as the component did. So supervision, displays
+and restarts need not know where components run.
 
 SIGTERM asks the component to stop, by the layout's signal and grace; SIGUSR1 ends it there at once. A runner
-that is killed ends nothing: the next one, in the same folder, finds by `remote.json` what was started.
+that is killed ends nothing: the next one, in the same folder, finds the started component by `remote.json`.
 
 There is one such process for every component that runs elsewhere: it imports the standard library,
-`services/job_status.py` and what its host needs, nothing else.
+`services/job_status.py` and the modules of its host, nothing else.
 """

@@ -423,10 +423,11 @@ class _CommandInPod:
 
 
 class _PodLog:
-    """The output of a pod, copied into the attempt's log: each line once, whoever is killed or cut off.
+    """The output of a pod, copied into the attempt's log: each line once, also after a kill or a lost
+    connection.
 
-    Where copying begins again, the cluster can only be asked for lines from a whole second on. The lines of
-    those that the log has already are left out: as many times as it has them, and only up to the newest time
+    Where copying begins again, the cluster can only be asked for lines from a whole second on. Lines of that
+    time that the log has already are left out: as many times as it has them, and only up to the newest time
     seen.
     """
 

@@ -289,7 +289,7 @@ class _Connection:
         return self._process
 
     async def _read_greeting(self) -> None:
-        """Skip what a login shell prints before the greeting."""
+        """Skip output of a login shell before the greeting."""
         stdout = self._live_process.stdout
         assert stdout is not None
         while True:

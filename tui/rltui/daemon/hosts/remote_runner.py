@@ -1,4 +1,4 @@
-"""The program that stands here for a component which runs elsewhere, whatever its host is."""
+"""The program that stands here for a component on another host, of any kind."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class RemoteRunner:
         return True
 
     def report(self, status: JobStatus) -> None:
-        """Record what is known of it now. A new phase begins now, whatever `since` says."""
+        """Record the present status. A new phase begins now, whatever `since` says."""
         previous = self.status
         if status.phase != previous.phase or not status.since:
             status = replace(status, since=time.time())

@@ -164,7 +164,7 @@ class _JobRunner:
         self._report_ended(exit_code, signal_name, error, starts=job.restarts + bool(job.nodes))
 
     def _finish_forgotten(self) -> None:
-        """Report the end by what the script wrote: SLURM has no record of the job."""
+        """Report the end as the script recorded it: SLURM has no record of the job."""
         self._drain()
         restarts = self._last_job.restarts if self._last_job is not None else 0
         exit_code = slurm.recorded_end(self._runner.folder, restarts)

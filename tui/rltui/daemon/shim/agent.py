@@ -230,7 +230,7 @@ class Agent:
                 break
 
     def _end_earlier_attempts(self) -> None:
-        """End what outlived an earlier attempt of this component. Raises RefusedError where one of them
+        """End the leftovers of earlier attempts of this component. Raises RefusedError where one of them
         still runs.
         """
         component_dir = os.path.dirname(self._folder)

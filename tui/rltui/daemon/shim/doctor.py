@@ -1,5 +1,5 @@
 # ruff: noqa: PTH110, PTH118, PTH123, PTH208
-"""What a node answers to `rltui doctor --nodes`: JSON, in the last line of the output."""
+"""The answer of a node to `rltui doctor --nodes`: JSON, in the last line of the output."""
 
 from __future__ import annotations
 

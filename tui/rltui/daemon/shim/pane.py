@@ -25,14 +25,14 @@ class Pane:
         self._interval_s = _INTERVALS_S[0]
 
     def show(self) -> float:
-        """Show what is new in the log. Returns the seconds until the next call."""
+        """Show new lines of the log. Returns the seconds until the next call."""
         grew = os.fstat(self._reader).st_size != self._offset
         self._interval_s = _INTERVALS_S[0] if grew else min(2 * self._interval_s, _INTERVALS_S[1])
         self._pump()
         return self._interval_s
 
     def _pump(self) -> bool:
-        """Show at most `_PANE_BYTES` of what is new; True when there is more."""
+        """Show at most `_PANE_BYTES` of new lines; True when there are more."""
         if self._screen is None:
             return False
         size = os.fstat(self._reader).st_size

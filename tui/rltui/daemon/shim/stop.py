@@ -16,7 +16,7 @@ RUNNING, STOPPING, TERMINATING, KILLING = range(4)
 
 _SWEEP_INTERVAL_S = 0.2
 _SWEEP_GRACE_S = 5.0
-"""Time from SIGTERM to SIGKILL for what is left below the main process."""
+"""Time from SIGTERM to SIGKILL for the processes below the main process."""
 _KILL_INTERVALS_S = (0.05, 2.0)
 """First and longest pause between two rounds of SIGKILL: one stuck in a driver can take minutes to die."""
 

@@ -24,7 +24,7 @@ _UNKNOWN_SIZE = bytes(8)
 """A `struct winsize` of zeros: rows, columns and two unused numbers, in two bytes each."""
 _DEFAULT_SIZE = b"".join(number.to_bytes(2, sys.byteorder) for number in (24, 80, 0, 0))
 _RESET_SEQUENCE = b"\x1b[?1049l\x1b[?1000l\x1b[?1002l\x1b[?1006l\x1b[?2004l\x1b[?25h\x1b[r\x1b[0m\x1b(B"
-"""Switches off what a killed program has left on: other screen, mouse, pasting, hidden cursor, colours."""
+"""Switches off modes of a killed program: other screen, mouse, pasting, hidden cursor, colours."""
 
 
 class Terminal:
@@ -68,7 +68,7 @@ class Terminal:
         fcntl.ioctl(self._leader, termios.TIOCSWINSZ, size if has_size else _DEFAULT_SIZE)
 
     def show(self) -> float:
-        """Copy what there is, both ways. Returns the seconds until the next round."""
+        """Copy pending bytes both ways. Returns the seconds until the next round."""
         has_more = self._read_output()
         self._read_keys()
         return _BUSY_POLL_S if has_more or self._pending_output or self._pending_keys else _IDLE_POLL_S
@@ -152,7 +152,7 @@ class Terminal:
 
 
 def _read(descriptor: int) -> bytes | None:
-    """At most 64 KiB of what there is; `None`: nothing now, empty: the other end is gone."""
+    """At most 64 KiB; `None`: nothing now, empty: the other end is gone."""
     try:
         return os.read(descriptor, 65536)
     except BlockingIOError:
