@@ -27,7 +27,7 @@ WORDS = "SIGTERM i S I R M x q"
 async def burst(pilot: Pilot[None], typed: str) -> None:
     """All of it in one write."""
     incoming = Incoming()
-    for message in (*incoming.take(typed), *incoming.release()):
+    for message in (*incoming.feed(typed), *incoming.flush()):
         assert isinstance(message, events.Event)
         message.set_sender(pilot.app)
         pilot.app.post_message(message)

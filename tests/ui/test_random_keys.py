@@ -141,9 +141,9 @@ class Monkey:
         """As the driver does, cut anywhere: into the queue, whatever is busy."""
         cut = self.rng.randint(0, len(text))
         for message in (
-            *self.incoming.take(text[:cut]),
-            *self.incoming.take(text[cut:]),
-            *self.incoming.release(),
+            *self.incoming.feed(text[:cut]),
+            *self.incoming.feed(text[cut:]),
+            *self.incoming.flush(),
         ):
             message.set_sender(self.app)
             self.app.post_message(message)

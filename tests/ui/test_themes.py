@@ -23,7 +23,7 @@ from rltui.ui import themes
 from rltui.ui.app import RltuiApp
 from rltui.ui.terminal.abilities import Abilities
 from rltui.ui.terminal.cells import PLAIN, Cells
-from rltui.ui.terminal.contrast import GRAPHICS, TEXT, Rgb, ratio, ratio_shown, shown
+from rltui.ui.terminal.contrast import GRAPHICS, TEXT, Rgb, displayed_colors, displayed_ratio, ratio
 from rltui.ui.terminal.incoming import BackgroundColorReported
 
 NAMES = [name for name in themes.available() if name != themes.FOLLOWING]
@@ -68,16 +68,17 @@ def test_every_role_can_be_read_where_it_is_used(name: str, colors: ColorSystem)
     variables = theme_of(name, colors)
     color = partial(rgb, variables)
     pairs = [*product(TEXTS, GROUNDS + ROWS + CURSORS), *product(ON_GROUNDS, GROUNDS), *PAIRS]
-    bad = [(text, on) for text, on in pairs if ratio_shown(color(text), color(on), colors) < TEXT]
+    bad = [(text, on) for text, on in pairs if displayed_ratio(color(text), color(on), colors) < TEXT]
     lines = [
         (line, on)
         for line, on in product(BORDERS, GROUNDS)
-        if ratio_shown(color(line), color(on), colors) < GRAPHICS
+        if displayed_ratio(color(line), color(on), colors) < GRAPHICS
     ]
     faint = [
         on
         for on in (GROUNDS + ROWS if colors is ColorSystem.TRUECOLOR else GROUNDS)
-        if ratio_shown((Color(*color(on)) + Color(*color("foreground"), 0.6)).rgb, color(on), colors) < TEXT
+        if displayed_ratio((Color(*color(on)) + Color(*color("foreground"), 0.6)).rgb, color(on), colors)
+        < TEXT
     ]
     assert (bad, lines, faint) == ([], [], [])
 
@@ -87,7 +88,7 @@ def test_every_role_can_be_read_where_it_is_used(name: str, colors: ColorSystem)
 def test_focus_is_not_in_the_colour_of_failure(name: str, colors: ColorSystem) -> None:
     variables = theme_of(name, colors)
     for failure in ("error", "text-error"):
-        seen = [shown(rgb(variables, role), colors)[0] for role in ("accent", failure)]
+        seen = [displayed_colors(rgb(variables, role), colors)[0] for role in ("accent", failure)]
         assert themes.hues_apart(*seen) > 0.9 * themes.HUES_APART
 
 
@@ -96,12 +97,12 @@ def test_with_sixteen_colours_there_is_one_theme() -> None:
     variables = theme_of("nord", few)
     assert variables == theme_of("rltui-16", few)
     color = partial(rgb, variables)
-    numbers = {name: shown(color(name), few) for name in (*TEXTS, *BORDERS)}
+    numbers = {name: displayed_colors(color(name), few) for name in (*TEXTS, *BORDERS)}
     assert numbers["accent"] not in (numbers["error"], numbers["text-error"], numbers["text-warning"])
     for text, on in [*product(TEXTS, GROUNDS), *PAIRS]:
-        assert ratio_shown(color(text), color(on), few) >= TEXT, (text, on)
+        assert displayed_ratio(color(text), color(on), few) >= TEXT, (text, on)
     for line, on in product(BORDERS, GROUNDS):
-        assert ratio_shown(color(line), color(on), few) >= GRAPHICS, (line, on)
+        assert displayed_ratio(color(line), color(on), few) >= GRAPHICS, (line, on)
 
 
 def test_high_contrast_is_higher() -> None:
@@ -152,8 +153,8 @@ def painted(app: App[None], colors: ColorSystem) -> Iterator[tuple[str, Rgb, Rgb
     strips = app.screen._compositor.render_strips()
     cells = Cells(*app.size)
     for y, strip in enumerate(strips):
-        cells.put(0, y, strip, colors)
-    for row in cells._wanted:
+        cells.draw(0, y, strip, colors)
+    for row in cells._target:
         for char, style in zip(row.chars, row.styles, strict=True):
             if char.strip() and style != PLAIN:
                 yield char, decoded(style.fg), decoded(style.bg)

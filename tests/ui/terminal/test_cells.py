@@ -40,7 +40,7 @@ def screen(*rows: str) -> Cells:
 
 
 def put(cells: Cells, y: int, text: str, style: Style | None = None, *, x: int = 0) -> None:
-    cells.put(x, y, Strip([Segment(text, style)]), COLORS)
+    cells.draw(x, y, Strip([Segment(text, style)]), COLORS)
 
 
 @pytest.mark.parametrize("seed", range(15))
@@ -50,10 +50,10 @@ def test_any_changes_show_what_a_full_paint_shows(seed: int) -> None:
     for _ in range(30):
         for _ in range(rng.randrange(1, 6)):
             segments = [Segment(rng.choice(TEXTS), rng.choice(STYLES)) for _ in range(rng.randrange(1, 5))]
-            cells.put(rng.randrange(WIDTH), rng.randrange(HEIGHT), Strip(segments), COLORS)
+            cells.draw(rng.randrange(WIDTH), rng.randrange(HEIGHT), Strip(segments), COLORS)
         terminal.feed(cells.changes().encode())
         fresh = ScreenModel(WIDTH, HEIGHT)
-        cells.forget_shown()
+        cells.invalidate()
         fresh.feed(cells.changes().encode())
         assert terminal.seen() == fresh.seen()
         assert not terminal.unknown
@@ -94,7 +94,7 @@ def test_colour_of_letters_does_not_matter_on_blanks() -> None:
 def test_a_terminal_that_shows_anything_is_painted_anew() -> None:
     cells = screen("one", "two")
     first = cells.changes()
-    cells.forget_shown()
+    cells.invalidate()
     assert cells.changes() == first
 
 
@@ -110,7 +110,7 @@ def test_hostile_text_has_no_effect_but_its_letters() -> None:
 def test_text_after_hostile_text_stays_in_its_column() -> None:
     cells = Cells(WIDTH, 1)
     strip = Strip([Segment("\tx\x1b[1m"), Segment("|")])
-    cells.put(0, 0, strip, COLORS)
+    cells.draw(0, 0, strip, COLORS)
     terminal = ScreenModel(WIDTH, 1)
     terminal.feed(cells.changes().encode())
     assert terminal.rows[0][strip.cell_length - 1][0] == "|"

@@ -128,7 +128,7 @@ def written(strips: list[Strip], width: int) -> str:
     """What a terminal gets for a screen of these."""
     cells = Cells(width, len(strips))
     for y, strip in enumerate(strips):
-        cells.put(0, y, strip, ColorSystem.TRUECOLOR)
+        cells.draw(0, y, strip, ColorSystem.TRUECOLOR)
     return cells.changes()
 
 

@@ -7,7 +7,7 @@ from textual import events
 from textual.constants import ESCAPE_DELAY
 from textual.message import Message
 
-from rltui.ui.terminal.incoming import PATIENCE_S, BackgroundColorReported, Incoming
+from rltui.ui.terminal.incoming import ANSWER_TIMEOUT_S, BackgroundColorReported, Incoming
 
 ANSWERS = {
     "device attributes": "\x1b[?62c",
@@ -53,8 +53,8 @@ def keys(messages: list[Message]) -> list[str]:
 def read(text: str, size: int) -> list[Message]:
     """In pieces of `size`."""
     incoming = Incoming()
-    found = [each for at in range(0, len(text), size) for each in incoming.take(text[at : at + size])]
-    return found + incoming.release()
+    found = [each for at in range(0, len(text), size) for each in incoming.feed(text[at : at + size])]
+    return found + incoming.flush()
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -66,10 +66,10 @@ def test_an_answer_is_no_key_wherever_it_is_cut(name: str) -> None:
 def test_half_an_answer_is_no_key() -> None:
     for answer in ANSWERS.values():
         incoming = Incoming()
-        assert incoming.take(answer[:3]) == []
-        assert incoming.patience_s == PATIENCE_S
-        assert incoming.release() == []
-        assert keys(incoming.take("j")) == ["j"]
+        assert incoming.feed(answer[:3]) == []
+        assert incoming.timeout_s == ANSWER_TIMEOUT_S
+        assert incoming.flush() == []
+        assert keys(incoming.feed("j")) == ["j"]
 
 
 @pytest.mark.parametrize("typed", KEYS, ids=repr)
@@ -81,28 +81,28 @@ def test_keys_are_keys_wherever_they_are_cut(typed: str) -> None:
 def test_escape_waits_less_than_anybody_notices() -> None:
     for text, meaning in (("\x1b", ["escape"]), ("\x1b]", ["alt+right_square_bracket"])):
         incoming = Incoming()
-        assert incoming.take(text) == []
-        assert incoming.patience_s == ESCAPE_DELAY
-        assert keys(incoming.release()) == meaning
-        assert incoming.patience_s is None
+        assert incoming.feed(text) == []
+        assert incoming.timeout_s == ESCAPE_DELAY
+        assert keys(incoming.flush()) == meaning
+        assert incoming.timeout_s is None
 
 
 def test_what_comes_long_after_its_escape_is_no_key() -> None:
     for rest in ("[?62c", "[>41;388;0c", "[8;24;80t", "[A", "[1;5C", "[6~"):
         incoming = Incoming()
-        incoming.take("\x1b")
-        assert keys(incoming.release()) == ["escape"]
-        assert keys(incoming.take(f"{rest}")) == [], rest
-        assert keys(incoming.take("[A")) == ["left_square_bracket", "A"], "it was typed"
+        incoming.feed("\x1b")
+        assert keys(incoming.flush()) == ["escape"]
+        assert keys(incoming.feed(f"{rest}")) == [], rest
+        assert keys(incoming.feed("[A")) == ["left_square_bracket", "A"], "it was typed"
     for typed in ("[[[", "[", "[x", "[Ax", "?6", "j"):
         incoming = Incoming()
-        incoming.take("\x1b")
-        incoming.release()
-        assert len(keys(incoming.take(typed))) == len(typed), typed
+        incoming.feed("\x1b")
+        incoming.flush()
+        assert len(keys(incoming.feed(typed))) == len(typed), typed
     incoming = Incoming()
-    incoming.take("\x1b[")
-    assert incoming.patience_s == PATIENCE_S, "the rest may be late"
-    assert keys(incoming.take("?62cj")) == ["j"]
+    incoming.feed("\x1b[")
+    assert incoming.timeout_s == ANSWER_TIMEOUT_S, "the rest may be late"
+    assert keys(incoming.feed("?62cj")) == ["j"]
 
 
 def test_what_we_ask_for_is_told() -> None:

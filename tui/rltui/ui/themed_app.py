@@ -93,4 +93,4 @@ class ThemedApp(CopyingApp):
     def _follow(self) -> None:
         """Have the terminal tell its background, as long as that matters."""
         if isinstance(self._driver, TerminalDriver) and self.abilities.colors is not ColorSystem.STANDARD:
-            self._driver.follow_background(wanted=self.theme == themes.FOLLOWING)
+            self._driver.watch_background(enabled=self.theme == themes.FOLLOWING)

@@ -11,7 +11,17 @@ from rich.color import ColorSystem
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
-from rltui.ui.terminal.contrast import BLACK, GRAPHICS, TEXT, WHITE, Rgb, blend, luminance, ratio_shown, shown
+from rltui.ui.terminal.contrast import (
+    BLACK,
+    GRAPHICS,
+    TEXT,
+    WHITE,
+    Rgb,
+    blend,
+    displayed_colors,
+    displayed_ratio,
+    luminance,
+)
 
 GROUNDS = ("background", "surface", "panel")
 """What everything stands on."""
@@ -297,24 +307,24 @@ class _Correction:
         return tint
 
     def _with_room(self, tint: Rgb, background: Rgb) -> Rgb:
-        room = _TINT_ROOM * ratio_shown(self._pole, background, self._colors)
+        room = _TINT_ROOM * displayed_ratio(self._pole, background, self._colors)
 
         def has_room(color: Rgb) -> bool:
-            is_far = ratio_shown(self._pole, color, self._colors) >= room
+            is_far = displayed_ratio(self._pole, color, self._colors) >= room
             return is_far and _faint_fits(self._foreground, [color], self._colors)
 
         def is_seen(color: Rgb) -> bool:
-            return has_room(color) and ratio_shown(color, background, self._colors) >= _TOLD_APART
+            return has_room(color) and displayed_ratio(color, background, self._colors) >= _TOLD_APART
 
         found = _on_the_way(tint, background, is_seen)
         return found if found != background else _on_the_way(tint, self._other, has_room)
 
     def _part_focus_from_failure(self, below: _Below) -> None:
         """Where the accent is taken for a failure, the next colour that is not."""
-        failures = [shown(self.made[name], self._colors) for name in ("error", "text-error")]
+        failures = [displayed_colors(self.made[name], self._colors) for name in ("error", "text-error")]
         for color in (*(self._given[name] for name in ("accent", "primary", "secondary", "success")), _CYAN):
             accent = self._moved(color, below, TEXT)
-            seen = shown(accent, self._colors)
+            seen = displayed_colors(accent, self._colors)
             apart = [hues_apart(*pair) for failure in failures for pair in zip(seen, failure, strict=True)]
             if min(apart) >= HUES_APART:
                 self.made["accent"] = accent
@@ -325,7 +335,7 @@ class _Below:
     """Surfaces, all of them darker or all lighter than what stands on them."""
 
     def __init__(self, surfaces: Iterable[Rgb], colors: ColorSystem) -> None:
-        seen = [shown(surface, colors) for surface in surfaces]
+        seen = [displayed_colors(surface, colors) for surface in surfaces]
         self._colors = colors
         self._ranges = [
             (min(kind) + 0.05, max(kind) + 0.05)
@@ -334,7 +344,7 @@ class _Below:
 
     def shows(self, color: Rgb, least: float) -> bool:
         """Whether `color` stands out from each by `least`."""
-        lights = (luminance(each) + 0.05 for each in shown(color, self._colors))
+        lights = (luminance(each) + 0.05 for each in displayed_colors(color, self._colors))
         return all(
             light >= least * high or low >= least * light
             for light, (low, high) in zip(lights, self._ranges, strict=True)
@@ -361,5 +371,5 @@ def _on_the_way(color: Rgb, goal: Rgb, fits: Callable[[Rgb], bool]) -> Rgb:
 def _faint_fits(color: Rgb, grounds: Iterable[Rgb], colors: ColorSystem) -> bool:
     """Whether `color` can be read where it covers so little of a ground."""
     return all(
-        ratio_shown(blend(ground, color, FAINT), ground, colors) >= _ROUNDED * TEXT for ground in grounds
+        displayed_ratio(blend(ground, color, FAINT), ground, colors) >= _ROUNDED * TEXT for ground in grounds
     )

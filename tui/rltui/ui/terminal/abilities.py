@@ -13,27 +13,27 @@ _SYSTEMS = {
     "256": ColorSystem.EIGHT_BIT,
     "truecolor": ColorSystem.TRUECOLOR,
 }
-"""By what `$TEXTUAL_COLOR_SYSTEM` says in place of all else."""
+"""Values of `$TEXTUAL_COLOR_SYSTEM`, which overrides all else."""
 _TRUE_COLORS = 1 << 24
 _DARK_NUMBERS = frozenset(map(str, (*range(7), 8)))
-"""Of the sixteen colours; the others are light."""
+"""Those of the sixteen colours that are dark."""
 
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """Of the terminal that the TUI is shown on."""
+    """What the terminal can show that the TUI runs in."""
 
     colors: ColorSystem = ColorSystem.TRUECOLOR
     is_light: bool = False
-    """Its background, as long as it has not told itself."""
+    """Whether its background is light, as far as the environment tells."""
     is_ascii: bool = False
-    """Nothing else can be relied on to be shown."""
+    """Whether only ASCII can be relied on."""
     is_grey: bool = False
-    """The person wants no colours."""
+    """Whether the person wants no colours."""
 
 
 def abilities(environ: Mapping[str, str], *, encoding: str, is_grey: bool = False) -> Abilities:
-    """`encoding`: of what is written to it."""
+    """Read from the environment; `encoding` is that of the output."""
     is_ascii = codecs.lookup(encoding).name != "utf-8"
     return Abilities(_colors(environ), _is_light(environ), is_ascii, is_grey)
 
@@ -53,7 +53,7 @@ def _colors(environ: Mapping[str, str]) -> ColorSystem:
 
 
 def _terminfo_colors(term: str) -> int:
-    """How many the terminal's description says; none where there is no description."""
+    """Number of colours in the terminal's description; 0 where there is none."""
     import curses  # rarely needed
 
     try:
@@ -64,6 +64,6 @@ def _terminfo_colors(term: str) -> int:
 
 
 def _is_light(environ: Mapping[str, str]) -> bool:
-    """`COLORFGBG` of rxvt, konsole and others: `15;0`, `0;default;15`."""
+    """Whether `COLORFGBG` of rxvt, konsole and others (`15;0`, `0;default;15`) names a light background."""
     background = environ.get("COLORFGBG", "").rpartition(";")[2]
     return background.isdecimal() and background not in _DARK_NUMBERS

@@ -1,4 +1,4 @@
-"""The screen as cells: what is to be seen, what the terminal shows, and the bytes that make one of the other.
+"""The screen as cells: what it is to display, what the terminal displays, and the bytes that make up for it.
 
 All text that the TUI writes passes here, so nothing in it can act on the terminal or disguise other text.
 """
@@ -35,7 +35,7 @@ _ON_OFF = (
     ("52", "54"),
     ("53", "55"),
 )
-"""What turns each attribute on and off, in the order of the bits of a Rich style."""
+"""Codes that turn an attribute on and off, in the order of the bits of a Rich style."""
 _INK = sum(1 << bit for bit in (3, 6, 8, 9, 10, 11, 12))
 """Attributes that show on a blank: lines below, through, around and above it, and reverse."""
 
@@ -57,15 +57,15 @@ PLAIN = CellStyle()
 
 
 @lru_cache(maxsize=4096)
-def _cell_style(style: Style | None, colors: ColorSystem, least: float) -> CellStyle:
-    """The style that Rich gives a style on a terminal of so many colours. What is written stands out by
-    `least`, as far as the colours are known.
+def _cell_style(style: Style | None, colors: ColorSystem, min_ratio: float) -> CellStyle:
+    """A Rich style on a terminal of so many colours. The text has the contrast `min_ratio`, as far as the
+    colours are known.
     """
     if style is None:
         return PLAIN
     fg, bg = style.color, style.bgcolor
     if fg and bg and fg.triplet and bg.triplet:
-        fg = Color.from_rgb(*readable(fg.triplet, bg.triplet, least, colors))
+        fg = Color.from_rgb(*readable(fg.triplet, bg.triplet, min_ratio, colors))
     return CellStyle(
         ";".join(fg.downgrade(colors).get_ansi_codes()) if fg else "",
         ";".join(bg.downgrade(colors).get_ansi_codes(foreground=False)) if bg else "",
@@ -73,11 +73,11 @@ def _cell_style(style: Style | None, colors: ColorSystem, least: float) -> CellS
     )
 
 
-def _on_blank(before: CellStyle, wanted: CellStyle) -> CellStyle:
-    """The style a blank may have on the way from `before`: only what shows on it counts."""
-    if wanted.inks_blanks:
-        return wanted
-    return CellStyle(before.fg, wanted.bg, wanted.attributes if before.inks_blanks else before.attributes)
+def _style_of_blank(before: CellStyle, target: CellStyle) -> CellStyle:
+    """The style nearest to `before` in which a blank looks as in `target`."""
+    if target.inks_blanks:
+        return target
+    return CellStyle(before.fg, target.bg, target.attributes if before.inks_blanks else before.attributes)
 
 
 def _same_on_blank(one: CellStyle, other: CellStyle) -> bool:
@@ -94,24 +94,24 @@ def transition(before: CellStyle, after: CellStyle) -> str:
     codes += [after.fg or "39"] if before.fg != after.fg else []
     codes += [after.bg or "49"] if before.bg != after.bg else []
     change = ";".join(filter(None, codes))
-    anew = ";".join(filter(None, ["0", _attribute_codes(0, after.attributes), after.fg, after.bg]))
-    anew = "" if anew == "0" else anew
-    return f"\x1b[{min(change, anew, key=len)}m"
+    reset = ";".join(filter(None, ["0", _attribute_codes(0, after.attributes), after.fg, after.bg]))
+    reset = "" if reset == "0" else reset
+    return f"\x1b[{min(change, reset, key=len)}m"
 
 
 def _attribute_codes(before: int, after: int) -> str:
-    gone = {off for bit, (_, off) in enumerate(_ON_OFF) if before & ~after & 1 << bit}
+    off_codes = {off for bit, (_, off) in enumerate(_ON_OFF) if before & ~after & 1 << bit}
     # Bold and dim, for example, are turned off together: what is to stay is turned on again.
-    on = [
+    on_codes = [
         code
         for bit, (code, off) in enumerate(_ON_OFF)
-        if after & 1 << bit and (off in gone or not before & 1 << bit)
+        if after & 1 << bit and (off in off_codes or not before & 1 << bit)
     ]
-    return ";".join([*sorted(gone), *on])
+    return ";".join([*sorted(off_codes), *on_codes])
 
 
 _DRAWN = re.compile("[ \u2500-\u259f\u2800-\u28ff]+")
-"""Borders, bars and curves: whoever can tell them from what they stand on has seen them."""
+"""Borders, bars and curves, which need less contrast than text."""
 _GAP_CELLS = 4
 """Unchanged cells between two changes that are rather written again than jumped over."""
 
@@ -125,7 +125,7 @@ class CellRow:
         self.chars = chars
         self.styles = styles
 
-    def put(self, x: int, cells: list[str], style: CellStyle) -> None:
+    def set(self, x: int, cells: list[str], style: CellStyle) -> None:
         """Overwrite from `x`; a wide character that is cut leaves a blank."""
         chars = self.chars
         cells = cells[: len(chars) - x]
@@ -144,12 +144,12 @@ class CellRow:
     def copy(self) -> CellRow:
         return CellRow(self.chars[:], self.styles[:])
 
-    def differs(self, shown: CellRow, x: int) -> bool:
-        """Whether the cell at `x` looks another than in `shown`."""
+    def differs(self, displayed: CellRow, x: int) -> bool:
+        """Whether the cell at `x` looks different in `displayed`."""
         char = self.chars[x]
-        if char != shown.chars[x]:
+        if char != displayed.chars[x]:
             return True
-        one, other = self.styles[x], shown.styles[x]
+        one, other = self.styles[x], displayed.styles[x]
         return one != other and not (char == " " and _same_on_blank(one, other))
 
 
@@ -157,52 +157,52 @@ class Cells:
     """A screen of `width` × `height`. Strips are put on it; `changes` brings the terminal up to date."""
 
     def __init__(self, width: int, height: int, *, is_ascii: bool = False) -> None:
-        """`is_ascii`: other characters are shown as what resembles them most."""
+        """`is_ascii`: other characters are replaced by those that resemble them most."""
         self.width, self.height = width, height
         self._is_ascii = is_ascii
-        self._wanted = [CellRow([" "] * width, [PLAIN] * width) for _ in range(height)]
-        self._shown: list[CellRow | None] = [None] * height
+        self._target = [CellRow([" "] * width, [PLAIN] * width) for _ in range(height)]
+        self._displayed: list[CellRow | None] = [None] * height
         """`None` where it is unknown what the terminal shows."""
-        self._touched: set[int] = set(range(height))
+        self._dirty_rows: set[int] = set(range(height))
 
-    def put(self, x: int, y: int, strip: Strip, colors: ColorSystem) -> None:
+    def draw(self, x: int, y: int, strip: Strip, colors: ColorSystem) -> None:
         """Put a strip at column `x` of line `y`; what does not fit is left out."""
         if not 0 <= y < self.height:
             return
-        row = self._wanted[y]
+        row = self._target[y]
         for text, style, control in strip:
             if control or x >= self.width:
                 continue
             cells = _cells(text, is_ascii=self._is_ascii)
-            least = GRAPHICS if _DRAWN.fullmatch(text) else TEXT
-            row.put(x, cells, _cell_style(style, colors, least))
+            min_ratio = GRAPHICS if _DRAWN.fullmatch(text) else TEXT
+            row.set(x, cells, _cell_style(style, colors, min_ratio))
             x += len(cells)
-        self._touched.add(y)
+        self._dirty_rows.add(y)
 
-    def forget_shown(self) -> None:
+    def invalidate(self) -> None:
         """The terminal may show anything: `changes` paints all."""
-        self._shown = [None] * self.height
-        self._touched = set(range(self.height))
+        self._displayed = [None] * self.height
+        self._dirty_rows = set(range(self.height))
 
     def changes(self) -> str:
-        """What to write so that the terminal shows what is wanted; empty where it does already.
+        """What to write so that the terminal displays all that was drawn; empty where it does already.
 
         Begins and ends with the default style. The cursor stays anywhere.
         """
         pen = _Pen(self.width)
-        for y in sorted(self._touched):
-            wanted, shown = self._wanted[y], self._shown[y]
-            for start, stop in [(0, self.width)] if shown is None else _runs(wanted, shown):
-                pen.write(y, start, stop, wanted)
-            self._shown[y] = wanted.copy()
-        self._touched.clear()
+        for y in sorted(self._dirty_rows):
+            target, displayed = self._target[y], self._displayed[y]
+            for start, stop in [(0, self.width)] if displayed is None else _runs(target, displayed):
+                pen.write(y, start, stop, target)
+            self._displayed[y] = target.copy()
+        self._dirty_rows.clear()
         return pen.finish()
 
 
 @lru_cache(maxsize=512)
-def _unusual_cells(text: str, *, is_ascii: bool) -> tuple[str, ...]:
-    """Cells of a text that is not plain ASCII. Equal characters are one object: Python makes a new one of
-    each beyond U+00FF that it takes out of a string, and the lines of a log filled 40 MB with them.
+def _non_ascii_cells(text: str, *, is_ascii: bool) -> tuple[str, ...]:
+    """Cells of a text that is not plain ASCII. Equal characters are one object: of those beyond U+00FF Python
+    makes a new one each time it takes one out of a string, and the lines of a log filled 40 MB with them.
     """
     if is_ascii:
         signs = "".join(ascii_cell(char) * cell_len(char) for char in plain_text(text))
@@ -213,32 +213,32 @@ def _unusual_cells(text: str, *, is_ascii: bool) -> tuple[str, ...]:
         if width:
             cells += [sys.intern(char), *[""] * (width - 1)]
         elif cells:
-            at = -1 if cells[-1] else -2
-            cells[at] = sys.intern(cells[at] + char)  # a combining mark belongs to what it stands on
-    taken = cell_len(text)  # in the eyes of Textual, whose columns must stay where they are
-    return tuple(cells[:taken] + [" "] * (taken - len(cells)))
+            index = -1 if cells[-1] else -2
+            cells[index] = sys.intern(cells[index] + char)  # a combining mark belongs to what it stands on
+    width = cell_len(text)  # as Textual counts, whose columns must stay where they are
+    return tuple(cells[:width] + [" "] * (width - len(cells)))
 
 
 def _cells(text: str, *, is_ascii: bool) -> list[str]:
     if text.isascii() and text.isprintable():
         return list(text)
-    return list(_unusual_cells(text, is_ascii=is_ascii))
+    return list(_non_ascii_cells(text, is_ascii=is_ascii))
 
 
-def _runs(wanted: CellRow, shown: CellRow) -> Iterator[tuple[int, int]]:
+def _runs(target: CellRow, displayed: CellRow) -> Iterator[tuple[int, int]]:
     """Where cells have to be written, from and up to but not including, from left to right."""
-    if wanted.chars == shown.chars and wanted.styles == shown.styles:
+    if target.chars == displayed.chars and target.styles == displayed.styles:
         return
     start = stop = -1
-    for x in range(len(wanted.chars)):
-        if not wanted.differs(shown, x):
+    for x in range(len(target.chars)):
+        if not target.differs(displayed, x):
             continue
         # Half a wide character cannot be written, nor can one half of it be overwritten alone.
-        first = x - 1 if x and "" in (wanted.chars[x], shown.chars[x]) else x
+        first = x - 1 if x and "" in (target.chars[x], displayed.chars[x]) else x
         last = x
-        while last + 1 < len(wanted.chars) and "" in (wanted.chars[last + 1], shown.chars[last + 1]):
+        while last + 1 < len(target.chars) and "" in (target.chars[last + 1], displayed.chars[last + 1]):
             last += 1
-        if start >= 0 and first - stop <= _GAP_CELLS and len(set(wanted.styles[stop - 1 : first])) <= 1:
+        if start >= 0 and first - stop <= _GAP_CELLS and len(set(target.styles[stop - 1 : first])) <= 1:
             stop = max(stop, last + 1)
             continue
         if start >= 0:
@@ -249,13 +249,13 @@ def _runs(wanted: CellRow, shown: CellRow) -> Iterator[tuple[int, int]]:
 
 
 class _Pen:
-    """Writes runs of cells, and remembers where the cursor is and how it writes."""
+    """Writes runs of cells; remembers where the cursor is, and in which style it writes."""
 
     def __init__(self, width: int) -> None:
         self._width = width
         self._pieces: list[str] = []
         self._style = PLAIN
-        self._at: tuple[int, int] | None = None
+        self._cursor: tuple[int, int] | None = None
 
     def write(self, y: int, start: int, stop: int, row: CellRow) -> None:
         """The cells of `row` from `start` up to `stop`, in line `y`."""
@@ -264,40 +264,40 @@ class _Pen:
         while x < stop:
             char, style = row.chars[x], row.styles[x]
             if char == " ":
-                style = _on_blank(self._style, style)
+                style = _style_of_blank(self._style, style)
             if style != self._style:
                 self._pieces.append(transition(self._style, style))
                 self._style = style
-            if not _is_certain(char):
+            if not _has_certain_width(char):
                 self._pieces.append(char)
                 x += 1
                 while x < self._width and row.chars[x] == "":
                     x += 1
-                if x < stop and _is_certain(row.chars[x]):
+                if x < stop and _has_certain_width(row.chars[x]):
                     self._pieces.append(f"\x1b[{x + 1}G")
                 continue
             self._pieces.append(char)
             x += 1
         # At the right edge a terminal may count itself in the next line.
-        self._at = (stop, y) if stop < self._width and _is_certain(row.chars[stop - 1]) else None
+        self._cursor = (stop, y) if stop < self._width and _has_certain_width(row.chars[stop - 1]) else None
 
     def finish(self) -> str:
         self._pieces.append(transition(self._style, PLAIN))
         return "".join(self._pieces)
 
     def _move(self, x: int, y: int) -> None:
-        if self._at == (x, y):
+        if self._cursor == (x, y):
             return
-        if self._at is not None and self._at[1] == y and self._at[0] < x:
-            self._pieces.append(f"\x1b[{x - self._at[0]}C")
+        if self._cursor is not None and self._cursor[1] == y and self._cursor[0] < x:
+            self._pieces.append(f"\x1b[{x - self._cursor[0]}C")
         else:
             self._pieces.append(f"\x1b[{y + 1};{x + 1}H")
 
 
-_CERTAIN = re.compile(r"[ -~\u2500-\u259f\u00a1-\u024f\u2800-\u28ff]")
+_CERTAIN_WIDTH = re.compile(r"[ -~\u2500-\u259f\u00a1-\u024f\u2800-\u28ff]")
 """Characters that take one cell on every terminal."""
 
 
-def _is_certain(char: str) -> bool:
+def _has_certain_width(char: str) -> bool:
     """Whether terminals agree with us how wide it is."""
-    return len(char) == 1 and (char.isascii() or _CERTAIN.match(char) is not None)
+    return len(char) == 1 and (char.isascii() or _CERTAIN_WIDTH.match(char) is not None)

@@ -11,9 +11,9 @@ from rich.palette import Palette
 Rgb = tuple[int, int, int]
 
 TEXT = 4.5
-"""The least ratio of text to what it stands on."""
+"""Minimum ratio of text to its background."""
 GRAPHICS = 3.0
-"""The same of borders, bars and curves."""
+"""Minimum ratio of borders, bars and curves."""
 WHITE, BLACK = (255, 255, 255), (0, 0, 0)
 _LINEAR = [
     value / 255 / 12.92 if value <= 10 else ((value / 255 + 0.055) / 1.055) ** 2.4 for value in range(256)
@@ -38,25 +38,25 @@ _XTERM = Palette(
         (255, 255, 255),
     ]
 )
-"""Of xterm; those of the Linux console, and of a PC before, are Rich's."""
+"""The sixteen colours of xterm; those of the Linux console are Rich's."""
 _STEPS = 32
 
 
 def luminance(color: Rgb) -> float:
-    """From 0, black, to 1, white."""
+    """Relative luminance, from 0 (black) to 1 (white)."""
     red, green, blue = color
     return 0.2126 * _LINEAR[red] + 0.7152 * _LINEAR[green] + 0.0722 * _LINEAR[blue]
 
 
 def ratio(one: Rgb, other: Rgb) -> float:
-    """From 1, the same, to 21, black and white."""
+    """Contrast ratio, from 1 (the same) to 21 (black and white)."""
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
 
 @lru_cache(maxsize=4096)
-def shown(color: Rgb, colors: ColorSystem) -> tuple[Rgb, ...]:
-    """What comes of it on a terminal of so many colours; where they are 16, on each kind of terminal."""
+def displayed_colors(color: Rgb, colors: ColorSystem) -> tuple[Rgb, ...]:
+    """The colour as a terminal of so many colours shows it; of 16, as each kind of terminal does."""
     if colors is ColorSystem.TRUECOLOR:
         return (color,)
     number = Color.from_rgb(*color).downgrade(colors).number
@@ -65,30 +65,30 @@ def shown(color: Rgb, colors: ColorSystem) -> tuple[Rgb, ...]:
     return tuple(palette[number] for palette in palettes)
 
 
-def ratio_shown(one: Rgb, other: Rgb, colors: ColorSystem) -> float:
-    """As `ratio`, of what comes of both; the worst where that is not sure."""
-    return min(map(ratio, shown(one, colors), shown(other, colors)))
+def displayed_ratio(one: Rgb, other: Rgb, colors: ColorSystem) -> float:
+    """Contrast ratio of both as they are displayed; the lowest where terminals differ."""
+    return min(map(ratio, displayed_colors(one, colors), displayed_colors(other, colors)))
 
 
 def blend(below: Rgb, above: Rgb, share: float) -> Rgb:
-    """`share` of `above` laid over `below`."""
+    """`above` laid over `below` with an opacity of `share`."""
     red, green, blue = (
         round(under + (over - under) * share) for under, over in zip(below, above, strict=True)
     )
     return red, green, blue
 
 
-def readable(color: Rgb, surface: Rgb, least: float, colors: ColorSystem) -> Rgb:
-    """What is nearest to `color` and stands out from `surface` by `least`, at most 4.5, as both are shown.
+def readable(color: Rgb, surface: Rgb, min_ratio: float, colors: ColorSystem) -> Rgb:
+    """The colour nearest to `color` whose displayed ratio to `surface` is `min_ratio`, which is at most 4.5.
 
-    Of sixteen colours there are greys from which none does: then it is the one that does most.
+    From some greys none of sixteen colours stands out so far: then it is the one that does most.
     """
-    if ratio_shown(color, surface, colors) >= least:
+    if displayed_ratio(color, surface, colors) >= min_ratio:
         return color
-    poles = sorted((WHITE, BLACK), key=lambda pole: -ratio_shown(pole, surface, colors))
+    poles = sorted((WHITE, BLACK), key=lambda pole: -displayed_ratio(pole, surface, colors))
     for step in range(1, _STEPS + 1):
         for pole in poles:
             candidate = blend(color, pole, step / _STEPS)
-            if ratio_shown(candidate, surface, colors) >= least:
+            if displayed_ratio(candidate, surface, colors) >= min_ratio:
                 return candidate
     return poles[0]

@@ -26,7 +26,7 @@ from textual.message import Message
 
 from rltui.ui.terminal.abilities import Abilities
 from rltui.ui.terminal.cells import Cells
-from rltui.ui.terminal.incoming import PATIENCE_S, Incoming
+from rltui.ui.terminal.incoming import ANSWER_TIMEOUT_S, Incoming
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 FAST_BYTES_PER_S = 8000
 SLOW_BYTES_PER_S = 3500
-"""What frames that nobody asked for may take, on a slow line."""
-LONGEST_PAUSE_S = 0.5
-"""Between such frames where the line is not slow, however large the screen."""
+"""Rates at which frames may be written that nobody waits for, on a fast and on a slow line."""
+MAX_PAUSE_S = 0.5
+"""Longest pause between such frames on a fast line, however large the screen."""
 _SLOW_ANSWER_S = 0.15
-"""A line that takes longer to show a frame and to say so is slow."""
+"""A line is slow if it takes longer from a frame to the answer that it is displayed."""
 WINDOW_BYTES = 8192
-"""Written and not shown yet: more than that waits, also where a person waits, or keys would queue up."""
+"""Bytes under way at most, also where a person waits: keys would queue up behind more."""
 
 
 class Pacing:
@@ -51,61 +51,61 @@ class Pacing:
         self._unanswered: deque[tuple[float, int]] = deque()
         self._answers_s: deque[float] = deque(maxlen=5)
         self._next_at = 0.0
-        self._asks = True
+        self._expects_answers = True
 
     @property
-    def asks(self) -> bool:
-        """Whether to ask after a frame: not where no answer came."""
-        return self._asks
+    def expects_answers(self) -> bool:
+        """Whether to ask the terminal after a frame: not where it did not answer before."""
+        return self._expects_answers
 
     @property
     def is_slow(self) -> bool:
         return bool(self._answers_s) and median(self._answers_s) > _SLOW_ANSWER_S
 
-    def wait_s(self, now: float, *, hurry: bool) -> float:
+    def wait_s(self, now: float, *, is_urgent: bool) -> float:
         """Seconds until a frame may be written; 0 means now. An answer may shorten it."""
-        if self._unanswered and now - self._unanswered[0][0] >= PATIENCE_S:
+        if self._unanswered and now - self._unanswered[0][0] >= ANSWER_TIMEOUT_S:
             self._unanswered.clear()
-            self._asks = False
-        left = self._unanswered[0][0] + PATIENCE_S - now if self._unanswered else 0.0
-        if hurry:
-            return left if sum(size for _, size in self._unanswered) >= WINDOW_BYTES else 0.0
-        return max(0.0, self._next_at - now, left)
+            self._expects_answers = False
+        answer_s = self._unanswered[0][0] + ANSWER_TIMEOUT_S - now if self._unanswered else 0.0
+        if is_urgent:
+            return answer_s if sum(size for _, size in self._unanswered) >= WINDOW_BYTES else 0.0
+        return max(0.0, self._next_at - now, answer_s)
 
-    def wrote(self, now: float, size: int) -> None:
-        """A frame of `size` bytes, and the question after it if `asks`."""
-        if self._asks:
+    def record_frame(self, now: float, size: int) -> None:
+        """Record that a frame of `size` bytes was written, with a query behind it if one is expected."""
+        if self._expects_answers:
             self._unanswered.append((now, size))
-        pause_s = size / SLOW_BYTES_PER_S if self.is_slow else min(LONGEST_PAUSE_S, size / FAST_BYTES_PER_S)
+        pause_s = size / SLOW_BYTES_PER_S if self.is_slow else min(MAX_PAUSE_S, size / FAST_BYTES_PER_S)
         self._next_at = max(now, self._next_at) + pause_s
 
-    def answered(self, now: float) -> None:
-        """The terminal has shown the oldest frame it was asked about."""
-        self._asks = True
+    def record_answer(self, now: float) -> None:
+        """Record that the terminal displays the oldest frame that it was asked about."""
+        self._expects_answers = True
         if self._unanswered:
             self._answers_s.append(now - self._unanswered.popleft()[0])
 
 
-_FOLLOW = "\x1b]11;?\x1b\\\x1b[?2031h"
+_WATCH_BACKGROUND = "\x1b]11;?\x1b\\\x1b[?2031h"
 """Which colour is the background? And from now on, tell when dark and light change. Most terminals answer the
 one or do the other, all others take no notice."""
-_UNFOLLOW = "\x1b[?2031l"
-_ASK = "\x1b[6n"
+_UNWATCH_BACKGROUND = "\x1b[?2031l"
+_QUERY_CURSOR = "\x1b[6n"
 """Where is the cursor? Answered in order with what was written before, and by every terminal we know of."""
-_HURRY_S = 0.5
-"""What changes so soon after a key is what the person waits for."""
+_URGENT_S = 0.5
+"""A person waits for what changes so soon after a key."""
 _BACKLOG_S = 0.05
-"""Looked at again when something is still being written."""
-_LEAVE_S = 1.0
-"""Waited, on leaving, for answers on their way, which would else be typed into the shell."""
+"""Pause before the next try while something is still being written."""
+_LEAVE_TIMEOUT_S = 1.0
+"""How long to wait on leaving for answers under way, which would else be typed into the shell."""
 READ_BYTES = 4096
 _ENDING_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
-GONE = 128 + signal.SIGHUP
+TERMINAL_GONE = 128 + signal.SIGHUP
 """Exit code where the terminal has gone, as if by SIGHUP, which may come later or not at all."""
 
 
 class TerminalDriver(LinuxDriver):
-    """Paints through `show`. Survives a terminal that goes away."""
+    """Paints what `show` is given. Survives a terminal that goes away."""
 
     def __init__(
         self, app: App[None], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
@@ -117,16 +117,16 @@ class TerminalDriver(LinuxDriver):
         self._cells = Cells(0, 0)
         self._pacing = Pacing()
         self._timer: asyncio.TimerHandle | None = None
-        self._hurry_until = 0.0
+        self._urgent_until = 0.0
         self._cursor: Offset | None = None
         self._is_painting = False
-        self._asked = 0
-        self._answers = 0
+        self._queries_sent = 0
+        self._answers_received = 0
         self._answer = threading.Event()
-        self._follows = False
-        """Whether the terminal was asked what it looks like."""
+        self._watches_background = False
+        """Whether the terminal was asked to report its background."""
         self._input_end = -1
-        """Readable when no more input is wanted; there only while the terminal is ours."""
+        """Event descriptor that ends the input thread; -1 while the terminal is not ours."""
 
     def show(
         self, update: ChopsUpdate | LayoutUpdate, size: Size, cursor: Offset, abilities: Abilities
@@ -138,38 +138,38 @@ class TerminalDriver(LinuxDriver):
             for y, strips in enumerate(update.strips, update.region.y):
                 x = update.region.x
                 for strip in strips:
-                    self._cells.put(x, y, strip, abilities.colors)
+                    self._cells.draw(x, y, strip, abilities.colors)
                     x += strip.cell_length
-            self._hurry_until = max(self._hurry_until, time.monotonic() + _HURRY_S)
+            self._urgent_until = max(self._urgent_until, time.monotonic() + _URGENT_S)
         else:
             for y, start, stop in update.spans:
                 for end, (x, chop) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
                     if chop is not None and x < stop and end > start:
-                        self._cells.put(x, y, chop.crop(0, min(end, stop) - x), abilities.colors)
+                        self._cells.draw(x, y, chop.crop(0, min(end, stop) - x), abilities.colors)
         self._cursor = cursor
         self._paint()
 
     def repaint(self) -> None:
         """Paint all of the screen, whatever the terminal shows."""
-        self._cells.forget_shown()
-        self._hurry_until = time.monotonic() + _HURRY_S
+        self._cells.invalidate()
+        self._urgent_until = time.monotonic() + _URGENT_S
         self._paint()
 
-    def follow_background(self, *, wanted: bool) -> None:
-        """Whether to post a `BackgroundColorReported` now, if the terminal tells, and whenever it changes."""
-        if wanted != self._follows:
-            self._follows = wanted
-            self.write(_FOLLOW if wanted else _UNFOLLOW)
+    def watch_background(self, *, enabled: bool) -> None:
+        """Post a `BackgroundColorReported` now and whenever the background changes, if the terminal tells."""
+        if enabled != self._watches_background:
+            self._watches_background = enabled
+            self.write(_WATCH_BACKGROUND if enabled else _UNWATCH_BACKGROUND)
 
     def process_message(self, message: Message) -> None:
-        """In the thread that reads keys: answers are ours, keys make haste."""
+        """Take answers out, and paint soon after keys. Called in the thread that reads them."""
         if isinstance(message, events.CursorPosition):
-            self._answers += 1
+            self._answers_received += 1
             self._answer.set()
-            self._loop.call_soon_threadsafe(self._take_answer, time.monotonic())
+            self._loop.call_soon_threadsafe(self._record_answer, time.monotonic())
             return
         if isinstance(message, events.InputEvent | events.Paste):
-            self._hurry_until = time.monotonic() + _HURRY_S
+            self._urgent_until = time.monotonic() + _URGENT_S
         super().process_message(message)
 
     def start_application_mode(self) -> None:
@@ -178,37 +178,39 @@ class TerminalDriver(LinuxDriver):
         self._key_thread = None
         super().start_application_mode()  # type: ignore[no-untyped-call] # Textual has no types here
         if self._key_thread is None:  # it belongs to another program now: we were continued by `bg`
-            self._let_go()
+            self._release_input()
             return
-        if self._follows:
-            self.write(_FOLLOW)
+        if self._watches_background:
+            self.write(_WATCH_BACKGROUND)
         self._is_painting = True
         for signum in _ENDING_SIGNALS:
             self._loop.add_signal_handler(signum, partial(self._app.exit, return_code=128 + signum))
         self._pacing = Pacing()
-        self._asked = self._answers = 0
+        self._queries_sent = self._answers_received = 0
         self.repaint()
 
     def stop_application_mode(self) -> None:
-        """Give the terminal back as it was, after what it still has to say to us."""
+        """Give the terminal back as it was, once its answers have come."""
         self._is_painting = False
         for signum in _ENDING_SIGNALS:
             self._loop.remove_signal_handler(signum)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        end = time.monotonic() + _LEAVE_S
+        end = time.monotonic() + _LEAVE_TIMEOUT_S
         while (
-            self._answers < self._asked and not self._outlet.is_gone and (left := end - time.monotonic()) > 0
+            self._answers_received < self._queries_sent
+            and not self._outlet.is_gone
+            and (remaining_s := end - time.monotonic()) > 0
         ):
-            self._answer.wait(left)
+            self._answer.wait(remaining_s)
             self._answer.clear()
-        if self._follows:
-            self.write(_UNFOLLOW)
+        if self._watches_background:
+            self.write(_UNWATCH_BACKGROUND)
         super().stop_application_mode()
-        self._let_go()
+        self._release_input()
 
-    def _let_go(self) -> None:
+    def _release_input(self) -> None:
         os.close(self._input_end)
         self._input_end = -1
 
@@ -230,17 +232,17 @@ class TerminalDriver(LinuxDriver):
     def _sigcont_application(self, *_: object) -> None:
         """Take the terminal again, if it was given back for a stop."""
         if self._must_signal_resume:
-            self._loop.call_soon_threadsafe(self._go_on)
+            self._loop.call_soon_threadsafe(self._resume)
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         if self._must_signal_resume and self._input_end < 0:
             self.resume_application_mode()
 
     def close(self) -> None:
-        """As far as the terminal takes it: one that has stopped reading must not keep us."""
+        """Write what remains, as far as the terminal takes it: one that does not read must not keep us."""
         if self._writer_thread is not None:
             threading.Thread(target=self._writer_thread.stop, daemon=True).start()
-            self._writer_thread.join(_LEAVE_S)
+            self._writer_thread.join(_LEAVE_TIMEOUT_S)
 
     def disable_input(self) -> None:
         """Read no more, at once."""
@@ -256,12 +258,12 @@ class TerminalDriver(LinuxDriver):
             selector.register(self.fileno, selectors.EVENT_READ)
             selector.register(self._input_end, selectors.EVENT_READ)
             while True:
-                ready = {key.fd for key, _ in selector.select(incoming.patience_s)}
+                ready = {key.fd for key, _ in selector.select(incoming.timeout_s)}
                 if self._input_end in ready:
                     os.eventfd_read(self._input_end)
                     return
                 if self.fileno not in ready:
-                    self._take_input(incoming.release())
+                    self._process(incoming.flush())
                     continue
                 try:
                     data = os.read(self.fileno, READ_BYTES)
@@ -269,11 +271,11 @@ class TerminalDriver(LinuxDriver):
                     data = b""
                 if not data:
                     self._outlet.is_gone = True
-                    self._loop.call_soon_threadsafe(partial(self._app.exit, return_code=GONE))
+                    self._loop.call_soon_threadsafe(partial(self._app.exit, return_code=TERMINAL_GONE))
                     return
-                self._take_input(incoming.take(decode(data)))
+                self._process(incoming.feed(decode(data)))
 
-    def _take_input(self, messages: Iterable[Message]) -> None:
+    def _process(self, messages: Iterable[Message]) -> None:
         for message in messages:
             self.process_message(message)
 
@@ -285,7 +287,7 @@ class TerminalDriver(LinuxDriver):
         if not self._is_painting or self._writer_thread is None:
             return
         now = time.monotonic()
-        wait_s = self._pacing.wait_s(now, hurry=now < self._hurry_until)
+        wait_s = self._pacing.wait_s(now, is_urgent=now < self._urgent_until)
         if not wait_s and self._writer_thread._queue.qsize():  # noqa: SLF001 - there is no other way to see it
             wait_s = _BACKLOG_S
         if wait_s:
@@ -297,20 +299,20 @@ class TerminalDriver(LinuxDriver):
         frame = changes + Control.move_to(*self._cursor).segment.text
         if self._app._sync_available:  # noqa: SLF001 - as `App._begin_update`
             frame = f"{SYNC_START}{frame}{SYNC_END}"
-        if self._pacing.asks:
-            frame += _ASK
-            self._asked += 1
+        if self._pacing.expects_answers:
+            frame += _QUERY_CURSOR
+            self._queries_sent += 1
         self.write(frame)
-        self._pacing.wrote(now, len(frame.encode()))
+        self._pacing.record_frame(now, len(frame.encode()))
 
-    def _take_answer(self, at: float) -> None:
-        self._pacing.answered(at)
+    def _record_answer(self, now: float) -> None:
+        self._pacing.record_answer(now)
         if self._timer is not None:
             self._paint()
 
 
 class _Outlet:
-    """The terminal's file. What is written after it is gone is lost without a word."""
+    """The terminal's file. What is written once the terminal is gone is dropped."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -323,7 +325,7 @@ class _Outlet:
         return os.isatty(self._descriptor)
 
     def flush(self) -> None:
-        """Nothing is kept back."""
+        """Do nothing: writes are not buffered."""
 
     def write(self, text: str) -> None:
         data = text.encode(errors="replace")

@@ -20,14 +20,14 @@ from textual.message import Message
 
 from rltui.ui.terminal.contrast import BLACK, WHITE, Rgb, ratio
 
-PATIENCE_S = 3.0
-"""What has not come by then does not come at all: an answer, or the rest of one."""
+ANSWER_TIMEOUT_S = 3.0
+"""After so long an answer, or the rest of one, is not expected any more."""
 _ESC = "\x1b"
 
 
 @dataclass
 class BackgroundColorReported(Message):
-    """The terminal says what it looks like, or that this has changed."""
+    """The terminal has told its background, or that this has changed."""
 
     is_light: bool
 
@@ -49,86 +49,88 @@ _SEQUENCE = re.compile(
     r"|[^\x1b\[\]PO_]"  # alt and a key
     r")"
 )
-_BEGUN = re.compile(rf"\x1b(?:\[M[\s\S]{{0,2}}|\[\[|{_PARAMETERS}|{_STRING}\x1b?|[O\]P_])?\Z")
-"""The beginning of one, at the end of what has come so far."""
-_BROKEN_OFF = re.compile(rf"\x1b(?:\[[0-?]+[ -/]*|{_STRING})")
+_INCOMPLETE = re.compile(rf"\x1b(?:\[M[\s\S]{{0,2}}|\[\[|{_PARAMETERS}|{_STRING}\x1b?|[O\]P_])?\Z")
+"""The beginning of a sequence, at the end of what was read."""
+_TRUNCATED = re.compile(rf"\x1b(?:\[[0-?]+[ -/]*|{_STRING})")
 
-_TYPED = ("\x1b", "\x1b[[", "\x1bO", "\x1b]", "\x1bP", "\x1b_")
+_TYPEABLE = ("\x1b", "\x1b[[", "\x1bO", "\x1b]", "\x1bP", "\x1b_")
 """What a person can type, who has no other use for `alt+[`."""
-_REST = re.compile(r"\[(?:[<-?][\d;]*[ -/]*[A-Za-z]|[\d;]+[A-Za-z~]|[A-DFH](?![ -~]))")
-"""Of a sequence whose escape came too long before, as from a machine that is busy."""
+_LATE_REST = re.compile(r"\[(?:[<-?][\d;]*[ -/]*[A-Za-z]|[\d;]+[A-Za-z~]|[A-DFH](?![ -~]))")
+"""The rest of a sequence whose escape came long before, as from a machine that is busy."""
 
 
 class Incoming:
     """Makes messages of what is read, at whatever places that is cut."""
 
     def __init__(self) -> None:
-        self._held = ""
-        """May go on."""
+        self._pending = ""
+        """The beginning of what may be a sequence or a paste."""
         self._was_escape = False
-        """That is what was taken last, for want of more."""
+        """The last flush has made a key of an escape."""
         self._parser = XTermParser()
 
     @property
-    def patience_s(self) -> float | None:
-        """How long to wait for the rest of what is held back, `None` where nothing is. What a person can type
+    def timeout_s(self) -> float | None:
+        """How long to wait for the rest of what is pending, `None` where nothing is. What a person can type
         waits less than anybody notices.
         """
-        if not self._held:
+        if not self._pending:
             return None
-        return ESCAPE_DELAY if self._held in _TYPED else PATIENCE_S
+        return ESCAPE_DELAY if self._pending in _TYPEABLE else ANSWER_TIMEOUT_S
 
-    def take(self, text: str) -> list[Message]:
-        if self._was_escape and (rest := _REST.match(text)):
+    def feed(self, text: str) -> list[Message]:
+        if self._was_escape and (rest := _LATE_REST.match(text)):
             text = text[rest.end() :]
         self._was_escape = False
-        text = self._held + text
-        self._held = ""
-        found: list[Message] = []
-        at = 0
-        while at < len(text):
-            if text[at] != _ESC:
-                end = text.find(_ESC, at) if _ESC in text[at:] else len(text)
-                found += self._parser.feed(text[at:end])
-            elif text.startswith(BRACKETED_PASTE_START, at):
-                start, end = at + len(BRACKETED_PASTE_START), text.find(BRACKETED_PASTE_END, at)
+        text = self._pending + text
+        self._pending = ""
+        messages: list[Message] = []
+        position = 0
+        while position < len(text):
+            if text[position] != _ESC:
+                end = text.find(_ESC, position)
+                end = len(text) if end < 0 else end
+                messages += self._parser.feed(text[position:end])
+            elif text.startswith(BRACKETED_PASTE_START, position):
+                start = position + len(BRACKETED_PASTE_START)
+                end = text.find(BRACKETED_PASTE_END, position)
                 if end < 0:
-                    self._held = text[at:]
+                    self._pending = text[position:]
                     break
-                found.append(_paste(text[start:end]))
+                messages.append(_paste(text[start:end]))
                 end += len(BRACKETED_PASTE_END)
-            elif sequence := _SEQUENCE.match(text, at):
-                found += self._understood(sequence[0])
+            elif sequence := _SEQUENCE.match(text, position):
+                messages += self._parse_sequence(sequence[0])
                 end = sequence.end()
-            elif _BEGUN.match(text, at):
-                self._held = text[at:]
+            elif _INCOMPLETE.match(text, position):
+                self._pending = text[position:]
                 break
-            elif broken := _BROKEN_OFF.match(text, at):
+            elif broken := _TRUNCATED.match(text, position):
                 end = broken.end()
             else:
-                end = at + 1 if text[at + 1] == _ESC else at + 2
-                found += self._typed(text[at:end])
-            at = end
-        return found
+                end = position + 1 if text[position + 1] == _ESC else position + 2
+                messages += self._to_keys(text[position:end])
+            position = end
+        return messages
 
-    def release(self) -> list[Message]:
-        """The rest has not come: keys, or nothing, as half an answer is no key."""
-        is_typed = self.patience_s == ESCAPE_DELAY
-        held, self._held = self._held, ""
-        if held.startswith(BRACKETED_PASTE_START):
-            return [_paste(held.removeprefix(BRACKETED_PASTE_START))]
-        self._was_escape = held == _ESC
-        return self._typed(held) if is_typed else []
+    def flush(self) -> list[Message]:
+        """Make keys of what is pending, as its rest has not come; nothing of half an answer."""
+        is_typed = self.timeout_s == ESCAPE_DELAY
+        pending, self._pending = self._pending, ""
+        if pending.startswith(BRACKETED_PASTE_START):
+            return [_paste(pending.removeprefix(BRACKETED_PASTE_START))]
+        self._was_escape = pending == _ESC
+        return self._to_keys(pending) if is_typed else []
 
-    def _understood(self, sequence: str) -> Iterable[Message]:
-        if told := _BACKGROUND.fullmatch(sequence):
-            return [BackgroundColorReported(_is_light(told))]
-        if _is_understood(sequence):
+    def _parse_sequence(self, sequence: str) -> Iterable[Message]:
+        if report := _BACKGROUND.fullmatch(sequence):
+            return [BackgroundColorReported(_is_light(report))]
+        if _is_parsable(sequence):
             return self._parser.feed(sequence)
-        return self._typed(sequence) if len(sequence) == 2 or sequence[1] == "O" else []
+        return self._to_keys(sequence) if len(sequence) == 2 or sequence[1] == "O" else []
 
-    def _typed(self, text: str) -> list[Message]:
-        """Escape, or a key with alt and what was typed behind it."""
+    def _to_keys(self, text: str) -> list[Message]:
+        """The key escape, or a key with alt and what was typed behind it."""
         if text == _ESC:
             return [events.Key("escape", _ESC)]
         keys: list[Message] = []
@@ -143,8 +145,8 @@ def _paste(text: str) -> events.Paste:
 
 
 @lru_cache
-def _is_understood(sequence: str) -> bool:
-    """Textual knows what it means. Else it would take it for keys, together with what is typed next."""
+def _is_parsable(sequence: str) -> bool:
+    """Whether Textual knows it: else it would make keys of it, together with what is typed next."""
     if len(sequence) > _MAX_SEQUENCE_SEARCH_THRESHOLD:
         return False
     parser = XTermParser()
@@ -155,9 +157,9 @@ def _is_understood(sequence: str) -> bool:
     return parser._timeout_time is None  # noqa: SLF001 - else it waits for more
 
 
-def _is_light(told: re.Match[str]) -> bool:
-    if told["scheme"]:
-        return told["scheme"] == "2"
-    red, green, blue, *_ = (int(part, 16) * 255 // (16 ** len(part) - 1) for part in told["rgb"].split("/"))
+def _is_light(report: re.Match[str]) -> bool:
+    if report["scheme"]:
+        return report["scheme"] == "2"
+    red, green, blue, *_ = (int(part, 16) * 255 // (16 ** len(part) - 1) for part in report["rgb"].split("/"))
     color: Rgb = (red, green, blue)
     return ratio(color, BLACK) > ratio(color, WHITE)
