@@ -1,18 +1,28 @@
-"""Rollouts."""
+"""Rollouts: batches of them, groups of one prompt, single samples."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from rltui.core import hints
+from rltui.core.rollouts import Batch, BatchKey, BatchSummary, Sample, SampleGroup
+from rltui.core.text import truncate
+from rltui.views.table import Cell, Column, View
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
+_GROUP_WIDTH = 16
+UNKNOWN = "·"
+FLAT = "="
+"""Stands behind the name of a group without spread, and before the samples of one."""
+FAILED, TRUNCATED = Cell("✗", "bad"), Cell("✂", "busy")
 
 
 def histogram_blocks(counts: Sequence[int]) -> str:
     """A cell per count, as high as the count beside the largest one; where there is none, a dot."""
     most, top = max(counts, default=0), len(_BLOCKS) - 1
-    return "".join("·" if not count else _BLOCKS[round(count / most * top)] for count in counts)
+    return "".join(UNKNOWN if not count else _BLOCKS[round(count / most * top)] for count in counts)
 
 
 def no_rollouts_text(framework: str) -> str:
@@ -23,3 +33,168 @@ def no_rollouts_text(framework: str) -> str:
             f"{hints.LOGS_GREP(component='trainer', pattern='[╭│]')}"
         )
     return "No rollouts yet: they appear here with the first step."
+
+
+def reward_text(value: float) -> str:
+    """Three digits that count, at most six cells; a dot where it is not told."""
+    if not math.isfinite(value):
+        return UNKNOWN
+    return f"{value:.3f}" if abs(value) < 100 else f"{value:.3g}"
+
+
+def exact_text(value: float) -> str:
+    """Three digits behind the point; empty where it is not told."""
+    return f"{value:.3f}" if math.isfinite(value) else ""
+
+
+def _count_text(count: int) -> str:
+    return UNKNOWN if count < 0 else str(count)
+
+
+# --- batches ----------------------------------------------------------------------------------------------
+
+
+class ListedBatch(NamedTuple):
+    key: BatchKey
+    summary: BatchSummary
+    counts: Sequence[int]
+    """Of its rewards, by bins of the scale that all batches of the list share."""
+
+
+def _number_text(count: int) -> str:
+    """Empty where there are none."""
+    return str(count or "")
+
+
+BATCHES: View[ListedBatch] = View(
+    key=lambda batch: batch.key.label,
+    columns=(
+        Column("step", lambda batch, _: batch.key.label),
+        Column("samples", lambda batch, _: str(batch.summary.count), is_right=True),
+        Column("reward", lambda batch, _: exact_text(batch.summary.mean), is_right=True),
+        Column("spread", lambda batch, _: exact_text(batch.summary.spread), is_right=True, goes=2),
+        Column("rewards", lambda batch, _: histogram_blocks(batch.counts), goes=1),
+        Column("groups", lambda batch, _: _number_text(batch.summary.groups), is_right=True, goes=3),
+        Column("no spread", lambda batch, _: _number_text(batch.summary.flat_groups), is_right=True, goes=4),
+        Column("truncated", lambda batch, _: _number_text(batch.summary.truncated), is_right=True, goes=5),
+        Column("failed", lambda batch, _: _number_text(batch.summary.failed), is_right=True, goes=6),
+    ),
+)
+
+
+def size_text(batch: Batch) -> str:
+    """Its samples; while they are not counted, how large its file is."""
+    if batch.samples is not None:
+        return str(batch.samples)
+    return f"{batch.size_bytes / 1e6:.0f} MB" if batch.size_bytes >= 1e6 else "…"
+
+
+def summary_texts(summary: BatchSummary) -> list[str]:
+    """A batch in a few words: `128 samples`, `reward 0.62 ± 0.21`."""
+    texts = [_counted(summary.count, "sample")]
+    if math.isfinite(summary.mean):
+        texts.append(f"reward {reward_text(summary.mean)} ± {reward_text(summary.spread)}")
+    if summary.groups:
+        flat = f", {summary.flat_groups} without spread ({FLAT})" if summary.flat_groups else ""
+        texts.append(f"{_counted(summary.groups, 'group')}{flat}")
+    if summary.truncated:
+        texts.append(f"{summary.truncated} truncated {TRUNCATED.text}")
+    if summary.failed:
+        texts.append(f"{summary.failed} failed {FAILED.text}")
+    return texts
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+# --- samples ----------------------------------------------------------------------------------------------
+
+
+class ListedSample(NamedTuple):
+    place: int
+    """In the batch, from 0."""
+    sample: Sample
+    is_flat: bool
+    """All rewards of its group are alike."""
+
+
+def _group_text(listed: ListedSample, _: float) -> str:
+    return truncate(listed.sample.group, _GROUP_WIDTH) + (f" {FLAT}" if listed.is_flat else "")
+
+
+def _ended_words(sample: Sample) -> list[str]:
+    words = (sample.stop, "truncated" if sample.truncated else "", "failed" if sample.failed else "")
+    return [word for word in words if word]
+
+
+def _known_count(count: int) -> str:
+    return str(count) if count >= 0 else ""
+
+
+SAMPLES: View[ListedSample] = View(
+    key=lambda listed: str(listed.place),
+    columns=(
+        Column("#", lambda listed, _: str(listed.place), is_right=True),
+        Column("reward", lambda listed, _: exact_text(listed.sample.reward), is_right=True),
+        Column("advantage", lambda listed, _: exact_text(listed.sample.advantage), is_right=True),
+        Column("in", lambda listed, _: _known_count(listed.sample.input_tokens), is_right=True, goes=2),
+        Column("out", lambda listed, _: _known_count(listed.sample.output_tokens), is_right=True, goes=1),
+        Column("turns", lambda listed, _: _known_count(listed.sample.turns), is_right=True, goes=5),
+        Column("ended", lambda listed, _: " ".join(_ended_words(listed.sample)), least=8),
+        Column("group", _group_text, least=8, goes=3),
+        Column("env", lambda listed, _: listed.sample.env, least=8, goes=4),
+        Column("short reward", lambda listed, _: reward_text(listed.sample.reward), heading="reward"),
+        Column("short advantage", lambda listed, _: reward_text(listed.sample.advantage), heading="advant."),
+        Column("tokens", lambda listed, _: _count_text(listed.sample.output_tokens)),
+        Column("turn", lambda listed, _: _count_text(listed.sample.turns)),
+        Column("whole group", lambda listed, _: listed.sample.group, heading="group"),
+        Column("stop", lambda listed, _: listed.sample.stop, heading="ended"),
+    ),
+)
+
+
+def sample_summary(sample: Sample) -> str:
+    """`reward 0.620 · advantage 0.210 · 128 tokens · group 7 · reverse-text · stop`, as far as known."""
+    texts = [
+        f"reward {exact_text(sample.reward) or '?'}",
+        f"advantage {exact_text(sample.advantage)}" if math.isfinite(sample.advantage) else "",
+        f"{sample.output_tokens} tokens" if sample.output_tokens >= 0 else "",
+        f"group {sample.group}" if sample.group else "",
+        sample.env,
+        *_ended_words(sample),
+    ]
+    return " · ".join(text for text in texts if text)
+
+
+def sample_figures(sample: Sample) -> str:
+    """`reward 0.62 · advantage 0.21 · 40 → 128 tokens · 3 turns · stop`, above a sample that is opened."""
+    texts = [f"reward {reward_text(sample.reward)}"]
+    if math.isfinite(sample.advantage):
+        texts.append(f"advantage {reward_text(sample.advantage)}")
+    if sample.output_tokens >= 0:
+        texts.append(f"{max(0, sample.input_tokens)} → {sample.output_tokens} tokens")
+    if sample.turns > 1:
+        texts.append(f"{sample.turns} turns")
+    texts += [
+        text for text in (sample.stop, f"truncated {TRUNCATED.text}" if sample.truncated else "") if text
+    ]
+    return " · ".join(texts)
+
+
+# --- groups -----------------------------------------------------------------------------------------------
+
+GROUPS: View[SampleGroup] = View(
+    key=lambda group: group.name,
+    columns=(
+        Column("reward", lambda group, _: reward_text(group.mean), is_right=True),
+        Column("spread", lambda group, _: reward_text(group.spread), is_right=True),
+        Column("n", lambda group, _: str(len(group.places)), is_right=True),
+        Column("group", lambda group, _: group.name),
+        Column(
+            "worth",
+            lambda group, _: Cell("no spread: teaches nothing" if group.is_flat else "", "busy"),
+            heading="",
+        ),
+    ),
+)

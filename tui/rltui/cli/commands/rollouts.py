@@ -17,7 +17,7 @@ from rltui.cli.choosing import choose_experiment
 from rltui.cli.command import argument, command, exclusive, flag
 from rltui.cli.commands.logs import pattern_of
 from rltui.cli.progress import working
-from rltui.cli.table import Column, print_table
+from rltui.cli.table import print_table, print_view, view_cells, view_shapes
 from rltui.core.rollouts import (
     ALL,
     NO_STEP,
@@ -26,7 +26,6 @@ from rltui.core.rollouts import (
     BatchSummary,
     Message,
     RolloutSource,
-    Sample,
     SampleTable,
     Transcript,
     draw_samples,
@@ -36,7 +35,7 @@ from rltui.core.rollouts import (
 from rltui.core.text import group_digits, truncate
 from rltui.errors import UsageError
 from rltui.services.hiding import without_secrets
-from rltui.views.rollout import histogram_blocks, no_rollouts_text
+from rltui.views.rollout import BATCHES, SAMPLES, ListedBatch, ListedSample, no_rollouts_text, sample_summary
 
 _LISTED_BATCHES = 20
 _BINS = 10
@@ -44,17 +43,13 @@ _GROUP_WIDTH = 16
 _NAMED_GROUPS = 8
 _READ_S = 1.0
 
+_BATCHES = BATCHES.named(
+    ("step", "samples", "reward", "spread", "rewards", "groups", "no spread", "truncated", "failed")
+)
+_SAMPLES = SAMPLES.named(("#", "reward", "advantage", "in", "out", "turns", "ended", "group", "env"))
 _LONGEST_TEXT = 4000
 """Characters of a message; of a longer one stand its beginning and its end."""
 _WHOLE = "--full, or --export FILE"
-
-_SAMPLES = (
-    *(Column(word, is_right=True) for word in ("#", "REWARD", "ADVANTAGE")),
-    *(Column(word, is_right=True, goes=goes) for word, goes in (("IN", 2), ("OUT", 1), ("TURNS", 5))),
-    Column("ENDED", least=8),
-    Column("GROUP", least=8, goes=3),
-    Column("ENV", least=8, goes=4),
-)
 
 
 @command(
@@ -218,60 +213,29 @@ def _list_batches(source: RolloutSource, keys: Sequence[BatchKey], arguments: ar
     lows = [each.low for _, each in summaries if math.isfinite(each.low)]
     highs = [each.high for _, each in summaries if math.isfinite(each.high)]
     low, high = min([0.0, *lows]), max([1.0, *highs])
-    figures = ("samples", "reward", "spread", "groups", "no spread", "truncated", "failed")
-    columns = [Column(word.upper(), is_right=True, goes=at) for at, word in enumerate(figures)]
-    columns[1] = columns[1]._replace(goes=0)
-    columns = [Column("STEP"), *columns[:3], Column(f"{low:g} … {high:g}", goes=1), *columns[3:]]
-    rows = [
-        (
-            key.label,
-            str(each.count),
-            _figure(each.mean),
-            _figure(each.spread),
-            histogram_blocks(histogram(source.table(key).columns["reward"], _BINS, low, high)),
-            str(each.groups or ""),
-            str(each.flat_groups or ""),
-            str(each.truncated or ""),
-            str(each.failed or ""),
-        )
+    batches = [
+        ListedBatch(key, each, histogram(source.table(key).columns["reward"], _BINS, low, high))
         for key, each in summaries
     ]
-    print_table(columns, rows)
+    shapes = [
+        shape._replace(heading=f"{low:g} … {high:g}") if column.name == "rewards" else shape
+        for column, shape in zip(_BATCHES, view_shapes(_BATCHES), strict=True)
+    ]
+    print_table(shapes, view_cells(_BATCHES, batches, 0.0))
     if len(keys) > len(shown):
         print(f"… and {len(keys) - len(shown)} earlier ones: --json lists all")
 
 
-def _figure(value: float) -> str:
-    """Three digits behind the point; empty where it is not told."""
-    return f"{value:.3f}" if math.isfinite(value) else ""
-
-
 def _print_samples(key: BatchKey, table: SampleTable, places: Sequence[int]) -> None:
     flat = {group.name for group in table.groups() if group.is_flat}
-    rows: list[Sequence[str]] = []
-    for at in places:
-        sample = table[at]
-        ended = " ".join(
-            word
-            for word in (
-                sample.stop,
-                "truncated" if sample.truncated else "",
-                "failed" if sample.failed else "",
-            )
-            if word
-        )
-        counts = [str(count) if count >= 0 else "" for count in sample[6:9]]
-        group = truncate(sample.group, _GROUP_WIDTH) + (" =" if sample.group in flat else "")
-        rows.append(
-            (str(at), _figure(sample.reward), _figure(sample.advantage), *counts, ended, group, sample.env)
-        )
-    print_table(_SAMPLES, rows)
+    samples = [ListedSample(at, table[at], table[at].group in flat) for at in places]
+    print_view(_SAMPLES, samples, 0.0)
     if flat:
         print(f"= all rewards of the group are alike, it teaches nothing: {len(flat)} groups of {key.label}")
 
 
 def _print_transcript(transcript: Transcript) -> None:
-    print(f"── {_heading(transcript.sample)}")
+    print(f"── {sample_summary(transcript.sample)}")
     for error in transcript.errors:
         print(f"   ✗ {without_secrets(error)}")
     for conversation in transcript.conversations:
@@ -285,20 +249,6 @@ def _print_transcript(transcript: Transcript) -> None:
             for call in message.calls:
                 _print_words(f"{message.role} calls {call.name}", call.arguments)
     print()
-
-
-def _heading(sample: Sample) -> str:
-    parts = [
-        f"reward {_figure(sample.reward) or '?'}",
-        f"advantage {_figure(sample.advantage)}" if math.isfinite(sample.advantage) else "",
-        f"{sample.output_tokens} tokens" if sample.output_tokens >= 0 else "",
-        f"group {sample.group}" if sample.group else "",
-        sample.env,
-        sample.stop,
-        "truncated" if sample.truncated else "",
-        "failed" if sample.failed else "",
-    ]
-    return " · ".join(part for part in parts if part)
 
 
 def _print_words(title: str, text: str) -> None:

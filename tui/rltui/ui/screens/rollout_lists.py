@@ -37,7 +37,7 @@ from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets import rollout_lines
 from rltui.ui.widgets.virtual_list import VirtualList
-from rltui.views.rollout import no_rollouts_text
+from rltui.views.rollout import no_rollouts_text, summary_texts
 
 _LOOK_S = 1.0
 """Between two looks, once all is read."""
@@ -293,7 +293,7 @@ class RolloutLists(BaseScreen):
             ("Steps", "bold"), (f" · reward {low:g} … {high:g}", FAINT)
         )
         known = None if self._key is None else self._figures.get(self._key)
-        text = " · ".join(rollout_lines.summary_parts(known.summary)) if known else self._nothing_text()
+        text = " · ".join(summary_texts(known.summary)) if known else self._nothing_text()
         self._summary.update(Content(text))
         counts = histogram(self._table.columns["reward"], _TALL_BINS, low, high)
         rows = rollout_lines.histogram_rows(counts, _TALL_ROWS, low, high) if known else []

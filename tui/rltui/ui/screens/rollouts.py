@@ -32,10 +32,10 @@ from rltui.ui.shared import AppState, ExperimentState
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
-from rltui.ui.widgets.rollout_lines import figure
 from rltui.ui.widgets.row_list import LIST_KEYS
 from rltui.ui.widgets.transcript_view import TranscriptView
 from rltui.ui.widgets.virtual_list import VirtualList
+from rltui.views.rollout import reward_text
 
 _SEARCH_SLICE = 16
 """Samples read in one go: a key that ends the search waits for no more."""
@@ -187,7 +187,7 @@ class RolloutReading(RolloutLists):
 
 
 def _title(words: str, key: BatchKey, sample: Sample | None = None) -> Content:
-    reward = "" if sample is None else f" · reward {figure(sample.reward)}"
+    reward = "" if sample is None else f" · reward {reward_text(sample.reward)}"
     label = clean_line(key.label)
     step = f"step {label}" if label[:1].isdigit() else label
     return Content.assemble((words, "bold"), (f" · {step}{reward}", FAINT))

@@ -9,26 +9,29 @@ from textual.content import Content
 
 from rltui.core.rollouts import Batch, BatchSummary, Sample, SampleGroup
 from rltui.core.text import truncate
-from rltui.ui.styles import FAINT
+from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line
-from rltui.views.rollout import histogram_blocks
+from rltui.views.rollout import (
+    FAILED,
+    FLAT,
+    GROUPS,
+    SAMPLES,
+    TRUNCATED,
+    ListedSample,
+    histogram_blocks,
+    reward_text,
+    size_text,
+)
+from rltui.views.table import Column
 
 BINS = 8
 """Of the histogram in a batch's line."""
-FLAT = "="
-"""Stands behind the name of a group without spread, and before the samples of one."""
 MARK = "✓"
 _LABEL, _COUNT = 9, 5
 _FIGURE, _TOKENS, _TURNS, _GROUP = 7, 7, 4, 9
+_SAMPLES = SAMPLES.named(("short reward", "short advantage", "tokens", "turn", "whole group"))
 _WIDE = 76
 """From here on a sample's line has its advantage and its environment too."""
-
-
-def figure(value: float) -> str:
-    """Three digits that count, at most six cells; a dot where it is not told."""
-    if not math.isfinite(value):
-        return "·"
-    return f"{value:.3f}" if abs(value) < 100 else f"{value:.3g}"
 
 
 def batch_line(batch: Batch, summary: BatchSummary | None, counts: Sequence[int]) -> Content:
@@ -36,88 +39,74 @@ def batch_line(batch: Batch, summary: BatchSummary | None, counts: Sequence[int]
     label = clean_line(batch.key.label)
     if batch.key.step < 0 and batch.key.kind == "eval":
         label = truncate(label, _LABEL + _FIGURE)
-        return Content.assemble(label, (f" {_samples(batch)}", FAINT))
+        return Content.assemble(label, (f" {size_text(batch)}", FAINT))
     line = f"{truncate(label, _LABEL):<{_LABEL}}"
     if summary is None or not summary.count:
-        return Content.assemble(line, (f"{'·':>{_FIGURE}} {'':{BINS}}{_samples(batch):>{_COUNT}}", FAINT))
+        return Content.assemble(line, (f"{'·':>{_FIGURE}} {'':{BINS}}{size_text(batch):>{_COUNT}}", FAINT))
     return Content.assemble(
         line,
-        f"{figure(summary.mean):>{_FIGURE}} ",
+        f"{reward_text(summary.mean):>{_FIGURE}} ",
         (histogram_blocks(counts), "$text-success"),
-        (f"{_samples(batch):>{_COUNT}}", FAINT),
+        (f"{size_text(batch):>{_COUNT}}", FAINT),
     )
 
 
-def _samples(batch: Batch) -> str:
-    if batch.samples is not None:
-        return str(batch.samples)
-    return f"{batch.size_bytes / 1e6:.0f} MB" if batch.size_bytes >= 1e6 else "…"
-
-
 def sample_heading(width: int) -> Content:
-    parts = [f"{'':3}", "reward".rjust(_FIGURE)]
+    parts = [f"{'':3}"]
+    for column, cells, _ in _sample_columns(width):
+        is_text = cells < 0
+        parts.append(f"  {column.title:<{-cells}}  " if is_text else column.title[:cells].rjust(cells))
+    return Content.styled(truncate("".join([*parts, "ended"]), width), FAINT)
+
+
+def _sample_columns(width: int) -> list[tuple[Column[ListedSample], int, str]]:
+    """With their cells, negative where a text is aligned at the left, and their styles."""
+    reward, advantage, tokens, turns, group = _SAMPLES
+    columns = [(reward, _FIGURE, ""), (tokens, _TOKENS, ""), (turns, _TURNS + 1, ""), (group, -_GROUP, FAINT)]
     if width >= _WIDE:
-        parts.append("advant.".rjust(_FIGURE + 1))
-    parts += ["tokens".rjust(_TOKENS), "turn".rjust(_TURNS + 1), f"  {'group':<{_GROUP}}", "  ended"]
-    return Content.styled(truncate("".join(parts), width), FAINT)
+        columns.insert(1, (advantage, _FIGURE + 1, FAINT))
+    return columns
 
 
 def sample_line(sample: Sample, width: int, *, is_flat: bool, is_marked: bool) -> Content:
-    tokens = "·" if sample.output_tokens < 0 else str(sample.output_tokens)
-    turns = "·" if sample.turns < 0 else str(sample.turns)
-    group = truncate(clean_line(sample.group), _GROUP)
+    listed = ListedSample(0, sample, is_flat)
     parts: list[str | tuple[str, str]] = [
         (MARK if is_marked else " ", "bold $accent"),
-        (FLAT if is_flat else " ", "$text-warning"),
+        (FLAT if is_flat else " ", STYLES["busy"]),
         " ",
-        figure(sample.reward).rjust(_FIGURE),
     ]
-    if width >= _WIDE:
-        parts.append((figure(sample.advantage).rjust(_FIGURE + 1), FAINT))
-    parts += [tokens.rjust(_TOKENS), turns.rjust(_TURNS + 1), (f"  {group:<{_GROUP}}  ", FAINT)]
-    if sample.failed:
-        parts.append(("✗ ", "bold $text-error"))
-    if sample.truncated:
-        parts.append(("✂ ", "$text-warning"))
+    for column, cells, style in _sample_columns(width):
+        text = clean_line(column.cell(listed, 0.0).text)
+        if cells < 0:
+            parts.append((f"  {truncate(text, -cells):<{-cells}}  ", style))
+        else:
+            parts.append((text.rjust(cells), style))
+    parts += [(f"{FAILED.text} ", f"bold {STYLES['bad']}")] if sample.failed else []
+    parts += [(f"{TRUNCATED.text} ", STYLES["busy"])] if sample.truncated else []
     parts.append(clean_line(sample.stop))
     if width >= _WIDE and sample.env:
         parts.append((f"  {clean_line(sample.env)}", FAINT))
     return Content.assemble(*parts)
 
 
+_GROUP_CELLS = (7, 8, 5)
+"""Of the figures of a group."""
+
+
 def group_heading(width: int) -> Content:
-    return Content.styled(truncate(f"{'':3}{'reward':>7}{'spread':>8}{'n':>5}  group", width), FAINT)
+    figures = [column.title.rjust(cells) for column, cells in zip(GROUPS.columns, _GROUP_CELLS, strict=False)]
+    return Content.styled(truncate(f"{'':3}{''.join(figures)}  group", width), FAINT)
 
 
 def group_line(group: SampleGroup) -> Content:
     """Mean, spread, and whether it teaches anything."""
+    *figures, name, worth = (column.cell(group, 0.0).text for column in GROUPS.columns)
     return Content.assemble(
-        (f" {FLAT if group.is_flat else ' '} ", "$text-warning"),
-        figure(group.mean).rjust(_FIGURE),
-        figure(group.spread).rjust(_FIGURE + 1),
-        f"{len(group.places):>5}  ",
-        clean_line(group.name),
-        ("  no spread: teaches nothing" if group.is_flat else "", "$text-warning"),
+        (f" {FLAT if group.is_flat else ' '} ", STYLES["busy"]),
+        "".join(figure.rjust(cells) for figure, cells in zip(figures, _GROUP_CELLS, strict=True)),
+        f"  {clean_line(name)}",
+        (f"  {worth}" if worth else "", STYLES["busy"]),
     )
-
-
-def summary_parts(summary: BatchSummary) -> list[str]:
-    """A batch in a few words: `128 samples`, `reward 0.62 ± 0.21`."""
-    parts = [_counted(summary.count, "sample")]
-    if math.isfinite(summary.mean):
-        parts.append(f"reward {figure(summary.mean)} ± {figure(summary.spread)}")
-    if summary.groups:
-        flat = f", {summary.flat_groups} without spread ({FLAT})" if summary.flat_groups else ""
-        parts.append(f"{_counted(summary.groups, 'group')}{flat}")
-    if summary.truncated:
-        parts.append(f"{summary.truncated} truncated ✂")
-    if summary.failed:
-        parts.append(f"{summary.failed} failed ✗")
-    return parts
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 _STEPS = " ▁▂▃▄▅▆▇█"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
@@ -20,7 +19,7 @@ from rltui.ui.actions import key_of
 from rltui.ui.copying import CopyRequested
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean, clean_line
-from rltui.ui.widgets.rollout_lines import figure
+from rltui.views.rollout import sample_figures
 
 _LONGEST = 200_000
 """Characters of a text that are shown; an export has all."""
@@ -61,15 +60,7 @@ def transcript_lines(
 
 def _figures(transcript: Transcript, width: int) -> Iterator[Content]:
     sample = transcript.sample
-    parts = [f"reward {figure(sample.reward)}"]
-    if math.isfinite(sample.advantage):
-        parts.append(f"advantage {figure(sample.advantage)}")
-    if sample.output_tokens >= 0:
-        parts.append(f"{max(0, sample.input_tokens)} → {sample.output_tokens} tokens")
-    if sample.turns > 1:
-        parts.append(f"{sample.turns} turns")
-    parts += [part for part in (sample.stop, "truncated ✂" if sample.truncated else "") if part]
-    yield from _wrapped(" · ".join(parts), width, "bold")
+    yield from _wrapped(sample_figures(sample), width, "bold")
     about = [f"group {sample.group}"] if sample.group else []
     about += [sample.env] if sample.env else []
     about += [f"{name} {value}" for name, value in transcript.facts if name != "advantage"]
