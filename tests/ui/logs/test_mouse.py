@@ -101,7 +101,7 @@ async def test_beyond_an_edge_the_log_scrolls(open_pane: RemoteHandle) -> None:
     await mouse.drag((0, 5), (0, -1), up=False)
     await until(pilot, lambda: pane.model.window.first_line < top - 3)
     await mouse._post(MouseMove, 0, 2, shift=False)
-    assert pane._drag.scroller is None
+    assert pane._mouse._scroll_timer is None
     first = pane.model.window.visible[2].position.line
     await mouse._post(MouseUp, 0, 2, shift=False)
     text = (await copied(pilot)).text

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from textual import events, on
 from textual.content import Content
 from textual.errors import NoWidget
-from textual.geometry import Offset, Region
+from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 from textual.timer import Timer
@@ -26,18 +26,14 @@ from rltui.ui.background import is_in_front
 from rltui.ui.copying import CopyRequested
 from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.logs.model import LogModel, VisibleRow
+from rltui.ui.logs.mouse import MouseSelection
 from rltui.ui.logs.painter import PARTS, LogPainter
 from rltui.ui.logs.search import LogSearch, OpenSearch
-from rltui.ui.logs.selection import TextPosition
 from rltui.ui.screens.dialogs import SearchPrompt
 
 POLL_INTERVAL_S = 0.3
 _PROGRESS_INTERVAL_S = 0.1
 _WHEEL_ROWS = 3
-_DRAG_INTERVAL_S = 0.05
-"""Between two steps while the pointer is held beyond an edge."""
-_MAX_DRAG_ROWS = 5
-"""Rows in a step, the further away the more."""
 
 
 @runtime_checkable
@@ -160,7 +156,7 @@ class LogView(Widget, can_focus=True):
         self._painter = LogPainter()
         self._seek_timer: Timer | None = None
         self._progress_timer: Timer | None = None
-        self._drag = _Drag()
+        self._mouse = MouseSelection(self, self.model, self._show_selection)
 
     # the log
 
@@ -433,90 +429,16 @@ class LogView(Widget, can_focus=True):
             self._show_selection()
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Perhaps the beginning of a selection; with shift, its other end."""
-        position = self._position_at(event)
-        if event.button != 1 or position is None:
-            return
-        event.stop()
-        if event.shift and self.has_selection:
-            self._drag = _Drag(has_moved=True)
-            self.model.extend_selection(position)
-            self._show_selection()
-            return
-        self._drag = _Drag(position, was_following=self.model.window.follow)
-        self.model.window.follow = False  # what was aimed at stays below the pointer
+        self._mouse.press(event)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """With the button down, the selection goes with the pointer."""
-        drag = self._drag
-        if drag.start is None:
-            return
-        event.stop()
-        if not event.button:  # it went up where nobody saw it
-            self._end_drag()
-            return
-        drag.pointer = event.offset - self.content_offset
-        if self.app.mouse_captured is not self:
-            self.capture_mouse()
-            drag.has_moved = True
-        is_beyond = not 0 <= drag.pointer.y < self.size.height
-        if is_beyond and drag.scroller is None:
-            drag.scroller = self.set_interval(_DRAG_INTERVAL_S, self._scroll_on, name="scroll on")
-        elif not is_beyond:
-            drag.stop_scrolling()
-        self._select_to_pointer()
-
-    def _select_to_pointer(self) -> None:
-        """To the character under the pointer, which is selected too."""
-        end = self.model.position_at(*self._drag.pointer)
-        if end is not None and self._drag.start is not None:
-            self.model.select_through(self._drag.start, end)
-            self._show_selection()
-
-    def _scroll_on(self) -> None:
-        y = self._drag.pointer.y
-        rows = y if y < 0 else y - self.size.height + 1
-        self.model.window.scroll(max(-_MAX_DRAG_ROWS, min(rows, _MAX_DRAG_ROWS)))
-        self._update()
-        self._select_to_pointer()
+        self._mouse.move(event)
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
-        if self._drag.start is not None:
-            event.stop()
-            self._end_drag()
-
-    def _end_drag(self) -> None:
-        drag = self._drag
-        drag.stop_scrolling()
-        drag.start = None
-        if drag.was_following and not drag.has_moved:
-            self.model.window.follow = True
-            self._update()
-        if self.app.mouse_captured is self:
-            self.release_mouse()
+        self._mouse.release(event)
 
     def on_click(self, event: events.Click) -> None:
-        """Twice: a word; three times: a line; once: nothing any more. On the border it is for others."""
-        position = self._position_at(event)
-        if position is None:
-            return
-        if self._drag.has_moved:
-            self._drag.has_moved = False
-        elif event.chain == 2:
-            self.model.select_word(position)
-            self._show_selection()
-        elif event.chain > 2:
-            self.model.select(position, position, lines=True)
-            self._show_selection()
-        elif self.has_selection:
-            self.model.selection = None
-            self._show_selection()
-        if event.chain > 1:
-            event.stop()
-
-    def _position_at(self, event: events.MouseEvent) -> TextPosition | None:
-        offset = event.get_content_offset(self)
-        return self.model.position_at(*offset) if offset is not None else None
+        self._mouse.click(event)
 
     # bookmarks, and what its owner does
 
@@ -551,21 +473,3 @@ class LogView(Widget, can_focus=True):
         """As `LogModel.restore`."""
         self.model.restore(state, same_log=same_log)
         self._update()
-
-
-@dataclass
-class _Drag:
-    """A button that went down on the text, perhaps to select it."""
-
-    start: TextPosition | None = None
-    """`None` once it is up again."""
-    was_following: bool = False
-    has_moved: bool = False
-    pointer: Offset = Offset()
-    scroller: Timer | None = None
-    """Moves on while the pointer is beyond an edge."""
-
-    def stop_scrolling(self) -> None:
-        if self.scroller is not None:
-            self.scroller.stop()
-            self.scroller = None
