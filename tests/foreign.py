@@ -35,7 +35,7 @@ names = st.sampled_from(
 """Texts that do harm where they are taken for a path, an option or a line."""
 
 
-def some_more(few: int, many: int) -> list[Any]:
+def example_counts(few: int, many: int) -> list[Any]:
     """Numbers of examples for `parametrize`: a few by default, many among the `faults`."""
     return [few, pytest.param(many, marks=[pytest.mark.faults, pytest.mark.timeout(1200)])]
 

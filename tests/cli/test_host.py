@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.fakes.machine import NOISE, Machine, machine_at, with_runs
+from tests.fakes.machine import NOISE, Machine, machine_at, machine_with_runs
 from tests.fakes.past_run import write_finished_run
 
 from rltui.cli import main
@@ -19,7 +19,7 @@ from rltui.errors import UsageError
 
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
-    return with_runs(tmp_path_factory.mktemp("box"))
+    return machine_with_runs(tmp_path_factory.mktemp("box"))
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.fakes.past_run import write_finished_run
-from tests.fakes.runs import living_row, run_row
+from tests.fakes.runs import run_row, running_row
 
 from rltui.client.local_runs import LocalRuns
 from rltui.client.runs import Runs
@@ -27,7 +27,7 @@ def test_rows_are_read_once_and_then_only_what_changed(tmp_path: Path) -> None:
     assert {row.name for row in first} == {"a", "b"}
     assert runs.rows() is first, "nothing has changed"
 
-    index.put([(living_row("b", id="b" * 10, step=51), None), (living_row("c", id="c" * 10), {})])
+    index.put([(running_row("b", id="b" * 10, step=51), None), (running_row("c", id="c" * 10), {})])
     index.remove(["a" * 10])
     assert {(row.name, row.step) for row in runs.rows()} == {("b", 51), ("c", 50)}
     assert runs.configs(["b" * 10, "c" * 10]) == {"b" * 10: {}, "c" * 10: {}}
@@ -59,5 +59,5 @@ def test_an_index_that_is_lost_while_it_is_looked_at_is_filled_again(own_user: P
     assert len(runs.rows()) == 2
 
     index_file().unlink()
-    RunIndex().put([(living_row("c", id="c" * 10), {})])  # as a supervisor does
+    RunIndex().put([(running_row("c", id="c" * 10), {})])  # as a supervisor does
     assert {row.name for row in runs.rows()} == {"a", "b", "c"}

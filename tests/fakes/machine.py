@@ -63,7 +63,7 @@ def machine_at(root: Path) -> Machine:
     return Machine(root)
 
 
-def with_runs(root: Path) -> Machine:
+def machine_with_runs(root: Path) -> Machine:
     """A machine with the runs `alpha` and `beta`, which have ended."""
     machine = machine_at(root)
     with pytest.MonkeyPatch.context() as patch:
@@ -91,6 +91,6 @@ def is_alive(machine: Machine) -> bool:
     return Path(f"/proc/{pid}/stat").exists() and " Z " not in Path(f"/proc/{pid}/stat").read_text()
 
 
-def come_back(link: HostLink, connections: int) -> None:
+def wait_for_connections(link: HostLink, connections: int) -> None:
     """Wait until the link was connected so often."""
     retry_until(lambda: link.connections >= connections and link.is_up, timeout_s=20)

@@ -40,7 +40,7 @@ def run_row(name: str, **values: Any) -> RunRow:
     return RunRow(name=name, **(usual | values))
 
 
-def living_row(name: str, **values: Any) -> RunRow:
+def running_row(name: str, **values: Any) -> RunRow:
     """The row of a run that is half way."""
     usual: dict[str, Any] = {"state": "running", "ended_at": None, "step": 50, "supervisor": (4711, NOW)}
     return run_row(name, **(usual | values))
@@ -75,7 +75,7 @@ class FakeRuns(Runs):
         self.opened: list[str] = []
         """Ids, with `again` behind those that were to be supervised."""
         self.changes: list[tuple[str, RunChange]] = []
-        self.kept_values: dict[str, Mapping[str, Any]] = {}
+        self.saved_values: dict[str, Mapping[str, Any]] = {}
         """Owner → values, as screens save them."""
         self.has_tmux = False
         self.given_to_tmux: str | None = None
@@ -91,7 +91,7 @@ class FakeRuns(Runs):
         self.typed: list[str] = []
         """Texts that come out of the editor, in turn; the given text where none is left."""
         self.queued = RunQueue()
-        self.queue_asked: list[tuple[str, str, str]] = []
+        self.queue_requests: list[tuple[str, str, str]] = []
         """(action, entry, position) of each request to the queue."""
         self.looks = 0
         self.error: RltuiError | None = None
@@ -128,10 +128,10 @@ class FakeRuns(Runs):
         return new_row
 
     def kept(self, owner: str) -> Mapping[str, Any]:
-        return self.kept_values.get(owner, {})
+        return self.saved_values.get(owner, {})
 
     def keep(self, owner: str, values: Mapping[str, Any]) -> None:
-        self.kept_values[owner] = values
+        self.saved_values[owner] = values
 
     def give_to_tmux(self, text: str) -> bool:
         self.given_to_tmux = text
@@ -208,7 +208,7 @@ class FakeRuns(Runs):
     def change_queue(self, action: QueueAction, entry: str = "", *, place: str = "") -> None:
         if self.error:
             raise self.error
-        self.queue_asked.append((action, entry, place))
+        self.queue_requests.append((action, entry, place))
         if action in ("pause", "resume"):
             paused = "by hand" if action == "pause" else ""
             self.queued = self.queued.model_copy(update={"paused": paused})

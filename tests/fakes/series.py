@@ -63,7 +63,7 @@ def by_time(values: Sequence[float], interval_s: float, *, started: float = STAR
     return series
 
 
-def usual_run(steps: int = 600, seed: int = 0) -> FakeSeries:
+def example_run(steps: int = 600, seed: int = 0) -> FakeSeries:
     """A run that learns, with the series of a trainer, an orchestrator, an engine and our own samplers."""
     noise = random.Random(seed)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.fakes.rollouts import write_flat_run
-from tests.fakes.runs import FakeRuns, living_row, run_row
-from tests.fakes.series import usual_run
+from tests.fakes.runs import FakeRuns, run_row, running_row
+from tests.fakes.series import example_run
 
 from rltui.core.runs import RunRow
 from rltui.services.runs.rollouts import open_rollouts
@@ -28,7 +28,7 @@ def compared_runs(folder: Path | None = None) -> FakeRuns:
     rows: list[RunRow] = [
         base,
         run_row("lr3", step=600, max_steps=600, parent=base.id, gpu_seconds=30_000.0, seconds=4000.0),
-        living_row(
+        running_row(
             "lr10-warm",
             step=300,
             max_steps=600,
@@ -58,7 +58,7 @@ def compared_runs(folder: Path | None = None) -> FakeRuns:
     ]
     for number, (row, change) in enumerate(zip(rows, changes, strict=True)):
         runs.flat_configs[row.id] = {**CONFIG, **change}
-        runs.series[row.id] = usual_run(row.step or 0, seed=number)
+        runs.series[row.id] = example_run(row.step or 0, seed=number)
         if folder is not None:
             write_flat_run(folder / row.name, (1, 2, 3) if number else (1, 2))
             runs.rollouts[row.id] = open_rollouts(folder / row.name)

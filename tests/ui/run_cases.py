@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tests.fakes.experiment import NOW
-from tests.fakes.runs import living_row, run_row
+from tests.fakes.runs import run_row, running_row
 
 from rltui.core.levels import Level
 from rltui.core.queue import QueueEntry, RunQueue
@@ -33,7 +33,7 @@ def ended(name: str, days: float, reward: float, **values: object) -> RunRow:
     return run_row(name, **(usual | values))
 
 
-FORK = living_row(
+FORK = running_row(
     "reverse-text-b", started_at=NOW - 2460, step=120, max_steps=200, sparkline=curve(0.81),
     metrics={"reward": (0.81, 0.84), "eval": (0.71, 0.74), "loss": (0.021, 0.014)}, levels=level(0.81),
     parent="id-baseline", parent_step=100,
@@ -43,10 +43,10 @@ FORK = living_row(
     checkpoints=(50, 100),
 )  # fmt: skip
 SWEEP = (
-    living_row("lr-lr1e-06", group="lr", started_at=NOW - 600, step=12, sparkline=curve(0.3),
+    running_row("lr-lr1e-06", group="lr", started_at=NOW - 600, step=12, sparkline=curve(0.3),
                metrics={"reward": (0.31, 0.33)}, levels=level(0.31),
                changed={"trainer.optim.lr": (1e-5, 1e-6)}),
-    living_row("lr-lr3e-06", group="lr", started_at=NOW - 500, step=9, sparkline=curve(0.28),
+    running_row("lr-lr3e-06", group="lr", started_at=NOW - 500, step=9, sparkline=curve(0.28),
                metrics={"reward": (0.28, 0.3)}, levels=level(0.28),
                changed={"trainer.optim.lr": (1e-5, 3e-6)}),
     ended("lr-lr1e-05", 0.1, 0.92, group="lr"),

@@ -96,7 +96,7 @@ async def test_the_cursor_and_the_screen_are_as_they_were_left(open_app: Opener)
 async def test_what_is_not_there_any_more_is_no_error(kept: dict[str, object], open_app: Opener) -> None:
     runs = FakeRuns()
     experiment = FakeExperiment()
-    runs.kept_values[f"run-{experiment.run_id}"] = kept
+    runs.saved_values[f"run-{experiment.run_id}"] = kept
     async with open_app(experiment, runs=runs) as pilot:
         await settle(pilot)
         assert isinstance(pilot.app.screen, Overview)

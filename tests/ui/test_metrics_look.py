@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.fakes.experiment import FakeExperiment
-from tests.fakes.series import STARTED, STEP_S, usual_run
+from tests.fakes.series import STARTED, STEP_S, example_run
 from tests.params import slow_but
 from tests.ui.conftest import make_app, press, settle, until
 from tests.ui.test_look import HUGE, SMALL, SnapCompare
@@ -41,7 +41,7 @@ JOURNAL = [
 
 def experiment() -> FakeExperiment:
     made = FakeExperiment()
-    run = usual_run()
+    run = example_run()
     run.rewound = (Rewind(430, at(470)),)
     made.series = run
     made.entries = JOURNAL

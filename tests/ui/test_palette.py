@@ -8,7 +8,7 @@ from contextlib import nullcontext
 
 import pytest
 from tests.fakes.experiment import FakeExperiment, gpu_report, knob_table, running_status
-from tests.fakes.runs import FakeRuns, living_row, run_row
+from tests.fakes.runs import FakeRuns, run_row, running_row
 from tests.ui.checkpoint_cases import REPORT
 from tests.ui.conftest import Opener, press, said, settle, until
 from textual import events
@@ -136,7 +136,7 @@ def test_entry_line_has_the_keys_at_the_right(width: int) -> None:
 
 
 async def test_all_kinds_are_found_and_told(open_app: Opener) -> None:
-    runs = FakeRuns(run_row("old"), run_row("gone", trashed_at=1.0), living_row("alive"))
+    runs = FakeRuns(run_row("old"), run_row("gone", trashed_at=1.0), running_row("alive"))
     async with open_app(make_experiment(), runs=runs) as pilot:
         await press(pilot, "colon")
         await until(pilot, lambda: not palette(pilot)._loading)
@@ -160,14 +160,14 @@ async def test_all_kinds_are_found_and_told(open_app: Opener) -> None:
 @pytest.mark.slow
 async def test_actions_are_run_and_remembered(open_app: Opener) -> None:
     runs = FakeRuns()
-    runs.kept_values["app"] = {"theme": "nord", "palette": ["action:zoom", 3]}
+    runs.saved_values["app"] = {"theme": "nord", "palette": ["action:zoom", 3]}
     async with open_app(make_experiment(), runs=runs) as pilot:
         await choose(pilot, "help")
         assert isinstance(pilot.app.screen, HelpScreen)
         await press(pilot, "escape", "colon")
         assert shown(pilot)[0] == "action:help"
-        await until(pilot, lambda: runs.kept_values["app"].get("palette") == ["action:help", "action:zoom"])
-        assert runs.kept_values["app"]["theme"] == "nord", "what others keep there stays"
+        await until(pilot, lambda: runs.saved_values["app"].get("palette") == ["action:help", "action:zoom"])
+        assert runs.saved_values["app"]["theme"] == "nord", "what others keep there stays"
 
 
 async def test_enter_on_a_knob_edits_it_from_any_screen(open_app: Opener) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.fakes.experiment import NOW, FakeExperiment
-from tests.fakes.runs import FakeRuns, living_row, run_row
+from tests.fakes.runs import FakeRuns, run_row, running_row
 from tests.params import slow_but
 from tests.ui.conftest import Opener, make_app, press, settle, until
 from tests.ui.test_look import HUGE, SMALL, SnapCompare
@@ -48,7 +48,7 @@ def queue() -> RunQueue:
 
 
 def with_queue(**values: object) -> FakeRuns:
-    runs = FakeRuns(living_row("sweep-lr1e-6", metrics={"reward": (0.412, 0.5)}), run_row("base"))
+    runs = FakeRuns(running_row("sweep-lr1e-6", metrics={"reward": (0.412, 0.5)}), run_row("base"))
     runs.queued = queue().model_copy(update=values)
     return runs
 
@@ -80,10 +80,10 @@ async def test_keys_ask_for_what_the_entry_under_the_cursor_allows(open_app: Ope
     async with open_app(FakeExperiment(), runs=runs) as pilot:
         screen = await open_screen(pilot)
         await press(pilot, "delete", "r", "shift+up")
-        assert runs.queue_asked == [], "it runs"
+        assert runs.queue_requests == [], "it runs"
         await press(pilot, "j", "j", "shift+up", "shift+down", "shift+home", "delete")
         await press(pilot, "G", "r", "D")
-        assert runs.queue_asked == [
+        assert runs.queue_requests == [
             ("move", "sweep-lr1e-5", "up"),
             ("move", "sweep-lr1e-5", "down"),
             ("move", "sweep-lr1e-5", "first"),
@@ -93,7 +93,7 @@ async def test_keys_ask_for_what_the_entry_under_the_cursor_allows(open_app: Ope
         ]
         await until(pilot, lambda: screen._queue is not None and screen._queue.paused)
         await press(pilot, "S")
-        assert runs.queue_asked[-1] == ("resume", "", "")
+        assert runs.queue_requests[-1] == ("resume", "", "")
         runs.error = ConflictError("another rltui holds the queue")
         await press(pilot, "D")
         assert isinstance(pilot.app.screen, MessageDialog)
@@ -120,7 +120,7 @@ async def test_who_only_looks_changes_nothing(open_app: Opener) -> None:
     async with open_app(FakeExperiment(), runs=runs) as pilot:
         await open_screen(pilot)
         await press(pilot, "D", "G", "r", "delete")
-        assert runs.queue_asked == []
+        assert runs.queue_requests == []
 
 
 async def test_jobs_that_slurm_holds_back_are_not_counted_as_running() -> None:

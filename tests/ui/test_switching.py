@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.fakes.experiment import NOW, FakeExperiment, stopped_status
-from tests.fakes.runs import FakeRuns, living_row, run_row
+from tests.fakes.runs import FakeRuns, run_row, running_row
 from tests.ui.conftest import Opener, press, said, settle, until
 from textual.pilot import Pilot
 
@@ -29,7 +29,7 @@ def events_workers(pilot: Pilot[None]) -> int:
 
 
 async def test_without_an_experiment_all_runs_are_shown_and_one_is_opened(open_app: Opener) -> None:
-    runs = FakeRuns(living_row("a"), run_row("b"))
+    runs = FakeRuns(running_row("a"), run_row("b"))
     async with open_app(None, runs=runs) as pilot:
         assert isinstance(pilot.app.screen, RunsScreen)
         await press(pilot, "escape", "1", "2", "4", "7")
@@ -41,7 +41,7 @@ async def test_without_an_experiment_all_runs_are_shown_and_one_is_opened(open_a
 
 
 async def test_another_takes_the_place_of_the_one_that_is_open(open_app: Opener) -> None:
-    runs = FakeRuns(living_row("a", started_at=NOW), living_row("b"))
+    runs = FakeRuns(running_row("a", started_at=NOW), running_row("b"))
     experiment = FakeExperiment()
     experiment.name = "a"
     async with open_app(experiment, runs=runs) as pilot:
@@ -64,7 +64,7 @@ async def test_another_takes_the_place_of_the_one_that_is_open(open_app: Opener)
 
 @pytest.mark.slow
 async def test_edits_that_are_not_written_are_asked_about(open_app: Opener) -> None:
-    runs = FakeRuns(living_row("reverse-text"), living_row("b"))
+    runs = FakeRuns(running_row("reverse-text"), running_row("b"))
     async with open_app(FakeExperiment(), runs=runs) as pilot:
         screen = pilot.app.screen
         assert isinstance(screen, Overview)
@@ -79,7 +79,7 @@ async def test_edits_that_are_not_written_are_asked_about(open_app: Opener) -> N
 
 
 async def test_a_run_that_cannot_be_opened_leaves_the_other_one(open_app: Opener) -> None:
-    runs = FakeRuns(living_row("reverse-text"), run_row("b", state="gone"))
+    runs = FakeRuns(running_row("reverse-text"), run_row("b", state="gone"))
     async with open_app(FakeExperiment(), runs=runs) as pilot:
         await press(pilot, "7", "j")
         runs.error = RltuiError("/runs/b is gone")

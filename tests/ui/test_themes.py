@@ -210,7 +210,7 @@ async def test_all_that_is_painted_can_be_read(screen: str, open_app: Opener) ->
 @pytest.mark.slow
 async def test_a_theme_is_seen_before_it_is_chosen_and_kept(open_app: Opener) -> None:
     runs = FakeRuns()
-    runs.kept_values["app"] = {"other": "kept"}
+    runs.saved_values["app"] = {"other": "kept"}
     async with open_app(FakeExperiment(), runs=runs) as pilot:
         app = pilot.app
         assert app.current_theme.name == "rltui-dark"
@@ -233,7 +233,7 @@ async def test_the_settings_say_the_theme_until_one_is_chosen(open_app: Opener) 
     async with open_app(FakeExperiment(), theme="nord") as pilot:
         assert pilot.app.theme == "nord"
     runs = FakeRuns()
-    runs.kept_values["app"] = {"theme": "no longer there"}
+    runs.saved_values["app"] = {"theme": "no longer there"}
     async with open_app(FakeExperiment(), theme="rltui-lihgt", runs=runs) as pilot:
         assert pilot.app.current_theme.name == "rltui-dark"
         await press(pilot, "exclamation_mark")

@@ -33,14 +33,14 @@ def step(pilot: Pilot[None]) -> int:
 
 async def test_it_is_shown_once_and_never_again(experiment: FakeExperiment, open_app: Opener) -> None:
     runs = FakeRuns()
-    runs.kept_values["app"] = {"theme": "nord"}
+    runs.saved_values["app"] = {"theme": "nord"}
     async with open_app(experiment, runs=runs, tour=True) as pilot:
         for at in range(len(STEPS)):
             assert step(pilot) == at
             await press(pilot, "enter" if at % 2 else "right")
         assert tour(pilot) is None
-        await until(pilot, lambda: "tour" in runs.kept_values["app"])
-        assert runs.kept_values["app"]["theme"] == "nord"
+        await until(pilot, lambda: "tour" in runs.saved_values["app"])
+        assert runs.saved_values["app"]["theme"] == "nord"
     async with open_app(experiment, runs=runs, tour=True) as pilot:
         assert tour(pilot) is None
 
@@ -50,7 +50,7 @@ async def test_escape_dismisses_it_for_ever(experiment: FakeExperiment, open_app
     async with open_app(experiment, runs=runs, tour=True) as pilot:
         await press(pilot, "enter", "left", "left", "escape")
         assert tour(pilot) is None
-        await until(pilot, lambda: "tour" in runs.kept_values.get("app", {}))
+        await until(pilot, lambda: "tour" in runs.saved_values.get("app", {}))
 
 
 @pytest.mark.slow

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.fakes.machine import Machine, opened, with_runs
+from tests.fakes.machine import Machine, machine_with_runs, opened
 
 from rltui.client.transports.ssh import HostLink
 
 
 @pytest.fixture(scope="session")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
-    return with_runs(tmp_path_factory.mktemp("box"))
+    return machine_with_runs(tmp_path_factory.mktemp("box"))
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from tests.fakes.machine import Machine, come_back, opened
+from tests.fakes.machine import Machine, opened, wait_for_connections
 from tests.fakes.past_run import write_finished_run
 from tests.waiting import retry_until
 
@@ -195,7 +195,7 @@ def test_an_experiment_is_the_same_after_the_link_was_cut(machine: Machine, own_
 
         before = runs.rows()
         asyncio.run(watched())
-        come_back(link, 2)
+        wait_for_connections(link, 2)
         assert alpha.logs()
         assert {row.id for row in runs.rows()} == {row.id for row in before}
 

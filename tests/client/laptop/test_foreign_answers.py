@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 from hypothesis import given
-from tests.foreign import changed, examples, some_more, values
+from tests.foreign import changed, example_counts, examples, values
 
 from rltui.client.experiment import Experiment
 from rltui.client.laptop.logs import RemoteLog, RemoteSearch
@@ -157,7 +157,7 @@ GOOD: dict[str, tuple[Callable[[object], None], object]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("count", some_more(20, 500))
+@pytest.mark.parametrize("count", example_counts(20, 500))
 @pytest.mark.parametrize("what", GOOD)
 def test_whatever_is_answered_is_understood_or_refused(own_user: Path, what: str, count: int) -> None:
     ask, good = GOOD[what]

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.fakes.machine import NOISE, Machine, come_back, is_alive, machine_at, opened
+from tests.fakes.machine import NOISE, Machine, is_alive, machine_at, opened, wait_for_connections
 from tests.waiting import retry_until
 
 from rltui import __version__
@@ -141,7 +141,7 @@ def test_calls_are_refused_while_it_is_cut_and_it_comes_back(
             retry_until(lambda: "Permission denied" in link.told(), timeout_s=10)
         finally:
             machine.mend()
-        come_back(link, 2)
+        wait_for_connections(link, 2)
         assert link.call("runs.catch_up", {"of": True, "arguments": {}}).data == []
 
 
@@ -168,7 +168,7 @@ def test_a_link_of_the_background_says_nothing_and_tries_on(tmp_path: Path) -> N
         link.begin()
         retry_until(lambda: "Permission denied" in link.told())
         machine.mend()
-        come_back(link, 1)
+        wait_for_connections(link, 1)
     finally:
         link.close()
     assert not is_alive(machine)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.fakes.machine import Machine, come_back, opened
+from tests.fakes.machine import Machine, opened, wait_for_connections
 from tests.waiting import retry_until
 
 from rltui.client.experiment import Experiment
@@ -198,7 +198,7 @@ def test_numbers_go_on_after_the_link_was_cut(machine: Machine, own_user: Path) 
         assert not source.load_older()
         with path.open("a") as file:
             file.writelines(f"line {number}\n" for number in range(30_000, 130_000))
-        come_back(link, 2)
+        wait_for_connections(link, 2)
         said = polled(source, lambda: source.stop > last + 1)
         assert LogChange.RESET not in said
         assert source.stop == last + 1 + 100_000

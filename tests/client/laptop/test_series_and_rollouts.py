@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.fakes.machine import Machine
 from tests.fakes.rollouts import write_flat_run, write_stream_run
-from tests.fakes.series import usual_run
+from tests.fakes.series import example_run
 
 from rltui.client.laptop import packed
 from rltui.client.laptop.rollouts import RemoteRollouts, mark_of, new_rows
@@ -29,7 +29,7 @@ LOSS = SeriesKey("trainer", "loss/mean")
 def written(folder: Path, steps: int) -> SeriesWriter:
     """The series of a usual run, in a store."""
     writer = SeriesWriter(folder)
-    for key, series in usual_run(steps).series.items():
+    for key, series in example_run(steps).series.items():
         for step, at, value in zip(series.steps, series.times, series.values, strict=True):
             writer.add(key.source, {key.name: value}, at=at, step=None if step == NO_STEP else step)
     assert writer.flush()

@@ -14,7 +14,7 @@ import pytest
 import tomlkit
 from hypothesis import given
 from tests.fakes.past_run import write_finished_run
-from tests.foreign import changed, examples, some_more, values
+from tests.foreign import changed, example_counts, examples, values
 
 from rltui.client.observation import add
 from rltui.client.queue import asking
@@ -86,7 +86,7 @@ def tried(root: Path, run: Path) -> None:
     assert not new
 
 
-@pytest.mark.parametrize("count", some_more(3, 300))
+@pytest.mark.parametrize("count", example_counts(3, 300))
 def test_a_sheet_with_anything_in_it(place: Path, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     @examples(count)
     @given(changed(SHEET) | values)
@@ -104,7 +104,7 @@ def test_a_sheet_with_anything_in_it(place: Path, monkeypatch: pytest.MonkeyPatc
     check()
 
 
-@pytest.mark.parametrize("count", some_more(3, 300))
+@pytest.mark.parametrize("count", example_counts(3, 300))
 def test_a_record_with_anything_in_it(place: Path, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     good = json.loads(json.dumps(asdict(write_finished_run(place / "good"))))
 
@@ -128,7 +128,7 @@ def test_a_record_with_anything_in_it(place: Path, monkeypatch: pytest.MonkeyPat
     check()
 
 
-@pytest.mark.parametrize("count", some_more(20, 2000))
+@pytest.mark.parametrize("count", example_counts(20, 2000))
 def test_a_queue_with_anything_in_it(place: Path, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     monkeypatch.setattr(QueueScheduler, "_run", lambda *_, **__: (_ for _ in ()).throw(OSError(2, "no", "x")))
     monkeypatch.setattr(asking, "wake", lambda: None)

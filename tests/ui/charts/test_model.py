@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from tests.fakes.series import STARTED, STEP_S, FakeSeries, by_step, by_time, usual_run
+from tests.fakes.series import STARTED, STEP_S, FakeSeries, by_step, by_time, example_run
 
 from rltui.core.annotations import Annotation, AnnotationKind
 from rltui.core.lines import LogChange
@@ -30,7 +30,7 @@ def loaded(source: FakeSeries, *shown: Chart) -> ChartModel:
 
 
 def test_curated_charts_come_in_their_order_pins_first() -> None:
-    keys = usual_run().keys()
+    keys = example_run().keys()
     ids = [chart.id for chart in charts(keys)]
     assert ids[:3] == ["reward", "env_reward", "loss"]
     assert "reward_std" not in ids
@@ -41,7 +41,7 @@ def test_curated_charts_come_in_their_order_pins_first() -> None:
 
 
 def test_words_choose_among_all_series() -> None:
-    keys = (*usual_run().keys(), SeriesKey("trainer", "expert_load/7"))
+    keys = (*example_run().keys(), SeriesKey("trainer", "expert_load/7"))
     assert [chart.id for chart in charts(keys, pattern="EXPERT")] == ["trainer:expert_load/7"]
     assert [chart.id for chart in charts(keys, pattern="^Entropy$")] == ["entropy"]
     assert charts(keys, pattern="nothing like it") == ()

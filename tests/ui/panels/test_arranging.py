@@ -97,7 +97,7 @@ async def test_the_arrangement_is_kept_with_the_layout(experiment: FakeExperimen
         height = at(pilot, "trainer").height
         await press(pilot, "plus", "escape", "ctrl+k", "H")
         await until(pilot, lambda: at(pilot, "trainer").height == height + 2)
-    assert runs.kept_values["layout-fake"]["arrangement"]["hidden"] == ["charts", "knobs"]
+    assert runs.saved_values["layout-fake"]["arrangement"]["hidden"] == ["charts", "knobs"]
     async with open_app(FakeExperiment(), runs=runs, size=(150, 42)) as pilot:
         assert names(pilot) == ["inference", "trainer", "orchestrator", "gpus"]
         await until(pilot, lambda: at(pilot, "trainer").height == height + 2)
@@ -112,7 +112,7 @@ async def test_the_arrangement_is_kept_with_the_layout(experiment: FakeExperimen
 
 async def test_what_was_kept_of_another_version_is_no_error(open_app: Opener) -> None:
     runs = FakeRuns()
-    runs.kept_values["layout-fake"] = {"arrangement": {"columns": 7}}
+    runs.saved_values["layout-fake"] = {"arrangement": {"columns": 7}}
     async with open_app(FakeExperiment(), runs=runs) as pilot:
         assert len(names(pilot)) == 5
 
