@@ -1,4 +1,4 @@
-"""`python -m rltui`."""
+"""Entry point of `python -m rltui`."""
 
 import sys
 

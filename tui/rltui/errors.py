@@ -1,4 +1,4 @@
-"""Errors a user sees: what happened, where, and what to do about it."""
+"""Errors that a user sees: the event, its location, and advice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ExitCode(IntEnum):
 
 
 class RltuiError(Exception):
-    """An expected failure. It is shown in words, never as a traceback.
+    """An expected failure. It is displayed in words, never as a traceback.
 
     `title` says what happened in one line, `details` adds evidence (a line each), `hint` says what to do.
     """
@@ -63,8 +63,8 @@ class ComponentFailedError(RltuiError):
 
 
 class LinkDownError(RltuiError):
-    """The machine that it is on cannot be reached at the moment; whoever holds the connection tries again by
-    itself. The title says which, and since when: nothing was asked, nothing done.
+    """The machine cannot be reached at the moment; the owner of the connection tries again by itself. The
+    title says which machine, and since when: nothing was asked, nothing done.
     """
 
 
@@ -72,4 +72,4 @@ ERROR_TYPES: dict[ExitCode, type[RltuiError]] = {
     kind.exit_code: kind
     for kind in (RltuiError, UsageError, ConfigError, ConflictError, ComponentFailedError)
 }
-"""From the exit code that travels over the API back to the error class."""
+"""Exit code that travels over the API → error class."""

@@ -1,4 +1,4 @@
-"""Where things are: shipped files, the user's state and cache, the runtime folder with the sockets."""
+"""Locations: shipped files, the user's state and cache, the runtime folder with the sockets."""
 
 from __future__ import annotations
 
@@ -10,48 +10,48 @@ from pathlib import Path
 from rltui.errors import RltuiError
 
 STATE_FOLDER = ".rltui"
-"""rltui's own folder inside an output folder."""
+"""Name of rltui's own folder inside an output folder."""
 _LONGEST_SOCKET = 107
 """Bytes in the path of a socket; Linux takes no more (unix(7))."""
 _LAST_RESORT = Path("/tmp")  # noqa: S108 - a private folder in it
 
 
 def shipped_dir(name: str) -> Path:
-    """`layouts` or `examples`: inside an installed wheel, or in the checkout."""
+    """Folder `layouts` or `examples`: inside an installed wheel, or in the checkout."""
     installed = Path(__file__).parent / "_shipped" / name
     return installed if installed.is_dir() else Path(__file__).parents[2] / name
 
 
 def state_dir() -> Path:
-    """The user's folder for what outlives a reboot: the list of experiments."""
+    """The user's folder for data that outlives a reboot: the list of experiments."""
     return _user_dir("XDG_STATE_HOME", ".local/state")
 
 
 def cache_dir() -> Path:
-    """The user's folder for what can be found out again at any time."""
+    """The user's folder for data that can be computed again at any time."""
     return _user_dir("XDG_CACHE_HOME", ".cache")
 
 
-def _user_dir(variable: str, usual: str) -> Path:
+def _user_dir(variable: str, default: str) -> Path:
     try:
         base = os.environ.get(variable)
-        return (Path(base) if base else Path.home() / usual) / "rltui"
+        return (Path(base) if base else Path.home() / default) / "rltui"
     except RuntimeError:
         hint = f"export {variable}=FOLDER, or HOME=FOLDER"
         raise RltuiError("there is no home folder: HOME is not set", hint=hint) from None
 
 
 def variable_of(path: Path) -> str | None:
-    """The variable that leads elsewhere with what lies in a folder of the user's."""
-    places = {"XDG_STATE_HOME": state_dir(), "XDG_CACHE_HOME": cache_dir()}
-    return next((name for name, place in places.items() if path.is_relative_to(place)), None)
+    """Name of the environment variable that moves a folder of the user's; `None` for other folders."""
+    folders = {"XDG_STATE_HOME": state_dir(), "XDG_CACHE_HOME": cache_dir()}
+    return next((name for name, folder in folders.items() if path.is_relative_to(folder)), None)
 
 
 def runtime_dir() -> Path:
     """A folder for sockets, 0700 and owned by the user, never on a network file system.
 
     Raises:
-        RltuiError: if there is none that can be used, with the reasons.
+        RltuiError: if none can be used, with the reasons.
     """
     return _usable_dir("")[0]
 
@@ -73,9 +73,9 @@ def socket_places(experiment: str, output_dir: str) -> list[Path]:
 
 
 def socket_dirs() -> list[Path]:
-    """The folders that sockets may be in, whether or not they are there."""
-    of_session = Path(f"/run/user/{os.getuid()}/rltui")  # XDG_RUNTIME_DIR of those who logged in
-    return [*dict.fromkeys((*_runtime_dirs(), of_session))]
+    """The folders that sockets may be in, whether or not they exist."""
+    session_dir = Path(f"/run/user/{os.getuid()}/rltui")  # XDG_RUNTIME_DIR of those who logged in
+    return [*dict.fromkeys((*_runtime_dirs(), session_dir))]
 
 
 def passed_over() -> list[str]:
@@ -84,21 +84,25 @@ def passed_over() -> list[str]:
 
 
 def _runtime_dirs() -> list[Path]:
-    """The best first. XDG_RUNTIME_DIR may be gone, another user's after `su`, or too long for a socket."""
+    """Sorted by preference. XDG_RUNTIME_DIR may be gone, another user's after `su`, or too long for a
+    socket.
+    """
     base = os.environ.get("XDG_RUNTIME_DIR", "")
     own = f"rltui-{os.getuid()}"
     temporary = os.environ.get("TMPDIR", "")
-    folders = [Path(each) / own for each in (temporary, _LAST_RESORT) if str(each).startswith("/")]
+    folders = [Path(folder) / own for folder in (temporary, _LAST_RESORT) if str(folder).startswith("/")]
     return list(dict.fromkeys([Path(base) / "rltui", *folders] if base.startswith("/") else folders))
 
 
 def _usable_dir(socket_name: str) -> tuple[Path, list[str]]:
-    """The first that can be used for a socket of that name, and why those before it cannot."""
+    """The first folder that can be used for a socket of that name, and the reasons against those
+    before it.
+    """
     reasons: list[str] = []
     for folder in _runtime_dirs():
         if len(os.fsencode(folder / socket_name)) > _LONGEST_SOCKET:
             reasons.append(f"{folder} is too long for the path of a socket")
-        elif (reason := _why_unusable(folder)) is None:
+        elif (reason := _unusable_reason(folder)) is None:
             return folder, reasons
         else:
             reasons.append(reason)
@@ -109,7 +113,7 @@ def _usable_dir(socket_name: str) -> tuple[Path, list[str]]:
     )
 
 
-def _why_unusable(folder: Path) -> str | None:
+def _unusable_reason(folder: Path) -> str | None:
     """In words; `None` where it can be used. It is made where it is missing."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -124,7 +128,7 @@ def _why_unusable(folder: Path) -> str | None:
 
 
 def _socket_name(experiment: str, output_dir: str) -> str:
-    """Users of several state folders may have one name twice, never the same name and folder."""
+    """Unique by name and folder: users of several state folders may have one name twice, never both."""
     return f"{experiment}-{zlib.crc32(os.fsencode(output_dir)):08x}.sock"
 
 

@@ -25,7 +25,7 @@ class _Table(BaseModel):
 
 
 class AlertSettings(_Table):
-    """Who is told what. The TUI shows every alert, whatever stands here."""
+    """Channels for alerts. The TUI shows every alert, whatever the settings."""
 
     bell: StrictBool = True
     """The TUI rings the terminal's bell for errors and warnings."""
@@ -34,14 +34,15 @@ class AlertSettings(_Table):
     command: tuple[_Word, ...] = ()
     """Argument list, never a shell line. Run for each alert, which it gets as JSON on stdin."""
     tmux: tuple[_Word, ...] = ()
-    """Names (`tmux -L NAME`) or socket paths of tmux servers whose clients see alerts, besides those who are
-    attached to the experiment itself."""
+    """Names (`tmux -L NAME`) or socket paths of tmux servers whose clients see alerts, besides those
+    attached to the experiment itself.
+    """
     tmux_clients: tuple[_Word, ...] = ("*",)
-    """Which clients of those servers: patterns for the tty or the session name, `*` being any text."""
+    """Patterns for the tty or the session name of those servers' clients, `*` being any text."""
     min_severity: Literal["error", "warning", "information"] = "warning"
-    """Less severe alerts are for the TUI alone; the end of a run and of a trouble always count."""
+    """Less severe alerts stay in the TUI; the end of a run and of a problem always count."""
     repeat_s: float = Field(default=60.0, ge=0, allow_inf_nan=False)
-    """Of alerts of one kind about one component, at most one comes in this time."""
+    """At most one alert of one kind about one component comes in this time."""
 
     @field_validator("command", "tmux", "tmux_clients", mode="before")
     @classmethod
@@ -52,12 +53,12 @@ class AlertSettings(_Table):
 
 
 class HostSettings(_Table):
-    """Another machine whose runs are looked at from here."""
+    """Another machine whose runs are displayed here."""
 
     reach: tuple[_Word, ...] = ()
-    """What runs there the command that is put behind it; left out: `ssh NAME`."""
+    """Prefix of a command to run there; left out: `ssh NAME`."""
     rltui: _Word = "rltui"
-    """The program there."""
+    """Path or name of rltui there."""
 
     @field_validator("reach", mode="before")
     @classmethod
@@ -71,18 +72,20 @@ class Settings(_Table):
     """The whole file."""
 
     theme: _Word = "terminal"
-    """Colours of the TUI by name, until others are chosen in it. `terminal`: dark or light as that is."""
+    """Colours of the TUI by name, until others are chosen in it. `terminal`: dark or light like the
+    terminal.
+    """
     tour: StrictBool = True
-    """The TUI shows five steps to whoever starts it for the first time."""
+    """The TUI shows five steps to a person who starts it for the first time."""
     alerts: AlertSettings = AlertSettings()
     health: Thresholds = Thresholds()
-    """When a run counts as unwell, and which rules say nothing."""
+    """Limits of the health rules, and rules that are off."""
     hosts: Mapping[str, HostSettings] = Field(default_factory=dict)
     """Other machines, by name: the runs screen lists their runs too."""
     keymap: Literal["", "vim", "k9s"] = ""
-    """Keys as another program has them."""
+    """Keys of another program."""
     keys: Mapping[str, tuple[_Word, ...]] = Field(default_factory=dict)
-    """Keys by the ids of actions, which the UI knows (`rltui keys`); none takes the key away."""
+    """Keys by the ids of actions, which the UI knows (`rltui keys`); an empty list takes the key away."""
 
     @field_validator("keys", mode="before")
     @classmethod
@@ -90,13 +93,15 @@ class Settings(_Table):
         return dict(_by_id(value)) if isinstance(value, dict) else value
 
 
-def _by_id(table: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
-    """`log.wrap = "w"` is a table in a table for TOML; a single key is a list of one."""
+def _by_id(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Flattens tables, since `log.wrap = "w"` is a table in a table for TOML; a single key becomes a list of
+    one.
+    """
     for key, value in table.items():
         if isinstance(value, dict):
-            yield from _by_id(value, f"{above}{key}.")
+            yield from _by_id(value, f"{prefix}{key}.")
         else:
-            yield f"{above}{key}", [value] if isinstance(value, str) else value
+            yield f"{prefix}{key}", [value] if isinstance(value, str) else value
 
 
 def place(path: Path, table: str, key: str) -> str:
@@ -106,9 +111,11 @@ def place(path: Path, table: str, key: str) -> str:
     from rltui.services.config.source import read_file
 
     text = read_file(path).text
-    ways = ((table, key), (table, *key.split(".")))
-    found = next((spot for way in ways if (spot := edit.locate(text, format_key(way)))), None)
-    return f"{path}:{found[0]}:{found[1]}" if found else str(path)
+    candidates = ((table, key), (table, *key.split(".")))
+    position = next(
+        (offset for segments in candidates if (offset := edit.locate(text, format_key(segments)))), None
+    )
+    return f"{path}:{position[0]}:{position[1]}" if position else str(path)
 
 
 def settings_file() -> Path:
@@ -116,10 +123,10 @@ def settings_file() -> Path:
 
 
 def load(path: Path) -> Settings:
-    """The settings in a file; the defaults where there is none.
+    """The settings in a file; the defaults if there is none.
 
     Raises:
-        ConfigError: if it cannot be read or understood: names file, line, key and what is wrong.
+        ConfigError: if it cannot be read or understood: names file, line, key and the error.
     """
     if not path.exists():
         return Settings()
@@ -130,7 +137,7 @@ def load(path: Path) -> Settings:
 
 
 def understood(source: Source) -> Settings:
-    """The settings that a file has.
+    """The settings in a parsed file.
 
     Raises:
         ConfigError: as `load`.
@@ -143,7 +150,7 @@ def understood(source: Source) -> Settings:
         tables: dict[str, type[BaseModel]] = {"alerts": AlertSettings, "health": Thresholds}
         hosts = source.data.get("hosts")
         tables |= dict.fromkeys(map(str, hosts) if isinstance(hosts, dict) else (), HostSettings)
-        found = model_faults.faults(source, error, root=Settings, tables=tables)
+        faults = model_faults.faults(source, error, root=Settings, tables=tables)
         raise ConfigError(
-            found[0], details=found[1:], hint="fix it; until then the default settings hold"
+            faults[0], details=faults[1:], hint="fix it; until then the default settings hold"
         ) from error

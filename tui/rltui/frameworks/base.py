@@ -1,4 +1,4 @@
-"""What every framework answers: a class whose methods have defaults, and the values that they answer with."""
+"""The interface of a framework: a class whose methods have defaults, and the values that they return."""
 
 # ruff: noqa: ARG002 - defaults look at nothing that they are given
 
@@ -37,57 +37,62 @@ class ConfigFile:
     """One parsed TOML file. `path` is absolute."""
 
     role: str
-    """What the file is to its framework: `rl`, `sft` …"""
+    """Role of the file in its framework: `rl`, `sft` …"""
     path: str
     data: Mapping[str, Any]
     passed: Mapping[str, Any] = field(default_factory=dict)
-    """Of the copy that a component was started with: dotted key → value that it got in place of the file's;
-    `None` stands for a key that was taken out."""
+    """For the copy that a component was started with: dotted key → value that it got in place of the file's;
+    `None` stands for a key that was removed.
+    """
 
 
 ConfigFiles = Mapping[str, ConfigFile]
-"""By role."""
+"""Role → file."""
 Parsed = Sequence[tuple[str, Mapping[str, Any]]]
 """Path and content of some files."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What the command templates need besides the config."""
+    """Values for the command templates besides the config."""
 
     workspace: str
     """Absolute folder in which components run."""
     output_dir: str
-    """Absolute."""
+    """Absolute path."""
     python: str
     """Interpreter of rltui itself."""
     name: str = "run"
     run_dir: str = ""
     """Absolute folder that the framework writes this run into; empty: `output_dir`."""
     run: tuple[str, ...] | Missing = ()
-    """What goes before the framework's own programs: `uv run`, `uv run --project DIR`, or nothing where
-    they are on the path."""
+    """Prefix of the framework's own programs: `uv run`, `uv run --project DIR`, or nothing if they are on
+    the path.
+    """
     traits: frozenset[str] | None = None
-    """Names of those of `Checkout.traits` that the checkout has; `None` where there is no checkout."""
+    """Names of the `Checkout.traits` that the checkout has; `None` if there is no checkout."""
     run_id: str = ""
-    """Stays the same from the beginning of a run over all its resumes; empty outside a running experiment."""
+    """Constant from the beginning of a run over all its resumes; empty outside a running experiment."""
     resolved: Mapping[str, str] = field(default_factory=dict)
-    """By name, such as `trainer`: absolute path of the file that the framework made from the config for it;
-    empty where nothing was resolved."""
+    """Name, such as `trainer` → absolute path of the file that the framework made from the config for it;
+    empty if nothing was resolved.
+    """
     made: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By the same names, what those files hold."""
+    """The same names → content of those files."""
     resume_step: int | None = None
     """Checkpoint to continue from; `None` starts from the beginning."""
     overrides: Mapping[str, int | str] = field(default_factory=dict)
-    """By knob name, values that rltui chose for this experiment; they go before those of the config."""
+    """Knob name → value that rltui chose for this experiment; it precedes the one of the config."""
     cuda_devices: tuple[str, ...] = ()
     """Devices that a process started now would see as `cuda:0`, `cuda:1` …, named as in
-    `CUDA_VISIBLE_DEVICES`. Empty where there is no GPU, or the interpreter's torch cannot use one."""
+    `CUDA_VISIBLE_DEVICES`. Empty if there is no GPU, or the interpreter's torch cannot use one.
+    """
     submits: bool = False
-    """The layout runs something as a SLURM job: a launcher that gets a config is to write a script."""
+    """The layout runs some component as a SLURM job: a launcher that gets a config is to write a script."""
     devices: tuple[str, ...] = ()
     """The same devices, whatever this interpreter's torch can do: for programs with an interpreter of their
-    own. By NVML's number where numbers count so (older vLLM cannot read UUIDs), else by UUID."""
+    own. By NVML's number if numbers count so (older vLLM cannot read UUIDs), else by UUID.
+    """
 
     @property
     def run_folder(self) -> str:
@@ -95,7 +100,7 @@ class RunContext:
 
     @property
     def own_folder(self) -> str:
-        """Rltui's own for this experiment."""
+        """Folder of rltui's own files for this experiment."""
         return f"{self.output_dir}/{paths.STATE_FOLDER}"
 
 
@@ -104,7 +109,7 @@ class PortKnob:
     """A TCP port for which rltui may choose another, with an option on the command lines."""
 
     component: str
-    """Listens on it; in words where several do."""
+    """Component that listens on it; in words if several do."""
     knob: str
     """Name of the knob that holds it, which is also the name of the option."""
     port: int
@@ -113,77 +118,81 @@ class PortKnob:
     by_option: bool = True
     """False: the framework's `resolutions` put it into the files that are made; no option is needed."""
     more: tuple[int, ...] = ()
-    """Further ports that must be free and move with it, by how much they are above."""
+    """Further ports that must be free and move with it, as offsets above it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """How files for the framework's programs are made out of what a person wrote.
+    """A recipe for files of the framework's programs, made from the files that a person wrote.
 
     rltui writes an edited copy of each config file as `<role>.toml` into an empty scratch folder, runs a
-    command there, and keeps what it made. Never in the run's folder: some generations delete things there,
-    even when they only resolve. Without a command the copies themselves are kept.
+    command there, and stores its outputs. Never in the run's folder: some generations delete things there,
+    even if they only resolve. Without a command the copies themselves are stored.
     """
 
     edits: Mapping[str, Mapping[str, KnobValue]]
     """Role → dotted key → value that the copy gets; `None` removes the key, or a whole table, and comes
     first. `{scratch}` in a text stands for the scratch folder."""
     outputs: Mapping[str, tuple[str, ...]]
-    """Name → where below the scratch folder a file that it makes may be, TOML or JSON: the first place at
-    which there is one counts. `*` in a file's name stands for one or more files, whose stems then follow the
-    name: `env.train` and `envs/train/*.json` give `env.train.<stem>`; in a folder's, for the greatest number:
-    `attempt_*`. Layouts ask for them as `{config.<name>}`."""
+    """Name → locations below the scratch folder at which the file may be, TOML or JSON: the first existing
+    one counts. `*` in a file's name stands for one or more files, whose stems then follow the name:
+    `env.train` and `envs/train/*.json` give `env.train.<stem>`; in a folder's, for the greatest number:
+    `attempt_*`. Layouts refer to them as `{config.<name>}`.
+    """
     commands: tuple[tuple[str, ...], ...] = ()
-    """Argument lists behind `RunContext.run`, tried in this order: a later one only where the one before does
-    not know an option (exit code 2). `{input.<role>}` stands for the copy of that file, `{scratch}` for the
-    scratch folder. They run in the workspace."""
+    """Argument lists after `RunContext.run`, tried in this order: a later one only if the previous one does
+    not know an option (exit code 2). `{input.<role>}` stands for the copy of that file, `{scratch}` for
+    the scratch folder. They run in the workspace.
+    """
     optional: frozenset[str] = frozenset()
-    """Names of outputs that need not be there."""
+    """Names of outputs that may be missing."""
     unless_unknown: frozenset[str] = frozenset()
     """Keys of edits that not every generation has: without those that a refusal names, it is tried again."""
     shared: Mapping[str, str] = field(default_factory=dict)
-    """Name → absolute path of another copy, for programs that look for one another's files beside it; `*` as
-    in `outputs`. Later attempts put theirs in its place."""
+    """Name → absolute path of another copy, for programs that look for one another's files in one folder;
+    `*` as in `outputs`. Later attempts replace them.
+    """
     folders: tuple[str, ...] = ()
-    """Absolute paths of folders that its programs expect to be there."""
+    """Absolute paths of folders that its programs expect to exist."""
     replaced: Mapping[str, str] = field(default_factory=dict)
     """Text → text, replaced in every string of the outputs, longest first: `{scratch}` → the real folder."""
     moves: str = ""
-    """Dotted key of an edit to a whole number that may be another one by the start, such as the step to go on
-    from, and that the outputs hold at the same key. Where only it has changed, it is put into what was made.
+    """Dotted key of an edit to a whole number that may be another one by the start, such as the step to go
+    on from, and that the outputs hold at the same key. If only it has changed, it is put into the
+    existing outputs.
     """
     notes: tuple[str, ...] = ()
-    """What the edits change that a person may not expect, in words, for the journal."""
+    """Unexpected effects of the edits, in words, for the journal."""
     unsupported: str = ""
-    """What to do where the checkout knows the options of no command, or writes other files."""
+    """Advice if the checkout knows the options of no command, or writes other files."""
     timeout_s: float = 180.0
 
     def is_many(self, output: str) -> bool:
-        """Whether several files may go by that name, each with its stem behind it."""
-        return any("*" in place.rpartition("/")[2] for place in self.outputs[output])
+        """Whether the output may be several files, each with its stem after the name."""
+        return any("*" in location.rpartition("/")[2] for location in self.outputs[output])
 
-    def makes(self, wanted: Collection[str]) -> bool:
-        """Whether one of the `wanted` names is among its outputs."""
+    def makes(self, requested: Collection[str]) -> bool:
+        """Whether one of the `requested` names is among its outputs."""
         return any(
-            output in wanted
-            or (self.is_many(output) and any(name.startswith(f"{output}.") for name in wanted))
+            output in requested
+            or (self.is_many(output) and any(name.startswith(f"{output}.") for name in requested))
             for output in self.outputs
         )
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceCall:
-    """An HTTP request to a service that stays, before others start against it again."""
+    """An HTTP request to a running service, before others start against it again."""
 
     component: str
-    """The service; the call is left out where that is not alive."""
+    """The service; the call is left out if it is not alive."""
     url: str
     why: str
-    """For the journal: `resume paused engines`."""
+    """Purpose, for the journal: `resume paused engines`."""
     body: Mapping[str, Any] = field(default_factory=dict)
     """Sent as JSON by POST."""
     required: bool = False
-    """A failed call fails the plan. Else it is only told: older servers may not know the route."""
+    """A failed call fails the plan. Otherwise it is only reported: older servers may not know the route."""
     timeout_s: float = 60.0
     key_variable: str = ""
     """Environment variable with the key of its API."""
@@ -191,82 +200,86 @@ class ServiceCall:
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """How the user's own checkout of the framework is found."""
+    """Identification of the user's own checkout of the framework."""
 
     project: str
     """`name` in the `[project]` table of its `pyproject.toml`."""
     variable: str
     """Environment variable that names the folder: `RLTUI_PRIME_RL`."""
     programs: tuple[str, ...]
-    """Its programs. Where all are on the path and there is no checkout, they are run from there."""
+    """Its programs. If all are on the path and there is no checkout, they are run from there."""
     generations: tuple[tuple[str, str], ...] = ()
     """(path in the tree, id of the framework that a checkout with it is), newest first; the first that exists
     counts."""
     dependents: tuple[str, ...] = ()
     """Names of packages: a project that depends on one of them counts as a checkout too."""
     lacking: Callable[[Mapping[str, str]], str] | None = None
-    """By the versions of all packages that are installed there: why those have no such programs; empty where
-    they have."""
+    """Takes the versions of all installed packages, returns the reason why they lack such programs; empty if
+    they have them.
+    """
     instead: str = ""
     merges_tables: str = ""
-    """Path in the tree whose programs do not merge several config files key by key: a later file takes the
-    place of whole tables."""
+    """Path in the tree whose programs do not merge several config files key by key: a later file replaces
+    whole tables.
+    """
     traits: tuple[tuple[str, str, str], ...] = ()
-    """(name, path in the tree, text that stands in that file): what its own programs can do, where releases
-    differ in that."""
+    """(name, path in the tree, text that stands in that file): abilities of its own programs in which
+    releases differ.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigModels:
-    """How the framework's own config models are asked, in its interpreter."""
+    """Locations of the framework's own config models, for a query in its interpreter."""
 
     models: Mapping[str, tuple[str, ...]]
-    """Role → where its model may be, as `module:Class`, newest first; the first that can be imported
-    counts. `package/folder/file.py:Class`: without what its package imports."""
+    """Role → possible locations of its model, as `module:Class`, newest first; the first that can be
+    imported counts. `package/folder/file.py:Class`: without the imports of its package.
+    """
     sources: tuple[str, ...] = ()
-    """Patterns of the files below the checkout that the models are made of."""
+    """Patterns of the files below the checkout that define the models."""
     packages: tuple[str, ...] = ()
-    """Whose versions are told, where they are installed."""
+    """Packages whose versions are reported, if they are installed."""
     tables: Mapping[str, str] = field(default_factory=dict)
-    """Role → table of its file that the model is of, where that is not the whole file."""
+    """Role → table of its file that the model describes, if that is not the whole file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Converted:
     text: str
-    """TOML."""
+    """The config as TOML."""
     notes: tuple[str, ...]
-    """What has no counterpart there, or means something else, in words."""
+    """Keys that have no counterpart there, or mean something else, in words."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvalModel:
-    """What an evaluation asks, as the framework's server would be told it."""
+    """The model of an evaluation, in the terms of the framework's server."""
 
     kind: TargetKind
-    """What it is: the last checkpoint of an SFT run is `sft` to a person."""
+    """Kind for people: the last checkpoint of an SFT run is `sft`."""
     label: str
-    """In words: `base`, `checkpoint 20`."""
+    """Name in words: `base`, `checkpoint 20`."""
     name: str
     """Folder of weights, absolute, or a name on the hub."""
     step: int | None = None
-    """Of the run, that the weights are of."""
+    """Step of the run with these weights."""
     places: tuple[str, ...] = ()
-    """Folders in place of `name` where it is not known which there is: the first with weights counts."""
+    """Alternatives to `name` if it is unknown which exists: the first with weights counts."""
     marker: str = ""
-    """File in those that makes them complete."""
+    """File in those folders that makes them complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class WeightsMaker:
-    """Makes weights that other programs can load, of a checkpoint that has only the trainer's state."""
+    """A command that exports loadable weights from a checkpoint with only the trainer's state."""
 
     argv: tuple[str, ...]
-    """Behind what runs programs of the framework."""
+    """Arguments after the prefix of the framework's programs."""
     needs: str
-    """File of the checkpoint without which there is nothing to make them of."""
+    """File of the checkpoint without which the export is impossible."""
     folder: str
-    """Is there once they are whole."""
+    """Exists once they are complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +288,7 @@ class Program:
 
     version: str
     target: str
-    """What it calls: `verifiers.v1.cli.eval.main:main`."""
+    """Function that it calls: `verifiers.v1.cli.eval.main:main`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,35 +296,35 @@ class EvalCall:
     request: EvalRequest
     """With an environment."""
     base_url: str
-    """Of the server, with `/v1`."""
+    """Address of the server, with `/v1`."""
     model: str
-    """As the server calls it."""
+    """Name of the model on the server."""
     results: str
-    """Absolute path of an empty folder for its samples, and for whatever else it writes."""
+    """Absolute path of an empty folder for its samples and other output."""
     programs: Mapping[str, Program] = field(default_factory=dict)
-    """By name, those of `Framework.eval_packages` that are installed there."""
+    """Name → program, for the installed ones of `Framework.eval_packages`."""
     key_variable: str = ""
     """Environment variable with the key of its API; empty: it wants none."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvalCommand:
-    """How a program of an evaluation is started: the evaluator, or a server for it."""
+    """Command line of a program for an evaluation: the evaluator, or a server for it."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
-    """No secrets: it can be seen in the list of processes."""
+    """Without secrets: it can be seen in the list of processes."""
     folders: tuple[str, ...] = ()
-    """Absolute paths of folders that it expects to be there."""
+    """Absolute paths of folders that it expects to exist."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Likewise of files, with their text."""
+    """Absolute path → text of files that it expects to exist."""
     notes: tuple[str, ...] = ()
-    """What a person may not expect of it, in words, for the journal."""
+    """Unexpected effects, in words, for the journal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A figure for a pane's title, from the metrics file."""
+    """A number for a pane's title, from the metrics file."""
 
     component: str
     metric: str
@@ -321,17 +334,18 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class RunFiles:
-    """Where a run's files appear, relative to the output folder."""
+    """Locations of a run's files, relative to the output folder."""
 
     metrics: tuple[str, ...] = ("metrics.jsonl",)
-    """Where the metrics may be: the first place that exists counts. JSONL rows with `step`, which may be
-    null, and `time`; several rows a step, the last value of a key wins."""
+    """Possible locations of the metrics: the first that exists counts. JSONL rows with `step`, which may be
+    null, and `time`; several rows a step, the last value of a key wins.
+    """
     checkpoints: str = "checkpoints"
     """Folder of `step_<N>` folders; empty: the run's own."""
     checkpoint_prefix: str = "step_"
-    """What the names of those folders begin with, before the step."""
+    """Prefix of the names of those folders, before the step."""
     no_resume: str = ""
-    """Why no run can be continued from its checkpoints, in words; empty where one can."""
+    """Reason why no run can be continued from its checkpoints, in words; empty if one can."""
     checkpoint_marker: str = "STABLE"
     """File in a checkpoint's folder that makes it complete; empty: only `checkpoint_parts` count."""
     checkpoint_parts: tuple[str, ...] = ()
@@ -339,70 +353,76 @@ class RunFiles:
     its step."""
     first_step: int = 1
     """Number of the first training step. Counted from 0, checkpoint N comes before step N; counted from 1,
-    behind it."""
+    after it.
+    """
     stale_batches: tuple[str, ...] = ()
     """Folders of `step_<N>` folders named for training steps: a resume moves those of the steps to come
-    aside."""
+    aside.
+    """
     stale_always: tuple[str, ...] = ()
     """Folders of `step_<N>` folders of which none may outlive a restart of the run's jobs."""
     artifacts: tuple[str, ...] = ("metrics.jsonl", "checkpoints", "rollouts", "broadcasts", "weights")
-    """Any of these means: this folder holds an earlier run. `*` as in a shell."""
+    """Any of these marks the folder as one of an earlier run. `*` as in a shell."""
     made_by_rltui: str = ""
-    """A folder below an artifact that rltui makes before the first start: without a file it means nothing."""
+    """A folder below an artifact that rltui makes before the first start: ignored while it has no file."""
     beats: Mapping[str, str] = field(default_factory=dict)
-    """Component → file that it writes whenever it has done a step."""
+    """Component → file that it writes after every step."""
     beside_checkpoint: tuple[str, ...] = ("weights",)
     """Folders of `step_<N>` folders that belong to the checkpoint of that step besides its parts: a run that
-    continues from it in another folder needs them there."""
+    continues from it in another folder needs them there.
+    """
     stale_after_resume: tuple[str, ...] = ("checkpoints",)
     """Folders of `step_<N>` folders that must not outlive a resume: those beyond the step are moved aside."""
 
 
 class Framework:
-    """Everything we know of one RL framework, in one of its generations where those differ.
+    """All knowledge of one RL framework, in one of its generations if those differ.
 
-    A subclass overrides what differs from here: a framework that is only chosen by name, whose configs say
-    nothing, and whose programs get what the layout says.
+    A subclass overrides the differences from this default: a framework that is only chosen by name, whose
+    configs say nothing, and whose programs get the values of the layout.
     """
 
     id: str
     title: str
     layouts: Mapping[str, str] = {}
-    """Role → name of the shipped layout that runs a config with such a file; the first role that is there
-    counts."""
+    """Role → name of the shipped layout that runs a config with such a file; the first role present wins."""
     cluster_layouts: Mapping[str, str] = {}
-    """Likewise, of the layout that runs it as SLURM jobs."""
+    """Role → name of the shipped layout that runs it as SLURM jobs; the first role present wins."""
     job_on_one_gpu: tuple[str, ...] = ()
-    """Words with which the launcher that writes a job's script has all components share one GPU."""
+    """Options with which the launcher that writes a job's script has all components share one GPU."""
     run_roles: frozenset[str] = frozenset()
-    """Ids that the programs which write the run have in layouts. Others are not part of it, unless the layout
-    says so."""
+    """Layout ids of the programs that write the run. Others are not part of it, unless the layout says so."""
     begins_with: Literal["base", "sft"] = "base"
-    """What the model is, in an evaluation, that the config names and a run starts from."""
+    """Kind, in an evaluation, of the model that the config names and a run starts from."""
     resume_keys: tuple[str, ...] = ()
-    """Dotted keys, in whatever file, that name the checkpoint to continue from."""
+    """Dotted keys, in any file, that name the checkpoint to continue from."""
     resume_elsewhere: tuple[str, ...] = ()
-    """Dotted keys with which that is no checkpoint in the run's own folder."""
+    """Dotted keys that place that checkpoint outside the run's own folder."""
     required: tuple[frozenset[str], ...] = ()
-    """Roles without which nothing can be run: all of one of these sets, the usual one first."""
+    """Roles without which nothing can be run: all of one of these sets, the default one first."""
     companions: Mapping[str, str] = {}
-    """Further files that are read when they lie beside the config: role → file name."""
+    """Further files that are read if they lie in the folder of the config: role → file name."""
     log_marks: tuple[str, ...] = ()
-    """Texts of which a line has one where `log_row` makes something of it: others are not even decoded. None
-    where it makes nothing of any line."""
+    """Texts one of which is in every line that `log_row` parses: other lines are not even decoded. Empty if
+    it parses none.
+    """
     log_redraws: bool = False
-    """`log_row` gets all states of a line that was redrawn, one behind the other, and not the last alone."""
+    """`log_row` gets all states of a line that was redrawn, one after the other, instead of the last
+    alone.
+    """
     checkout: Checkout | None = None
     config_models: ConfigModels | None = None
     eval_packages: tuple[str, ...] = ()
     """Packages in its interpreter whose versions decide how an evaluation is run."""
     files: RunFiles = RunFiles()
-    """Where a run leaves its own files, if nothing is known of its config."""
+    """Locations of a run's own files, if nothing is known of its config."""
     metrics: MetricNames = MetricNames()
     facts: tuple[Fact, ...] = ()
     failures: Sequence[FailurePattern] = COMMON
     signs: tuple[str, ...] = ()
-    """Names in the output folder, with `/` and wildcards, any of which tells that it wrote a run there."""
+    """Names in the output folder, with `/` and wildcards, any of which shows that this framework wrote a run
+    there.
+    """
 
     # --- detection, and what else decides about the answers ---
 
@@ -411,15 +431,15 @@ class Framework:
         return None
 
     def fit(self, parsed: Parsed) -> int | None:
-        """How many keys of the files it does not know; `None`: they are not for it."""
+        """Number of keys of the files that it does not know; `None`: they are not for it."""
         return None
 
     def with_schemas(self, schemas: Mapping[str, ConfigSchema]) -> Framework:
-        """The same, but for files that will be read with these schemas, by role."""
+        """The same framework for files that will be read with these schemas, by role."""
         return self
 
     def fitted(self, layout: Layout) -> Framework:
-        """The same, with what only the layout says where the framework says nothing itself."""
+        """The same framework with facts that only the layout tells."""
         return self
 
     def asks_for_cluster(self, files: ConfigFiles) -> bool:
@@ -427,11 +447,13 @@ class Framework:
         return False
 
     def sent_to(self, urls: Sequence[str], *, is_lent: bool = False) -> Framework:
-        """The same, for a run that is to use the inference servers at these addresses, whatever its config
-        says. `is_lent`: another experiment's on this machine, such as the config would start itself.
+        """The same framework for a run that is to use the inference servers at these addresses, whatever its
+        config says.
+
+        `is_lent`: another experiment's on this machine, such as the config would start itself.
 
         Raises:
-            UsageError: if nothing is known of how to send its programs there.
+            UsageError: if it is unknown how to send its programs there.
         """
         raise UsageError(
             f"how a run of {self.title} is sent to {' and '.join(urls)} is not known",
@@ -439,19 +461,19 @@ class Framework:
         )
 
     def file_schema(self, role: str, document: Json) -> Json:
-        """The schema of a whole file, by that which `config_models` tell of its model."""
+        """The schema of a whole file, from the one of its model that `config_models` return."""
         return document
 
     # --- what the config files say ---
 
     def merges_deeply(self, data: Mapping[str, Any]) -> bool:
-        """Whether its programs merge several files with such content key by key, rather than table by table:
-        where no checkout tells.
+        """Whether its programs merge several files with such content key by key, rather than table by table;
+        used if no checkout tells.
         """
         return True
 
     def none_text(self, file: ConfigFile) -> str | None:
-        """The text that stands for no value where that is not the default; `None`: no text does."""
+        """The text that stands for no value if that is not the default; `None`: no text does."""
         return None
 
     def knobs(self, files: ConfigFiles) -> tuple[Knob, ...]:
@@ -459,11 +481,11 @@ class Framework:
         return ()
 
     def renamed(self, files: ConfigFiles) -> Mapping[str, str]:
-        """By dotted key of other generations: what to say to who asks for it here."""
+        """Dotted key of another generation → explanation for a person who uses it here."""
         return {}
 
     def defaults(self, files: ConfigFiles) -> Mapping[str, Any]:
-        """Defaults that follow from other values, by knob name; they go before `Knob.default`."""
+        """Knob name → default that follows from other values; it precedes `Knob.default`."""
         return {}
 
     def check(self, files: ConfigFiles) -> tuple[Problem, ...]:
@@ -480,7 +502,7 @@ class Framework:
         return BottleneckKnobs()
 
     def inference_servers(self, files: ConfigFiles) -> tuple[ServerAddress, ...]:
-        """The inference servers that the run uses and somebody else runs; none where it has its own.
+        """The inference servers that the run uses and somebody else runs; none if it has its own.
 
         Raises:
             ConfigError: if the config names no address.
@@ -488,18 +510,20 @@ class Framework:
         return ()
 
     def weights_by(self, files: ConfigFiles) -> str:
-        """How new weights get to the inference server, which is made for that; empty where it takes any."""
+        """Transport of new weights to the inference server, which is configured for it; empty if it accepts
+        any.
+        """
         return ""
 
     def advice(self, files: ConfigFiles) -> Mapping[str, str]:
-        """By the id of a rule of health, what to turn in this config where it speaks, in words."""
+        """Id of a health rule → advice for this config, in words."""
         return {}
 
     def engine_memory(self, files: ConfigFiles) -> EngineMemory | None:
         return None
 
     def training(self, files: ConfigFiles) -> Training | None:
-        """What decides about the memory of the supervised trainer; `None` where there is none."""
+        """Values that decide about the memory of the supervised trainer; `None` if there is none."""
         return None
 
     def output_dir(self, files: ConfigFiles) -> str | None:
@@ -510,18 +534,18 @@ class Framework:
         return None
 
     def checkpoint_interval(self, files: ConfigFiles) -> int | None:
-        """Steps between two checkpoints; `None` where the files do not say."""
+        """Steps between two checkpoints; `None` if the files do not say."""
         return None
 
     def run_files(self, files: ConfigFiles) -> RunFiles:
         return self.files
 
     def weights_of(self, files: ConfigFiles, run_dir: str, step: int) -> WeightsMaker | None:
-        """How weights are made of a checkpoint that other programs can load; `None` where it has them."""
+        """Export of loadable weights from a checkpoint; `None` if it has them."""
         return None
 
     def external(self, files: ConfigFiles) -> tuple[str, ...]:
-        """Components of layouts that somebody else runs, or nobody. Raises as `inference_servers`."""
+        """Components of layouts that somebody else runs, or nobody. Raises like `inference_servers`."""
         return ("inference",) if self.inference_servers(files) else ()
 
     # --- how it is run ---
@@ -531,56 +555,56 @@ class Framework:
         return {}
 
     def resolutions(self, files: ConfigFiles, context: RunContext) -> Sequence[Resolution]:
-        """How the config of each process comes to be. Only those are carried out whose outputs a component's
-        layout entry asks for. None: they read the user's files (copies of them).
+        """Recipes for the config of each process. Only those with an output that a component's layout entry
+        names are executed. Empty: the processes read the user's files (copies of them).
         """
         return ()
 
     def passed(
         self, placeholder: str, files: ConfigFiles, context: RunContext
     ) -> Mapping[str, Mapping[str, KnobValue]]:
-        """Role → dotted key → value that goes before the config's where a command has this placeholder."""
+        """Role → dotted key → value that precedes the config's if a command has this placeholder."""
         return {}
 
     def instances(self, files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
-        """For `each = "<name>"` in a layout: the instances there are, such as the env servers."""
+        """The instances for `each = "<name>"` in a layout, such as the env servers."""
         return {}
 
     def environment(self, component: str, files: ConfigFiles, context: RunContext) -> Mapping[str, str]:
-        """Environment variables that the framework's own launcher would give to a component, or that the
-        config names. The layout's go before them.
+        """Environment variables that the framework's own launcher would set for a component, or that the
+        config names. The layout's precede them.
         """
         return {}
 
     def ports(self, files: ConfigFiles) -> tuple[PortKnob, ...]:
-        """Ports that may be chosen anew where they are busy; not those that the config names twice."""
+        """Ports for which another may be chosen if they are busy; not those that the config names twice."""
         return ()
 
     def service_calls(self, files: ConfigFiles, context: RunContext) -> tuple[ServiceCall, ...]:
-        """What living services must be told before the run's jobs start against them again."""
+        """Calls to living services before the run's jobs start against them again."""
         return ()
 
     def weights_reset(
         self, files: ConfigFiles, context: RunContext, root: str
     ) -> ServiceCall | Missing | None:
-        """What a server that was trained with gets before another run begins with it, at `root`; `None` where
-        the run itself sees to that, `Missing` where nothing does.
+        """Call to a server that was trained with before another run begins with it, at `root`; `None` if the
+        run itself resets it, `Missing` if nothing does.
         """
         return None
 
     def eval_env(self, files: ConfigFiles) -> str:
-        """The environment that the config trains on; empty where it names none."""
+        """The environment that the config trains on; empty if it names none."""
         return ""
 
     def eval_max_tokens(self, files: ConfigFiles) -> int | None:
-        """Of an answer, as the config samples for training."""
+        """Limit of an answer in the config's sampling for training."""
         return None
 
     def eval_model(self, files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
-        """What is meant by `target`, which is not `now`.
+        """The model for `target`, which is not `now`.
 
         Raises:
-            ConfigError: if there is no such thing, or no server could load it.
+            ConfigError: if there is no such model, or no server could load it.
         """
         if target.kind == "model":
             return EvalModel("model", target.label, target.model)
@@ -589,8 +613,8 @@ class Framework:
     def eval_server(
         self, files: ConfigFiles, context: RunContext, model: EvalModel, port: int, gpu_memory: str
     ) -> EvalCommand | None:
-        """What a server of that model for an evaluation is given besides: its `argv` are options, which stand
-        for `{given.options}` in the layout's `eval-server`; `None` where there are none.
+        """Further arguments of a server of that model for an evaluation: its `argv` are options, for
+        `{given.options}` in the layout's `eval-server`; `None` if there are none.
 
         The layout's entry also gets `{given.model}`, `{given.port}`, `{given.gpus}` and, as a fraction of
         each device, `{given.gpu_memory}`, empty without a GPU.
@@ -598,24 +622,24 @@ class Framework:
         return None
 
     def evaluation(self, files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand | None:
-        """The evaluator: `argv` is the whole command, `{given.command}` in the layout's `eval`. `None`: that
-        says it all, with `{given.base_url}`, `{given.model}`, `{given.env}`, `{given.num_examples}`,
-        `{given.rollouts_per_example}`, `{given.max_tokens}` (empty: no limit is named), `{given.results}` and
-        `{given.arguments}`.
+        """The evaluator: `argv` is the whole command, `{given.command}` in the layout's `eval`. `None`: the
+        layout has the whole command, with `{given.base_url}`, `{given.model}`, `{given.env}`,
+        `{given.num_examples}`, `{given.rollouts_per_example}`, `{given.max_tokens}` (empty: no limit is
+        named), `{given.results}` and `{given.arguments}`.
 
         Raises:
-            ConfigError: if there is none, or it cannot do what is asked.
+            ConfigError: if there is none, or it cannot do the request.
         """
         return None
 
     def restart_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
-        """Which restarts are legal with this config: applied until nothing changes. None: components restart
-        alone, unless the layout says otherwise.
+        """Legal restarts with this config: applied until nothing changes. Empty: components restart alone,
+        unless the layout says otherwise.
         """
         return ()
 
     def fresh_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
-        """Further rules for a run that begins anew although steps were done: services hold what came of
+        """Further rules for a run that begins again although steps were done: services hold the results of
         those.
         """
         return ()
@@ -625,14 +649,14 @@ class Framework:
         return None
 
     def converted(self, files: ConfigFiles, to: Framework) -> Converted | None:
-        """The config that does the same there; `None` where nobody knows, or a value is faulty."""
+        """The equivalent config for another framework; `None` if that is unknown, or a value is faulty."""
         return None
 
 
 def standing(
     ports: Sequence[PortKnob], chosen: Mapping[str, int | str], instead_of: Mapping[str, int | str]
 ) -> dict[str, int | str]:
-    """Of the values that rltui chose, by knob name, those whose knob still says what it said then.
+    """The values that rltui chose, by knob name, whose knob still has the value of that time.
 
     Once a person writes another value into the config, that one counts.
     """
@@ -644,7 +668,7 @@ def standing(
 
 
 def as_passed(files: ConfigFiles) -> ConfigFiles:
-    """What a component got: its copies of the files with what was passed in place of their values."""
+    """The files as a component got them: its copies with the passed values in place of theirs."""
     return {
         role: replace(file, data=apply_edits(file.data, file.passed)) if file.passed else file
         for role, file in files.items()
@@ -652,12 +676,12 @@ def as_passed(files: ConfigFiles) -> ConfigFiles:
 
 
 def values_of(knobs: Iterable[Knob], files: ConfigFiles, framework: Framework) -> dict[str, Any]:
-    """By name, what each of `knobs` amounts to in `files`; `None` for one that these files cannot have."""
-    here = {knob.name: knob for knob in framework.knobs(files)}
+    """Knob name → effective value in `files`; `None` for a knob that these files cannot have."""
+    known_knobs = {knob.name: knob for knob in framework.knobs(files)}
     defaults = framework.defaults(files)
     values: dict[str, Any] = {}
     for knob in knobs:
-        held = value_at(files[knob.file].data, knob.key) if knob.file in files else None
-        default = here[knob.name].default if knob.name in here else None
-        values[knob.name] = held if held is not None else defaults.get(knob.name, default)
+        own_value = value_at(files[knob.file].data, knob.key) if knob.file in files else None
+        default = known_knobs[knob.name].default if knob.name in known_knobs else None
+        values[knob.name] = own_value if own_value is not None else defaults.get(knob.name, default)
     return values

@@ -1,4 +1,4 @@
-"""The evaluators of verifiers as its versions take them: read at 0.1.8 to 0.4.0 (`facts/evaluators.md`).
+"""Command lines of the evaluators of verifiers by version: read at 0.1.8 to 0.4.0 (`facts/evaluators.md`).
 
 Until 0.2 there is one, `vf-eval`, for environments with a `load_environment`. 0.3 has it beside `eval`, which
 is for tasksets (v1) and is called `vf-eval` in 0.4. prime-rl has had its own `eval` since September 2026.
@@ -17,16 +17,16 @@ from rltui.errors import ConfigError
 from rltui.frameworks.base import EvalCall, EvalCommand
 
 _KEY_VARIABLE = "RLTUI_EVAL_KEY"
-"""Evaluators want an API key even where the server asks for none."""
+"""Evaluators require an API key even if the server does not."""
 _ANSWER = {"harness": {"id": "null"}, "runtime": {"type": "subprocess"}}
-"""Only ask for an answer: the usual agent works on a machine elsewhere, and needs a login for that."""
-_UNTOLD = "is_truncated,stop_condition"
+"""Requests only an answer: the default agent works on a remote machine, and needs a login for that."""
+_STATE_COLUMNS = "is_truncated,stop_condition"
 """Columns that results lack before 0.1.10: without them a cut-off answer looks like a bad one."""
-_OF_TASKSETS = {
+_TASKSET_PROGRAMS = {
     "prime_rl.": ("--run.name", "rollouts", "-c", "32"),
     "verifiers.v1.": ("--no-rich", "--no-push"),
 }
-"""Package of a program that evaluates tasksets, the preferred one first, and what else it is told."""
+"""Package of a program that evaluates tasksets, the preferred one first → its further arguments."""
 
 
 def verifiers_eval(
@@ -37,33 +37,38 @@ def verifiers_eval(
     args: Mapping[str, Any] | None = None,
     is_legacy: bool = False,
 ) -> EvalCommand:
-    """The command line of the evaluator that the environment has and that can run what is asked for.
+    """The command line of the evaluator that the environment has and that can do the request.
 
-    `run`: what goes before the program. `env`: taskset and agent as a config has them, `None` where none has;
+    `run`: prefix of the program. `env`: taskset and agent from a config, `None` if none has them;
     `args`: of `load_environment`. `is_legacy`: the environment has that, or nothing tells.
 
     Raises:
-        ConfigError: if there is no evaluator, or only of a version that nobody has seen, or if the arguments
+        ConfigError: if there is no evaluator, or only of an unknown version, or if the arguments
             would make it upload.
     """
-    named = [(name, call.programs[name]) for name in ("eval", "vf-eval") if name in call.programs]
-    found = {start: name for start in _OF_TASKSETS for name, each in named if each.target.startswith(start)}
+    programs = [(name, call.programs[name]) for name in ("eval", "vf-eval") if name in call.programs]
+    by_package = {
+        start: name
+        for start in _TASKSET_PROGRAMS
+        for name, program in programs
+        if program.target.startswith(start)
+    }
     legacy = call.programs.get("vf-eval")
-    if legacy is not None and "vf-eval" not in found.values() and (is_legacy or not found):
+    if legacy is not None and "vf-eval" not in by_package.values() and (is_legacy or not by_package):
         return _vf_eval(call, run, legacy.version, args or {})
-    if not found:
+    if not by_package:
         raise ConfigError(
             "verifiers, whose eval or vf-eval would do it, is not in the environment of the framework",
             hint=f"uv sync --all-extras in its checkout; {hints.DOCTOR} says which one is found",
         )
-    package, name = next(iter(found.items()))
+    package, name = next(iter(by_package.items()))
     table = {"agent": _ANSWER} if env is None else env
-    return _of_tasksets(call, [*run, name], table, _OF_TASKSETS[package])
+    return _taskset_eval(call, [*run, name], table, _TASKSET_PROGRAMS[package])
 
 
 def _vf_eval(call: EvalCall, run: Sequence[str], version: str, args: Mapping[str, Any]) -> EvalCommand:
-    found = re.match(r"\d+(?:\.\d+)*", version)
-    numbers = tuple(map(int, found[0].split("."))) if found else ()
+    match = re.match(r"\d+(?:\.\d+)*", version)
+    numbers = tuple(map(int, match[0].split("."))) if match else ()
     if numbers < (0, 1, 8):
         raise ConfigError(
             f"verifiers {version} is too old for an evaluation from here",
@@ -82,18 +87,18 @@ def _vf_eval(call: EvalCall, run: Sequence[str], version: str, args: Mapping[str
         argv += ["--env-args", json.dumps(args)]
     if request.max_tokens is not None:
         argv += ["--max-tokens", str(request.max_tokens)]
-    argv += ["-d"] if numbers >= (0, 1, 10) else ["--state-columns", _UNTOLD]
+    argv += ["-d"] if numbers >= (0, 1, 10) else ["--state-columns", _STATE_COLUMNS]
     return EvalCommand((*argv, *request.arguments), env=_key_env(call), folders=(folder,))
 
 
-def _of_tasksets(
+def _taskset_eval(
     call: EvalCall, program: Sequence[str], env: Mapping[str, Any], more: Sequence[str]
 ) -> EvalCommand:
-    """The options of the config go into a file beside the results, which the program reads."""
+    """The options of the config go into a file next to the results, which the program reads."""
     request = call.request
-    if any(word.startswith("--push") for word in request.arguments):
+    if any(argument.startswith("--push") for argument in request.arguments):
         raise ConfigError("--push would upload the samples to Prime Intellect", hint="leave it out")
-    has_agent = any(word.startswith("--env.agent.") for word in request.arguments)
+    has_agent = any(argument.startswith("--env.agent.") for argument in request.arguments)
     table = {key: value for key, value in env.items() if key != "agent" or not has_agent}
     file = f"{call.results}/env.toml"
     argv = [
@@ -109,5 +114,5 @@ def _of_tasksets(
 
 
 def _key_env(call: EvalCall) -> dict[str, str]:
-    """For a server that wants no key: any will do."""
+    """Any key, for a server that requires none."""
     return {} if call.key_variable else {_KEY_VARIABLE: "EMPTY"}

@@ -1,4 +1,6 @@
-"""How programs of every framework say why they failed. A framework module puts its own texts in front."""
+"""Patterns of failures in the output of programs of every framework. A framework module puts its own in
+front.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,13 @@ from rltui.core.text import duration
 from rltui.frameworks.memory import MEMORY
 
 _REFUSED = r"(?<!\d)\d{1,6} validation error(?:\(s\)|s)? for \w*(?:Config|Args|Arguments|Settings)\b"
-"""pydantic's heading. Other models, such as an answer that was not as expected, are no configs."""
+"""pydantic's heading. Other models, such as an unexpected answer, are no configs."""
 _GAP = r"[^\w<]{0,400}+"
-"""Between two texts of a report: line ends, blanks, the sides of a box, the dashes of an option."""
+"""Separates two texts of a report: line ends, blanks, the sides of a box, the dashes of an option."""
 _WHAT = r"(?P<what>[^\n│]+?)(?: \[type=|[│\n]|\Z)"
 """A text up to pydantic's own remark, the side of a box, or the end of its line."""
 _MARGIN = r"^[^\w\n]{0,40}"
-"""Before a heading: the corner or the side of its box."""
+"""Precedes a heading: the corner or the side of its box."""
 
 _CONFIG: tuple[FailurePattern, ...] = (
     FailurePattern(
@@ -131,19 +133,19 @@ _INDEX_REMEDY = (
 )
 
 
-def _raised(groups: Groups) -> str:
-    """An exception; where it was raised, if it says nothing more of itself."""
-    what = _said(groups).rstrip(":")
+def _exception_text(groups: Groups) -> str:
+    """An exception, with its location if it has no message."""
+    what = _message(groups).rstrip(":")
     return what if ":" in what or groups["frame"] == "?" else f"{what} in {groups['file']}:{groups['line']}"
 
 
-def _said(groups: Groups) -> str:
-    """What an exception says of itself, also where that begins on the next line."""
+def _message(groups: Groups) -> str:
+    """The message of an exception, even if it begins on the next line."""
     what, more = groups["what"], groups["more"]
     return what if more == "?" else f"{what.rstrip(': ')}: {more}"
 
 
-def _waited(groups: Groups) -> str:
+def _timeout_text(groups: Groups) -> str:
     return (
         f"communication between GPUs timed out: {groups['what']} waited {duration(int(groups['ms']) / 1000)}"
         " for another rank; look at the other ranks first"
@@ -151,7 +153,7 @@ def _waited(groups: Groups) -> str:
 
 
 def _rank_ended(groups: Groups) -> str:
-    """What torchrun reports: of a rank that said nothing, or whose output is not shown."""
+    """Text about a rank in torchrun's report: one without output, or whose output is not displayed."""
     if groups["signal"] == "?":
         return (
             f"rank {groups['rank']} exited {groups['code']}; its output is in its own file,"
@@ -224,7 +226,7 @@ _ENVIRONMENT: tuple[FailurePattern, ...] = (
         "F_NCCL_TIMEOUT",
         r"Watchdog caught collective operation timeout: WorkNCCL\([^\n]{0,200}?OpType=(?P<what>\w{1,40})"
         r"[^\n]{0,300}? ran for (?P<ms>\d{1,12}) milliseconds",
-        _waited,
+        _timeout_text,
         weight=Confidence.BROAD,
     ),
     FailurePattern(
@@ -234,7 +236,7 @@ _ENVIRONMENT: tuple[FailurePattern, ...] = (
         weight=Confidence.BROAD,
     ),
 )
-"""What the next start may not meet again."""
+"""Failures that the next start may not meet again."""
 
 CHILD_KILLED = (
     r"Worker proc \S+ died unexpectedly \(exit code: -9\)"
@@ -247,13 +249,13 @@ _ECHO = (
     r"|EngineDeadError|RuntimeError: (?:cancelled|Executor failed|Engine core initialization failed)"
     r"|Exception: WorkerProc initialization failed)\b)"
 )
-"""Before the name of an exception: not one that only follows from the end of something else."""
+"""Precedes the name of an exception: excludes those that only follow from the end of something else."""
 _PROCESS = r"(?:\(\w+ pid=\d+\) | {0,8}\| )?"
-"""vLLM's name of who prints, or the margin of an exception group."""
+"""vLLM's name of the process, or the margin of an exception group."""
 _LOGGED = r"(?:ERROR [^\]\n]{0,200}\] )?"
-"""Behind that name, where vLLM logs what it prints."""
+"""Follows that name, if vLLM logs the text."""
 _MORE = rf"(?:(?:(?<=:)|(?<=: ))(?:\n{_PROCESS}{_LOGGED}[ \t]{{0,8}}){{1,3}}(?P<more>[^\s|+][^\n]*+))?"
-"""Behind an exception with nothing on its line: its message begins with a line feed, and stands below."""
+"""Follows an exception with nothing on its line: its message begins with a line feed, and stands below."""
 _FRAME = (
     r'(?P<frame>^[ >|]{2,10}File "(?:[^"\n]*/)?(?P<file>[^"/\n]*)", line (?P<line>\d+)[^\n]*\n'
     r"(?:(?! *\| \S)[ |]{4}[^\n]*\n|\n)*+)?"
@@ -271,7 +273,7 @@ _GENERIC: tuple[FailurePattern, ...] = (
         "F_ENGINE_ERROR",
         rf"^\((?:EngineCore|Worker)[\w-]* pid=\d+\) {_LOGGED}"
         rf"(?P<what>{_ECHO}[A-Za-z_][\w.]*(?:Error|Exception):(?: [^\n]*)?)${_MORE}",
-        _said,
+        _message,
         weight=Confidence.GENERIC,
     ),
     FailurePattern(
@@ -315,13 +317,13 @@ _GENERIC: tuple[FailurePattern, ...] = (
         "F_EXCEPTION",
         rf"{_FRAME}^{_PROCESS}(?P<what>{_ECHO}"
         rf"(?(frame)(?:[A-Za-z_]\w*\.)*[A-Z]\w*|[A-Za-z_][\w.]*(?:Error|Exception))(?::[^\n]*)?)${_MORE}",
-        _raised,
+        _exception_text,
         weight=Confidence.GENERIC,
     ),
     FailurePattern(
         "F_TORCHRUN_ERROR",
         rf"^  traceback : Traceback [^\n]*\n(?:   [^\n]*\n)*+  (?P<what>[A-Za-z_][^\n]*)${_MORE}",
-        _said,
+        _message,
         weight=Confidence.GENERIC,
     ),
     FailurePattern(
@@ -332,6 +334,6 @@ _GENERIC: tuple[FailurePattern, ...] = (
         weight=Confidence.GENERIC,
     ),
 )
-"""Told where nothing better is known; the first is told rather than the last."""
+"""Used if nothing better is known; the first is preferred to the last."""
 
 COMMON: tuple[FailurePattern, ...] = (*MEMORY, *_CONFIG, *_ENVIRONMENT, *_GENERIC)

@@ -1,6 +1,6 @@
-"""Any commands a layout names: every scalar of the given TOML files is a plain knob, nothing is checked.
+"""Framework for any commands of a layout: every scalar of the TOML files is a plain knob, nothing is checked.
 
-And of all frameworks: keys that the files set and that no schema lists. No more is known than their value.
+Also, for all frameworks: keys that the files set and that no schema lists, of which only the value is known.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Fact, Framework, PortKnob, RunContext
 
 CONFIG = "config."
-"""Placeholders of config files begin so."""
+"""Prefix of placeholders of config files."""
 ANY_COMPONENT = "*"
-"""Reader of a knob whose readers are not known: every component may read it."""
+"""Reader of a knob whose readers are unknown: every component may read it."""
 FIRST_PORT = 8000
-"""Given to the first `{port.X}` of a layout where it is free, the next numbers to the others."""
+"""Assigned to the first `{port.X}` of a layout if it is free, the next numbers to the others."""
 COMPLETED = "progress/step"
-"""In the rows of the component whose lines complete a step."""
+"""Key in the rows of the component whose lines complete a step."""
 
 _NOT_IN_PLACEHOLDERS = re.compile(r"[^a-z0-9_.-]+")
 _HEADLINES = {"reward": MetricNames().reward, "loss": "loss/mean", "tokens_per_s": MetricNames().tokens_per_s,
               "step_time": MetricNames().step_time}  # fmt: skip
 _LONGEST_STEP = 12
-"""Digits."""
+"""Number of digits."""
 
 
 class Generic(Framework):
-    """What can be said of any commands, and what their layout says of readers, ports and progress."""
+    """Defaults for any commands, and the readers, ports and progress that their layout declares."""
 
     id, title = "generic", "any commands"
 
@@ -54,7 +54,7 @@ class Generic(Framework):
             if spec.progress
         }
         if self._patterns:
-            self.log_marks, self.facts = ("",), tuple(self._titles())
+            self.log_marks, self.facts = ("",), tuple(self._facts())
             self.metrics = MetricNames(trainer_step=COMPLETED)
 
     def role(self, path: str, data: Mapping[str, Any]) -> str:
@@ -78,16 +78,16 @@ class Generic(Framework):
 
     def output_dir(self, files: ConfigFiles) -> str | None:
         """The first top-level `output_dir` that is text."""
-        named = (file.data.get("output_dir") for file in files.values())
-        return next((folder for folder in named if isinstance(folder, str) and folder), None)
+        candidates = (file.data.get("output_dir") for file in files.values())
+        return next((folder for folder in candidates if isinstance(folder, str) and folder), None)
 
     def max_steps(self, files: ConfigFiles) -> int | None:
         """The first top-level `max_steps` that is a whole number."""
-        named = (file.data.get("max_steps") for file in files.values())
-        return next((steps for steps in named if type(steps) is int), None)
+        candidates = (file.data.get("max_steps") for file in files.values())
+        return next((steps for steps in candidates if type(steps) is int), None)
 
     def template_values(self, files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
-        """What every framework knows, and `{port.X}` and `{host.X}`, where component X runs."""
+        """The values of every framework, and `{port.X}` and `{host.X}`, the address of component X."""
         numbers = {item.knob: str(context.overrides.get(item.knob, item.port)) for item in self._ports}
         hosts = {
             f"host.{item.component}": self._hosts.get(item.component, "127.0.0.1") for item in self._ports
@@ -95,31 +95,31 @@ class Generic(Framework):
         return {**common_values(files, context), **numbers, **hosts}
 
     def ports(self, files: ConfigFiles) -> tuple[PortKnob, ...]:
-        """Of every `{port.X}` of the layout."""
+        """A port for every `{port.X}` of the layout."""
         del files
         return self._ports
 
     @cached_property
     def _ports(self) -> tuple[PortKnob, ...]:
-        named = (name for spec in self._components for name in sorted(placeholders(spec.templates)))
-        wanted = dict.fromkeys(name for name in named if name.startswith("port."))
+        names = (name for spec in self._components for name in sorted(placeholders(spec.templates)))
+        port_names = dict.fromkeys(name for name in names if name.startswith("port."))
         return tuple(
             PortKnob(name.removeprefix("port."), name, FIRST_PORT + number, readers=(), by_option=False)
-            for number, name in enumerate(wanted)
+            for number, name in enumerate(port_names)
         )
 
     def _readers(self, knob: Knob) -> tuple[str, ...]:
-        """The components that read it, as the layout says or lets see."""
+        """The components that read it, by declaration or by their placeholders."""
         file = f"{CONFIG}{knob.file}"
-        naming = {spec.id: placeholders(spec.templates) for spec in self._components}
-        is_named = any(file in named for named in naming.values())
+        placeholders_by_id = {spec.id: placeholders(spec.templates) for spec in self._components}
+        is_named = any(file in used for used in placeholders_by_id.values())
         return tuple(
             spec.id
             for spec in self._components
             if (
                 any(_covers(entry, knob) for entry in spec.reads)
                 if spec.reads is not None
-                else file in naming[spec.id] or not is_named
+                else file in placeholders_by_id[spec.id] or not is_named
             )
         )
 
@@ -127,37 +127,42 @@ class Generic(Framework):
 
     def log_row(self, component: str, line: str) -> Mapping[str, Any] | None:
         for pattern in self._patterns.get(component, ()):
-            if found := pattern.search(line[:LONGEST_LINE]):
-                return _row(found, completes=component == self._completing)
+            if match := pattern.search(line[:LONGEST_LINE]):
+                return _row(match, completes=component == self._completing)
         return None
 
     @cached_property
     def _groups(self) -> Mapping[str, set[str]]:
         """Component → names in its patterns."""
         return {
-            name: {group for each in own for group in each.groupindex} for name, own in self._patterns.items()
+            name: {group for pattern in patterns for group in pattern.groupindex}
+            for name, patterns in self._patterns.items()
         }
 
     @cached_property
     def _completing(self) -> str:
-        """Who completes the steps: the one that tells of its loss, else the last that tells of steps."""
-        return next((name for name, own in self._groups.items() if "loss" in own), list(self._groups)[-1])
+        """The component that completes the steps: the one with a loss, else the last with steps."""
+        return next(
+            (name for name, names_ in self._groups.items() if "loss" in names_), list(self._groups)[-1]
+        )
 
-    def _titles(self) -> Iterator[Fact]:
+    def _facts(self) -> Iterator[Fact]:
         yield Fact(self._completing, COMPLETED, "step {:.0f}")
-        for name, own in self._groups.items():
+        for name, group_names in self._groups.items():
             yield from (
-                Fact(name, _HEADLINES[key], f"{key} {{:.3f}}") for key in ("reward", "loss") if key in own
+                Fact(name, _HEADLINES[key], f"{key} {{:.3f}}")
+                for key in ("reward", "loss")
+                if key in group_names
             )
 
 
 def _hosts(layout: Layout) -> dict[str, str]:
     """Component → address of its node, or the first of its nodes; not where a port here leads to it."""
     addresses = {node.name: node.address or node.name for node in layout.node}
-    named = {spec.id: layout.nodes_of(spec.each)[:1] for spec in layout.component if not spec.forward}
-    heads = {name: addresses[nodes[0].name] for name, nodes in named.items() if nodes}
-    alone = {spec.id: addresses[spec.node] for spec in layout.component if spec.node in addresses}
-    return {name: address for name, address in {**heads, **alone}.items() if name in named}
+    nodes_by_id = {spec.id: layout.nodes_of(spec.each)[:1] for spec in layout.component if not spec.forward}
+    heads = {name: addresses[nodes[0].name] for name, nodes in nodes_by_id.items() if nodes}
+    single = {spec.id: addresses[spec.node] for spec in layout.component if spec.node in addresses}
+    return {name: address for name, address in {**heads, **single}.items() if name in nodes_by_id}
 
 
 def common_values(files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
@@ -177,12 +182,12 @@ def _covers(entry: str, knob: Knob) -> bool:
     return any(name == entry or name.startswith(f"{entry}.") for name in (knob.file, knob.key, knob.name))
 
 
-def _row(found: re.Match[str], *, completes: bool) -> Mapping[str, Any] | None:
-    step = found["step"]
+def _row(match: re.Match[str], *, completes: bool) -> Mapping[str, Any] | None:
+    step = match["step"]
     if step is None or not step.isdecimal() or len(step) > _LONGEST_STEP:
         return None
     row: dict[str, Any] = {"step": int(step), **({COMPLETED: int(step)} if completes else {})}
-    for name, text in found.groupdict().items():
+    for name, text in match.groupdict().items():
         with suppress(TypeError, ValueError):  # took no part, or is no number
             if name != "step":
                 row[_HEADLINES.get(name, name)] = float(text)
@@ -202,20 +207,20 @@ def other_knobs(files: ConfigFiles, knobs: Sequence[Knob]) -> tuple[Knob, ...]:
 
 def _others(files: ConfigFiles, knobs: Sequence[Knob]) -> Iterator[Knob]:
     for role, file in files.items():
-        known = {knob.key for knob in knobs if knob.file == role}
+        known_keys = {knob.key for knob in knobs if knob.file == role}
         readers: dict[str, tuple[str, ...]] = {}
         for key, value in deep_leaves(file.data).items():
             kind = _kind_of(value)
-            if kind is None or not known.isdisjoint(above(key)):
+            if kind is None or not known_keys.isdisjoint(above(key)):
                 continue
             table = key.rpartition(".")[0]
             if table not in readers:
-                readers[table] = _readers_beside(table, role, knobs)
+                readers[table] = _readers_nearby(table, role, knobs)
             yield _knob(key, kind, role, _namespace(role, files, knobs), readers[table])
 
 
 def added_knob(name: str, value: TomlValue, files: ConfigFiles, knobs: Sequence[Knob]) -> Knob:
-    """A knob for a key that is nowhere yet, of the kind of its first `value`.
+    """A knob for a key that does not exist yet, of the kind of its first `value`.
 
     Raises:
         ConfigError: if the file or the kind is not clear.
@@ -228,17 +233,17 @@ def added_knob(name: str, value: TomlValue, files: ConfigFiles, knobs: Sequence[
     if not key or not namespace or namespace not in by_namespace:
         namespace, key = "", name
     if namespace not in by_namespace:
-        known = " or ".join(sorted(f"{each}.{name}" for each in by_namespace))
-        raise ConfigError(f"{name} could be in several files", hint=f"write {known}")
+        choices = " or ".join(sorted(f"{space}.{name}" for space in by_namespace))
+        raise ConfigError(f"{name} could be in several files", hint=f"write {choices}")
     role = by_namespace[namespace]
-    return _knob(key, kind, role, namespace, _readers_beside(key.rpartition(".")[0], role, knobs))
+    return _knob(key, kind, role, namespace, _readers_nearby(key.rpartition(".")[0], role, knobs))
 
 
 def _namespace(role: str, files: ConfigFiles, knobs: Iterable[Knob]) -> str:
-    """What the names of all keys of a file begin with."""
-    known = next((knob.namespace for knob in knobs if knob.file == role), None)
-    if known is not None:
-        return known
+    """Prefix of the names of all keys of a file."""
+    namespace = next((knob.namespace for knob in knobs if knob.file == role), None)
+    if namespace is not None:
+        return namespace
     return role if len(files) > 1 else ""
 
 
@@ -246,24 +251,24 @@ def _knob(key: str, kind: KnobKind, role: str, namespace: str, readers: tuple[st
     return Knob(key, kind, readers, "", nullable=True, file=role, namespace=namespace)
 
 
-def _readers_beside(table: str, role: str, knobs: Sequence[Knob]) -> tuple[str, ...]:
-    """Whoever reads a known knob of the same table, or of the nearest around it that has one; else whoever
-    reads the file at all.
+def _readers_nearby(table: str, role: str, knobs: Sequence[Knob]) -> tuple[str, ...]:
+    """Readers of a known knob in the same table, or in the nearest enclosing table that has one; else all
+    readers of the file.
     """
     of_file = [knob for knob in knobs if knob.file == role]
-    tables = (each for each in reversed(above(table)) if each)
-    beside = ([knob for knob in of_file if knob.key.startswith(f"{each}.")] for each in tables)
-    found = next((each for each in beside if each), of_file)
-    return tuple(dict.fromkeys(reader for knob in found for reader in knob.readers)) or (ANY_COMPONENT,)
+    tables = (outer for outer in reversed(above(table)) if outer)
+    groups = ([knob for knob in of_file if knob.key.startswith(f"{outer}.")] for outer in tables)
+    siblings = next((outer for outer in groups if outer), of_file)
+    return tuple(dict.fromkeys(reader for knob in siblings for reader in knob.readers)) or (ANY_COMPONENT,)
 
 
 def above(key: str) -> tuple[str, ...]:
-    """The key itself and those of the tables around it."""
-    return (*(key[:at] for at, character in enumerate(key) if character == "."), key)
+    """The key itself and those of the enclosing tables, outermost first."""
+    return (*(key[:index] for index, character in enumerate(key) if character == "."), key)
 
 
 def _kind_of(value: TomlValue) -> KnobKind | None:
-    """As what a value is edited; `None` for a table."""
+    """The kind that a value is edited as; `None` for a table."""
     match value:
         case bool():
             return "bool"

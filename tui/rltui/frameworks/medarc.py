@@ -1,8 +1,8 @@
-"""med-lm-train of MedARC: prime-rl of spring 2026 as a part of a project with a launcher, `medarc_train`.
+"""med-lm-train of MedARC: prime-rl of spring 2026 inside a project with a launcher, `medarc_train`.
 
-Its config files are prime-rl's, and only where they lie, or are run, tells whose they are. By parts it is run
-as prime-rl is, in the environment of the project; the layouts `medarc-train` and `medarc-train-sft` run the
-launcher. What that does is told in `facts/prime-rl.md`, med-lm-train.
+Its config files are prime-rl's, and only their location, or that of the run, tells them apart. By parts it is
+run like prime-rl, in the environment of the project; the layouts `medarc-train` and `medarc-train-sft` run
+the launcher. Its behaviour is described in `facts/prime-rl.md`, med-lm-train.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _NCCL = Missing(
 
 
 class MedArc(PrimeRl):
-    """As prime-rl of that spring; `schemas`, by role, are those of the checkout."""
+    """The prime-rl of that spring; `schemas`, by role, are those of the checkout."""
 
     checkout = CHECKOUT
     job_on_one_gpu = ("--single-gpu",)
@@ -80,49 +80,56 @@ class MedArc(PrimeRl):
         self.config_models = ConfigModels(MODELS, sources, detection.PACKAGES)
 
     def fit(self, parsed: Parsed) -> None:
-        """Nothing in a file tells: where its checkout is at hand, files of prime-rl are for it."""
+        """Always `None`: with its checkout at hand, files of prime-rl are for it."""
 
     def with_schemas(self, schemas: Mapping[str, ConfigSchema]) -> MedArc:
-        """They go before those of prime-rl of that spring."""
+        """The schemas precede those of prime-rl of that spring."""
         return MedArc(schemas)
 
     def schema(self, file: ConfigFile) -> ConfigSchema:
-        """The checkout's, else of prime-rl's until that spring the one that the file fits best."""
-        known = configs.snapshots(configs.MERGED, file.role, until=_SPRING_ENDS)
+        """The checkout's, else the best fitting one of prime-rl's until that spring."""
+        snapshots = configs.snapshots(configs.MERGED, file.role, until=_SPRING_ENDS)
         return self._schemas.get(file.role) or min(
-            known, key=lambda schema: configs.fit(schema, file.data).strange
+            snapshots, key=lambda schema: configs.fit(schema, file.data).strange
         )
 
     def template_values(self, files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
-        """Besides prime-rl's: `gpu_count.sft`; and for medarc_train `medarc.option`, which goes before the
+        """Besides prime-rl's: `gpu_count.sft`; and for medarc_train `medarc.option`, which precedes the
         config file in some releases, and `medarc.gpus`, its options for devices.
         """
         values = super().template_values(files, context)
         if "sft" in files:
-            wanted = max(1, count(files["sft"].data, "deployment.num_gpus", 1))
-            devices = context.devices[:wanted]
+            requested = max(1, count(files["sft"].data, "deployment.num_gpus", 1))
+            devices = context.devices[:requested]
             lack = None
-            if devices and len(devices) != wanted:
+            if devices and len(devices) != requested:
                 lack = Missing(
-                    f"the config asks for {wanted} GPUs, and {len(devices)} can be used here",
+                    f"the config asks for {requested} GPUs, and {len(devices)} can be used here",
                     hint="lower deployment.num_gpus, or make more visible with CUDA_VISIBLE_DEVICES",
                 )
-            gpus = lack or _not_the_first(devices) or _too_many(wanted, _MOST) or ("--gpus", str(wanted))
-            return {**values, "gpu_count.sft": lack or str(wanted), "medarc.gpus": gpus, **_option(context)}
+            gpus = (
+                lack or _not_the_first(devices) or _too_many(requested, _MOST) or ("--gpus", str(requested))
+            )
+            return {
+                **values,
+                "gpu_count.sft": lack or str(requested),
+                "medarc.gpus": gpus,
+                **_option(context),
+            }
         return {**values, "medarc.gpus": _rl_gpus(files["rl"].data, values), **_option(context, is_rl=True)}
 
 
 def _option(context: RunContext, *, is_rl: bool = False) -> Mapping[str, TemplateValue]:
-    found = context.traits
-    if found is None:
+    traits = context.traits
+    if traits is None:
         return {"medarc.option": _NO_CHECKOUT}
-    if is_rl and _READS_DUMP in found and _HAS_DUMP not in found:
+    if is_rl and _READS_DUMP in traits and _HAS_DUMP not in traits:
         return {"medarc.option": _BROKEN}
-    return {"medarc.option": ("--config",) if _OPTION in found else ()}
+    return {"medarc.option": ("--config",) if _OPTION in traits else ()}
 
 
 def _rl_gpus(data: Mapping[str, Any], values: Mapping[str, TemplateValue]) -> TemplateValue:
-    """As prime-rl would share them out."""
+    """Device options that match prime-rl's own split."""
     inference, trainer = values["gpus.inference"], values["gpus.trainer"]
     if isinstance(inference, Missing) or isinstance(trainer, Missing):
         return inference
@@ -131,19 +138,19 @@ def _rl_gpus(data: Mapping[str, Any], values: Mapping[str, TemplateValue]) -> Te
     if trainer and inference == trainer:
         is_nccl = ports.transport(_GENERATION, data, ports.WEIGHTS) == "nccl"
         return _NCCL if is_nccl else _not_the_first([str(trainer)]) or ("--single-gpu",)
-    parts = {part: count(data, f"deployment.num_{part}_gpus", 1) for part in ("train", "infer")}
+    counts = {role: count(data, f"deployment.num_{role}_gpus", 1) for role in ("train", "infer")}
     devices = [name for name in f"{inference},{trainer}".split(",") if name]
     return (
         _not_the_first(devices)
-        or _too_many(parts["train"], _MOST_TRAIN)
-        or _too_many(parts["infer"], _MOST_INFER)
-        or _too_many(sum(parts.values()), _MOST)
-        or tuple(word for part, number in parts.items() for word in (f"--{part}-gpus", str(number)))
+        or _too_many(counts["train"], _MOST_TRAIN)
+        or _too_many(counts["infer"], _MOST_INFER)
+        or _too_many(sum(counts.values()), _MOST)
+        or tuple(argument for role, number in counts.items() for argument in (f"--{role}-gpus", str(number)))
     )
 
 
 def _not_the_first(devices: Sequence[str]) -> Missing | None:
-    """It overwrites CUDA_VISIBLE_DEVICES."""
+    """The launcher overwrites CUDA_VISIBLE_DEVICES, so only the first devices are possible."""
     if list(devices) == [str(number) for number in range(len(devices))]:
         return None
     return Missing(
@@ -153,11 +160,11 @@ def _not_the_first(devices: Sequence[str]) -> Missing | None:
     )
 
 
-def _too_many(wanted: int, most: int) -> Missing | None:
+def _too_many(requested: int, most: int) -> Missing | None:
     return (
         None
-        if wanted <= most
-        else Missing(f"medarc_train takes {most} GPUs at most there, not {wanted}", _BY_PARTS)
+        if requested <= most
+        else Missing(f"medarc_train takes {most} GPUs at most there, not {requested}", _BY_PARTS)
     )
 
 

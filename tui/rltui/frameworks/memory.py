@@ -1,4 +1,4 @@
-"""How programs say that memory, of a GPU or of the host, did not suffice, and what that is in bytes.
+"""Patterns of exhausted memory, of a GPU or of the host, and their sizes in bytes.
 
 vLLM 0.10 to 0.32, torch 1.13 to 2.13.
 """
@@ -17,20 +17,20 @@ from rltui.core.text import parse_whole_number
 
 _COUNT = r"(?<!\d)\d{1,15}"
 _NUMBER = rf"{_COUNT}(?:\.\d{{1,15}})?"
-"""No longer than figures of memory are: what is cannot be reckoned with."""
+"""Bounded length: a longer number is no size of memory."""
 _SIZE = rf"{_NUMBER} (?:bytes|[KMGT]iB)"
-"""As torch writes one."""
+"""A size as torch writes it."""
 _OF_A_PROCESS = (
     rf"(?:Process {_COUNT}|Including non-PyTorch memory, this process) has {_SIZE} memory in use\."
 )
 
 _HOLDER = re.compile(rf"(?P<pid>{_COUNT}|this process) has (?P<held>{_SIZE})")
 _CONTEXT_BYTES = 2 << 30
-"""A process holds at most about this much besides what torch has allocated: CUDA context, libraries, NCCL."""
+"""A process holds at most about this much besides torch's allocations: CUDA context, libraries, NCCL."""
 
 
 def _only(kind: Literal["no_kv_cache", "load", "graph_capture"]) -> Callable[[Groups], OutOfMemory]:
-    """Without figures: torch's own text, which has them, stands near, or there are none."""
+    """Without sizes: torch's own text, which has them, stands near, or there are none."""
     return lambda _: OutOfMemory(kind=kind)
 
 
@@ -48,7 +48,7 @@ def _start_check(groups: Groups) -> OutOfMemory:
 
 
 def _small_kv_cache(groups: Groups) -> OutOfMemory:
-    """Too little for one request."""
+    """The cache is too small for one request."""
     return OutOfMemory(
         kind="kv_cache_small",
         needed_bytes=_gib(groups["need"]),
@@ -58,23 +58,23 @@ def _small_kv_cache(groups: Groups) -> OutOfMemory:
 
 
 def _few_kv_tokens(groups: Groups) -> OutOfMemory:
-    """As `_small_kv_cache`, counted in tokens."""
+    """The cache is too small for one request, counted in tokens."""
     return OutOfMemory(kind="kv_cache_small", possible_model_len=_count(groups["have"]))
 
 
 def _warm_up(groups: Groups) -> OutOfMemory:
-    """Torch's own text, with the figures, stands before."""
+    """Torch's own text, with the sizes, stands before this one."""
     return OutOfMemory(kind="warm_up", requests=_count(groups["n"]))
 
 
 def _unspecified(groups: Groups) -> OutOfMemory:
-    """No figures, but for what was asked for."""
+    """Only the requested size, if any, is known."""
     tried = size_bytes(groups.get("req", "?"))
     return OutOfMemory(kind="other" if tried is None else "allocation", tried_bytes=tried)
 
 
 def _allocation(groups: Groups) -> OutOfMemory:
-    """Torch from 2.1 on."""
+    """The text of torch from 2.1 on."""
     total = size_bytes(groups["total"])
     allocated, cached = size_bytes(groups["allocated"]), size_bytes(groups["cached"])
     own = None if allocated is None else allocated + (cached or 0)
@@ -91,7 +91,7 @@ def _allocation(groups: Groups) -> OutOfMemory:
 
 
 def _allocation_before_2_1(groups: Groups) -> OutOfMemory:
-    """Torch up to 2.0 tells nothing of others, and of itself only what it reserved."""
+    """Torch up to 2.0 reports no other processes, and of itself only the reserved memory."""
     reserved = size_bytes(groups["reserved"])
     return OutOfMemory(
         kind="allocation",
@@ -106,21 +106,21 @@ def _allocation_before_2_1(groups: Groups) -> OutOfMemory:
 def _processes(
     text: str, own_bytes: int | None, total_bytes: int | None
 ) -> tuple[int | None, tuple[tuple[int, int], ...]]:
-    """What the process held, and (pid, bytes) of the others.
+    """The process's own memory, and (pid, bytes) of the others.
 
     In a container torch does not know its own pid on the host, and names itself like another process: then it
     is the one that holds little more than torch has allocated (`own_bytes`).
     """
     in_use: int | None = None
     holders = []
-    for found in _HOLDER.finditer(text):
-        held = size_bytes(found["held"])
-        if held is None or (total_bytes is not None and held > total_bytes):
+    for match in _HOLDER.finditer(text):
+        held_bytes = size_bytes(match["held"])
+        if held_bytes is None or (total_bytes is not None and held_bytes > total_bytes):
             continue  # torch 2.1 on Windows and WSL: 17179869184.00 GiB, where the driver does not say
-        if found["pid"] == "this process":
-            in_use = held
+        if match["pid"] == "this process":
+            in_use = held_bytes
         else:
-            holders.append((int(found["pid"]), held))
+            holders.append((int(match["pid"]), held_bytes))
     if in_use is None and own_bytes is not None:
         in_use = own_bytes
         selves = [holder for holder in holders if 0 <= holder[1] - own_bytes < _CONTEXT_BYTES]
@@ -169,8 +169,8 @@ def _cache_too_small(groups: Groups) -> str:
 def _torch_oom(groups: Groups) -> str:
     """The pids that torch names are those of the host, also inside a container."""
     holders = _allocation(groups).holders
-    pid, held = max(holders, key=lambda holder: holder[1], default=(None, 0))
-    holder = "" if pid is None else f"; pid {pid} of the host holds {size_text(held)}"
+    pid, held_bytes = max(holders, key=lambda holder: holder[1], default=(None, 0))
+    holder = "" if pid is None else f"; pid {pid} of the host holds {size_text(held_bytes)}"
     return (
         f"out of GPU memory: {groups['req']} asked for, {groups['free']} of {groups['total']} free"
         f"{holder}; {_SMALLER}"

@@ -1,4 +1,4 @@
-"""The frameworks there are, and which one a config, or an output folder, belongs to."""
+"""The list of frameworks, and detection of the one that a config, or an output folder, belongs to."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ _FRAMEWORKS = {
     "verifiers": "rltui.frameworks.verifiers:VF_RL",
     "generic": "rltui.frameworks.generic:GENERIC",
 }
-"""Id → where it is, in the order in which they are asked: of generations the newest first. Each is imported
-where it is asked for: they have schemas and rules that few commands need."""
+"""Id → location, in the order of detection: of generations the newest first. Each is imported on first use:
+they have schemas and rules that few commands need.
+"""
 IDS = tuple(_FRAMEWORKS)
 LOOKED_INTO = ("logs", "configs", "monitors", "control", "logs/trainer")
-"""Folders whose entries tell who wrote the output folder, besides the folder's own."""
+"""Folders whose entries are evidence of the writer of an output folder, besides its own entries."""
 
 
 class AmbiguousConfigError(ConfigError):
@@ -32,11 +33,11 @@ class AmbiguousConfigError(ConfigError):
 
     def __init__(self, paths: Collection[str], candidates: Collection[Framework]) -> None:
         super().__init__(
-            f"{' and '.join(paths)} could be for {' or '.join(each.title for each in candidates)}",
-            details=[f"--framework {each.id}: {each.title}" for each in candidates],
+            f"{' and '.join(paths)} could be for {' or '.join(framework.title for framework in candidates)}",
+            details=[f"--framework {framework.id}: {framework.title}" for framework in candidates],
             hint="say which with --framework; nothing in the file tells them apart",
         )
-        self.candidates = tuple(each.id for each in candidates)
+        self.candidates = tuple(framework.id for framework in candidates)
 
 
 class UnknownConfigError(ConfigError):
@@ -53,52 +54,58 @@ def get(framework_id: str, *, named_in: str = "") -> Framework:
         hint = did_you_mean(framework_id, IDS) or f"there are: {', '.join(IDS)}"
         where = f"{named_in}: framework: " if named_in else ""
         raise ConfigError(f"{where}unknown framework {framework_id!r}", hint=hint)
-    found: Framework = resolve_name(_FRAMEWORKS[framework_id])
-    return found
+    framework: Framework = resolve_name(_FRAMEWORKS[framework_id])
+    return framework
 
 
-def _every() -> list[Framework]:
+def _all_frameworks() -> list[Framework]:
     return [get(name) for name in IDS]
 
 
 def detect(parsed: Parsed, *, installed: str | None = None) -> Framework:
-    """The framework that the files fit: `installed`, the one whose checkout is at hand, where its programs
-    read such files, else the one that knows most of their keys.
+    """The framework that the files fit: `installed`, the one whose checkout is at hand, if its programs read
+    such files, else the one that knows most of their keys.
 
     Raises:
         AmbiguousConfigError: if several do, and that does not help.
-        UnknownConfigError: if there is none; the details say what each file looks like.
+        UnknownConfigError: if there is none; the details describe each file.
     """
     own = (get(name) for name in ("tinyrl", "verifiers"))  # their files have knobs that no other knows
-    if (sure := next((each for each in own if each.fit(parsed) is not None), None)) is not None:
-        return sure
+    if (
+        own_match := next((framework for framework in own if framework.fit(parsed) is not None), None)
+    ) is not None:
+        return own_match
     if installed is not None:
         roles = [get(installed).role(path, data) for path, data in parsed]
         if None not in roles and len(set(roles)) == len(roles):
             return get(installed)
-    fits = {each: fit for each in _every() if (fit := each.fit(parsed)) is not None}
-    found = [each for each, fit in fits.items() if fit == min(fits.values())]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise AmbiguousConfigError([path for path, _ in parsed], found)
-    if len(parsed) == 1 and (words := _not_alone(*parsed[0])):
-        raise UnknownConfigError(f"{parsed[0][0]} {words}")
-    known = ", ".join(f"{each.id} ({each.title})" for each in _every() if each.layouts)
+    fits = {framework: fit for framework in _all_frameworks() if (fit := framework.fit(parsed)) is not None}
+    best = [framework for framework, fit in fits.items() if fit == min(fits.values())]
+    if len(best) == 1:
+        return best[0]
+    if best:
+        raise AmbiguousConfigError([path for path, _ in parsed], best)
+    if len(parsed) == 1 and (explanation := _not_alone(*parsed[0])):
+        raise UnknownConfigError(f"{parsed[0][0]} {explanation}")
+    known_text = ", ".join(
+        f"{framework.id} ({framework.title})" for framework in _all_frameworks() if framework.layouts
+    )
     raise UnknownConfigError(
         "cannot tell which framework this config is for",
-        details=[*(f"{path}: {_shape(path, data)}" for path, data in parsed), f"known: {known}"],
+        details=[*(f"{path}: {_shape(path, data)}" for path, data in parsed), f"known: {known_text}"],
         hint='write a layout with framework = "generic" and your own commands, and pass it with --layout',
     )
 
 
 def _shape(path: str, data: Mapping[str, Any]) -> str:
-    """What is known of a file that does not fit with the others."""
-    looks = next((each for each in _every() if each.fit([(path, data)]) == 0), None)
-    if looks is not None:
-        return f"looks like the {looks.role(path, data)} file of {looks.title}"
-    if words := _not_alone(path, data):
-        return words
+    """A description of a file that does not fit with the others."""
+    lookalike = next(
+        (framework for framework in _all_frameworks() if framework.fit([(path, data)]) == 0), None
+    )
+    if lookalike is not None:
+        return f"looks like the {lookalike.role(path, data)} file of {lookalike.title}"
+    if explanation := _not_alone(path, data):
+        return explanation
     return f"has {', '.join(list(data)[:6])}" if data else "is empty"
 
 
@@ -109,35 +116,37 @@ def _not_alone(path: str, data: Mapping[str, Any]) -> str:
 
 
 def likely(error: AmbiguousConfigError, parsed: Parsed) -> str | None:
-    """The candidate to take where no checkout is at hand: for files since summer 2026 the newest."""
+    """The default candidate if no checkout is at hand: for files since summer 2026 the newest."""
     from rltui.frameworks.prime_rl.detection import is_of_summer
 
     return error.candidates[0] if any(is_of_summer(data) for _, data in parsed) else None
 
 
 def checkouts() -> tuple[Checkout, ...]:
-    """Of all frameworks that are run from one, each once."""
-    return tuple(dict.fromkeys(each.checkout for each in _every() if each.checkout is not None))
+    """The checkouts of all frameworks that are run from one, each once."""
+    return tuple(
+        dict.fromkeys(framework.checkout for framework in _all_frameworks() if framework.checkout is not None)
+    )
 
 
 def layout_for(framework: Framework, roles: Collection[str]) -> str:
     """Name of the shipped layout that runs a config with files of these roles.
 
     Raises:
-        ConfigError: if there is none: the framework runs what a layout says.
+        ConfigError: if there is none: the framework needs a layout of the user's.
     """
-    return _of_role(
+    return _layout_for_role(
         framework.layouts, roles, f"{framework.title} has no layout of its own", hint="name one with --layout"
     )
 
 
 def cluster_layout_for(framework: Framework, roles: Collection[str]) -> str:
-    """Likewise, of the shipped layout that runs it as SLURM jobs.
+    """Name of the shipped layout that runs it as SLURM jobs.
 
     Raises:
-        ConfigError: if there is none: what works together on one box has no single command.
+        ConfigError: if there is none: programs that work together on one box have no single command.
     """
-    return _of_role(
+    return _layout_for_role(
         framework.cluster_layouts,
         roles,
         f"{framework.title} has no layout for SLURM",
@@ -145,20 +154,22 @@ def cluster_layout_for(framework: Framework, roles: Collection[str]) -> str:
     )
 
 
-def _of_role(layouts: Mapping[str, str], roles: Collection[str], lack: str, *, hint: str) -> str:
-    found = next((layout for role, layout in layouts.items() if role in roles), None)
-    if found is None:
+def _layout_for_role(layouts: Mapping[str, str], roles: Collection[str], lack: str, *, hint: str) -> str:
+    layout_ = next((layout for role, layout in layouts.items() if role in roles), None)
+    if layout_ is None:
         raise ConfigError(lack, hint=hint)
-    return found
+    return layout_
 
 
 def framework_of_tree(names: Collection[str]) -> str | None:
-    """Id of the framework that wrote an output folder with these entries; `None` where nothing tells.
+    """Id of the framework that wrote an output folder with these entries; `None` if nothing tells.
 
     `names`: relative to the folder, with `/`: its own entries and those of the folders in `LOOKED_INTO`. A
-    folder that was used again holds what an older generation left too: the newest counts.
+    folder that was used again has entries of an older generation, too: the newest counts.
     """
-    written = (
-        each.id for each in _every() if any(fnmatchcase(n, sign) for sign in each.signs for n in names)
+    candidates = (
+        framework.id
+        for framework in _all_frameworks()
+        if any(fnmatchcase(n, sign) for sign in framework.signs for n in names)
     )
-    return next(written, None)
+    return next(candidates, None)

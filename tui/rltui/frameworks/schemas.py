@@ -1,6 +1,6 @@
-"""Config files whose keys a schema tells: their knobs, values and problems, with what a framework adds.
+"""Config files with a schema: their knobs, values and problems, with a framework's additions.
 
-The schema knows keys, types, defaults, bounds and choices. The overlay knows what none tells: who reads a
+The schema knows keys, types, defaults, bounds and choices. The overlay knows the rest: who reads a
 key, what it means whatever a release calls it, units, our sentences. Rules compare several keys.
 """
 
@@ -22,92 +22,92 @@ from rltui.core.rules import Rule, Values
 from rltui.core.toml.values import TomlValue
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework
 
-_REMEMBERED = 8
-"""Readings of files that are kept: what is there, what was planned, what runs."""
+_CACHE_SIZE = 8
+"""Number of cached readings of files: present, planned and running ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Concept:
-    """What a knob means, whatever a release calls it."""
+    """The meaning of a knob, whatever a release calls it."""
 
     keys: tuple[str, ...]
-    """Names that it has had, the newest first."""
+    """All its names, the newest first."""
     help: str = ""
     unit: str = ""
     control: Control = ""
     main: bool = False
     """Turned from day to day."""
     kind: KnobKind | None = None
-    """Of a key that no schema has, in a table that takes any: such are those that vLLM's arguments are in."""
+    """Kind of a key that no schema has, in a table that takes any, such as those of vLLM's arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """What a framework knows of the keys of its files beyond their schemas. Names as those of the knobs."""
+    """A framework's knowledge of the keys of its files beyond their schemas. Names as those of the knobs."""
 
     concepts: Mapping[str, Concept]
-    """By their own name, or by the only name that the key ever had; the most important first."""
+    """Concept by its own name, or by the only name that the key ever had; the most important first."""
     readers: Mapping[str, tuple[str, ...]]
-    """Beginning of a name → components that read what is below; the longest counts."""
+    """Prefix of a name → components that read the keys below; the longest counts."""
     like: Mapping[str, str]
-    """Beginning of a name → that of the names whose concepts it shares."""
+    """Prefix of a name → prefix of the names whose concepts it shares."""
     shared: Mapping[str, tuple[str, ...]]
-    """Key → those that it fills where they are not set."""
+    """Key → keys that it fills if they are not set."""
     gone: Mapping[str, str]
-    """Key → what to say where the schema in force lacks it."""
+    """Key → explanation if the schema in force lacks it."""
     by_name: Mapping[str, Concept] = field(init=False)
 
     def __post_init__(self) -> None:
-        named = {name: each for each in self.concepts.values() for name in each.keys}
-        object.__setattr__(self, "by_name", named)
+        by_name = {name: concept for concept in self.concepts.values() for name in concept.keys}
+        object.__setattr__(self, "by_name", by_name)
 
     @classmethod
     def parse(cls, text: str) -> Overlay:
         data = tomllib.loads(text)
         concepts = {
-            name: Concept(**{**each, "keys": tuple(each.get("keys", (name,)))})
-            for name, each in data["concept"].items()
+            name: Concept(**{**entry, "keys": tuple(entry.get("keys", (name,)))})
+            for name, entry in data["concept"].items()
         }
         tuples = (
-            {key: tuple(each) for key, each in data.get(name, {}).items()} for name in ("readers", "shared")
+            {key: tuple(entry) for key, entry in data.get(name, {}).items()} for name in ("readers", "shared")
         )
         readers, shared = tuples
         return cls(concepts, readers, data.get("like", {}), shared, data.get("gone", {}))
 
     def of(self, name: str) -> Concept | None:
-        return self.by_name.get(self._described(name)[0])
+        return self.by_name.get(self._concept_name(name)[0])
 
     def names_of(self, name: str) -> tuple[str, ...]:
-        """All that a knob has been called, the newest first; empty where it has no concept."""
-        described, start, other = self._described(name)
-        known = self.by_name.get(described)
-        inner = [key.removeprefix(other) for key in known.keys if key.startswith(other)] if known else ()
+        """All names of a knob, the newest first; empty if it has no concept."""
+        described, start, other = self._concept_name(name)
+        concept = self.by_name.get(described)
+        inner = [key.removeprefix(other) for key in concept.keys if key.startswith(other)] if concept else ()
         return tuple(f"{start}{key}" for key in inner)
 
-    def _described(self, name: str) -> tuple[str, str, str]:
-        """The name under which its concept is found; what that has another beginning than; and that one."""
+    def _concept_name(self, name: str) -> tuple[str, str, str]:
+        """The name of its concept, the prefix that was replaced, and the replacement."""
         if name not in self.by_name:
             for start, other in self.like.items():
                 if name.startswith(f"{start}."):
-                    there = f"{other}." if other else ""
-                    return there + name.removeprefix(f"{start}."), f"{start}.", there
+                    prefix = f"{other}." if other else ""
+                    return prefix + name.removeprefix(f"{start}."), f"{start}.", prefix
         return name, "", ""
 
     def readers_of(self, name: str) -> tuple[str, ...]:
-        return next((self.readers[each] for each, _ in _ends(name) if each in self.readers), ())
+        return next((self.readers[start] for start, _ in _ends(name) if start in self.readers), ())
 
 
 def _ends(name: str) -> Iterator[tuple[str, str]]:
     """A name in two at each of its dots: `a.b.c` and nothing, `a.b` and `.c` … nothing and all."""
-    found = parts(name)
-    for length in range(len(found), 0, -1):
-        start = ".".join(found[:length])
+    segments = parts(name)
+    for length in range(len(segments), 0, -1):
+        start = ".".join(segments[:length])
         yield start, name[len(start) :]
     yield "", name
 
 
 class Names:
-    """What things are called in the schemas in force."""
+    """The names of concepts in the schemas in force."""
 
     def __init__(
         self,
@@ -116,59 +116,61 @@ class Names:
         framework: SchemaFramework,
         values: Collection[str] = (),
     ) -> None:
-        """`values`: names as the files spell them, which go before others that the schemas take too."""
+        """`values`: names as the files spell them, which precede others that the schemas accept too."""
         self._spaces = {framework.namespaces[role]: schemas[role] for role in files}
         self._overlay, self._values = framework.overlay, values
 
     @cached_property
     def spelled(self) -> tuple[str | None, ...]:
-        """What each concept with several names is called: equal for files with the same rules."""
-        return tuple(self.get(name) for name, each in self._overlay.concepts.items() if each.keys[1:])
+        """Name of each concept that has several: equal for files with the same rules."""
+        return tuple(self.get(name) for name, concept in self._overlay.concepts.items() if concept.keys[1:])
 
     def shared(self) -> Iterator[tuple[str, str]]:
-        """Keys that stand for several, each with one that it fills, where both are there."""
+        """Shared keys, each with one that it fills, if both exist."""
         for key, others in self._overlay.shared.items():
             if self.has(key):
                 yield from ((key, other) for other in others if self.has(other))
 
     def __call__(self, concept: str) -> str:
-        """The name in force; where there is none, the newest, which is no key then."""
+        """The name in force; if there is none, the newest, which is no key then."""
         return self.get(concept) or self._overlay.concepts[concept].keys[0]
 
     def get(self, concept: str) -> str | None:
-        """The same, or `None`."""
-        known = self._overlay.concepts.get(concept)
-        there = [key for key in (known.keys if known else (concept,)) if self.has(key)]
-        return next((key for key in there if key in self._values), there[0] if there else None)
+        """The name in force, or `None`."""
+        concept_ = self._overlay.concepts.get(concept)
+        existing = [key for key in (concept_.keys if concept_ else (concept,)) if self.has(key)]
+        return next((key for key in existing if key in self._values), existing[0] if existing else None)
 
     def has(self, name: str) -> bool:
-        """Whether there is such a knob or table."""
+        """Whether such a knob or table exists."""
         top, _, rest = name.partition(".")
         if top and top in self._spaces:
             return not rest or self._spaces[top].has(rest)
         return "" in self._spaces and self._spaces[""].has(name)
 
     def now(self, key: str) -> str:
-        """What is said to who asks for a key that is not there: its name here, or that it is gone."""
+        """Explanation for a key that does not exist: its name here, or that it is gone."""
         for start, rest in _ends(key):
-            if found := self._overlay.names_of(start):
-                here = (name + rest for name in found if name != start and self.has(name + rest))
+            if names := self._overlay.names_of(start):
+                here = (name + rest for name in names if name != start and self.has(name + rest))
                 if name := next(here, None):
                     return f"it is {name} in this generation"
                 break
-        return next((self._overlay.gone[each] for each, _ in _ends(key) if each in self._overlay.gone), "")
+        return next(
+            (self._overlay.gone[start_] for start_, _ in _ends(key) if start_ in self._overlay.gone), ""
+        )
 
 
 class SchemaFramework(Framework):
-    """A framework whose config files have schemas: what it answers about them."""
+    """A framework whose config files have schemas: the methods that schemas answer."""
 
     # What differs: `schema`, and the names and methods down to `further`.
 
     overlay: Overlay
     namespaces: Mapping[str, str]
-    """Role → what the names of all keys of that file begin with; empty for the main one."""
+    """Role → prefix of the names of all keys of that file; empty for the main one."""
     reader: str
-    """Who reads the files, in words."""
+    """Name of the program that reads the files, in words."""
     free: frozenset[str] = frozenset()
     """Keys, `[]` for elements, below which another program's config begins."""
     foreign: frozenset[str] = frozenset()
@@ -177,9 +179,9 @@ class SchemaFramework(Framework):
     """Tables that `true` may stand for."""
 
     def __init__(self) -> None:
-        self._words = SchemaHints(self.free, self.foreign, self.switches)
-        self._read: dict[tuple[object, ...], _Found] = {}
-        self._of_schemas: dict[tuple[object, ...], tuple[Rule, ...]] = {}
+        self._hints = SchemaHints(self.free, self.foreign, self.switches)
+        self._cache: dict[tuple[object, ...], _ConfigReading] = {}
+        self._rules_by_schemas: dict[tuple[object, ...], tuple[Rule, ...]] = {}
 
     def schema(self, file: ConfigFile) -> ConfigSchema:
         raise NotImplementedError
@@ -188,83 +190,90 @@ class SchemaFramework(Framework):
         return self.schema(file).none
 
     def rules(self, names: Names) -> Sequence[Rule]:
-        """Between knobs; they are left out where a key that they look at is not in the schema in force."""
+        """Rules between knobs; left out if a key that they look at is not in the schema in force."""
         return ()
 
     def readers(self, files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
-        """By name, what reads a knob of these files besides the overlay's."""
+        """Knob name → further readers besides the overlay's."""
         return {}
 
     def following(self, files: ConfigFiles, values: Values, names: Names) -> Mapping[str, TomlValue]:
-        """By name, defaults that follow from other values, of which faulty ones count as not set."""
+        """Knob name → default that follows from other values, of which faulty ones count as not set."""
         return {}
 
     def further(self, files: ConfigFiles, values: Values, names: Names) -> Iterable[Problem]:
-        """Problems that no rule over single knobs can tell, asked while all values are sound."""
+        """Problems beyond rules over single knobs, computed while all values are sound."""
         return ()
 
     # --- what follows from them ---
 
     def names(self, files: ConfigFiles) -> Names:
-        return self._found(files).names
+        return self._reading(files).names
 
     def knobs(self, files: ConfigFiles) -> tuple[Knob, ...]:
         """Every value that can be set in these files; the main ones first, in the overlay's order."""
-        return self._found(files).knobs
+        return self._reading(files).knobs
 
     def defaults(self, files: ConfigFiles) -> Mapping[str, TomlValue]:
-        return self._found(files).defaults
+        return self._reading(files).defaults
 
     def renamed(self, files: ConfigFiles) -> Mapping[str, str]:
         names = self.names(files)
-        known = dict.fromkeys((*self.overlay.by_name, *self.overlay.gone))
-        return {key: said for key in known if not names.has(key) and (said := names.now(key))}
+        old_keys = dict.fromkeys((*self.overlay.by_name, *self.overlay.gone))
+        return {
+            key: explanation for key in old_keys if not names.has(key) and (explanation := names.now(key))
+        }
 
     def values(self, files: ConfigFiles) -> Values:
-        """By name, what every knob amounts to, and every table that is there; `None` for one that is off."""
-        return self._found(files).values
+        """Name → effective value of every knob, and every existing table; `None` for one that is off."""
+        return self._reading(files).values
 
     def sound_values(self, files: ConfigFiles) -> Values | None:
         """The same, or `None` while a value has a wrong type or is out of bounds, or a key is refused, whose
-        meaning is then not among them.
+        meaning is then missing.
         """
-        found = self._found(files)
-        is_refused = any(problem.severity == "error" for problem in found.problems)
-        return None if found.faulty or is_refused else found.values
+        config = self._reading(files)
+        is_refused = any(problem.severity == "error" for problem in config.problems)
+        return None if config.faulty or is_refused else config.values
 
     def sound_value(self, files: ConfigFiles, name: str) -> TomlValue:
-        """What one knob amounts to; `None` while it is faulty, or where there is none."""
-        found = self._found(files)
-        return None if name in found.faulty else found.values.get(name)
+        """Effective value of one knob; `None` while it is faulty, or if it does not exist."""
+        config = self._reading(files)
+        return None if name in config.faulty else config.values.get(name)
 
     def check(self, files: ConfigFiles) -> tuple[Problem, ...]:
-        """Keys, types and bounds, then rules between knobs, then what concerns whole tables."""
-        found = self._found(files)
-        rules = [*self._of_rules(files, found)]
-        if not any(problem.severity == "error" for problem in (*found.problems, *rules)):
-            rules += self.further(files, found.values, found.names)
-        others = {files[role].path for role, each in found.readings.items() if each.may_be_other}
+        """Problems of keys, types and bounds, then of rules between knobs, then of whole tables."""
+        config = self._reading(files)
+        rules = [*self._rule_problems(files, config)]
+        if not any(problem.severity == "error" for problem in (*config.problems, *rules)):
+            rules += self.further(files, config.values, config.names)
+        others = {
+            files[role].path for role, rule_problem in config.readings.items() if rule_problem.may_be_other
+        }
         rules = [
-            each.model_copy(update={"severity": "warning"})
-            if each.severity == "error" and each.file in others  # of another release, whose rules may differ
-            else each
-            for each in rules
+            rule_problem.model_copy(update={"severity": "warning"})
+            if rule_problem.severity == "error"
+            and rule_problem.file in others  # of another release, whose rules may differ
+            else rule_problem
+            for rule_problem in rules
         ]
-        return (*found.problems, *rules)
+        return (*config.problems, *rules)
 
-    def _of_rules(self, files: ConfigFiles, found: _Found) -> Iterator[Problem]:
+    def _rule_problems(self, files: ConfigFiles, config: _ConfigReading) -> Iterator[Problem]:
         # the rules whose keys are all there: equal for files with the same schemas and spellings
-        key = (*found.schemas.items(), *found.names.spelled)
-        if key not in self._of_schemas:
-            rules, has = self.rules(found.names), found.names.has
-            self._of_schemas[key] = tuple(rule for rule in rules if all(map(has, (rule.key, *rule.needs))))
-            _forget_oldest(self._of_schemas)
-        for rule in self._of_schemas[key]:
-            is_faulty = any(f"{need}.".startswith(f"{bad}.") for bad in found.faulty for need in rule.needs)
-            if is_faulty or not found.values.keys() >= {*rule.needs}:
+        key = (*config.schemas.items(), *config.names.spelled)
+        if key not in self._rules_by_schemas:
+            rules, has = self.rules(config.names), config.names.has
+            self._rules_by_schemas[key] = tuple(
+                rule for rule in rules if all(map(has, (rule.key, *rule.needs)))
+            )
+            _forget_oldest(self._rules_by_schemas)
+        for rule in self._rules_by_schemas[key]:
+            is_faulty = any(f"{need}.".startswith(f"{bad}.") for bad in config.faulty for need in rule.needs)
+            if is_faulty or not config.values.keys() >= {*rule.needs}:
                 continue
-            if message := rule.fault(found.values):
-                instead = {name: nearest(found.values) for name, nearest in rule.instead.items()}
+            if message := rule.fault(config.values):
+                instead = {name: nearest(config.values) for name, nearest in rule.instead.items()}
                 yield Problem(
                     severity=rule.severity, key=rule.key, message=message,
                     file=self._path(rule.key, files), instead=instead,
@@ -274,33 +283,36 @@ class SchemaFramework(Framework):
         by_space = {self.namespaces.get(role, ""): file.path for role, file in files.items()}
         return by_space.get(name.partition(".")[0]) or by_space.get("") or next(iter(by_space.values()))
 
-    def _found(self, files: ConfigFiles) -> _Found:
-        known = {role: file for role, file in files.items() if role in self.namespaces}
-        key = tuple((role, file.path, id(file.data)) for role, file in known.items())
-        found = self._read.pop(key, None)  # what is kept holds the data, so that no other can have its id
-        self._read[key] = found = self._make(known) if found is None else found
-        _forget_oldest(self._read)
-        return found
+    def _reading(self, files: ConfigFiles) -> _ConfigReading:
+        own_files = {role: file for role, file in files.items() if role in self.namespaces}
+        key = tuple((role, file.path, id(file.data)) for role, file in own_files.items())
+        config = self._cache.pop(key, None)  # what is kept holds the data, so that no other can have its id
+        self._cache[key] = config = self._make(own_files) if config is None else config
+        _forget_oldest(self._cache)
+        return config
 
-    def _make(self, files: ConfigFiles) -> _Found:
+    def _make(self, files: ConfigFiles) -> _ConfigReading:
         schemas = {role: self.schema(file) for role, file in files.items()}
         plain = Names(files, schemas, self)
         readings = {
             role: schemas[role].read(
                 file.data, role=role, path=file.path, namespace=self.namespaces[role], reader=self.reader,
-                words=replace(self._words, said=partial(self._said, self.namespaces[role], plain)),
+                words=replace(self._hints, said=partial(self._explain, self.namespaces[role], plain)),
             )
             for role, file in files.items()
         }  # fmt: skip
-        found = [*(knob for each in readings.values() for knob in each.knobs), *self._any_keys(files, plain)]
-        knobs = self._with_overlay(found, self.readers(files))
-        values = {name: value for each in readings.values() for name, value in each.values.items()}
-        held = {name for each in readings.values() for name in each.held}
-        faulty = {name for each in readings.values() for name in each.faulty}
+        own_knobs = [
+            *(knob for reading in readings.values() for knob in reading.knobs),
+            *self._any_keys(files, plain),
+        ]
+        knobs = self._with_overlay(own_knobs, self.readers(files))
+        values = {name: value for reading in readings.values() for name, value in reading.values.items()}
+        set_names = {name for reading in readings.values() for name in reading.held}
+        faulty = {name for reading in readings.values() for name in reading.faulty}
         names = Names(files, schemas, self, values.keys())
         defaults: dict[str, TomlValue] = {}
         for shared, followers in self.overlay.shared.items():
-            following = [each for each in followers if each in values and each not in held]
+            following = [reading for reading in followers if reading in values and reading not in set_names]
             if shared in faulty:
                 faulty.update(following)
             elif values.get(shared) is not None:
@@ -309,19 +321,19 @@ class SchemaFramework(Framework):
         sound = {name: None if name in faulty else value for name, value in values.items()}
         follow = self.following(files, sound, names)
         defaults |= {name: value for name, value in follow.items() if name in values}
-        values |= {name: value for name, value in defaults.items() if name not in held}
-        return _Found(files, schemas, readings, names, knobs, values, defaults, frozenset(faulty))
+        values |= {name: value for name, value in defaults.items() if name not in set_names}
+        return _ConfigReading(files, schemas, readings, names, knobs, values, defaults, frozenset(faulty))
 
     @staticmethod
-    def _said(namespace: str, names: Names, key: str) -> str:
+    def _explain(namespace: str, names: Names, key: str) -> str:
         return names.now(f"{namespace}.{key}" if namespace else key)
 
     def _any_keys(self, files: ConfigFiles, names: Names) -> Iterator[Knob]:
         """Knobs of the overlay in tables that take any key."""
         roles = {self.namespaces[role]: role for role in files}
         for concept in self.overlay.concepts.values():
-            there = (key for key in concept.keys if names.has(key.rpartition(".")[0]) and not names.has(key))
-            if concept.kind is not None and (name := next(there, None)) is not None:
+            names_ = (key for key in concept.keys if names.has(key.rpartition(".")[0]) and not names.has(key))
+            if concept.kind is not None and (name := next(names_, None)) is not None:
                 space = name.partition(".")[0] if name.partition(".")[0] in roles else ""
                 key = name.removeprefix(f"{space}.") if space else name
                 yield Knob(
@@ -330,7 +342,7 @@ class SchemaFramework(Framework):
                 )  # fmt: skip
 
     def _with_overlay(self, knobs: Iterable[Knob], more: Mapping[str, tuple[str, ...]]) -> tuple[Knob, ...]:
-        concepts = {id(each): number for number, each in enumerate(self.overlay.concepts.values())}
+        concepts = {id(concept_): number for number, concept_ in enumerate(self.overlay.concepts.values())}
         main: list[tuple[int, Knob]] = []
         others: list[Knob] = []
         for knob in knobs:
@@ -339,24 +351,24 @@ class SchemaFramework(Framework):
             if concept is None:
                 others.append(replace(knob, readers=readers, main=False))
                 continue
-            told = replace(
+            described = replace(
                 knob, readers=readers, main=concept.main, help=concept.help or knob.help, unit=concept.unit,
                 control=concept.control,
             )  # fmt: skip
             if concept.main:
-                main.append((concepts[id(concept)], told))
+                main.append((concepts[id(concept)], described))
             else:
-                others.append(told)
+                others.append(described)
         return (*(knob for _, knob in sorted(main, key=lambda item: item[0])), *others)
 
 
-def _forget_oldest(kept: dict[tuple[object, ...], Any]) -> None:
-    while len(kept) > _REMEMBERED:
-        del kept[next(iter(kept))]
+def _forget_oldest(cache_: dict[tuple[object, ...], Any]) -> None:
+    while len(cache_) > _CACHE_SIZE:
+        del cache_[next(iter(cache_))]
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _ConfigReading:
     files: ConfigFiles
     schemas: Mapping[str, ConfigSchema]
     readings: Mapping[str, Reading]
@@ -368,4 +380,4 @@ class _Found:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        return tuple(problem for each in self.readings.values() for problem in each.problems)
+        return tuple(problem for reading in self.readings.values() for problem in reading.problems)

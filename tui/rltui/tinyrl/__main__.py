@@ -1,4 +1,6 @@
-"""`python -m rltui.tinyrl PROGRAM @ file.toml [@ overlay.toml] [--dotted.key value ...]`."""
+"""Command line of the programs: `python -m rltui.tinyrl PROGRAM @ file.toml [@ overlay.toml] [--dotted.key
+value ...]`.
+"""
 
 from __future__ import annotations
 
@@ -42,14 +44,14 @@ def _check_modules(needed: tuple[str, ...] = _NEEDED_MODULES) -> None:
 
 
 def _stop(number: int, _: FrameType | None) -> None:
-    """Leave from wherever we are: files become visible in one step, so nothing is left half-written."""
+    """Exit at once, in any state: files become visible in one step, so nothing is left half-written."""
     warning(f"Received {signal.Signals(number).name}, stopping")
     raise SystemExit(128 + number)
 
 
-def _prepare(program: str, words: list[str]) -> Callable[[], int] | None:
+def _prepare(program: str, argv: list[str]) -> Callable[[], int] | None:
     """Check everything that can be checked before torch is loaded."""
-    arguments = parse_arguments(words, EVAL_OPTIONS if program == "eval" else None)
+    arguments = parse_arguments(argv, EVAL_OPTIONS if program == "eval" else None)
     if arguments.wants_help:
         config_types: dict[str, type[BaseModel]] = {"sft": SftConfig, "eval": EvalConfig}
         config_type = config_types.get(program, RlConfig)
@@ -70,7 +72,7 @@ def _prepare(program: str, words: list[str]) -> Callable[[], int] | None:
     config = load_config(RlConfig, arguments)
     _check_modules()
     if program == "rl":
-        return lambda: _run_rl(config, words)
+        return lambda: _run_rl(config, argv)
     if program == "inference":
         from rltui.tinyrl.inference.listener import bind
 
@@ -93,10 +95,10 @@ def _run_eval(config: EvalConfig) -> int:
     return evaluation.run(config)
 
 
-def _run_rl(config: RlConfig, words: list[str]) -> int:
+def _run_rl(config: RlConfig, argv: list[str]) -> int:
     from rltui.tinyrl import launcher
 
-    return launcher.run(config, words)
+    return launcher.run(config, argv)
 
 
 def _run_inference(config: RlConfig, listener: socket.socket) -> int:
@@ -119,11 +121,11 @@ def _run_trainer(config: RlConfig) -> int:
 
 def main() -> int:
     """Run one program; returns its exit code."""
-    words = sys.argv[1:]
-    if not words or words[0] in {"-h", "--help"}:
+    argv = sys.argv[1:]
+    if not argv or argv[0] in {"-h", "--help"}:
         sys.stdout.write(_usage())
-        return 0 if words else 2
-    program, *rest = words
+        return 0 if argv else 2
+    program, *rest = argv
     if program not in _PROGRAMS:
         sys.stderr.write(f"unknown program `{program}`\n{_usage()}")
         return 2

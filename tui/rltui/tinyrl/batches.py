@@ -1,4 +1,4 @@
-"""What a training step computes with: several sequences in one row, none of which can see another, and GRPO's
+"""The inputs of a training step: several sequences in one row, none of which can see another, and GRPO's
 arithmetic: advantages within a group, and a policy gradient corrected for stale weights.
 """
 
@@ -16,7 +16,7 @@ class TrainingSequence:
     token_ids: list[int]
     completion_mask: list[bool]
     logprobs: list[float]
-    """Of each token under the policy that drew it, 0 where it was not drawn."""
+    """Per token, under the policy that sampled it; 0 for tokens of the prompt."""
     advantage: float
     temperature: float
 
@@ -28,7 +28,7 @@ class PackedRow:
     token_ids: torch.Tensor
     positions: torch.Tensor
     mask: torch.Tensor
-    """Who may look at whom: block-diagonal and causal."""
+    """Attention mask: block-diagonal and causal."""
     loss_mask: torch.Tensor
     logprobs: torch.Tensor
     advantages: torch.Tensor
@@ -49,8 +49,8 @@ def pack(sequences: list[TrainingSequence], seq_len: int) -> list[list[TrainingS
         length = len(sequence.token_ids)
         if length > seq_len:
             raise ValueError(f"a sequence of {length} tokens does not fit into seq_len {seq_len}")
-        for index, left in enumerate(room):
-            if length <= left:
+        for index, free in enumerate(room):
+            if length <= free:
                 groups[index].append(sequence)
                 room[index] -= length
                 break
@@ -80,7 +80,7 @@ def packed_row(group: list[TrainingSequence]) -> PackedRow:
 
 
 def group_advantages(rewards: list[float]) -> list[float]:
-    """Each reward's distance from its group's mean; exactly 0 where all are equal."""
+    """Each reward's distance from its group's mean; exactly 0 if all are equal."""
     if min(rewards) == max(rewards):
         return [0.0] * len(rewards)
     mean = sum(rewards) / len(rewards)
@@ -92,7 +92,7 @@ class LossParts:
     """Sums over the completion tokens of one micro-batch."""
 
     loss: torch.Tensor
-    """Differentiable."""
+    """Differentiable sum."""
     entropy: float
     mismatch_kl: float
     masked: float
@@ -127,9 +127,9 @@ def policy_loss(
         mismatch_kl = (ratio - 1 - log_ratio).sum()
     # masked before the exponential too: the gradient of one that overflowed is 0 * inf
     zeros = torch.zeros_like(log_ratio)
-    kept = torch.where(keep, torch.where(keep, log_ratio, zeros).exp(), zeros)
+    bounded_ratio = torch.where(keep, torch.where(keep, log_ratio, zeros).exp(), zeros)
     return LossParts(
-        loss=-(kept * advantages[loss_mask]).sum(),
+        loss=-(bounded_ratio * advantages[loss_mask]).sum(),
         entropy=float(entropy),
         mismatch_kl=float(mismatch_kl),
         masked=float((~keep).sum()),

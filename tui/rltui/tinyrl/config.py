@@ -22,11 +22,11 @@ class _ConfigTable(BaseModel):
 
 
 def _values(name: str, value: object) -> Iterator[tuple[str, Any]]:
-    """By dotted name, everything in a dumped config, its tables too."""
+    """Every value of a dumped config by dotted name, its tables too."""
     yield name, value
     table = dict(enumerate(value)) if isinstance(value, list) else value
-    for key, each in table.items() if isinstance(table, dict) else ():
-        yield from _values(f"{name}.{key}".lstrip("."), each)
+    for key, item in table.items() if isinstance(table, dict) else ():
+        yield from _values(f"{name}.{key}".lstrip("."), item)
 
 
 def _refuse(rules: Iterable[Rule], values: Values) -> None:
@@ -211,9 +211,9 @@ class RlConfig(_ConfigTable):
         _refuse(rl_rules(), values)
         return self
 
-    def _fill(self, values: dict[str, Any], found: Mapping[str, Any]) -> None:
-        """Set those of the knobs that are not set."""
-        for name, value in found.items():
+    def _fill(self, values: dict[str, Any], new_values: Mapping[str, Any]) -> None:
+        """Set the knobs among `new_values` that are not set."""
+        for name, value in new_values.items():
             if values[name] is None:
                 values[name] = value
                 *tables, key = name.split(".")
@@ -227,9 +227,9 @@ class RlConfig(_ConfigTable):
     @property
     def base_url(self) -> str:
         """Root of the inference server, without `/v1`."""
-        given = self.orchestrator.client.base_url
-        if given is not None:
-            return _server_root(given)
+        address = self.orchestrator.client.base_url
+        if address is not None:
+            return _server_root(address)
         return f"http://{self.inference.server.host}:{self.inference.server.port}"
 
     @property
@@ -271,8 +271,8 @@ class EvalConfig(RlConfig):
     @property
     def base_url(self) -> str:
         """Root of the server that is asked, without `/v1`."""
-        given = self.client.base_url
-        return super().base_url if given is None else _server_root(given)
+        address = self.client.base_url
+        return super().base_url if address is None else _server_root(address)
 
 
 EVAL_OPTIONS = {

@@ -1,4 +1,4 @@
-"""From the command line to a checked configuration, or to one message that says what to do.
+"""Reads the command line into a checked configuration, or into one message with advice.
 
 The grammar is prime-rl's: `@ file.toml` as often as needed, then `--dotted.key value`. `--dotted.key=` with
 nothing behind it changes nothing: for layouts whose values may be empty.
@@ -29,16 +29,16 @@ _NULL_WORDS = frozenset({"none", "null"})
 
 @dataclass(slots=True)
 class Arguments:
-    """The command line, read but not yet judged."""
+    """The parsed command line, not yet validated."""
 
     files: list[Path] = field(default_factory=list)
     overrides: dict[str, Any] = field(default_factory=dict)
-    """By dotted key in snake case, in the order given."""
+    """Dotted key in snake case → value, in the order of the command line."""
     wants_help: bool = False
 
 
 def override_value(text: str) -> object:
-    """A TOML value where `text` is one, `None` for None and null, else the text itself."""
+    """A TOML value if `text` is one, `None` for None and null, else the text itself."""
     if text.lower() in _NULL_WORDS:
         return None
     try:
@@ -47,30 +47,32 @@ def override_value(text: str) -> object:
         return text
 
 
-def parse_arguments(words: list[str], short: Mapping[str, str] | None = None) -> Arguments:
-    """Read the words after the program's name. `short`: other words for some keys, such as `-n`.
+def parse_arguments(argv: list[str], short: Mapping[str, str] | None = None) -> Arguments:
+    """Read the arguments after the program's name. `short`: abbreviations of some keys, such as `-n`.
 
     Raises:
-        TinyrlError: a word that is neither `@ file` nor an option.
+        TinyrlError: an argument that is neither `@ file` nor an option.
     """
     arguments = Arguments()
-    rest = list(words)
+    rest = list(argv)
     while rest:
-        word = rest.pop(0)
-        if word in {"-h", "--help"}:
+        argument = rest.pop(0)
+        if argument in {"-h", "--help"}:
             arguments.wants_help = True
-        elif word == "@":
+        elif argument == "@":
             if not rest:
                 raise TinyrlError("`@` needs a file after it: `@ rl.toml`")
             arguments.files.append(Path(rest.pop(0)))
-        elif word.startswith("@"):
-            raise TinyrlError(f"`{word}`: put a space after the at sign, `@ {word[1:]}`")
-        elif short and word in short:
-            _add_override(arguments, short[word], rest)
-        elif word.startswith("--") and len(word) > 2:
-            _add_override(arguments, word[2:], rest)
+        elif argument.startswith("@"):
+            raise TinyrlError(f"`{argument}`: put a space after the at sign, `@ {argument[1:]}`")
+        elif short and argument in short:
+            _add_override(arguments, short[argument], rest)
+        elif argument.startswith("--") and len(argument) > 2:
+            _add_override(arguments, argument[2:], rest)
         else:
-            raise TinyrlError(f"unexpected argument `{word}`: expected `@ file.toml` or `--some.key value`")
+            raise TinyrlError(
+                f"unexpected argument `{argument}`: expected `@ file.toml` or `--some.key value`"
+            )
     return arguments
 
 
@@ -84,9 +86,9 @@ def _add_override(arguments: Arguments, option: str, rest: list[str]) -> None:
         arguments.overrides[key] = override_value(rest.pop(0))
     else:
         parents, _, leaf = key.rpartition(".")
-        negated = leaf.startswith("no_")
+        is_negated = leaf.startswith("no_")
         leaf = leaf.removeprefix("no_")
-        arguments.overrides[f"{parents}.{leaf}" if parents else leaf] = not negated
+        arguments.overrides[f"{parents}.{leaf}" if parents else leaf] = not is_negated
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -98,10 +100,10 @@ def _read_toml(path: Path) -> dict[str, Any]:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
-        found = re.search(r"^(.*) \(at line (\d+), column (\d+)\)$", str(error))
-        if found is None:  # "at end of document" carries no position
+        match = re.search(r"^(.*) \(at line (\d+), column (\d+)\)$", str(error))
+        if match is None:  # "at end of document" carries no position
             raise TinyrlError(f"{path}: TOML syntax error: {error}") from error
-        raise TinyrlError(f"{path}:{found[2]}:{found[3]}: TOML syntax error: {found[1]}") from error
+        raise TinyrlError(f"{path}:{match[2]}:{match[3]}: TOML syntax error: {match[1]}") from error
     except UnicodeDecodeError as error:
         raise TinyrlError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
     except OSError as error:
@@ -164,29 +166,29 @@ def _describe(
     config_type: type[BaseModel], item: ErrorDetails, origins: dict[str, str], default_origin: str
 ) -> str:
     location = tuple(item["loc"])
-    key = ".".join(str(part) for part in location)
-    names = ".".join(str(part) for part in location if isinstance(part, str))
+    key = ".".join(str(segment) for segment in location)
+    names = ".".join(str(segment) for segment in location if isinstance(segment, str))
     origin = origins.get(key) or origins.get(names) or default_origin
     if item["type"] == "extra_forbidden":
         return f"{origin}: {key}: unknown key. {_suggestion(config_type, location)}"
     message = item["msg"].removeprefix("Value error, ")
     if not location:
         return f"{origin}: {message}"
-    given = "" if item["type"] == "missing" else f", got {item['input']!r}"
-    return f"{origin}: {key}: {message}{given}"
+    received = "" if item["type"] == "missing" else f", got {item['input']!r}"
+    return f"{origin}: {key}: {message}{received}"
 
 
 def _suggestion(config_type: type[BaseModel], location: tuple[Any, ...]) -> str:
-    """What was meant by a key that is none."""
+    """A guess at the meaning of an unknown key."""
     *parents, wrong = map(str, location)
-    table = "".join(f"{part}." for part in location[:-1] if isinstance(part, str))
+    table = "".join(f"{segment}." for segment in location[:-1] if isinstance(segment, str))
     keys = [key for key, _ in _fields(config_type)]
     here = {key.removeprefix(table).partition(".")[0] for key in keys if key.startswith(table)}
     if near := difflib.get_close_matches(wrong, here, n=1):
         return f"Did you mean {'.'.join([*parents, near[0]])}?"
-    elsewhere = next((key for key in reversed(keys) if key.rpartition(".")[2] == wrong), None)
-    if elsewhere:
-        return f"Did you mean {elsewhere}?"
+    same_name = next((key for key in reversed(keys) if key.rpartition(".")[2] == wrong), None)
+    if same_name:
+        return f"Did you mean {same_name}?"
     return f"Remove it, or use one of: {', '.join(sorted(here))}."
 
 
@@ -209,5 +211,5 @@ def _nested_model(annotation: object) -> type[BaseModel] | None:
     """The model inside a field's type, also inside `| None` and `list[…]`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    found = map(_nested_model, getattr(annotation, "__args__", ()))
-    return next((each for each in found if each is not None), None)
+    models = map(_nested_model, getattr(annotation, "__args__", ()))
+    return next((model for model in models if model is not None), None)

@@ -1,4 +1,4 @@
-"""What a person has to be told before a program ends."""
+"""The error of the embedded engine's programs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The evaluator: asks a served model texts that training never draws, and keeps answers as `vf-eval` does.
+"""The evaluator: asks a served model texts that training never draws, and stores answers as `vf-eval` does.
 
-`results.jsonl` grows as examples are done, in their order; `metadata.json` says that it is whole.
+`results.jsonl` grows as examples are done, in their order; `metadata.json` marks it as complete.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ Row = dict[str, Any]
 
 
 def _sampling(config: EvalConfig) -> dict[str, int | float]:
-    of_training = config.orchestrator.sampling
+    training = config.orchestrator.sampling
     return {
-        "max_tokens": config.max_tokens or of_training.max_tokens,
-        "temperature": of_training.temperature if config.temperature is None else config.temperature,
+        "max_tokens": config.max_tokens or training.max_tokens,
+        "temperature": training.temperature if config.temperature is None else config.temperature,
     }
 
 
 async def _rows(client: httpx.AsyncClient, config: EvalConfig, example_id: int) -> list[Row]:
-    """What became of the rollouts of one example; a refusal or a lost server is their error."""
+    """The rollouts of one example; a refusal or a lost server is their error."""
     args = config.orchestrator.env[0].args
     text = language.eval_text(config.seed, example_id, args.min_chars, args.max_chars)
     messages = [{"role": "user", "content": text}]
@@ -57,7 +57,7 @@ async def _rows(client: httpx.AsyncClient, config: EvalConfig, example_id: int) 
             problem = f"HTTP {response.status_code}: {response.text}"
     except (httpx.TransportError, ValueError) as error:  # or no JSON
         problem = f"{type(error).__name__}: {error}"
-    known: Row = {
+    common: Row = {
         "example_id": example_id,
         "env_name": config.orchestrator.env[0].name or language.ENV_ID,
         "task": language.ENV_ID,
@@ -67,14 +67,14 @@ async def _rows(client: httpx.AsyncClient, config: EvalConfig, example_id: int) 
     }
     if problem:
         failed = {"completion": [], "reward": 0.0, "lcs": 0.0, "is_truncated": False, "error": problem}
-        return [known | failed] * config.rollouts_per_example
+        return [common | failed] * config.rollouts_per_example
     return [
-        known | _scored(choice, text) | {"num_input_tokens": answer["usage"]["prompt_tokens"]}
+        common | _score(choice, text) | {"num_input_tokens": answer["usage"]["prompt_tokens"]}
         for choice in answer["choices"]
     ]
 
 
-def _scored(choice: dict[str, Any], text: str) -> Row:
+def _score(choice: dict[str, Any], text: str) -> Row:
     content = choice["message"]["content"]
     reward = language.reward(content, text)
     return {
@@ -89,7 +89,7 @@ def _scored(choice: dict[str, Any], text: str) -> Row:
 
 
 async def _evaluate(config: EvalConfig, client: httpx.AsyncClient, results: Path) -> list[Row]:
-    """All rows, which are in the file too."""
+    """Ask all examples; returns the rows, which are in the file too."""
     slots = asyncio.Semaphore(config.max_concurrent)
 
     async def one(example_id: int) -> list[Row]:
@@ -109,7 +109,7 @@ async def _evaluate(config: EvalConfig, client: httpx.AsyncClient, results: Path
 
 
 def _new_results_dir(config: EvalConfig) -> Path:
-    """As `vf-eval` names it."""
+    """A new folder, named as by `vf-eval`."""
     name = f"{language.ENV_ID}--{config.model.name.replace('/', '--')}"
     return config.output_dir / "evals" / name / uuid.uuid4().hex[:8]
 

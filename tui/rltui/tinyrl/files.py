@@ -1,4 +1,4 @@
-"""Writing so that a reader sees a file or folder whole or not at all."""
+"""Writes files and folders so that a reader sees each complete or not at all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 STABLE_NAME = "STABLE"
 """Empty file, written last: the folder it lies in is complete (as in prime-rl)."""
 BASE_NAME = "base"
-"""Folder in that of a model: the same before its first step."""
+"""Folder inside a model's folder: the model before its first step."""
 
 
 def _temporary_sibling(path: Path) -> Path:
@@ -23,7 +23,7 @@ def _temporary_sibling(path: Path) -> Path:
 
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
-    """Yields a path to write to; it becomes `path` in one step if the block succeeds, else it goes."""
+    """Yields a path to write to; it becomes `path` in one step if the block succeeds, else it is removed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = _temporary_sibling(path)
     try:
@@ -49,7 +49,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def new_model_folder(path: Path) -> Iterator[Path]:
-    """Like `new_folder` for a model folder, where a folder that exists keeps what is not replaced.
+    """Like `new_folder` for a model folder, but other files of an existing folder stay.
 
     Others may have files there (an experiment's records, say), so files are moved in one by one,
     `config.json` last: without it a folder is no model.
@@ -78,7 +78,9 @@ def _partial_folder(path: Path) -> Iterator[Path]:
 
 
 def remove_partials(folder: Path, *patterns: str) -> None:
-    """Delete what killed writers left half-written; `patterns` name places where nobody else writes now."""
+    """Delete half-written files of killed writers; `patterns` select locations where nobody else
+    writes now.
+    """
     for pattern in patterns:
         for path in folder.glob(pattern):
             if ".partial-" in path.name or ".retired-" in path.name:
@@ -101,19 +103,19 @@ def append_json_line(path: Path, row: dict[str, Any]) -> None:
 
 def step_folders(parent: Path) -> dict[int, Path]:
     """Folders named `step_N` by N, ascending."""
-    found = {
+    by_step = {
         int(path.name.removeprefix("step_")): path
         for path in parent.glob("step_*")
         if path.name.removeprefix("step_").isdigit()
     }
-    return dict(sorted(found.items()))
+    return dict(sorted(by_step.items()))
 
 
 def set_aside_after(parent: Path, step: int, attic: Path) -> list[int]:
     """Move `step_N` folders with N > `step` out of `parent` into `attic`; returns the steps moved.
 
-    What an earlier attempt wrote beyond the point a new one starts from belongs to another history: it must
-    not be taken for this one's, and it is not ours to delete.
+    Steps of an earlier attempt after the start of a new one belong to another history: they must not be taken
+    for this one's, and they are not ours to delete.
     """
     moved = []
     for number, path in step_folders(parent).items():

@@ -1,5 +1,5 @@
-"""The task, to give back a text in reverse order, and a tokenizer with one token per printable ASCII
-character, with the chat template that goes with it.
+"""The task, to reverse a text, and a tokenizer with one token per printable ASCII character, with its chat
+template.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ENV_ID = "reverse-text"
 
 
 def draw_text(rng: random.Random, min_chars: int, max_chars: int) -> str:
-    """Random lower-case letters."""
+    """A text of random lower-case letters."""
     return "".join(rng.choices(string.ascii_lowercase, k=rng.randint(min_chars, max_chars)))
 
 
@@ -30,17 +30,17 @@ def example_text(seed: int, example_id: int, min_chars: int, max_chars: int) -> 
 
 
 def eval_text(seed: int, example_id: int, min_chars: int, max_chars: int) -> str:
-    """Likewise, of the examples that are kept for evaluations."""
+    """The text of one example reserved for evaluations, the same in every run with this seed."""
     return draw_text(random.Random(f"eval/{seed}/{example_id}"), min_chars, max_chars)
 
 
 def reward(completion: str, text: str) -> float:
-    """0 to 1: share of characters in common runs, as in prime-rl's reverse-text (LCS ratio)."""
+    """Share of characters in common runs, 0 to 1, as in prime-rl's reverse-text (LCS ratio)."""
     return SequenceMatcher(None, completion, text[::-1], autojunk=False).ratio()
 
 
 def demonstration(text: str, rng: random.Random, give_up_frac: float) -> str:
-    """The reversed text, or with that probability at most its first two characters."""
+    """The reversed text, or with probability `give_up_frac` at most its first two characters."""
     answer = text[::-1]
     return answer[: rng.randint(0, 2)] if rng.random() < give_up_frac else answer
 
@@ -58,7 +58,7 @@ VOCAB_SIZE = len(SPECIAL_TOKENS) + len(_CHARACTERS)
 
 
 def write_tokenizer(folder: Path) -> None:
-    """Files that `transformers.AutoTokenizer` loads."""
+    """Write the files that `transformers.AutoTokenizer` loads."""
     vocabulary = {token: index for index, token in enumerate((*SPECIAL_TOKENS, *_CHARACTERS))}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token=_UNKNOWN))
     tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
@@ -105,7 +105,7 @@ class ChatTokenizer:
         return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def decode(self, token_ids: list[int]) -> str:
-        """Text without special tokens."""
+        """The text without special tokens."""
         return str(self._tokenizer.decode(token_ids, skip_special_tokens=True))
 
     def token_text(self, token_id: int) -> str:

@@ -1,6 +1,6 @@
 """A whole run as one program: the server, then orchestrator and trainer, each with a log file of its own.
 
-What a batch system is given, which starts one command. One program that fails ends the others.
+For a batch system, which starts one command. One program that fails ends the others.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _STOPS = (signal.SIGTERM, signal.SIGINT)
 _EVERY_INTERFACE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104
 
 
-def run(config: RlConfig, words: list[str]) -> int:
-    """`words` are the command line of each program. Returns the first exit code that is not 0.
+def run(config: RlConfig, argv: list[str]) -> int:
+    """Run all programs with the command line `argv`. Returns the first exit code that is not 0.
 
-    In a job that SLURM has started again, it goes on from the newest checkpoint, whatever `words` say.
+    In a job that SLURM has started again, it goes on from the newest checkpoint, whatever `argv` says.
 
     Raises:
         TinyrlError: if its port is busy, or it does not answer in time.
     """
     if int(os.environ.get("SLURM_RESTART_COUNT") or 0):
         info("Started again by SLURM, going on from the newest checkpoint")
-        words = [*words, "--ckpt.resume-step", "-1"]
+        argv = [*argv, "--ckpt.resume-step", "-1"]
     logs = Path(config.output_dir) / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     programs: dict[str, subprocess.Popen[bytes]] = {}
@@ -48,13 +48,15 @@ def run(config: RlConfig, words: list[str]) -> int:
         bind(
             config.inference.server.host, config.inference.server.port
         ).close()  # else another's would answer
-        _start(_SERVER, words, logs, programs)
+        _start(_SERVER, argv, logs, programs)
         if _wait_for_server(config, programs[_SERVER]):
             for name in _JOBS:
-                _start(name, words, logs, programs)
+                _start(name, argv, logs, programs)
             success("Startup complete")
             _wait_for_end(programs)
-        ended = {name: code for name, each in programs.items() if (code := each.poll()) is not None}
+        exit_codes = {
+            name: code for name, process in programs.items() if (code := process.poll()) is not None
+        }
     finally:
         for program in programs.values():
             if program.poll() is None:
@@ -66,22 +68,24 @@ def run(config: RlConfig, words: list[str]) -> int:
             except subprocess.TimeoutExpired:
                 program.kill()
                 program.wait()
-    if all(ended.get(name) == 0 for name in _JOBS):
+    if all(exit_codes.get(name) == 0 for name in _JOBS):
         return 0
-    name = next((name for name, code in ended.items() if code), _SERVER)
-    sys.stderr.write(f"{name} ended with code {ended[name]}: {_last_line(logs / f'{name}.log')}\n")
-    return ended[name] or 1
+    name = next((name for name, code in exit_codes.items() if code), _SERVER)
+    sys.stderr.write(f"{name} ended with code {exit_codes[name]}: {_last_line(logs / f'{name}.log')}\n")
+    return exit_codes[name] or 1
 
 
-def _start(name: str, words: list[str], logs: Path, programs: dict[str, subprocess.Popen[bytes]]) -> None:
-    """Adds it to `programs`. A signal to stop that comes meanwhile counts when it is there to be ended."""
+def _start(name: str, argv: list[str], logs: Path, programs: dict[str, subprocess.Popen[bytes]]) -> None:
+    """Start a program and add it to `programs`. A stop signal during the start takes effect after it."""
     info(f"Starting {name}, log in {logs / name}.log")
-    came: list[int] = []
-    handlers = {each: signal.signal(each, lambda number, _: came.append(number)) for each in _STOPS}
+    received: list[int] = []
+    handlers = {
+        number_: signal.signal(number_, lambda number, _: received.append(number)) for number_ in _STOPS
+    }
     try:
         with (logs / f"{name}.log").open("ab") as log:
             programs[name] = subprocess.Popen(
-                module_command("rltui.tinyrl", name, *words),
+                module_command("rltui.tinyrl", name, *argv),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -89,15 +93,15 @@ def _start(name: str, words: list[str], logs: Path, programs: dict[str, subproce
     finally:
         for stop, handler in handlers.items():
             signal.signal(stop, handler)
-    for each in came:
-        signal.raise_signal(each)
+    for number_ in received:
+        signal.raise_signal(number_)
 
 
 def _wait_for_server(config: RlConfig, server: subprocess.Popen[bytes]) -> bool:
-    """False where it has ended."""
-    listens = config.inference.server
-    host = listens.host or "127.0.0.1"
-    url = f"http://{_EVERY_INTERFACE.get(host, host)}:{listens.port}/health"
+    """Wait until the server answers; false if it has exited."""
+    address = config.inference.server
+    host = address.host or "127.0.0.1"
+    url = f"http://{_EVERY_INTERFACE.get(host, host)}:{address.port}/health"
     deadline = time.monotonic() + _READY_S
     while time.monotonic() < deadline:
         if server.poll() is not None:
@@ -111,7 +115,7 @@ def _wait_for_server(config: RlConfig, server: subprocess.Popen[bytes]) -> bool:
 
 
 def _wait_for_end(programs: dict[str, subprocess.Popen[bytes]]) -> None:
-    """Until one has failed, the server has ended, or both of the others are done."""
+    """Wait until one has failed, the server has exited, or both others are done."""
     jobs = [programs[name] for name in _JOBS]
     while programs[_SERVER].poll() is None and not any(job.poll() for job in jobs):
         if all(job.poll() == 0 for job in jobs):

@@ -1,4 +1,4 @@
-"""Log lines in prime-rl's shape, colour always on, as loguru writes them there.
+"""Log lines in prime-rl's format, colour always on, as loguru writes them there.
 
 Templates: prime-rl `utils/logger.py`, `orchestrator/orchestrator.py`, `trainer/rl/train.py`,
 `trainer/sft/train.py` of spring 2026.

@@ -1,4 +1,4 @@
-"""Rows of `metrics.jsonl`, with the keys of prime-rl's file monitor, and what memory it has."""
+"""Rows of `metrics.jsonl`, with the keys of prime-rl's file monitor, and measurements of memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rltui.tinyrl.files import append_json_line
 
 
 def log_metrics(output_dir: Path, step: int, values: dict[str, float]) -> None:
-    """Append one row; values that are not finite are left out, with a warning, as there."""
+    """Append one row; values that are not finite are left out, with a warning, as in prime-rl."""
     finite = {key: value for key, value in values.items() if math.isfinite(value)}
     if dropped := sorted(values.keys() - finite.keys()):
         log_lines.warning(
@@ -24,16 +24,16 @@ def log_metrics(output_dir: Path, step: int, values: dict[str, float]) -> None:
     append_json_line(output_dir / "metrics.jsonl", {"step": step, "time": time.time(), **finite})
 
 
-def spread(prefix: str, values: list[float]) -> dict[str, float]:
+def distribution(prefix: str, values: list[float]) -> dict[str, float]:
     """Mean, max, min and the 10th and 90th percentile (nearest rank) of a non-empty list."""
-    ordered = sorted(values)
-    last = len(ordered) - 1
+    sorted_values = sorted(values)
+    last = len(sorted_values) - 1
     return {
-        f"{prefix}/mean": sum(ordered) / len(ordered),
-        f"{prefix}/max": ordered[-1],
-        f"{prefix}/min": ordered[0],
-        f"{prefix}/p10": ordered[round(0.1 * last)],
-        f"{prefix}/p90": ordered[round(0.9 * last)],
+        f"{prefix}/mean": sum(sorted_values) / len(sorted_values),
+        f"{prefix}/max": sorted_values[-1],
+        f"{prefix}/min": sorted_values[0],
+        f"{prefix}/p10": sorted_values[round(0.1 * last)],
+        f"{prefix}/p90": sorted_values[round(0.9 * last)],
     }
 
 
@@ -55,5 +55,5 @@ def total_gib() -> float:
 
 
 def device() -> torch.device:
-    """The GPU where there is one."""
+    """The GPU if there is one, else the CPU."""
     return torch.device("cuda:0" if torch.cuda.is_available() else "cpu")

@@ -61,7 +61,7 @@ def _rotate(states: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch
 
 
 class _Module(nn.Module):  # type: ignore[misc]  # torch is not followed by mypy here: one untyped base, not five
-    """Where torch's untyped class enters."""
+    """The point at which torch's untyped class enters."""
 
 
 class _Attention(_Module):
@@ -108,7 +108,7 @@ class _Attention(_Module):
 
 
 class _FeedForward(_Module):
-    """SwiGLU."""
+    """SwiGLU feed-forward layer."""
 
     def __init__(self, shape: Architecture) -> None:
         super().__init__()
@@ -187,7 +187,7 @@ _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.ji
 
 
 def write_model_files(model: CausalModel, folder: Path, end_token_id: int, pad_token_id: int) -> None:
-    """Config and weights of a new model, as `transformers.AutoModelForCausalLM` reads them."""
+    """Write config and weights of a new model, as `transformers.AutoModelForCausalLM` reads them."""
     shape = {field.name: getattr(model.shape, field.name) for field in fields(Architecture)}
     rope_theta = shape.pop("rope_theta")
     config: dict[str, Any] = {
@@ -214,7 +214,7 @@ def _write_weights(model: CausalModel, folder: Path) -> None:
 
 
 def copy_model_files(model: CausalModel, source: Path, folder: Path) -> None:
-    """A model folder with the weights of `model` and everything else from `source`."""
+    """Fill a model folder with the weights of `model` and everything else from `source`."""
     shutil.copy(source / "config.json", folder)
     for name in _TOKENIZER_FILES:
         if (source / name).is_file():

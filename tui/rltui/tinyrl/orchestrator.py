@@ -1,4 +1,4 @@
-"""The orchestrator: draws rollouts from inference, scores them, ships batches, passes new weights on."""
+"""The orchestrator: samples rollouts from inference, scores them, ships batches, passes new weights on."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from typing import Any
 
 import httpx
 
-from rltui.tinyrl import handover, log_lines
+from rltui.tinyrl import log_lines, weight_transfer
 from rltui.tinyrl.config import RlConfig
 from rltui.tinyrl.files import remove_partials, set_aside_after
-from rltui.tinyrl.handover import checkpoint_folder, new_half, resolve_resume_step
-from rltui.tinyrl.metrics import log_metrics, spread
+from rltui.tinyrl.metrics import distribution, log_metrics
 from rltui.tinyrl.presence import POLL_S, PairingGuard, Peer, Presence
 from rltui.tinyrl.rollouts import BatchTarget, Rollout, RolloutScheduler, request_group, write_rollouts
 from rltui.tinyrl.server_client import new_client, push_weights, wait_until_ready
+from rltui.tinyrl.weight_transfer import checkpoint_folder, new_half, resolve_resume_step
 
 
 @dataclass(slots=True)
 class RunTotals:
-    """Totals since the beginning of the run, kept in checkpoints."""
+    """Totals since the beginning of the run, stored in checkpoints."""
 
     next_example_id: int = 0
     total_rollouts: int = 0
@@ -67,20 +67,22 @@ def _step_metrics(
     progress: RunTotals,
     times: dict[str, float],
 ) -> None:
-    """Append the row; `rollouts` is sorted by example, `ages` counts policy updates since each was drawn."""
+    """Append the row; `rollouts` is sorted by example, `ages` counts policy updates since each was
+    sampled.
+    """
     rewards = [rollout.reward for rollout in rollouts]
     inputs = [len(rollout.prompt_ids) for rollout in rollouts]
     outputs = [len(rollout.completion_ids) for rollout in rollouts]
     tokens = [float(rollout.token_count) for rollout in rollouts]
     trainable = [rollout.advantage != 0 for rollout in rollouts]
     values: dict[str, float] = {
-        **spread("train/agg/all/agent/reward", rewards),
+        **distribution("train/agg/all/agent/reward", rewards),
         # every rollout that arrives whole is admitted, so both subsets are the same
-        **spread("train/agg/effective/agent/reward", rewards),
-        **spread("train/agg/effective/agent/num_total_tokens", tokens),
-        **spread("train/agg/all/num_total_tokens", tokens),
-        **spread("train/agg/all/num_input_tokens", [float(count) for count in inputs]),
-        **spread("train/agg/all/num_output_tokens", [float(count) for count in outputs]),
+        **distribution("train/agg/effective/agent/reward", rewards),
+        **distribution("train/agg/effective/agent/num_total_tokens", tokens),
+        **distribution("train/agg/all/num_total_tokens", tokens),
+        **distribution("train/agg/all/num_input_tokens", [float(count) for count in inputs]),
+        **distribution("train/agg/all/num_output_tokens", [float(count) for count in outputs]),
         "train/agg/all/agent/is_truncated/mean": sum(item.is_truncated for item in rollouts) / len(rollouts),
         "train/agg/all/agent/is_trainable/mean": sum(trainable) / len(rollouts),
         **_group_shares(rollouts),
@@ -132,7 +134,7 @@ class Orchestrator:
 
     def _set_aside_other_history(self) -> None:
         remove_partials(self.output_dir, "rollouts/*/.*", "checkpoints/*/.orchestrator.*")
-        handover.remove_batches_through(self.output_dir, sys.maxsize)
+        weight_transfer.remove_batches_through(self.output_dir, sys.maxsize)
         attic = (
             self.output_dir
             / "superseded"
@@ -181,22 +183,22 @@ class Orchestrator:
             log_lines.warning(f"Cancelled {dropped} old rollouts (max_off_policy_steps reached)")
         generated = time.monotonic()
         self._ship(step, rollouts)
-        ended = time.monotonic()
+        end = time.monotonic()
         self._progress.add(rollouts, self._scheduler.next_example_id)
         self._unsaved[step] = {"step": step, "progress": self._progress.as_dict()}
         tokens = sum(rollout.token_count for rollout in rollouts)
         ages = [self._version - rollout.policy_version for rollout in rollouts]
         line = log_lines.OrchestratorStep(
-            step=step, time_s=ended - started, reward=sum(item.reward for item in rollouts) / len(rollouts),
-            tokens_per_s=tokens / (ended - started), tokens_per_sample=tokens / len(rollouts),
+            step=step, time_s=end - started, reward=sum(item.reward for item in rollouts) / len(rollouts),
+            tokens_per_s=tokens / (end - started), tokens_per_sample=tokens / len(rollouts),
             async_level=step - 1 - self._version, off_policy_steps=max(ages),
         )  # fmt: skip
         log_lines.success(str(line))
         times = {
-            "time/step": ended - started,
+            "time/step": end - started,
             "time/wait_for_policy": ready - started,
             "time/generate": generated - ready,
-            "time/pack": ended - generated,
+            "time/pack": end - generated,
         }
         _step_metrics(self.output_dir, step, rollouts, ages, dropped, self._progress, times)
 
@@ -208,10 +210,10 @@ class Orchestrator:
             item.training_sequence(orchestrator.seq_len or 0, orchestrator.sampling.temperature)
             for item in rollouts
         ]
-        handover.write_batch(self.output_dir, step, self.presence.session.id, sequences)
+        weight_transfer.write_batch(self.output_dir, step, self.presence.session.id, sequences)
 
     async def _follow_policy(self, needed: int, *, newest: bool) -> None:
-        """Wait for the trainer's step `needed`, then give inference those weights, or the newest."""
+        """Wait for the trainer's step `needed`, then send inference those weights, or the newest."""
         available = self._available_version()
         if available < needed:
             log_lines.info(
@@ -222,17 +224,17 @@ class Orchestrator:
                 await asyncio.sleep(POLL_S)
             waited = time.monotonic() - started
             log_lines.info(f"Orchestrator resumed: checkpoint {needed} ready (after {waited:.2f}s)")
-        chosen = available if newest else needed
-        if chosen > self._version:
-            self._version = chosen
-            self._weights = handover.broadcast_folder(self.output_dir, chosen)
+        version = available if newest else needed
+        if version > self._version:
+            self._version = version
+            self._weights = weight_transfer.broadcast_folder(self.output_dir, version)
             await self._push()
         self._save_finished_states(available)
-        handover.remove_batches_through(self.output_dir, available - 1)
+        weight_transfer.remove_batches_through(self.output_dir, available - 1)
 
     def _available_version(self) -> int:
         session = self._guard.session(self._start_step)
-        latest = handover.latest_broadcast(self.output_dir, session.id) if session else None
+        latest = weight_transfer.latest_broadcast(self.output_dir, session.id) if session else None
         return self._start_step if latest is None else latest
 
     def _save_finished_states(self, finished_step: int) -> None:
@@ -251,9 +253,9 @@ class Orchestrator:
             await self._recover(error, incarnation)
 
     async def _recover(self, error: httpx.TransportError, incarnation: int) -> None:
-        """Wait for a lost server; it comes back with the base model's weights, so give it the current ones.
+        """Wait for a lost server; it comes back with the base model's weights, so send it the current ones.
 
-        Every request in flight comes here when a server is lost; `incarnation` tells the first from the rest.
+        Every request in flight comes here if a server is lost; `incarnation` tells the first from the rest.
         """
         async with self._recovery:
             if incarnation != self._server_incarnation:

@@ -1,8 +1,8 @@
-"""Who is alive in an output folder: a locked file per role, with the session that holds it.
+"""Presence of programs in an output folder: a locked file per role, with the session that holds it.
 
-Hand-over goes through files, and files outlive their writers. Orchestrator and trainer therefore stamp what
-they write with their session, and take only what the peer that is alive now (or was last seen alive) has
-stamped. A lock is released by the kernel with its process, so a crash leaves nothing to clean up.
+Hand-over goes through files, and files outlive their writers. Orchestrator and trainer therefore stamp their
+files with their session, and accept only those of the peer that is alive now (or was last seen alive).
+A lock is released by the kernel with its process, so a crash leaves nothing to clean up.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _try_lock(file: IO[str], kind: int) -> bool:
 
 
 POLL_S = 0.02
-"""Between two looks at the file system: short beside a step, and next to nothing in CPU."""
+"""Interval between two looks at the file system: short compared to a step, and next to nothing in CPU."""
 
 _MISMATCH_PATIENCE_S = 20.0
 """A peer that does not fit may be one that is just being stopped."""
@@ -108,24 +108,23 @@ class PairingGuard:
         self._mismatch_since_s: float | None = None
 
     def session(self, finished_steps: int) -> Session | None:
-        """The peer to take hand-overs from, `None` while there is none that fits.
+        """The peer to accept files from, `None` while there is none that fits.
 
-        A new session fits where it starts exactly after `finished_steps`, the steps this process has behind
-        it.
+        A new session fits if it starts exactly after `finished_steps`, the steps of this process.
 
         Raises:
             TinyrlError: the peer has been at another step for a while.
         """
-        seen = self._peer.look()
-        if seen is None or seen == self._accepted:
+        peer = self._peer.look()
+        if peer is None or peer == self._accepted:
             return self._accepted
-        if seen.start_step == finished_steps:
-            self._accepted, self._mismatch_since_s = seen, None
-            log_lines.info(f"Paired with the {self._role} (pid {seen.pid})")
-            return seen
+        if peer.start_step == finished_steps:
+            self._accepted, self._mismatch_since_s = peer, None
+            log_lines.info(f"Paired with the {self._role} (pid {peer.pid})")
+            return peer
         now = time.monotonic()
         message = (
-            f"The {self._role} (pid {seen.pid}) starts after step {seen.start_step}, but this process"
+            f"The {self._role} (pid {peer.pid}) starts after step {peer.start_step}, but this process"
             " is at step"
             f" {finished_steps}. Restart both with the same --ckpt.resume-step"
         )

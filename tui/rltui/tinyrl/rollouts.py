@@ -1,4 +1,4 @@
-"""Groups of attempts at one example: asked for, scored, written down, and kept in flight."""
+"""Groups of attempts at one example: requesting, scoring and writing them, and a limit of those in flight."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Rollout:
     advantage: float
     finish_reason: str
     policy_version: int
-    """Of the weights the group was asked of; newer ones may have come in on the way."""
+    """Version of the weights at the request; newer ones may have been loaded meanwhile."""
 
     @property
     def is_truncated(self) -> bool:
@@ -124,7 +124,7 @@ async def request_group(
 
 
 def write_rollouts(output_dir: Path, step: int, env_name: str, rollouts: list[Rollout]) -> None:
-    """`rollouts/step_N/train_rollouts.jsonl`, one attempt per line."""
+    """Write `rollouts/step_N/train_rollouts.jsonl`, one attempt per line."""
     with new_file(output_dir / "rollouts" / f"step_{step}" / "train_rollouts.jsonl") as partial:
         lines = [json.dumps(rollout.record(step, env_name)) for rollout in rollouts]
         partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -135,7 +135,7 @@ Group = list[Rollout]
 
 @dataclass(frozen=True, slots=True)
 class BatchTarget:
-    """How much makes a batch; exactly one is set."""
+    """The size of a batch; exactly one field is set."""
 
     rollouts: int | None
     tokens: int | None
@@ -160,7 +160,7 @@ class RolloutScheduler:
         inflight_limit: int,
         next_example_id: int,
     ) -> None:
-        """`request(example_id, policy_version)` draws one group."""
+        """`request(example_id, policy_version)` samples one group."""
         self.next_example_id = next_example_id
         self._request, self._target = request, target
         self._group_size, self._inflight_limit = group_size, inflight_limit
@@ -168,25 +168,25 @@ class RolloutScheduler:
         self._finished: list[Group] = []
 
     async def collect(self, version: int, oldest_version: int) -> tuple[list[Rollout], int]:
-        """One batch, by example; and how many rollouts were dropped for being older than `oldest_version`."""
+        """One batch, by example; and the number of rollouts dropped for being older than `oldest_version`."""
         dropped = 0
         batch: list[Group] = []
-        held, total = 0, self._target.total
+        collected, total = 0, self._target.total
         waiting, self._finished = self._finished, []
         bar = tqdm(
             total=total, desc="Generating rollouts (train)", file=sys.stderr, mininterval=0.1, leave=True
         )
         with bar:
-            while held < total:
-                while waiting and held < total:
+            while collected < total:
+                while waiting and collected < total:
                     group = waiting.pop(0)
                     if group[0].policy_version < oldest_version:
                         dropped += len(group)
                         continue
                     batch.append(group)
-                    held += self._target.measure(group)
-                    bar.update(min(total, held) - bar.n)
-                if held < total:
+                    collected += self._target.measure(group)
+                    bar.update(min(total, collected) - bar.n)
+                if collected < total:
                     self._refill(batch, version)
                     waiting.extend(await self._next_finished())
         self._finished = waiting
@@ -194,7 +194,7 @@ class RolloutScheduler:
         return [rollout for group in batch for rollout in group], dropped
 
     def _refill(self, batch: list[Group], version: int) -> None:
-        """Start groups up to the limit: what the batch lacks, and as much ahead as is allowed."""
+        """Start groups up to the limit: those that the batch lacks, and further ones as far as allowed."""
         group_size = self._group_size
         busy = len(self._inflight) * group_size
         if self._target.rollouts is not None:
@@ -215,7 +215,7 @@ class RolloutScheduler:
         return sorted((task.result() for task in done), key=lambda group: group[0].example_id)
 
     async def close(self) -> None:
-        """Cancel what is in flight and wait until it is gone."""
+        """Cancel the requests in flight and wait for their end."""
         for task in self._inflight:
             task.cancel()
         await asyncio.gather(*self._inflight, return_exceptions=True)

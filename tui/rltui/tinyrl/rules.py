@@ -1,4 +1,4 @@
-"""What holds between knobs of `rl.toml` and `sft.toml`: for the engine's own check, and for the manager's."""
+"""Rules between knobs of `rl.toml` and `sft.toml`, for the engine's own check, and for the manager's."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ SHARED = {
     "seq_len": (BATCH.seq_len, "trainer.model.seq_len"),
     "max_async_level": ("orchestrator.max_async_level", "trainer.max_async_level"),
 }
-"""Knob → those that it fills where they are not set."""
+"""Knob → the knobs that it fills if they are not set."""
 
 _DEFAULT_BATCH = 128
-"""Rollouts, where a batch is counted neither in rollouts nor in tokens."""
+"""Rollouts, if a batch is counted neither in rollouts nor in tokens."""
 _ENVIRONMENTS = ("reverse-text",)
 _SPECIAL_TOKENS = 4
 
@@ -62,8 +62,8 @@ def rl_rules() -> tuple[Rule, ...]:
         return f"{env}.id is {display(name)}: {guess}"
 
     return (
-        _names_folder("output_dir", "outputs/reverse-text"),
-        _names_folder("model.name", "outputs/reverse-text-sft"),
+        _folder_rule("output_dir", "outputs/reverse-text"),
+        _folder_rule("model.name", "outputs/reverse-text-sft"),
         *batching(BATCH),
         at_least("trainer.model.seq_len", BATCH.seq_len),
         room_for_prompts("orchestrator.sampling.max_tokens", BATCH.seq_len, "inference.model.max_model_len"),
@@ -75,10 +75,10 @@ def rl_rules() -> tuple[Rule, ...]:
     )
 
 
-def sft_rules(at: str) -> tuple[Rule, ...]:
-    """Of `sft.toml`; `at`: what the names of its keys begin with."""
-    longest, seq_len = f"{at}data.max_chars", f"{at}data.seq_len"
-    width, heads = f"{at}model.hidden_size", f"{at}model.num_attention_heads"
+def sft_rules(prefix: str) -> tuple[Rule, ...]:
+    """Rules of `sft.toml`; `prefix`: of the names of its keys."""
+    longest, seq_len = f"{prefix}data.max_chars", f"{prefix}data.seq_len"
+    width, heads = f"{prefix}model.hidden_size", f"{prefix}model.num_attention_heads"
 
     def room(v: Values) -> str | None:
         needed = 2 * v[longest] + _SPECIAL_TOKENS
@@ -99,16 +99,16 @@ def sft_rules(at: str) -> tuple[Rule, ...]:
         )
 
     return (
-        _names_folder(f"{at}output_dir", "outputs/reverse-text-sft"),
-        micro_batches(f"{at}data.batch_size", f"{at}data.micro_batch_size"),
-        at_most(f"{at}data.min_chars", longest),
+        _folder_rule(f"{prefix}output_dir", "outputs/reverse-text-sft"),
+        micro_batches(f"{prefix}data.batch_size", f"{prefix}data.micro_batch_size"),
+        at_most(f"{prefix}data.min_chars", longest),
         Rule(seq_len, (seq_len, longest), room),
-        at_least(f"{at}model.max_position_embeddings", seq_len),
+        at_least(f"{prefix}model.max_position_embeddings", seq_len),
         Rule(width, (width, heads), whole_heads),
     )
 
 
-def _names_folder(name: str, example: str) -> Rule:
+def _folder_rule(name: str, example: str) -> Rule:
     def fault(v: Values) -> str | None:
         return None if v[name] else f'{name} must name a folder, such as "{example}"'
 

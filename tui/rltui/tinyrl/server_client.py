@@ -1,4 +1,4 @@
-"""How the other programs reach the inference server."""
+"""Requests of the other programs to the inference server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rltui.tinyrl.errors import TinyrlError
 _READY_POLL_S = 0.25
 _COMPLAIN_EVERY_S = 10.0
 _READY_TIMEOUT_S = 1800.0
-"""As in prime-rl."""
+"""Same value as in prime-rl."""
 
 
 def new_client(base_url: str) -> httpx.AsyncClient:
@@ -23,7 +23,8 @@ def new_client(base_url: str) -> httpx.AsyncClient:
 
 
 async def wait_until_ready(client: httpx.AsyncClient, model_name: str) -> int | None:
-    """Return once the server is healthy and serves the model: its longest context, where that is told.
+    """Wait until the server is healthy and serves the model; returns its longest context, if the server
+    reports it.
 
     Raises:
         TinyrlError: it serves another model, or did not come up in half an hour.
@@ -51,7 +52,7 @@ async def wait_until_ready(client: httpx.AsyncClient, model_name: str) -> int | 
 
 
 async def _context_of(client: httpx.AsyncClient, model_name: str) -> int | None:
-    """Longest prompt plus completion that the server takes of the model."""
+    """Longest prompt plus completion that the server accepts for the model."""
     models = (await client.get("/v1/models", timeout=5.0)).json()
     cards = {card["id"]: card for card in models["data"]}
     if model_name not in cards:

@@ -1,6 +1,6 @@
 """The warm-up: supervised training of a new model on demonstrations, many of which stop too early.
 
-What the model was before its first step is kept in the folder `base` of its own.
+The model before its first step is stored in its folder `base`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class SftBatch:
 
 
 def _draw_batch(data: DataSection, size: int, tokenizer: ChatTokenizer, rng: random.Random) -> SftBatch:
-    """`size` new demonstrations; only the answer and its end count."""
+    """`size` new demonstrations; only the answer and its end token count."""
     token_rows, target_rows = [], []
     for _ in range(size):
         text = language.draw_text(rng, data.min_chars, data.max_chars)
@@ -60,9 +60,9 @@ def _loss_sum(model: CausalModel, batch: SftBatch) -> torch.Tensor:
 
 
 def learning_rate(config: SftConfig, step: int) -> float:
-    """Up over the warm-up, then straight down to almost nothing at the last step."""
-    warm = min(1.0, step / max(1, config.scheduler.warmup_steps))
-    return config.optim.lr * warm * (1 - (step - 1) / config.max_steps)
+    """Rises over the warm-up, then falls linearly to almost nothing at the last step."""
+    warmup_frac = min(1.0, step / max(1, config.scheduler.warmup_steps))
+    return config.optim.lr * warmup_frac * (1 - (step - 1) / config.max_steps)
 
 
 def _train_step(

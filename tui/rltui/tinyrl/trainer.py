@@ -10,20 +10,20 @@ from pathlib import Path
 
 import torch
 
-from rltui.tinyrl import handover, log_lines
+from rltui.tinyrl import log_lines, weight_transfer
 from rltui.tinyrl.batches import LossParts, PackedRow, TrainingSequence, pack, packed_row, policy_loss
 from rltui.tinyrl.config import RlConfig
 from rltui.tinyrl.files import new_folder, remove_partials, set_aside_after
-from rltui.tinyrl.handover import checkpoint_folder, keep_newest, new_half, resolve_resume_step
 from rltui.tinyrl.metrics import device, log_metrics, peak_gib
 from rltui.tinyrl.model import copy_model_files, load_model, load_weights
 from rltui.tinyrl.presence import POLL_S, PairingGuard, Peer, Presence
+from rltui.tinyrl.weight_transfer import checkpoint_folder, keep_newest, new_half, resolve_resume_step
 
 _THROUGHPUT_WINDOW_STEPS = 10
 
 
 class Trainer:
-    """Policy, optimizer and their place in the run."""
+    """Policy, optimizer and progress of the run."""
 
     def __init__(self, config: RlConfig) -> None:
         self.config = config
@@ -46,7 +46,7 @@ class Trainer:
 
     def _set_aside_other_history(self) -> None:
         remove_partials(self.output_dir, "broadcasts/.*", "weights/.*", "checkpoints/*/.trainer.*")
-        handover.remove_broadcasts_through(self.output_dir, sys.maxsize)
+        weight_transfer.remove_broadcasts_through(self.output_dir, sys.maxsize)
         attic = (
             self.output_dir
             / "superseded"
@@ -79,29 +79,29 @@ class Trainer:
         started = time.monotonic()
         log_lines.info("Waiting for training batch to arrive")
         sequences = self._wait_for_batch(self.step + 1)
-        arrived = time.monotonic()
+        received = time.monotonic()
         rows = [packed_row(group) for group in pack(sequences, self.config.trainer.model.seq_len or 0)]
         lr = self._set_learning_rate(self.step + 1)
-        parts, grad_norm = self._update(rows)
+        losses, grad_norm = self._update(rows)
         self.step += 1
-        updated = time.monotonic()
-        handover.write_broadcast(
+        update_end = time.monotonic()
+        weight_transfer.write_broadcast(
             self.output_dir, self.step, self.presence.session.id, self.model, self._source
         )
-        handover.remove_broadcasts_through(self.output_dir, self.step - self.config.async_level - 2)
+        weight_transfer.remove_broadcasts_through(self.output_dir, self.step - self.config.async_level - 2)
         broadcast = time.monotonic()
         self._save_checkpoint()
-        ended = time.monotonic()
+        finished = time.monotonic()
         token_count = sum(len(row.token_ids) for row in rows)
-        self._recent.append((token_count, ended - started))
+        self._recent.append((token_count, finished - started))
         rate = sum(tokens for tokens, _ in self._recent) / sum(seconds for _, seconds in self._recent)
-        counted = max(1, sum(part.tokens for part in parts))
-        loss = sum(float(part.loss.detach()) for part in parts) / counted
-        entropy = sum(part.entropy for part in parts) / counted
-        mismatch_kl = sum(part.mismatch_kl for part in parts) / counted
+        counted = max(1, sum(loss_parts.tokens for loss_parts in losses))
+        loss = sum(float(loss_parts.loss.detach()) for loss_parts in losses) / counted
+        entropy = sum(loss_parts.entropy for loss_parts in losses) / counted
+        mismatch_kl = sum(loss_parts.mismatch_kl for loss_parts in losses) / counted
         line = log_lines.TrainerStep(
             step=self.step,
-            time_s=ended - started,
+            time_s=finished - started,
             loss=loss,
             entropy=entropy,
             mismatch_kl=mismatch_kl,
@@ -113,18 +113,18 @@ class Trainer:
         log_lines.success(str(line))
         metrics = {
             "loss/mean": loss, "entropy/all/mean": entropy, "mismatch_kl/all/mean": mismatch_kl,
-            "is_masked/all/mean": sum(part.masked for part in parts) / counted,
+            "is_masked/all/mean": sum(loss_parts.masked for loss_parts in losses) / counted,
             "optim/lr": lr, "optim/grad_norm": grad_norm,
             "perf/throughput": rate, "perf/peak_memory": peak_gib(),
-            "time/wait_for_batch": arrived - started, "time/forward_backward": updated - arrived,
-            "time/broadcast_weights": broadcast - updated, "time/save_ckpt": ended - broadcast,
+            "time/wait_for_batch": received - started, "time/forward_backward": update_end - received,
+            "time/broadcast_weights": broadcast - update_end, "time/save_ckpt": finished - broadcast,
         }  # fmt: skip
         log_metrics(self.output_dir, self.step, metrics)
 
     def _wait_for_batch(self, step: int) -> list[TrainingSequence]:
         while True:
             session = self._guard.session(self.step)
-            batch = handover.read_batch(self.output_dir, step, session.id) if session else None
+            batch = weight_transfer.read_batch(self.output_dir, step, session.id) if session else None
             if batch is not None:
                 return batch
             time.sleep(POLL_S)
@@ -138,16 +138,16 @@ class Trainer:
 
     def _update(self, rows: list[PackedRow]) -> tuple[list[LossParts], float]:
         bounds = self.config.trainer.loss
-        counted = max(1, sum(int(row.loss_mask.sum()) for row in rows))
+        token_count = max(1, sum(int(row.loss_mask.sum()) for row in rows))
         self.optimizer.zero_grad()
-        parts = []
+        losses = []
         for row in rows:
             logits = self.model(
                 row.token_ids[None].to(self._device),
                 row.positions[None].to(self._device),
                 row.mask[None].to(self._device),
             )
-            part = policy_loss(
+            loss_parts = policy_loss(
                 logits[0],
                 targets=row.targets.to(self._device),
                 loss_mask=row.loss_mask.to(self._device),
@@ -156,11 +156,11 @@ class Trainer:
                 temperatures=row.temperatures.to(self._device),
                 ratio_bounds=(bounds.mask_ratio_low, bounds.mask_ratio_high),
             )
-            (part.loss / counted).backward()
-            parts.append(part)
+            (loss_parts.loss / token_count).backward()
+            losses.append(loss_parts)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.trainer.optim.max_norm)
         self.optimizer.step()
-        return parts, float(norm)
+        return losses, float(norm)
 
     def _save_checkpoint(self) -> None:
         ckpt = self.config.ckpt

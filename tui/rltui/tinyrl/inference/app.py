@@ -31,7 +31,7 @@ from rltui.tinyrl.language import ChatTokenizer
 
 
 class TextPart(BaseModel):
-    """Of a message that comes in parts; there is nothing to see pictures with."""
+    """Text in a message that comes in parts; other types are refused, as nothing here can see pictures."""
 
     model_config = ConfigDict(extra="ignore")
     type: Literal["text"]
@@ -42,12 +42,12 @@ class ChatMessage(BaseModel):
     model_config = ConfigDict(extra="ignore")
     role: str
     content: str | list[TextPart] | None = None
-    """Nothing, where an assistant only called tools."""
+    """`None` if an assistant only called tools."""
 
     def plain(self) -> dict[str, str]:
-        """As chat templates take it."""
-        parts = self.content if isinstance(self.content, list) else ()
-        text = "\n".join(part.text for part in parts)
+        """The message in the shape that chat templates take."""
+        text_parts = self.content if isinstance(self.content, list) else ()
+        text = "\n".join(text_part.text for text_part in text_parts)
         return {"role": self.role, "content": self.content if isinstance(self.content, str) else text}
 
 
@@ -124,8 +124,8 @@ async def _chat_chunks(
     for finished in completions:
         index, item = await finished
         generated += len(item.token_ids)
-        whole = _choice(request, index, item, tokenizer)
-        logprobs = (whole["logprobs"] or {}).get("content")
+        full_choice = _choice(request, index, item, tokenizer)
+        logprobs = (full_choice["logprobs"] or {}).get("content")
         deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
         deltas += [{"content": tokenizer.decode([token])} for token in item.token_ids]
         for number, delta in enumerate(deltas):
@@ -257,7 +257,7 @@ class _Routes:
             return _error_response(400, "BadRequestError", message, "max_tokens")
         sequences = [new_sequence(prompt_ids, params, index) for index in range(chat.n)]
         if chat.stream:
-            return self._streamed(chat, prompt_ids, sequences)
+            return self._stream(chat, prompt_ids, sequences)
         try:
             served.engine.submit(sequences)
             completions = await asyncio.gather(*(asyncio.wrap_future(item.future) for item in sequences))
@@ -269,7 +269,7 @@ class _Routes:
         answer = _chat_response(chat, served.model_name, prompt_ids, completions, served.tokenizer)
         return JSONResponse(answer)
 
-    def _streamed(self, chat: ChatRequest, prompt_ids: list[int], sequences: list[Sequence]) -> Response:
+    def _stream(self, chat: ChatRequest, prompt_ids: list[int], sequences: list[Sequence]) -> Response:
         served = self._served
         try:
             served.engine.submit(sequences)

@@ -32,7 +32,7 @@ class Completion:
     token_ids: list[int]
     """Includes the end token where the model chose it."""
     logprobs: list[float]
-    """Of each token under the distribution it was drawn from: after temperature, before top_p."""
+    """Per token, under the distribution it was drawn from: after temperature, before top_p."""
     finish_reason: FinishReason
 
 
@@ -47,7 +47,7 @@ class Sequence:
     logprobs: list[float] = field(default_factory=list)
     arrived_s: float = field(default_factory=time.monotonic)
     cancelled: bool = False
-    """Set by the front where nobody waits any more; the engine drops the sequence at its next step."""
+    """Set by the front if nobody waits any more; the engine drops the sequence at its next step."""
 
 
 def new_sequence(prompt_ids: list[int], params: SamplingParams, index: int) -> Sequence:
@@ -70,15 +70,15 @@ def sample(
     greedy = temperatures == 0
     scaled = logits / torch.where(greedy, torch.ones_like(temperatures), temperatures)[:, None]
     logprobs = torch.log_softmax(scaled.float(), dim=-1)
-    ordered, order = logprobs.exp().sort(dim=-1, descending=True)
-    before = ordered.cumsum(dim=-1) - ordered
-    ordered = torch.where(before < top_p[:, None], ordered, torch.zeros_like(ordered))
-    cumulative = ordered.cumsum(dim=-1)
-    drawn = torch.where(greedy, torch.zeros_like(draws), draws)[:, None] * cumulative[:, -1:]
-    place = (cumulative <= drawn).sum(dim=-1).clamp_max(logits.shape[-1] - 1)
+    sorted_probs, order = logprobs.exp().sort(dim=-1, descending=True)
+    mass_before = sorted_probs.cumsum(dim=-1) - sorted_probs
+    sorted_probs = torch.where(mass_before < top_p[:, None], sorted_probs, torch.zeros_like(sorted_probs))
+    cumulative = sorted_probs.cumsum(dim=-1)
+    thresholds = torch.where(greedy, torch.zeros_like(draws), draws)[:, None] * cumulative[:, -1:]
+    rank = (cumulative <= thresholds).sum(dim=-1).clamp_max(logits.shape[-1] - 1)
     # rounding may put a draw behind the last allowed token
-    place = torch.minimum(place, (ordered > 0).sum(dim=-1) - 1)
-    tokens = order.gather(1, place[:, None])[:, 0]
+    rank = torch.minimum(rank, (sorted_probs > 0).sum(dim=-1) - 1)
+    tokens = order.gather(1, rank[:, None])[:, 0]
     return tokens, logprobs.gather(1, tokens[:, None])[:, 0]
 
 
@@ -86,7 +86,7 @@ _BYTES_PER_NUMBER = 4
 
 
 def _bytes_per_token(shape: Architecture) -> int:
-    """Keys and values of one token over all layers, float32."""
+    """Size of the keys and values of one token over all layers, float32."""
     return 2 * shape.num_hidden_layers * shape.num_key_value_heads * shape.head_dim * _BYTES_PER_NUMBER
 
 
@@ -101,7 +101,7 @@ class SlotCache:
         device: torch.device,
         pool_bytes: int | None = None,
     ) -> None:
-        """`pool_bytes`: allocate and hold this much, also where the rows need less, as vLLM does."""
+        """`pool_bytes`: allocate and hold this much, even if the rows need less, as vLLM does."""
         self.rows, self.max_len = rows, max_len
         layout = (shape.num_hidden_layers, 2, rows, shape.num_key_value_heads, max_len, shape.head_dim)
         needed = rows * max_len * _bytes_per_token(shape)

@@ -33,12 +33,12 @@ _ENGINE_CHECK_S = 1.0
 
 
 def budget_bytes(total_bytes: int, utilization: float) -> int:
-    """What an instance may hold: its share of total memory, whatever others use."""
+    """Memory that an instance may hold: its share of total memory, whatever others use."""
     return math.ceil(total_bytes * utilization)
 
 
 def startup_error(*, free_bytes: int, total_bytes: int, utilization: float, device: str) -> str | None:
-    """VLLM's message where less memory is free than the budget, else `None`."""
+    """VLLM's message if less memory is free than the budget, else `None`."""
     budget = budget_bytes(total_bytes, utilization)
     if free_bytes >= budget:
         return None

@@ -1,6 +1,6 @@
-"""What the server counts, told under vLLM's metric names and in log lines of vLLM's shape (0.10 to 0.32).
+"""Counters of the server, with vLLM's metric names and log lines in vLLM's format (0.10 to 0.32).
 
-Written by the engine thread, read by the HTTP thread: plain numbers, each assigned whole.
+Written by the engine thread, read by the HTTP thread: plain numbers, each assigned in one step.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Statistics:
         self.successes[reason] += 1
 
     def exposition(self, model_name: str, gpu_memory_utilization: float) -> str:
-        """Prometheus text."""
+        """The metrics as Prometheus text."""
         labels = f'engine="0",model_name="{model_name}"'
         lines: list[str] = []
 

@@ -1,4 +1,4 @@
-"""What goes through the output folder: batches to the trainer, weights back, and checkpoints.
+"""Exchange through the output folder: batches to the trainer, weights back, and checkpoints.
 
 A checkpoint is `checkpoints/step_N` with a half by each program, and `STABLE` once both are there.
 """
@@ -30,7 +30,7 @@ def _batch_path(output_dir: Path, step: int) -> Path:
 
 
 def write_batch(output_dir: Path, step: int, session_id: str, sequences: list[TrainingSequence]) -> None:
-    """Sequences laid end to end, stamped with the session that drew them."""
+    """Write sequences laid end to end, stamped with the session that sampled them."""
     tensors = {
         "token_ids": torch.tensor([token for item in sequences for token in item.token_ids]),
         "completion_mask": torch.tensor([flag for item in sequences for flag in item.completion_mask]),
@@ -44,7 +44,7 @@ def write_batch(output_dir: Path, step: int, session_id: str, sequences: list[Tr
 
 
 def read_batch(output_dir: Path, step: int, session_id: str) -> list[TrainingSequence] | None:
-    """The step's batch, or `None` where there is none by that session yet."""
+    """The step's batch, or `None` if there is none by that session yet."""
     try:
         with safe_open(str(_batch_path(output_dir, step)), framework="pt") as file:
             if file.metadata().get("session") != session_id:
@@ -64,7 +64,7 @@ def read_batch(output_dir: Path, step: int, session_id: str) -> list[TrainingSeq
 
 
 def remove_batches_through(output_dir: Path, step: int) -> None:
-    """Delete batches of steps up to `step`; the readable rollouts beside them stay."""
+    """Delete batches of steps up to `step`; the readable rollouts next to them stay."""
     for number, folder in step_folders(output_dir / "rollouts").items():
         if number <= step:
             (folder / _BATCH_NAME).unlink(missing_ok=True)
@@ -85,7 +85,7 @@ def write_broadcast(
 
 
 def latest_broadcast(output_dir: Path, session_id: str) -> int | None:
-    """Newest complete version by that session."""
+    """Newest complete version by that session; `None` if there is none."""
     for version, folder in reversed(step_folders(output_dir / "broadcasts").items()):
         if _producer(folder) == session_id:
             return version
@@ -125,7 +125,7 @@ def complete_steps(output_dir: Path) -> list[int]:
 
 
 def resolve_resume_step(output_dir: Path, resume_step: int) -> int:
-    """The step to start after: `resume_step` itself, or the latest for -1 (0 where there is none).
+    """The step to start after: `resume_step` itself, or the latest for -1 (0 if there is none).
 
     Raises:
         TinyrlError: there is no such checkpoint.
@@ -136,10 +136,10 @@ def resolve_resume_step(output_dir: Path, resume_step: int) -> int:
             log_lines.warning(f"No checkpoint to resume from in {output_dir / 'checkpoints'}")
         return steps[-1] if steps else 0
     if resume_step > 0 and resume_step not in steps:
-        there = ", ".join(map(str, steps)) or "none"
+        existing = ", ".join(map(str, steps)) or "none"
         raise TinyrlError(
             f"ckpt.resume_step = {resume_step}: no complete checkpoint in"
-            f" {checkpoint_folder(output_dir, resume_step)}; complete steps: {there}."
+            f" {checkpoint_folder(output_dir, resume_step)}; complete steps: {existing}."
             " Use one of them, -1 for the latest, or 0 for the beginning"
         )
     return resume_step
@@ -147,7 +147,7 @@ def resolve_resume_step(output_dir: Path, resume_step: int) -> int:
 
 @contextmanager
 def new_half(output_dir: Path, step: int, half: str) -> Iterator[Path]:
-    """A folder to fill; whoever finishes second marks the checkpoint complete."""
+    """A folder to fill; the second program to finish marks the checkpoint complete."""
     folder = checkpoint_folder(output_dir, step)
     (folder / STABLE_NAME).unlink(missing_ok=True)
     with new_folder(folder / half) as partial:
@@ -157,7 +157,7 @@ def new_half(output_dir: Path, step: int, half: str) -> Iterator[Path]:
 
 
 def keep_newest(output_dir: Path, count: int) -> None:
-    """Delete complete checkpoints but the newest `count`."""
+    """Delete all complete checkpoints but the newest `count`."""
     for step in complete_steps(output_dir)[:-count]:
         folder = checkpoint_folder(output_dir, step)
         (folder / STABLE_NAME).unlink()

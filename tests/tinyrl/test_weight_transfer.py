@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from rltui.tinyrl import handover, presence
+from rltui.tinyrl import presence, weight_transfer
 from rltui.tinyrl.batches import TrainingSequence
 from rltui.tinyrl.errors import TinyrlError
-from rltui.tinyrl.handover import complete_steps, keep_newest, new_half, resolve_resume_step
 from rltui.tinyrl.model import load_model
 from rltui.tinyrl.presence import PairingGuard, Peer, Presence
+from rltui.tinyrl.weight_transfer import complete_steps, keep_newest, new_half, resolve_resume_step
 
 SEQUENCES = [
     TrainingSequence([3, 7, 8], [False, True, True], [0.0, -0.5, -0.25], 0.5, 1.0),
@@ -22,27 +22,27 @@ SEQUENCES = [
 
 
 def test_batch_survives_the_trip(tmp_path: Path) -> None:
-    handover.write_batch(tmp_path, 1, "mine", SEQUENCES)
-    assert handover.read_batch(tmp_path, 1, "mine") == SEQUENCES
+    weight_transfer.write_batch(tmp_path, 1, "mine", SEQUENCES)
+    assert weight_transfer.read_batch(tmp_path, 1, "mine") == SEQUENCES
 
 
 def test_batches_of_another_session_are_not_taken(tmp_path: Path) -> None:
-    handover.write_batch(tmp_path, 1, "earlier", SEQUENCES)
-    assert handover.read_batch(tmp_path, 1, "mine") is None
-    assert handover.read_batch(tmp_path, 2, "mine") is None
+    weight_transfer.write_batch(tmp_path, 1, "earlier", SEQUENCES)
+    assert weight_transfer.read_batch(tmp_path, 1, "mine") is None
+    assert weight_transfer.read_batch(tmp_path, 2, "mine") is None
 
 
 def test_broadcasts_need_session_and_stable(tmp_path: Path, tiny_model: Path) -> None:
     model = load_model(tiny_model)
-    handover.write_broadcast(tmp_path, 3, "mine", model, tiny_model)
-    handover.write_broadcast(tmp_path, 4, "mine", model, tiny_model)
-    handover.write_broadcast(tmp_path, 9, "earlier", model, tiny_model)
-    assert handover.latest_broadcast(tmp_path, "mine") == 4
-    (handover.broadcast_folder(tmp_path, 4) / "STABLE").unlink()
-    assert handover.latest_broadcast(tmp_path, "mine") == 3
-    handover.remove_broadcasts_through(tmp_path, 4)
-    assert handover.latest_broadcast(tmp_path, "mine") is None
-    load_model(handover.broadcast_folder(tmp_path, 9))
+    weight_transfer.write_broadcast(tmp_path, 3, "mine", model, tiny_model)
+    weight_transfer.write_broadcast(tmp_path, 4, "mine", model, tiny_model)
+    weight_transfer.write_broadcast(tmp_path, 9, "earlier", model, tiny_model)
+    assert weight_transfer.latest_broadcast(tmp_path, "mine") == 4
+    (weight_transfer.broadcast_folder(tmp_path, 4) / "STABLE").unlink()
+    assert weight_transfer.latest_broadcast(tmp_path, "mine") == 3
+    weight_transfer.remove_broadcasts_through(tmp_path, 4)
+    assert weight_transfer.latest_broadcast(tmp_path, "mine") is None
+    load_model(weight_transfer.broadcast_folder(tmp_path, 9))
 
 
 def test_checkpoint_is_complete_with_both_halves(tmp_path: Path) -> None:
