@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pkgutil import iter_modules
 
 import pytest
 
-from rltui.cli import command
-from rltui.cli.command import argument, command_names, flag, load
+from rltui.cli import command, commands
+from rltui.cli.command import argument, flag, load
+from rltui.cli.command_list import SENTENCES
 from rltui.cli.overview import all_commands
 
 
-@pytest.mark.parametrize("name", command_names())
+def test_every_module_of_commands_is_in_the_list() -> None:
+    modules = {module.name.replace("_", "-") for module in iter_modules(commands.__path__)}
+    assert modules == set(SENTENCES)
+
+
+@pytest.mark.parametrize("name", SENTENCES)
 def test_a_module_declares_the_command_of_its_name_and_its_verbs(name: str) -> None:
     declared = load(name)
     for each in (declared, *declared.verbs):
@@ -38,7 +45,7 @@ def test_a_command_needs_its_declaration_alone(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(command, "_COMMANDS", {})
     count = argument("count", "N", "how many", type=int)
 
-    @command.command("greet", "say hello", count, flag("--loud", "louder"))
+    @command.verb("greet", "say hello", count, flag("--loud", "louder"))
     def greet(arguments: object) -> int:
         return 0
 

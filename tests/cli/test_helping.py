@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from rltui.cli import main
+from rltui.cli.command_list import SENTENCES
 from rltui.cli.commands.help import page, topics
 from rltui.cli.global_options import host_of
-from rltui.cli.overview import ordered_names
 from rltui.cli.parser import parse
 
 WIDEST, LONGEST = 100, 40
@@ -61,7 +61,7 @@ def test_the_overview_names_every_command_once(capsys: pytest.CaptureFixture[str
     with pytest.raises(SystemExit):
         main(["--help"])
     told = capsys.readouterr().out
-    for name in ordered_names():
+    for name in SENTENCES:
         assert len(re.findall(rf"^  {name}(?:  |$)", told, re.MULTILINE)) == 1, name
     assert "--no-color" in told
 

@@ -1,23 +1,21 @@
-"""A command is declared beside its function: `@command("status", "components, step and reward", NAME, JSON)`.
+"""A command is declared beside its function: `@command("status", NAME, JSON)`.
 
 The parser, the pages of help, the manual page and completion read the declarations. A command lies in the
 module of its name in `rltui.cli.commands` (`use-checkpoint` in `use_checkpoint.py`), its verbs (`queue add`)
-beside it: so the folder is the list, and a command line imports the one module that it needs. These modules
-import little at their top: a tab and `--help` import them too, for the declaration alone.
+beside it: a command line imports the one module that it needs. These modules import little at their top: a
+tab and `--help` import them too, for the declaration alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from rltui.cli.command_list import SENTENCES
 from rltui.errors import UsageError
-
-_FOLDER = os.path.join(os.path.dirname(__file__), "commands")  # noqa: PTH118, PTH120 - at each start
 
 
 class Declared(Protocol):
@@ -185,7 +183,7 @@ class Command:
     name: str
     """With the command before it, where it is a verb of one: `queue add`."""
     text: str
-    """A sentence about it, as the list of commands has it: no capital, no full stop."""
+    """A sentence about it, without capital and full stop."""
     handler: Handler
     declared: tuple[Declared, ...]
     epilog: str | None = None
@@ -239,29 +237,30 @@ _COMMANDS: dict[str, Command] = {}
 
 def command(
     name: str,
+    *declared: Declared,
+    epilog: str | None = None,
+    defaults: Mapping[str, object] | None = None,
+    grammar: Grammar | None = None,
+) -> Callable[[Handler], Handler]:
+    """Declare the function below as `rltui NAME`; what it is for is told by `command_list.py`."""
+    return verb(name, SENTENCES[name], *declared, epilog=epilog, defaults=defaults, grammar=grammar)
+
+
+def verb(
+    name: str,
     text: str,
     *declared: Declared,
     epilog: str | None = None,
     defaults: Mapping[str, object] | None = None,
     grammar: Grammar | None = None,
 ) -> Callable[[Handler], Handler]:
-    """Declare the function below as `rltui NAME`."""
+    """Declare the function below as a verb of a command: `queue add`. `text`: as `Command.text`."""
 
     def declare(handler: Handler) -> Handler:
         _COMMANDS[name] = Command(name, text, handler, declared, epilog, defaults or {}, grammar)
         return handler
 
     return declare
-
-
-def command_names() -> list[str]:
-    """Of all commands, verbs left out."""
-    files = (entry.name for entry in os.scandir(_FOLDER))
-    return sorted(
-        file.removesuffix(".py").replace("_", "-")
-        for file in files
-        if file.endswith(".py") and not file.startswith("_")
-    )
 
 
 def load(name: str) -> Command:

@@ -26,12 +26,12 @@ def through(name: str, words: Sequence[str]) -> int:
         UsageError: for what is no host, or a command of this machine.
         RltuiError: if it cannot be reached, or has no rltui.
     """
-    from rltui.cli.command import command_names
+    from rltui.cli.command_list import SENTENCES
 
     host = host_of(name, settings.load(settings.settings_file()).hosts)
     if words and words[0] in _OF_THIS_MACHINE:
         raise UsageError(f"{words[0]} is about this machine", hint="leave --host out")
-    if words and (words[0] in ("-h", "--help", "--version") or words[0] in command_names()):
+    if words and (words[0] in ("-h", "--help", "--version") or words[0] in SENTENCES):
         return _run(host, words)
     return _show(host, words)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 
 from rltui import __version__
-from rltui.cli.command import Command, command_names, flag, load
+from rltui.cli.command import Command, flag, load
+from rltui.cli.command_list import BY_JOB, SENTENCES
 from rltui.cli.global_options import HELP
 
 DESCRIPTION = """\
@@ -32,14 +32,6 @@ OPTIONS = (
     ),
     *HELP,
 )
-_JOBS: Mapping[str, str] = {
-    "start and end a run": "open demo up down watch check init queue sweep fork rerun k8s",
-    "look at it": "ls status logs metrics rollouts events gpus evals checkpoints orphans knobs diff attach",
-    "change it": "set undo redo convert use-checkpoint start stop restart eval note shell publish promote",
-    "all runs": "runs compare export add tag describe best archive unarchive rm restore trash",
-    "this box, and help": "doctor layouts trust serve keys completion help man",
-}
-"""Commands by what people want to do; one that is nowhere comes last."""
 
 
 class _Overview(argparse.ArgumentParser):
@@ -48,12 +40,9 @@ class _Overview(argparse.ArgumentParser):
         formatter = self._get_formatter()
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
         formatter.add_text(self.description)
-        listed = {command.name: _Row(command) for command in all_commands()}
-        for job, names in _JOBS.items():
+        for job, commands in BY_JOB.items():
             formatter.start_section(job)
-            formatter.add_arguments([listed.pop(name) for name in names.split() if name in listed])
-            if job == list(_JOBS)[-1]:
-                formatter.add_arguments(listed.values())
+            formatter.add_arguments([_Row(name, text) for name, text in commands.items()])
             formatter.end_section()
         for group in self._action_groups:
             if options := [action for action in group._group_actions if action.option_strings]:  # noqa: SLF001
@@ -67,8 +56,8 @@ class _Overview(argparse.ArgumentParser):
 class _Row(argparse.Action):
     """A command in the list, as argparse formats one."""
 
-    def __init__(self, command: Command) -> None:
-        super().__init__(option_strings=[], dest=command.name, help=command.text)
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(option_strings=[], dest=name, help=text)
 
     def __call__(self, *_: object) -> None: ...
 
@@ -87,13 +76,6 @@ def overview() -> argparse.ArgumentParser:
     return parser
 
 
-def ordered_names() -> list[str]:
-    """Of all commands, in the order of the overview."""
-    names = command_names()
-    placed = [name for job in _JOBS.values() for name in job.split() if name in names]
-    return list(dict.fromkeys((*placed, *names)))
-
-
 def all_commands() -> list[Command]:
-    """Every command, in the order of the overview."""
-    return [load(name) for name in ordered_names()]
+    """Every command, in the order of the overview; imports the modules of all of them."""
+    return [load(name) for name in SENTENCES]

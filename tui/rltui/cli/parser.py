@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from rltui.cli.command import Options, command_names, load, split
+from rltui.cli.command import Options, load, split
+from rltui.cli.command_list import SENTENCES
 from rltui.cli.config_line import is_pasted
 from rltui.core import hints
 from rltui.errors import RltuiError, UsageError
@@ -27,7 +28,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         from rltui.cli.overview import overview
 
         return overview().parse_args(argv)
-    if not argv or argv[0] not in command_names():  # a name, a file, an option, or misspelt
+    if not argv or argv[0] not in SENTENCES:  # a name, a file, an option, or misspelt
         is_config = bool(argv) and (argv[0].startswith("-") or is_pasted(argv))
         if argv and not is_config and not is_file_name(argv[0]):
             _refuse_unless_experiment(argv[0])
@@ -75,7 +76,6 @@ def _is_known(word: str) -> bool:
 
 def _refuse_unless_experiment(word: str) -> None:
     """Raises UsageError for a word that is nothing, such as a misspelt command."""
-    from rltui.cli.overview import ordered_names
     from rltui.core.text import did_you_mean
     from rltui.services.runs.experiments import find_experiment, known_experiments
     from rltui.services.runs.index import RunIndex
@@ -90,7 +90,7 @@ def _refuse_unless_experiment(word: str) -> None:
     names = [record.name for record in known_experiments()]
     known = f"experiments: {_some(names)}; " if names else ""
     more = f"{len(runs)} runs: {hints.RUNS}; " if len(runs) > len(names) else ""
-    guess = did_you_mean(word, dict.fromkeys((*ordered_names(), *names, *runs)))
+    guess = did_you_mean(word, dict.fromkeys((*SENTENCES, *names, *runs)))
     raise UsageError(
         f"{word!r} is no command, no experiment, no run and no file",
         hint=f"{guess} {known}{more}commands: {hints.COMMANDS}; topics: {hints.HELP}".strip(),

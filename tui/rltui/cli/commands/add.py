@@ -16,7 +16,6 @@ from rltui.cli.run_changes import names_text
 
 @command(
     "add",
-    "take runs that rltui did not start into the list",
     argument(
         "folder",
         "DIR",

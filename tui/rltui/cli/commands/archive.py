@@ -13,7 +13,6 @@ from rltui.services.runs import organize
 
 @command(
     "archive",
-    "list these runs no longer, unless asked to",
     RUNS,
     JSON,
 )

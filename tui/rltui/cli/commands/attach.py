@@ -17,7 +17,6 @@ from rltui.services.runs.experiment_files import ExperimentRecord
 
 @command(
     "attach",
-    "show the raw tmux pane (q leaves it)",
     argument("component", "C", "component id, or supervisor"),
     flag("--readonly", "pass no keys on"),
     NAME,

@@ -12,7 +12,6 @@ from rltui.services.runs import organize
 
 @command(
     "best",
-    "mark runs as the best ones",
     flag("--remove", "take the mark away"),
     RUNS,
     JSON,

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 @command(
     "check",
-    "validate a config; no side effects",
     CONFIG,
     argument("-l --layout", "LAYOUT", "layout name or file"),
     FRAMEWORK,

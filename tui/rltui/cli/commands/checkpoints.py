@@ -35,7 +35,6 @@ _COLUMNS = VIEW.named(("step", "age", "reward", "eval", "parts", "size", "attemp
 
 @command(
     "checkpoints",
-    "the checkpoints of the run, and what may go",
     flag("--prune", "delete old ones; the plan is shown first"),
     argument(
         "--restore", "STAMP", "bring back what a restart has set aside, and set aside what was written since"

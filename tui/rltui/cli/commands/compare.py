@@ -51,7 +51,6 @@ class ComparedRunDocument:
 
 @command(
     "compare",
-    "runs beside each other: the keys that differ, the metrics",
     argument("run", "RUN", "two or more, by name or id", nargs="+"),
     repeatable("--metric", "M", "this one: reward, loss, a series (again for more)"),
     flag("--all-keys", "also the keys that are alike"),

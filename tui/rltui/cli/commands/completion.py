@@ -9,7 +9,6 @@ from rltui.cli.command import argument, command, hidden
 
 @command(
     "completion",
-    "what a shell completes: source <(rltui completion bash)",
     argument("shell", "SHELL", "bash, zsh or fish", choices=("bash", "zsh", "fish")),
     hidden("word", nargs="*"),
 )

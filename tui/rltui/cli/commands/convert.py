@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 @command(
     "convert",
-    "count the batch in tokens instead of rollouts, or back; or write a config for another framework",
     argument(
         "what",
         "tokens|rollouts|CONFIG",

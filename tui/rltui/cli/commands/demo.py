@@ -32,7 +32,6 @@ _DEMO_FILES = ("rl.toml", "sft.toml")
 
 @command(
     "demo",
-    "a real small run on the CPU, in the TUI",
     argument("-o --output-dir", "DIR", "folder of the demo (default: outputs/demo)"),
     flag("--no-tui", "start it headless, like `up`"),
     KEYMAP,

@@ -16,7 +16,6 @@ from rltui.services.runs.catalog import find_run
 
 @command(
     "describe",
-    "the note of a run, in the list of runs: show, write",
     RUN,
     argument("text", "TEXT", "the new note; - reads it from stdin", nargs="*"),
     flag("--clear", "remove it"),

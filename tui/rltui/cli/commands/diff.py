@@ -33,7 +33,6 @@ _ORIGINAL = "original"
 
 @command(
     "diff",
-    "what the files say beside what runs; or two attempts, or runs",
     argument(
         "attempt",
         "C[#K]|RUN",

@@ -118,7 +118,6 @@ class _Finding:
 
 @command(
     "doctor",
-    "check that this box, or nodes, have what rltui needs",
     argument("config", "CONFIG", "with --nodes: what would be run", nargs="*"),
     flag(
         "--nodes",

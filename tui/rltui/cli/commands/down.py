@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 @command(
     "down",
-    "stop everything; leaves no process behind",
     flag("--plan", "only say what would end, and what is lost"),
     flag("--all", "all that lives; the queue is paused"),
     flag("--yes", "do not ask about --all"),

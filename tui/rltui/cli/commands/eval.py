@@ -33,7 +33,6 @@ def _split_off_evaluator(words: list[str], _: Options) -> tuple[list[str], Mappi
 
 @command(
     "eval",
-    "evaluate the model: now, a checkpoint, what it began with",
     argument("env", "ENV", "default: what the config trains on", nargs="?", default=""),
     exclusive(
         flag("--now", "what the server of the run has (the default)"),

@@ -30,7 +30,6 @@ _COLUMNS = (
 
 @command(
     "evals",
-    "the evaluations, how they differ, what waits",
     argument("--against", "ID", "differences to this one (default: to the base)"),
     flag("--all", "those of all experiments"),
     argument("--cancel", "ID", "take it from the queue, or end it"),

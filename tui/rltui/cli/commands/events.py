@@ -36,7 +36,6 @@ _WIDTHS = {"step": 6, "kind": -10}
 
 @command(
     "events",
-    "the journal: starts, exits, edits with their diffs, alerts, notes",
     flag("-f --follow", "go on as it grows"),
     repeatable("--kind", "K,…", "only these: edit, crash, alert, note, …"),
     repeatable("--component", "C,…", "only of these"),

@@ -13,7 +13,6 @@ from rltui.services.runs.catalog import find_run
 
 @command(
     "export",
-    "a report of a run in a folder: Markdown, curves, configs",
     RUN,
     argument("-o --output-dir", "DIR", "the folder (default: ./RUN-report)"),
     argument("--rollouts", "N", "so many of the best and the worst (default: 3)", type=count, default=3),

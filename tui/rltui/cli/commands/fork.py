@@ -22,7 +22,6 @@ from rltui.views.run import fork_lines
 
 @command(
     "fork",
-    "a new run with the config of another, or from a checkpoint of it",
     argument("run", "RUN", "name or id; living, finished or archived"),
     argument(
         "--from",

@@ -41,7 +41,6 @@ _EARLY_S = 0.2
 
 @command(
     "gpus",
-    "the GPUs of this box and who holds their memory",
     watch(interval),
     argument("-n --name", "NAME", "as this experiment sees them: budgets, peaks, other hosts"),
     json_flag("one JSON document; with --watch, one per line"),

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 
 from rltui.cli.colour import paint
-from rltui.cli.command import argument, command, command_names, load
+from rltui.cli.command import argument, command, load
+from rltui.cli.command_list import SENTENCES
 from rltui.cli.table import Column, print_table, room, wrapped
 from rltui.core import hints
 from rltui.core.text import unknown_name
@@ -30,7 +31,6 @@ def page(topic: str) -> str:
 
 @command(
     "help",
-    "about a topic or a command, on a page",
     argument("topic", "TOPIC|COMMAND", "default: the list of topics", nargs="?"),
 )
 def show_help(arguments: argparse.Namespace) -> int:
@@ -42,12 +42,10 @@ def show_help(arguments: argparse.Namespace) -> int:
         print(f"{hints.HELP_TOPIC}; {hints.HELP_COMMAND}; all commands: {hints.COMMANDS}, {hints.MAN}")
     elif word in known:
         _print_page(page(word))
-    elif word in command_names():
+    elif word in SENTENCES:
         print(load(word).parser().format_help(), end="")
     else:
-        from rltui.cli.overview import ordered_names
-
-        raise unknown_name("topic or command", word, [*known, *ordered_names()])
+        raise unknown_name("topic or command", word, [*known, *SENTENCES])
     return 0
 
 

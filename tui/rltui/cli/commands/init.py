@@ -37,7 +37,6 @@ class _Component:
 
 @command(
     "init",
-    "write a commented layout for your own programs, by questions or options; or a workspace",
     argument("layout_name", "NAME", "of the layout, or the folder for --from", nargs="?"),
     choice(
         "--from",

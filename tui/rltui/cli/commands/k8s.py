@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rltui.cli.app import need_terminal, show
 from rltui.cli.arguments import JSON, KEYMAP, WAIT, YES
 from rltui.cli.colour import paint
-from rltui.cli.command import argument, command, flag, repeatable
+from rltui.cli.command import argument, command, flag, repeatable, verb
 from rltui.cli.consent import require_consent
 from rltui.cli.progress import working
 from rltui.cli.status_text import print_status, read_status
@@ -81,7 +81,7 @@ the chart has values for (rltui k8s upgrade RELEASE -f FILE --set trainer.comman
 """
 
 
-@command(
+@verb(
     "k8s up",
     "install a release; shows its values, and asks",
     *MAKING,
@@ -100,7 +100,7 @@ def up(arguments: argparse.Namespace) -> int:
     return apply_values(arguments, helm, "install", {})
 
 
-@command(
+@verb(
     "k8s upgrade",
     "give a release other values; shows what changes, and asks",
     *MAKING,
@@ -118,7 +118,7 @@ def upgrade(arguments: argparse.Namespace) -> int:
     return apply_values(arguments, helm, "upgrade", helm.values(arguments.release, every=False))
 
 
-@command(
+@verb(
     "k8s status",
     "pods, why they wait, what runs in them; the shared data",
     argument("release", "RELEASE", "which (default: all)", nargs="?"),
@@ -127,7 +127,6 @@ def upgrade(arguments: argparse.Namespace) -> int:
 )
 @command(
     "k8s",
-    "Helm releases of prime-rl's chart, on Kubernetes",
     JSON,
     epilog=_EPILOG,
     defaults={"release": None, "namespace": None, "context": None},
@@ -167,7 +166,7 @@ def _row(pod: Mapping[str, Any]) -> list[str]:
     return [pod["name"], shown, " ".join(programs), restarts, pod["node"], why]
 
 
-@command(
+@verb(
     "k8s watch",
     "open a release: its pods are followed like components here",
     RELEASE,
@@ -195,7 +194,7 @@ def watch(arguments: argparse.Namespace) -> int:
     return code if arguments.no_tui or code else show(launch.choose(name))
 
 
-@command(
+@verb(
     "k8s logs",
     "what a pod prints, from the cluster itself",
     *ROLE,
@@ -222,7 +221,7 @@ def logs(arguments: argparse.Namespace) -> int:
     return process.returncode
 
 
-@command(
+@verb(
     "k8s exec",
     "a shell in a pod, or a command",
     *ROLE,
@@ -240,7 +239,7 @@ def execute(arguments: argparse.Namespace) -> int:
     return subprocesses.in_terminal(kubectl.execute(pod.name, pod.container, command, tty=is_terminal))
 
 
-@command(
+@verb(
     "k8s down",
     "uninstall a release; its data stays unless you say so",
     RELEASE,

@@ -22,7 +22,6 @@ _MANY = 4
 
 @command(
     "keys",
-    "the keys of the TUI, as they are mapped now",
     argument("word", "WORD", "only those with all these words", nargs="*"),
     KEYMAP,
     JSON,

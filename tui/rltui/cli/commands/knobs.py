@@ -31,7 +31,6 @@ _ALL_COLUMNS = VIEW.named(("key", "value", "unit", "default", "all allowed", "re
 
 @command(
     "knobs",
-    "every knob: value, default, bounds, readers",
     argument(
         "pattern",
         "WORD",

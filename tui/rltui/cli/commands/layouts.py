@@ -13,7 +13,6 @@ from rltui.cli.table import Column, print_table
 
 @command(
     "layouts",
-    "list the layouts and where they lie",
     JSON,
 )
 def list_layouts(arguments: argparse.Namespace) -> int:

@@ -47,7 +47,6 @@ _BATCH_LINES = 500
 
 @command(
     "logs",
-    "what a component printed; all of them are searched at once",
     argument(
         "component", "C", "component id (default: the list of logs); with --all: only its attempts", nargs="?"
     ),

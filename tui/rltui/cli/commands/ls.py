@@ -30,7 +30,6 @@ _LIST = (
 
 @command(
     "ls",
-    "list the experiments, running or not",
     JSON,
 )
 def list_experiments(arguments: argparse.Namespace) -> int:

@@ -65,7 +65,6 @@ class Block(NamedTuple):
 
 @command(
     "man",
-    "all commands and options as a manual page",
     flag("--raw", "its source: rltui man --raw > rltui.1"),
 )
 def show_manual(arguments: argparse.Namespace) -> int:

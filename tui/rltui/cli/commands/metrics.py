@@ -83,7 +83,6 @@ class SeriesDocument:
 
 @command(
     "metrics",
-    "the curves of a run, whole and up to now",
     argument(
         "metric",
         "NAME",

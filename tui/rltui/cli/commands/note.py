@@ -16,7 +16,6 @@ from rltui.services.runs.journal import journal_of
 
 @command(
     "note",
-    "keep a sentence in the journal; a mark on the charts",
     argument("text", "TEXT", "what is to be remembered; - reads it from stdin", nargs="+"),
     NAME,
     JSON,

@@ -31,7 +31,6 @@ from rltui.services.runs.experiments import (
 
 @command(
     "open",
-    "open an experiment in the TUI",
     argument(
         "config", "CONFIG", "TOML files of the run, or their folder; or the name of an experiment", nargs="*"
     ),

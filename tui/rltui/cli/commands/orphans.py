@@ -49,7 +49,6 @@ _TIMEOUT_S = 30.0
 
 @command(
     "orphans",
-    "processes that outlived their component",
     *NAME_OR_FIRST,
     argument("--free", "PID", "end these (all, where no pid is given); asks first", nargs="*", type=int),
     argument("--forget", "C", "take it for ended where it ran, on a machine that is gone for good; asks"),

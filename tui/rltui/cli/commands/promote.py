@@ -17,7 +17,6 @@ from rltui.services.runs.catalog import find_run
 
 @command(
     "promote",
-    "what a run's own copy of the config has changed, written into the files that it was made of",
     RUN,
     flag("--undo", "take the newest one back"),
     flag("--plan", "only show what would change"),

@@ -20,7 +20,6 @@ from rltui.views.checkpoint import publication_text
 
 @command(
     "publish",
-    "upload weights of the run to the hub, by `hf`",
     argument("what", "STEP", "whose weights; or a folder of weights"),
     argument("repo", "USER/NAME", "the repository; made where there is none"),
     flag("--private", "one that is made is only for its owner"),

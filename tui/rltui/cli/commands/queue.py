@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import CREATION, JSON, SET
 from rltui.cli.colour import signed
-from rltui.cli.command import argument, command
+from rltui.cli.command import argument, command, verb
 from rltui.cli.queue_requests import (
     AFTER_REBOOT,
     QUEUED,
@@ -39,10 +39,9 @@ _COLUMNS = VIEW.named(("sign", "run", "state", "step", "reward", "what", "why"))
 
 @command(
     "queue",
-    "runs that wait for GPUs, and start by themselves",
     JSON,
 )
-@command(
+@verb(
     "queue ls",
     "what waits and why, what runs, what has ended",
     JSON,
@@ -67,7 +66,7 @@ def show(arguments: argparse.Namespace) -> int:
 # --- adding -----------------------------------------------------------------------------------------------
 
 
-@command(
+@verb(
     "queue add",
     "start a run when it can; all that `rltui up` takes",
     argument("config", "CONFIG", "as `rltui up` takes it; also -- --KEY VALUE", nargs="*"),
@@ -94,7 +93,7 @@ def add(arguments: argparse.Namespace) -> int:
 ENTRIES = argument("entry", "ENTRY", "name or id; or a sweep", nargs="+")
 
 
-@command(
+@verb(
     "queue pause",
     "start nothing any more; what runs goes on",
     JSON,
@@ -106,7 +105,7 @@ def pause(arguments: argparse.Namespace) -> int:
     return _changed(asking.pause(), "paused; what runs goes on", arguments)
 
 
-@command(
+@verb(
     "queue resume",
     "start what may start, also after a reboot",
     AFTER_REBOOT,
@@ -119,7 +118,7 @@ def resume(arguments: argparse.Namespace) -> int:
     return _changed(asking.resume(after_reboot=arguments.after_reboot), "the queue goes on", arguments)
 
 
-@command(
+@verb(
     "queue rm",
     "do not start these; forget those that have ended",
     ENTRIES,
@@ -133,7 +132,7 @@ def remove(arguments: argparse.Namespace) -> int:
     return _changed(read_queue(), f"removed: {join_words([each.name for each in gone])}", arguments)
 
 
-@command(
+@verb(
     "queue retry",
     "let these wait again, with config files as they are now",
     ENTRIES,
@@ -164,7 +163,7 @@ def _mended(edits: Mapping[str, str], entry: QueueEntry) -> Mapping[str, object]
         return {"overrides": overrides, "told": told}
 
 
-@command(
+@verb(
     "queue move",
     "let one start earlier, or later",
     argument("entry", "ENTRY", "name or id; or a sweep"),
@@ -180,7 +179,7 @@ def move(arguments: argparse.Namespace) -> int:
     return _changed(queue, f"now in this order: {', '.join(waiting)}", arguments)
 
 
-@command(
+@verb(
     "queue limit",
     "how many run at once on this machine",
     argument("most", "N|none", "none: as GPUs allow; without GPUs one"),

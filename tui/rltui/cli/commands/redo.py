@@ -12,7 +12,6 @@ from rltui.cli.edits import edit_experiment, edit_request
 
 @command(
     "redo",
-    "make the edit again that was undone last",
     *EDIT,
 )
 def redo(arguments: argparse.Namespace) -> int:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 @command(
     "rerun",
-    "a run again, from its recorded config; tells what is another now",
     argument("run", "RUN", "name or id; also a finished or archived one"),
     argument("-n --name", "NAME", "of the new run (default: RUN-again)"),
     argument("-o --output-dir", "DIR", "its folder (default: NAME, beside RUN's)"),

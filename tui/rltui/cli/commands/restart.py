@@ -11,7 +11,6 @@ from rltui.cli.component_actions import execute
 
 @command(
     "restart",
-    "restart components, and those that must restart with them",
     *COMPONENTS,
     *resume("restart"),
     NAME,

@@ -12,7 +12,6 @@ from rltui.services.runs import organize
 
 @command(
     "restore",
-    "take runs out of the trash",
     RUNS,
     JSON,
 )

@@ -13,7 +13,6 @@ from rltui.services.runs.catalog import find_run
 
 @command(
     "rm",
-    "put runs into the trash, folder and all",
     flag("--plan", "only say what would go, and what it frees"),
     YES,
     RUNS,

@@ -54,7 +54,6 @@ _WHOLE = "--full, or --export FILE"
 
 @command(
     "rollouts",
-    "what the model wrote, and its rewards",
     argument("where", "DIR", "a run's or an evaluation's folder, or a file of rollouts", nargs="?"),
     argument("--step", "S", "of this step (default: the newest)", type=count),
     flag("--eval", "of evaluations"),

@@ -62,7 +62,6 @@ class _ListedRuns:
 
 @command(
     "runs",
-    "all runs there are, living and finished",
     argument(
         "filter",
         "FILTER",

@@ -13,7 +13,6 @@ from rltui.errors import ExitCode, UsageError
 
 @command(
     "serve",
-    "what an rltui on another machine starts here: --host",
     flag("--stdio", "talk over stdin and stdout"),
 )
 def serve(arguments: argparse.Namespace) -> int:

@@ -16,7 +16,6 @@ from rltui.errors import UsageError
 
 @command(
     "set",
-    "edit the TOML; prints the diff and the restart set",
     argument(
         "edit",
         "KEY=VALUE",

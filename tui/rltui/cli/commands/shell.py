@@ -27,7 +27,6 @@ from rltui.services.runs.experiments import known_experiments
 
 @command(
     "shell",
-    "a terminal where a component runs (ctrl+] leaves it)",
     argument(
         "--as",
         "C",

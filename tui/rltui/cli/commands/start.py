@@ -11,7 +11,6 @@ from rltui.cli.component_actions import execute
 
 @command(
     "start",
-    "start components (all, where none is named) and what they need",
     *COMPONENTS,
     *resume("start"),
     NAME,

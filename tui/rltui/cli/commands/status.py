@@ -29,7 +29,6 @@ _STEPS_S = 60.0
 
 @command(
     "status",
-    "components, step and reward",
     *NAME_OR_FIRST,
     watch(interval_or_name, "stay, and look again every S seconds"),
     flag("--plain", "in sentences, and with --watch one for each change"),

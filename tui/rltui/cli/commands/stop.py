@@ -11,7 +11,6 @@ from rltui.cli.component_actions import execute
 
 @command(
     "stop",
-    "stop components and what depends on them",
     *COMPONENTS,
     flag("--kill", "no grace: end the whole tree at once"),
     NAME,

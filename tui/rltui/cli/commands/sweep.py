@@ -44,7 +44,6 @@ _MANY_TIMES = 10.0
 
 @command(
     "sweep",
-    "queue a run for each combination of values",
     argument("config", "CONFIG|KEY=VALUES", "as `rltui up`; lr=1e-6,3e-6 seed=0..2", nargs="*"),
     argument("--random", "K", "only K of the combinations, by chance", type=positive),
     flag("--dry-run", "only list them; queue nothing"),

@@ -21,7 +21,6 @@ from rltui.services.runs.index import RunIndex
 
 @command(
     "tag",
-    "the tags of runs: show, add, remove",
     argument("word", "RUN|+TAG", "runs by name or id, and +TAG to add", nargs="*"),
     repeatable("--remove", "TAG,…", "tags to remove"),
     JSON,

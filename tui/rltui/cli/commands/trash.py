@@ -35,7 +35,6 @@ _TRASH = (
 
 @command(
     "trash",
-    "what lies in the trash, and how large it is",
     flag("--empty", "delete it for good; asks first"),
     argument("--older-than", "AGE", "only what has lain there so long: 30d, 12h"),
     YES,

@@ -12,7 +12,6 @@ from rltui.errors import UsageError
 
 @command(
     "trust",
-    "let rltui run what a folder holds without a start: a layout's gpu_source, a checkout's python",
     argument("folder", "DIR", "default: here", nargs="?", default="."),
     flag("--revoke", "trust it no longer"),
 )

@@ -12,7 +12,6 @@ from rltui.services.runs import organize
 
 @command(
     "unarchive",
-    "list these runs again",
     RUNS,
     JSON,
 )

@@ -12,7 +12,6 @@ from rltui.cli.edits import edit_experiment, edit_request
 
 @command(
     "undo",
-    "take back the newest edit of the config",
     *EDIT,
 )
 def undo(arguments: argparse.Namespace) -> int:

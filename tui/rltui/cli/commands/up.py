@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 @command(
     "up",
-    "start an experiment headless; returns when all is ready",
     CONFIG,
     *CREATION,
     SLURM,

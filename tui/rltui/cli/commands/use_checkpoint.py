@@ -26,7 +26,6 @@ _NAMES_MODEL = re.compile(r"^model$|(^|\.)model\.name$|\.vllm\.model$")
 
 @command(
     "use-checkpoint",
-    "make trained weights the model of a config, as an edit",
     argument("target", "STEP|DIR", "step of a run (-n NAME), such as of SFT; or a folder"),
     argument("config", "CONFIG", "config to edit (default: the experiment's)", nargs="?"),
     *EDIT,

@@ -14,7 +14,6 @@ from rltui.client import launch
 
 @command(
     "watch",
-    "look at a run that somebody else started",
     argument("run_dir", "RUN_DIR", "its output folder, the one with logs/ in it"),
     argument("-n --name", "NAME", "name of the observation (default: the folder's)"),
     argument("-l --layout", "LAYOUT", "layout of [[log]] entries (default: watch)"),

@@ -8,11 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from rltui.cli.command import Argument, Command, command_names, load, split
+from rltui.cli.command import Argument, Command, load, split
+from rltui.cli.command_list import SENTENCES
 from rltui.cli.completion import sources
 from rltui.cli.completion.sources import Words
 from rltui.cli.global_options import host_of, looks_of
-from rltui.cli.overview import all_commands
 from rltui.errors import RltuiError
 
 _SAFE = re.compile(r"[A-Za-z0-9_.,:/=@%+#-]+")
@@ -76,10 +76,10 @@ def _candidates(before: list[str], last: str) -> Iterator[tuple[str, str]]:
         if last.startswith("-"):
             yield from _options(load("open"), last)
             return
-        yield from ((command.name, command.text) for command in all_commands())
+        yield from SENTENCES.items()
         yield from () if host else sources.opened(last)
         return
-    command, typed = split(before) if before[0] in command_names() else (load("open"), before)
+    command, typed = split(before) if before[0] in SENTENCES else (load("open"), before)
     line = _typed_line(command, typed)
     option, equals, _ = last.partition("=")
     if host and (line.pending is not None or not last.startswith("-") or equals):

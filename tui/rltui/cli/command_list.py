@@ -1,0 +1,89 @@
+"""All commands, by what people want to do with them: `rltui --help` prints this.
+
+A command has its line here, and its arguments beside its function in `rltui.cli.commands`: so the names, and
+what they are for, are known without importing any of those modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+BY_JOB: Mapping[str, Mapping[str, str]] = {
+    "start and end a run": {
+        "open": "open an experiment in the TUI",
+        "demo": "a real small run on the CPU, in the TUI",
+        "up": "start an experiment headless; returns when all is ready",
+        "down": "stop everything; leaves no process behind",
+        "watch": "look at a run that somebody else started",
+        "check": "validate a config; no side effects",
+        "init": "write a commented layout for your own programs, by questions or options; or a workspace",
+        "queue": "runs that wait for GPUs, and start by themselves",
+        "sweep": "queue a run for each combination of values",
+        "fork": "a new run with the config of another, or from a checkpoint of it",
+        "rerun": "a run again, from its recorded config; tells what is another now",
+        "k8s": "Helm releases of prime-rl's chart, on Kubernetes",
+    },
+    "look at it": {
+        "ls": "list the experiments, running or not",
+        "status": "components, step and reward",
+        "logs": "what a component printed; all of them are searched at once",
+        "metrics": "the curves of a run, whole and up to now",
+        "rollouts": "what the model wrote, and its rewards",
+        "events": "the journal: starts, exits, edits with their diffs, alerts, notes",
+        "gpus": "the GPUs of this box and who holds their memory",
+        "evals": "the evaluations, how they differ, what waits",
+        "checkpoints": "the checkpoints of the run, and what may go",
+        "orphans": "processes that outlived their component",
+        "knobs": "every knob: value, default, bounds, readers",
+        "diff": "what the files say beside what runs; or two attempts, or runs",
+        "attach": "show the raw tmux pane (q leaves it)",
+    },
+    "change it": {
+        "set": "edit the TOML; prints the diff and the restart set",
+        "undo": "take back the newest edit of the config",
+        "redo": "make the edit again that was undone last",
+        "convert": (
+            "count the batch in tokens instead of rollouts, or back; or write a config for another framework"
+        ),
+        "use-checkpoint": "make trained weights the model of a config, as an edit",
+        "start": "start components (all, where none is named) and what they need",
+        "stop": "stop components and what depends on them",
+        "restart": "restart components, and those that must restart with them",
+        "eval": "evaluate the model: now, a checkpoint, what it began with",
+        "note": "keep a sentence in the journal; a mark on the charts",
+        "shell": "a terminal where a component runs (ctrl+] leaves it)",
+        "publish": "upload weights of the run to the hub, by `hf`",
+        "promote": (
+            "what a run's own copy of the config has changed, written into the files that it was made of"
+        ),
+    },
+    "all runs": {
+        "runs": "all runs there are, living and finished",
+        "compare": "runs beside each other: the keys that differ, the metrics",
+        "export": "a report of a run in a folder: Markdown, curves, configs",
+        "add": "take runs that rltui did not start into the list",
+        "tag": "the tags of runs: show, add, remove",
+        "describe": "the note of a run, in the list of runs: show, write",
+        "best": "mark runs as the best ones",
+        "archive": "list these runs no longer, unless asked to",
+        "unarchive": "list these runs again",
+        "rm": "put runs into the trash, folder and all",
+        "restore": "take runs out of the trash",
+        "trash": "what lies in the trash, and how large it is",
+    },
+    "this box, and help": {
+        "doctor": "check that this box, or nodes, have what rltui needs",
+        "layouts": "list the layouts and where they lie",
+        "trust": (
+            "let rltui run what a folder holds without a start: a layout's gpu_source, a checkout's python"
+        ),
+        "serve": "what an rltui on another machine starts here: --host",
+        "keys": "the keys of the TUI, as they are mapped now",
+        "completion": "what a shell completes: source <(rltui completion bash)",
+        "help": "about a topic or a command, on a page",
+        "man": "all commands and options as a manual page",
+    },
+}
+"""Job → name → a sentence about it, without capital and full stop."""
+SENTENCES: Mapping[str, str] = {name: text for commands in BY_JOB.values() for name, text in commands.items()}
+"""Of every command, in the order of the overview."""
