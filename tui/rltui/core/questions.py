@@ -36,7 +36,6 @@ class Question:
         self.wish = wish
         """A person wants something done: a supervisor is started for it even after a `down`."""
         self._declaration = declaration
-        self._signature = inspect.signature(declaration)
 
     def arguments(self, *given: object, **named: object) -> dict[str, Any]:
         """By name of the parameter, with defaults. The first one given is the object that is asked."""
@@ -75,6 +74,10 @@ class Question:
     def decode_answer(self, answer: object) -> Any:  # noqa: ANN401 - of the type that the declaration says
         """Raises ValidationError if it is of another type."""
         return self._answer.validate_python(answer)
+
+    @cached_property
+    def _signature(self) -> inspect.Signature:
+        return inspect.signature(self._declaration)
 
     @cached_property
     def is_stream(self) -> bool:
