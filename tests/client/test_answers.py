@@ -21,17 +21,17 @@ def is_answered(name: str, answering: type) -> bool:
     return not hasattr(getattr(answering, name), "question")
 
 
-@pytest.mark.parametrize("name", questions_of(SupervisorApi))
+@pytest.mark.parametrize("name", sorted(questions_of(SupervisorApi)))
 def test_a_supervisor_answers_each_question_that_goes_over_its_socket(name: str) -> None:
     assert is_answered(name, SupervisorAnswers)
 
 
-@pytest.mark.parametrize("name", questions_of(Experiment).keys() - questions_of(ExperimentApi).keys())
+@pytest.mark.parametrize("name", sorted(questions_of(Experiment).keys() - questions_of(ExperimentApi).keys()))
 def test_other_questions_are_answered_beside_the_files(name: str) -> None:
     assert is_answered(name, LocalExperiment)
 
 
-@pytest.mark.parametrize("name", questions_of(Runs))
+@pytest.mark.parametrize("name", sorted(questions_of(Runs)))
 def test_each_question_to_all_runs_is_answered(name: str) -> None:
     assert is_answered(name, LocalRuns)
 
