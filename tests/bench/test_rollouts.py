@@ -29,13 +29,13 @@ from rltui.services.runs.rollouts import open_rollouts
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 begin = time.perf_counter()
 source = open_rollouts(Path(sys.argv[1]))
-is_behind = source.look()
+is_behind = source.poll()
 newest = source.batches()[0].key
 while not len(source.table(newest)):
-    is_behind = source.look(newest)
+    is_behind = source.poll(newest)
 first = time.perf_counter() - begin
 while is_behind and len(sys.argv) == 2:
-    is_behind = source.look(newest)
+    is_behind = source.poll(newest)
 count = sum(each.samples or 0 for each in source.batches() if not each.key.part)
 memory_mb = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
 print(first, time.perf_counter() - begin, count, memory_mb)
@@ -107,9 +107,9 @@ def test_a_search_through_200_000(tmp_path: Path, table: list[Row]) -> None:
         ),
     )
     source = open_rollouts(path)
-    source.look()
+    source.poll()
     key = source.batches()[0].key
-    while source.look(key):
+    while source.poll(key):
         pass
     for name, pattern, count in (("of one", "Zebra", 1), ("of all", "word", 200_000)):
         begin = time.process_time()

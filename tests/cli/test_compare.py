@@ -25,7 +25,7 @@ from rltui.services.runs.evaluations import EvalFolder
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.journal import Journal
-from rltui.services.runs.run_sheet import change_sheet
+from rltui.services.runs.run_metadata import change_metadata
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def place(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     def forked(sheet: RunMetadata) -> RunMetadata:
         return replace(sheet, parent=parent.id, tags=("t|1",))
 
-    change_sheet(tmp_path / "out" / "b" / ".rltui", forked)
+    change_metadata(tmp_path / "out" / "b" / ".rltui", forked)
     catalog.catch_up(index)
     monkeypatch.chdir(tmp_path)
     return tmp_path

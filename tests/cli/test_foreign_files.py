@@ -20,7 +20,7 @@ from rltui.core.runs import RunChange
 from rltui.errors import ConfigError, ConflictError
 from rltui.services.runs import organize
 from rltui.services.runs.index import RunIndex, index_file
-from rltui.services.runs.run_sheet import path_id
+from rltui.services.runs.run_metadata import path_id
 from rltui.services.slurm import directive
 from rltui.settings import load
 

@@ -25,7 +25,7 @@ def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ExperimentRecord:
         framework="generic", created_at=1.0, observed=True,
     )  # fmt: skip
     monkeypatch.setattr(launch, "choose", lambda name: made)
-    monkeypatch.setattr("rltui.services.metrics.sources.bring_series_up_to_date", lambda record: None)
+    monkeypatch.setattr("rltui.services.metrics.sources.update_series_store", lambda record: None)
     monkeypatch.setenv("COLUMNS", "80")
     ControlFolder(tmp_path).make()
     writer = SeriesWriter(ControlFolder(tmp_path).series)

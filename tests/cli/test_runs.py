@@ -20,7 +20,7 @@ from rltui.core.runs import RunId, RunRow
 from rltui.services import screen_state
 from rltui.services.runs import catalog, organize
 from rltui.services.runs.index import RunIndex
-from rltui.services.runs.run_sheet import change_sheet
+from rltui.services.runs.run_metadata import change_metadata
 
 
 @pytest.fixture
@@ -31,11 +31,11 @@ def place(own_user: Path, tmp_path: Path) -> Path:
     index = RunIndex()
     catalog.catch_up(index)
     parent = catalog.find_run(index, "low").id
-    change_sheet(tmp_path / "out/high/.rltui", lambda sheet: replace(sheet, parent=parent))
+    change_metadata(tmp_path / "out/high/.rltui", lambda sheet: replace(sheet, parent=parent))
     for name in ("s0", "s1"):
         write_finished_run(tmp_path / "out" / name, steps=1)
         catalog.catch_up(index)
-        change_sheet(tmp_path / "out" / name / ".rltui", lambda sheet: replace(sheet, group="sweep"))
+        change_metadata(tmp_path / "out" / name / ".rltui", lambda sheet: replace(sheet, group="sweep"))
     return tmp_path
 
 
@@ -144,12 +144,12 @@ def test_old_ones_go_by_a_rule_and_come_back(place: Path, capsys: pytest.Capture
 
 def test_the_view_is_kept_and_a_damaged_one_is_the_usual(own_user: Path) -> None:
     view = RunView(("name", "reward.best", "optim.lr"), "reward.best", is_reversed=True, is_grouped=True)
-    screen_state.keep("runs", asdict(view))
-    assert RunView.of(screen_state.kept("runs")) == view
+    screen_state.save_state("runs", asdict(view))
+    assert RunView.of(screen_state.load_state("runs")) == view
     screen_state.state_file("runs").write_text('{"columns": ["na me"], "sort": "", "is_reversed": 1}')
-    assert RunView.of(screen_state.kept("runs")) == RunView()
+    assert RunView.of(screen_state.load_state("runs")) == RunView()
     screen_state.state_file("runs").write_text("[1")
-    assert screen_state.kept("runs") == {}
+    assert screen_state.load_state("runs") == {}
 
 
 def test_thousands_are_listed_in_no_time(own_user: Path, capsys: pytest.CaptureFixture[str]) -> None:

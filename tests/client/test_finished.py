@@ -60,7 +60,7 @@ async def test_a_finished_run_is_read_from_its_files(own_user: Path, tmp_path: P
     assert not any(knob.changed for knob in table.knobs)
     assert {log.component for log in run.logs()} == {"inference", "orchestrator", "trainer"}
     series = run.open_series()
-    series.look()
+    series.poll()
     assert series.keys()
     assert (await run.checkpoints()).experiment == "a"
     assert (await run.evals()).evaluations == ()

@@ -33,7 +33,7 @@ def made(folder: Path, files: dict[str, str], *, began: str, copy: str) -> RunRo
     own = control.path / "config"
     make_folder(own, mode=0o700)
     (own / "mine.toml").write_text(copy)
-    origins.keep(own, {"mine.toml": ConfigOrigin(tuple(str(folder / name) for name in files), began)})
+    origins.save(own, {"mine.toml": ConfigOrigin(tuple(str(folder / name) for name in files), began)})
     (folder / "lay.toml").write_text(LAYOUT)
     control.write_record(record(folder, "run", output, own / "mine.toml"))
     return run_row("run", folder=str(output), control=str(control.path), framework="generic")

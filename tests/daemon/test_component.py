@@ -109,7 +109,7 @@ async def test_what_cannot_be_ended_is_named_and_waited_for_no_longer(
         return (main,)
 
     for name in ("end_all", "end_processes"):
-        monkeypatch.setattr(f"rltui.services.processes.ending.{name}", in_vain)
+        monkeypatch.setattr(f"rltui.services.processes.termination.{name}", in_vain)
     monkeypatch.setattr(details, "read_stat", lambda pid: ProcessStat(main, "D", 1, 1))
     runner = runner_of(tmp_path)
 

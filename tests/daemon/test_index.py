@@ -18,8 +18,8 @@ from rltui.services.runs import organize
 from rltui.services.runs.catalog import catch_up
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.index import RunIndex
+from rltui.services.runs.run_metadata import change_metadata
 from rltui.services.runs.run_row import RunReader
-from rltui.services.runs.run_sheet import change_sheet
 
 CONFIG = 'max_steps = 20\n[model]\nname = "m"\n[orchestrator]\n[trainer]\n[inference]\n'
 LAYOUT = '[[component]]\nid = "trainer"\ncommand = ["sleep", "9"]\n'
@@ -45,7 +45,7 @@ async def poll(feed: IndexFeed) -> None:
 
 
 def stamp() -> int:
-    return RunIndex().stamp()
+    return RunIndex().revision()
 
 
 async def test_a_row_is_put_where_something_has_changed(supervisor: Supervisor) -> None:
@@ -56,14 +56,14 @@ async def test_a_row_is_put_where_something_has_changed(supervisor: Supervisor) 
     before = stamp()
     await poll(feed)
     assert stamp() == before
-    change_sheet(control.path, lambda sheet: replace(sheet, tags=("good",)))
+    change_metadata(control.path, lambda sheet: replace(sheet, tags=("good",)))
     await poll(feed)
     assert RunIndex().named("one")[0].tags == ("good",)
     RunIndex().put([(replace(RunIndex().named("one")[0], state="gone"), None)])
     await poll(feed)
     assert RunIndex().named("one")[0].state == "stopped"
     report = catch_up(RunIndex())
-    assert (report.runs, report.told) == (1, ())
+    assert (report.runs, report.messages) == (1, ())
     await feed.close()
 
 
@@ -73,7 +73,7 @@ async def test_what_a_person_writes_while_a_row_is_read_stays(
     """`archive`, and the list that still showed the run."""
     feed, read = IndexFeed(supervisor), RunReader.row
     await poll(feed)
-    change_sheet(supervisor.setup.control.path, lambda sheet: replace(sheet, note="read again"))
+    change_metadata(supervisor.setup.control.path, lambda sheet: replace(sheet, note="read again"))
 
     def archived_meanwhile(reader: RunReader, sheet: RunMetadata, **others: Any) -> RunRow:
         row = read(reader, sheet, **others)
@@ -96,7 +96,7 @@ async def test_an_index_in_trouble_is_none_for_the_run(
 ) -> None:
     caplog.set_level(logging.INFO, logger="rltui.daemon.index")
     feed, path = IndexFeed(supervisor), RunIndex().path
-    RunIndex().stamp()
+    RunIndex().revision()
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     for _ in range(3):

@@ -139,7 +139,7 @@ class Replay:
             count[name] += 1
             with self._logs[name].open("a") as log:
                 log.write(line + "\n")
-            if name not in ready and await probes[name].succeeded():
+            if name not in ready and await probes[name].is_ready():
                 ready[name] = count[name]
                 self._runners[name].lifecycle.state = ComponentState.READY
             if self.progress.poll():

@@ -23,7 +23,7 @@ from rltui.services.processes import (
     read_process_id,
     send_signal,
 )
-from rltui.services.processes.ending import end_processes
+from rltui.services.processes.termination import end_processes
 
 KEEP = {"signal": "SIGTERM", "grace_s": 20.0, "leftovers": "keep"}
 KINDS = ["child", "session", "daemon", "titled", "port"]

@@ -19,7 +19,7 @@ from rltui.services.processes import (
     port_holder,
     read_process_id,
 )
-from rltui.services.processes.ending import end_processes
+from rltui.services.processes.termination import end_processes
 
 STOP_AT_ONCE = {"signal": "SIGTERM", "grace_s": 0.1}
 TRAP = "trap 'echo got it; exit 4' {}; echo ready; while :; do sleep 0.02; done"

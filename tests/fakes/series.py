@@ -30,7 +30,7 @@ class FakeSeries:
         self.change = LogChange.NONE
         """The change that the next poll returns."""
 
-    def look(self) -> LogChange:
+    def poll(self) -> LogChange:
         change, self.change = self.change, LogChange.NONE
         return change
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rltui.errors import RltuiError, UsageError
-from rltui.services.helm import Helm, ReleaseWish, chart_folder, flat, values_files
+from rltui.services.helm import Helm, ReleaseRequest, chart_folder, flat, values_files
 from rltui.services.kube import Kubectl
 
 
@@ -59,8 +59,8 @@ def test_where_helm_keeps_its_records_elsewhere_nothing_is_uninstalled(
 
 
 def test_the_words_are_those_that_the_page_types() -> None:
-    wish = ReleaseWish("my-exp", "./prime-rl", ("v.yaml",), ("trainer.autoStart=false",))
-    said = " ".join(Helm(Kubectl("big", "rl")).words(*wish.words("install")))
+    wish = ReleaseRequest("my-exp", "./prime-rl", ("v.yaml",), ("trainer.autoStart=false",))
+    said = " ".join(Helm(Kubectl("big", "rl")).argv(*wish.argv("install")))
     assert said == (
         "helm install my-exp ./prime-rl -f v.yaml --set trainer.autoStart=false"
         " --kube-context=big --namespace=rl"

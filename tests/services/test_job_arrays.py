@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.services.job_arrays import ArrayPlace, JobArray, Task, array_script, make_array
+from rltui.services.job_arrays import ArrayMember, JobArray, Task, array_script, make_array
 
 SCRIPT = """\
 #!/bin/bash
@@ -39,12 +39,12 @@ def array_of(*tasks: Task, size: int = 3, limit: int | None = None) -> JobArray:
 
 def test_array_waits_for_all_and_not_for_ever(tmp_path: Path) -> None:
     one, two, three = (task(tmp_path, number, since=100.0 + number) for number in range(3))
-    assert array_of(one, two).awaits(101.0) == 1
-    assert array_of(one, two).awaits(161.5) == 0
-    assert array_of(one, two, three).awaits(103.0) == 0
+    assert array_of(one, two).awaited_count(101.0) == 1
+    assert array_of(one, two).awaited_count(161.5) == 0
+    assert array_of(one, two, three).awaited_count(103.0) == 0
     left = array_of(one, two).without(0)
-    assert (left.awaits(101.0), left.has(0, one.script), left.has(1, two.script)) == (1, False, True)
-    assert left.with_task(2, three).awaits(103.0) == 0
+    assert (left.awaited_count(101.0), left.has(0, one.script), left.has(1, two.script)) == (1, False, True)
+    assert left.with_task(2, three).awaited_count(103.0) == 0
 
 
 def test_closed_array_takes_nobody_and_leaves_out_who_asks_for_something_else(tmp_path: Path) -> None:
@@ -60,15 +60,15 @@ def test_closed_array_takes_nobody_and_leaves_out_who_asks_for_something_else(tm
 def test_array_is_read_as_it_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     folder = make_array("s", "rl", size=3, limit=2)
-    place = ArrayPlace(f"{folder}:1")
+    place = ArrayMember(f"{folder}:1")
     assert place.read() == JobArray("s", "rl", 3, 2)
     array = replace(array_of(task(tmp_path, 0, SEED="1"), limit=2), job="7", is_closed=True)
     place.write(array)
-    assert ArrayPlace(f"{folder}:0").read() == array
+    assert ArrayMember(f"{folder}:0").read() == array
     (folder / "array.json").write_text("{")
     assert place.read() is None
     with pytest.raises(ValueError, match="names no task"):
-        ArrayPlace("somewhere:3")
+        ArrayMember("somewhere:3")
 
     os.utime(folder, (0, 0))
     make_array("t", "rl", size=1, limit=None)

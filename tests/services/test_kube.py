@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from rltui.errors import RltuiError
 from rltui.services.kube import (
-    Inside,
+    ContainerPrograms,
     Kubectl,
     NoContainerError,
     NoPodError,
     failure,
-    inside_of,
+    parse_programs,
+    pod_argv,
     pod_of,
-    pod_words,
     read_sets,
     without_sleep,
 )
@@ -71,16 +71,16 @@ def test_why_a_pod_does_not_run() -> None:
     }
     for why, document in cases.items():
         pod = pod_of(document)
-        assert (pod.phase, pod.why) == ("pending", why)
+        assert (pod.phase, pod.reason) == ("pending", why)
 
 
 def test_a_pod_that_runs_or_is_over() -> None:
     running = pod_of(with_state({"running": {"startedAt": "2026-01-01T00:00:00Z"}}, ready=True))
-    assert (running.phase, running.why, running.restarts, running.is_ready) == ("running", "", 2, True)
+    assert (running.phase, running.reason, running.restarts, running.is_ready) == ("running", "", 2, True)
     evicted = pod_of(described({"phase": "Failed", "reason": "Evicted"}))
-    assert (evicted.phase, evicted.why) == ("ended", "Evicted")
+    assert (evicted.phase, evicted.reason) == ("ended", "Evicted")
     leaving = pod_of(described({"phase": "Running"}, deletionTimestamp="2026-01-01T00:00:00Z"))
-    assert leaving.is_leaving
+    assert leaving.is_terminating
 
 
 def test_a_container_that_is_not_there_is_named() -> None:
@@ -105,7 +105,7 @@ COMMANDS = {
 def test_commands_that_sleep() -> None:
     for command, (waits, outlives, said) in COMMANDS.items():
         pod = pod_of(described({}, list(command)))
-        assert (pod.waits, pod.outlives_its_program, without_sleep(command)) == (waits, outlives, said), (
+        assert (pod.waits, pod.sleeps_after_program, without_sleep(command)) == (waits, outlives, said), (
             command
         )
 
@@ -145,19 +145,19 @@ python3\0-c\0print()\0
 
 def test_what_runs_inside() -> None:
     """What rltui runs there itself is left out."""
-    assert inside_of(PROCESSES) == Inside(("uv", "torch.run"), ("sft", "python3"))
-    assert inside_of(b"1 (bash) S 0\n7 (sleep) S 1 1\n") == Inside((), ())
-    assert inside_of(b"1 (uv) S 0 1\n") == Inside(("uv",), ())
+    assert parse_programs(PROCESSES) == ContainerPrograms(("uv", "torch.run"), ("sft", "python3"))
+    assert parse_programs(b"1 (bash) S 0\n7 (sleep) S 1 1\n") == ContainerPrograms((), ())
+    assert parse_programs(b"1 (uv) S 0 1\n") == ContainerPrograms(("uv",), ())
 
 
 @given(st.binary())
 def test_anything_may_stand_where_processes_are_told(said: bytes) -> None:
-    inside_of(said)
-    inside_of(PROCESSES[: len(said)] + said)
+    parse_programs(said)
+    parse_programs(PROCESSES[: len(said)] + said)
 
 
 def test_a_process_that_is_its_own_parent_ends_nothing() -> None:
-    assert inside_of(b"5 (a) S 5 1\n6 (b) S 7 1\n7 (c) S 6 1\n").by_hand == ("a", "b", "c")
+    assert parse_programs(b"5 (a) S 5 1\n6 (b) S 7 1\n7 (c) S 6 1\n").by_hand == ("a", "b", "c")
 
 
 def test_what_kubectl_says_is_told_without_its_prefix() -> None:
@@ -173,8 +173,8 @@ def test_what_kubectl_says_is_told_without_its_prefix() -> None:
 def test_words_name_context_namespace_and_container() -> None:
     host = {"context": "big", "namespace": "rl", "name": "p-0", "container": "c"}
     inside = ("exec", "-it", "p-0", "--container=c", "--")
-    assert pod_words(host, tty=True) == ("kubectl", "--context=big", "--namespace=rl", *inside)
-    assert Kubectl().words("get", "pods") == ("kubectl", "get", "pods")
+    assert pod_argv(host, tty=True) == ("kubectl", "--context=big", "--namespace=rl", *inside)
+    assert Kubectl().argv("get", "pods") == ("kubectl", "get", "pods")
 
 
 async def test_the_command_of_a_set_is_its_command_and_its_arguments(

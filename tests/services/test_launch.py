@@ -182,6 +182,6 @@ def test_devices_of_the_experiment_are_all_that_it_sees(
     record = ExperimentRecord("one", str(tmp_path), str(tmp_path), (), "parts.toml", "x", 1.0)
     for devices, first in (("", ("0", "1", "2")), ("2", ("2",)), ("0", ("0",))):
         layout, chosen = Layout(component=(spec,)), replace(record, devices=devices)
-        fault = Launcher(chosen, layout, framework, choose=choose).fault("serve", {})
+        fault = Launcher(chosen, layout, framework, choose=choose).missing_value("serve", {})
         assert seen[-1] == first
         assert (fault is None) == (devices == "0")

@@ -9,7 +9,7 @@ import pytest
 from tests.waiting import retry_until
 
 from rltui.errors import RltuiError
-from rltui.services.subprocesses import KEPT_ERRORS_BYTES, ask, follow, run
+from rltui.services.subprocesses import MAX_ERRORS_BYTES, check_output, follow, run
 
 TELL = (
     "import json, os, sys; told = {'stdin': sys.stdin.read(), 'env': dict(os.environ), 'args': sys.argv[2:],"
@@ -44,14 +44,14 @@ async def test_the_command_gets_document_and_variables(
 async def test_a_failure_says_why(command: list[str], fault: str) -> None:
     done = await run(command, timeout_s=10)
     assert done.failure == fault
-    assert len(done.failure) < KEPT_ERRORS_BYTES
+    assert len(done.failure) < MAX_ERRORS_BYTES
 
 
 async def test_a_command_that_is_not_there() -> None:
     with pytest.raises(RltuiError, match=r"^cannot run /no/such/notifier: No such file or directory$"):
         await run(["/no/such/notifier"], timeout_s=10)
     with pytest.raises(RltuiError, match=r"^cannot run /no/such/notifier: No such file or directory$"):
-        ask(["/no/such/notifier"], timeout_s=10)
+        check_output(["/no/such/notifier"], timeout_s=10)
 
 
 async def test_one_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
@@ -87,10 +87,10 @@ async def test_output_is_given_while_it_runs() -> None:
 
 
 def test_a_question_has_an_answer_or_a_failure(tmp_path: Path) -> None:
-    assert ask(["echo", "it"], timeout_s=5) == b"it\n"
+    assert check_output(["echo", "it"], timeout_s=5) == b"it\n"
     with pytest.raises(RltuiError, match=r"^sh exited 2: why$"):
-        ask(["sh", "-c", "echo why >&2; exit 2"], timeout_s=5)
+        check_output(["sh", "-c", "echo why >&2; exit 2"], timeout_s=5)
     with pytest.raises(RltuiError, match=r"^sh took longer than 0\.2 s and was ended$"):
-        ask(["sh", "-c", f"(sleep 1; touch {tmp_path}/late) & sleep 60"], timeout_s=0.2)
+        check_output(["sh", "-c", f"(sleep 1; touch {tmp_path}/late) & sleep 60"], timeout_s=0.2)
     with pytest.raises(TimeoutError):
         retry_until((tmp_path / "late").exists, timeout_s=1.2)

@@ -14,20 +14,20 @@ import sys
 from pathlib import Path
 from rltui.services.own_files import FileLock
 lock = FileLock(Path(sys.argv[1]))
-print(lock.take(), flush=True)
+print(lock.acquire(), flush=True)
 sys.stdin.read()
 """
 
 
 def test_one_holds_it_until_it_lets_go(tmp_path: Path) -> None:
     first, second = FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock")
-    assert first.take()
-    assert first.take(), "it has it already"
-    assert not second.take()
+    assert first.acquire()
+    assert first.acquire(), "it has it already"
+    assert not second.acquire()
     assert (first.is_held(), second.is_held()) == (True, False)
     first.release()
     first.release()
-    assert second.take()
+    assert second.acquire()
 
 
 def test_lock_ends_with_its_process(tmp_path: Path) -> None:
@@ -36,34 +36,34 @@ def test_lock_ends_with_its_process(tmp_path: Path) -> None:
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "True\n"
-        assert not FileLock(path).take()
+        assert not FileLock(path).acquire()
         holder.kill()
         holder.wait()
-        assert FileLock(path).take()
+        assert FileLock(path).acquire()
 
 
 def test_deleted_lock_is_taken_again_before_anybody_else(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     first = FileLock(path)
-    assert first.take()
+    assert first.acquire()
     path.unlink()
     assert not first.is_held()
-    assert first.take()
+    assert first.acquire()
     assert first.is_held()
-    assert not FileLock(path).take()
+    assert not FileLock(path).acquire()
 
 
 def test_deleted_lock_that_another_took_stays_theirs(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     first, second = FileLock(path), FileLock(path)
-    assert first.take()
+    assert first.acquire()
     path.unlink()
-    assert second.take()
-    assert not first.take()
+    assert second.acquire()
+    assert not first.acquire()
     assert not first.is_held()
     assert second.is_held()
 
 
 def test_lock_in_no_folder_is_told(tmp_path: Path) -> None:
     with pytest.raises(RltuiError, match="cannot open the lock"):
-        FileLock(tmp_path / "nowhere" / "lock").take()
+        FileLock(tmp_path / "nowhere" / "lock").acquire()

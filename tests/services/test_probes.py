@@ -33,7 +33,7 @@ def server() -> Iterator[int]:
 
 
 async def asked(ready: Ready, log: Path = Path("/nonexistent")) -> bool:
-    return await Probe(ready, log).succeeded()
+    return await Probe(ready, log).is_ready()
 
 
 async def test_http(server: int) -> None:
@@ -70,12 +70,12 @@ async def test_file(tmp_path: Path) -> None:
 async def test_log_pattern_is_found_once_written_and_not_before(tmp_path: Path) -> None:
     log = tmp_path / "output.log"
     probe = Probe(Ready(log=r"step \d+ done"), log)
-    assert not await probe.succeeded()
+    assert not await probe.is_ready()
     log.write_text("loading\nstep ")
-    assert not await probe.succeeded()
+    assert not await probe.is_ready()
     with log.open("a") as file:
         file.write("1 done\n")
-    assert await probe.succeeded()
+    assert await probe.is_ready()
 
 
 async def test_log_pattern_is_matched_line_by_line(tmp_path: Path) -> None:
@@ -89,9 +89,9 @@ async def test_log_pattern_is_found_in_a_log_that_was_cut_off(tmp_path: Path) ->
     log = tmp_path / "output.log"
     log.write_text("loading\n" * 100)
     probe = Probe(Ready(log="^ready$"), log)
-    assert not await probe.succeeded()
+    assert not await probe.is_ready()
     log.write_text("ready\n")
-    assert await probe.succeeded()
+    assert await probe.is_ready()
 
 
 async def test_log_pattern_behind_a_flood(tmp_path: Path) -> None:
@@ -111,5 +111,5 @@ async def test_log_pattern_sees_the_beginning_of_a_long_line_only(tmp_path: Path
 async def test_an_address_that_is_none_is_not_ready_and_says_so() -> None:
     filled = Ready(http="http://{host}").model_copy(update={"http": "http://h:nonsense/"})
     probe = Probe(filled, Path("x"))
-    assert not await probe.succeeded()
+    assert not await probe.is_ready()
     assert "nonsense" in str(probe)

@@ -62,7 +62,7 @@ from rltui.services.probes import Probe
 from rltui.services.probes import read_exposition
 from pathlib import Path
 probe = Probe(Ready(http=sys.argv[1]), Path("none"))
-print(asyncio.run(probe.succeeded()), asyncio.run(read_exposition(sys.argv[1])) is not None, probe)
+print(asyncio.run(probe.is_ready()), asyncio.run(read_exposition(sys.argv[1])) is not None, probe)
 """
 
 

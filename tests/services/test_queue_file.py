@@ -57,7 +57,7 @@ def test_a_damaged_file_is_set_aside_and_told(content: bytes) -> None:
     assert "the queue begins anew" in after.told
     assert read_queue() == after
     queue_file().write_bytes(content)
-    again = change_queue(lambda queue: queue, known=known)
+    again = change_queue(lambda queue: queue, fallback=known)
     assert again.entries == known.entries
     assert "the queue was written again as it was known last" in again.told
 
@@ -67,7 +67,7 @@ def test_a_deleted_file_is_told_and_what_is_known_of_the_queue_comes_back() -> N
     change_queue(lambda queue: queue.with_entries([added(1)]))
     known = read_queue()
     queue_file().unlink()
-    after = change_queue(lambda queue: queue, known=known)
+    after = change_queue(lambda queue: queue, fallback=known)
     assert after.entries == known.entries
     assert after.told == "the file of the queue was deleted: the queue was written again as it was known last"
     queue_file().unlink()

@@ -16,7 +16,7 @@ import pytest
 from rltui.core.template import Missing
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Resolution
-from rltui.services.resolved_configs import KEPT_S, Made, Resolver
+from rltui.services.resolved_configs import CACHE_TTL_S, ResolvedFiles, Resolver
 
 FILES: ConfigFiles = {"rl": ConfigFile("rl", "/c/rl.toml", {"max_steps": 3, "clean": True})}
 RESOLUTION = Resolution(
@@ -41,7 +41,7 @@ def program(folder: Path, source: str) -> tuple[str, ...]:
     return (sys.executable,)
 
 
-def make(folder: Path, run: tuple[str, ...] | Missing, resolution: Resolution = RESOLUTION) -> Made:
+def make(folder: Path, run: tuple[str, ...] | Missing, resolution: Resolution = RESOLUTION) -> ResolvedFiles:
     resolver = Resolver(folder / "resolved", workspace=folder)
     return asyncio.run(resolver.make(resolution, FILES, run=run, into=folder / "attempt"))
 
@@ -65,7 +65,7 @@ def test_same_config_is_resolved_once_also_by_several_at_a_time(tmp_path: Path) 
     run = program(tmp_path, MAKES)
     resolver = Resolver(tmp_path / "resolved", workspace=tmp_path)
 
-    async def both() -> list[Made]:
+    async def both() -> list[ResolvedFiles]:
         folders = (tmp_path / "one", tmp_path / "two")
         return await asyncio.gather(
             *(resolver.make(RESOLUTION, FILES, run=run, into=into) for into in folders)
@@ -73,7 +73,7 @@ def test_same_config_is_resolved_once_also_by_several_at_a_time(tmp_path: Path) 
 
     first, second = asyncio.run(both())
     assert (tmp_path / "count").read_text() == "x"
-    assert [first.was_kept, second.was_kept] == [False, True]
+    assert [first.is_cached, second.is_cached] == [False, True]
     assert Path(second.files["trainer"]).read_text() == Path(first.files["trainer"]).read_text()
     make(tmp_path, run, replace(RESOLUTION, edits={"rl": {**RESOLUTION.edits["rl"], "max_steps": 4}}))
     assert (tmp_path / "count").read_text() == "xx"
@@ -144,9 +144,9 @@ def test_without_a_checkout_nothing_can_be_resolved(tmp_path: Path) -> None:
 def test_what_was_prepared_is_not_made_again(tmp_path: Path) -> None:
     run = program(tmp_path, MAKES)
     resolver = Resolver(tmp_path / "resolved", workspace=tmp_path)
-    _, was_kept = asyncio.run(resolver.prepare(RESOLUTION, FILES, run=run))
-    assert not was_kept
-    assert make(tmp_path, run).was_kept
+    _, is_cached = asyncio.run(resolver.prepare(RESOLUTION, FILES, run=run))
+    assert not is_cached
+    assert make(tmp_path, run).is_cached
     assert (tmp_path / "count").read_text() == "x"
 
 
@@ -155,9 +155,9 @@ def test_what_was_made_long_ago_is_made_again(tmp_path: Path) -> None:
     kept, _ = asyncio.run(
         Resolver(tmp_path / "resolved", workspace=tmp_path).prepare(RESOLUTION, FILES, run=run)
     )
-    long_ago = kept.stat().st_mtime - KEPT_S - 1
+    long_ago = kept.stat().st_mtime - CACHE_TTL_S - 1
     os.utime(kept, (long_ago, long_ago))
-    assert not make(tmp_path, run).was_kept
+    assert not make(tmp_path, run).is_cached
     assert (tmp_path / "count").read_text() == "xx"
 
 
@@ -209,7 +209,7 @@ def test_shared_copies_lie_where_programs_look_for_them(tmp_path: Path) -> None:
     assert (tmp_path / "shared/trainer.json").exists()
     assert (tmp_path / "logs/x").is_dir()
     shared.unlink()
-    assert make(tmp_path, program(tmp_path, ATTEMPTS), resolution).was_kept
+    assert make(tmp_path, program(tmp_path, ATTEMPTS), resolution).is_cached
     assert shared.exists(), "also where nothing was made anew"
 
 
@@ -265,7 +265,7 @@ def test_another_step_to_resume_from_needs_no_second_dry_run(
 def test_it_is_told_while_the_framework_is_at_work(tmp_path: Path) -> None:
     told: list[bool] = []
     run = program(tmp_path, MAKES)
-    resolver = Resolver(tmp_path / "resolved", workspace=tmp_path, tell=told.append)
+    resolver = Resolver(tmp_path / "resolved", workspace=tmp_path, notify=told.append)
     for name in ("one", "two"):
         asyncio.run(resolver.make(RESOLUTION, FILES, run=run, into=tmp_path / name))
     assert told == [True, False], "the second is made of the first"

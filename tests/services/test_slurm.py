@@ -111,9 +111,9 @@ def test_environment_of_a_job_is_not_that_of_another() -> None:
 
 def test_token_of_login_is_read_where_huggingface_keeps_it(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("hf_abc\n")
-    assert slurm.token_of_login({"HF_HOME": str(tmp_path)}) == "hf_abc"
-    assert slurm.token_of_login({"HF_TOKEN_PATH": str(tmp_path / "token")}) == "hf_abc"
-    assert slurm.token_of_login({"HOME": str(tmp_path)}) is None
+    assert slurm.saved_hub_token({"HF_HOME": str(tmp_path)}) == "hf_abc"
+    assert slurm.saved_hub_token({"HF_TOKEN_PATH": str(tmp_path / "token")}) == "hf_abc"
+    assert slurm.saved_hub_token({"HOME": str(tmp_path)}) is None
 
 
 @pytest.mark.parametrize(
@@ -171,8 +171,8 @@ def test_several_nodes_are_reached_by_srun(tmp_path: Path) -> None:
 
 def test_found_is_the_job_of_this_script() -> None:
     printed = "12 /a/job.sh\n13 /a b/job.sh\n"
-    assert slurm.found(printed, Path("/a b/job.sh")) == "13"
-    assert slurm.found(printed, Path("/job.sh")) is None
+    assert slurm.find_job_number(printed, Path("/a b/job.sh")) == "13"
+    assert slurm.find_job_number(printed, Path("/job.sh")) is None
 
 
 @pytest.mark.parametrize(
@@ -196,6 +196,6 @@ def test_what_is_no_list_of_nodes_is_refused(listed: str) -> None:
 
 def test_step_does_not_take_itself_for_one_of_the_job_that_we_run_in() -> None:
     step = ("srun", "--overlap", "--jobid=7", "--nodelist=n1", "--nodes=1", "--ntasks=1")
-    assert slurm.step_words("7", "n1", {"PATH": "/bin"}) == step
+    assert slurm.step_argv("7", "n1", {"PATH": "/bin"}) == step
     inside = {"PATH": "/bin", "SLURM_JOB_ID": "3", "SLURM_NNODES": "4", "SLURM_CONF": "/c"}
-    assert slurm.step_words("7", "n1", inside) == ("env", "-u", "SLURM_JOB_ID", "-u", "SLURM_NNODES", *step)
+    assert slurm.step_argv("7", "n1", inside) == ("env", "-u", "SLURM_JOB_ID", "-u", "SLURM_NNODES", *step)

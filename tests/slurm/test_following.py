@@ -17,9 +17,9 @@ from tests.slurm.rig import Rig
 from tests.waiting import retry_until
 
 from rltui.core.hosts import SlurmSpec
-from rltui.services.job_arrays import ArrayPlace, make_array
+from rltui.services.job_arrays import ArrayMember, make_array
 from rltui.services.job_status import JobStatus, read_job_status
-from rltui.services.slurm import step_words
+from rltui.services.slurm import step_argv
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(180)]
 
@@ -319,7 +319,7 @@ def test_task_of_an_array_is_followed_and_its_nodes_are_reached(attempt: Attempt
     attempt.specify("unused", job=task)
     attempt.follow()
     remote = attempt.until(lambda remote: bool(remote.nodes))
-    within = rig.say(*step_words(task, remote.nodes, {}), "printenv", "SLURM_JOB_ID")
+    within = rig.say(*step_argv(task, remote.nodes, {}), "printenv", "SLURM_JOB_ID")
     assert within == rig.say("squeue", "-h", "-j", task, "-o", "%A") != ""
     code, remote = attempt.ended()
     assert (code, remote.id, attempt.log) == (6, task, "mine\n")
@@ -357,7 +357,7 @@ def test_array_is_submitted_once_also_if_its_number_was_never_written(
         attempt.until(lambda remote: bool(remote.id))
         attempt.kill()
         (attempt.folder / "remote.json").unlink()
-    place = ArrayPlace(place_of(one))
+    place = ArrayMember(place_of(one))
     array = place.read()
     assert array is not None
     assert array.job

@@ -172,8 +172,8 @@ def test_evaluation_leaves_what_the_rollouts_screen_reads(
 ) -> None:
     assert evaluate(server, tmp_path / "a", "-t", "9", "-T", "0.5") == 0
     rollouts = open_rollouts(tmp_path / "a")
-    (batch,) = (rollouts.look(), rollouts.batches())[1]
-    while rollouts.look(batch.key):
+    (batch,) = (rollouts.poll(), rollouts.batches())[1]
+    while rollouts.poll(batch.key):
         pass
     samples = list(rollouts.table(batch.key))
     assert [sample.task for sample in samples] == [str(number) for number in range(4) for _ in range(2)]

@@ -24,7 +24,7 @@ from rltui.frameworks.base import EvalCall
 from rltui.frameworks.evaluators import verifiers_eval
 from rltui.frameworks.failures import COMMON
 from rltui.services.checkout import console_scripts
-from rltui.services.runs.evaluations import measured
+from rltui.services.runs.evaluations import read_results
 
 pytestmark = [pytest.mark.verifiers, pytest.mark.timeout(300)]
 
@@ -76,7 +76,7 @@ def evaluate(
     done = subprocess.run(
         asked.argv, cwd=results.parent, env=environment, capture_output=True, text=True, timeout=250
     )
-    found, folder = measured(results)
+    found, folder = read_results(results)
     assert folder.is_relative_to(results)
     return done.returncode, done.stdout + done.stderr, found
 

@@ -142,7 +142,7 @@ def understood(source: Source) -> Settings:
     Raises:
         ConfigError: as `load`.
     """
-    from rltui.services import model_faults
+    from rltui.services import model_errors
 
     try:
         return Settings.model_validate(source.data)
@@ -150,7 +150,7 @@ def understood(source: Source) -> Settings:
         tables: dict[str, type[BaseModel]] = {"alerts": AlertSettings, "health": Thresholds}
         hosts = source.data.get("hosts")
         tables |= dict.fromkeys(map(str, hosts) if isinstance(hosts, dict) else (), HostSettings)
-        faults = model_faults.faults(source, error, root=Settings, tables=tables)
+        faults = model_errors.error_lines(source, error, root=Settings, tables=tables)
         raise ConfigError(
             faults[0], details=faults[1:], hint="fix it; until then the default settings hold"
         ) from error

@@ -127,15 +127,15 @@ def of_search(said: object) -> None:
 
 def of_series(said: object) -> None:
     series = RemoteSeries(Saying([said]), "/x")
-    series.look()
+    series.poll()
     series.read(SeriesKey("t", "loss"))
-    series.look()
+    series.poll()
 
 
 def of_rollouts(said: object) -> None:
     rollouts = RemoteRollouts(Saying([said, None]), "/x")
     key = BatchKey("train", 1)
-    rollouts.look(key)
+    rollouts.poll(key)
     rollouts.table(key)
     with suppress(RltuiError):
         rollouts.open(key, cast("Any", {}))

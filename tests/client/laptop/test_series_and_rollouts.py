@@ -37,7 +37,7 @@ def written(folder: Path, steps: int) -> SeriesWriter:
 
 
 def same(one: SeriesSource, other: SeriesSource) -> None:
-    other.look()
+    other.poll()
     assert one.keys() == other.keys()
     assert one.rewinds() == other.rewinds()
     one.prepare(one.keys())
@@ -49,15 +49,15 @@ def test_series_are_those_of_the_store_and_grow(link: HostLink, tmp_path: Path) 
     writer = written(tmp_path / "metrics", 600)
     source, own = RemoteSeries(link, str(tmp_path / "metrics")), SeriesReader(tmp_path / "metrics")
     as_protocol: SeriesSource = source
-    assert as_protocol.look() is LogChange.RESET
-    assert source.look() is LogChange.NONE
+    assert as_protocol.poll() is LogChange.RESET
+    assert source.poll() is LogChange.NONE
     same(source, own)
     key = source.keys()[0]
     count = len(source.read(key))
     writer.add(key.source, {key.name: 0.5}, at=2e9, step=601)
     writer.rewind(20, 2e9)
     assert writer.flush()
-    assert source.look() is LogChange.GREW
+    assert source.poll() is LogChange.GREW
     assert list(source.read(key, count).values) == [0.5]
     assert source.rewinds() == (Rewind(20, 2e9),)
     same(source, own)
@@ -66,13 +66,13 @@ def test_series_are_those_of_the_store_and_grow(link: HostLink, tmp_path: Path) 
 def test_another_store_begins_anew(link: HostLink, tmp_path: Path) -> None:
     writer = written(tmp_path / "metrics", 600)
     source = RemoteSeries(link, str(tmp_path / "metrics"))
-    source.look()
+    source.poll()
     key = source.keys()[0]
     source.read(key)
     writer.begin_anew(tmp_path / "aside")
     writer.add("trainer", {"loss/mean": 1.0}, at=1.0, step=1)
     assert writer.flush()
-    assert source.look() is LogChange.RESET
+    assert source.poll() is LogChange.RESET
     assert source.keys() == (LOSS,)
     assert list(source.read(LOSS).values) == [1.0]
     assert not len(source.read(SeriesKey("no", "such")))
@@ -86,14 +86,14 @@ def test_of_a_long_series_its_shape_comes_and_what_is_new_in_full(
         writer.add("trainer", {"loss/mean": 1.0 / step}, at=float(step), step=step)
     assert writer.flush()
     source = RemoteSeries(link, str(tmp_path / "metrics"))
-    source.look()
+    source.poll()
     found = source.read(LOSS)
     assert len(found) <= packed.MOST_POINTS
     assert (found.steps[0], found.steps[-1]) == (1, 10_000)
     for step in range(10_001, 10_004):
         writer.add("trainer", {"loss/mean": 0.0}, at=float(step), step=step)
     assert writer.flush()
-    assert source.look() is LogChange.GREW
+    assert source.poll() is LogChange.GREW
     assert list(source.read(LOSS, len(found)).steps) == [10_001, 10_002, 10_003]
 
 
@@ -102,7 +102,7 @@ def test_all_that_is_shown_comes_by_one_question(
 ) -> None:
     written(tmp_path / "metrics", 600)
     source = RemoteSeries(link, str(tmp_path / "metrics"))
-    source.look()
+    source.poll()
     asked: list[str] = []
     call = link.call
 
@@ -121,7 +121,7 @@ def test_all_that_is_shown_comes_by_one_question(
 
 
 def whole(source: RolloutSource, key: BatchKey | None = None) -> None:
-    while source.look(key):
+    while source.poll(key):
         continue
 
 

@@ -24,7 +24,7 @@ from tests.waiting import retry_until
 from rltui.daemon.hosts import kube as kube_host
 from rltui.daemon.hosts.remote_runner import RemoteRunner
 from rltui.services.job_status import JobStatus, read_job_status
-from rltui.services.kube import pod_words
+from rltui.services.kube import pod_argv
 
 HASTE = """\
 import sys
@@ -103,7 +103,7 @@ def attempts(cluster: FakeCluster, tmp_path: Path) -> Iterator[Callable[..., Att
             "ports": [],
             "wait_s": 5,
         }
-        described["reach"] = pod_words(described)
+        described["reach"] = pod_argv(described)
         elsewhere = {
             "argv": argv,
             "cwd": ".",

@@ -102,7 +102,7 @@ def test_killed_at_every_step_an_edit_is_known_or_not_made(desk: Desk, linked: b
     outcomes, step = set(), 1
     while desk.killed_at(step, CALLS_IN_PLACE if linked else CALLS):
         editor = desk.editor()
-        editor.settle()
+        editor.reconcile()
         made = "30" in desk.path.read_text()
         assert made or desk.path.read_text() == OLD, step
         kinds = [entry.kind for entry in desk.entries()]
@@ -128,7 +128,7 @@ def test_an_edit_that_somebody_saved_over_is_known_where_it_is_in_their_text(des
         desk.fresh()
         assert desk.killed_at(0), "at the journal"
         desk.path.write_text(theirs.replace("'b'", "'long enough to grow the file'"))
-        desk.editor().settle()
+        desk.editor().reconcile()
         assert [entry.kind for entry in desk.entries()] == ["edit" if known else "config"]
         assert "theirs" in desk.path.read_text() or not known
 
@@ -136,7 +136,7 @@ def test_an_edit_that_somebody_saved_over_is_known_where_it_is_in_their_text(des
 def test_an_intent_that_nobody_understands_is_removed(desk: Desk) -> None:
     for damaged in (b"", b"{}", b'{"text": "", "data": {}}', b"\xff\xfe"):
         desk.intent.write_bytes(damaged)
-        desk.editor().settle()
+        desk.editor().reconcile()
         assert not desk.intent.exists()
     assert desk.entries() == []
 
@@ -165,6 +165,6 @@ def test_of_two_files_a_killed_write_leaves_both_old(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    EditIntent(desk.intent, history, journal).settle()
+    EditIntent(desk.intent, history, journal).reconcile()
     assert [path.read_bytes() for path in names] == [texts[0], texts[0]]
     assert [entry.text for entry in desk.entries()] == ["not made, rltui was ended while writing it: x 1 → 2"]

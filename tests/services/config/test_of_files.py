@@ -6,7 +6,7 @@ import pytest
 
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFile, ConfigFiles
-from rltui.services.config.files import OfFiles
+from rltui.services.config.files import FilesCache
 
 
 def files(data: dict[str, object], path: str = "rl.toml") -> ConfigFiles:
@@ -26,7 +26,7 @@ class Work:
 
 def test_is_worked_out_once_for_one_reading() -> None:
     work = Work()
-    answer = OfFiles(work)
+    answer = FilesCache(work)
     data: dict[str, object] = {"x": 1}
     for _ in range(3):
         assert answer(files(data), "a") == "a 1 of rl.toml"
@@ -35,14 +35,14 @@ def test_is_worked_out_once_for_one_reading() -> None:
 
 
 def test_files_that_were_read_again_are_others_whatever_they_hold() -> None:
-    answer = OfFiles(Work())
+    answer = FilesCache(Work())
     assert answer(files({"x": 1}), "a") == "a 1 of rl.toml"
     assert answer(files({"x": 1.0}), "a") == "a 1.0 of rl.toml"
     assert answer(files({"x": True}), "a") == "a True of rl.toml"
 
 
 def test_files_elsewhere_are_others() -> None:
-    answer = OfFiles(Work())
+    answer = FilesCache(Work())
     data: dict[str, object] = {"x": 1}
     assert answer(files(data), "a") == "a 1 of rl.toml"
     assert answer(files(data, "attempt-1/rl.toml"), "a") == "a 1 of attempt-1/rl.toml"
@@ -56,7 +56,7 @@ def test_errors_are_raised_again_and_again() -> None:
         calls.append(files)
         raise ConfigError("no")
 
-    answer = OfFiles(fail)
+    answer = FilesCache(fail)
     for _ in range(2):
         with pytest.raises(ConfigError):
             answer({})

@@ -166,18 +166,18 @@ def test_a_title_is_read_again_after_some_seconds(start: Start, tmp_path: Path) 
     clock = Clock()
     owners = GpuOwners(None, pids_are_real=True, monotonic=clock)
 
-    def look() -> GpuProcess:
+    def poll() -> GpuProcess:
         given = report(device(holds(process.pid, 1)))
         return owners.with_owners(given, [], []).devices[0].processes[0]
 
-    before = look()
+    before = poll()
     assert owner(before) == ("orphan", "other", "trainer", 4)
     os.kill(process.pid, signal.SIGUSR1)
     retry_until(lambda: Path(f"/proc/{process.pid}/cmdline").read_bytes().startswith(b"VLLM"))
     clock.now += REFRESH_S - 0.1
-    assert look() == before
+    assert poll() == before
     clock.now += 0.2
-    after = look()
+    after = poll()
     assert after.name == "VLLM::EngineCore"
     assert owner(after) == owner(before)
 
@@ -244,7 +244,7 @@ def watcher(*, pids_are_real: bool = False) -> GpuOwners:
     return GpuOwners("mine", pids_are_real=pids_are_real, clock=lambda: NOW)
 
 
-def look(owners: GpuOwners, used_gib: int, *living: LivingComponent) -> GpuDevice:
+def poll(owners: GpuOwners, used_gib: int, *living: LivingComponent) -> GpuDevice:
     """At one device, with a pid of the host."""
     return owners.with_owners(report(device(holds(NOBODY, 20), used_gib=used_gib)), living, []).devices[0]
 
@@ -255,10 +255,10 @@ def test_components_hold_what_came_with_them(start: Start) -> None:
     )
     trainer = component("trainer", start("sleep", "1001").pid, started_at=NOW + 9, is_starting=True)
     owners = watcher()
-    before = look(owners, 3)
+    before = poll(owners, 3)
     assert [process.owner for process in before.processes] == ["unknown"]
-    look(owners, 43, engine)
-    found = look(owners, 55, engine, trainer)
+    poll(owners, 43, engine)
+    found = poll(owners, 55, engine, trainer)
     assert [(process.pid, process.used_bytes) for process in found.processes] == [
         (engine.root_pids[0], 40 * GIB),
         (trainer.root_pids[0], 12 * GIB),
@@ -281,7 +281,7 @@ def test_components_hold_what_came_with_them(start: Start) -> None:
 def test_components_from_before_are_seeded(start: Start) -> None:
     engine = component("inference", start("sleep", "1000").pid, started_at=NOW - 50, utilization=0.5)
     trainer = component("trainer", start("sleep", "1001").pid, started_at=NOW - 50)
-    assert shares(look(watcher(), 60, engine, trainer)) == [
+    assert shares(poll(watcher(), 60, engine, trainer)) == [
         ("component", "inference", 40, True),
         ("component", "trainer", 20, True),
     ]
@@ -312,7 +312,7 @@ def test_devices_that_were_given_to_nobody_keep_what_is_listed(start: Start) -> 
 def test_a_component_without_processes_or_devices_holds_nothing(start: Start) -> None:
     not_yet = component("trainer")
     cpu_only = component("orchestrator", start("sleep", "1000").pid, gpus="")
-    found = look(watcher(), 60, not_yet, cpu_only)
+    found = poll(watcher(), 60, not_yet, cpu_only)
     assert found.processes == (holds(NOBODY, 20),)
 
 
@@ -344,9 +344,9 @@ def test_one_unknown_component_has_the_rest(start: Start) -> None:
 def test_device_without_figures_is_no_news(start: Start) -> None:
     trainer = component("trainer", start("sleep", "1000").pid)
     owners = watcher()
-    look(owners, 3)
-    look(owners, 10, trainer)
+    poll(owners, 3)
+    poll(owners, 10, trainer)
     lost = report(device(used_gib=None))
     [found] = owners.with_owners(lost, [trainer], []).devices
     assert [(one.component, one.used_bytes) for one in found.processes] == [("trainer", None)]
-    assert shares(look(owners, 11, trainer))[0] == ("component", "trainer", 8, True)
+    assert shares(poll(owners, 11, trainer))[0] == ("component", "trainer", 8, True)

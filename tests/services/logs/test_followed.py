@@ -22,7 +22,7 @@ def write(path: Path, at: float = T, text: str = "line\n") -> Path:
 
 def follow(run: Path, *files: str) -> FollowedLogs:
     logs = FollowedLogs(run, [LogSpec(id="trainer", files=files, title="the trainer")])
-    logs.look()
+    logs.poll()
     return logs
 
 
@@ -36,14 +36,14 @@ def test_no_file_yet_then_one(tmp_path: Path) -> None:
         ("logs/trainer.log",),
     )
     assert logs.paths == {}
-    assert not logs.look()
+    assert not logs.poll()
     path = write(tmp_path / "logs" / "trainer.log")
-    assert logs.look()
+    assert logs.poll()
     (log,) = logs.logs
     assert (log.path, log.name, log.size_bytes, log.changed_at) == (str(path), "logs/trainer.log", 5, T)
     assert logs.paths == {"trainer": path}
     path.unlink()
-    assert logs.look()
+    assert logs.poll()
     assert logs.paths == {}
 
 
@@ -62,10 +62,10 @@ def test_of_two_files_that_grow_the_same_is_kept(tmp_path: Path) -> None:
     two = write(tmp_path / "envs" / "two.log", at=T)
     logs = follow(tmp_path, "envs/*.log")
     write(two, at=T + 2)
-    logs.look()
+    logs.poll()
     assert logs.paths["trainer"] == one
     write(two, at=T + 2 + SWITCH_AFTER_S)
-    assert logs.look()
+    assert logs.poll()
     assert logs.paths["trainer"] == two
 
 
@@ -73,12 +73,12 @@ def test_growth_is_told_now_and_then(tmp_path: Path) -> None:
     path = write(tmp_path / "a.log")
     logs = follow(tmp_path, "a.log")
     write(path, at=T + NOTIFY_AFTER_S / 2, text="two\nlines\n")
-    assert not logs.look()
+    assert not logs.poll()
     write(path, at=T + NOTIFY_AFTER_S, text="now\nthree\nlines\n")
-    assert logs.look()
+    assert logs.poll()
     assert logs.logs[0].changed_at == T + NOTIFY_AFTER_S
     write(path, at=T + NOTIFY_AFTER_S + 1, text="cut\n")
-    assert logs.look()
+    assert logs.poll()
 
 
 def test_only_files_are_followed(tmp_path: Path) -> None:

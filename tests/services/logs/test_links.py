@@ -24,18 +24,18 @@ A, B = "https://wandb.ai/t/p/runs/aa", "https://wandb.ai/t/p/runs/bb"
 def test_links_are_found_as_the_logs_grow(tmp_path: Path) -> None:
     first, second = tmp_path / "1.log", tmp_path / "2.log"
     finder = LinkFinder()
-    assert finder.look({"trainer": first}) == []
+    assert finder.poll({"trainer": first}) == []
     first.write_bytes(
         b"\x1b[32mwandb\x1b[0m: \xf0\x9f\x9a\x80 View run at \x1b[34m" + A.encode() + b"\x1b[0m\nView run at"
     )
     link = Link(title="W&B run", url=A, component="trainer")
-    assert finder.look({"trainer": first}) == [link]
+    assert finder.poll({"trainer": first}) == [link]
     with first.open("a") as log:
         log.write(f" {B} \n{'x' * 9000} View run at {A}\n")
-    assert [each.url for each in finder.look({"trainer": first})] == [B]
-    assert finder.look({"trainer": first}) == []
+    assert [each.url for each in finder.poll({"trainer": first})] == [B]
+    assert finder.poll({"trainer": first}) == []
     second.write_text(f"wandb: View run at {A}\n")
-    assert finder.look({"trainer": second}) == [link]
+    assert finder.poll({"trainer": second}) == [link]
 
 
 def test_each_is_told_once_and_the_newest_counts(tmp_path: Path) -> None:
@@ -115,4 +115,4 @@ def test_whatever_is_printed_an_address_is_plain(text: str) -> None:
 def test_several_lines_of_one_look_have_a_link_each(tmp_path: Path) -> None:
     log = tmp_path / "1.log"
     log.write_text(f"View run at {A}\nnothing here\nView run at {B}\n")
-    assert [link.url for link in LinkFinder().look({"trainer": log})] == [A, B]
+    assert [link.url for link in LinkFinder().poll({"trainer": log})] == [A, B]

@@ -35,8 +35,8 @@ def test_piece_by_piece_or_at_once(tmp_path: Path, seed: int) -> None:
         )
         writer.flush()
         if dice.random() < 0.5:
-            digest.look()
-    digest.look()
+            digest.poll()
+    digest.poll()
     whole = RunSummary(SeriesReader(tmp_path), framework)
     assert (digest.metrics, digest.levels) == (whole.metrics, whole.levels)
     assert (digest.step, digest.sparkline, digest.span) == (whole.step, whole.sparkline, whole.span)
@@ -46,4 +46,4 @@ def test_piece_by_piece_or_at_once(tmp_path: Path, seed: int) -> None:
     assert best is not None
     assert whole.levels["loss"].mean >= best  # the best is a mean of ten steps, too
     assert whole.levels.keys() == {"reward", "loss"}  # an evaluation stands for itself
-    assert digest.look() is False
+    assert digest.poll() is False

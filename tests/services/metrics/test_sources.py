@@ -80,7 +80,7 @@ def test_a_long_log_is_read_in_pieces_and_what_lies_far_back_not_at_all(
     found = steps(feed.read({"trainer": log}))
     assert found[0] == 78, "200 bytes from the end, the cut line left out"
     assert len(found) <= 50 // 9
-    while feed.behind:
+    while feed.has_more:
         found += steps(feed.read({"trainer": log}))
     assert found == list(range(78, 100))
     assert steps(feed.read_all("trainer", log)) == list(range(78, 100))

@@ -47,15 +47,15 @@ def test_what_is_written_is_read(folder: Path) -> None:
 
 def test_a_reader_follows_and_reads_only_what_is_new(folder: Path) -> None:
     reader = SeriesReader(folder)
-    assert reader.look() is LogChange.NONE
+    assert reader.poll() is LogChange.NONE
     writer = SeriesWriter(folder)
     write_steps(writer, 1, 3)
-    assert reader.look() is LogChange.RESET
+    assert reader.poll() is LogChange.RESET
     assert len(reader.read(LOSS)) == 3
-    assert reader.look() is LogChange.NONE
+    assert reader.poll() is LogChange.NONE
     write_steps(writer, 4, 5)
     assert len(reader.read(LOSS, 3)) == 0, "not before it has looked"
-    assert reader.look() is LogChange.GREW
+    assert reader.poll() is LogChange.GREW
     assert list(reader.read(LOSS, 3).steps) == [4, 5]
     assert list(reader.read(LOSS, 5).steps) == []
     assert list(reader.read(LOSS, 2).steps) == [3, 4, 5]
@@ -123,7 +123,7 @@ def test_runs_that_went_back(folder: Path) -> None:
     reader = SeriesReader(folder)
     writer.rewind(1, 110.0)
     assert writer.flush()
-    assert reader.look() is LogChange.GREW
+    assert reader.poll() is LogChange.GREW
     assert reader.rewinds() == (Rewind(1, 110.0),)
     current, branches = reader.read(LOSS).lines(reader.rewinds())
     assert list(current.steps) == [1]
@@ -167,7 +167,7 @@ def test_a_damaged_store_is_filled_again(folder: Path, damage: object) -> None:
     assert again.cursor(FILE) == 0, "to be read again from the beginning"
     write_steps(again, 1, 5)
     assert values(folder) == [0.1, 0.2, 0.3, 0.4, 0.5]
-    assert reader.look() is LogChange.RESET
+    assert reader.poll() is LogChange.RESET
     sampled = values(folder, SeriesKey("rltui", "gpu"))
     assert sampled == ([] if damage in (lose_head, lose_all) else [1.0]), "nobody else can say that again"
 
@@ -198,7 +198,7 @@ def test_another_run_begins(folder: Path, tmp_path: Path) -> None:
     write_steps(writer, 1, 3)
     reader = SeriesReader(folder)
     writer.begin_anew(tmp_path / "archive" / "metrics")
-    assert reader.look() is LogChange.RESET
+    assert reader.poll() is LogChange.RESET
     assert reader.keys() == ()
     write_steps(writer, 1, 1)
     assert values(folder) == [0.1]

@@ -12,7 +12,7 @@ import pytest
 
 from rltui.core.gpu.report import GpuReport
 from rltui.services.gpu.other_hosts import ReportReader
-from rltui.services.nodes import gpu_command, gpu_report, tag_there
+from rltui.services.nodes import gpu_command, gpu_report, node_tag
 
 SMI = """\
 #!/bin/sh
@@ -54,7 +54,7 @@ def report_of(
 
 @pytest.mark.parametrize("is_old", [False, True], ids=["driver of now", "old driver"])
 def test_figures_and_owners(node: Path, is_old: bool) -> None:
-    tags = {"RLTUI_EXPERIMENT": tag_there("one@/run"), "RLTUI_COMPONENT": "trainer", "RLTUI_ATTEMPT": "3"}
+    tags = {"RLTUI_EXPERIMENT": node_tag("one@/run"), "RLTUI_COMPONENT": "trainer", "RLTUI_ATTEMPT": "3"}
     with subprocess.Popen(["sleep", "60"], env={**os.environ, **tags}) as holder:
         smi = node / "bin/nvidia-smi"
         smi.write_text(

@@ -31,9 +31,9 @@ from rltui.services.processes import (
     read_process_id,
     send_signal,
 )
-from rltui.services.processes.ending import end_processes, wait_for_exit
 from rltui.services.processes.identity import read_stat
 from rltui.services.processes.origin import origin, read_evidence
+from rltui.services.processes.termination import end_processes, wait_for_exit
 
 NAME = f"test-{os.getpid()}"
 """Other test processes look for theirs at the same time."""

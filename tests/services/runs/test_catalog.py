@@ -20,9 +20,9 @@ from rltui.services.runs import catalog, moved_folders, organize
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.experiments import forget
 from rltui.services.runs.index import RunIndex
-from rltui.services.runs.moved_folders import why_gone
+from rltui.services.runs.moved_folders import gone_reason
+from rltui.services.runs.run_metadata import change_metadata, new_metadata, read_metadata, save_metadata
 from rltui.services.runs.run_row import RunReader
-from rltui.services.runs.run_sheet import change_sheet, keep_sheet, new_sheet, read_sheet
 
 
 def test_a_run_is_read_from_its_folder(own_user: Path, tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_a_run_is_read_from_its_folder(own_user: Path, tmp_path: Path) -> None:
     assert index.configs([row.id])[row.id]["max_steps"] == row.max_steps
     assert "output_dir" not in row.changed
     assert catalog.record_of(row) == record
-    assert read_sheet(Path(row.control)) is not None
+    assert read_metadata(Path(row.control)) is not None
     assert catalog.catch_up(index).read == 0
 
 
@@ -51,16 +51,16 @@ def test_a_moved_folder_is_followed_and_a_deleted_one_is_told(own_user: Path, tm
     index = RunIndex()
     catalog.catch_up(index)
     was = catalog.find_run(index, "a")
-    change_sheet(Path(was.control), lambda sheet: replace(sheet, tags=("keep",)))
+    change_metadata(Path(was.control), lambda sheet: replace(sheet, tags=("keep",)))
     (tmp_path / "out").rename(tmp_path / "outputs")
     found = catalog.catch_up(index)
     row = catalog.find_run(index, "a")
     place = str(tmp_path / "outputs" / "a")
     assert (row.id, row.folder, row.tags, row.state) == (was.id, place, ("keep",), "done")
-    assert f"a was moved from {record.output_dir} to {place}" in found.told
+    assert f"a was moved from {record.output_dir} to {place}" in found.messages
     assert catalog.record_of(row).run_dir == place
     shutil.rmtree(place)
-    assert catalog.catch_up(index).told == ()
+    assert catalog.catch_up(index).messages == ()
     row = catalog.find_run(index, "a")
     assert (row.state, row.problem) == ("gone", f"{place} was deleted or moved away")
     assert catalog.catch_up(index).read == 0
@@ -72,17 +72,17 @@ def test_a_lost_index_is_made_again_with_what_only_it_had_seen(own_user: Path, t
     for name in ("a", "b", "c"):
         write_finished_run(tmp_path / "out" / name)
     index = RunIndex()
-    assert catalog.catch_up(index).told == ()
+    assert catalog.catch_up(index).messages == ()
     before = {row.id: row for row in index.rows()}
     forget(next(catalog.record_of(row) for row in before.values() if row.name == "b"))
     index.close()
     index.path.unlink()
     found = catalog.catch_up(index)
-    assert found.told == ("there was no index of runs: it is made anew from the folders",)
+    assert found.messages == ("there was no index of runs: it is made anew from the folders",)
     assert {row.id: row for row in index.rows()} == before
     index.path.write_bytes(b"nothing of a database" * 300)
     found = catalog.catch_up(RunIndex())
-    assert found.told[0].startswith("the index of runs was damaged and is made anew: ")
+    assert found.messages[0].startswith("the index of runs was damaged and is made anew: ")
     assert {row.id: row for row in RunIndex().rows()} == before
 
 
@@ -123,7 +123,7 @@ def test_how_large_a_run_is_is_measured_when_there_is_time(own_user: Path, tmp_p
     row = catalog.find_run(index, "a")
     assert (row.disk_bytes or 0) > 4096
     assert catalog.catch_up(index).read == 0
-    change_sheet(Path(row.control), lambda sheet: replace(sheet, note="x"))
+    change_metadata(Path(row.control), lambda sheet: replace(sheet, note="x"))
     catalog.refresh(index, [row.id])
     assert catalog.find_run(index, "a") == replace(row, note="x")
     (tmp_path / "out/a/checkpoints/step_5").mkdir(parents=True)
@@ -137,7 +137,7 @@ def test_a_copy_is_a_run_of_its_own(own_user: Path, tmp_path: Path) -> None:
     catalog.catch_up(index)
     original = catalog.find_run(index, "a")
     shutil.copytree(tmp_path / "out" / "a", tmp_path / "out" / "b")
-    told = catalog.take(index, [tmp_path / "out" / "b"])
+    told = catalog.read_folders(index, [tmp_path / "out" / "b"])
     copy = index.in_folder(str(tmp_path / "out" / "b"))
     assert copy is not None
     assert (copy.id != original.id, copy.parent, copy.name) == (True, original.id, "a-2")
@@ -150,21 +150,21 @@ def test_a_copy_is_a_run_of_its_own(own_user: Path, tmp_path: Path) -> None:
 def test_why_a_folder_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, depth: int) -> None:
     place = tmp_path.joinpath("disk", *("abc"[:depth]))
     (tmp_path / "disk").mkdir()
-    assert ("not mounted?" in why_gone(place)) == (depth == 2)
+    assert ("not mounted?" in gone_reason(place)) == (depth == 2)
     table = tmp_path / "fstab"
     table.write_text(f"# disks\n/dev/sdb1 {tmp_path / 'disk'} ext4 defaults 0 0\n")
     monkeypatch.setattr(moved_folders, "_FSTAB", table)
-    assert why_gone(place) == f"{place} is on a disk that is not mounted: {tmp_path / 'disk'}"
+    assert gone_reason(place) == f"{place} is on a disk that is not mounted: {tmp_path / 'disk'}"
 
 
 def test_two_bring_it_up_to_date_at_once(own_user: Path, tmp_path: Path) -> None:
     for number in range(6):
         write_finished_run(tmp_path / "out" / f"r{number}")
     with ThreadPoolExecutor(3) as pool:
-        list(pool.map(lambda _: catalog.catch_up(RunIndex(patience_s=60)), range(3)))
+        list(pool.map(lambda _: catalog.catch_up(RunIndex(timeout_s=60)), range(3)))
     rows = RunIndex().rows()
     assert sorted(row.name for row in rows) == sorted(f"r{number}" for number in range(6))
-    assert {read_sheet(Path(row.control)) for row in rows} == {sheet_of(row) for row in rows}
+    assert {read_metadata(Path(row.control)) for row in rows} == {sheet_of(row) for row in rows}
 
 
 def sheet_of(row: RunRow) -> RunMetadata:
@@ -200,13 +200,13 @@ def test_random_sequences(own_user: Path, tmp_path: Path, seed: int, steps: int)
             folder = root / f"r{number}"
             write_finished_run(folder)
             origin = RunOrigin(parent=some) if step == "fork" else RunOrigin()
-            sheet = new_sheet(float(number), origin)
-            keep_sheet(ControlFolder(folder).path, sheet)
+            sheet = new_metadata(float(number), origin)
+            save_metadata(ControlFolder(folder).path, sheet)
             truth[sheet.id] = (folder, sheet)
         elif step == "tag":
             folder, _ = truth[some]
             tags = (f"t{number}",)
-            truth[some] = (folder, change_sheet(ControlFolder(folder).path, partial(replace, tags=tags)))
+            truth[some] = (folder, change_metadata(ControlFolder(folder).path, partial(replace, tags=tags)))
         elif step == "move":
             folder, sheet = truth[some]
             folder.rename(folder.with_name(f"m{number}"))
@@ -220,7 +220,7 @@ def test_random_sequences(own_user: Path, tmp_path: Path, seed: int, steps: int)
             shutil.rmtree(truth.pop(some)[0])
         elif step == "trash":
             row = organize.trash(index, catalog.find_run(index, some))
-            trashed = read_sheet(Path(row.control))
+            trashed = read_metadata(Path(row.control))
             assert trashed is not None
             truth[some] = (Path(row.control).parent, trashed)
         elif step == "rebuild":

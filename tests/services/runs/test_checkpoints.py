@@ -14,7 +14,7 @@ from rltui.frameworks.base import RunFiles
 from rltui.frameworks.prime_rl.generation import CURRENT, MERGED, SPLIT
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.metrics.store import SeriesWriter
-from rltui.services.runs.checkpoints import CheckpointNews, CheckpointReader, delete, take_away
+from rltui.services.runs.checkpoints import CheckpointContext, CheckpointReader, delete, take_away
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.run_folder import RunFolder
 
@@ -54,12 +54,12 @@ def test_it_is_complete_once_all_its_parts_are_there(tmp_path: Path, generation:
     found = folder(tmp_path, files)
     for count, place in enumerate(places):
         if count:
-            (half,) = reader(found).report("x", CheckpointNews()).checkpoints
+            (half,) = reader(found).report("x", CheckpointContext()).checkpoints
             assert not half.complete
             assert half.missing
             assert found.checkpoints() == []
         write(tmp_path, place)
-    (whole,) = reader(found).report("x", CheckpointNews()).checkpoints
+    (whole,) = reader(found).report("x", CheckpointContext()).checkpoints
     assert whole.complete
     assert whole.missing == ()
     assert {place.split("/")[-2] for place in places[:-1]} <= {*whole.parts, "step_{}"}
@@ -70,7 +70,7 @@ def test_it_is_complete_once_all_its_parts_are_there(tmp_path: Path, generation:
 def test_what_is_missing_is_named_as_far_as_it_is_there(tmp_path: Path) -> None:
     write(tmp_path, f"{MAIN}/trainer/shard.distcp")
     found = folder(tmp_path, CURRENT.rl_files)
-    (half,) = reader(found).report("x", CheckpointNews(is_alive=True)).checkpoints
+    (half,) = reader(found).report("x", CheckpointContext(is_alive=True)).checkpoints
     assert half.parts == ("trainer",)
     assert half.missing == ("trainer/.metadata", "orchestrator")
     assert half.notes == (BEING_WRITTEN,)
@@ -79,7 +79,7 @@ def test_what_is_missing_is_named_as_far_as_it_is_there(tmp_path: Path) -> None:
 def test_an_orchestrators_half_alone_is_told_too(tmp_path: Path) -> None:
     """It lies elsewhere in releases of early 2026."""
     write(tmp_path, f"{OTHER}/{ORCHESTRATOR}")
-    (half,) = reader(folder(tmp_path, MERGED.rl_files)).report("x", CheckpointNews()).checkpoints
+    (half,) = reader(folder(tmp_path, MERGED.rl_files)).report("x", CheckpointContext()).checkpoints
     assert (half.parts, half.missing) == (("orchestrator",), ("step_10", "STABLE")) or not half.complete
 
 
@@ -93,7 +93,7 @@ def test_rewards_evaluations_and_what_speaks_for_it(tmp_path: Path) -> None:
         row |= {"eval/math/effective/agent/avg@4": evals[step]} if step in evals else {}
         writer.add("orch", row, at=100.0 + step, step=step, origin="file", cursor=step)
     assert writer.flush()
-    news = CheckpointNews(step=40, max_steps=60, notes={10: "mine"})
+    news = CheckpointContext(step=40, max_steps=60, notes={10: "mine"})
     report = reader(folder(tmp_path, CURRENT.rl_files)).report("x", news)
     first, second, third = report.checkpoints
     assert (first.notes, second.notes, third.notes) == (("mine",), (HIGHEST,), (NEWEST,))
@@ -124,12 +124,12 @@ def test_the_attempt_that_wrote_it(tmp_path: Path) -> None:
     for step, age in ((10, 2000), (20, 700), (30, 550), (40, 100)):
         write(tmp_path, f"{MAIN}/{TRAINER}", step=step)
         os.utime(tmp_path / MAIN.format(step) / TRAINER, (now - age, now - age))
-    report = reader(folder(tmp_path, CURRENT.sft_files)).report("x", CheckpointNews())
+    report = reader(folder(tmp_path, CURRENT.sft_files)).report("x", CheckpointContext())
     assert [each.attempt for each in report.checkpoints] == [None, 1, None, 2]
 
 
 def pruned(found: RunFolder, retention: Retention) -> PrunePlan:
-    plan = prune_plan(reader(found).report("x", CheckpointNews()), retention)
+    plan = prune_plan(reader(found).report("x", CheckpointContext()), retention)
     delete(take_away(found, plan))
     return plan
 
@@ -157,7 +157,7 @@ def test_what_an_earlier_deletion_was_killed_at_goes_with_the_next(tmp_path: Pat
     for step in (10, 20):
         write(tmp_path, *places, step=step)
     found = folder(tmp_path, files)
-    plan = prune_plan(reader(found).report("x", CheckpointNews()), Retention(keep_last=1))
+    plan = prune_plan(reader(found).report("x", CheckpointContext()), Retention(keep_last=1))
     assert len(take_away(found, plan)) == 1
     assert found.checkpoints() == [20], "nobody takes what is being deleted for a checkpoint"
     pruned(found, Retention(keep_last=1))
@@ -202,17 +202,17 @@ def test_set_aside_checkpoints_are_told_and_go_on_request(tmp_path: Path) -> Non
     (told,) = found.archived(10)
     assert (told.folder, told.steps) == ("checkpoints", (20, 30))
     found.move_stale_aside(10)
-    report = reader(found).report("x", CheckpointNews())
+    report = reader(found).report("x", CheckpointContext())
     assert report.archived_steps == (20, 30)
     assert report.archive_bytes > 0
     plan = pruned(found, Retention(archive=True))
     assert plan.frees_bytes == report.archive_bytes
-    assert reader(found).report("x", CheckpointNews()).archive_bytes == 0
+    assert reader(found).report("x", CheckpointContext()).archive_bytes == 0
     assert found.checkpoints() == [10]
 
 
 def test_a_run_without_any_is_no_error(tmp_path: Path) -> None:
     found = folder(tmp_path / "none", registry.get("tinyrl").files)
-    report = reader(found).report("x", CheckpointNews())
+    report = reader(found).report("x", CheckpointContext())
     assert report.checkpoints == ()
     assert report.problem

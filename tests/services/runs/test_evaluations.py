@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rltui.core.evals import EvalRequest, Evaluation, QueuedEval
-from rltui.services.runs.evaluations import EvalFolder, EvalQueue, done_so_far, measured
+from rltui.services.runs.evaluations import EvalFolder, EvalQueue, finished_rollouts, read_results
 from rltui.services.runs.experiment_files import ControlFolder
 
 
@@ -58,27 +58,27 @@ def episode(task: str, reward: float, *, is_ok: bool = True) -> dict[str, Any]:
 def test_results_of_vf_eval_are_measured_by_their_prompts(tmp_path: Path) -> None:
     place = tmp_path / "reverse_text/outputs/evals/reverse-text--m/1a2b3c4d/results.jsonl"
     write_rows(place, [flat(0, 0.2), flat(1, 0.8), flat(2, 0.4), flat(1, 0.0, error="E", cut=True)])
-    found, folder = measured(tmp_path)
+    found, folder = read_results(tmp_path)
     assert folder == place.parent
     assert (found.rollouts, found.failed, found.truncated) == (4, 1, 1)
     assert sorted(found.rewards.values()) == pytest.approx([0.3, 0.4]), "0 and 2 ask the same"
-    assert done_so_far(tmp_path, None, EvalRequest()) == 4
+    assert finished_rollouts(tmp_path, None, EvalRequest()) == 4
 
 
 def test_episodes_of_vf_eval_0_4_are_measured_too(tmp_path: Path) -> None:
     place = tmp_path / "reverse-text--m--null--1a2b3c4d/traces.jsonl"
     write_rows(place, [episode("a", 0.5), episode("b", 1.0), episode("b", 0.0, is_ok=False)])
-    found, folder = measured(tmp_path)
+    found, folder = read_results(tmp_path)
     assert folder == place.parent
     assert (found.rollouts, found.examples, found.failed, found.input_tokens) == (3, 2, 1, 31)
     assert found.mean == pytest.approx(0.5)
 
 
 def test_nothing_and_garbage_are_no_results(tmp_path: Path) -> None:
-    assert measured(tmp_path)[0].rollouts == 0
+    assert read_results(tmp_path)[0].rollouts == 0
     write_rows(tmp_path / "x/results.jsonl", [])
     (tmp_path / "x/results.jsonl").write_bytes(b"\x00\xff{not json\n[]\n")
-    assert measured(tmp_path)[0].mean is None
+    assert read_results(tmp_path)[0].mean is None
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_nothing_and_garbage_are_no_results(tmp_path: Path) -> None:
 def test_progress_is_read_from_what_is_printed(tmp_path: Path, printed: bytes, done: int) -> None:
     log = tmp_path / "output.log"
     log.write_bytes(b"x" * 20_000 + printed)
-    assert done_so_far(tmp_path, log, EvalRequest()) == done
-    assert done_so_far(tmp_path, tmp_path / "none", EvalRequest()) == 0
+    assert finished_rollouts(tmp_path, log, EvalRequest()) == done
+    assert finished_rollouts(tmp_path, tmp_path / "none", EvalRequest()) == 0
 
 
 def test_records_and_the_queue_are_kept(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_records_and_the_queue_are_kept(tmp_path: Path) -> None:
     assert folder.report("one").evaluations == ()
     queued = QueuedEval(id=folder.new(EvalQueue()), request=EvalRequest(env="e"))
     queue = EvalQueue(waiting=(queued,), every=2)
-    folder.keep_queue(queue)
+    folder.save_queue(queue)
     assert EvalFolder(ControlFolder(tmp_path)).queue() == queue
     assert folder.new(queue) == "2"
     first = folder.results("1")
@@ -122,7 +122,7 @@ def test_records_and_the_queue_are_kept(tmp_path: Path) -> None:
 
 def test_damaged_files_are_left_out(tmp_path: Path) -> None:
     folder = EvalFolder(ControlFolder(tmp_path))
-    folder.keep_queue(EvalQueue(every=2))
+    folder.save_queue(EvalQueue(every=2))
     (folder.path / "queue.json").write_text("[")
     (folder.path / "3").mkdir()
     (folder.path / "3/evaluation.json").write_text('{"id": 3')

@@ -38,7 +38,7 @@ def test_a_row_comes_back_as_it_was(tmp_path: Path) -> None:
 def test_only_what_changed_is_read_again(tmp_path: Path) -> None:
     index = RunIndex(tmp_path / "runs.sqlite")
     index.put((row(number), None) for number in range(5))
-    seen = index.stamp()
+    seen = index.revision()
     assert index.rows(seen) == []
     index.put([(row(3, step=1), None)])
     assert [each.id for each in index.rows(seen)] == ["run0000003"]
@@ -48,7 +48,7 @@ def test_only_what_changed_is_read_again(tmp_path: Path) -> None:
 
 def test_many_write_at_once(tmp_path: Path) -> None:
     def write(number: int) -> None:
-        index = RunIndex(tmp_path / "runs.sqlite", patience_s=30)
+        index = RunIndex(tmp_path / "runs.sqlite", timeout_s=30)
         for step in range(20):
             index.put([(row(number, step=step), {"a": step})])
         index.close()
@@ -57,7 +57,7 @@ def test_many_write_at_once(tmp_path: Path) -> None:
         list(pool.map(write, range(6)))
     index = RunIndex(tmp_path / "runs.sqlite")
     assert {each.step for each in index.rows()} == {19}
-    assert index.stamp() == 120
+    assert index.revision() == 120
 
 
 @pytest.mark.parametrize("content", [b"no database at all" * 100, b"SQLite format 3\0" + b"\xff" * 5000])
@@ -96,7 +96,7 @@ def test_a_deleted_file_is_made_again_under_a_connection(tmp_path: Path) -> None
 
 
 def test_somebody_who_holds_it_is_not_waited_for_for_ever(tmp_path: Path) -> None:
-    index = RunIndex(tmp_path / "runs.sqlite", patience_s=0.05)
+    index = RunIndex(tmp_path / "runs.sqlite", timeout_s=0.05)
     index.put([(row(1), None)])
     holder = sqlite3.connect(index.path, isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")

@@ -58,7 +58,7 @@ def test_a_lease_counts_while_its_user_lives_and_says_so_itself(
     gone = record(own_user, "gone")
     assert leases.users_of(owner) == ()
     for user in (*users, gone):
-        leases.keep_lease(owner, user)
+        leases.save_lease(owner, user)
     monkeypatch.setattr(
         leases, "living", lambda one, components=None: () if one.name == "three" else ("trainer",)
     )
@@ -77,7 +77,7 @@ def test_a_server_is_fresh_until_a_run_begins_with_it(own_user: Path) -> None:
     started(owner, "trainer", now - 60)
     assert leases.trained_by(owner) is None, "that was an earlier server"
     user = record(own_user, "two", inference_of="warm")
-    leases.keep_lease(owner, user)
+    leases.save_lease(owner, user)
     assert leases.trained_by(owner) is None
     started(user, "trainer", now + 60)
     assert leases.trained_by(owner) == "two"

@@ -9,7 +9,7 @@ import pytest
 
 from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.runs.observed import FoundRun, find_run, written_max_steps
+from rltui.services.runs.observed import DetectedRun, find_run, written_max_steps
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def run_of_today(folder: Path, at: float | None = None) -> Path:
 
 def test_the_folder_itself(tmp_path: Path) -> None:
     run = run_of_today(tmp_path / "run")
-    assert find_run(run) == FoundRun(run, "prime-rl")
+    assert find_run(run) == DetectedRun(run, "prime-rl")
     (tmp_path / "link").symlink_to("run")
     assert find_run(tmp_path / "link").path == run
 
@@ -59,7 +59,7 @@ def test_the_folder_itself(tmp_path: Path) -> None:
 def test_the_only_run_in_it(tmp_path: Path) -> None:
     run = run_of_today(tmp_path / "outputs" / "reverse-text--0bff9f83")
     (tmp_path / "outputs" / "notes").mkdir()
-    assert find_run(tmp_path / "outputs") == FoundRun(run, "prime-rl")
+    assert find_run(tmp_path / "outputs") == DetectedRun(run, "prime-rl")
 
 
 def test_of_several_none_is_chosen(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_of_several_none_is_chosen(tmp_path: Path) -> None:
 def test_a_folder_of_nothing_unless_a_framework_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds no run of a framework"):
         find_run(tmp_path)
-    assert find_run(tmp_path, "prime-rl-split") == FoundRun(tmp_path, "prime-rl-split")
+    assert find_run(tmp_path, "prime-rl-split") == DetectedRun(tmp_path, "prime-rl-split")
     with pytest.raises(UsageError, match="there is no such folder"):
         find_run(tmp_path / "none")
 
@@ -85,4 +85,4 @@ def test_a_run_of_another_persons_rltui(own_user: Path, tmp_path: Path) -> None:
     (theirs / "run").mkdir(parents=True)
     control = ControlFolder(theirs)
     control.write_record(record)
-    assert find_run(theirs) == FoundRun(theirs / "run", "prime-rl")
+    assert find_run(theirs) == DetectedRun(theirs / "run", "prime-rl")

@@ -29,7 +29,7 @@ from rltui.services.runs.rollouts import chunks, files, open_rollouts
 def read(folder: Path, *keys: BatchKey) -> RolloutSource:
     source = open_rollouts(folder)
     for key in (None, *keys):
-        while source.look(key):
+        while source.poll(key):
             pass
     return source
 
@@ -78,15 +78,15 @@ def test_a_batch_grows_and_a_resume_takes_steps_away(tmp_path: Path) -> None:
     source = read(tmp_path, key)
     with (tmp_path / "rollouts/step_3/train_rollouts.jsonl").open("a") as file:
         file.write('{"example_id": 9, "reward": 0.1')
-    source.look(key)
+    source.poll(key)
     assert len(source.table(key)) == 16, "a torn last line waits"
     with (tmp_path / "rollouts/step_3/train_rollouts.jsonl").open("a") as file:
         file.write("}\nno json\n")
-    source.look(key)
+    source.poll(key)
     assert len(source.table(key)) == 17
     sample = source.table(key)[16]
     (tmp_path / "rollouts/step_3").rename(tmp_path / "aside")
-    source.look(key)
+    source.poll(key)
     assert labels(source) == {"2": None, "1": None}
     with pytest.raises(RltuiError, match="no rollouts of 3 any more"):
         source.open(key, sample)
@@ -118,9 +118,9 @@ def test_agents_branches_tools(tmp_path: Path) -> None:
     path = fakes.write_lines(tmp_path / "traces.jsonl", [fakes.tool_episode()])
     for place in (tmp_path, path):
         source = open_rollouts(place)
-        source.look()
+        source.poll()
         key = source.batches()[0].key
-        while source.look(key):
+        while source.poll(key):
             pass
         sample = source.table(key)[0]
         assert (sample.truncated, sample.failed, sample.reward) == (True, True, 1.0)
@@ -167,11 +167,11 @@ def test_live_stream_grows(tmp_path: Path) -> None:
     records = [fakes.episode(5000 + at, 0.5, group="new") for at in range(4)]
     for at, record in enumerate(records):
         writer.arrive(record, fakes.T0 + 500 + at)
-    source.look()
+    source.poll()
     assert labels(source)["2 all"] == 4
     assert "2" not in labels(source)
     writer.ship(["tr5000", "tr5001"], 2, fakes.T0 + 550)
-    source.look()
+    source.poll()
     assert labels(source)["2"] == 2
     assert source.table(BatchKey("train", 2))[0].advantage == 0.25
 
@@ -231,13 +231,13 @@ def test_live_rollouts(tmp_path: Path) -> None:
     ]
     assert [m.text for m in source.open(key, table[0]).conversations[0].messages] == ["Say", "asked"]
     writer.delta("t1", {"nodes": [fakes.node("assistant", "hello", 0)]})
-    source.look(key)
+    source.poll(key)
     assert [m.text for m in source.open(key, source.table(key)[0]).conversations[0].messages] == [
         "Say",
         "hello",
     ]
     (writer.folder / "live/t1.jsonl").unlink()
-    source.look(key)
+    source.poll(key)
     assert [sample.env for sample in source.table(key)] == ["other"]
 
 
@@ -307,7 +307,7 @@ def test_a_search_finds_what_the_samples_in_full_say(tmp_path: Path, write: Call
     source = read(tmp_path)
     searched = 0
     for key in [batch.key for batch in source.batches()]:
-        while source.look(key):
+        while source.poll(key):
             pass
         samples = [*source.table(key)]
         texts = [source.open(key, sample).text for sample in samples]

@@ -54,9 +54,9 @@ def experiment(folder: Path, monkeypatch: pytest.MonkeyPatch, maker: str = "") -
 def test_the_weights_of_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = experiment(tmp_path, monkeypatch)
     folder = model(tmp_path / "weights/step_100")
-    assert weights.of_step(record, 100) == folder
+    assert weights.folder_of_step(record, 100) == folder
     with pytest.raises(ConfigError, match="no weights of step 50") as refused:
-        weights.of_step(record, 50)
+        weights.folder_of_step(record, 50)
     assert refused.value.hint == "there are: 100"
 
 
@@ -72,11 +72,11 @@ def test_where_only_the_trainers_state_is_kept_weights_are_made(
     (tmp_path / "checkpoints/step_20/trainer/.metadata").touch()
     folder = tmp_path / "checkpoints/step_20/weights"
     with pytest.raises(RltuiError, match="the state of the trainer alone") as refused:
-        weights.of_step(record, 20)
+        weights.folder_of_step(record, 20)
     assert refused.value.details == ("no torch",)
-    assert weights.of_step(record, 20, only_look=True) == folder
+    assert weights.folder_of_step(record, 20, only_look=True) == folder
     (Path(record.workspace) / "fine").touch()
-    assert weights.of_step(record, 20) == folder
+    assert weights.folder_of_step(record, 20) == folder
     words = (Path(record.workspace) / "asked").read_text().split()
     assert words[1:] == [f"{tmp_path}/checkpoints/step_20/trainer", str(folder), "Qwen/Qwen3-0.6B"]
     assert Path(words[0]).name == "make_weights.py"
@@ -85,19 +85,19 @@ def test_where_only_the_trainers_state_is_kept_weights_are_made(
 def test_what_is_still_written_is_not_taken(tmp_path: Path) -> None:
     folder = model(tmp_path / "weights/step_1")
     model(tmp_path / "weights/step_2", marked=True)
-    assert "STABLE" in weights.why_incomplete(folder)
+    assert "STABLE" in weights.incompleteness(folder)
     (folder / "STABLE").touch()
-    assert weights.why_incomplete(folder) == ""
+    assert weights.incompleteness(folder) == ""
     safetensors(folder / "model.safetensors", cut=1)
-    assert weights.why_incomplete(folder) == "model.safetensors is cut short"
+    assert weights.incompleteness(folder) == "model.safetensors is cut short"
     (folder / "model.safetensors.index.json").write_text('{"weight_map": {"a": "x-1.safetensors"}}')
-    assert weights.why_incomplete(folder) == "x-1.safetensors is missing"
+    assert weights.incompleteness(folder) == "x-1.safetensors is missing"
     (folder / "model.safetensors.index.json").write_text("{")
     (folder / "model.safetensors").write_bytes(b"")
-    assert weights.why_incomplete(folder) == "model.safetensors is cut short"
+    assert weights.incompleteness(folder) == "model.safetensors is cut short"
     (folder / "config.json").unlink()
-    assert weights.why_incomplete(folder) == "it has no config.json"
-    assert "no weights" in weights.why_incomplete(_empty(tmp_path / "empty"))
+    assert weights.incompleteness(folder) == "it has no config.json"
+    assert "no weights" in weights.incompleteness(_empty(tmp_path / "empty"))
 
 
 def _empty(folder: Path) -> Path:

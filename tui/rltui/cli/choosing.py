@@ -40,7 +40,7 @@ def ready_index() -> RunIndex:
     from rltui.services.runs.index import RunIndex
 
     index = RunIndex()
-    for sentence in catch_up(index).told:
+    for sentence in catch_up(index).messages:
         print(sentence, file=sys.stderr)
     return index
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rltui.services.config.origins import made_from
+from rltui.services.config.origins import original_files
 from rltui.services.runs.experiments import known_experiments
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ def wanted_devices(arguments: argparse.Namespace) -> str | None:
 
 
 def _before(config_files: tuple[Path, ...], candidates: Sequence[str]) -> str | None:
-    wanted = set(made_from(config_files))
+    wanted = set(original_files(config_files))
     for record in known_experiments():
-        if wanted == set(made_from(map(Path, record.config_files))) and record.framework in candidates:
+        if wanted == set(original_files(map(Path, record.config_files))) and record.framework in candidates:
             return record.framework
     return None

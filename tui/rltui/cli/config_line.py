@@ -15,7 +15,7 @@ from rltui.core import hints
 from rltui.errors import UsageError
 
 if TYPE_CHECKING:
-    from rltui.services.config.own_copy import Choose, Staged
+    from rltui.services.config.run_config import Choose, RunConfig
 
 _LAUNCHERS = frozenset({"uv", "run", "rl", "sft", "prime-rl", "tinyrl", "vf-rl"})
 """Words before the first `@` that say nothing which the config does not."""
@@ -155,7 +155,7 @@ class ManualArguments:
         self.program, ranks, words = _of_one_program(words)
         """The component that the line starts alone; empty: all."""
         self.rest: list[str] = []
-        self.parts: list[tuple[str, str]] = []
+        self.overlays: list[tuple[str, str]] = []
         """File and table of each `@`."""
         self.overrides: dict[str, tuple[str, ...]] = {}
         self._assignments: list[str] = []
@@ -177,7 +177,7 @@ class ManualArguments:
 
     @property
     def is_plain(self) -> bool:
-        return not (self.parts or self.overrides or self.edits or self.program)
+        return not (self.overlays or self.overrides or self.edits or self.program)
 
     def _start_alone(self, ranks: int, options: Container[str]) -> None:
         """Keys are those of the program's own file; what torchrun starts gets so many GPUs."""
@@ -195,9 +195,9 @@ class ManualArguments:
             word = self._words.pop(0)
             name, equals, value = word.partition("=")
             if _is_at(word):
-                self.parts.append((self._file(word), ""))
+                self.overlays.append((self._file(word), ""))
             elif word.startswith("--") and not equals and self._takes_file(name):
-                self.parts.append((self._file(self._words.pop(0)), _key(name)))
+                self.overlays.append((self._file(self._words.pop(0)), _key(name)))
             elif name == _SET and name in self._options:
                 self._edit(value if equals else None)
             elif name in self._options:
@@ -251,7 +251,7 @@ class ManualArguments:
         self.overrides[_key(name)] = tuple(values)
 
     def _program(self, word: str) -> None:
-        if self.parts or word == "env-server":
+        if self.overlays or word == "env-server":
             raise UsageError(
                 f"{word!r} cannot be understood here", hint="write it like: rl @ FILE --KEY VALUE"
             )
@@ -282,22 +282,22 @@ def _key(name: str) -> str:
 @contextmanager
 def staged(
     arguments: argparse.Namespace, choose: Choose, *, workspace: Path, force: bool = False
-) -> Iterator[Staged]:
+) -> Iterator[RunConfig]:
     """The config files that were named; copies of them where options or several `@` change what they say."""
-    from rltui.services.config.files import named, with_companions  # only where a config is looked into
-    from rltui.services.config.own_copy import ConfigLine, ConfigPart, Override, OwnCopy
+    from rltui.services.config.files import named, with_companion_files  # only where a config is looked into
+    from rltui.services.config.run_config import ConfigLine, ConfigOverlay, Override, RunConfigBuilder
 
     given: ManualArguments = arguments.given
     files = named([Path(name) for name in arguments.config])
-    parts = tuple(ConfigPart(Path(name).absolute(), table) for name, table in given.parts)
-    if given.program and len(parts) == 1:
-        files, parts = with_companions(parts[0].path), ()
+    overlays = tuple(ConfigOverlay(Path(name).absolute(), table) for name, table in given.overlays)
+    if given.program and len(overlays) == 1:
+        files, overlays = with_companion_files(overlays[0].path), ()
     line = ConfigLine(
         files=files,
-        parts=parts,
-        program="" if files or parts else given.program,
+        overlays=overlays,
+        program="" if files or overlays else given.program,
         overrides=tuple(Override(key, values) for key, values in given.overrides.items()),
         edits=given.edits,
     )
-    with OwnCopy(line, choose, workspace=workspace, force=force).staged() as found:
+    with RunConfigBuilder(line, choose, workspace=workspace, force=force).build() as found:
         yield found

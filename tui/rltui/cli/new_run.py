@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rltui.core.api import Plan, Request
     from rltui.core.evals import EvalRequest
     from rltui.frameworks.base import Framework
-    from rltui.services.config.own_copy import Staged
+    from rltui.services.config.run_config import RunConfig
 
 
 def start_or_submit(start: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
@@ -116,7 +116,7 @@ def wanted_run(arguments: argparse.Namespace) -> Iterator[creation.ExperimentReq
     slurm = _asked_of_slurm(arguments)
     devices = wanted_devices(arguments) if slurm is None else None
 
-    def request(copies: Staged) -> creation.ExperimentRequest:
+    def request(copies: RunConfig) -> creation.ExperimentRequest:
         return creation.ExperimentRequest(
             config_files=copies.files,
             copies=copies,
@@ -138,7 +138,7 @@ def wanted_run(arguments: argparse.Namespace) -> Iterator[creation.ExperimentReq
         )
 
     with staged(arguments, choose, workspace=here, force=arguments.force) as copies:
-        for line in copies.told:
+        for line in copies.warnings:
             print(line, file=sys.stderr)
         wanted = request(copies)
         if not (own := creation.own_copies(wanted)):

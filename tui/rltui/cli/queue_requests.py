@@ -118,7 +118,7 @@ def plan_request(
             overrides=tuple(overrides),
             name=record.name,
             folder=Path(record.output_dir),
-            files=origins.made_from(map(Path, record.config_files)),
+            files=origins.original_files(map(Path, record.config_files)),
             is_named=up.name is not None,
             is_taken=earlier is not None,
             is_resumed=wanted.earlier_run == "resume",

@@ -27,8 +27,8 @@ from rltui.core.api import Loss, Request
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.frameworks import registry
 from rltui.services import checkout, kube, subprocesses
-from rltui.services.helm import Helm, ReleaseWish, chart_folder, flat, values_files
-from rltui.services.kube import Claim, Inside, Kubectl, Pod
+from rltui.services.helm import Helm, ReleaseRequest, chart_folder, flat, values_files
+from rltui.services.kube import ContainerPrograms, Kubectl, Pod, VolumeClaim
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import find_experiment
 
@@ -44,7 +44,7 @@ def apply_values(
         values, claims = wish.values(helm, verb)
         if verb == "upgrade":
             _refuse_to_lose(helm.claims(wish.name) - claims, wish.name, helm.kubectl)
-    command = helm.words(*wish.words(verb))
+    command = helm.argv(*wish.argv(verb))
     print(shlex.join(command), file=sys.stderr)
     changes = list(_changes(dict(flat(before)), dict(flat(values))))
     for line in changes or [
@@ -69,16 +69,16 @@ def _refuse_to_lose(dropped: Set[str], release: str, kubectl: Kubectl) -> None:
     """An upgrade deletes what the chart makes no more, unless the object itself says that it stays."""
     if not dropped:
         return
-    kept = {claim.name for claim in asyncio.run(kube.read_claims(kubectl, release)) if claim.is_kept}
+    kept = {claim.name for claim in asyncio.run(kube.read_volume_claims(kubectl, release)) if claim.is_kept}
     if lost := sorted(dropped - kept):
-        command = kubectl.words("annotate", "persistentvolumeclaim", *lost, f"{kube.KEEP_ANNOTATION}=keep")
+        command = kubectl.argv("annotate", "persistentvolumeclaim", *lost, f"{kube.KEEP_ANNOTATION}=keep")
         raise ConflictError(
             f"with these values helm would delete {', '.join(lost)}, with all checkpoints of {release}",
             hint=f"so that it stays: {shlex.join(command)}",
         )
 
 
-def _wish(arguments: argparse.Namespace) -> ReleaseWish:
+def _wish(arguments: argparse.Namespace) -> ReleaseRequest:
     wanted = registry.get("prime-rl").checkout
     assert wanted is not None
     chart = chart_folder(arguments.chart, checkout.find(wanted, workspace=Path.cwd(), config_files=()))
@@ -87,7 +87,7 @@ def _wish(arguments: argparse.Namespace) -> ReleaseWish:
         sets += [f"{role}.autoStart=false" for role in ROLES]
     if arguments.namespace and not any(each.startswith("namespace=") for each in sets):
         sets.append(f"namespace={arguments.namespace}")  # the chart puts its objects where this value says
-    return ReleaseWish(arguments.release, chart, values_files(arguments.values, chart), tuple(sets))
+    return ReleaseRequest(arguments.release, chart, values_files(arguments.values, chart), tuple(sets))
 
 
 def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
@@ -130,9 +130,9 @@ def _wait_for_pods(name: str, kubectl: Kubectl) -> None:
 def _why_awaited(pod: Pod | None, *, is_new: bool) -> str:
     if pod is None:
         return "is not made yet"
-    if pod.is_leaving or not is_new:
+    if pod.is_terminating or not is_new:
         return "is made anew"
-    return pod.why
+    return pod.reason
 
 
 def _where(kubectl: Kubectl) -> str:
@@ -160,32 +160,32 @@ async def read_releases(kubectl: Kubectl, named: str | None) -> list[dict[str, A
     ]
 
 
-async def _look_inside(kubectl: Kubectl, pod: Pod) -> Inside | None:
+async def _look_inside(kubectl: Kubectl, pod: Pod) -> ContainerPrograms | None:
     """`None` where nobody can look."""
     if pod.phase != "running":
         return None
     try:
-        return await kube.read_inside(kubectl, pod)
+        return await kube.read_programs(kubectl, pod)
     except RltuiError:
         return None
 
 
-async def _claims(kubectl: Kubectl, name: str) -> tuple[Claim, ...]:
+async def _claims(kubectl: Kubectl, name: str) -> tuple[VolumeClaim, ...]:
     """None where the user may not list them."""
     try:
-        return await kube.read_claims(kubectl, name)
+        return await kube.read_volume_claims(kubectl, name)
     except RltuiError:
         return ()
 
 
-def _described(pod: Pod, inside: Inside | None) -> dict[str, Any]:
+def _described(pod: Pod, inside: ContainerPrograms | None) -> dict[str, Any]:
     programs = None if inside is None else {"own": inside.own, "by_hand": inside.by_hand}
     return {
         "name": pod.name,
         "role": pod.role,
         "state": _state(pod, inside),
         "phase": pod.phase,
-        "why": pod.why,
+        "why": pod.reason,
         "ready": pod.is_ready,
         "inside": programs,
         "restarts": pod.restarts,
@@ -195,14 +195,14 @@ def _described(pod: Pod, inside: Inside | None) -> dict[str, Any]:
     }
 
 
-def _state(pod: Pod, inside: Inside | None) -> str:
-    if pod.is_leaving:
+def _state(pod: Pod, inside: ContainerPrograms | None) -> str:
+    if pod.is_terminating:
         return "ending"
     if pod.phase != "running":
         return pod.phase
     if pod.waits:
         return "by hand" if inside is not None and inside.by_hand else "sleeps"
-    if pod.outlives_its_program and inside is not None and not inside.own:
+    if pod.sleeps_after_program and inside is not None and not inside.own:
         return "ended"
     return "runs"
 
@@ -237,7 +237,7 @@ def _experiment_of(release: str) -> ExperimentRecord | None:
     return record if record is not None and Path(record.layout_file).name == FILE else None
 
 
-def is_unwanted(claim: Claim, release: str, arguments: argparse.Namespace) -> bool:
+def is_unwanted(claim: VolumeClaim, release: str, arguments: argparse.Namespace) -> bool:
     """With *no* as the answer of whoever says nothing."""
     what = f"{claim.name} ({claim.size or 'size unknown'}): all checkpoints and outputs of {release}"
     if not sys.stdin.isatty():

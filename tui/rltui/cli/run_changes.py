@@ -39,7 +39,7 @@ def put_into_trash(
     """
     for row in rows:
         if row.is_running:
-            raise organize.lives(row)
+            raise organize.running_error(row)
     sizes: dict[str, int] = {row.id: size_bytes(row) for row in rows}
     if arguments.plan or not rows:
         _print_plan(rows, sizes, kept, as_json=arguments.json)
@@ -75,7 +75,7 @@ def _print_plan(
                     "name": row.name,
                     "folder": row.folder,
                     "bytes": sizes[row.id],
-                    "there_before": organize.there_before(row),
+                    "there_before": organize.entries_before_run(row),
                 }
                 for row in rows
             ],
@@ -99,10 +99,10 @@ def _print_plan(
 
 def _print_others(row: RunRow, out: TextIO) -> None:
     """What goes besides that which the run wrote, and where its folder really is."""
-    folder = organize.kept_in(row)
+    folder = organize.folder_to_trash(row)
     if folder is not None and folder.is_symlink():
         print(f"{row.name}: {folder} is a link: what goes is {folder.resolve()}", file=out)
-    if others := organize.there_before(row):
+    if others := organize.entries_before_run(row):
         shown = _shown(others)
         print(f"{row.name}: with what was in its folder before it, and no run wrote: {shown}", file=out)
 
@@ -133,5 +133,5 @@ def _shown(names: Sequence[str]) -> str:
 def size_bytes(row: RunRow) -> int:
     from rltui.services.runs.disk import size_of  # pydantic behind it takes 0.1 s
 
-    folder = organize.kept_in(row)
+    folder = organize.folder_to_trash(row)
     return size_of(folder) if folder is not None else 0

@@ -21,8 +21,8 @@ from rltui.core import hints
 from rltui.core.states import ALIVE_STATES, component_badge
 from rltui.core.text import duration
 from rltui.errors import ComponentFailedError, RltuiError
-from rltui.services.hiding import without_secrets
 from rltui.services.logs.tail import tail_lines
+from rltui.services.redaction import without_secrets
 from rltui.services.runs.experiments import name_if_needed
 from rltui.views.component import host_texts
 from rltui.views.plan import plan_text

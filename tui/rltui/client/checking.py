@@ -24,7 +24,7 @@ from rltui.services.config.diff import text_diff
 from rltui.services.config.editor import shared_configs
 from rltui.services.config.files import detect, load_files
 from rltui.services.config.models import FrameworkModels
-from rltui.services.config.origins import made_from
+from rltui.services.config.origins import original_files
 from rltui.services.config.source import parse_file, read_file
 from rltui.services.config.store import ConfigStore
 
@@ -53,7 +53,7 @@ def identify(
         raise UsageError("no config and no layout is named", hint="name a config file, or a layout with -l")
     _refuse_layouts(config_files)
     workspace = workspace or Path.cwd()
-    folder = made_from(config_files)[0].parent if config_files else Path.cwd()
+    folder = original_files(config_files)[0].parent if config_files else Path.cwd()
     if layout is None:
         chosen = (
             registry.get(framework) if framework is not None else detect(config_files, workspace=workspace)

@@ -32,16 +32,16 @@ from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services import layout_files, trust
 from rltui.services.config import origins
 from rltui.services.config.editor import readers_of
-from rltui.services.config.own_copy import ConfigLine, OwnCopy, Staged
+from rltui.services.config.run_config import ConfigLine, RunConfig, RunConfigBuilder
 from rltui.services.config.store import ConfigStore
 from rltui.services.own_files import FileLock, make_folder
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
 from rltui.services.runs.experiments import default_output_dir, find_experiment, forget, free_name, new_record
-from rltui.services.runs.leases import keep_lease, living
+from rltui.services.runs.leases import living, save_lease
 from rltui.services.runs.observed import framework_of
 from rltui.services.runs.run_folder import ResumePoint, ResumePoints, RunFolder, next_free
-from rltui.services.runs.run_sheet import change_sheet, keep_sheet, new_sheet, read_sheet
-from rltui.services.shell import keep_shell, make_room_for_files
+from rltui.services.runs.run_metadata import change_metadata, new_metadata, read_metadata, save_metadata
+from rltui.services.shell import make_room_for_files, save_shell
 
 _LOCK_TIMEOUT_S = 60.0
 """How long to wait for others who create experiments; each takes a second or two, more on a busy box."""
@@ -74,7 +74,7 @@ class ExperimentRequest:
     """Those that it shall use, as `CUDA_VISIBLE_DEVICES` lists them; `None`: as before, or all."""
     force: bool = False
     """No rule of ours refuses the config, now or when it is edited."""
-    copies: Staged = Staged(())
+    copies: RunConfig = RunConfig(())
     """`config_files` as they were staged. Copies become the experiment's own."""
     origin: RunOrigin = RunOrigin()
     """Kept in the sheet of a run that is new."""
@@ -284,7 +284,9 @@ def _output_dir(
             return Path(
                 around.output_dir
             )  # an experiment's own copy of the config still names the original's
-    return workspace / (framework.output_dir(files) or default_output_dir(origins.made_from(config_files)))
+    return workspace / (
+        framework.output_dir(files) or default_output_dir(origins.original_files(config_files))
+    )
 
 
 def _own_folder(request: ExperimentRequest, output_dir: Path) -> Path:
@@ -401,10 +403,10 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
         )  # before the list tells others of it, who would make one
         control.write_record(record)
         if record.inference_of:
-            keep_lease(launch.choose(record.inference_of), record)
+            save_lease(launch.choose(record.inference_of), record)
         if texts:
             _edit(record, texts, is_birth=request.earlier_run != "resume")
-        keep_shell(control)
+        save_shell(control)
         created = Created(record, notes, made)
         if owner is not None:
             forget(owner)
@@ -421,11 +423,11 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
 
 def _keep_origin(control: ControlFolder, record: ExperimentRecord, origin: RunOrigin) -> None:
     """In the sheet of the run; of one that goes on, by whom."""
-    sheet = read_sheet(control.path)
+    sheet = read_metadata(control.path)
     if sheet is None:
-        keep_sheet(control.path, new_sheet(record.created_at, origin))
+        save_metadata(control.path, new_metadata(record.created_at, origin))
     elif origin.entry not in ("", sheet.entry):
-        change_sheet(control.path, lambda now: replace(now, entry=origin.entry, group=origin.group))
+        change_metadata(control.path, lambda now: replace(now, entry=origin.entry, group=origin.group))
 
 
 def own_copies(request: ExperimentRequest) -> tuple[Path, ...]:
@@ -438,16 +440,16 @@ def own_copies(request: ExperimentRequest) -> tuple[Path, ...]:
     known = ControlFolder(Path(record.output_dir)).read_record()
     files = tuple(map(Path, known.config_files)) if known is not None else ()
     is_copy = any(origins.origin(path) is not None for path in files) and all(map(Path.exists, files))
-    same = origins.made_from(files) == origins.made_from(map(Path, record.config_files))
+    same = origins.original_files(files) == origins.original_files(map(Path, record.config_files))
     return files if is_copy and same else ()
 
 
 @contextmanager
-def _kept_apart(record: ExperimentRecord, copies: Staged) -> Iterator[tuple[Staged, tuple[str, ...]]]:
+def _kept_apart(record: ExperimentRecord, copies: RunConfig) -> Iterator[tuple[RunConfig, tuple[str, ...]]]:
     """The copies; new ones of files that a living experiment reads, or that rltui ships as examples; and why,
     in words.
     """
-    files = () if copies.plain else tuple(map(Path, record.config_files))
+    files = () if copies.unedited else tuple(map(Path, record.config_files))
     readers = [
         (other, shared)
         for other, shared in readers_of(files, record)
@@ -464,20 +466,20 @@ def _kept_apart(record: ExperimentRecord, copies: Staged) -> Iterator[tuple[Stag
     reason = f"{names} reads it too, and lives" if readers else "an example that comes with rltui"
     why = f"{what}: {reason}; {record.name} has a copy of its own"
     why += f", which edits change ({hints.PROMOTE(name=record.name)} writes them back)"
-    with OwnCopy(
+    with RunConfigBuilder(
         ConfigLine(files, is_copied=True), lambda _: framework, workspace=workspace, force=record.forced
-    ).staged() as made:
+    ).build() as made:
         yield made, (why,)
 
 
 def _with_own_copies(
-    record: ExperimentRecord, copies: Staged, control: ControlFolder
+    record: ExperimentRecord, copies: RunConfig, control: ControlFolder
 ) -> tuple[ExperimentRecord, Mapping[str, str]]:
     """The record with the copies in its own folder; and by path what they shall say."""
-    if not copies.plain:
+    if not copies.unedited:
         return record, {}
     control.make()
-    files, texts = copies.keep(control.path / origins.FOLDER)
+    files, texts = copies.save(control.path / origins.FOLDER)
     return replace(record, config_files=tuple(map(str, files))), texts
 
 
@@ -542,7 +544,7 @@ def alone() -> Iterator[None]:
     make_folder(paths.state_dir())
     lock = FileLock(paths.state_dir() / "create.lock")
     deadline = time.monotonic() + _LOCK_TIMEOUT_S
-    while not lock.take():
+    while not lock.acquire():
         if time.monotonic() > deadline:
             raise ConflictError(
                 f"another rltui has been creating an experiment for {_LOCK_TIMEOUT_S:g} s",

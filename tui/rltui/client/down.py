@@ -18,7 +18,7 @@ from rltui.core import hints
 from rltui.core.api import Down
 from rltui.errors import RltuiError
 from rltui.services import layout_files, processes
-from rltui.services.processes import ending, orphans
+from rltui.services.processes import orphans, termination
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_socket
 from rltui.services.runs.intent import IntentFile
@@ -87,13 +87,13 @@ async def _end(record: ExperimentRecord) -> tuple[str, ...]:
             processes.send_signal(attempt.shim, number)
         try:
             async with asyncio.timeout(layout[name].stop.grace_s + _SHIM_MARGIN_S):
-                await ending.wait_for_exit(attempt.shim)
+                await termination.wait_for_exit(attempt.shim)
         except TimeoutError:
-            await ending.end_processes(processes.descendants(attempt.shim.pid), grace_s=0.0)
-            await ending.end_processes([attempt.shim], grace_s=0.0)
+            await termination.end_processes(processes.descendants(attempt.shim.pid), grace_s=0.0)
+            await termination.end_processes([attempt.shim], grace_s=0.0)
     leftovers = [leftover.id for leftover in orphans.find_leftovers(record, control, order, living=())]
     return tuple(
-        map(processes.survival_reason, await ending.end_processes(leftovers, grace_s=orphans.GRACE_S))
+        map(processes.survival_reason, await termination.end_processes(leftovers, grace_s=orphans.GRACE_S))
     )
 
 

@@ -22,7 +22,7 @@ from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
 from rltui.services import subprocesses
 from rltui.services.config.diff import text_diff
-from rltui.services.config.own_copy import ConfigLine, OwnCopy, Staged
+from rltui.services.config.run_config import ConfigLine, RunConfig, RunConfigBuilder
 from rltui.services.config.store import ConfigStore
 from rltui.services.own_files import make_folder
 from rltui.services.runs.catalog import record_of
@@ -113,7 +113,7 @@ def refuse_foreign(row: RunRow) -> None:
 
 def request_like(
     record: ExperimentRecord,
-    copies: Staged,
+    copies: RunConfig,
     name: str,
     folder: Path,
     *,
@@ -159,7 +159,9 @@ def plan_fork(row: RunRow, wish: ForkRequest) -> Iterator[Fork]:
         cleared, notes = _cleared(config, framework, is_resumed=step is not None)
         edits = {key: value for key, value in cleared.items() if key not in wish.edits} | dict(wish.edits)
         line = ConfigLine(config.files, edits=edits, is_copied=True)
-        with OwnCopy(line, lambda _: framework, workspace=workspace, force=record.forced).staged() as copies:
+        with RunConfigBuilder(
+            line, lambda _: framework, workspace=workspace, force=record.forced
+        ).build() as copies:
             origin = RunOrigin(parent=row.id, parent_step=step)
             request = request_like(record, copies, name, folder, devices=wish.devices, origin=origin)
             planned = creation.examine(request)
@@ -169,7 +171,7 @@ def plan_fork(row: RunRow, wish: ForkRequest) -> Iterator[Fork]:
                 name=name,
                 folder=str(folder),
                 diff="".join(
-                    text_diff(copies.plain[path.name], path.read_bytes().decode(), path.name)
+                    text_diff(copies.unedited[path.name], path.read_bytes().decode(), path.name)
                     for path in copies.files
                 ),
                 step=step,
@@ -245,7 +247,7 @@ def _is_free(name: str) -> bool:
 
 
 def _cleared(
-    config: Staged, framework: Framework, *, is_resumed: bool
+    config: RunConfig, framework: Framework, *, is_resumed: bool
 ) -> tuple[Mapping[str, str], tuple[str, ...]]:
     """Edits that take away what the parent's config says of where it continued and kept its checkpoints, and
     that in words.
@@ -294,5 +296,5 @@ def _copy(source: Path, target: Path) -> None:
     make_folder(target.parent)
     partial = target.with_name(f".{target.name}.partial")
     command = ["cp", "-a", "--reflink=auto", f"{source}/.", str(partial)]
-    subprocesses.ask(command, timeout_s=_COPY_TIMEOUT_S)
+    subprocesses.check_output(command, timeout_s=_COPY_TIMEOUT_S)
     partial.rename(target)

@@ -131,8 +131,8 @@ def only_living() -> ExperimentRecord | None:
 
     names = {*names_with_socket()}
     with contextlib.suppress(RltuiError):  # without an index, the sockets tell
-        index = RunIndex(patience_s=_INDEX_PATIENCE_S)
-        running = [each.id for each in index.marked() if each.state == "running"]
+        index = RunIndex(timeout_s=_INDEX_PATIENCE_S)
+        running = [each.id for each in index.fingerprinted_runs() if each.state == "running"]
         names |= {row.name for id_ in running if (row := index.row(id_)) is not None}
     found: list[ExperimentRecord] = []
     for name in sorted(names):

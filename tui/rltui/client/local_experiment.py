@@ -47,7 +47,7 @@ from rltui.services.logs.listing import all_logs
 from rltui.services.logs.merged import MergedLog, offset_at
 from rltui.services.logs.search import LogSearch
 from rltui.services.metrics.store import SeriesReader
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, KeptFiles
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, SavedFiles
 from rltui.services.runs.journal import JournalFeed, journal_of
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class LocalExperiment(Experiment):
         self._supervisor = None if finished else SupervisorClient(record, may_start=not readonly)
         self._control = ControlFolder(Path(record.output_dir))
         self._journal = JournalFeed(self._control.journal_file)
-        self._kept = KeptFiles(self._control.path)
+        self._kept = SavedFiles(self._control.path)
 
     @property
     def run_id(self) -> str:
@@ -176,9 +176,9 @@ class LocalExperiment(Experiment):
             await asyncio.sleep(_LOOK_S)
 
     def _finished_status(self) -> Status:
-        from rltui.services.metrics.sources import bring_series_up_to_date
+        from rltui.services.metrics.sources import update_series_store
 
-        bring_series_up_to_date(self.record)
+        update_series_store(self.record)
         status = self._reader().status()
         return status.model_copy(update={"done": self.is_done and status.state == "stopped"})
 
@@ -253,9 +253,9 @@ class LocalExperiment(Experiment):
     # --- files ----------------------------------------------------------------------------------------------
 
     def read_run_id(self) -> str:
-        from rltui.services.runs.run_sheet import read_sheet  # the first frame need not wait for it
+        from rltui.services.runs.run_metadata import read_metadata  # the first frame need not wait for it
 
-        sheet = read_sheet(self._control.path)
+        sheet = read_metadata(self._control.path)
         return "" if sheet is None else sheet.id
 
     def read_config(self, path: str) -> ConfigText:

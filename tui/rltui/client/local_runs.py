@@ -60,7 +60,7 @@ class LocalRuns(Runs):
 
     def rows(self) -> tuple[RunRow, ...]:
         with self._lock:
-            stamp = self._index.stamp()
+            stamp = self._index.revision()
             if stamp == self._stamp:
                 return self._rows
             if stamp < self._stamp:  # it was made anew, by somebody who may not know the folders
@@ -69,7 +69,7 @@ class LocalRuns(Runs):
                 self._stamp, self._by_id = -1, {}
                 if not self._index.is_whole:
                     catalog.catch_up(self._index)
-                    stamp = self._index.stamp()
+                    stamp = self._index.revision()
             changed = {row.id: row for row in self._index.rows(self._stamp)}
             known = self._index.ids()
             if not known <= self._by_id.keys() | changed.keys():  # it was made anew, and has grown since
@@ -83,7 +83,7 @@ class LocalRuns(Runs):
         from rltui.services.runs.index import RunIndex
 
         with self._lock:
-            told = catalog.catch_up(self._index).told
+            told = catalog.catch_up(self._index).messages
         with suppress(RltuiError):  # it is tried again
             catalog.measure(RunIndex(self._index.path), within_s=_MEASURING_S)
         return told

@@ -74,9 +74,9 @@ def publication(
             hint="USER/NAME, of letters, digits, `-`, `_` and `.`, such as alice/Qwen3-0.6B-Reverse-Text-RL",
         )
     if (step := parse_whole_number(what)) is not None:
-        folder = weights.of_step(record, step, adapters=True)
+        folder = weights.folder_of_step(record, step, adapters=True)
     else:
-        folder = weights.whole(Path(what).expanduser(), adapters=True)
+        folder = weights.complete_folder(Path(what).expanduser(), adapters=True)
     unwanted = (*_MARKERS, *exclude)
     files = [path for path in _files(folder) if _is_chosen(path, include, unwanted)]
     if not files:

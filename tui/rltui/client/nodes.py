@@ -110,7 +110,7 @@ def _wanted(
     programs: list[str] = []
     for spec in layout.component:
         if spec.node == node.name and not spec.is_manual:
-            added, used, program = launcher.there(spec.id, files)
+            added, used, program = launcher.node_requirements(spec.id, files)
             env |= added
             ports += used
             programs += program
@@ -145,7 +145,7 @@ def _ask(node: NodeSpec, wanted: _Wanted, shared: Path) -> dict[str, Any] | str:
     command, stdin = facts_command(node.reach, request, python=node.python, login=node.login)
     began = time.time()
     try:
-        said = subprocesses.ask(command, timeout_s=_ANSWER_S, stdin=stdin)
+        said = subprocesses.check_output(command, timeout_s=_ANSWER_S, stdin=stdin)
     except RltuiError as error:
         return str(error)
     line = said.decode(errors="replace").strip().rpartition("\n")[2]

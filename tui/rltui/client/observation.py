@@ -19,7 +19,7 @@ from rltui.services.runs import catalog
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
 from rltui.services.runs.experiments import find_experiment, known_experiments, new_record
 from rltui.services.runs.index import RunIndex
-from rltui.services.runs.observed import FoundRun, find_run, is_own, runs_below
+from rltui.services.runs.observed import DetectedRun, find_run, find_runs, is_own
 
 LAYOUT = "watch"
 """The shipped layout."""
@@ -114,7 +114,7 @@ def add(folder: Path, name: str | None = None) -> AddedRuns:
     """
     if not folder.is_dir():
         raise UsageError(f"{folder}: there is no such folder", hint="name one with runs in it")
-    found = [*runs_below(folder)]
+    found = [*find_runs(folder)]
     if not found:
         raise UsageError(
             f"{folder} holds no run that rltui knows",
@@ -123,12 +123,12 @@ def add(folder: Path, name: str | None = None) -> AddedRuns:
     if name is not None and len(found) > 1:
         raise UsageError(f"{folder} holds {len(found)} runs, which cannot all be called {name}")
     index = RunIndex()
-    told = catalog.catch_up(index).told
+    told = catalog.catch_up(index).messages
     before = index.ids()
     with alone():
         by_folder = {record.run_dir: record for record in known_experiments()}
         places = [_kept_place(run, by_folder, name) for run in found]
-        told += catalog.take(index, places)
+        told += catalog.read_folders(index, places)
     rows = {row.control: row for row in index.rows()}
     ours = [rows[control] for place in places if (control := str(ControlFolder(place).path)) in rows]
     return AddedRuns(
@@ -138,7 +138,7 @@ def add(folder: Path, name: str | None = None) -> AddedRuns:
     )
 
 
-def _kept_place(run: FoundRun, known: Mapping[str, ExperimentRecord], name: str | None) -> Path:
+def _kept_place(run: DetectedRun, known: Mapping[str, ExperimentRecord], name: str | None) -> Path:
     """The folder that rltui keeps its own of the run in."""
     if is_own(run.path):
         return run.path

@@ -79,7 +79,7 @@ def give_to_tmux(text: str) -> bool:
     for options in (["-w"], []):
         with suppress(RltuiError):
             command = ["tmux", "load-buffer", *options, "-"]
-            subprocesses.ask(command, timeout_s=2.0, stdin=text.encode(errors="replace"))
+            subprocesses.check_output(command, timeout_s=2.0, stdin=text.encode(errors="replace"))
             return True
     return False
 

@@ -111,7 +111,7 @@ def plan_undo(row: RunRow) -> Promotion:
         now = read_file(path)
         if now.sha != sides["after"]:
             raise ConflictError(f"{path} was changed since", hint="nothing was written; mend it by hand")
-        before = content_of(control.path / _KEPT / sides["before"], called=path)
+        before = content_of(control.path / _KEPT / sides["before"], display_path=path)
         files[path] = (now, parse_file(path, before))
     return Promotion(row.name, record, files, (), _notes(files, record), undoes=True)
 

@@ -27,8 +27,8 @@ from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services import layout_files, processes
 from rltui.services.config.editor import ConfigEditor
 from rltui.services.config.files import load_snapshot
-from rltui.services.config.measured import StepTimes, conversion
 from rltui.services.config.models import informed
+from rltui.services.config.step_times import StepTimes, conversion
 from rltui.services.config.store import ConfigStore
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.logs.links import links_in_journal
@@ -36,7 +36,13 @@ from rltui.services.metrics.sources import read_series
 from rltui.services.own_files import FileLock
 from rltui.services.processes import orphans
 from rltui.services.runs.attempt_end import finished_lifecycle
-from rltui.services.runs.checkpoints import CheckpointNews, CheckpointReader, delete, pruned_text, take_away
+from rltui.services.runs.checkpoints import (
+    CheckpointContext,
+    CheckpointReader,
+    delete,
+    pruned_text,
+    take_away,
+)
 from rltui.services.runs.evaluations import EvalFolder
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.intent import IntentFile
@@ -68,7 +74,7 @@ class ExperimentReader:
     @cached_property
     def _logs(self) -> FollowedLogs:
         logs = FollowedLogs(Path(self.record.run_dir), self._layout.log)
-        logs.look()
+        logs.poll()
         return logs
 
     @cached_property
@@ -97,7 +103,7 @@ class ExperimentReader:
         An edit that a killed supervisor had begun is settled.
         """
         editor = ConfigEditor(store or self.store(), self._control, journal_of(self.record))
-        editor.settle()
+        editor.reconcile()
         return editor
 
     def knobs(self) -> KnobTable:
@@ -233,7 +239,7 @@ class ExperimentReader:
         named = None
         with contextlib.suppress(ConfigError):  # broken or gone: it names none
             named = named_step(framework, store.load())
-        news = CheckpointNews(
+        news = CheckpointContext(
             step=series.completed,
             max_steps=self._max_steps(),
             notes={} if named is None else {named: NAMED},
@@ -322,7 +328,7 @@ class ExperimentReader:
             ConflictError: if somebody starts it.
         """
         lock = FileLock(self._control.lock_file)
-        if not lock.take():
+        if not lock.acquire():
             raise ConflictError(f"{self.record.name} is being started", hint=f"ask again; {done}")
         try:
             yield

@@ -161,7 +161,7 @@ def to_follow(release: Release, output_dir: Path) -> tuple[str, ...]:
         if pod is None or pod.waits:
             continue
         numbers = control.attempts(component)
-        if not numbers or not kube.seen_to_end(control.attempt_dir(component, numbers[-1]), pod):
+        if not numbers or not kube.was_followed_to_end(control.attempt_dir(component, numbers[-1]), pod):
             found.append(component)
     return tuple(found)
 

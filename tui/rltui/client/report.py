@@ -24,8 +24,8 @@ from rltui.core.secrets import mask_text
 from rltui.core.series import SeriesSource
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.config.diff import text_diff
-from rltui.services.hiding import without_secrets
 from rltui.services.own_files import read_own
+from rltui.services.redaction import without_secrets
 from rltui.services.runs.evaluations import EvalFolder
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.journal import read_journal
@@ -197,11 +197,11 @@ def config_texts(run: RunRow) -> dict[str, str]:
 def _newest_batch(source: RolloutSource) -> BatchKey | None:
     """The newest step, else an evaluation, with its samples read."""
     until = time.monotonic() + _LONGEST_READING_S
-    while source.look(budget_s=_READ_S) and time.monotonic() < until:
+    while source.poll(budget_s=_READ_S) and time.monotonic() < until:
         continue
     keys = [batch.key for batch in source.batches() if batch.key.kind != "live"]
     trained = [key for key in keys if key.kind == "train" and not key.part]
     key = next(iter((*trained, *keys)), None)
-    while key is not None and source.look(key, _READ_S) and time.monotonic() < until:
+    while key is not None and source.poll(key, _READ_S) and time.monotonic() < until:
         continue
     return key

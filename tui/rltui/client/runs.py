@@ -166,11 +166,11 @@ class Runs(ABC):
         """What screens keep from one look to the next, plain JSON: of `app`, `runs`, a layout, a run. Empty
         where nothing was kept. Never raises.
         """
-        return screen_state.kept(owner)
+        return screen_state.load_state(owner)
 
     def keep(self, owner: str, values: Mapping[str, Any]) -> None:
         """Keep that instead."""
-        screen_state.keep(owner, values)
+        screen_state.save_state(owner, values)
 
     def give_to_tmux(self, text: str) -> bool:
         """Have the person's own tmux keep what was copied, and pass it on; false where there is none."""

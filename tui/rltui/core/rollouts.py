@@ -367,7 +367,7 @@ class RolloutSource(Protocol):
     problem: str
     """Unreadable data in words; empty while all is well."""
 
-    def look(self, shown: BatchKey | None = None, budget_s: float = 0.05) -> bool:
+    def poll(self, shown: BatchKey | None = None, budget_s: float = 0.05) -> bool:
         """Check for changes, and read on in the batch `shown`, for about `budget_s`.
 
         True: there is more to read. Call it again, and the newest comes first.
@@ -419,12 +419,12 @@ def same_prompt_in(
     The prompts themselves are compared: two runs may number different prompts alike.
     """
     prompt = prompt_text(transcript)
-    while source.look():
+    while source.poll():
         yield key, None
     batches = [batch.key for batch in source.batches() if batch.key.kind == key.kind]
     batches = [other for other in batches if other.part == key.part or other.step == NO_STEP]
     for other in sorted(batches, key=lambda other: abs(other.step - key.step)) if prompt else ():
-        while source.look(other):
+        while source.poll(other):
             yield other, None
         seen_groups: set[str] = set()
         match = None

@@ -146,7 +146,7 @@ class SeriesSource(Protocol):
     each, and come from one thread at a time.
     """
 
-    def look(self) -> LogChange:
+    def poll(self) -> LogChange:
         """Compare with the last look. After `RESET` earlier points are void: another run, or a new store."""
         ...
 

@@ -74,7 +74,7 @@ def main() -> int:
         if record is None:
             raise RltuiError(f"{control.record_file} is missing")
         lock = FileLock(control.lock_file)
-        if not lock.take():
+        if not lock.acquire():
             raise ConflictError(f"{record.name} has a supervisor already")
         asyncio.run(_supervise(record, lock))
     except ConflictError as error:

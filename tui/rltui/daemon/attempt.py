@@ -22,7 +22,7 @@ from rltui.services import processes
 from rltui.services.job_status import JobStatus, read_job_status
 from rltui.services.launch import Launch
 from rltui.services.own_files import read_own, write_atomically
-from rltui.services.processes import ending
+from rltui.services.processes import termination
 from rltui.services.runs.attempt_end import OomKills, exit_info, explained, killed_since, oom_kills
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.shell import read_shell
@@ -296,7 +296,7 @@ class Attempt:
         """End it and return when nothing is left of it."""
         await self.signal(signal.SIGUSR1)
         if (shim := self.shim) is not None:
-            await ending.wait_for_exit(shim)
+            await termination.wait_for_exit(shim)
         self.refresh()
 
     async def end_tree(self, *, grace_s: float) -> tuple[processes.ProcessId, ...]:
@@ -306,13 +306,13 @@ class Attempt:
         """
         self.refresh()
         if (shim := self.shim) is not None:
-            await ending.end_all(lambda: processes.descendants(shim.pid), grace_s=grace_s)
-            await ending.end_processes([shim], grace_s=0.0)
+            await termination.end_all(lambda: processes.descendants(shim.pid), grace_s=grace_s)
+            await termination.end_processes([shim], grace_s=0.0)
         return await self.end_leftovers(grace_s=0.0 if shim is not None else grace_s)
 
     async def end_leftovers(self, *, grace_s: float) -> tuple[processes.ProcessId, ...]:
         """End the processes that no shim looks after. Returns the survivors."""
-        return await ending.end_all(self._leftovers, grace_s=grace_s)
+        return await termination.end_all(self._leftovers, grace_s=grace_s)
 
     def _leftovers(self) -> set[processes.ProcessId]:
         """Its processes with all their descendants, whatever session and environment those have."""
@@ -351,19 +351,19 @@ class Ending:
             await self._wait_with_shim(record.shim, record)
         if (main := record.living_main) is not None:
             self._shim_lost()
-            await ending.wait_for_exit(main)
+            await termination.wait_for_exit(main)
         return self._exit_info()
 
     async def _wait_with_shim(self, shim: processes.ProcessId, record: processes.AttemptRecord) -> None:
         """Return when the shim is gone, or stays only for leftovers that are kept."""
         if (main := record.living_main) is not None:
-            await _wait_for_first(ending.wait_for_exit(main), ending.wait_for_exit(shim))
+            await _wait_for_first(termination.wait_for_exit(main), termination.wait_for_exit(shim))
         if record.living_main is not None:
             return
         record = await self._record_of_end(record, shim)
         if self._keeps and not record.stop_requested:
             return
-        shim_exit = asyncio.create_task(ending.wait_for_exit(shim), name="shim")
+        shim_exit = asyncio.create_task(termination.wait_for_exit(shim), name="shim")
         try:
             await asyncio.wait([shim_exit], timeout=_CLEANUP_S)
             if not shim_exit.done() and not self._attempt.may_live_remotely:

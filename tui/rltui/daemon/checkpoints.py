@@ -17,7 +17,7 @@ from rltui.daemon.events import EventBus
 from rltui.daemon.observation import Observation
 from rltui.daemon.processes import Processes
 from rltui.services.runs.checkpoints import (
-    CheckpointNews,
+    CheckpointContext,
     CheckpointReader,
     pruned_text,
     take_away,
@@ -55,14 +55,14 @@ class CheckpointService:
         async with self._reading:
             return await asyncio.to_thread(self._reader.report, self._setup.record.name, inputs)
 
-    def _report_inputs(self) -> CheckpointNews:
+    def _report_inputs(self) -> CheckpointContext:
         progress = self._observation.progress
         offer = self.offer
         named_checkpoint = named_step(self._setup.framework, self._config.store.files)
         notes = {} if named_checkpoint is None else {named_checkpoint: NAMED}
         if offer is not None and offer.resume_step is not None:
             notes[offer.resume_step] = GOOD
-        return CheckpointNews(
+        return CheckpointContext(
             step=progress.progress.step,
             max_steps=progress.max_steps,
             is_alive=any(job.lifecycle.alive for job in self._processes.run_jobs()),

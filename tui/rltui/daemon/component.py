@@ -40,7 +40,7 @@ from rltui.services import processes
 from rltui.services.job_status import JobStatus
 from rltui.services.launch import Launch
 from rltui.services.probes import Probe
-from rltui.services.processes import ending
+from rltui.services.processes import termination
 from rltui.services.runs.attempt_end import finished_lifecycle, prune_attempts
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
@@ -278,7 +278,7 @@ class ComponentRunner:
             launch = await self.runner_host.prepare(self.spec.id, attempt.folder)
             await self._wait_for_preconditions(epoch, launch)
             if old_shim is not None:  # its leftovers are gone by now: it ends, and frees its window
-                await ending.wait_for_exit(old_shim)
+                await termination.wait_for_exit(old_shim)
             attempt.write_spec(launch)
             await self._open_window(attempt)
         except RltuiError as error:
@@ -403,12 +403,12 @@ class ComponentRunner:
         self._advance(Ended(epoch=epoch, exit=exit_info, at=time.monotonic()))
 
     async def _wait_for_end(self, epoch: int, attempt: Attempt) -> ExitInfo:
-        ending = Ending(
+        termination = Ending(
             attempt,
             main_ended=lambda exit_info: self._advance(MainEnded(epoch=epoch, exit=exit_info)),
             shim_lost=lambda: self.runner_host.shim_lost(self),
         )
-        return await ending.wait()
+        return await termination.wait()
 
     async def _probe(self, epoch: int, attempt: Attempt, ready: Ready | None) -> None:
         """Probe until it is ready. The time allowed for that begins when it runs: a queue does not count."""
@@ -449,7 +449,7 @@ async def _succeeds(probe: Probe, timeout_s: float, attempt: Attempt) -> bool:
     pause, longest = _PROBE_INTERVALS_S
     try:
         async with asyncio.timeout(timeout_s):
-            while not await probe.succeeded() or await asyncio.to_thread(attempt.rival) is not None:
+            while not await probe.is_ready() or await asyncio.to_thread(attempt.rival) is not None:
                 await asyncio.sleep(pause)
                 pause = min(longest, pause * 1.3)
     except TimeoutError:

@@ -25,7 +25,7 @@ from rltui.services.config.models import FrameworkModels, informed
 from rltui.services.config.store import ConfigStore, EditPreview
 from rltui.services.gpu.other_hosts import GpuCommand
 from rltui.services.launch import LAST_PORT, Launch, Launcher
-from rltui.services.nodes import command_input, reach_words
+from rltui.services.nodes import command_input, reach_argv
 from rltui.services.processes import port_holders
 from rltui.services.resolved_configs import Resolver
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
@@ -135,7 +135,7 @@ class Config:
             config_files=[Path(name) for name in record.config_files],
         )
         self._resolver = Resolver(
-            setup.control.path / _RESOLVED, workspace=setup.workspace, tell=self._set_makes_configs
+            setup.control.path / _RESOLVED, workspace=setup.workspace, notify=self._set_makes_configs
         )
         self.makes_configs = False
         """True while the framework makes the files that its programs read: up to a minute."""
@@ -150,7 +150,7 @@ class Config:
     def reconcile(self) -> None:
         """Finish an edit during which an earlier supervisor was killed."""
         try:
-            self.editor.settle()
+            self.editor.reconcile()
         except RltuiError as error:
             title = "an edit that was begun is not settled"
             self._events.alert(Alert(kind="config", severity="error", title=title, text=str(error)))
@@ -318,7 +318,7 @@ class Config:
             run = self.launcher.run_prefix(files)
             result = await self._resolver.make(resolution, files, run=run, into=attempt_dir / _RESOLVED)
             resolved.update(result.files)
-            if not result.was_kept and resolution.notes:
+            if not result.is_cached and resolution.notes:
                 self._events.journal.add("config", "; ".join(resolution.notes), component=component)
         passed = self.launcher.passed(component, files, resume_step=resume_step, run_id=run_id)
         write_passed(attempt_dir / "config", passed)
@@ -355,7 +355,7 @@ async def _run_check(launch: Launch) -> None:
     if launch.host is not None and "reach" in launch.host:
         env = {**launch.host["env"], **launch.env}
         script = command_input(launch.check, cwd=launch.cwd, env=env, login=launch.host["login"])
-        argv = [*reach_words(launch.host["reach"]), "sh"]
+        argv = [*reach_argv(launch.host["reach"]), "sh"]
         result = await subprocesses.run(argv, timeout_s=_CHECK_TIMEOUT_S, stdin=script, leaves_nothing=True)
     else:
         result = await subprocesses.run(

@@ -99,7 +99,7 @@ class EvalServers:
         places = [place for place in model.places if _has_weights(Path(place), model.marker)]
         if places:
             return EvalModel(model.kind, model.label, places[0], model.step)
-        if model.step is not None and weights.making_of(self._setup.record, model.step) is not None:
+        if model.step is not None and weights.weights_conversion(self._setup.record, model.step) is not None:
             return model
         if model.places:
             raise ConfigError(

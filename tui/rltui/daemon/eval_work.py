@@ -34,7 +34,7 @@ from rltui.frameworks.base import ConfigFiles, EvalCall, EvalModel
 from rltui.services.own_files import make_folder, write_atomically
 from rltui.services.probes import ServedModel, served
 from rltui.services.runs import weights
-from rltui.services.runs.evaluations import EvalFolder, done_so_far, measured
+from rltui.services.runs.evaluations import EvalFolder, finished_rollouts, read_results
 from rltui.services.runs.observed import refuse_observed
 
 POLL_S = 2.0
@@ -157,7 +157,7 @@ class EvalWork:
         return await self._start_evaluator(draft, request, address, served_model, files)
 
     async def _make_weights(self, step: int) -> None:
-        making = await asyncio.to_thread(weights.making_of, self._setup.record, step)
+        making = await asyncio.to_thread(weights.weights_conversion, self._setup.record, step)
         if making is None:
             raise RltuiError(f"checkpoint {step} is gone")
         self._maker = process = await asyncio.create_subprocess_exec(
@@ -243,7 +243,7 @@ class EvalWork:
         while runner.lifecycle.busy:
             if evaluation is not None:
                 done = await asyncio.to_thread(
-                    done_so_far, Path(evaluation.results), runner.log, running.request
+                    finished_rollouts, Path(evaluation.results), runner.log, running.request
                 )
                 report(running.model_copy(update={"why": "the evaluator runs", "done": done}))
             await self.wait_for_change(POLL_S)
@@ -257,7 +257,7 @@ class EvalWork:
         )
         draft = draft or self._draft(running)
         if was_started:
-            results, folder = await asyncio.to_thread(measured, folder)
+            results, folder = await asyncio.to_thread(read_results, folder)
             failure = failure or self._end_reason()
         state, explanation = verdict(results, running.request, failure)
         step = self._step() if running.request.target.kind == "now" else draft.step

@@ -168,5 +168,5 @@ class EvalScheduler:
     def _change(self, **changes: object) -> None:
         previous, self._queue = self._queue, self._queue.model_copy(update=changes)
         if self._queue != previous:
-            self._folder.keep_queue(self._queue)
+            self._folder.save_queue(self._queue)
             self._events.changed("status")

@@ -20,7 +20,7 @@ from rltui.core.text import duration
 from rltui.core.values import Value
 from rltui.daemon.component import ComponentRunner
 from rltui.errors import ConfigError
-from rltui.services.hiding import without_secrets
+from rltui.services.redaction import without_secrets
 from rltui.services.runs.journal import Journal
 from rltui.settings import AlertSettings
 

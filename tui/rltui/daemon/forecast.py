@@ -17,7 +17,7 @@ from rltui.daemon.component import ComponentRunner
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.memory_levers import LEVERS
-from rltui.services.config.files import OfFiles
+from rltui.services.config.files import FilesCache
 from rltui.services.config.store import ConfigStore
 from rltui.services.gpu.memory_plan import MemoryPlan, newest_peaks
 from rltui.services.gpu.sampling import GpuReadings
@@ -53,7 +53,7 @@ class MemoryForecast:
         self._store = store
         self._memory = memory
         self._readings = readings
-        self._demand = OfFiles(self._compute_demand)
+        self._demand = FilesCache(self._compute_demand)
 
     def budgets(self) -> Mapping[str, tuple[GpuBudget, ...]]:
         """Device key → budgets of all engines there.

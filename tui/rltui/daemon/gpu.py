@@ -171,7 +171,7 @@ def _job_commands(component: str, attempt: int, job: str, nodes: str, tag: str) 
         return ()
     commands = []
     for name in names:
-        step = slurm.step_words(job, name, os.environ)
+        step = slurm.step_argv(job, name, os.environ)
         srun_argv = bare_command("-c", _END_WITH_PARENT, str(os.getpid()), *step)
         command = gpu_command(srun_argv, login=False, tag=tag, of_job=(component, attempt))
         commands.append(GpuCommand(f"{component}/{name}", *command))

@@ -40,7 +40,7 @@ async def guard_folder(supervisor: Supervisor, lock: FileLock) -> None:
             control, record = supervisor.setup.control, supervisor.setup.record
             record_there = None if _is_damaged(control) else control.read_record()
             make_folder(control.path)
-            if (record_there is not None and record_there.name != record.name) or not lock.take():
+            if (record_there is not None and record_there.name != record.name) or not lock.acquire():
                 raise ConflictError("another experiment has come there")
             control.write_record(record)
             _repair(supervisor, "")

@@ -16,7 +16,7 @@ from rltui.core.states import RunState
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import RltuiError
 from rltui.services.processes import age_s, read_process_id
-from rltui.services.runs.run_sheet import FILE_NAME, change_sheet, new_sheet, path_id, read_sheet
+from rltui.services.runs.run_metadata import FILE_NAME, change_metadata, new_metadata, path_id, read_metadata
 
 if TYPE_CHECKING:
     from rltui.services.runs.index import RunIndex
@@ -98,9 +98,9 @@ class IndexFeed:
         if self._reader is None:
             self._reader = RunReader(self._supervisor.setup.record)
         if self._index is None:
-            self._index = RunIndex(patience_s=_PATIENCE_S)
-        since = self._index.stamp()
-        has_grown = self._reader.digest.look()
+            self._index = RunIndex(timeout_s=_PATIENCE_S)
+        since = self._index.revision()
+        has_grown = self._reader.digest.poll()
         inputs = (state, _fingerprint(self._control / FILE_NAME), is_last)
         is_due = state[0] and time.monotonic() - self._read_at >= _MINUTE_S
         is_overwritten = self._is_lost(self._index, since)
@@ -118,7 +118,7 @@ class IndexFeed:
         ):
             if not self._index.put([(row, self._reader.config)], unless_since=since):
                 return False
-            self._index_stamp = self._index.stamp()
+            self._index_stamp = self._index.revision()
             note(row)
             self._saved_row = row
         self._row_inputs = inputs
@@ -146,11 +146,11 @@ class IndexFeed:
 
     def _read_sheet(self) -> RunMetadata:
         """The metadata of the run; made here where an older rltui made none."""
-        if (sheet := read_sheet(self._control)) is not None:
+        if (sheet := read_metadata(self._control)) is not None:
             return sheet
-        metadata = new_sheet(self._supervisor.setup.record.created_at)
+        metadata = new_metadata(self._supervisor.setup.record.created_at)
         try:
-            return change_sheet(self._control, lambda existing: existing, first=metadata)
+            return change_metadata(self._control, lambda existing: existing, first=metadata)
         except RltuiError:
             return replace(metadata, id=path_id(self._control))
 

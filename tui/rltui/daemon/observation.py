@@ -21,7 +21,7 @@ from rltui.daemon.sampling import RunSampler
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework, RunFiles
 from rltui.services.config.files import load_files
-from rltui.services.config.measured import StepTimes
+from rltui.services.config.step_times import StepTimes
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.logs.links import LinkFinder, links_in_journal, newest_links
 from rltui.services.metrics.recorder import RunRecorder
@@ -220,7 +220,7 @@ class ProgressTracker:
     def poll(self) -> bool:
         """Read appended rows. Returns whether there were any."""
         has_grown = self._read_piece()
-        while self._metrics.file_behind:
+        while self._metrics.file_has_more:
             has_grown |= self._read_piece()
         return has_grown
 

@@ -295,7 +295,7 @@ class Planner:
 
     def _launch_problems(self, plan: Plan) -> Iterator[Problem]:
         for name in plan.start:
-            fault = self._config.launcher.fault(name, self._config.store.files)
+            fault = self._config.launcher.missing_value(name, self._config.store.files)
             if fault is not None:
                 yield Problem(message=f"{name} cannot be started: {fault.reason}; {fault.hint}".rstrip("; "))
 

@@ -279,7 +279,7 @@ class Processes:
         folder = paths.state_dir() / "making"
         make_folder(folder)
         lock = FileLock(folder / hashlib.sha1(os.fsencode(path), usedforsecurity=False).hexdigest())
-        is_locked, own_dir = lock.take(), self.control.component_dir(component)
+        is_locked, own_dir = lock.acquire(), self.control.component_dir(component)
         name, _, recorded_dir = lock.path.read_text().partition("\n")
         if is_locked and (
             Path(recorded_dir) == own_dir or not recorded_dir or not _lives_in(Path(recorded_dir))
@@ -422,7 +422,7 @@ class _Terminal:
         await self._call(partial(start, self._session, component, argv, cwd=cwd))
 
     async def close(self) -> None:
-        await self._call(self._tmux.call_back)
+        await self._call(self._tmux.restore_socket)
         await self._call(partial(self._tmux.kill_session, self._session))
 
     async def _call(self, call: Callable[[], object]) -> None:

@@ -28,7 +28,7 @@ from rltui.daemon.events import EventBus
 from rltui.daemon.observation import Observation
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ServiceCall
-from rltui.services.probes import ask_server, read_exposition
+from rltui.services.probes import query_server, read_exposition
 from rltui.services.runs.experiments import find_experiment
 from rltui.services.runs.leases import trained_by, training, users_of
 
@@ -101,7 +101,7 @@ class Servers:
             self._refresh_addresses()
             for server in self._servers:
                 key = os.environ.get(server.address.key_variable, "")
-                answer = await asyncio.to_thread(ask_server, server.address, key)
+                answer = await asyncio.to_thread(query_server, server.address, key)
                 exposition = None
                 if not answer.fault:
                     exposition = await read_exposition(f"{server.address.root}/metrics", key=key)

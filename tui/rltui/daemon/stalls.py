@@ -35,10 +35,10 @@ from rltui.daemon.observation import Observation
 from rltui.daemon.processes import Processes
 from rltui.daemon.supervisor import Supervisor
 from rltui.daemon.tasks import spawn
-from rltui.services.hiding import without_secrets
 from rltui.services.probes import read_exposition
 from rltui.services.processes import ProcessId
 from rltui.services.processes.identity import descendants, read_stat
+from rltui.services.redaction import without_secrets
 from rltui.services.runs.attempt_end import last_lines
 from rltui.services.stack_dump import dump_stacks
 

@@ -30,7 +30,7 @@ from rltui.daemon.status import StatusBuilder
 from rltui.daemon.tasks import spawn
 from rltui.daemon.transactions import Retries, RollbackWatch, Transactions
 from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.services.config.measured import conversion
+from rltui.services.config.step_times import conversion
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.processes import ProcessOwners
@@ -116,7 +116,7 @@ class Supervisor:
         journal, runners = self.events.journal, self.processes.runners
         self.config.reconcile()
         self._publish_knobs()
-        self.observation.logs.look()
+        self.observation.logs.poll()
         self.observation.progress.poll()
         journal.add("supervisor", f"supervisor started, pid {os.getpid()}", pid=os.getpid())
         intent = self._intent.read()

@@ -92,11 +92,11 @@ async def follow_logs(supervisor: Supervisor) -> None:
     """Publish the status when another log is followed, one has grown for a while, or one names a page."""
     observation = supervisor.observation
     while True:
-        if observation.logs.look():
+        if observation.logs.poll():
             supervisor.events.changed("status")
         finder, logs = observation.link_finder, observation.present_logs()
-        observation.add_links(await asyncio.to_thread(finder.look, logs))
-        await asyncio.sleep(_CATCH_UP_PAUSE_S if finder.behind else _LOGS_INTERVAL_S)
+        observation.add_links(await asyncio.to_thread(finder.poll, logs))
+        await asyncio.sleep(_CATCH_UP_PAUSE_S if finder.has_more else _LOGS_INTERVAL_S)
 
 
 def _alert_non_finite(supervisor: Supervisor, metrics_now: Iterable[NonFinite]) -> None:

@@ -62,7 +62,7 @@ def _start() -> None:
         if time.monotonic() > until:
             title = "the supervisor of the queue did not start"
             raise RltuiError(title, hint=f"see {queue_folder()}/supervisor.log")
-        if starter.take():  # else somebody else starts it
+        if starter.acquire():  # else somebody else starts it
             with contextlib.suppress(ConflictError):  # the one before is about to go, or to be started again
                 if tmux.has_session(_SESSION):
                     tmux.start_window(_SESSION, SUPERVISOR_WINDOW, argv, cwd=str(queue_folder()))
@@ -82,7 +82,7 @@ def _supervise() -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     lock = supervisor_lock()
     until = time.monotonic() + _TAKE_S
-    while not lock.take():
+    while not lock.acquire():
         if time.monotonic() > until:
             logger.info("the queue has a supervisor already; leaving it to that one")
             return 0

@@ -29,7 +29,7 @@ from rltui.services.gpu.reservations import release_devices, reserve_devices
 from rltui.services.queue_file import change_queue, queue_folder, start_lock
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
 from rltui.services.runs.experiments import find_experiment
-from rltui.services.runs.run_sheet import read_sheet
+from rltui.services.runs.run_metadata import read_metadata
 from rltui.services.subprocesses import OUTER_VARIABLES
 
 logger = logging.getLogger("rltui.queue")
@@ -109,7 +109,7 @@ class QueueScheduler:
             self._end(entry)
 
     def _change(self, change: Callable[[RunQueue], RunQueue]) -> None:
-        self.queue = change_queue(change, known=self.queue if self.queue.entries else None)
+        self.queue = change_queue(change, fallback=self.queue if self.queue.entries else None)
 
     def _replace(self, entry: QueueEntry, change: Callable[[QueueEntry], QueueEntry]) -> None:
         """Change the entry, if it is still in the state that we have seen."""
@@ -161,14 +161,14 @@ class QueueScheduler:
             return "", self._refused[2]
         found = reserve_devices(entry.name, entry.gpus or 0, entry.gpu_bytes, without=given.keys())
         others = [f"GPU {device} is given to {name}" for device, name in given.items()]
-        why = "" if found.devices else "; ".join((found.why, *others))
+        why = "" if found.devices else "; ".join((found.reason, *others))
         self._refused = (about, now + _GPUS_S, why) if why else None
         return ",".join(found.devices), why
 
     def _start(self, entry: QueueEntry) -> None:
         """Run `rltui up`. The lock says to whoever comes after us that it is still at work."""
         lock = start_lock(entry.id)
-        if not lock.take():
+        if not lock.acquire():
             return
         try:
             number = lock.descriptor
@@ -213,7 +213,7 @@ class QueueScheduler:
             return
         if program is None:
             lock = start_lock(entry.id)
-            if not lock.take():  # our predecessor's program is still at work
+            if not lock.acquire():  # our predecessor's program is still at work
                 return
             lock.release()
         run = _begun(entry)
@@ -358,7 +358,7 @@ def _record(entry: QueueEntry) -> ExperimentRecord | None:
 
 
 def _sheet(entry: QueueEntry) -> RunMetadata | None:
-    return read_sheet(ControlFolder(Path(entry.folder)).path)
+    return read_metadata(ControlFolder(Path(entry.folder)).path)
 
 
 def _attempts(entry: QueueEntry) -> int:

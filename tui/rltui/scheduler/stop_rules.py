@@ -58,7 +58,7 @@ class StopRules:
         if whole is None:
             whole = self._digests[entry.id] = RunSummary(SeriesReader(folder), framework)
         else:
-            whole.look()
+            whole.poll()
         for rule in entry.stop_if:
             condition, step = stop_rule(rule)
             if whole.step is None or whole.step < (step or 1):
@@ -91,8 +91,8 @@ class _UpTo:
     last: int
     """As the framework numbers it."""
 
-    def look(self) -> LogChange:
-        return self.source.look()
+    def poll(self) -> LogChange:
+        return self.source.poll()
 
     def keys(self) -> tuple[SeriesKey, ...]:
         return self.source.keys()

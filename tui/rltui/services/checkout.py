@@ -15,7 +15,7 @@ from typing import Any
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Checkout, Program
-from rltui.services.config.origins import made_from
+from rltui.services.config.origins import original_files
 from rltui.services.own_files import read_regular
 
 VENV_PROGRAMS = ".venv/bin"
@@ -51,7 +51,7 @@ def find(
         )
     nearby = (
         folder
-        for start in (*made_from(config_files), workspace / "any")
+        for start in (*original_files(config_files), workspace / "any")
         for parent in start.absolute().parents
         for folder in (parent, parent / checkout.project)
     )

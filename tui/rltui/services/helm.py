@@ -33,7 +33,7 @@ _BETWEEN_DOCUMENTS = re.compile(r"^---\s*$", re.MULTILINE)
 class Helm:
     kubectl: Kubectl
 
-    def words(self, *arguments: str) -> tuple[str, ...]:
+    def argv(self, *arguments: str) -> tuple[str, ...]:
         """Arguments of a helm command."""
         options = [f"--kube-context={self.kubectl.context}"] if self.kubectl.context else []
         options += [f"--namespace={self.kubectl.namespace}"] if self.kubectl.namespace else []
@@ -47,7 +47,7 @@ class Helm:
         """
         if shutil.which("helm") is None:
             raise RltuiError("there is no helm on this machine", hint="https://helm.sh/docs/intro/install")
-        output = subprocesses.ask(self.words(*arguments, "-o", "json"), timeout_s=_TIMEOUT_S)
+        output = subprocesses.check_output(self.argv(*arguments, "-o", "json"), timeout_s=_TIMEOUT_S)
         try:
             return json.loads(output)
         except ValueError as error:
@@ -64,7 +64,7 @@ class Helm:
 
     def claims(self, name: str) -> frozenset[str]:
         """Names of the volume claims that are deleted with the release. Raises RltuiError."""
-        manifest = subprocesses.ask(self.words("get", "manifest", name), timeout_s=_TIMEOUT_S)
+        manifest = subprocesses.check_output(self.argv("get", "manifest", name), timeout_s=_TIMEOUT_S)
         return frozenset(claim for _, claim, _ in _claims(manifest.decode()))
 
     def keep(self, name: str, claims: Collection[str]) -> None:
@@ -76,8 +76,8 @@ class Helm:
         Raises:
             RltuiError: if that fails; nothing was changed.
         """
-        kubectl_argv = self.kubectl.words
-        output = subprocesses.ask(
+        kubectl_argv = self.kubectl.argv
+        output = subprocesses.check_output(
             kubectl_argv("get", "secrets", f"--selector=owner=helm,name={name}", "-o", "json"),
             timeout_s=_TIMEOUT_S,
         )
@@ -100,20 +100,20 @@ class Helm:
         command = kubectl_argv(
             "patch", "secret", newest["metadata"]["name"], "--type=merge", "--patch-file=/dev/stdin"
         )
-        subprocesses.ask(command, timeout_s=_TIMEOUT_S, stdin=json.dumps(patch).encode())
+        subprocesses.check_output(command, timeout_s=_TIMEOUT_S, stdin=json.dumps(patch).encode())
         if deletable := self.claims(name) & {*claims}:
             raise RltuiError(f"helm would still delete {', '.join(sorted(deletable))}", hint=_NOTHING_DONE)
 
 
 @dataclass(frozen=True, slots=True)
-class ReleaseWish:
+class ReleaseRequest:
     name: str
     chart: str
     """Path or address, as helm takes it."""
     files: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
 
-    def words(self, verb: Literal["install", "upgrade"]) -> tuple[str, ...]:
+    def argv(self, verb: Literal["install", "upgrade"]) -> tuple[str, ...]:
         """Arguments for `Helm.words`."""
         files = [argument for file in self.files for argument in ("-f", file)]
         sets = [argument for value in self.sets for argument in ("--set", value)]
@@ -127,7 +127,7 @@ class ReleaseWish:
         Raises:
             RltuiError: if helm refuses it; nothing was created.
         """
-        output = helm.said(*self.words(verb), "--dry-run")
+        output = helm.said(*self.argv(verb), "--dry-run")
         document = output if isinstance(output, dict) else {}
         claims = frozenset(claim for _, claim, _ in _claims(document.get("manifest") or ""))
         return document.get("config") or {}, claims
@@ -140,7 +140,7 @@ def _claims(manifest: str) -> Iterator[tuple[str, str, str]]:
     for document in _BETWEEN_DOCUMENTS.split(manifest):
         if "PersistentVolumeClaim" in document and KEEP_ANNOTATION not in document:
             command = ("kubectl", "annotate", "--local", "-f", "-", f"{KEEP_ANNOTATION}=keep", "-o", "json")
-            annotated = subprocesses.ask(command, timeout_s=_TIMEOUT_S, stdin=document.encode())
+            annotated = subprocesses.check_output(command, timeout_s=_TIMEOUT_S, stdin=document.encode())
             annotated_document = json.loads(annotated)
             if annotated_document["kind"] == "PersistentVolumeClaim":
                 yield document, annotated_document["metadata"]["name"], annotated.decode()

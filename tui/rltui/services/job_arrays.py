@@ -85,13 +85,13 @@ class JobArray:
         }
         return replace(self, tasks=compatible, is_closed=True)
 
-    def awaits(self, now: float) -> int:
+    def awaited_count(self, now: float) -> int:
         """Number of missing tasks that may still join."""
         newest = max((task.since for task in self.tasks.values()), default=now)
         return 0 if now - newest > _JOIN_TIMEOUT_S else max(0, self.size - len(self.tasks))
 
 
-class ArrayPlace:
+class ArrayMember:
     """The location of an array, and the number of our task in it. Written `FOLDER:NUMBER`."""
 
     def __init__(self, text: str) -> None:
@@ -133,7 +133,7 @@ def make_array(name: str, component: str, *, size: int, limit: int | None) -> Pa
             shutil.rmtree(expired, ignore_errors=True)
     folder = parent / f"{name}-{secrets.token_hex(4)}"
     make_folder(folder, mode=0o700)
-    ArrayPlace(f"{folder}:0").write(JobArray(name, component, size, limit))
+    ArrayMember(f"{folder}:0").write(JobArray(name, component, size, limit))
     return folder
 
 

@@ -69,7 +69,7 @@ class Kubectl:
     context: str = ""
     namespace: str = ""
 
-    def words(self, *arguments: str) -> tuple[str, ...]:
+    def argv(self, *arguments: str) -> tuple[str, ...]:
         """Arguments of a kubectl command."""
         options = [f"--context={self.context}"] if self.context else []
         options += [f"--namespace={self.namespace}"] if self.namespace else []
@@ -80,10 +80,10 @@ class Kubectl:
     ) -> tuple[str, ...]:
         """Arguments that run `command` in a pod; with `tty`, in this terminal."""
         container_option = [f"--container={container}"] if container else []
-        return self.words("exec", "-it" if tty else "-i", pod, *container_option, "--", *command)
+        return self.argv("exec", "-it" if tty else "-i", pod, *container_option, "--", *command)
 
 
-def pod_words(host: Mapping[str, Any], *, tty: bool = False) -> tuple[str, ...]:
+def pod_argv(host: Mapping[str, Any], *, tty: bool = False) -> tuple[str, ...]:
     """Arguments before a command that run it in the pod of a layout's entry, filled in."""
     kubectl = Kubectl(host["context"], host["namespace"])
     return kubectl.execute(host["name"], host["container"], (), tty=tty)
@@ -114,11 +114,11 @@ class Pod:
     command: tuple[str, ...]
     """Command of the container; empty: that of its image."""
     phase: Literal["pending", "running", "ended"]
-    why: str = ""
+    reason: str = ""
     """Reason why it does not run; empty if it runs."""
     restarts: int = 0
     started_at: str = ""
-    is_leaving: bool = False
+    is_terminating: bool = False
     """True if it was deleted, and is being stopped."""
     end: End | None = None
     """End of the container if it does not run; else the end of its previous start."""
@@ -141,13 +141,13 @@ class Pod:
         return _shell_text(self.command) in _SLEEPS
 
     @property
-    def outlives_its_program(self) -> bool:
+    def sleeps_after_program(self) -> bool:
         """True if it sleeps on when its command has finished, however that ended."""
         return not self.waits and any(text in _shell_text(self.command) for text in _SLEEPS)
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
+class ContainerPrograms:
     """Names of the programs that run in a container."""
 
     own: tuple[str, ...]
@@ -214,10 +214,10 @@ def _pod(document: Mapping[str, Any], container: str) -> Pod:
         container=container_spec["name"],
         command=(*(container_spec.get("command") or ()), *(container_spec.get("args") or ())),
         phase=phase,
-        why=reason,
+        reason=reason,
         restarts=int(container_status.get("restartCount", 0)),
         started_at=(state.get("running") or {}).get("startedAt") or "",
-        is_leaving=bool(metadata.get("deletionTimestamp")),
+        is_terminating=bool(metadata.get("deletionTimestamp")),
         end=end,
         owner=(owners[0].get("kind", ""), owners[0].get("name", "")),
         node=spec.get("nodeName", ""),
@@ -264,7 +264,7 @@ def _truncate(text: str) -> str:
     return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 1]}…"
 
 
-def inside_of(output: bytes) -> Inside:
+def parse_programs(output: bytes) -> ContainerPrograms:
     """Parse the programs in a container from the lines of its `/proc/*/stat` and the command lines after
     them.
     """
@@ -280,7 +280,7 @@ def inside_of(output: bytes) -> Inside:
         line = lines.get(pid, b"")
         if name not in _IDLE and not any(marker in line for marker in _OWN):
             (own if _descends(pid, processes) else by_hand)[_program_name(name, line)] = None
-    return Inside(tuple(own), tuple(by_hand))
+    return ContainerPrograms(tuple(own), tuple(by_hand))
 
 
 def _program_name(name: str, line: bytes) -> str:
@@ -312,7 +312,7 @@ def _descends(pid: int, processes: Mapping[int, tuple[str, int]]) -> bool:
 # --- asking ---
 
 
-async def asked(command: Sequence[str]) -> bytes:
+async def kubectl_output(command: Sequence[str]) -> bytes:
     """Output of a command of kubectl.
 
     Raises:
@@ -342,21 +342,21 @@ async def read_pods(kubectl: Kubectl, selector: str) -> tuple[Pod, ...]:
     Raises:
         RltuiError: if the cluster does not answer.
     """
-    output = await asked(kubectl.words("get", "pods", "-l", selector, "-o", "json"))
+    output = await kubectl_output(kubectl.argv("get", "pods", "-l", selector, "-o", "json"))
     return tuple(sorted((pod_of(item) for item in _document(output)["items"]), key=lambda pod: pod.name))
 
 
-async def read_inside(kubectl: Kubectl, pod: Pod) -> Inside:
+async def read_programs(kubectl: Kubectl, pod: Pod) -> ContainerPrograms:
     """The programs in its container.
 
     Raises:
         RltuiError: if they cannot be read.
     """
-    output = await asked(kubectl.execute(pod.name, pod.container, _PROCESS_COMMAND))
-    return inside_of(output)
+    output = await kubectl_output(kubectl.execute(pod.name, pod.container, _PROCESS_COMMAND))
+    return parse_programs(output)
 
 
-def seen_to_end(attempt: Path, pod: Pod) -> bool:
+def was_followed_to_end(attempt: Path, pod: Pod) -> bool:
     """True if that attempt of a component has followed this very container to the end of its program."""
     status = read_job_status(attempt)
     return status is not None and status.phase == "ended" and status.id == pod.instance
@@ -383,8 +383,8 @@ async def read_sets(kubectl: Kubectl, release: str) -> tuple[PodSet, ...]:
     Raises:
         RltuiError: if the cluster does not answer.
     """
-    output = await asked(
-        kubectl.words("get", "statefulsets", "-l", f"{RELEASE_LABEL}={release}", "-o", "json")
+    output = await kubectl_output(
+        kubectl.argv("get", "statefulsets", "-l", f"{RELEASE_LABEL}={release}", "-o", "json")
     )
     try:
         sets = [_set(item) for item in _document(output)["items"]]
@@ -414,7 +414,7 @@ def _set(document: Mapping[str, Any]) -> PodSet:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class VolumeClaim:
     """A PersistentVolumeClaim of a release."""
 
     name: str
@@ -424,13 +424,13 @@ class Claim:
     """True if it survives an upgrade of its release that does not contain it."""
 
 
-async def read_claims(kubectl: Kubectl, release: str) -> tuple[Claim, ...]:
+async def read_volume_claims(kubectl: Kubectl, release: str) -> tuple[VolumeClaim, ...]:
     """The volume claims of a release: those with its label, and the one that the chart names after it.
 
     Raises:
         RltuiError: if the cluster does not answer.
     """
-    output = await asked(kubectl.words("get", "persistentvolumeclaims", "-o", "json"))
+    output = await kubectl_output(kubectl.argv("get", "persistentvolumeclaims", "-o", "json"))
     claims = []
     for item in _document(output).get("items", ()):
         metadata, status = item["metadata"], item.get("status") or {}
@@ -440,7 +440,7 @@ async def read_claims(kubectl: Kubectl, release: str) -> tuple[Claim, ...]:
         ):
             size = (status.get("capacity") or {}).get("storage", "")
             is_kept = (metadata.get("annotations") or {}).get(KEEP_ANNOTATION) == "keep"
-            claims.append(Claim(metadata["name"], status.get("phase", ""), size, is_kept))
+            claims.append(VolumeClaim(metadata["name"], status.get("phase", ""), size, is_kept))
     return tuple(claims)
 
 
@@ -464,7 +464,7 @@ class PodHandle:
 
     async def read(self) -> Pod:
         """The pod's current state. Raises NoPodError, NoContainerError."""
-        output = await asked(self.kubectl.words("get", "pod", self.name, "-o", "json"))
+        output = await kubectl_output(self.kubectl.argv("get", "pod", self.name, "-o", "json"))
         return pod_of(_document(output), self.container)
 
     async def replicas(self) -> int:
@@ -472,15 +472,15 @@ class PodHandle:
         owner, number = self.owner
         if number < 0:
             raise NoPodError(f"{self.name} is no name of a StatefulSet's pod")
-        output = await asked(
-            self.kubectl.words("get", f"statefulset/{owner}", "-o", "jsonpath={.spec.replicas}")
+        output = await kubectl_output(
+            self.kubectl.argv("get", f"statefulset/{owner}", "-o", "jsonpath={.spec.replicas}")
         )
         return int(output or b"1")
 
     async def scale(self, replicas: int, target: int) -> None:
         """Scale its StatefulSet, if that still has `replicas`: others may scale it at the same time."""
         counts = (f"--current-replicas={replicas}", f"--replicas={target}")
-        await asked(self.kubectl.words("scale", f"statefulset/{self.owner[0]}", *counts))
+        await kubectl_output(self.kubectl.argv("scale", f"statefulset/{self.owner[0]}", *counts))
 
     async def take_away(self) -> None:
         """Scale its StatefulSet below it; a pod without one is deleted."""
@@ -495,12 +495,12 @@ class PodHandle:
     async def delete(self, *, at_once: bool = False) -> None:
         """Delete it; its StatefulSet creates it again. Raises NoPodError."""
         options = ("--grace-period=0", "--force") if at_once else ()
-        await asked(self.kubectl.words("delete", "pod", self.name, *options, "--wait=false"))
+        await kubectl_output(self.kubectl.argv("delete", "pod", self.name, *options, "--wait=false"))
 
     def logs(self, *options: str) -> tuple[str, ...]:
         """The command that prints its output, each line after its time."""
         container_option = [f"--container={self.container}"] if self.container else []
-        return self.kubectl.words("logs", self.name, *container_option, "--timestamps", *options)
+        return self.kubectl.argv("logs", self.name, *container_option, "--timestamps", *options)
 
 
 def _document(output: bytes) -> Mapping[str, Any]:

@@ -34,7 +34,7 @@ from rltui.frameworks.base import (
 )
 from rltui.frameworks.generic import CONFIG
 from rltui.services.checkout import run_prefix, traits
-from rltui.services.config.files import OfFiles
+from rltui.services.config.files import FilesCache
 from rltui.services.gpu.cuda import (
     BY_BUS,
     DEVICE_ORDER,
@@ -46,9 +46,9 @@ from rltui.services.gpu.cuda import (
     visible_devices,
 )
 from rltui.services.gpu.other_hosts import GpuCommand
-from rltui.services.kube import pod_words
-from rltui.services.nodes import gpu_command, terminal_words
-from rltui.services.resolved_configs import read_made
+from rltui.services.kube import pod_argv
+from rltui.services.nodes import gpu_command, terminal_argv
+from rltui.services.resolved_configs import read_document
 from rltui.services.runs.experiment_files import ExperimentRecord
 
 ManualArguments = Mapping[str, str | tuple[str, ...]]
@@ -120,9 +120,9 @@ class Launcher:
         self._layout = layout
         self._framework = framework
         self._choose = choose
-        self._engine_memory = OfFiles(framework.engine_memory)
-        self._run_contexts = OfFiles(self._run_context)
-        self._template_cache = OfFiles(self._template_values)
+        self._engine_memory = FilesCache(framework.engine_memory)
+        self._run_contexts = FilesCache(self._run_context)
+        self._template_cache = FilesCache(self._template_values)
         self._arguments: dict[str, ManualArguments] = {}
 
     def movable_ports(self, component: str, files: ConfigFiles, stays: Collection[str]) -> list[PortKnob]:
@@ -147,7 +147,10 @@ class Launcher:
             overrides={**self._record.overrides, item.knob: port},
             overridden={**self._record.overridden, item.knob: item.port},
         )
-        self._run_contexts, self._template_cache = OfFiles(self._run_context), OfFiles(self._template_values)
+        self._run_contexts, self._template_cache = (
+            FilesCache(self._run_context),
+            FilesCache(self._template_values),
+        )
         return self._record
 
     def assign(self, component: str, arguments: ManualArguments) -> None:
@@ -196,9 +199,9 @@ class Launcher:
         host = launch.host
         if host is None or "reach" not in host:
             return launch
-        reach = pod_words(host, tty=True) if host["kind"] == "kube" else host["reach"]
+        reach = pod_argv(host, tty=True) if host["kind"] == "kube" else host["reach"]
         env = {**host["env"], **launch.env}
-        argv = terminal_words(reach, launch.argv, cwd=launch.cwd, env=env, login=host["login"])
+        argv = terminal_argv(reach, launch.argv, cwd=launch.cwd, env=env, login=host["login"])
         return replace(launch, argv=argv, cwd=self._record.workspace, env={}, port=None, ports=(), host=None)
 
     def _ports(self, component: str, values: Mapping[str, TemplateValue]) -> tuple[int, ...]:
@@ -220,7 +223,7 @@ class Launcher:
         if isinstance(host, PodSpec):
             filled |= {
                 "done": host.done,
-                "reach": pod_words(filled),
+                "reach": pod_argv(filled),
                 "login": False,
                 "env": {},
                 "send_env": (),
@@ -303,7 +306,7 @@ class Launcher:
         """Arguments before the framework's own programs."""
         return self._context(files, _Start()).run
 
-    def fault(self, component: str, files: ConfigFiles) -> Missing | None:
+    def missing_value(self, component: str, files: ConfigFiles) -> Missing | None:
         """The reason why its command cannot be built on this box, whatever is resolved from the config."""
         values = self._values(files, _Start())
         names = sorted(placeholders(self._layout[component].command))
@@ -318,7 +321,7 @@ class Launcher:
         text = self._render(component, self._layout[component].port, files)
         return _port_number(text, self._component_label(component)) if text else None
 
-    def there(
+    def node_requirements(
         self, component: str, files: ConfigFiles
     ) -> tuple[Mapping[str, str], tuple[int, ...], tuple[str, ...]]:
         """Requirements of a component on a node, as far as they are known before a start.
@@ -555,7 +558,7 @@ def _read_resolved(path: Path) -> Mapping[str, Any]:
         ConfigError: If it is gone or damaged.
     """
     try:
-        document = read_made(path)
+        document = read_document(path)
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} cannot be read: {error}", hint="start the component again") from error
     return document if isinstance(document, Mapping) else {}

@@ -27,7 +27,7 @@ from rltui.core.layout import (
 )
 from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError
-from rltui.services import model_faults
+from rltui.services import model_errors
 from rltui.services.config.source import read_file
 from rltui.services.runs.experiment_files import ExperimentRecord
 
@@ -103,7 +103,7 @@ def load(path: Path) -> Layout:
     try:
         return Layout.model_validate(source.data)
     except ValidationError as error:
-        lines = model_faults.faults(source, error, root=Layout, tables=_TABLES, name=_name)
+        lines = model_errors.error_lines(source, error, root=Layout, tables=_TABLES, name=_name)
         raise ConfigError(lines[0], details=lines[1:], hint="fix the layout file") from error
 
 
@@ -152,7 +152,7 @@ def with_instances(
         ) from error
 
 
-def _name(location: model_faults.Location, data: Mapping[str, Any]) -> str:
+def _name(location: model_errors.Location, data: Mapping[str, Any]) -> str:
     """Label like `component 'trainer', stop.signal: `, or nothing for the complete file."""
     segments = [str(segment) for segment in location]
     if len(segments) < 2 or segments[0] not in _NAMES:

@@ -69,7 +69,7 @@ def read_regular(path: Path, most: int = LARGEST) -> bytes:
     return content
 
 
-def why_folder_is_foreign(folder: Path) -> str | None:
+def foreign_folder_reason(folder: Path) -> str | None:
     """The reason why a folder cannot be the user's own; `None` if it can, or does not exist yet."""
     try:
         info = folder.lstat()
@@ -167,7 +167,7 @@ class FileLock:
         self.path = path
         self._descriptor: int | None = None
 
-    def take(self) -> bool:
+    def acquire(self) -> bool:
         """Acquire it; False if another holds it. If the file was replaced, the current one is locked.
 
         Raises:

@@ -27,7 +27,9 @@ def partitions(*, timeout_s: float) -> tuple[JobPartition, ...]:
     """
     if slurm.is_absent():
         return ()
-    printed = subprocesses.ask(("sinfo", "--noheader", "--format=%P|%a|%l|%D|%G"), timeout_s=timeout_s)
+    printed = subprocesses.check_output(
+        ("sinfo", "--noheader", "--format=%P|%a|%l|%D|%G"), timeout_s=timeout_s
+    )
     by_name: dict[str, JobPartition] = {}
     for line in printed.decode(errors="replace").splitlines():
         name, state, limit, nodes, gres = line.split("|")

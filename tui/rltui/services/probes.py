@@ -30,7 +30,7 @@ class Probe:
         self._log = AppendedLines(log, most_bytes=LOG_CHUNK, line_bytes=LOG_CHUNK)
         self._problem = ""
 
-    async def succeeded(self) -> bool:
+    async def is_ready(self) -> bool:
         """True if the component is ready now. Does not raise if it is not."""
         self._problem = ""
         try:
@@ -108,7 +108,7 @@ _MOST_MODELS, _LONGEST_NAME = 200, 200
 """Limits of a server's list of models."""
 
 
-def ask_server(address: ServerAddress, key: str) -> Answer:
+def query_server(address: ServerAddress, key: str) -> Answer:
     """Query the models that a server serves. Never raises. Blocks."""
     try:
         content = get(f"{address.url}/models", timeout_s=_PROBE_TIMEOUT_S, limit_bytes=1 << 20, key=key)

@@ -58,7 +58,7 @@ def read_queue() -> RunQueue:
     return queue.since_boot(boot_identity()).model_copy(update={"told": message})
 
 
-def change_queue(change: Callable[[RunQueue], RunQueue], *, known: RunQueue | None = None) -> RunQueue:
+def change_queue(change: Callable[[RunQueue], RunQueue], *, fallback: RunQueue | None = None) -> RunQueue:
     """Replace the queue by the result of `change`, and return that. A damaged file is moved aside first; if
     it is damaged or was deleted, the last `known` queue or an empty one is used instead.
 
@@ -76,12 +76,12 @@ def change_queue(change: Callable[[RunQueue], RunQueue], *, known: RunQueue | No
                 location_text = f". It lies in {damaged_file}"
             outcome = (
                 f"begins anew; {_RUNS_CONTINUE}"
-                if known is None
+                if fallback is None
                 else "was written again as it was known last"
             )
             message = f"the file of the queue {damage}: the queue {outcome}{location_text}"
-            note_in_journal(message)
-            before = (known or before).model_copy(update={"told": message})
+            add_to_journal(message)
+            before = (fallback or before).model_copy(update={"told": message})
         after = change(before.since_boot(boot_identity()))
         if damage or after != before:
             write_atomically(queue_file(), after.model_dump_json(exclude_defaults=True).encode())
@@ -94,7 +94,7 @@ def _locked() -> Iterator[None]:
     make_folder(queue_folder(), mode=0o700)
     lock = FileLock(queue_folder() / "queue.lock")
     deadline = time.monotonic() + _LOCK_TIMEOUT_S
-    while not lock.take():
+    while not lock.acquire():
         if time.monotonic() > deadline:
             raise ConflictError(f"another rltui holds {lock.path}", hint="try again; nothing was changed")
         time.sleep(_LOCK_POLL_S)
@@ -122,13 +122,13 @@ def _journal_changes(before: RunQueue, after: RunQueue) -> None:
     for entry in after.entries:
         old = old_entries.pop(entry.id, None)
         if old is None:
-            note_in_journal(f"{entry.name} was added", entry=entry.id, state=entry.state)
+            add_to_journal(f"{entry.name} was added", entry=entry.id, state=entry.state)
         elif old.state != entry.state:
-            note_in_journal(f"{entry.name}: {entry.state}", entry=entry.id, state=entry.state, why=entry.why)
+            add_to_journal(f"{entry.name}: {entry.state}", entry=entry.id, state=entry.state, why=entry.why)
     for entry in old_entries.values():
-        note_in_journal(f"{entry.name} was removed", entry=entry.id)
+        add_to_journal(f"{entry.name} was removed", entry=entry.id)
     if before.paused != after.paused:
-        note_in_journal(f"paused: {after.paused}" if after.paused else "resumed")
+        add_to_journal(f"paused: {after.paused}" if after.paused else "resumed")
 
 
 def _journal() -> Path:
@@ -136,7 +136,7 @@ def _journal() -> Path:
     return queue_folder() / "journal.jsonl"
 
 
-def note_in_journal(text: str, **fields: str) -> None:
+def add_to_journal(text: str, **fields: str) -> None:
     """Append to the queue's `journal.jsonl`. On a full disk only the line is missing."""
     path = _journal()
     line = json.dumps({"at": time.time(), "text": text, **fields}).encode() + b"\n"

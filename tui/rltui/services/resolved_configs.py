@@ -30,7 +30,7 @@ from rltui.services import subprocesses
 from rltui.services.own_files import write_atomically
 
 _SCRATCH = "{scratch}"
-KEPT_S = 600.0
+CACHE_TTL_S = 600.0
 """Validity of results for further starts with the same config."""
 _UNKNOWN_OPTION = 2
 """Exit code of argparse and tyro for an option that they do not know."""
@@ -42,10 +42,10 @@ _OUTPUT_FOLDER = "made"
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class ResolvedFiles:
     files: Mapping[str, str]
     """Name of an output → absolute path."""
-    was_kept: bool
+    is_cached: bool
     """True if the results were cached."""
 
 
@@ -56,11 +56,11 @@ class Resolver:
     """
 
     def __init__(
-        self, folder: Path, *, workspace: Path, tell: Callable[[bool], None] = lambda _: None
+        self, folder: Path, *, workspace: Path, notify: Callable[[bool], None] = lambda _: None
     ) -> None:
         """`tell`: called with True when the framework starts to work, and False when it is done."""
         self._folder = folder
-        self._notify = tell
+        self._notify = notify
         self._workspace = workspace
         self._lock = asyncio.Lock()
         self._results: dict[str, tuple[Path, int]] = {}
@@ -68,7 +68,7 @@ class Resolver:
 
     async def make(
         self, resolution: Resolution, files: ConfigFiles, *, run: tuple[str, ...] | Missing, into: Path
-    ) -> Made:
+    ) -> ResolvedFiles:
         """Make the outputs and copy them to the folder `into`.
 
         Raises:
@@ -77,7 +77,7 @@ class Resolver:
         results, is_cached = await self.prepare(resolution, files, run=run)
         try:
             _write_shared(resolution, results)
-            return Made(_copy(results, into), is_cached)
+            return ResolvedFiles(_copy(results, into), is_cached)
         except OSError as error:
             raise _disk_error(results, error) from error
 
@@ -234,7 +234,7 @@ def _with_number(path: Path, key: str, old: int, new: int) -> str | None:
     """The file with `new` in place of `old` at `key`; unchanged if it has no such key. `None` if the number
     occurs at another key of that name as well.
     """
-    text, data = path.read_text(encoding="utf-8"), read_made(path)
+    text, data = path.read_text(encoding="utf-8"), read_document(path)
     if not isinstance(data, dict):
         return text
     is_present = value_at(data, key) == old
@@ -263,7 +263,7 @@ def _is_fresh(results: Path) -> bool:
     """True if the results exist and are recent; old ones are deleted, since the checkout may have changed.
     Attempts have copies.
     """
-    if results.is_dir() and time.time() - results.stat().st_mtime > KEPT_S:
+    if results.is_dir() and time.time() - results.stat().st_mtime > CACHE_TTL_S:
         shutil.rmtree(results)
     return results.is_dir()
 
@@ -301,7 +301,7 @@ def _collect(resolution: Resolution, scratch: Path, output_folder: Path) -> None
             )
         for path in files:
             full_name = f"{name}.{path.stem}" if resolution.is_many(name) else name
-            data = replaced(read_made(path), replacements)
+            data = replaced(read_document(path), replacements)
             text = json.dumps(data, indent=2) if path.suffix == ".json" else _toml(data)
             output = output_folder / f"{full_name}{path.suffix}"
             output.touch(mode=0o600)  # it may hold secrets
@@ -332,7 +332,7 @@ def _write_shared(resolution: Resolution, results: Path) -> None:
             write_atomically(target.with_name(own), path.read_bytes())
 
 
-def read_made(path: Path) -> TomlValue:
+def read_document(path: Path) -> TomlValue:
     text = path.read_text(encoding="utf-8")
     return json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
 

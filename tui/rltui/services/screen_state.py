@@ -32,7 +32,7 @@ def state_file(owner: str) -> Path:
     return paths.state_dir() / "screen" / f"{name}.json"
 
 
-def kept(owner: str) -> Mapping[str, Any]:
+def load_state(owner: str) -> Mapping[str, Any]:
     """The stored state; empty if there is none, or none that can be read. Blocking."""
     path = state_file(owner)
     try:
@@ -47,7 +47,7 @@ def kept(owner: str) -> Mapping[str, Any]:
         return {}
 
 
-def keep(owner: str, values: Mapping[str, Any]) -> None:
+def save_state(owner: str, values: Mapping[str, Any]) -> None:
     """Replace the state of `owner` by `values`, plain JSON. Blocking; the last of several writers wins.
 
     Raises:

@@ -15,7 +15,7 @@ from typing import Any
 
 from rltui.errors import RltuiError
 from rltui.services.own_files import read_own, write_atomically
-from rltui.services.processes.identity import need_processes
+from rltui.services.processes.identity import require_proc
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.subprocesses import OUTER_VARIABLES
 
@@ -30,13 +30,13 @@ _FILES = {"NOFILE": resource.getrlimit(resource.RLIMIT_NOFILE)}
 _UMASK = re.compile(r"^Umask:\s*([0-7]+)$", re.MULTILINE)
 
 
-def keep_shell(control: ControlFolder) -> None:
+def save_shell(control: ControlFolder) -> None:
     """Store this process's shell settings.
 
     Raises:
         RltuiError: if they cannot be written.
     """
-    need_processes()
+    require_proc()
     umask = _UMASK.search(Path("/proc/self/status").read_text(encoding="ascii", errors="replace"))
     values = {
         "limits": {name: resource.getrlimit(number) for name, number in _limits().items()} | _FILES,

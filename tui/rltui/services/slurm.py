@@ -248,7 +248,7 @@ def environment(base: Mapping[str, str]) -> dict[str, str]:
     } | {"SLURM_TIME_FORMAT": "standard"}
 
 
-def token_of_login(env: Mapping[str, str]) -> str | None:
+def saved_hub_token(env: Mapping[str, str]) -> str | None:
     """The token that Hugging Face's programs store: at `HF_TOKEN_PATH`, else in their home folder."""
     home = Path(env.get("HF_HOME") or Path(env.get("HOME", "~")).expanduser() / ".cache/huggingface")
     path = Path(env.get("HF_TOKEN_PATH") or home / "token")
@@ -275,7 +275,7 @@ def options(spec: Mapping[str, Any]) -> tuple[str, ...]:
     return (*table_options, *spec["options"])
 
 
-def step_words(job: str, node: str, base: Mapping[str, str]) -> tuple[str, ...]:
+def step_argv(job: str, node: str, base: Mapping[str, str]) -> tuple[str, ...]:
     """Arguments before a command that run it once in a running job, on one of its nodes, in addition to all
     that runs there. `base`: the environment of the caller.
     """
@@ -426,7 +426,7 @@ def find_command() -> tuple[str, ...]:
     return ("squeue", "--noheader", f"--user={getpass.getuser()}", "--states=all", "--format=%F %o")
 
 
-def found(output: str, script: Path) -> str | None:
+def find_job_number(output: str, script: Path) -> str | None:
     """The number of the job that was submitted with this script."""
     for line in output.splitlines():
         number, _, command = line.strip().partition(" ")
@@ -452,7 +452,7 @@ def is_forgotten(errors: str) -> bool:
     return bool(re.search(r"invalid job id specified|^job \S+ not found", errors, re.IGNORECASE))
 
 
-def fault(errors: str) -> str:
+def error_text(errors: str) -> str:
     """The last error message of a command of SLURM, without the prefix."""
     lines = [line.strip() for line in errors.splitlines() if line.strip()]
     if not lines:

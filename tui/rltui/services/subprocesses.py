@@ -18,8 +18,8 @@ from typing import BinaryIO
 
 from rltui.core.lines import decode_line, plain_text
 from rltui.errors import RltuiError
-from rltui.services.hiding import without_secrets
-from rltui.services.processes.ending import end_session
+from rltui.services.processes.termination import end_session
+from rltui.services.redaction import without_secrets
 
 OUTER_VARIABLES = frozenset({"TMUX", "TMUX_PANE", "RLTUI_EXPERIMENT", "RLTUI_COMPONENT", "RLTUI_ATTEMPT"})
 """Variables that describe where rltui was called from: the user's own tmux, or a component of another
@@ -33,7 +33,7 @@ of ssh's `ControlPersist` does.
 """
 _MAX_OUTPUT_BYTES = 1 << 20
 """Size of the end of the output that is kept."""
-KEPT_ERRORS_BYTES = 4096
+MAX_ERRORS_BYTES = 4096
 """Size of the end of stderr that is kept for error messages."""
 _READ_BYTES = 1 << 16
 _READ_PAUSE_S = 0.2
@@ -76,7 +76,7 @@ async def run(
     Raises:
         RltuiError: It cannot be run.
     """
-    output, errors = _NewestBytes(_MAX_OUTPUT_BYTES), _NewestBytes(KEPT_ERRORS_BYTES)
+    output, errors = _NewestBytes(_MAX_OUTPUT_BYTES), _NewestBytes(MAX_ERRORS_BYTES)
     code: int | None = None
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
@@ -102,12 +102,12 @@ async def follow(command: Sequence[str], on_output: OutputCallback, *, stdin: by
     Raises:
         RltuiError: It cannot be run.
     """
-    errors = _NewestBytes(KEPT_ERRORS_BYTES)
+    errors = _NewestBytes(MAX_ERRORS_BYTES)
     code = await _run(command, on_output, errors.append, stdin=stdin, leaves_nothing=True)
     return failure_text(code, bytes(errors.data))
 
 
-def ask(command: Sequence[str], *, timeout_s: float, stdin: bytes = b"") -> bytes:
+def check_output(command: Sequence[str], *, timeout_s: float, stdin: bytes = b"") -> bytes:
     """Run `command` in this very environment, with `stdin`, and return its output. Blocks.
 
     Raises:

@@ -124,7 +124,9 @@ class TmuxHost:
         """
         if shutil.which("tmux") is None:
             raise RltuiError("tmux is not installed", hint=_INSTALL_HINT)
-        version = subprocesses.ask(["tmux", "-V"], timeout_s=TIMEOUT_S).decode(errors="replace").strip()
+        version = (
+            subprocesses.check_output(["tmux", "-V"], timeout_s=TIMEOUT_S).decode(errors="replace").strip()
+        )
         numbers = re.search(r"(\d+)\.(\d+)", version)  # none where it is built from the newest source
         if numbers is not None and (int(numbers[1]), int(numbers[2])) < _MINIMUM_VERSION:
             least = ".".join(map(str, _MINIMUM_VERSION))
@@ -133,7 +135,7 @@ class TmuxHost:
                 hint=f"this system's packages may have no newer one: {_CONDA}",
             )
 
-    def call_back(self) -> None:
+    def restore_socket(self) -> None:
         """Have the server that this process runs in listen again if its socket was deleted (tmux(1))."""
         path, _, pid_and_session = os.environ.get("TMUX", "").partition(",")
         pid = pid_and_session.partition(",")[0]

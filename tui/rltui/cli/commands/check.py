@@ -19,7 +19,7 @@ from rltui.views.knob import figure_text
 
 if TYPE_CHECKING:
     from rltui.core.config_report import Problem
-    from rltui.services.config.own_copy import Staged
+    from rltui.services.config.run_config import RunConfig
 
 
 @command(
@@ -38,7 +38,7 @@ def check(arguments: argparse.Namespace) -> int:
 
     choose = WhoseConfig(arguments)
     with staged(arguments, choose, workspace=Path.cwd()) as copies:
-        for line in copies.told:
+        for line in copies.warnings:
             print(line, file=sys.stderr)
         framework, devices = choose.named(copies.files), wanted_devices(arguments)
         with working("checks, and asks the framework's own validators"):
@@ -78,12 +78,12 @@ def _after_edits(problem: Problem, given: Sequence[str]) -> Problem:
     return problem.after_edit([key for key in problem.instead if key.endswith(tuple(given))] if given else ())
 
 
-def _of_originals(copies: Staged, problems: Iterable[Problem]) -> Iterator[Problem]:
+def _of_originals(copies: RunConfig, problems: Iterable[Problem]) -> Iterator[Problem]:
     """Told of the user's files: the lines are those of copies, which are gone."""
     for problem in problems:
-        changes: dict[str, str | int | None] = {"message": copies.in_words(problem.message)}
-        if problem.file is not None and copies.in_words(problem.file) != problem.file:
-            words = copies.in_words(f"{problem.file}:{problem.line or ''}".rstrip(":"))
+        changes: dict[str, str | int | None] = {"message": copies.with_user_paths(problem.message)}
+        if problem.file is not None and copies.with_user_paths(problem.file) != problem.file:
+            words = copies.with_user_paths(f"{problem.file}:{problem.line or ''}".rstrip(":"))
             file, _, line = words.rpartition(":")
             is_line = line.isdigit()
             changes |= {

@@ -106,13 +106,14 @@ def _of_attempts(record: ExperimentRecord, names: list[str]) -> ConfigDiff:
     if len(names) > 2:
         raise UsageError("diff compares two attempts", hint=str(hints.DIFF_TWO))
     from rltui.client.reader import ExperimentReader
-    from rltui.services.config.diff import config_diff, of_attempt, of_origin
+    from rltui.services.config.diff import attempt_files, config_diff, with_originals
     from rltui.services.runs.observed import framework_of
 
     control, framework = ControlFolder(Path(record.output_dir)), framework_of(record)
     files = ExperimentReader(record).store().load_sources()
     sides = [
-        of_origin(files) if name == _ORIGINAL else of_attempt(name, control, framework) for name in names
+        with_originals(files) if name == _ORIGINAL else attempt_files(name, control, framework)
+        for name in names
     ]
     after, name = (sides[1], names[1]) if len(names) == 2 else (files, "files")
     return config_diff(sides[0], after, (names[0], name))
@@ -121,7 +122,7 @@ def _of_attempts(record: ExperimentRecord, names: list[str]) -> ConfigDiff:
 def _of_what_runs(record: ExperimentRecord) -> ConfigDiff:
     from rltui.client.reader import ExperimentReader
     from rltui.core.config_report import ConfigDiff, KeyDifference
-    from rltui.services.config.diff import config_diff, of_attempt
+    from rltui.services.config.diff import attempt_files, config_diff
     from rltui.services.runs.observed import framework_of
 
     keys = tuple(
@@ -139,7 +140,7 @@ def _of_what_runs(record: ExperimentRecord) -> ConfigDiff:
     control, framework = ControlFolder(Path(record.output_dir)), framework_of(record)
     files = ExperimentReader(record).store().load_sources()
     texts = {
-        config_diff(of_attempt(name, control, framework), files, ("running", "files")).text
+        config_diff(attempt_files(name, control, framework), files, ("running", "files")).text
         for name in _alive(record)
     }
     return ConfigDiff(before="running", after="files", keys=keys, text="".join(sorted(texts)))

@@ -27,7 +27,7 @@ from rltui.core import hints
 from rltui.core.text import GIB, gib
 from rltui.errors import RltuiError, UsageError
 from rltui.services.own_files import FileLock, make_folder, write_atomically
-from rltui.services.processes.identity import need_processes
+from rltui.services.processes.identity import require_proc
 
 _CONFIG_DIRS = ("etc/systemd", "run/systemd", "usr/lib/systemd")
 """The first that has a file of a name wins."""
@@ -190,13 +190,13 @@ def _tmux() -> _Finding:
 def _state() -> _Finding:
     """Tried: a disk may be full or read-only, a file system may know no locks."""
     try:
-        need_processes()
+        require_proc()
         folder = paths.state_dir()
         make_folder(folder, mode=0o700)
         trial = folder / f".doctor.{os.getpid()}"
         try:
             write_atomically(trial, bytes(4096))
-            FileLock(trial).take()
+            FileLock(trial).acquire()
         finally:
             trial.unlink(missing_ok=True)
     except RltuiError as error:
@@ -346,7 +346,9 @@ def _kubernetes() -> _Finding:
     else:
         parts.append(f"helm {_said(['helm', 'version', '--short'])}".strip())
     try:
-        subprocesses.ask(["kubectl", "auth", "can-i", "list", "pods", "--quiet"], timeout_s=_ANSWER_S)
+        subprocesses.check_output(
+            ["kubectl", "auth", "can-i", "list", "pods", "--quiet"], timeout_s=_ANSWER_S
+        )
         is_allowed = True
         parts.append("pods can be listed")
     except RltuiError as error:
@@ -395,7 +397,7 @@ def _said(command: Sequence[str]) -> str:
     from rltui.services import subprocesses
 
     try:
-        said = subprocesses.ask(command, timeout_s=_ANSWER_S)
+        said = subprocesses.check_output(command, timeout_s=_ANSWER_S)
     except RltuiError:
         return ""
     return said.decode(errors="replace").strip().partition("\n")[0]

@@ -209,7 +209,7 @@ def logs(arguments: argparse.Namespace) -> int:
     pod = pod_of_role(read_release(arguments.release, kubectl), arguments.role)
     options = ["--follow"] if arguments.follow else []
     options += ["--previous"] if arguments.previous else []
-    command = kubectl.words("logs", pod.name, f"--container={pod.container}", *options)
+    command = kubectl.argv("logs", pod.name, f"--container={pod.container}", *options)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as process:
         assert process.stdout is not None
         try:
@@ -263,7 +263,7 @@ def down(arguments: argparse.Namespace) -> int:
         require_consent("k8s-uninstall", arguments, f"uninstall {name}? what runs in its pods is ended")
     else:
         print(f"helm has no release {name}", file=sys.stderr)
-    claims = asyncio.run(kube.read_claims(kubectl, name))
+    claims = asyncio.run(kube.read_volume_claims(kubectl, name))
     unwanted = {claim.name for claim in claims if is_unwanted(claim, name, arguments)}
     kept = {claim.name for claim in claims} - unwanted
     if is_there:
@@ -271,13 +271,13 @@ def down(arguments: argparse.Namespace) -> int:
             helm.keep(name, endangered)
             kept |= endangered
         end_experiment(name)  # first: else its pods are deleted under it, and it has failed
-        if (code := subprocesses.in_terminal(helm.words("uninstall", name))) != 0:
+        if (code := subprocesses.in_terminal(helm.argv("uninstall", name))) != 0:
             raise RltuiError(f"helm uninstall failed (exit code {code})", hint="what it says stands above")
     else:
         end_experiment(name)
-    delete = kubectl.words("delete", "persistentvolumeclaim")
+    delete = kubectl.argv("delete", "persistentvolumeclaim")
     for claim_name in sorted(unwanted):
-        subprocesses.ask((*delete, claim_name, "--wait=false", "--ignore-not-found"), timeout_s=60.0)
+        subprocesses.check_output((*delete, claim_name, "--wait=false", "--ignore-not-found"), timeout_s=60.0)
         print(f"{claim_name} was deleted", file=sys.stderr)
     for claim_name in sorted(kept):
         print(f"{claim_name} stays; to delete it: {shlex.join((*delete, claim_name))}", file=sys.stderr)

@@ -243,7 +243,7 @@ def _other_log(record: ExperimentRecord, log_id: str, attempt: int | None) -> Pa
 
     layout = layout_files.load_for(record)
     logs = FollowedLogs(Path(record.run_dir), layout.log)
-    logs.look()
+    logs.poll()
     if attempt is not None and any(log.id == log_id for log in logs.logs):
         raise UsageError(f"{log_id} is a log file and has no attempts", hint="leave --attempt out")
     if (path := logs.paths.get(log_id)) is not None:

@@ -129,11 +129,11 @@ def _reader(record: ExperimentRecord) -> SeriesReader:
     """Of a run that nobody keeps the series of, what its files say is read first."""
     control = ControlFolder(Path(record.output_dir))
     lock = FileLock(control.series_lock)
-    if lock.take():
+    if lock.acquire():
         lock.release()
-        from rltui.services.metrics.sources import bring_series_up_to_date  # knows the frameworks
+        from rltui.services.metrics.sources import update_series_store  # knows the frameworks
 
-        if problem := bring_series_up_to_date(record):
+        if problem := update_series_store(record):
             print(f"the newest metrics cannot be kept, and are not shown: {problem}", file=sys.stderr)
     return SeriesReader(control.series)
 

@@ -24,7 +24,7 @@ from rltui.core import hints
 from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import same_folder
 from rltui.services.runs.experiments import (
-    experiment_in,
+    experiment_at,
     find_experiment,
 )
 
@@ -52,7 +52,7 @@ def open_experiment(arguments: argparse.Namespace) -> int:
         (word,) = arguments.config
         if not is_file_name(word):
             return _open_named(word)
-        if (record := experiment_in(Path(word))) is not None:
+        if (record := experiment_at(Path(word))) is not None:
             return show(record)
     return start_or_submit(_open_config, arguments)
 

@@ -34,7 +34,7 @@ from rltui.core.rollouts import (
 )
 from rltui.core.text import group_digits, truncate
 from rltui.errors import UsageError
-from rltui.services.hiding import without_secrets
+from rltui.services.redaction import without_secrets
 from rltui.views.rollout import BATCHES, SAMPLES, ListedBatch, ListedSample, no_rollouts_text, sample_summary
 
 _LISTED_BATCHES = 20
@@ -79,7 +79,7 @@ def rollouts(arguments: argparse.Namespace) -> int:
     source = open_rollouts(_folder(arguments) if record is None else Path(record.run_dir))
     pattern = pattern_of(arguments.grep)
     with working("reads rollouts"):
-        while source.look(budget_s=_READ_S):
+        while source.poll(budget_s=_READ_S):
             pass
     if record is not None and record.framework == "verifiers" and not source.batches():
         raise UsageError(no_rollouts_text(record.framework))
@@ -130,7 +130,7 @@ def _named(key: BatchKey) -> str:
 
 def _read(source: RolloutSource, key: BatchKey) -> None:
     with working(f"reads rollouts of {_named(key)}"):
-        while source.look(key, _READ_S):
+        while source.poll(key, _READ_S):
             pass
 
 

@@ -104,7 +104,7 @@ def _runs(arguments: argparse.Namespace) -> int:
     index = RunIndex()
     with working("reads the folders of all runs" if arguments.rebuild else "reads what is new of the runs"):
         news = catch_up(index, whole=arguments.rebuild)
-    for sentence in news.told:
+    for sentence in news.messages:
         print(sentence, file=sys.stderr)
     view = _view(arguments)
     now, known = time.time(), index.rows()
@@ -135,7 +135,7 @@ def _runs(arguments: argparse.Namespace) -> int:
 
 def _view(arguments: argparse.Namespace) -> RunView:
     """What is asked for; the rest as the screen keeps it, where a person looks."""
-    kept = RunView() if arguments.json or arguments.csv else RunView.of(screen_state.kept("runs"))
+    kept = RunView() if arguments.json or arguments.csv else RunView.of(screen_state.load_state("runs"))
     names = kept.columns
     if arguments.columns is not None:
         words = [word.strip() for word in arguments.columns.split(",") if word.strip()]

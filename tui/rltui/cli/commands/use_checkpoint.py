@@ -40,9 +40,9 @@ def use_checkpoint(arguments: argparse.Namespace) -> int:
     if (step := parse_whole_number(arguments.target)) is not None:
         source = choose_experiment(arguments.name, acts=True)
         with working(f"making weights of checkpoint {step} that other programs can load"):
-            folder = weights.of_step(source, step, only_look=arguments.dry_run)
+            folder = weights.folder_of_step(source, step, only_look=arguments.dry_run)
     else:
-        folder = weights.whole(Path(arguments.target).expanduser())
+        folder = weights.complete_folder(Path(arguments.target).expanduser())
     if arguments.config is None:
         record = choose_experiment(arguments.name, acts=True)
         edits = _of_model(ExperimentReader(record).store().load(), folder, called=record.name)

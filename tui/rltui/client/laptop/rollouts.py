@@ -18,7 +18,7 @@ from rltui.client.transports.ssh import HostLink
 from rltui.core.questions import remote_method
 from rltui.core.rollouts import Batch, BatchKey, Sample, SampleTable, Transcript
 from rltui.errors import RltuiError
-from rltui.services.runs.rollouts import export_transcripts, keep_transcripts, open_rollouts
+from rltui.services.runs.rollouts import export_transcripts, open_rollouts, save_transcripts
 
 _SEARCHED_AT_ONCE = 20
 """Rollouts, in one answer."""
@@ -37,10 +37,10 @@ class RemoteRollouts:
         """What the other end calls the batches that it told last."""
         self.problem = ""
 
-    def look(self, shown: BatchKey | None = None, budget_s: float = 0.05) -> bool:
+    def poll(self, shown: BatchKey | None = None, budget_s: float = 0.05) -> bool:
         """Have the other end look and read on, and take over what is new."""
         try:
-            update = self._feed.call(RolloutFeed.look, shown, self._known(shown), budget_s, self._mark)
+            update = self._feed.call(RolloutFeed.poll, shown, self._known(shown), budget_s, self._mark)
             if update.batches is not None:
                 self._batches, self._mark = [*update.batches], update.mark
             self.problem = update.problem
@@ -88,7 +88,7 @@ class RemoteRollouts:
             found.cancel()
 
     export = staticmethod(export_transcripts)
-    keep = staticmethod(keep_transcripts)
+    keep = staticmethod(save_transcripts)
 
     def _known(self, key: BatchKey | None) -> TableMark:
         table = None if key is None else self._tables.get(key)
@@ -177,10 +177,10 @@ class RolloutFeed:
         self._source = open_rollouts(folder)
 
     @remote_method
-    def look(self, shown: BatchKey | None, known: TableMark, budget_s: float, mark: str) -> RolloutUpdate:
+    def poll(self, shown: BatchKey | None, known: TableMark, budget_s: float, mark: str) -> RolloutUpdate:
         """Read on for `budget_s`, and tell what is new to who knows `known` of the batch `shown`."""
         source = self._source
-        behind = source.look(shown, budget_s)
+        behind = source.poll(shown, budget_s)
         batches = source.batches()
         now = f"{zlib.crc32(repr(batches).encode(errors='replace')):08x}"
         table, blob = (None, b"") if shown is None else new_rows(source.table(shown), known)

@@ -248,7 +248,7 @@ class AllRuns(Runs):
         rows = [known[id_] for id_ in ids]
         series = [self.open_series(id_) for id_ in ids]
         for each in series:
-            each.look()
+            each.poll()
         own = [self._owner(id_).compare([id_]).evaluations for id_ in ids]
         ended = [[each for found in evals for each in found.evaluations if each is not None] for evals in own]
         found = compared_metrics(rows, series, metrics)

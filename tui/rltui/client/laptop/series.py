@@ -40,7 +40,7 @@ class RemoteSeries:
         self._wanted: set[SeriesKey] = set()
         """Those that were read since the last look that found something."""
 
-    def look(self) -> LogChange:
+    def poll(self) -> LogChange:
         """Ask what is new, also of the series that are looked at."""
         before = self._stamp
         if not self._ask(self._wanted) or self._stamp == before:
@@ -124,8 +124,8 @@ class SeriesFeed:
         """What is new since `stamp`, and the points of the series in `wanted` beyond so many."""
         with self._lock:
             reader = self._reader
-            reader.look()
-            now = reader.stamp
+            reader.poll()
+            now = reader.fingerprint
             is_other, is_new = now[0] != stamp[0], now != stamp
             columns: list[array[Any]] = []
             told: list[ToldPoints] = []

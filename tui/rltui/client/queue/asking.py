@@ -326,7 +326,7 @@ def is_minded() -> bool:
     if not queue_folder().is_dir():
         return False
     lock = supervisor_lock()
-    is_free = lock.take()
+    is_free = lock.acquire()
     lock.release()
     return not is_free
 
@@ -340,7 +340,9 @@ def wake() -> None:
     if not read_queue().is_idle and not is_minded():
         # By a process of its own: the TUI, which may have asked, must not import libtmux.
         try:
-            subprocesses.ask(module_command("rltui.scheduler", START), timeout_s=START_TIMEOUT_S + 10)
+            subprocesses.check_output(
+                module_command("rltui.scheduler", START), timeout_s=START_TIMEOUT_S + 10
+            )
         except RltuiError as error:
             raise RltuiError(
                 "the queue has no supervisor, and none can be started",

@@ -96,7 +96,7 @@ class _PodHost:
         arguments = ("port-forward", "--address=127.0.0.1", f"pod/{self._name}", *self._forward)
         while self._forward:
             with contextlib.suppress(RltuiError):
-                failure = await subprocesses.follow(self._pod.kubectl.words(*arguments), lambda _: None)
+                failure = await subprocesses.follow(self._pod.kubectl.argv(*arguments), lambda _: None)
                 if failure is not None and "unable to listen" in failure:
                     self._runner.report(replace(self._runner.status, reason=f"{_NO_PORT}: {failure}"))
             await asyncio.sleep(_FORWARD_RETRY_S)
@@ -125,13 +125,13 @@ class _PodHost:
         """True if there is a container to follow, or to run something in. One that was seen to end is
         deleted.
         """
-        if pod.is_leaving:
+        if pod.is_terminating:
             self._report_pending(f"{self._name} is being ended, and comes anew")
-        elif not self._runner.status.id and kube.seen_to_end(self._earlier_attempt, pod):
+        elif not self._runner.status.id and kube.was_followed_to_end(self._earlier_attempt, pod):
             self._report_pending(f"{self._name} is made anew")
             await self._pod.delete()
         elif pod.phase == "pending":
-            self._report_pending(pod.why)
+            self._report_pending(pod.reason)
         else:
             return True
         return False
@@ -196,7 +196,7 @@ class _PodHost:
             self._runner.report_lost(error.title)
         else:
             if pod.phase == "pending":
-                self._report_pending(pod.why)
+                self._report_pending(pod.reason)
             elif self._runner.status.phase == "pending":
                 self._report_running(pod, starts=self._runner.status.starts)
             return pod
@@ -229,23 +229,24 @@ class _PodHost:
         self._pod_log.note(f"{reason_text}: start {starts}")
         self._forwarding.cancel()  # of a pod that is gone, it would notice at the next connection
         self._forwarding = asyncio.create_task(self._forward_ports(), name="port-forward")
-        reason = reason_text if pod.phase == "running" else pod.why
+        reason = reason_text if pod.phase == "running" else pod.reason
         self._runner.report(replace(self._runner.status, id=pod.instance, starts=starts, reason=reason))
         return pod
 
     async def _check_ended(self, pod: Pod, copying: asyncio.Task[None]) -> bool:
         if pod.phase == "ended":
             await self._copy_rest(copying)
-            is_plain_exit = pod.end is not None and pod.why == pod.end.text == f"exited {pod.end.code}"
+            is_plain_exit = pod.end is not None and pod.reason == pod.end.text == f"exited {pod.end.code}"
             self._report_ended(
-                code=pod.end.code if pod.end is not None else None, error=None if is_plain_exit else pod.why
+                code=pod.end.code if pod.end is not None else None,
+                error=None if is_plain_exit else pod.reason,
             )
             return True
-        if not pod.outlives_its_program or pod.phase != "running" or self._pod_log.quiet_s < _QUIET_S:
+        if not pod.sleeps_after_program or pod.phase != "running" or self._pod_log.quiet_s < _QUIET_S:
             self._idle_polls = 0
             return False
         try:
-            processes = await kube.read_inside(self._pod.kubectl, pod)
+            processes = await kube.read_programs(self._pod.kubectl, pod)
         except RltuiError:  # asked again at the next poll
             return False
         self._idle_polls = 0 if processes.own else self._idle_polls + 1

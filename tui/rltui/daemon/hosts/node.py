@@ -15,7 +15,7 @@ from typing import Any
 
 from rltui.daemon.hosts.remote_runner import HostError, RemoteRunner, UnreachedError, is_set_within
 from rltui.daemon.shim.agent import BEAT_INTERVAL_S, OUTPUT, STATE
-from rltui.services.nodes import reach_words, shell_input, shim_program, tag_there
+from rltui.services.nodes import node_tag, reach_argv, shell_input, shim_program
 
 _PAUSES_S = (0.5, 15.0)
 """First and longest pause before the next connection; each is twice the one before."""
@@ -105,10 +105,10 @@ class _Node:
         host = runner.host
         self.name: str = host["name"]
         self.wait_s: float = host["wait_s"]
-        self.argv = [*reach_words(host["reach"], forward=host["forward"]), "sh"]
+        self.argv = [*reach_argv(host["reach"], forward=host["forward"]), "sh"]
         self.program = shell_input(_HELLO, python=host["python"], login=host["login"])
         self._runner = runner
-        self._tag = tag_there(runner.experiment)
+        self._tag = node_tag(runner.experiment)
         folder = hashlib.sha256(self._tag.encode()).hexdigest()[:12]
         self.heard_at: float | None = None
         """Wall clock of the agent's last frame."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from rltui.daemon.hosts.remote_runner import HostError, RemoteRunner, UnreachedError, is_set_within
 from rltui.errors import RltuiError
 from rltui.services import slurm
-from rltui.services.job_arrays import ArrayPlace, JobArray, Task, array_script
+from rltui.services.job_arrays import ArrayMember, JobArray, Task, array_script
 
 _RETRY_PAUSES_S = (2.0, 60.0)
 """First and longest pause after a command that nobody answered; each is twice the one before."""
@@ -233,12 +233,12 @@ class Submission:
             RltuiError: if the array cannot be read or written.
         """
         runner = self._runner
-        place = ArrayPlace(self._spec["array"])
+        place = ArrayMember(self._spec["array"])
         script, log = str(self._script), str(runner.folder / slurm.LOG_FILE)
         task = Task(script=script, log=log, env=runner.env, since=time.time())
         stopping_since: float | None = None
         while place.folder.is_dir():
-            if place.lock.take():
+            if place.lock.acquire():
                 try:
                     array = await self._join_array(place, task)
                 finally:
@@ -252,7 +252,7 @@ class Submission:
                     return f"{array.job}_{place.number}"
                 if not array.has(place.number, script):
                     return None
-                missing = array.awaits(time.time())
+                missing = array.awaited_count(time.time())
                 missing_text = f"{missing} more run{'s' if missing != 1 else ''}"
                 reason = f"waits for {missing_text} of its sweep, to be one job array with"
                 runner.report(replace(runner.status, reason=reason))
@@ -265,7 +265,7 @@ class Submission:
                 await is_set_within(runner.stop_requested, _ARRAY_POLL_S)
         return await self._sbatch(self._script)
 
-    async def _join_array(self, place: ArrayPlace, task: Task) -> JobArray | None:
+    async def _join_array(self, place: ArrayMember, task: Task) -> JobArray | None:
         """The array with our task, or without it where a stop was asked for; submitted once all have joined.
 
         `None`: there is none for us. The caller holds its lock.
@@ -281,7 +281,7 @@ class Submission:
         if not array.is_closed:
             is_stopping = self._runner.stop_requested.is_set()
             array = array.without(place.number) if is_stopping else array.with_task(place.number, task)
-            if not is_stopping and not array.awaits(time.time()):
+            if not is_stopping and not array.awaited_count(time.time()):
                 array = array.closed(place.number)
                 place.write(array)
                 array = await self._submit_all(place, array)
@@ -289,7 +289,7 @@ class Submission:
             place.write(array)
         return array
 
-    async def _submit_all(self, place: ArrayPlace, array: JobArray) -> JobArray:
+    async def _submit_all(self, place: ArrayMember, array: JobArray) -> JobArray:
         place.script.write_text(
             array_script(array, place.number, name=self._spec["job_name"]), encoding="utf-8"
         )
@@ -305,7 +305,7 @@ class Submission:
         command = slurm.submit_command(self._spec, script)
         cwd = runner.cwd if self._spec["script"] else None  # where a launcher's script begins
         env = self._commands.env
-        if self._spec["auto_auth"] and not env.get("HF_TOKEN") and (token := slurm.token_of_login(env)):
+        if self._spec["auto_auth"] and not env.get("HF_TOKEN") and (token := slurm.saved_hub_token(env)):
             env = {**env, "HF_TOKEN": token}
         pause, longest = _RETRY_PAUSES_S
         while not runner.stop_requested.is_set():
@@ -314,7 +314,7 @@ class Submission:
                 runner.report_reached()
                 return job_id
             if answer is not None and not slurm.is_no_answer(answer.errors):
-                raise HostError(f"SLURM refused the job: {slurm.fault(answer.errors)}")
+                raise HostError(f"SLURM refused the job: {slurm.error_text(answer.errors)}")
             runner.report_lost("the job cannot be submitted: " + _lost_reason(answer))
             await is_set_within(runner.stop_requested, pause)
             pause = min(longest, 2 * pause)
@@ -326,7 +326,7 @@ class Submission:
     async def _find_job(self, script: Path) -> str | None:
         """The number of the job that was submitted with that script; `None`: there is none."""
         answer = await self._commands.run_until_answered(slurm.find_command())
-        return slurm.found(answer.output, script)
+        return slurm.find_job_number(answer.output, script)
 
 
 async def _copy(reader: asyncio.StreamReader, write: Callable[[bytes], None]) -> None:
@@ -341,4 +341,6 @@ def _job_number(printed: str) -> str | None:
 
 
 def _lost_reason(answer: _Answer | None) -> str:
-    return f"no answer within {_ANSWER_TIMEOUT_S:.0f} s" if answer is None else slurm.fault(answer.errors)
+    return (
+        f"no answer within {_ANSWER_TIMEOUT_S:.0f} s" if answer is None else slurm.error_text(answer.errors)
+    )

@@ -63,7 +63,7 @@ def _split(text: str) -> list[str]:
     return [line for line in text.replace("\n", "\n\0").split("\0") if line]
 
 
-def of_attempt(name: str, control: ControlFolder, framework: Framework) -> LoadedFiles:
+def attempt_files(name: str, control: ControlFolder, framework: Framework) -> LoadedFiles:
     """The files that `trainer#3` was started with, or the newest attempt where no number is given.
 
     Raises:
@@ -82,7 +82,7 @@ def of_attempt(name: str, control: ControlFolder, framework: Framework) -> Loade
     return read_snapshot(control.attempt_dir(component, selected) / "config", framework)
 
 
-def of_origin(files: LoadedFiles) -> LoadedFiles:
+def with_originals(files: LoadedFiles) -> LoadedFiles:
     """The files with run configs replaced by the user's files that they were made from."""
     origins = {role: origin(source.path) for role, source in files.sources.items()}
     originals = {

@@ -42,13 +42,13 @@ class ConfigEditor:
         self._history = EditHistory(control.journal_file, control.path / "backups")
         self._intent = EditIntent(control.path / "edit.json", self._history, journal)
 
-    def settle(self) -> None:
+    def reconcile(self) -> None:
         """Finish an edit that a killed rltui had started to write. Call it before the history is read first.
 
         Raises:
             RltuiError: as `EditIntent.settle`.
         """
-        self._intent.settle()
+        self._intent.reconcile()
 
     @property
     def undoable(self) -> EditRecord | None:

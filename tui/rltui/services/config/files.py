@@ -82,7 +82,7 @@ def named(paths: Sequence[Path]) -> tuple[Path, ...]:
     return tuple(paths_named)
 
 
-def with_companions(path: Path) -> tuple[Path, ...]:
+def with_companion_files(path: Path) -> tuple[Path, ...]:
     """The file of one program of prime-rl with those of the other programs in its folder, one each, since
     they belong to one run.
 
@@ -172,7 +172,7 @@ def _nearest_position(text: str, keys: tuple[str, ...]) -> tuple[int, int] | Non
     return None
 
 
-class OfFiles(Generic[*Args, T]):
+class FilesCache(Generic[*Args, T]):
     """A function of config files and hashable arguments, whose results are cached until files are read again.
 
     Exceptions are not cached.

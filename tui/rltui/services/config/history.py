@@ -146,7 +146,7 @@ class EditIntent:
         self._journal.add("edit", text, **data)
         self._path.unlink(missing_ok=True)
 
-    def settle(self) -> None:
+    def reconcile(self) -> None:
         """Finish an edit whose process was killed: one that reached its files is journaled, one that reached
         none or some of them is reverted, with a journal entry.
 

@@ -26,7 +26,7 @@ class ConfigOrigin:
         return " and ".join(self.paths)
 
 
-def keep(folder: Path, origins: Mapping[str, ConfigOrigin]) -> None:
+def save(folder: Path, origins: Mapping[str, ConfigOrigin]) -> None:
     """Write down the sources of the run configs in `folder`, by file name.
 
     Raises:
@@ -45,7 +45,7 @@ def origin(path: Path) -> ConfigOrigin | None:
         return None
 
 
-def made_from(paths: Iterable[Path]) -> tuple[Path, ...]:
+def original_files(paths: Iterable[Path]) -> tuple[Path, ...]:
     """The user's own files: the sources of run configs among `paths`, and the other files as they are."""
     originals: dict[Path, None] = {}
     for path in paths:

@@ -50,16 +50,16 @@ def read_file(path: Path) -> Source:
         ConfigError: if it is missing, cannot be read, is too large, no UTF-8 text or no TOML.
     """
     absolute = path.expanduser().absolute()
-    return parse_file(absolute, content_of(absolute, called=path))
+    return parse_file(absolute, content_of(absolute, display_path=path))
 
 
-def content_of(path: Path, *, called: Path | None = None) -> bytes:
+def content_of(path: Path, *, display_path: Path | None = None) -> bytes:
     """The bytes of a config or layout file. `called`: its path in messages.
 
     Raises:
         ConfigError: if it is missing, no regular file, cannot be read, or is too large.
     """
-    name = called or path
+    name = display_path or path
     try:
         return read_regular(path, _LARGEST_BYTES)
     except FileNotFoundError:

@@ -21,7 +21,7 @@ from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks.base import ConfigFiles, Framework, as_passed, values_of
 from rltui.frameworks.generic import above, added_knob
-from rltui.services.config.diff import of_origin, text_diff, unified_diff
+from rltui.services.config.diff import text_diff, unified_diff, with_originals
 from rltui.services.config.files import LoadedFiles, load_files, located, write_snapshot
 from rltui.services.config.knob_table import KnobCatalog, Running
 from rltui.services.config.lock import config_lock
@@ -190,7 +190,7 @@ class ConfigStore:
             others=self._catalog.rows(self._catalog.others(files, running), files, running, known=False),
             derived=self._derive(files),
             problems=self.problems(),
-            since_origin=unified_diff(of_origin(self._loaded_or_load()), self._loaded_or_load()),
+            since_origin=unified_diff(with_originals(self._loaded_or_load()), self._loaded_or_load()),
             converts_to=other_way(self._framework.batch_knobs(files), {row.key: row for row in rows}),
         )
 

@@ -16,7 +16,7 @@ from rltui.core.gpu.devices import GpuChoice
 from rltui.core.gpu.report import GpuDevice
 from rltui.core.interpreter import OWN_PYTHON
 from rltui.errors import RltuiError
-from rltui.services.subprocesses import ask
+from rltui.services.subprocesses import check_output
 
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 DEVICE_ORDER, BY_BUS = "CUDA_DEVICE_ORDER", "PCI_BUS_ID"
@@ -121,4 +121,4 @@ def _ask_search_path(path: str, fingerprints: tuple[int, ...]) -> Sequence[str]:
     del fingerprints
     # Without the folder it runs in.
     code = "import sys; sys.path[:] = filter(None, sys.path); import json; print(json.dumps(sys.path))"
-    return tuple(json.loads(ask([path, "-c", code], timeout_s=TIMEOUT_S)))
+    return tuple(json.loads(check_output([path, "-c", code], timeout_s=TIMEOUT_S)))

@@ -22,7 +22,7 @@ from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework, values_of
 from rltui.frameworks.generic import ANY_COMPONENT
 from rltui.frameworks.memory_levers import LEVERS
-from rltui.services.config.files import OfFiles, load_snapshot
+from rltui.services.config.files import FilesCache, load_snapshot
 from rltui.services.gpu.model_files import model_folder, read_shape, read_training_shape
 from rltui.services.launch import Launcher
 from rltui.services.own_files import read_own, write_atomically
@@ -228,8 +228,8 @@ class MemoryPlan:
         self._control = control
         self._engines = EngineHistory(framework, control, workspace)
         self._workspace = workspace
-        self._changes_since = OfFiles(self._compare)
-        self._training = OfFiles(self._read_training)
+        self._changes_since = FilesCache(self._compare)
+        self._training = FilesCache(self._read_training)
 
     def budgets(self, files: ConfigFiles) -> dict[str, tuple[GpuBudget, ...]]:
         """Device key → the memory that engines may take there.

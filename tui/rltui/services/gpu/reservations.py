@@ -50,7 +50,7 @@ class _ReservationFile(Value):
 class FreeDevices(NamedTuple):
     devices: tuple[str, ...]
     """Device choices in the form that `--devices` takes; empty if there are not enough."""
-    why: str
+    reason: str
     """Reason why there are not enough; else empty."""
 
 
@@ -224,7 +224,7 @@ def _is_valid(file: _ReservationFile, boot: str) -> bool:
 def _locked(folder: Path) -> Iterator[None]:
     lock = FileLock(folder / ".lock")
     deadline = time.monotonic() + _LOCK_TIMEOUT_S
-    while not lock.take():
+    while not lock.acquire():
         if time.monotonic() > deadline:
             raise ConflictError(f"another rltui holds {lock.path}", hint="try again")
         time.sleep(_LOCK_POLL_S)

@@ -44,7 +44,7 @@ class FollowedLogs:
         """Log id → the file that is followed, for entries that have one, as of the last poll."""
         return {name: Path(file.path) for name, file in self._files.items()}
 
-    def look(self) -> bool:
+    def poll(self) -> bool:
         """Search for the files again. Returns whether clients must be notified: of another file, or of
         growth.
         """

@@ -42,9 +42,9 @@ class GrowingFile:
         self._fd: int | None = None
         self._identity: tuple[int, int] | None = None
         self._prefix = b""
-        self.look()
+        self.poll()
 
-    def look(self) -> LogChange:
+    def poll(self) -> LogChange:
         """Compare with the last poll. After `RESET` it is another file, or it was truncated."""
         try:
             status = os.stat(self.path)  # noqa: PTH116 - a third of the cost of Path.stat, ten times a second
@@ -142,7 +142,7 @@ class AppendedLines:
         return self._file.problem
 
     @property
-    def behind(self) -> bool:
+    def has_more(self) -> bool:
         """True if there is more to read, as of the last poll. False for a file that cannot be read."""
         return self._offset < self._file.size and self._file.problem is None
 
@@ -153,7 +153,7 @@ class AppendedLines:
 
     def read(self) -> bytes:
         """The next lines with their newlines; empty if there is none."""
-        is_reset = self._file.look() is LogChange.RESET
+        is_reset = self._file.poll() is LogChange.RESET
         self.restarted = is_reset and self._offset > 0
         if is_reset:
             self._offset, self.unfinished = 0, b""
@@ -202,9 +202,9 @@ class JsonLines:
         """The last `read` found a new file: what was read before is void."""
 
     @property
-    def behind(self) -> bool:
+    def has_more(self) -> bool:
         """True if there is more to read at once, as of the last `read`."""
-        return self._lines is not None and self._lines.behind
+        return self._lines is not None and self._lines.has_more
 
     def read(self, pieces: int | None = None) -> Iterator[dict[str, Any]]:
         """The new rows, oldest first, of at most `pieces` pieces. Lines that are no JSON objects are

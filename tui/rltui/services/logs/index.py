@@ -183,7 +183,7 @@ class LogFile:
 
     def poll(self, *, may_skip: bool = False) -> LogChange:
         """Check for growth, truncation and replacement. Indexes up to `SLICE_BYTES`, so it may lag."""
-        if self._file.look() is LogChange.RESET:
+        if self._file.poll() is LogChange.RESET:
             self._index = self._index_tail()
             return LogChange.RESET
         indexed_end = self._index.end

@@ -58,10 +58,10 @@ class LinkFinder:
 
     def __init__(self) -> None:
         self._followed: dict[str, AppendedLines] = {}
-        self.behind = False
+        self.has_more = False
         """True if there is more to search at once, as of the last poll."""
 
-    def look(self, logs: Mapping[str, Path]) -> list[Link]:
+    def poll(self, logs: Mapping[str, Path]) -> list[Link]:
         """The links in new lines, including lines from before the first poll. `logs`: component → its
         current output.
         """
@@ -77,7 +77,7 @@ class LinkFinder:
             plain_lines = (plain_text(decode_line(line)) for line in _with_addresses(lines.read()))
             pairs = filter(None, (find_link(text, component) for text in plain_lines))
             links += (Link(title=title, url=url, component=component) for title, url in pairs)
-        self.behind = any(lines.behind for lines in self._followed.values())
+        self.has_more = any(lines.has_more for lines in self._followed.values())
         return links
 
 

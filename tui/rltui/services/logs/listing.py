@@ -40,6 +40,6 @@ def _files(record: ExperimentRecord) -> Iterator[LogEntry]:
     from rltui.services import layout_files  # pydantic takes 60 ms
 
     logs = FollowedLogs(Path(record.run_dir), layout_files.load_for(record).log)
-    logs.look()
+    logs.poll()
     for name, path in logs.paths.items():
         yield LogEntry(name, None, str(path), 0.0)

@@ -13,10 +13,10 @@ from threading import Event
 from rltui.core.lines import LineFilter, decode_line, plain_text
 from rltui.core.log_query import Query
 from rltui.errors import RltuiError
-from rltui.services.hiding import without_secrets
 from rltui.services.logs.growing_file import AppendedLines
 from rltui.services.logs.index import LogFile
 from rltui.services.logs.search import LogSearch
+from rltui.services.redaction import without_secrets
 
 CHUNK_BYTES = 1024 * 1024
 """Limit of one read, and of a line: a longer one is split."""

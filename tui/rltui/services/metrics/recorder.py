@@ -237,7 +237,7 @@ class RunRecorder:
         """Lock the store. Only one process writes it, which may be a reader if no supervisor runs."""
         try:
             self._control.make()
-            if not self._lock.take():
+            if not self._lock.acquire():
                 return False
             self._writer = SeriesWriter(self._control.series)
         except (OSError, RltuiError) as error:
@@ -292,7 +292,7 @@ class RunRecorder:
                 self._names_in_file.update(row)
                 moment = _number(row.get("time"))
                 self._add(row, writer_of(row), moment or self._clock(), file.origin, position)
-        return file.lines.behind
+        return file.lines.has_more
 
     def _open_file(self, path: Path) -> _RecordedFile | None:
         identity = _identity(path)
@@ -384,7 +384,7 @@ class RunRecorder:
         if log.lines.restarted:  # another file, or it begins anew
             self._printed = {name: other for name, other in self._printed.items() if other is not log}
             return True
-        return log.lines.behind
+        return log.lines.has_more
 
     def _add_printed(
         self, component: str, row: Mapping[str, Any], moment: float, origin: str, position: int

@@ -63,9 +63,9 @@ class RunSummary:
         """Number of completed steps; `None`: there is none."""
         self._update()
 
-    def look(self) -> bool:
+    def poll(self) -> bool:
         """Process what is new since the last poll. Returns whether anything was."""
-        change = self._source.look()
+        change = self._source.poll()
         if change is LogChange.NONE:
             return False
         if change is LogChange.RESET:

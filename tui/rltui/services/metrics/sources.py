@@ -72,15 +72,15 @@ class LogMetrics:
         return rows
 
     @property
-    def behind(self) -> bool:
+    def has_more(self) -> bool:
         """True if there is more to read at once, as of the last `read`."""
-        return any(lines.behind for lines in self._logs_read.values())
+        return any(lines.has_more for lines in self._logs_read.values())
 
     def read_all(self, component: str, path: Path) -> list[Row]:
         """All rows of the log of an earlier attempt, oldest first."""
         lines = _logs_read(path)
         rows: list[Row] = []
-        while lines.behind:
+        while lines.has_more:
             rows.extend(self._rows(component, lines))
         lines.close()
         return rows
@@ -145,19 +145,19 @@ class RunMetrics:
             self._names_in_file.clear()
         for row in rows:
             self._names_in_file.update(row)
-        if self._printed is not None and not self.file_behind:
+        if self._printed is not None and not self.file_has_more:
             rows.extend(self._new_printed_rows(self._printed))
         return rows
 
     @property
-    def file_behind(self) -> bool:
+    def file_has_more(self) -> bool:
         """True if there is more of the file to read at once."""
-        return self._rows_in_file.behind
+        return self._rows_in_file.has_more
 
     @property
-    def behind(self) -> bool:
+    def has_more(self) -> bool:
         """True if there is more to read at once, of the file or of a long log."""
-        return self.file_behind or (self._printed is not None and self._printed.behind)
+        return self.file_has_more or (self._printed is not None and self._printed.has_more)
 
     def rewind(self) -> None:
         """Accept repeated steps again, after the run went back."""
@@ -202,11 +202,11 @@ def read_series(
     while is_behind:
         for row in metrics.read():
             series.add(row)
-        is_behind = metrics.behind
+        is_behind = metrics.has_more
     return series
 
 
-def bring_series_up_to_date(record: ExperimentRecord) -> str | None:
+def update_series_store(record: ExperimentRecord) -> str | None:
     """Read new rows of the run's files into the store, unless a supervisor does that.
 
     Returns an error message if the store cannot be written.
@@ -215,7 +215,7 @@ def bring_series_up_to_date(record: ExperimentRecord) -> str | None:
     control = ControlFolder(Path(record.output_dir))
     components = [spec.id for spec in layout.component]
     logs = FollowedLogs(Path(record.run_dir), layout.log)
-    logs.look()
+    logs.poll()
     recorder = RunRecorder(
         control,
         framework_of(record),

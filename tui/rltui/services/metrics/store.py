@@ -193,9 +193,9 @@ class SeriesReader:
         self._read_until: dict[SeriesKey, tuple[int, int]] = {}
         """Key → number of points returned so far, and the committed end by then."""
         self._rewinds: tuple[Rewind, ...] = ()
-        self.look()
+        self.poll()
 
-    def look(self) -> LogChange:
+    def poll(self) -> LogChange:
         """Compare with the last poll: one small read if nothing is new.
 
         After `RESET` it is another run, or the store was created again: what was read before is void.
@@ -217,7 +217,7 @@ class SeriesReader:
         return LogChange.RESET if is_other else LogChange.GREW
 
     @property
-    def stamp(self) -> tuple[str, int, int]:
+    def fingerprint(self) -> tuple[str, int, int]:
         """State as of the last poll: id of the store (empty: none), number of records, number of rewinds."""
         return (
             ("", 0, 0)

@@ -37,7 +37,7 @@ def is_ssh(reach: Sequence[str]) -> bool:
     return PurePath(reach[0]).name == "ssh"
 
 
-def reach_words(
+def reach_argv(
     reach: Sequence[str], *, forward: Sequence[str] = (), options: Sequence[str] = ()
 ) -> list[str]:
     """`reach`; for ssh with the `options` that a connection without a person needs, unless it sets them.
@@ -110,10 +110,10 @@ def facts_command(
 ) -> tuple[tuple[str, ...], bytes]:
     """The command that prints details of the machine at `reach` (`daemon/shim/doctor.py`), and its stdin."""
     ending = f"from rltui.daemon.shim.doctor import report\nreport({dict(request)!r})"
-    return (*reach_words(reach), "sh"), program_input(shim_program(ending), python=python, login=login)
+    return (*reach_argv(reach), "sh"), program_input(shim_program(ending), python=python, login=login)
 
 
-def tag_there(tag: str) -> str:
+def node_tag(tag: str) -> str:
     """The tag of an experiment's processes on a node, different from that of an experiment started there."""
     name, _, folder = tag.partition("@")
     return f"{name}@{os.uname().nodename}:{folder}"
@@ -133,8 +133,8 @@ def gpu_command(
     `of_job`: if it leads into a job of SLURM, the component and attempt that the job is.
     """
     text = Path(__file__).with_name("gpu_report.py").read_text(encoding="utf-8")
-    program = f"{text}\nwatch({tag_there(tag)!r}, {of_job!r})\n"
-    return (*reach_words(reach), "sh"), program_input(program, python=python, login=login)
+    program = f"{text}\nwatch({node_tag(tag)!r}, {of_job!r})\n"
+    return (*reach_argv(reach), "sh"), program_input(program, python=python, login=login)
 
 
 def command_input(command: Sequence[str], *, cwd: str, env: Mapping[str, str], login: bool) -> bytes:
@@ -143,7 +143,7 @@ def command_input(command: Sequence[str], *, cwd: str, env: Mapping[str, str], l
     return (_LOGIN_SHELL.format(line=shlex.quote(line)) if login else f"{line}\n").encode()
 
 
-def terminal_words(
+def terminal_argv(
     reach: Sequence[str], command: Sequence[str], *, cwd: str, env: Mapping[str, str], login: bool
 ) -> tuple[str, ...]:
     """Arguments that run `command` there with this terminal; ssh allocates one. `login` as for
@@ -152,8 +152,8 @@ def terminal_words(
     line = _line(command, cwd, env)
     line = f'exec "$SHELL" -l -c {shlex.quote(line)}' if login else line
     if not is_ssh(reach):
-        return (*reach_words(reach), "sh", "-c", line)
-    return (*reach_words(reach, options=["-t"]), line)
+        return (*reach_argv(reach), "sh", "-c", line)
+    return (*reach_argv(reach, options=["-t"]), line)
 
 
 def _line(command: Sequence[str], cwd: str, env: Mapping[str, str]) -> str:

@@ -67,7 +67,7 @@ def is_alive(process: ProcessId) -> bool:
     return stat is not None and stat.id == process and not stat.is_dead
 
 
-def need_processes() -> None:
+def require_proc() -> None:
     """Raises RltuiError if the system does not show its processes, without which nothing is known to live."""
     if not (PROC / "self").exists():
         raise RltuiError("there is no /proc here, which tells what runs", hint="mount -t proc proc /proc")
@@ -80,9 +80,9 @@ def living_processes() -> list[ProcessStat]:
     reading, those born since are listed too.
 
     Raises:
-        RltuiError: as `need_processes`.
+        RltuiError: as `require_proc`.
     """
-    need_processes()
+    require_proc()
     stats: dict[str, ProcessStat | None] = {}
     living: list[ProcessStat] = []
     for _ in range(_MAX_LISTINGS):

@@ -11,9 +11,9 @@ from pathlib import Path
 from rltui.core import hints
 from rltui.core.text import parse_whole_number, short_command
 from rltui.services import processes
-from rltui.services.hiding import without_secrets
 from rltui.services.processes import PortHolder, ProcessId
 from rltui.services.processes.identity import ProcessStat, read_stat
+from rltui.services.redaction import without_secrets
 from rltui.services.runs.experiment_files import ControlFolder
 
 _TAG = "RLTUI_EXPERIMENT"

@@ -11,10 +11,10 @@ from rltui.core.api import Orphan
 from rltui.core.gpu.report import GpuProcess, GpuReport
 from rltui.core.text import short_command
 from rltui.services import processes
-from rltui.services.hiding import without_secrets
-from rltui.services.processes import AttemptRecord, Leftover, ProcessId, ending
+from rltui.services.processes import AttemptRecord, Leftover, ProcessId, termination
 from rltui.services.processes.identity import read_stat
 from rltui.services.processes.origin import origin, read_evidence
+from rltui.services.redaction import without_secrets
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import BrokenExperiment, listed_experiments
 from rltui.services.runs.journal import Journal
@@ -38,7 +38,7 @@ async def end(orphans: Sequence[Orphan], journal: Journal, reason: str) -> tuple
         "orphan", f"ending {leftovers_text(orphans)} {reason}", pids=[orphan.pid for orphan in orphans]
     )
     ids = {ProcessId(orphan.pid, orphan.start): orphan for orphan in orphans}
-    return tuple(ids[process] for process in await ending.end_processes(ids, grace_s=GRACE_S))
+    return tuple(ids[process] for process in await termination.end_processes(ids, grace_s=GRACE_S))
 
 
 def leftovers_text(orphans: Sequence[Orphan]) -> str:

@@ -19,8 +19,8 @@ from rltui.core.lines import LINE_BREAK, decode_line, plain_text
 from rltui.core.states import ComponentState
 from rltui.frameworks.failures import CHILD_KILLED
 from rltui.services import processes
-from rltui.services.hiding import without_secrets
 from rltui.services.processes import AttemptRecord
+from rltui.services.redaction import without_secrets
 from rltui.services.runs.experiment_files import ControlFolder
 
 _KILLS = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)

@@ -37,12 +37,12 @@ from rltui.services.runs.index import RunIndex
 from rltui.services.runs.moved_folders import (
     TRASH,
     MovedRunFinder,
-    at_its_place,
-    sheet_id,
-    take_over,
-    why_gone,
+    gone_reason,
+    metadata_id,
+    register_moved,
+    with_new_location,
 )
-from rltui.services.runs.run_sheet import FILE_NAME, change_sheet, new_sheet, path_id, read_sheet
+from rltui.services.runs.run_metadata import FILE_NAME, change_metadata, new_metadata, path_id, read_metadata
 
 logger = logging.getLogger(__name__)
 
@@ -59,11 +59,11 @@ _NOTE_KINDS: Mapping[str, Kind] = {"name": TEXT, "folder": PATH, "control": PATH
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CatchUpResult:
     runs: int
     read: int
     """Number of runs that were read again from their folders."""
-    told: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
     """Messages for the user: the index was rebuilt, a folder was moved."""
 
 
@@ -72,7 +72,7 @@ def notes_dir() -> Path:
     return paths.state_dir() / "runs"
 
 
-def catch_up(index: RunIndex, *, whole: bool = False) -> Found:
+def catch_up(index: RunIndex, *, whole: bool = False) -> CatchUpResult:
     """Update the index from the folders: changed runs are read again; with `whole`, all.
 
     Blocks. Rows of living supervisors stay. A damaged or missing index is rebuilt.
@@ -96,14 +96,17 @@ def measure(index: RunIndex, *, within_s: float) -> None:
     """
     from rltui.services.runs.disk import size_of  # knows the frameworks
 
-    until, fingerprints = time.monotonic() + within_s, {run.id: run.mark for run in index.marked()}
+    until, fingerprints = (
+        time.monotonic() + within_s,
+        {run.id: run.fingerprint for run in index.fingerprinted_runs()},
+    )
     for id_ in index.unmeasured():
         if time.monotonic() > until:
             return
-        since, row = index.stamp(), index.row(id_)
+        since, row = index.revision(), index.row(id_)
         if row is not None:
             updated = replace(row, disk_bytes=size_of(Path(row.folder)))
-            index.put([(updated, None)], marks={id_: fingerprints.get(id_, b"")}, unless_since=since)
+            index.put([(updated, None)], fingerprints={id_: fingerprints.get(id_, b"")}, unless_since=since)
 
 
 def refresh(index: RunIndex, ids: Iterable[RunId]) -> None:
@@ -115,14 +118,14 @@ def refresh(index: RunIndex, ids: Iterable[RunId]) -> None:
     _CatchUp(index, whole=False).read_again(ids)
 
 
-def take(index: RunIndex, folders: Iterable[Path]) -> tuple[str, ...]:
+def read_folders(index: RunIndex, folders: Iterable[Path]) -> tuple[str, ...]:
     """Read the runs in these output folders, whether they are known or not. Returns messages as `catch_up`.
 
     Raises:
         RltuiError: as `catch_up`.
     """
     catch_up = _CatchUp(index, whole=False)
-    return catch_up.take(folders)
+    return catch_up.read_folders(folders)
 
 
 def forget(index: RunIndex, ids: Collection[RunId]) -> None:
@@ -178,7 +181,7 @@ def record_of(row: RunRow) -> ExperimentRecord:
         raise ConfigError(
             f"the run {row.name} cannot be opened: {reason}", hint=f"{hints.RUNS} lists those there are"
         )
-    return record if same_folder(record.output_dir, str(folder)) else at_its_place(record, folder)
+    return record if same_folder(record.output_dir, str(folder)) else with_new_location(record, folder)
 
 
 def _with_trashed_at(metadata: RunMetadata, folder: Path) -> RunMetadata:
@@ -195,10 +198,10 @@ def _with_trashed_at(metadata: RunMetadata, folder: Path) -> RunMetadata:
 class _CatchUp:
     def __init__(self, index: RunIndex, *, whole: bool) -> None:
         self._index = index
-        self._since = index.stamp()
+        self._since = index.revision()
         is_new = not index.is_whole
         self._is_complete_read = whole or is_new
-        self._indexed = {run.id: run for run in index.marked()}
+        self._indexed = {run.id: run for run in index.fingerprinted_runs()}
         self._messages: list[str] = []
         self._ready: list[tuple[RunRow, Mapping[str, Any] | None]] = []
         self._fingerprints: dict[str, bytes] = {}
@@ -217,7 +220,7 @@ class _CatchUp:
         elif is_new and not self._indexed.keys() >= frozenset(_note_ids()):
             self._messages.append("there was no index of runs: it is made anew from the folders")
 
-    def run(self) -> Found:
+    def run(self) -> CatchUpResult:
         changed_at, list_seen = _changed_ns(list_dir()), self._index.list_seen()
         for id_ in [*self._stale()]:
             self._reread(id_)
@@ -227,11 +230,11 @@ class _CatchUp:
         if self._gone:
             forget(self._index, self._gone)
         self._index.set_whole(list_seen=changed_at)
-        return Found(len(self._index.ids()), len(self._controls), tuple(self._messages))
+        return CatchUpResult(len(self._index.ids()), len(self._controls), tuple(self._messages))
 
-    def take(self, folders: Iterable[Path]) -> tuple[str, ...]:
+    def read_folders(self, folders: Iterable[Path]) -> tuple[str, ...]:
         for folder in folders:
-            id_ = sheet_id(folder)
+            id_ = metadata_id(folder)
             is_known = id_ is not None and not self._is_copy(id_, ControlFolder(folder))
             self._read_folder(folder, self._index.row(id_) if is_known and id_ else None, "")
         self._put()
@@ -250,7 +253,7 @@ class _CatchUp:
             if run.state == "running":
                 if not self._is_supervised(id_):
                     yield id_
-            elif self._is_complete_read or not _is_current(run.mark):
+            elif self._is_complete_read or not _is_current(run.fingerprint):
                 yield id_
         yield from (id_ for id_ in _note_ids() if id_ not in self._indexed)
 
@@ -292,7 +295,7 @@ class _CatchUp:
         if not control:
             return
         folder = Path(control).parent
-        id_there = sheet_id(folder)
+        id_there = metadata_id(folder)
         if id_there == id_ or (id_there is None and _may_exist(Path(control))):
             self._read_folder(folder, before, _read_note(id_).get("name", ""))
         elif (moved_to := self._finder.find(id_, folder)) is not None:
@@ -350,8 +353,8 @@ class _CatchUp:
         """True if nothing but its metadata has changed."""
         indexed = self._indexed.get(before.id)
         old_states = (
-            [tuple(state) for state in orjson.loads(indexed.mark)]
-            if indexed is not None and indexed.mark
+            [tuple(state) for state in orjson.loads(indexed.fingerprint)]
+            if indexed is not None and indexed.fingerprint
             else []
         )
         return bool(old_states) and all(
@@ -361,17 +364,17 @@ class _CatchUp:
 
     def _sheet(self, control: ControlFolder, record: ExperimentRecord, before: RunRow | None) -> RunMetadata:
         """The run's metadata; new ones if it has none, or those of the run it is a copy of."""
-        metadata = read_sheet(control.path)
+        metadata = read_metadata(control.path)
         if metadata is not None and not self._is_copy(metadata.id, control):
             return metadata
         origin = RunOrigin() if metadata is None else RunOrigin(parent=metadata.id)
-        new = new_sheet(record.created_at, origin)
+        new = new_metadata(record.created_at, origin)
         if metadata is None and before is not None:
             new = replace(new, **{field.name: getattr(before, field.name) for field in fields(RunMetadata)})
         self._has_written = True
         copied_id = metadata.id if metadata is not None else ""
         try:  # others may make one at the same time
-            return change_sheet(
+            return change_metadata(
                 control.path, lambda current: new if current.id == copied_id else current, first=new
             )
         except RltuiError as error:
@@ -386,18 +389,18 @@ class _CatchUp:
         )
         if not original or same_folder(original, str(control.path)):
             return False
-        return sheet_id(Path(original).parent) == id_
+        return metadata_id(Path(original).parent) == id_
 
     def _relocated(self, record: ExperimentRecord, folder: Path, metadata: RunMetadata) -> ExperimentRecord:
         if same_folder(record.output_dir, str(folder)):
             return record
         from rltui.services.runs.leases import living  # knows the frameworks
 
-        relocated = at_its_place(record, folder)
+        relocated = with_new_location(record, folder)
         if metadata.trashed_at is not None or folder.parent.name == TRASH or living(relocated):
             return relocated
         is_copy = Path(record.output_dir, paths.STATE_FOLDER, FILE_NAME).exists()
-        relocated, self._has_written = take_over(relocated), True
+        relocated, self._has_written = register_moved(relocated), True
         if is_copy:
             self._messages.append(f"{folder} is a copy of {record.output_dir}: it is called {relocated.name}")
             return relocated
@@ -417,7 +420,7 @@ class _CatchUp:
                 control=str(ControlFolder(folder).path),
                 created_at=note.get("created_at", 0.0),
             )
-        row = replace(before, state="gone", problem=why_gone(folder), supervisor=None)
+        row = replace(before, state="gone", problem=gone_reason(folder), supervisor=None)
         self._add(row, None, [_file_state(folder), _file_state(folder.parent)])
 
     def _add_damaged(
@@ -431,7 +434,7 @@ class _CatchUp:
     ) -> None:
         folder = control.path.parent
         if before is None:
-            id_ = metadata.id if metadata is not None else sheet_id(folder)
+            id_ = metadata.id if metadata is not None else metadata_id(folder)
             if id_ is None or self._is_copy(id_, control):
                 id_ = path_id(control.path)
             created_at = metadata.created_at if metadata is not None else _changed_ns(control.path) / 1e9
@@ -454,7 +457,7 @@ class _CatchUp:
             self._put()
 
     def _put(self) -> None:
-        self._index.put(self._ready, marks=self._fingerprints, unless_since=self._since)
+        self._index.put(self._ready, fingerprints=self._fingerprints, unless_since=self._since)
         self._ready.clear()
 
 

@@ -35,7 +35,7 @@ _CLOCK_SLACK_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class CheckpointNews:
+class CheckpointContext:
     """Information on the experiment that a report needs besides its files."""
 
     step: int | None = None
@@ -71,7 +71,7 @@ class CheckpointReader:
         self._finished: dict[Path, AttemptRecord] = {}
         self._series = SeriesReader(control.series)
 
-    def report(self, experiment: str, context: CheckpointNews) -> CheckpointReport:
+    def report(self, experiment: str, context: CheckpointContext) -> CheckpointReport:
         folder = self._folder
         files = folder.checkpoint_files()
         problem = ""
@@ -148,7 +148,7 @@ class CheckpointReader:
 
     def _scores(self) -> _Scores:
         """Scores of the current line: steps that a resume abandoned do not count."""
-        self._series.look()
+        self._series.poll()
         keys = self._series.keys()
         reward, first = find("reward", keys), self._folder.files.first_step
         evals = concept_of("eval")
@@ -184,7 +184,7 @@ def _with_notes(
     checkpoint: Checkpoint,
     newest: Checkpoint | None,
     highest: Checkpoint | None,
-    context: CheckpointNews,
+    context: CheckpointContext,
     *,
     resumed: int | None,
 ) -> Checkpoint:

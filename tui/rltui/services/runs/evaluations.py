@@ -86,7 +86,7 @@ class EvalFolder:
             every=queue.every,
         )
 
-    def keep_queue(self, queue: EvalQueue) -> None:
+    def save_queue(self, queue: EvalQueue) -> None:
         """Replace the stored queue.
 
         Raises:
@@ -106,7 +106,7 @@ class EvalFolder:
         if id_ not in (ids := [evaluation.id for evaluation in queued]):
             raise unknown_name("evaluation in the queue", id_, ids)
         waiting = tuple(evaluation for evaluation in queued if evaluation.id != id_)
-        self.keep_queue(queue.model_copy(update={"waiting": waiting, "running": None, "begun": None}))
+        self.save_queue(queue.model_copy(update={"waiting": waiting, "running": None, "begun": None}))
 
     def keep(self, evaluation: Evaluation) -> None:
         """Store a finished evaluation permanently.
@@ -163,13 +163,13 @@ def _read(path: Path) -> Evaluation | None:
         return None
 
 
-def measured(results: Path) -> tuple[EvalStatistics, Path]:
+def read_results(results: Path) -> tuple[EvalStatistics, Path]:
     """Metrics of what an evaluator wrote, and the folder below `results` that has the samples. For a
     thread.
     """
     for folder in _sample_folders(results):
         source = open_rollouts(folder)
-        source.look()
+        source.poll()
         keys = [batch.key for batch in source.batches() if batch.key.kind == "eval"]
         rows = [row for key in keys if key.part != ALL for row in _rows(source, key)]
         if rows:
@@ -178,7 +178,7 @@ def measured(results: Path) -> tuple[EvalStatistics, Path]:
 
 
 def _rows(source: RolloutSource, key: BatchKey) -> Iterator[tuple[str, float, bool, bool, int]]:
-    while source.look(key):
+    while source.poll(key):
         continue
     digests: dict[str, str] = {}
     for sample in source.table(key):
@@ -207,7 +207,7 @@ def _sample_files(results: Path) -> list[Path]:
     return sorted(files)
 
 
-def done_so_far(results: Path, log: Path | None, request: EvalRequest) -> int:
+def finished_rollouts(results: Path, log: Path | None, request: EvalRequest) -> int:
     """Number of finished rollouts: by the lines of the results, else by the printed progress (`24/60`)."""
     line_count = 0
     for path in _sample_files(results):

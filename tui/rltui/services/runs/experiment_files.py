@@ -26,7 +26,7 @@ from rltui.core.kinds import (
     table_of,
 )
 from rltui.errors import ConfigError, ConflictError
-from rltui.services.own_files import make_folder, read_own, why_folder_is_foreign, write_atomically
+from rltui.services.own_files import foreign_folder_reason, make_folder, read_own, write_atomically
 
 NAME_PATTERN = re.compile(EXPERIMENT_NAME)
 _ATTEMPT = re.compile(r"attempt-(\d{1,9})")
@@ -219,7 +219,7 @@ class ControlFolder:
         Raises:
             ConflictError: if the folder is a link, another user's, or one that others may write to.
         """
-        if reason := why_folder_is_foreign(self.path):
+        if reason := foreign_folder_reason(self.path):
             raise ConflictError(
                 f"{self.path} is not trusted: {reason}",
                 hint="choose another folder with -o OUTPUT_DIR; "
@@ -338,7 +338,7 @@ _LONGEST_NAME = 80
 _MOST_PINS = 100
 
 
-class KeptFiles:
+class SavedFiles:
     """Files in an experiment's control folder that only people read."""
 
     def __init__(self, control_folder: Path) -> None:

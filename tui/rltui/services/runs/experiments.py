@@ -77,7 +77,7 @@ def find_experiment(name: str) -> ExperimentRecord | None:
     return entry
 
 
-def experiment_in(folder: Path) -> ExperimentRecord | None:
+def experiment_at(folder: Path) -> ExperimentRecord | None:
     """The experiment on the list with this output folder."""
     record = ControlFolder(folder).read_record() if (folder / paths.STATE_FOLDER).is_dir() else None
     listed = find_experiment(record.name) if record is not None else None

@@ -61,7 +61,7 @@ class FingerprintedRun(NamedTuple):
     folder: str
     control: str
     state: RunState
-    mark: bytes
+    fingerprint: bytes
     """Fingerprint given to `put`; empty: the row was not made from the folder."""
 
 
@@ -74,10 +74,10 @@ class RunIndex:
     (`is_whole` is false then, until `set_whole`).
     """
 
-    def __init__(self, path: Path | None = None, *, patience_s: float = _DEFAULT_TIMEOUT_S) -> None:
+    def __init__(self, path: Path | None = None, *, timeout_s: float = _DEFAULT_TIMEOUT_S) -> None:
         """Raises RltuiError if it can neither be opened nor created."""
         self.path = path or index_file()
-        self._timeout_s = patience_s
+        self._timeout_s = timeout_s
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
         self.was_damaged = ""
@@ -98,7 +98,7 @@ class RunIndex:
         with self._connection_or_error() as connection:
             return int(connection.execute("SELECT list_seen FROM head").fetchone()[0])
 
-    def stamp(self) -> int:
+    def revision(self) -> int:
         """A number that grows with every change."""
         with self._connection_or_error() as connection:
             return int(connection.execute("SELECT stamp FROM head").fetchone()[0])
@@ -114,7 +114,7 @@ class RunIndex:
             records = connection.execute("SELECT id FROM run").fetchall()
         return frozenset(id_ for (text,) in records if (id_ := run_id(text)) is not None)
 
-    def marked(self) -> list[FingerprintedRun]:
+    def fingerprinted_runs(self) -> list[FingerprintedRun]:
         """All runs with their fingerprints, unordered."""
         with self._connection_or_error() as connection:
             records = connection.execute("SELECT id, folder, control, state, mark FROM run").fetchall()
@@ -169,7 +169,7 @@ class RunIndex:
         self,
         rows: Iterable[tuple[RunRow, Mapping[str, Any] | None]],
         *,
-        marks: Mapping[str, bytes] = MappingProxyType({}),
+        fingerprints: Mapping[str, bytes] = MappingProxyType({}),
         unless_since: int | None = None,
     ) -> int:
         """Add or replace these rows, all or none. Without a config the existing one stays.
@@ -185,7 +185,7 @@ class RunIndex:
                 **{name: getattr(row, name) for name in ("id", "name", "folder", "control", "state")},
                 "row": orjson.dumps(row),
                 "config": None if config is None else _dump(config),
-                "mark": marks.get(row.id, b""),
+                "mark": fingerprints.get(row.id, b""),
                 "disk": row.disk_bytes,
             }
             for row, config in rows
@@ -193,7 +193,7 @@ class RunIndex:
         if not documents:
             return 0
         latest = _NEVER if unless_since is None else unless_since
-        with self._writing() as (connection, stamp):
+        with self._writing() as (connection, revision):
             return sum(
                 connection.execute(
                     "INSERT INTO run VALUES (:id, :name, :folder, :control, :state, :row,"
@@ -201,7 +201,7 @@ class RunIndex:
                     " ON CONFLICT (id) DO UPDATE SET name = :name, folder = :folder, control = :control,"
                     " state = :state, row = :row, config = COALESCE(:config, config), mark = :mark,"
                     " stamp = :stamp, disk = :disk WHERE run.stamp <= :latest",
-                    {**document, "stamp": stamp, "latest": latest},
+                    {**document, "stamp": revision, "latest": latest},
                 ).rowcount
                 for document in documents
             )
@@ -236,8 +236,8 @@ class RunIndex:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 connection.execute("UPDATE head SET stamp = stamp + 1")
-                stamp = int(connection.execute("SELECT stamp FROM head").fetchone()[0])
-                yield connection, stamp
+                revision = int(connection.execute("SELECT stamp FROM head").fetchone()[0])
+                yield connection, revision
             except BaseException:
                 with suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from rltui.core.events import note_text
 from rltui.errors import RltuiError
-from rltui.services.hiding import without_secrets
 from rltui.services.logs.growing_file import JsonLines
 from rltui.services.own_files import open_own
+from rltui.services.redaction import without_secrets
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from rltui.services.runs.observed import framework_of
 _FOLDER = "leases"
 
 
-def keep_lease(owner: ExperimentRecord, user: ExperimentRecord) -> None:
+def save_lease(owner: ExperimentRecord, user: ExperimentRecord) -> None:
     """Record that `user` uses the server of `owner`.
 
     Raises:

@@ -16,7 +16,7 @@ from rltui.errors import RltuiError
 from rltui.services.own_files import read_own
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
 from rltui.services.runs.experiments import find_experiment, free_name
-from rltui.services.runs.run_sheet import FILE_NAME
+from rltui.services.runs.run_metadata import FILE_NAME
 
 TRASH = ".rltui-trash"
 """Name of the trash folder next to a run."""
@@ -25,7 +25,7 @@ _MAX_ENTRIES = 5000
 _FSTAB = Path("/etc/fstab")
 
 
-def sheet_id(folder: Path) -> RunId | None:
+def metadata_id(folder: Path) -> RunId | None:
     """Id of the run in that output folder; `None` if there is none, or it cannot be read."""
     try:
         return run_id(orjson.loads(read_own(folder / paths.STATE_FOLDER / FILE_NAME))["id"])
@@ -53,7 +53,7 @@ class MovedRunFinder:
         if not relative_parts:
             return None
         candidates = (nearest.joinpath(name, *relative_parts) for name in _names(nearest))
-        return next((candidate for candidate in candidates if sheet_id(candidate) == id_), None)
+        return next((candidate for candidate in candidates if metadata_id(candidate) == id_), None)
 
     def _near(self, old_folder: Path) -> Iterable[Path]:
         yield old_folder.parent
@@ -71,7 +71,7 @@ class MovedRunFinder:
             by_id: dict[str, Path] = {}
             self._runs_in[folder] = by_id
             for name in _names(folder):
-                if (id_ := sheet_id(folder / name)) is not None:
+                if (id_ := metadata_id(folder / name)) is not None:
                     by_id.setdefault(id_, folder / name)
         return self._runs_in[folder]
 
@@ -88,7 +88,7 @@ def _nearest(path: Path) -> Path:
     return next((parent for parent in path.parents if parent.is_dir()), Path("/"))
 
 
-def why_gone(path: Path) -> str:
+def gone_reason(path: Path) -> str:
     """The reason why there is no such folder any more, as far as known."""
     try:
         path.stat()
@@ -119,7 +119,7 @@ def _disks() -> list[Path]:
     return []
 
 
-def at_its_place(record: ExperimentRecord, folder: Path) -> ExperimentRecord:
+def with_new_location(record: ExperimentRecord, folder: Path) -> ExperimentRecord:
     """The record of an experiment that was moved to `folder`, with its own paths adjusted."""
     old, new = record.output_dir, str(folder)
 
@@ -136,7 +136,7 @@ def at_its_place(record: ExperimentRecord, folder: Path) -> ExperimentRecord:
     )
 
 
-def take_over(record: ExperimentRecord) -> ExperimentRecord:
+def register_moved(record: ExperimentRecord) -> ExperimentRecord:
     """Register, there and on the user's list, that an experiment is where `record` says. If another has its
     name, it gets a new one.
 

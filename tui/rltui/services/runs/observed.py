@@ -24,7 +24,7 @@ from rltui.frameworks.generic import GENERIC, Generic
 from rltui.frameworks.registry import LOOKED_INTO, framework_of_tree
 from rltui.services import layout_files
 from rltui.services.config.source import content_of
-from rltui.services.own_files import why_folder_is_foreign
+from rltui.services.own_files import foreign_folder_reason
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 _FILES: tuple[tuple[str, Callable[[str], Any]], ...] = (
@@ -146,13 +146,13 @@ _MOST_ENTRIES = 500
 
 
 @dataclass(frozen=True, slots=True)
-class FoundRun:
+class DetectedRun:
     path: Path
     """An absolute path without links."""
     framework: str
 
 
-def find_run(folder: Path, framework: str | None = None) -> FoundRun:
+def find_run(folder: Path, framework: str | None = None) -> DetectedRun:
     """The run in `folder`, or the only one in a subfolder.
 
     With `framework`, the folder is taken as a run of it, whatever it contains.
@@ -165,7 +165,7 @@ def find_run(folder: Path, framework: str | None = None) -> FoundRun:
         raise UsageError(f"{folder}: there is no such folder", hint="name the output folder of a run")
     folder = folder.resolve()
     if framework is not None:
-        return FoundRun(folder, framework)
+        return DetectedRun(folder, framework)
     if (run := _detect_run(folder)) is not None:
         return run
     inside = [candidate for entry in _folders(folder) if (candidate := _detect_run(entry)) is not None]
@@ -191,7 +191,7 @@ def holds_results(folder: Path) -> bool:
     return not names.isdisjoint(_RESULTS) and framework_of_tree([*_names(folder)]) is None
 
 
-def runs_below(folder: Path) -> Iterator[FoundRun]:
+def find_runs(folder: Path) -> Iterator[DetectedRun]:
     """All runs, and all results of evaluators, in `folder` and below; runs inside a run are part of it. For
     the user's own experiments the framework is not determined.
 
@@ -201,11 +201,11 @@ def runs_below(folder: Path) -> Iterator[FoundRun]:
     while waiting and (remaining := remaining - 1):
         current = waiting.pop()
         if is_own(current):
-            yield FoundRun(current, GENERIC.id)
+            yield DetectedRun(current, GENERIC.id)
         elif (run := _detect_run(current)) is not None:
             yield run
         elif holds_results(current):
-            yield FoundRun(current, EVALUATOR)
+            yield DetectedRun(current, EVALUATOR)
         else:
             inside = (child for child in _folders(current) if not child.name.startswith("."))
             waiting += sorted((child for child in inside if not child.is_symlink()), reverse=True)
@@ -214,18 +214,18 @@ def runs_below(folder: Path) -> Iterator[FoundRun]:
 def is_own(folder: Path) -> bool:
     """True for the output folder of an experiment of the user's own, whether that can be read or not."""
     control = folder / paths.STATE_FOLDER
-    return (control / "experiment.toml").is_file() and why_folder_is_foreign(control) is None
+    return (control / "experiment.toml").is_file() and foreign_folder_reason(control) is None
 
 
-def _detect_run(folder: Path) -> FoundRun | None:
+def _detect_run(folder: Path) -> DetectedRun | None:
     """The run that was written to exactly this folder."""
     if (folder / paths.STATE_FOLDER / "experiment.toml").is_file():
         record = ControlFolder(folder).read_record()
         if record is not None:  # another person's rltui runs it, maybe in another place of the file system
             below = os.path.relpath(record.run_dir, record.output_dir)
-            return FoundRun((folder / below).resolve(), record.framework)
+            return DetectedRun((folder / below).resolve(), record.framework)
     framework = framework_of_tree([*_names(folder)])
-    return None if framework is None else FoundRun(folder, framework)
+    return None if framework is None else DetectedRun(folder, framework)
 
 
 def _names(folder: Path) -> Iterator[str]:

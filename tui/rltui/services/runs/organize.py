@@ -21,13 +21,13 @@ from rltui.core.runs import RunMetadata, RunRow
 from rltui.core.text import duration, join_words
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.paths import STATE_FOLDER
-from rltui.services.own_files import FileLock, make_folder, why_folder_is_foreign
+from rltui.services.own_files import FileLock, foreign_folder_reason, make_folder
 from rltui.services.processes import living_output_dirs
 from rltui.services.runs import catalog
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.moved_folders import TRASH
-from rltui.services.runs.run_sheet import change_sheet
+from rltui.services.runs.run_metadata import change_metadata
 
 logger = logging.getLogger(__name__)
 
@@ -102,7 +102,7 @@ def _change_metadata(index: RunIndex, row: RunRow, change: Callable[[RunMetadata
             )
         return change(metadata)
 
-    metadata = change_sheet(Path(row.control), check_and_change)
+    metadata = change_metadata(Path(row.control), check_and_change)
     return _save_row(index, replace(row, **{name: getattr(metadata, name) for name in _METADATA_FIELDS}))
 
 
@@ -118,7 +118,7 @@ def _save_row(index: RunIndex, row: RunRow) -> RunRow:
 # --- the trash ----------------------------------------------------------------------------------------------
 
 
-def kept_in(row: RunRow) -> Path | None:
+def folder_to_trash(row: RunRow) -> Path | None:
     """The folder that goes into the trash: the run's own; for an observed run, rltui's folder of it. `None`
     if there is none any more.
     """
@@ -127,22 +127,22 @@ def kept_in(row: RunRow) -> Path | None:
 
 def is_in_trash(row: RunRow) -> bool:
     """True if its folder is in a trash, whatever its metadata says."""
-    folder = kept_in(row)
+    folder = folder_to_trash(row)
     return folder is not None and folder.parent.name == TRASH
 
 
-def lives(row: RunRow) -> ConflictError:
+def running_error(row: RunRow) -> ConflictError:
     """The error for putting a running run into the trash."""
     return ConflictError(
         f"{row.name} runs", hint=f"end it first: {hints.DOWN(name=row.name)}; nothing was moved"
     )
 
 
-def there_before(row: RunRow) -> list[str]:
+def entries_before_run(row: RunRow) -> list[str]:
     """Names of entries in its folder that are older than the run, and would go with it. Unlike the
     modification time, which a copy keeps, the change time of an inode is never before it was put there.
     """
-    folder, run_start_s = kept_in(row), row.created_at - _CLOCK_SLACK_S
+    folder, run_start_s = folder_to_trash(row), row.created_at - _CLOCK_SLACK_S
     if folder is None or row.observed or row.created_at > time.time():  # the clock was set back
         return []
     with suppress(OSError):
@@ -159,7 +159,7 @@ def trash(index: RunIndex, row: RunRow, *, with_others: bool = False) -> RunRow:
         ConflictError: if it lives, if its folder contains other runs or older entries.
         RltuiError: if it cannot be moved.
     """
-    folder = kept_in(row)
+    folder = folder_to_trash(row)
     if is_in_trash(row):
         return row
     if folder is None or not folder.is_dir():
@@ -167,7 +167,7 @@ def trash(index: RunIndex, row: RunRow, *, with_others: bool = False) -> RunRow:
         return row
     folder = folder.resolve()
     _refuse_others_inside(index, row, folder)
-    if not with_others and (older_entries := there_before(row)):
+    if not with_others and (older_entries := entries_before_run(row)):
         names = join_words(_first_names(older_entries))
         raise ConflictError(
             f"the folder of {row.name} holds what was there before it: {names}",
@@ -175,7 +175,7 @@ def trash(index: RunIndex, row: RunRow, *, with_others: bool = False) -> RunRow:
         )
     with _locked(row, folder):
         make_folder(folder.parent / TRASH, mode=0o700)
-        if reason := why_folder_is_foreign(folder.parent / TRASH):
+        if reason := foreign_folder_reason(folder.parent / TRASH):
             raise ConflictError(
                 f"{folder.parent / TRASH} is not trusted: {reason}",
                 hint="what lies there is not safe from others; move that folder away; nothing was moved",
@@ -191,7 +191,7 @@ def restore(index: RunIndex, row: RunRow) -> RunRow:
         ConflictError: if its old path is occupied, or it is not in the trash any more.
         RltuiError: if it cannot be moved.
     """
-    folder = kept_in(row)
+    folder = folder_to_trash(row)
     if folder is None or not is_in_trash(row):
         return _record_trashed_at(index, row, None)
     target = folder.parent.parent / folder.name.removeprefix(f"{row.id}-")
@@ -214,7 +214,7 @@ def delete_for_good(index: RunIndex, row: RunRow) -> None:
     """
     from rltui.services.runs.checkpoints import delete  # pydantic takes 60 ms
 
-    folder = kept_in(row)
+    folder = folder_to_trash(row)
     if folder is None or not is_in_trash(row) or not folder.name.startswith(f"{row.id}-"):
         raise UsageError(f"{row.name} is not in the trash", hint=hints.RM(run=row.name))
     try:
@@ -258,10 +258,10 @@ def _first_names(names: Sequence[str], most: int = 5) -> list[str]:
 def _locked(row: RunRow, folder: Path) -> Iterator[None]:
     """Keep others from starting the run. Refuses if something of it lives."""
     if str(folder) in living_output_dirs() or row.folder in living_output_dirs():
-        raise lives(row)
+        raise running_error(row)
     lock = FileLock(ControlFolder(folder).lock_file)
-    if not lock.take():
-        raise lives(row)
+    if not lock.acquire():
+        raise running_error(row)
     try:
         yield
     finally:

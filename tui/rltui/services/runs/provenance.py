@@ -24,7 +24,7 @@ from rltui.core.provenance import DataPrint, Provenance
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services import checkout, subprocesses
-from rltui.services.config.origins import made_from
+from rltui.services.config.origins import original_files
 from rltui.services.gpu.model_files import HubKind, hub_commit
 from rltui.services.own_files import make_folder, open_own, write_atomically
 
@@ -104,7 +104,7 @@ class ProvenanceCollector:
     async def _collect(
         self, files: ConfigFiles, gpus: Mapping[str, str], driver: str | None
     ) -> tuple[Provenance, bytes]:
-        code = await _git_state(self.workspace, besides=made_from(self.config_files))
+        code = await _git_state(self.workspace, besides=original_files(self.config_files))
         framework_code = await self._checkout_state()
         if framework_code is not None and framework_code.root == code.root:
             framework_code = None
@@ -112,7 +112,10 @@ class ProvenanceCollector:
         if driver:
             versions["driver"] = driver
         # without the folders of runs, and the config files
-        own, configs = self.output_dir.resolve(), {path.resolve() for path in made_from(self.config_files)}
+        own, configs = (
+            self.output_dir.resolve(),
+            {path.resolve() for path in original_files(self.config_files)},
+        )
         names = (
             name
             for name in code.untracked

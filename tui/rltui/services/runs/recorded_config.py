@@ -14,14 +14,14 @@ from rltui.core.runs import RunConfigFile, RunRow
 from rltui.errors import ConfigError, RltuiError
 from rltui.services.config import origins
 from rltui.services.config.origins import ConfigOrigin
-from rltui.services.config.own_copy import Staged, whole_text
+from rltui.services.config.run_config import RunConfig, self_contained_text
 from rltui.services.config.source import read_file
 from rltui.services.own_files import make_folder, read_own, write_atomically
 from rltui.services.runs.run_row import content_file
 
 
 @contextmanager
-def recorded_config(row: RunRow) -> Iterator[Staged]:
+def recorded_config(row: RunRow) -> Iterator[RunConfig]:
     """Provide copies of them while the context lasts, for a new run with its own config. Inherited files are
     named by their absolute paths.
 
@@ -45,8 +45,8 @@ def recorded_config(row: RunRow) -> Iterator[Staged]:
             contents[copy] = _self_contained_text(file, copy)
             source = origins.origin(Path(file.path))
             notes[copy.name] = source or ConfigOrigin((file.path,), contents[copy])
-        origins.keep(folder, notes)
-        yield Staged(tuple(contents), {path.name: text for path, text in contents.items()})
+        origins.save(folder, notes)
+        yield RunConfig(tuple(contents), {path.name: text for path, text in contents.items()})
 
 
 def changed_files(row: RunRow) -> tuple[str, ...]:
@@ -71,6 +71,6 @@ def _self_contained_text(file: RunConfigFile, copy: Path) -> str:
             hint=f"{hints.RUNS_REBUILD} keeps it again where the run still has it",
         ) from error
     write_atomically(copy, content)
-    text = whole_text(replace(read_file(copy), path=Path(file.path)))
+    text = self_contained_text(replace(read_file(copy), path=Path(file.path)))
     write_atomically(copy, text.encode())
     return text

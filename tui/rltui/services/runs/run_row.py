@@ -30,12 +30,12 @@ from rltui.services.config.source import Source, parse_file, read_file
 from rltui.services.gpu.cuda import VISIBLE_DEVICES
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.metrics.run_summary import RunSummary
-from rltui.services.metrics.sources import bring_series_up_to_date
+from rltui.services.metrics.sources import update_series_store
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.own_files import make_folder, read_own, write_atomically
 from rltui.services.processes import AttemptRecord, read_attempt
 from rltui.services.runs.attempt_end import finished_lifecycle
-from rltui.services.runs.evaluations import measured
+from rltui.services.runs.evaluations import read_results
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.leases import living
 from rltui.services.runs.observed import framework_of, holds_results, is_growing, written_config
@@ -97,8 +97,8 @@ class RunReader:
         record, attempts = self._record, [*self._attempts()]
         is_evaluation = record.observed and holds_results(Path(record.run_dir))
         if state is None and not is_evaluation:
-            bring_series_up_to_date(record)
-        self.digest.look()
+            update_series_store(record)
+        self.digest.poll()
         max_steps = (
             self._framework.max_steps(self._loaded.files) if self._loaded.files or record.observed else None
         )
@@ -184,7 +184,7 @@ class RunReader:
 
     def _logs(self) -> tuple[FollowedLog, ...]:
         logs = FollowedLogs(Path(self._record.run_dir), self._layout.log)
-        logs.look()
+        logs.poll()
         return logs.logs
 
     # --- how it ended -------------------------------------------------------------------------------------
@@ -303,7 +303,7 @@ def _union_seconds(spans: Sequence[tuple[float, float]]) -> float:
 
 
 def _evaluation_metrics(folder: Path) -> Mapping[str, tuple[float | None, float | None]]:
-    results, _ = measured(folder)
+    results, _ = read_results(folder)
     return (
         {}
         if results.mean is None
@@ -344,7 +344,7 @@ def _save_config_files(
     files = []
     for role, source in loaded.sources.items():
         with suppress(RltuiError):  # no room: the attempt has a copy
-            keep_content(source.sha, source.content)
+            save_content(source.sha, source.content)
         default_path = record.config_files[0] if len(record.config_files) == 1 else str(source.path)
         if (companion := framework.companions.get(role)) is not None:
             default_path = str(Path(default_path).with_name(companion))
@@ -357,7 +357,7 @@ def content_file(sha256: str) -> Path:
     return paths.state_dir() / "configs" / sha256[:2] / sha256
 
 
-def keep_content(sha256: str, content: bytes) -> None:
+def save_content(sha256: str, content: bytes) -> None:
     """Store the content, for the user alone: it may hold secrets.
 
     Raises:

@@ -31,7 +31,7 @@ _OUTPUT_LINES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Making:
+class WeightsConversion:
     """The program that converts a checkpoint to weights, without a GPU. It takes a minute and more."""
 
     argv: tuple[str, ...]
@@ -56,7 +56,9 @@ class Making:
         )
 
 
-def of_step(record: ExperimentRecord, step: int, *, only_look: bool = False, adapters: bool = False) -> Path:
+def folder_of_step(
+    record: ExperimentRecord, step: int, *, only_look: bool = False, adapters: bool = False
+) -> Path:
     """The folder with the complete weights of that step. They are converted if the checkpoint has none; with
     `only_look`, the folder that they would be in is returned. `adapters`: these suffice.
 
@@ -69,8 +71,8 @@ def of_step(record: ExperimentRecord, step: int, *, only_look: bool = False, ada
         (path for pattern in _FOLDERS if (path := run_dir / pattern.format(step=step)).is_dir()), None
     )
     if folder is not None:
-        return whole(folder, adapters=adapters)
-    conversion = making_of(record, step)
+        return complete_folder(folder, adapters=adapters)
+    conversion = weights_conversion(record, step)
     if conversion is None:
         hint = f"there are: {', '.join(map(str, steps))}" if (steps := _steps(run_dir)) else "name a folder"
         raise ConfigError(f"there are no weights of step {step} in {run_dir}", hint=hint)
@@ -90,7 +92,7 @@ def of_step(record: ExperimentRecord, step: int, *, only_look: bool = False, ada
     return conversion.check(completed.returncode, completed.stdout.decode(errors="replace"))
 
 
-def making_of(record: ExperimentRecord, step: int) -> Making | None:
+def weights_conversion(record: ExperimentRecord, step: int) -> WeightsConversion | None:
     """The conversion for the weights of a checkpoint; `None` if there is nothing to convert.
 
     Raises:
@@ -105,10 +107,10 @@ def making_of(record: ExperimentRecord, step: int) -> Making | None:
     if isinstance(run, Missing):
         raise ConfigError(run.reason, hint=run.hint)
     env = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
-    return Making((*run, *maker.argv), record.workspace, env, Path(maker.folder))
+    return WeightsConversion((*run, *maker.argv), record.workspace, env, Path(maker.folder))
 
 
-def whole(folder: Path, *, adapters: bool = False) -> Path:
+def complete_folder(folder: Path, *, adapters: bool = False) -> Path:
     """Check that `folder` is a complete model, and return it absolute; with `adapters`, these alone suffice.
 
     Raises:
@@ -119,12 +121,12 @@ def whole(folder: Path, *, adapters: bool = False) -> Path:
     if not adapters and _holds_adapters(folder):
         hint = f"merge them into the model first; {hints.PUBLISH} takes them as they are"
         raise ConfigError(f"{folder} holds adapters ({_ADAPTER_CONFIG}), which are no model alone", hint=hint)
-    if reason := why_incomplete(folder):
+    if reason := incompleteness(folder):
         raise ConfigError(f"{folder} is not complete: {reason}", hint="is it still being written?")
     return folder.absolute()
 
 
-def why_incomplete(folder: Path) -> str:
+def incompleteness(folder: Path) -> str:
     """A description of what is missing to load the model; empty if nothing is."""
     if not (folder / _CONFIG).is_file() and not _holds_adapters(folder):
         return f"it has no {_CONFIG}"

@@ -179,7 +179,7 @@ class ChartModel:
 
     def poll(self) -> bool:
         """Look for new values; returns whether there are any."""
-        changes = [run.source.look() for run in self.runs]
+        changes = [run.source.poll() for run in self.runs]
         for index, change in enumerate(changes):
             if change is LogChange.RESET:
                 self._tracks[index] = _RunTracks()

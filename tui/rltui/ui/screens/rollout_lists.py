@@ -146,12 +146,12 @@ class RolloutLists(BaseScreen):
     def _look(self, key: BatchKey | None, in_view: Sequence[Batch], known: Mapping[BatchKey, int]) -> _News:
         """In a thread: read some, of a batch in view whose figures are not known where all else is read."""
         source = self._source
-        is_behind = source.look(key, _BUDGET_S)
+        is_behind = source.poll(key, _BUDGET_S)
         unread = [
             each.key for each in in_view if each.samples is None and each.size_bytes <= _READ_AHEAD_BYTES
         ]
         if not is_behind and unread:
-            source.look(unread[0], _BUDGET_S)
+            source.poll(unread[0], _BUDGET_S)
             is_behind = True
         batches = source.batches()
         seen = {each.key for each in in_view} | {key}

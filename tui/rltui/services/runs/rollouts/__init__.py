@@ -23,7 +23,7 @@ from rltui.core.rollouts import (
     Transcript,
 )
 from rltui.errors import ConflictError, RltuiError
-from rltui.services.hiding import without_secrets
+from rltui.services.redaction import without_secrets
 from rltui.services.runs.rollouts.files import BatchFiles, Evaluations, StepFiles
 from rltui.services.runs.rollouts.stream import TraceStream
 
@@ -43,12 +43,12 @@ class _Rollouts:
         self._readers: tuple[BatchFiles | TraceStream, ...] = (*self._files, self._stream)
         self.problem = ""
 
-    def look(self, displayed: BatchKey | None = None, budget_s: float = 0.05) -> bool:
+    def poll(self, displayed: BatchKey | None = None, budget_s: float = 0.05) -> bool:
         """Check for changes, and read on in the batch `displayed`, for about this long."""
         until = time.monotonic() + budget_s
         while True:
             with self._lock:
-                is_behind = max(reader.look(displayed) for reader in self._readers)
+                is_behind = max(reader.poll(displayed) for reader in self._readers)
                 self.problem = self._stream.problem
             if not is_behind or time.monotonic() >= until:
                 return is_behind
@@ -122,7 +122,7 @@ class _Rollouts:
     def _read_more(self, key: BatchKey) -> bool:
         """Read more of that batch's file, if it has one. False: all is read."""
         with self._lock:
-            return any(reader.look(key) for reader in self._files if reader.table(key) is not None)
+            return any(reader.poll(key) for reader in self._files if reader.table(key) is not None)
 
     def _task(self, key: BatchKey, sample: Sample) -> str:
         with self._lock:
@@ -133,7 +133,7 @@ class _Rollouts:
 
     def keep(self, transcripts: Sequence[Transcript], ending: str) -> Path:
         """Export to a new file in the working folder and return its path."""
-        return keep_transcripts(transcripts, ending)
+        return save_transcripts(transcripts, ending)
 
 
 def export_transcripts(transcripts: Sequence[Transcript], path: Path) -> None:
@@ -153,7 +153,7 @@ def export_transcripts(transcripts: Sequence[Transcript], path: Path) -> None:
         raise RltuiError(f"cannot write {path}: {error.strerror}") from error
 
 
-def keep_transcripts(transcripts: Sequence[Transcript], ending: str) -> Path:
+def save_transcripts(transcripts: Sequence[Transcript], ending: str) -> Path:
     """Export to a new file in the working folder and return its path."""
     path = Path.cwd() / f"rollouts-{time.strftime('%Y%m%d-%H%M%S')}.{ending}"
     export_transcripts(transcripts, path)

@@ -97,7 +97,7 @@ class BatchFiles:
         self._folder = folder
         self._files: dict[BatchKey, RolloutFile] = {}
 
-    def look(self, displayed: BatchKey | None) -> bool:
+    def poll(self, displayed: BatchKey | None) -> bool:
         """Check for added and removed files, and read on in `displayed`. Returns True if there is more of
         it.
         """

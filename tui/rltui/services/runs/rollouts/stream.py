@@ -76,10 +76,10 @@ class TraceStream:
         self._cached_counts: dict[BatchKey, int] | None = None
         """Valid for the rows read so far; `None` after a change."""
 
-    def look(self, displayed: BatchKey | None) -> bool:
+    def poll(self, displayed: BatchKey | None) -> bool:
         """Read some of the index, or new rows; without an index, of the stream itself."""
         if displayed is not None and displayed.kind == "live":
-            self._live.look()
+            self._live.poll()
         if not (self._folder / "stream.index.jsonl").exists():
             return self._derive()
         rows = self._index.read()
@@ -336,7 +336,7 @@ class _LiveTraces:
             return []
         return [folder / name for name in names[:_MOST_LIVE]]
 
-    def look(self) -> None:
+    def poll(self) -> None:
         files = self._files("", ".jsonl")
         self._folds = {path: self._folds.get(path) or (NewestFirst(path, forward=True), {}) for path in files}
         for lines, trace in self._folds.values():

@@ -23,7 +23,7 @@ _LOCK_POLL_S = 0.02
 _ID_LETTERS = string.ascii_lowercase + string.digits
 
 
-def new_sheet(created_at: float, origin: RunOrigin = RunOrigin()) -> RunMetadata:  # noqa: B008 - frozen
+def new_metadata(created_at: float, origin: RunOrigin = RunOrigin()) -> RunMetadata:  # noqa: B008 - frozen
     """Metadata for a run without any, with a new id."""
     id_ = RunId("".join(secrets.choice(_ID_LETTERS) for _ in range(ID_LENGTH)))
     return RunMetadata(id=id_, created_at=created_at, **asdict(origin))
@@ -35,7 +35,7 @@ def path_id(control: Path) -> RunId:
     return RunId("".join(_ID_LETTERS[number // 36**digit % 36] for digit in range(ID_LENGTH)))
 
 
-def read_sheet(control: Path) -> RunMetadata | None:
+def read_metadata(control: Path) -> RunMetadata | None:
     """The metadata in a control folder, `None` if there is none yet.
 
     Raises:
@@ -54,7 +54,7 @@ def read_sheet(control: Path) -> RunMetadata | None:
         ) from error
 
 
-def keep_sheet(control: Path, metadata: RunMetadata) -> None:
+def save_metadata(control: Path, metadata: RunMetadata) -> None:
     """Replace the metadata.
 
     Raises:
@@ -63,7 +63,7 @@ def keep_sheet(control: Path, metadata: RunMetadata) -> None:
     write_atomically(control / FILE_NAME, orjson.dumps(metadata))
 
 
-def change_sheet(
+def change_metadata(
     control: Path, change: Callable[[RunMetadata], RunMetadata], *, first: RunMetadata | None = None
 ) -> RunMetadata:
     """Replace the metadata by what `change` makes of it; without metadata, of `first` or of new ones. Nothing
@@ -75,15 +75,15 @@ def change_sheet(
     """
     lock = FileLock(control / f"{FILE_NAME}.lock")
     deadline = time.monotonic() + _LOCK_TIMEOUT_S
-    while not lock.take():
+    while not lock.acquire():
         if time.monotonic() > deadline:
             raise ConflictError(f"another rltui holds {lock.path}", hint="try again; nothing was changed")
         time.sleep(_LOCK_POLL_S)
     try:
-        before = read_sheet(control)
-        metadata = change(before or first or new_sheet(time.time()))
+        before = read_metadata(control)
+        metadata = change(before or first or new_metadata(time.time()))
         if metadata != before:
-            keep_sheet(control, metadata)
+            save_metadata(control, metadata)
     finally:
         lock.release()
     return metadata

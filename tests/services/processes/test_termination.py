@@ -15,9 +15,9 @@ import pytest
 from tests.daemon.shim_harness import attempt
 from tests.waiting import retry_until
 
-from rltui.services.processes import ProcessId, ending
-from rltui.services.processes.ending import end_all
+from rltui.services.processes import ProcessId, termination
 from rltui.services.processes.identity import ancestors, living_processes
+from rltui.services.processes.termination import end_all
 
 STORM = """\
 import os, signal, time
@@ -76,8 +76,8 @@ def test_a_storm_of_forks_is_ended() -> None:
 
 def test_a_storm_that_cannot_be_ended_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
     with storm_of_forks() as session, monkeypatch.context() as patch:
-        patch.setattr(ending, "_KILL_TIMEOUT_S", 0.0)
-        patch.setattr(ending, "send_signal", lambda process, number: False)
+        patch.setattr(termination, "_KILL_TIMEOUT_S", 0.0)
+        patch.setattr(termination, "send_signal", lambda process, number: False)
         patch.setattr(os, "killpg", lambda group, number: None)
         assert asyncio.run(end_all(lambda: members(session), grace_s=0.1))
         patch.undo()

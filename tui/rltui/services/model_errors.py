@@ -23,7 +23,7 @@ def _dotted(location: Location, data: Mapping[str, Any]) -> str:
     return f"{'.'.join(map(str, location))}: " if location else ""
 
 
-def faults(
+def error_lines(
     source: Source,
     error: ValidationError,
     *,

@@ -17,7 +17,7 @@ from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.moved_folders import TRASH
 from rltui.services.runs.organize import RunRetention, retention_plan
-from rltui.services.runs.run_sheet import keep_sheet, new_sheet, read_sheet
+from rltui.services.runs.run_metadata import new_metadata, read_metadata, save_metadata
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_run_that_is_not_there_is_told(index: RunIndex, tmp_path: Path) -> Non
     with pytest.raises(ConflictError, match="a: its folder is not there"):
         organize.set_best(index, row, True)
     write_finished_run(tmp_path / "out" / "a")
-    keep_sheet(Path(row.control), new_sheet(1.0))
+    save_metadata(Path(row.control), new_metadata(1.0))
     organize.set_best(index, there(index, "a"), True)
     with pytest.raises(ConflictError, match="is another one by now"):
         organize.set_note(index, row, "of the one before")
@@ -109,7 +109,7 @@ def test_only_what_lies_in_the_trash_is_deleted(index: RunIndex, tmp_path: Path)
 def test_one_that_lives_or_holds_others_stays(index: RunIndex, tmp_path: Path) -> None:
     row = catalog.find_run(index, "a")
     lock = FileLock(ControlFolder(tmp_path / "out" / "a").lock_file)
-    assert lock.take()
+    assert lock.acquire()
     with pytest.raises(ConflictError, match="a runs"):
         organize.trash(index, row)
     lock.release()
@@ -131,11 +131,11 @@ def test_a_full_disk_keeps_no_run_from_the_trash(
         raise RltuiError("cannot write run.json: No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("rltui.services.runs.run_sheet.keep_sheet", full)
+        patched.setattr("rltui.services.runs.run_metadata.save_metadata", full)
         gone = organize.trash(index, catalog.find_run(index, "a"))
     assert organize.is_in_trash(gone)
     assert gone.trashed_at is not None
-    sheet = read_sheet(Path(gone.control))
+    sheet = read_metadata(Path(gone.control))
     assert sheet is not None
     assert sheet.trashed_at is None
     assert there(index, "a").trashed_at is not None, "where it lies is what counts"

@@ -9,7 +9,7 @@ from rltui.core.config_report import DerivedValue
 from rltui.core.metrics import MetricSeries
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.config.files import load_files, write_snapshot
-from rltui.services.config.measured import StepTimes
+from rltui.services.config.step_times import StepTimes
 from rltui.services.runs.experiment_files import ControlFolder
 
 TOKENS_KEY = "train/agg/effective/agent/num_total_tokens/mean"

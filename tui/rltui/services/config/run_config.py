@@ -40,7 +40,7 @@ Choose = Callable[[tuple[Path, ...]], Framework]
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigPart:
+class ConfigOverlay:
     """A file that is merged into a run config, as written behind `@`."""
 
     path: Path
@@ -68,7 +68,7 @@ class ConfigLine:
 
     files: tuple[Path, ...] = ()
     """Files that are read unmerged, each in its own role."""
-    parts: tuple[ConfigPart, ...] = ()
+    overlays: tuple[ConfigOverlay, ...] = ()
     """Files that are merged, in this order; after `files`, if there are any."""
     overrides: tuple[Override, ...] = ()
     edits: Mapping[str, str] = field(default_factory=dict)
@@ -80,30 +80,30 @@ class ConfigLine:
 
     @property
     def is_plain(self) -> bool:
-        return not (self.parts or self.overrides or self.edits or self.is_copied or self.program)
+        return not (self.overlays or self.overrides or self.edits or self.is_copied or self.program)
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class RunConfig:
     """The files of a config line, or run configs if it asks for more than the files."""
 
     files: tuple[Path, ...]
-    plain: Mapping[str, str] = field(default_factory=dict)
+    unedited: Mapping[str, str] = field(default_factory=dict)
     """File name of a run config → its text without the overrides. Empty: these are the user's own files."""
-    told: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     """Warnings about surprising effects of a merge."""
 
-    def in_words(self, text: str) -> str:
+    def with_user_paths(self, text: str) -> str:
         """`text` with the user's files in place of the temporary run configs."""
-        return _with_user_paths(text, self.files if self.plain else ())
+        return _with_user_paths(text, self.files if self.unedited else ())
 
     def changed_since(self, own: Iterable[Path]) -> tuple[str, ...]:
         """The user's files whose content differs by now from what the run configs `own` were made of."""
-        now = self.plain or {path.name: whole_text(read_file(path)) for path in self.files}
+        now = self.unedited or {path.name: self_contained_text(read_file(path)) for path in self.files}
         sources = {path: origin for path in own if (origin := origins.origin(path)) is not None}
         return tuple(source.words for path, source in sources.items() if now.get(path.name) != source.text)
 
-    def keep(self, folder: Path) -> tuple[tuple[Path, ...], Mapping[str, str]]:
+    def save(self, folder: Path) -> tuple[tuple[Path, ...], Mapping[str, str]]:
         """Write the run configs into `folder`, without the overrides. Returns their paths, and path → text of
         those that the overrides change.
 
@@ -112,11 +112,11 @@ class Staged:
         """
         make_folder(folder, mode=0o700)
         sources = {path.name: origins.origin(path) for path in self.files}
-        origins.keep(folder, {name: origin for name, origin in sources.items() if origin is not None})
-        for name, text in self.plain.items():
+        origins.save(folder, {name: origin for name, origin in sources.items() if origin is not None})
+        for name, text in self.unedited.items():
             write_atomically(folder / name, text.encode())
         contents = {path.name: path.read_bytes().decode() for path in self.files}
-        edited = {str(folder / name): text for name, text in contents.items() if text != self.plain[name]}
+        edited = {str(folder / name): text for name, text in contents.items() if text != self.unedited[name]}
         return tuple(folder / name for name in contents), edited
 
 
@@ -145,7 +145,7 @@ def _user_position(copy: Path, origin: ConfigOrigin, position: re.Match[str]) ->
     return origin.words
 
 
-class OwnCopy:
+class RunConfigBuilder:
     """Makes the run configs of one config line. `choose` finds the framework of some files."""
 
     def __init__(self, line: ConfigLine, choose: Choose, *, workspace: Path, force: bool = False) -> None:
@@ -157,14 +157,14 @@ class OwnCopy:
         self._warnings: tuple[str, ...] = ()
 
     @contextmanager
-    def staged(self) -> Iterator[Staged]:
+    def build(self) -> Iterator[RunConfig]:
         """Provide the run configs while the context lasts; errors raised in it name the user's files.
 
         Raises:
             ConfigError: if a file cannot be read, or an override has an unknown key or an invalid value.
         """
         if self._line.is_plain:
-            yield Staged(self._line.files)
+            yield RunConfig(self._line.files)
             return
         make_folder(paths.state_dir())
         with TemporaryDirectory(prefix="config-", dir=paths.state_dir()) as name:
@@ -180,14 +180,14 @@ class OwnCopy:
                 error.details = tuple(_with_user_paths(line, copies) for line in error.details)
                 raise
 
-    def _build(self, folder: Path) -> Staged:
+    def _build(self, folder: Path) -> RunConfig:
         documents = self._documents(folder)
         is_changed = self._line.overrides or self._line.edits or self._line.is_copied
         if not is_changed and all(document.is_original for document in documents):
-            return Staged(tuple(document.paths[0] for document in documents))
+            return RunConfig(tuple(document.paths[0] for document in documents))
         files = _write(folder, documents)
         self._override(files)
-        return Staged(files, {document.name: document.text for document in documents}, self._warnings)
+        return RunConfig(files, {document.name: document.text for document in documents}, self._warnings)
 
     # --- merging ------------------------------------------------------------------------------------------
 
@@ -195,8 +195,8 @@ class OwnCopy:
         if self._line.program:
             name = f"{self._line.program}.toml"
             return [_Document(name, (self._workspace.absolute() / name,), "", original_text="")]
-        segments = [*map(ConfigPart, self._line.files), *self._line.parts]
-        if not self._line.parts or self._are_standalone(segments):
+        segments = [*map(ConfigOverlay, self._line.files), *self._line.overlays]
+        if not self._line.overlays or self._are_standalone(segments):
             return self._standalone_documents([segment.path for segment in segments])
         document = _merge(segments, deep=True)
         if len(segments) == 1 and not segments[0].table:
@@ -222,10 +222,10 @@ class OwnCopy:
                 name = f"{source.path.parent.name}-{name}"
             originals = (source.path,) if origin is None else tuple(map(Path, origin.paths))
             first_text = None if origin is None else origin.text
-            documents[name] = _Document(name, originals, whole_text(source), first_text)
+            documents[name] = _Document(name, originals, self_contained_text(source), first_text)
         return list(documents.values())
 
-    def _are_standalone(self, segments: Sequence[ConfigPart]) -> bool:
+    def _are_standalone(self, segments: Sequence[ConfigOverlay]) -> bool:
         """True if each file is a config of its own, as in 2025, rather than a table of one."""
         sources = [read_file(segment.path) for segment in segments]
         documents = [(str(source.path), source.data) for source in sources]
@@ -297,17 +297,17 @@ class _Document:
         )
 
 
-def _merge(segments: Sequence[ConfigPart], *, deep: bool) -> _Document:
+def _merge(segments: Sequence[ConfigOverlay], *, deep: bool) -> _Document:
     text = ""
     for number, segment in enumerate(segments):
-        own = whole_text(read_file(segment.path))
+        own = self_contained_text(read_file(segment.path))
         own = merge.nest_in_table(own, segment.table) if segment.table else own
         text = merge.merge_texts(text, own, deep=deep) if number else own
     name = next((segment.path.name for segment in segments if not segment.table), _MERGED_NAME)
     return _Document(name, tuple(segment.path.absolute() for segment in segments), text)
 
 
-def whole_text(source: Source) -> str:
+def self_contained_text(source: Source) -> str:
     """The text with the files that it inherits from, which are relative to its folder, as absolute paths."""
     inherited = source.data.get("toml_files")
     if not isinstance(inherited, list):
@@ -336,7 +336,7 @@ def _write(folder: Path, documents: Iterable[_Document]) -> tuple[Path, ...]:
         name: ConfigOrigin(tuple(map(str, document.paths)), document.original_text or document.text)
         for name, document in by_name.items()
     }
-    origins.keep(folder, notes)
+    origins.save(folder, notes)
     return tuple(folder / name for name in by_name)
 
 

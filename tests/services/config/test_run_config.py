@@ -14,7 +14,7 @@ from rltui.client.checking import identify
 from rltui.errors import ConfigError
 from rltui.services import checkout
 from rltui.services.config import origins
-from rltui.services.config.own_copy import ConfigLine, ConfigPart, Override, OwnCopy, Staged
+from rltui.services.config.run_config import ConfigLine, ConfigOverlay, Override, RunConfig, RunConfigBuilder
 from rltui.services.config.store import ConfigStore
 
 DATA = Path(__file__).parents[2] / "data" / "prime_rl"
@@ -30,11 +30,11 @@ def _alone(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @contextmanager
-def staged(line: ConfigLine, layout: str | None = None, *, force: bool = False) -> Iterator[Staged]:
+def staged(line: ConfigLine, layout: str | None = None, *, force: bool = False) -> Iterator[RunConfig]:
     def choose(files: tuple[Path, ...]) -> Any:
         return identify(files, layout)[0]
 
-    with OwnCopy(line, choose, workspace=Path.cwd(), force=force).staged() as found:
+    with RunConfigBuilder(line, choose, workspace=Path.cwd(), force=force).build() as found:
         yield found
 
 
@@ -46,7 +46,7 @@ def options(**values: str | tuple[str, ...]) -> tuple[Override, ...]:
     )
 
 
-def data(found: Staged) -> list[dict[str, Any]]:
+def data(found: RunConfig) -> list[dict[str, Any]]:
     return [tomllib.loads(path.read_text()) for path in found.files]
 
 
@@ -55,8 +55,8 @@ def test_the_seeds_line_becomes_edits_of_a_copy() -> None:
     with staged(ConfigLine(files=(B,), overrides=given)) as found:
         (copy,) = data(found)
         assert found.files[0].name == "rl.toml"
-        assert found.plain == {"rl.toml": B.read_text()}
-        assert origins.made_from(found.files) == (B,)
+        assert found.unedited == {"rl.toml": B.read_text()}
+        assert origins.original_files(found.files) == (B,)
         left = found.files[0]
     assert (copy["model"]["name"], copy["wandb"]["project"]) == ("X/Y", "p")
     assert copy["orchestrator"]["batch_size"] == 64
@@ -77,7 +77,7 @@ def test_what_is_wrong_is_told_of_the_users_file() -> None:
         pass
     with staged(ConfigLine(files=(B,), overrides=options(orchestrator__batch_size="33"))) as found:
         (problem,) = ConfigStore(found.files, identify(found.files, None)[0]).problems()
-        assert found.in_words(problem.text).startswith(f"{B}: orchestrator.batch_size (33)")
+        assert found.with_user_paths(problem.text).startswith(f"{B}: orchestrator.batch_size (33)")
 
 
 def test_switches_tables_lists_and_none() -> None:
@@ -112,12 +112,12 @@ def test_a_key_of_all_parts_is_set_where_they_share_it(tmp_path: Path) -> None:
 
 
 def test_files_of_2025_stay_three() -> None:
-    parts = tuple(ConfigPart(path, table) for table, path in A.items())
-    with staged(ConfigLine(parts=parts)) as found:
+    overlays = tuple(ConfigOverlay(path, table) for table, path in A.items())
+    with staged(ConfigLine(overlays=overlays)) as found:
         assert found.files == tuple(A.values())
-        assert not found.plain
+        assert not found.unedited
     given = options(wandb__project="p", trainer__optim__lr="1e-5")
-    with staged(ConfigLine(parts=parts, overrides=given)) as found:
+    with staged(ConfigLine(overlays=overlays, overrides=given)) as found:
         trainer, orchestrator, _ = data(found)
     assert trainer["wandb"]["project"] == orchestrator["wandb"]["project"] == "p"
     assert trainer["optim"]["lr"] == 1e-5
@@ -128,11 +128,11 @@ def test_files_for_tables_become_one_where_that_is_what_is_read(tmp_path: Path) 
     assert later["orchestrator"]
     (tmp_path / "orch.toml").write_text("group_size = 4\n[concurrency]\n")
     (tmp_path / "train.toml").write_text("[optim]\nlr = 1e-5\n")
-    parts = (
-        ConfigPart(tmp_path / "train.toml", "trainer"),
-        ConfigPart(tmp_path / "orch.toml", "orchestrator"),
+    overlays = (
+        ConfigOverlay(tmp_path / "train.toml", "trainer"),
+        ConfigOverlay(tmp_path / "orch.toml", "orchestrator"),
     )
-    with staged(ConfigLine(parts=parts)) as found:
+    with staged(ConfigLine(overlays=overlays)) as found:
         (copy,) = data(found)
     assert copy == {
         "trainer": {"optim": {"lr": 1e-5}},
@@ -143,15 +143,15 @@ def test_files_for_tables_become_one_where_that_is_what_is_read(tmp_path: Path) 
 def test_merged_as_its_programs_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     over = tmp_path / "over.toml"
     over.write_text("[orchestrator]\nbatch_size = 64\n")
-    with staged(ConfigLine(parts=(ConfigPart(C), ConfigPart(over)))) as found:
+    with staged(ConfigLine(overlays=(ConfigOverlay(C), ConfigOverlay(over)))) as found:
         merged = data(found)[0]["orchestrator"]
         assert merged == {**tomllib.loads(C.read_text())["orchestrator"], "batch_size": 64}
-        assert found.told == ()
-        assert origins.made_from(found.files) == (C, over)
-    before_march = ConfigLine(parts=(ConfigPart(B), ConfigPart(over)))
+        assert found.warnings == ()
+        assert origins.original_files(found.files) == (C, over)
+    before_march = ConfigLine(overlays=(ConfigOverlay(B), ConfigOverlay(over)))
     with staged(before_march) as found:
         assert data(found)[0]["orchestrator"] == {"batch_size": 64}
-        assert "orchestrator.rollouts_per_example" in found.told[0]
+        assert "orchestrator.rollouts_per_example" in found.warnings[0]
     tree = tmp_path / "prime-rl"
     (tree / "src/prime_rl/entrypoints").mkdir(parents=True)
     (tree / "pyproject.toml").write_text('[project]\nname = "prime-rl"\n')
@@ -183,7 +183,7 @@ def test_files_beside_and_files_inherited_from_come_along(tmp_path: Path) -> Non
     example = Path(__file__).parents[3] / "examples/reverse_text"
     over = tmp_path / "over.toml"
     over.write_text("max_steps = 3\n")
-    with staged(ConfigLine(parts=(ConfigPart(example / "rl.toml"), ConfigPart(over)))) as found:
+    with staged(ConfigLine(overlays=(ConfigOverlay(example / "rl.toml"), ConfigOverlay(over)))) as found:
         assert [path.name for path in found.files] == ["rl.toml", "sft.toml"]
         assert data(found)[0]["max_steps"] == 3
     layout, mine = tmp_path / "lay.toml", tmp_path / "mine.toml"
@@ -199,11 +199,11 @@ def test_errors_of_several_files_name_the_file_and_its_line(tmp_path: Path) -> N
     """Finding R10."""
     over = tmp_path / "over.toml"
     over.write_text('[orchestrator]\nbatch_sizz = 8\n\n[trainer]\nmax_steps = "many"\n')
-    with staged(ConfigLine(parts=(ConfigPart(B), ConfigPart(over)))) as found:
+    with staged(ConfigLine(overlays=(ConfigOverlay(B), ConfigOverlay(over)))) as found:
         (copy,) = found.files
         lines = copy.read_text().splitlines()
         for number, line in ((2, "batch_sizz = 8"), (5, 'max_steps = "many"')):
             place = f"{copy}:{lines.index(line) + 1}:1: no"
-            assert found.in_words(place) == f"{over}:{number}: no"
-        assert found.in_words(str(copy)) == f"{B} and {over}"
-        assert found.in_words(f"{copy}:{lines.index('') + 1}") == f"{B} and {over}", "nobody can tell"
+            assert found.with_user_paths(place) == f"{over}:{number}: no"
+        assert found.with_user_paths(str(copy)) == f"{B} and {over}"
+        assert found.with_user_paths(f"{copy}:{lines.index('') + 1}") == f"{B} and {over}", "nobody can tell"
