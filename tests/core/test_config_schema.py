@@ -165,7 +165,7 @@ def test_secrets_are_not_told() -> None:
 def test_a_key_twice_in_an_alias_and_its_name_is_read_twice() -> None:
     found = read("old = 2\nolder = 3")
     assert [knob.name for knob in found.knobs if knob.name.startswith("old")] == ["old", "older"]
-    assert found.held == {"old", "older"}
+    assert found.set_names == {"old", "older"}
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_whether_a_file_may_be_of_another_release(text: str, schema: ConfigSchem
 
 def test_the_overlay_goes_before_guesses_and_stops_at_free_tables() -> None:
     said = {"stages": "say steps"}
-    words = SchemaHints(frozenset({"env[].args"}), said=lambda key: said.get(key, ""))
+    words = SchemaHints(frozenset({"env[].args"}), explain=lambda key: said.get(key, ""))
     assert told("[stages]\na = 1", words=words) == [("error", "stages", "unknown key stages: say steps")]
     found = read("[[env]]\nid = 'x'\nargs = { seed = 1 }", words=words)
     assert (found.problems, found.values["env.0.args"]) == ((), {"seed": 1})

@@ -316,7 +316,7 @@ def test_further_problems_are_asked_while_all_is_sound() -> None:
     ],
 )
 def test_how_badly_the_schemas_fit(text: str, count: int) -> None:
-    assert SCHEMA.strange(tomllib.loads(text)) == count
+    assert SCHEMA.misfit_count(tomllib.loads(text)) == count
 
 
 def test_files_are_read_once_each_and_by_identity() -> None:

@@ -32,7 +32,7 @@ class SchemaHints:
     """Tables that another package defines, in releases of its own: an unknown key there is only a warning."""
     switches: frozenset[str] = frozenset()
     """Tables that `true` may stand for, with their defaults, and `false` for their absence."""
-    said: Callable[[str], str] = lambda _: ""
+    explain: Callable[[str], str] = lambda _: ""
     """Unknown key → text to use instead of a guess, such as its name here."""
 
 
@@ -52,7 +52,7 @@ class Reading:
     """
     problems: tuple[Problem, ...]
     unknown: tuple[str, ...]
-    held: frozenset[str]
+    set_names: frozenset[str]
     """Names of the knobs that the file sets, even to no value."""
     faulty: frozenset[str]
     """Names of values that have a wrong type, are out of bounds, or are missing."""
@@ -116,7 +116,7 @@ class ConfigSchema:
         """The file with this content. `reader`: name of its reader for messages about unknown keys."""
         return _Walk(self, role, path, namespace, reader, words).reading(data)
 
-    def strange(self, data: Mapping[str, Any], free: frozenset[str] = frozenset()) -> int:
+    def misfit_count(self, data: Mapping[str, Any], free: frozenset[str] = frozenset()) -> int:
         """Number of keys of the file that the schema lacks, or has with other values: a measure of the
         misfit.
         """
@@ -338,7 +338,7 @@ class _Walk:
 
     def _strange(self, table: SchemaTable, value: TomlValue, position: _Position) -> None:
         """Report a key that the table lacks, or a table of such keys."""
-        explanation = self._words.said(position.key)
+        explanation = self._words.explain(position.key)
         if isinstance(value, Mapping) and value and not explanation and position.depth < _DEEPEST:
             for key, inner in value.items():
                 self._strange(table, inner, position.child(key))

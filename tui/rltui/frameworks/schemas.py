@@ -297,7 +297,7 @@ class SchemaFramework(Framework):
         readings = {
             role: schemas[role].read(
                 file.data, role=role, path=file.path, namespace=self.namespaces[role], reader=self.reader,
-                words=replace(self._hints, said=partial(self._explain, self.namespaces[role], plain)),
+                words=replace(self._hints, explain=partial(self._explain, self.namespaces[role], plain)),
             )
             for role, file in files.items()
         }  # fmt: skip
@@ -307,7 +307,7 @@ class SchemaFramework(Framework):
         ]
         knobs = self._with_overlay(own_knobs, self.readers(files))
         values = {name: value for reading in readings.values() for name, value in reading.values.items()}
-        set_names = {name for reading in readings.values() for name in reading.held}
+        set_names = {name for reading in readings.values() for name in reading.set_names}
         faulty = {name for reading in readings.values() for name in reading.faulty}
         names = Names(files, schemas, self, values.keys())
         defaults: dict[str, TomlValue] = {}

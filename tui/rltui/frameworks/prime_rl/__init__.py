@@ -1,7 +1,7 @@
 """PRIME-RL: one framework, in three generations that are run differently.
 
-What a file may hold is asked of the checkout's own models, or told by the schema that it fits;
-`generation.py` has what differs in how the programs are run.
+The possible content of a file is defined by the checkout's own models, or by the schema that it fits;
+`generation.py` has the differences in how the programs are run.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ MODELS = {
     "rl": ("prime_rl.configs.rl:RLConfig", "prime_rl.rl:RLConfig"),
     "sft": ("prime_rl.configs.sft:SFTConfig", _SFT),
 }
-"""Where the models of files for launchers are."""
+"""Locations of the models of files for launchers."""
 _MODELS_OF_PROGRAMS = {
     "trainer": ("prime_rl.trainer.rl.config:RLTrainerConfig", "prime_rl.configs.trainer:TrainerConfig"),
     "orchestrator": (
@@ -94,29 +94,29 @@ class PrimeRl(PrimeRlLaunch):
         return detection.role_in(self.id, path, data)
 
     def fit(self, parsed: Parsed) -> int | None:
-        """By the schemas that the files fit best."""
+        """Number of unknown keys, by the schemas that the files fit best."""
         return detection.fit_in(self.id, parsed)
 
     def with_schemas(self, schemas: Mapping[str, ConfigSchema]) -> PrimeRl:
-        """They go before ours."""
-        found = PrimeRl(self.generation, schemas)
-        found.servers, found.is_lent = self.servers, self.is_lent
-        return found
+        """The schemas precede ours."""
+        framework = PrimeRl(self.generation, schemas)
+        framework.servers, framework.is_lent = self.servers, self.is_lent
+        return framework
 
     def schema(self, file: ConfigFile) -> ConfigSchema:
         """The checkout's, else the one that the file fits best."""
-        if found := self._schemas.get(file.role):
-            return found
+        if schema_ := self._schemas.get(file.role):
+            return schema_
         if file.role in configs.PARTS:
             return configs.best_alone(file.role, file.data)[0]
         return configs.best(self.id, file.role, file.data)[0]
 
     def merges_deeply(self, data: Mapping[str, Any]) -> bool:
-        """Since March 2026."""
+        """True for files since March 2026."""
         if self.id == configs.CURRENT:
             return True
-        before = configs.snapshots(configs.MERGED, "rl", until="2026-03-02")
-        return self.id == configs.MERGED and configs.best(self.id, "rl", data)[0] not in before
+        shallow_schemas = configs.snapshots(configs.MERGED, "rl", until="2026-03-02")
+        return self.id == configs.MERGED and configs.best(self.id, "rl", data)[0] not in shallow_schemas
 
     def rules(self, names: Names) -> tuple[Rule, ...]:
         return rules(names)
@@ -132,9 +132,9 @@ class PrimeRl(PrimeRlLaunch):
         return table_problems(files, values, names)
 
     def derive(self, files: ConfigFiles) -> tuple[DerivedValue, ...]:
-        """What a step amounts to. Empty while a value has a wrong type or is out of bounds."""
-        sound = self.sound_values(files)
-        return () if sound is None else tuple(derived_values.derived(sound, self.names(files)))
+        """Derived values of a step. Empty while a value has a wrong type or is out of bounds."""
+        sound_values = self.sound_values(files)
+        return () if sound_values is None else tuple(derived_values.derived(sound_values, self.names(files)))
 
     def batch_knobs(self, files: ConfigFiles) -> BatchKnobs | None:
         return derived_values.batch_knobs(self.names(files))
@@ -143,12 +143,12 @@ class PrimeRl(PrimeRlLaunch):
         return derived_values.bottleneck_knobs(self.names(files))
 
     def training(self, files: ConfigFiles) -> Training | None:
-        """Of `sft`. `None` while a value has a wrong type or is out of bounds."""
-        sound = self.sound_values(files) if "sft" in files else None
-        return None if sound is None else derived_values.training(sound, self.names(files))
+        """Training of `sft`. `None` while a value has a wrong type or is out of bounds."""
+        sound_values = self.sound_values(files) if "sft" in files else None
+        return None if sound_values is None else derived_values.training(sound_values, self.names(files))
 
     def max_steps(self, files: ConfigFiles) -> int | None:
-        """The shared value, or that of a part."""
+        """The shared value, or that of one program."""
         return values.max_steps(files)
 
     def checkpoint_interval(self, files: ConfigFiles) -> int | None:
@@ -158,19 +158,21 @@ class PrimeRl(PrimeRlLaunch):
     # --- weights, evaluations -------------------------------------------------------------------------------
 
     def weights_of(self, files: ConfigFiles, run_dir: str, step: int) -> WeightsMaker | None:
-        """Of torch's distributed checkpoint, by a script in its environment: its releases export none."""
+        """Export of torch's distributed checkpoint, by a script in its environment: its releases have
+        none.
+        """
         return evaluation.weights_maker(self._config(files), run_dir, step, is_sft="sft" in files)
 
     def eval_env(self, files: ConfigFiles) -> str:
-        """The first that it is evaluated on while it trains, else the first that it trains on."""
+        """The first environment for evaluations during training, else the first for training."""
         return evaluation.environment(self._config(files))
 
     def eval_max_tokens(self, files: ConfigFiles) -> int | None:
-        """As the orchestrator samples."""
+        """Limit of the orchestrator's sampling."""
         return evaluation.max_tokens(self._config(files))
 
     def eval_model(self, files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
-        """A checkpoint's weights, where they are exported or were sent through files."""
+        """A checkpoint's weights, if they are exported or were sent through files."""
         data, is_sft = self._config(files), "sft" in files
         return evaluation.model(self.generation.of(data), data, context, target, is_sft=is_sft)
 
@@ -182,12 +184,12 @@ class PrimeRl(PrimeRlLaunch):
         return evaluation.server(self.generation.of(self._config(files)), model, port, gpu_memory)
 
     def evaluation(self, files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand:
-        """`eval` or `vf-eval`."""
+        """Command line of `eval` or `vf-eval`."""
         data = self._config(files)
         return evaluation.evaluator(self.generation.of(data), data, context, call)
 
     def log_row(self, component: str, line: str) -> Mapping[str, Any] | None:
-        """Only the latest generation writes a metrics file, too."""
+        """Parses log lines in every generation: only the latest writes a metrics file, too."""
         return log_lines.log_row(component, line)
 
 

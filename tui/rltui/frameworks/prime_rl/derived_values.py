@@ -1,4 +1,4 @@
-"""Figures that follow from prime-rl's config files, once for all generations."""
+"""Values derived from prime-rl's config files, once for all generations."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rltui.frameworks.schemas import Names
 
 
 def batch_knobs(names: Names) -> BatchKnobs | None:
-    """Names of what makes a batch; `None` where the files say nothing of rollouts."""
-    found = rules.batch_knobs(names)
-    needed = (found.batch_size, found.group_size, found.seq_len)
-    return found if all(map(names.has, needed)) else None
+    """Names of the knobs of a batch; `None` if the files have no rollouts."""
+    knobs = rules.batch_knobs(names)
+    needed = (knobs.batch_size, knobs.group_size, knobs.seq_len)
+    return knobs if all(map(names.has, needed)) else None
 
 
 def bottleneck_knobs(names: Names) -> BottleneckKnobs:
-    """What decides who waits for whom, as far as this generation has it."""
+    """Names of the knobs that move a bottleneck, as far as this generation has them."""
     return BottleneckKnobs(
         in_flight=_first(names, "max_inflight", "orchestrator.concurrency.max_inflight"),
         kv_memory=names.get("gpu_memory_utilization"),
@@ -33,11 +33,11 @@ def bottleneck_knobs(names: Names) -> BottleneckKnobs:
 
 
 def _first(names: Names, *concepts: str) -> str | None:
-    return next((found for concept in concepts if (found := names.get(concept))), None)
+    return next((name for concept in concepts if (name := names.get(concept))), None)
 
 
 def derived(values: Values, names: Names) -> Iterator[DerivedValue]:
-    """What a step amounts to, if all values are sound."""
+    """Derived values of a step, if all values are sound."""
     if (knobs := batch_knobs(names)) is not None:
         yield from _rollouts(values, knobs, names)
         yield from _episodes(values, "orchestrator.concurrency", "episodes in flight")
@@ -55,12 +55,13 @@ def _rollouts(v: Values, knobs: BatchKnobs, names: Names) -> Iterator[DerivedVal
     v = {**v, knobs.group_size: max(groups.values())}
     longest = names("max_completion_tokens")
     v.setdefault(longest, None)
-    batched = batch_values(v, knobs, max_tokens=longest)
+    batch_derived = batch_values(v, knobs, max_tokens=longest)
     if len({*groups.values()}) > 1:
-        batched = (
-            _prompts(v[knobs.batch_size], groups) if each.name == _PROMPTS else each for each in batched
+        batch_derived = (
+            _prompts(v[knobs.batch_size], groups) if value_.name == _PROMPTS else value_
+            for value_ in batch_derived
         )
-    yield from batched
+    yield from batch_derived
     if not v[knobs.seq_len]:
         return
     by_trainer = "trainer.model.seq_len" in v and not names.has("orchestrator.concurrency")
@@ -74,23 +75,23 @@ _PROMPTS = "prompts per step"
 
 
 def _prompts(batch: int | None, groups: dict[str, int]) -> DerivedValue:
-    """Of sources with groups of several sizes: how often each is drawn from is decided by chance."""
+    """Prompts of sources with groups of several sizes: chance decides how often each source is drawn from."""
     sizes = sorted({*groups.values()})
-    each = f"{', '.join(map(str, sizes[:-1]))} or {sizes[-1]} per example, as the source says"
+    size_text = f"{', '.join(map(str, sizes[:-1]))} or {sizes[-1]} per example, as the source says"
     if batch is None:
-        return derived_value(_PROMPTS, None, "prompts", f"varies: whole groups of {each}")
+        return derived_value(_PROMPTS, None, "prompts", f"varies: whole groups of {size_text}")
     low, high = -(-batch // sizes[-1]), batch // sizes[0]
     return derived_value(
-        _PROMPTS, None, "prompts", f"{batch} rollouts / {each} = {low} to {high} prompts per step"
+        _PROMPTS, None, "prompts", f"{batch} rollouts / {size_text} = {low} to {high} prompts per step"
     )
 
 
-def _episodes(v: Values, at: str, name: str) -> Iterator[DerivedValue]:
-    """Adapts itself: the config only says from where and within which bounds."""
-    bounds = [f"{at}.{key}_inflight" for key in ("initial", "min", "max")]
+def _episodes(v: Values, table: str, name: str) -> Iterator[DerivedValue]:
+    """A number that adapts itself: the config only sets its start and bounds."""
+    bounds = [f"{table}.{key}_inflight" for key in ("initial", "min", "max")]
     if not v.keys() >= {*bounds}:
         return
-    first, low, high = (v[each] for each in bounds)
+    first, low, high = (v[bound] for bound in bounds)
     if low == high:
         text = f"always {low}: min_inflight and max_inflight are the same"
         yield derived_value(name, low, "episodes", text)
@@ -114,16 +115,16 @@ def _gpus(v: Values, names: Names) -> Iterator[DerivedValue]:
 
 
 def _sft(v: Values, names: Names) -> Iterator[DerivedValue]:
-    """Tokens and micro-batches of a step; how many steps an epoch has depends on the dataset."""
+    """Tokens and micro-batches of a step; the number of steps in an epoch depends on the dataset."""
     batch, micro, seq_len = (f"sft.data.{key}" for key in ("batch_size", "micro_batch_size", "seq_len"))
     if any(v.get(name) is None for name in (batch, micro, seq_len)):
         return
     yield sft_tokens(v, batch=batch, seq_len=seq_len, packed=True)
     steps, name = v.get("sft.max_steps"), "sft micro-batches per optimizer step"
     if steps is not None:
-        each = v[batch] * v[seq_len]
-        text = f"{steps} steps * {each} tokens = {steps * each} tokens"
-        yield derived_value("sft tokens of the run", steps * each, "tokens", text)
+        step_tokens = v[batch] * v[seq_len]
+        text = f"{steps} steps * {step_tokens} tokens = {steps * step_tokens} tokens"
+        yield derived_value("sft tokens of the run", steps * step_tokens, "tokens", text)
     gpus, together = v.get(names("sft_gpus")), (v.get("sft.model.cp") or 1) * (v.get("sft.model.tp") or 1)
     if gpus is None or gpus < together:
         yield accumulation(v, batch=batch, micro=micro, name=f"{name} on one GPU")
@@ -132,11 +133,11 @@ def _sft(v: Values, names: Names) -> Iterator[DerivedValue]:
 
 
 _OFF_DEVICE = ("lora", "experimental.lora", "optim_cpu_offload", "fsdp_cpu_offload", "full_offload")
-"""Of `[model]`: what leaves less on the device than whole weights, gradients and moments."""
+"""Keys of `[model]` that leave less on the device than full weights, gradients and moments."""
 
 
 def training(v: Values, names: Names) -> Training | None:
-    """What decides about the memory of `sft`; `None` without rows to train on."""
+    """Values that decide about the memory of `sft`; `None` without rows to train on."""
     batch, micro, seq_len = (
         v.get(f"sft.data.{key}") for key in ("batch_size", "micro_batch_size", "seq_len")
     )

@@ -1,4 +1,4 @@
-"""Which generation of prime-rl a file is for, and which of its programs: by the schema that it fits."""
+"""Detects the generation of prime-rl that a file is for, and its program: by the schema that it fits."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from rltui.frameworks.verifiers.files import is_vf_rl
 _OF_OVERLAYS = frozenset(
     {"output_dir", "slurm", "deployment", "run", "log", "max_steps", "wandb", "monitors"}
 )
-"""Keys that say how and where, and not what."""
+"""Keys about place and manner of a run only."""
 _NAMES = {"orch": "orchestrator", "infer": "inference", "train": "trainer"}
-"""What file names contain: only asked where the keys do not tell."""
+"""Part of a file name → role: only used if the keys do not tell."""
 
 
 def role_in(generation: str, path: str, data: Mapping[str, Any]) -> str | None:
@@ -36,32 +36,32 @@ def role_in(generation: str, path: str, data: Mapping[str, Any]) -> str | None:
 
 
 def fit_in(generation: str, parsed: Parsed) -> int | None:
-    """How many keys of some files this generation does not know; `None` where they are none that its programs
-    read together. A file that only its keys tell must have more known than strange ones.
+    """Number of keys of some files that this generation does not know; `None` if its programs do not read
+    them together. A file that is only recognised by its keys must have more known than strange ones.
     """
     roles = [role_in(generation, path, data) for path, data in parsed]
     if None in roles or len(set(roles)) < len(roles):
         return None
     is_alone = generation == SPLIT and len(parsed) == 1 and roles[0] in PARTS
-    judged = best_alone if is_alone else partial(best, generation)
-    fits: list[Fit] = [judged(str(role), data)[1] for role, (_, data) in zip(roles, parsed, strict=True)]
+    judge = best_alone if is_alone else partial(best, generation)
+    fits: list[Fit] = [judge(str(role), data)[1] for role, (_, data) in zip(roles, parsed, strict=True)]
     is_told = [role == "rl" or not data for role, (_, data) in zip(roles, parsed, strict=True)]
-    if all(told or each.known > each.strange for told, each in zip(is_told, fits, strict=True)):
-        return sum(each.strange for each in fits)
+    if all(is_certain or fit_.known > fit_.strange for is_certain, fit_ in zip(is_told, fits, strict=True)):
+        return sum(fit_.strange for fit_ in fits)
     return None
 
 
 def is_of_summer(data: Mapping[str, Any]) -> bool:
-    """A file from May 2026 on, by keys that came then."""
+    """Whether a file is from May 2026 on, by keys that came then."""
     role = _rl_or_sft("", data)
     if role is None:
         return False
-    before = min(fit(schema, data).strange for schema in snapshots(MERGED, role, until="2026-05"))
-    return before > min(best(each, role, data)[1].strange for each in (MERGED, CURRENT))
+    old_misfit = min(fit(schema, data).strange for schema in snapshots(MERGED, role, until="2026-05"))
+    return old_misfit > min(best(generation_, role, data)[1].strange for generation_ in (MERGED, CURRENT))
 
 
 def not_alone(path: str, data: Mapping[str, Any]) -> str:
-    """What a file is that no generation takes by itself, in words; empty where nothing tells."""
+    """Description of a file that no generation accepts by itself; empty if nothing tells."""
     if data and data.keys() <= _OF_OVERLAYS:
         return f"has only {', '.join(data)}: an overlay; name its base before it: @ BASE.toml @ {path}"
     evals = {"source", "env", "taskset"} & data.keys()
@@ -95,21 +95,21 @@ def _part_or_sft(path: str, data: Mapping[str, Any]) -> str | None:
 
 
 def _part(path: str, data: Mapping[str, Any], generation: str) -> str | None:
-    """Which of the three programs a file of its own is for; what its name says where several would do."""
+    """The program that a separate file is for; decided by its name if several fit."""
     stem = PurePath(path).stem.lower()
-    named = next((role for word, role in _NAMES.items() if word in stem), None)
+    named_role = next((role for name_part, role in _NAMES.items() if name_part in stem), None)
     fits = {part: best(generation, part, data)[1] for part in PARTS}
-    least = min(each.strange for each in fits.values())
-    likely = [part for part, each in fits.items() if each.strange == least and each.known > each.strange]
+    least = min(fit_.strange for fit_ in fits.values())
+    likely = [part for part, fit_ in fits.items() if fit_.strange == least and fit_.known > fit_.strange]
     if not data:
-        return named
-    if named in likely or not likely:
-        return named if named in likely else None
+        return named_role
+    if named_role in likely or not likely:
+        return named_role if named_role in likely else None
     return max(likely, key=lambda part: _AMONG_EQUALS.index(part))
 
 
 _AMONG_EQUALS = ("orchestrator", "trainer", "inference")
-"""Which is meant where keys and name tell nothing: a model alone is what inference serves."""
+"""Order of preference if keys and name tell nothing, the last first: a model alone is for inference."""
 
 
 CHECKOUT = Checkout(
@@ -134,6 +134,6 @@ SOURCES = (
     "src/prime_rl/configs/**/*.py",
     "src/prime_rl/**/config*.py",
 )
-"""Where the config classes of all generations lie in the tree."""
+"""Locations of the config classes of all generations in the tree."""
 PACKAGES = ("prime-rl", "prime-rl-configs", "verifiers", "vllm")
-"""Whose versions say which keys there are, and what they do."""
+"""Packages whose versions decide about the keys, and their meaning."""

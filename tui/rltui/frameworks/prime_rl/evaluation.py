@@ -1,4 +1,4 @@
-"""Evaluations of prime-rl: where weights lie, which evaluator its environment has, a server for it."""
+"""Evaluations of prime-rl: location of weights, evaluator of its environment, and a server for it."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ _ENVIRONMENTS = (
 _TOKENS = ("sampling.max_tokens", "train.sampling.max_completion_tokens", "train.sampling.max_tokens")
 _WEIGHTS = ("weights/step_{step}", "checkpoints/step_{step}/weights", "broadcasts/step_{step}",
             "run_default/broadcasts/step_{step}")  # fmt: skip
-"""Exported for a checkpoint until August 2026; what `convert_dcp_to_bf16.py` makes; as they were sent to the
-server through files."""
+"""Locations: exported for a checkpoint until August 2026; the output of `convert_dcp_to_bf16.py`; as sent to
+the server through files.
+"""
 _STABLE = "STABLE"
 
 
@@ -45,7 +46,7 @@ def environment(data: Mapping[str, Any]) -> str:
 
 
 def _sources(data: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Those with an id, and the tables that configure them."""
+    """Sources with an id, and the tables that configure them."""
     for key in _ENVIRONMENTS:
         for row in rows(data, key):
             if id_ := text(row, "env.taskset.id", "id", "env.id") or source_name(row):
@@ -53,15 +54,15 @@ def _sources(data: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]
 
 
 def max_tokens(data: Mapping[str, Any]) -> int | None:
-    """Of an answer while it trains."""
-    found = (optional_count(data, f"orchestrator.{key}") for key in _TOKENS)
-    return next((tokens for tokens in found if tokens is not None), None)
+    """Limit of an answer during training."""
+    limits = (optional_count(data, f"orchestrator.{key}") for key in _TOKENS)
+    return next((tokens for tokens in limits if tokens is not None), None)
 
 
 def model(
     g: Generation, data: Mapping[str, Any], context: RunContext, target: EvalTarget, *, is_sft: bool
 ) -> EvalModel:
-    """What a target is.
+    """The model of a target.
 
     Raises:
         ConfigError: if the config names no model.
@@ -69,7 +70,7 @@ def model(
     if target.kind == "model":
         return EvalModel("model", target.label, target.model)
     if target.kind == "checkpoint":
-        folders = tuple(f"{context.run_folder}/{place.format(step=target.step)}" for place in _WEIGHTS)
+        folders = tuple(f"{context.run_folder}/{location.format(step=target.step)}" for location in _WEIGHTS)
         label = f"sft, {target.label}" if is_sft else target.label
         marker = _STABLE if g.has_launchers and not g.run_folders else ""  # in 2025 there was none
         return EvalModel("sft" if is_sft else "checkpoint", label, folders[0], target.step, folders, marker)
@@ -85,19 +86,23 @@ def model(
 
 
 def weights_maker(data: Mapping[str, Any], run_dir: str, step: int, *, is_sft: bool) -> WeightsMaker | None:
-    """Beside the halves of the checkpoint; `None` where the config names no model."""
+    """Export next to the halves of the checkpoint; `None` if the config names no model."""
     checkpoint, name = f"{run_dir}/checkpoints/step_{step}", text(data, *_MODEL)
     if name is None:
         return None
     tables = ("tokenizer", "trainer.tokenizer") if not is_sft else ("tokenizer",)
-    words = [text(data, *(f"{table}.{key}" for table in tables)) or "" for key in ("name", "chat_template")]
+    tokenizer_arguments = [
+        text(data, *(f"{table}.{key}" for table in tables)) or "" for key in ("name", "chat_template")
+    ]
     source, folder = f"{checkpoint}/trainer", f"{checkpoint}/weights"
     script = str(Path(__file__).with_name("make_weights.py"))
-    return WeightsMaker(("python", script, source, folder, name, *words), f"{source}/.metadata", folder)
+    return WeightsMaker(
+        ("python", script, source, folder, name, *tokenizer_arguments), f"{source}/.metadata", folder
+    )
 
 
 def server(g: Generation, model: EvalModel, port: int, share: str) -> EvalCommand:
-    """Options behind the config of the run's own server. Without a router, which would need ports besides."""
+    """Options after the config of the run's own server. Without a router, which would need further ports."""
     if g.run_folders:
         argv = ["--vllm.model", model.name, "--server.port", str(port), "--router", "None"]
         return EvalCommand((*argv, *(("--vllm.gpu-memory-utilization", share) if share else ())))
@@ -106,10 +111,10 @@ def server(g: Generation, model: EvalModel, port: int, share: str) -> EvalComman
 
 
 def evaluator(g: Generation, data: Mapping[str, Any], context: RunContext, call: EvalCall) -> EvalCommand:
-    """What its environment has, with the options of the config.
+    """The evaluator of its environment, with the options of the config.
 
     Raises:
-        ConfigError: if that is none.
+        ConfigError: if there is none.
     """
     if isinstance(context.run, Missing):
         raise ConfigError(context.run.reason, hint=context.run.hint)

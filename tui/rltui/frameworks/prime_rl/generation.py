@@ -1,4 +1,4 @@
-"""What differs between the generations of prime-rl in how they are run, as data.
+"""The differences between the generations of prime-rl in how they are run, as data.
 
 `launch.py` reads it. Keys are those of one merged config; the three files of 2025 are read as one, each below
 its role.
@@ -14,9 +14,9 @@ from rltui.frameworks.base import RunFiles
 from rltui.frameworks.prime_rl import configs
 
 _TRAINER_HALF = "checkpoints/step_{step}/trainer/.metadata"
-"""Is written last, by torch."""
+"""Written last, by torch."""
 _ORCHESTRATOR_HALF = "checkpoints/step_{step}/orchestrator/progress.pt"
-"""SFT has none."""
+"""Missing in SFT."""
 
 _SPLIT_RL = RunFiles(
     checkpoint_marker="",
@@ -42,7 +42,7 @@ _MERGED_SFT = RunFiles(
 )
 _SPLIT_SFT = replace(_MERGED_SFT, checkpoint_marker="", checkpoint_parts=(_TRAINER_HALF,))
 ATTEMPT_LOGS = "logs/rltui"
-"""Folder in the run's for logs that its programs write besides what they print, where rltui starts them."""
+"""Folder inside the run's for logs that its programs write besides their output, if rltui starts them."""
 _CURRENT_RL = RunFiles(
     metrics=("monitors/file/metrics.jsonl", "metrics.jsonl"),
     checkpoint_marker="",
@@ -73,73 +73,74 @@ SINGLE = "--layout prime-rl-single runs it with prime-rl's own launcher"
 
 @dataclass(frozen=True, slots=True)
 class _Resolving:
-    """How the launcher of a generation is made to write out the config of each process."""
+    """The way to make a generation's launcher write out the config of each process."""
 
     commands: tuple[tuple[str, ...], ...]
-    """As in `base.Resolution`."""
+    """Same as in `base.Resolution`."""
     folders: tuple[str, ...]
-    """Where the configs may then lie, below the folder of the run, newest place first."""
+    """Possible locations of the configs then, below the folder of the run, newest first."""
     suffix: str
     run: str = ""
     """Folder of the run below the output folder of the scratch folder."""
     dropped: tuple[str, ...] = ()
-    """Keys that would make it start, submit or delete something, or that it works out by itself."""
+    """Keys that would make it start, submit or delete something, or that it computes by itself."""
     unsupported: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """Those whose programs are run in the same way."""
+    """Releases whose programs are run in the same way."""
 
     id: str
     title: str
     layouts: Mapping[str, str]
     cluster_layouts: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     signs: tuple[str, ...]
-    """Names in the output folder that tell."""
+    """Names in the output folder that identify it."""
     rl_files: RunFiles
     sft_files: RunFiles
     vllm: tuple[int, int]
-    """The version it pins."""
+    """Version of vLLM that it pins."""
     utilization: str
     base_urls: tuple[str, ...]
-    """Where the orchestrator's half of the server's address may stand: how it is spelled now comes last."""
+    """Possible keys of the orchestrator's half of the server's address: the present spelling comes last."""
     infer_gpus: tuple[str, ...] = ("deployment.num_infer_gpus",)
     """Keys whose product is the number of the engine's devices."""
     train_gpus: tuple[str, ...] = ("deployment.num_train_gpus",)
     has_launchers: bool = True
-    """`rl` and `sft` are launchers; else each program has a file of its own, and `sft` is a trainer."""
+    """`rl` and `sft` are launchers; otherwise each program has a file of its own, and `sft` is a trainer."""
     has_router: bool = False
     """A router answers at the server's port, the engine behind it has one of its own."""
     broadcasts: Literal["filesystem", "nccl since summer", "nccl"] = "nccl"
-    """How weights go where the config does not say, and nothing forbids NCCL."""
+    """Default transport of weights, if nothing forbids NCCL."""
     batches: Literal["filesystem", "zmq with sources", "zmq"] = "zmq"
-    """Likewise for batches."""
+    """Default transport of batches."""
     resends_weights: bool = True
-    """A run that begins anew sends a living server the weights of the model again."""
+    """A run that begins again sends a living server the weights of the model again."""
     env_port: str = ""
     """Key of the first port for env servers; empty: they take free ones, and write them into files."""
     run_folders: bool = False
-    """Each run has a name, a folder named for it below the output folder, and environment variables in tables
-    `env_vars`. No devices are kept for a server that the config does not have."""
+    """Each run has a name, a folder named for it below the output folder, and environment variables in
+    tables `env_vars`. No devices are reserved for a server that the config does not have.
+    """
     resume_step: str = "ckpt.resume_step"
     resume_dir: str = ""
     resume_cleared: tuple[str, ...] = ()
-    """All that names the checkpoint to continue from, be it a table."""
+    """All keys that name the checkpoint to continue from, including tables."""
     dropped: tuple[str, ...] = ()
-    """Keys that the launcher's copy of the config is without."""
+    """Keys that are removed from the launcher's copy of the config."""
     resolving: _Resolving = _Resolving((), (), "")
     environment: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By component; `""` for all, `env` for env servers."""
+    """Component → variables; `""` for all, `env` for env servers."""
     shared_wandb: str = ""
-    """Variable for the id of the run that orchestrator and trainer log to together."""
+    """Variable for the id of the W&B run that orchestrator and trainer share."""
     wandb_table: str = ""
-    """The table with which they do; empty: always."""
+    """The table that turns this on; empty: always on."""
     successor: Generation | None = None
-    """The one that goes by the same id."""
+    """The next generation with the same id."""
 
     def of(self, data: Mapping[str, Any]) -> Generation:
-        """The one whose schema the merged config `data` fits: itself, or its successor."""
+        """The generation whose schema the merged config `data` fits: itself, or its successor."""
         if self.successor is None:
             return self
         newest = configs.snapshots(configs.CURRENT, "rl")[0]
@@ -248,6 +249,6 @@ _CURRENT = Generation(
     shared_wandb="WANDB_RUN_ID",
 )
 _LATEST = replace(_CURRENT, env_port="")
-"""From September 2026 on: run folders with attempts, env servers that tell their addresses in files."""
+"""From September 2026 on: run folders with attempts, env servers that write their addresses into files."""
 CURRENT = replace(_CURRENT, successor=_LATEST)
-"""Of August 2026. A file that shows neither is run as of August, and by what its dry run writes."""
+"""August 2026. A file that shows neither is run as of August, and by the output of its dry run."""

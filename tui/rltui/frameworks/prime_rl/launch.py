@@ -1,4 +1,4 @@
-"""How prime-rl is run: by parts from configs that its launcher writes, or by the launcher; any generation."""
+"""Runs prime-rl: by parts from configs that its launcher writes, or by the launcher; any generation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from rltui.frameworks.schemas import SchemaFramework
 _LOGGING = ("orchestrator", "trainer")
 """Both log to W&B."""
 _ENV_SERVERS = "env-"
-"""How the ids of env servers begin."""
+"""Prefix of the ids of env servers."""
 _PARTS = ("inference", "orchestrator", "trainer")
 _PAIR = frozenset({"orchestrator", "trainer"})
 _INFERENCE = frozenset({"inference"})
@@ -71,7 +71,7 @@ _NO_INFERENCE = Missing(
     hint="add [inference]; or take the experiment down and resume it: then the server at base_url is used",
 )
 _SERVER = "http://localhost:8000/v1"
-"""Where prime-rl looks for a server unless it is told."""
+"""Default address of a server in prime-rl."""
 _UTILIZATION = 0.9
 """vLLM's own default; prime-rl does not change it."""
 _MODEL = ("inference.vllm.model", "inference.model.name", "model.name")
@@ -85,10 +85,10 @@ _ON_CLUSTER = Missing(
 
 
 class PrimeRlLaunch(SchemaFramework):
-    """How one generation is run, and the one that its files may show."""
+    """Launching of one generation, and of the one that its files may show."""
 
     run_roles = _PAIR | {"sft"}
-    """Who writes the run, by themselves or started by a launcher."""
+    """The programs that write the run, by themselves or started by a launcher."""
 
     def __init__(self, generation: Generation) -> None:
         super().__init__()
@@ -101,16 +101,16 @@ class PrimeRlLaunch(SchemaFramework):
 
     def template_values(self, files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
         """`config.<part>`, `config.launcher`, `run`, `gpus.<id>`, `port.inference`, `port.engine` …"""
-        g, data = self._of(files), self._config(files)
+        g, data = self._generation_of(files), self._config(files)
         split, memory = _split(g, data, context.devices), self.engine_memory(files)
-        launched = _split(g, data, context.devices, by_launcher=True)
-        both = ",".join(dict.fromkeys((*launched.inference, *launched.trainer)))
+        launcher_split = _split(g, data, context.devices, by_launcher=True)
+        both = ",".join(dict.fromkeys((*launcher_split.inference, *launcher_split.trainer)))
         for_sft = ",".join(context.devices[: max(1, count(data, "deployment.num_gpus", 1))])
         return {
             **common_values(files, context),
             **{
                 f"config.{name}": fault or _MADE_AT_START
-                for name, fault in _made(g, files, data, context).items()
+                for name, fault in _make_faults(g, files, data, context).items()
             },
             **{f"config.{name}": path for name, path in context.resolved.items()},
             **ports.values(g, data, context, sources=sources(files), moving=self.ports(files)),
@@ -121,36 +121,36 @@ class PrimeRlLaunch(SchemaFramework):
             "gpus.sft": both if g.run_folders else for_sft,
             "gpus.all": ",".join(context.devices),
             "gpu_count.all": str(max(1, len(context.devices))),
-            "gpu_count.trainer": str(len(split.trainer) or _wanted(g, data)[1]),
+            "gpu_count.trainer": str(len(split.trainer) or _device_counts(g, data)[1]),
             "gpu_memory.inference": str(memory.utilization) if memory and split.inference else "",
             "ranks.trainer": ",".join(map(str, numbers(data, "trainer.log.ranks_filter") or (0,))),
         }
 
     def resolutions(self, files: ConfigFiles, context: RunContext) -> Sequence[Resolution]:
-        """`launcher`: the file for the launcher; `trainer`, `env.train.<source>` …: what its dry run makes.
+        """`launcher`: the file for the launcher; `trainer`, `env.train.<source>` …: outputs of its dry run.
 
-        The dry run may delete things in the run's folder, so it gets an empty one. Where each program has a
-        file of its own: copies with the run's folder, the checkpoint, and the port that was chosen.
+        The dry run may delete things in the run's folder, so it gets an empty one. If each program has a
+        file of its own: copies with the run's folder, the checkpoint, and the chosen port.
         """
-        g = self._of(files)
+        g = self._generation_of(files)
         if _inherits(files) is not None:
             return ()
         if not g.has_launchers:
-            moved = {**self._sent(files), **ports.edits(g, self._config(files), context.overrides)}
-            return tuple(_copy(g, role, context, moved) for role in files)
+            edits_ = {**self._address_edits(files), **ports.edits(g, self._config(files), context.overrides)}
+            return tuple(_copy(g, role, context, edits_) for role in files)
         role = "rl" if "rl" in files else "sft"
         data = self._config(files)
         common: dict[str, KnobValue] = {**dict.fromkeys(g.dropped), **_resume(g, data, context)}
         folder = PurePath(context.run_folder)
-        place: dict[str, KnobValue] = {"output_dir": str(folder)}
+        location: dict[str, KnobValue] = {"output_dir": str(folder)}
         if g.run_folders:
             common["run.name"] = _run_name(files, context)
-            place = {"output_dir": str(folder.parent), "run.dir": folder.name}
+            location = {"output_dir": str(folder.parent), "run.dir": folder.name}
         if role == "rl":
-            common |= {**self._sent(files), **ports.edits(g, data, context.overrides)}
+            common |= {**self._address_edits(files), **ports.edits(g, data, context.overrides)}
         if context.submits:
-            place |= _slurm(data, context)
-        launcher = Resolution(edits={role: {**common, **place}}, outputs={"launcher": (f"{role}.toml",)})
+            location |= _slurm(data, context)
+        launcher = Resolution(edits={role: {**common, **location}}, outputs={"launcher": (f"{role}.toml",)})
         if _on_cluster(data, context) is not None:
             return ()
         if role == "sft" or _not_by_parts(data) is not None:
@@ -167,15 +167,17 @@ class PrimeRlLaunch(SchemaFramework):
     def ports(self, files: ConfigFiles) -> tuple[PortKnob, ...]:
         if "sft" in files:
             return ()
-        found = ports.knobs(self._of(files), self._rl(files), sources(files))
-        return tuple(each for each in found if not self.servers or each.component != "inference")
+        knobs = ports.knobs(self._generation_of(files), self._rl(files), sources(files))
+        return tuple(knob for knob in knobs if not self.servers or knob.component != "inference")
 
     def environment(self, component: str, files: ConfigFiles, context: RunContext) -> Mapping[str, str]:
-        """As its launcher gives it to its children; a server for evaluations as the run's."""
+        """Variables that its launcher sets for its children; a server for evaluations gets those of the
+        run's.
+        """
         if component == SERVER:
-            found = self.environment("inference", files, context)
-            return {name: value for name, value in found.items() if name != "CUDA_VISIBLE_DEVICES"}
-        g = self._of(files)
+            variables = self.environment("inference", files, context)
+            return {name: value for name, value in variables.items() if name != "CUDA_VISIBLE_DEVICES"}
+        g = self._generation_of(files)
         split = _split(g, self._rl(files), context.devices)
         # the generation's own, then what the config says, then what cannot be chosen; little for a launcher
         part = "env" if component.startswith(_ENV_SERVERS) else component
@@ -183,24 +185,27 @@ class PrimeRlLaunch(SchemaFramework):
         if part not in parts or (g.has_launchers and "rl" not in files):
             return {"PYTHONUNBUFFERED": "1"}
         data = files["rl"].data if "rl" in files else {}
-        found = {**g.environment[""], **g.environment.get(part, {})}
+        variables = {**g.environment[""], **g.environment.get(part, {})}
         if part in (*_LOGGING, "sft"):
-            found |= {"LOGURU_FORCE_COLORS": "1", **_typed(part, files)}
+            variables |= {"LOGURU_FORCE_COLORS": "1", **_wandb_command(part, files)}
         if g.run_folders:
             of_part = f"{'orchestrator' if part == 'env' else part}.env_vars"
-            found |= texts(value_at(data, "env_vars")) | texts(value_at(data, of_part))
-            found |= {"PRL_RUN_ID": context.run_id or context.name, "PRL_RUN_NAME": _run_name(files, context)}
-            found["PRL_ATTEMPT_CONFIG_DIR"] = ports.attempt_configs(context)
-            found["PRL_ATTEMPT_LOG_DIR"] = ports.attempt_logs(context)
+            variables |= texts(value_at(data, "env_vars")) | texts(value_at(data, of_part))
+            variables |= {
+                "PRL_RUN_ID": context.run_id or context.name,
+                "PRL_RUN_NAME": _run_name(files, context),
+            }
+            variables["PRL_ATTEMPT_CONFIG_DIR"] = ports.attempt_configs(context)
+            variables["PRL_ATTEMPT_LOG_DIR"] = ports.attempt_logs(context)
         if part in _LOGGING and g.shared_wandb and _shares(g, data):
-            found |= {"WANDB_SHARED_MODE": "1", "WANDB_SHARED_LABEL": part}
-            found[g.shared_wandb] = context.run_id or context.name
+            variables |= {"WANDB_SHARED_MODE": "1", "WANDB_SHARED_LABEL": part}
+            variables[g.shared_wandb] = context.run_id or context.name
         devices = {"inference": split.inference, "trainer": split.trainer}.get(part)
-        return {**found, "CUDA_VISIBLE_DEVICES": ",".join(devices)} if devices else found
+        return {**variables, "CUDA_VISIBLE_DEVICES": ",".join(devices)} if devices else variables
 
     def engine_memory(self, files: ConfigFiles) -> EngineMemory | None:
-        """What vLLM takes; `None` without a server, and where the utilization is no share."""
-        g, data = self._of(files), self._rl(files)
+        """Memory that vLLM takes; `None` without a server, and if the utilization is no share."""
+        g, data = self._generation_of(files), self._rl(files)
         share = value_at(data, g.utilization)
         share = _UTILIZATION if share is None else share
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
@@ -236,8 +241,10 @@ class PrimeRlLaunch(SchemaFramework):
         return self.generation.sft_files if "sft" in files else self.generation.rl_files
 
     def restart_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
-        """By the transports. A pair stays a pair even where both go through files: their counters are two."""
-        g, data = self._of(files), self._rl(files)
+        """Rules by the transports. A pair stays a pair even if both go through files: they have two
+        counters.
+        """
+        g, data = self._generation_of(files), self._rl(files)
         in_memory = ports.transport(g, data, ports.WEIGHTS) != "filesystem"
         through_files = not in_memory and ports.transport(g, data, ports.BATCHES) == "filesystem"
         servers = [source.component for source in sources(files) if source.component]
@@ -249,42 +256,44 @@ class PrimeRlLaunch(SchemaFramework):
         )
 
     def fresh_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
-        """For a run that begins anew: in 2025 the orchestrator posts `/reload_weights`, from August 2026 on
-        the trainer broadcasts its first weights; in between nothing took the place of the former.
+        """Rules for a run that begins again: in 2025 the orchestrator posts `/reload_weights`, from August
+        2026 on the trainer broadcasts its first weights; in between nothing replaced the former.
         """
-        return () if self._of(files).resends_weights else ((_PAIR, _INFERENCE, _TRAINED),)
+        return () if self._generation_of(files).resends_weights else ((_PAIR, _INFERENCE, _TRAINED),)
 
     def service_calls(self, files: ConfigFiles, context: RunContext) -> tuple[ServiceCall, ...]:
-        """An orchestrator that died while it updated weights has left the engine paused: which no router
-        knows, so it is told itself.
+        """An orchestrator that died while it updated weights has left the engine paused: no router knows of
+        that, so the engine itself is called.
         """
         if "rl" not in files:
             return ()
-        found = ports.values(self._of(files), self._rl(files), context)
-        url = f"http://{found['host.inference']}:{found['port.engine']}/resume"
+        port_values = ports.values(self._generation_of(files), self._rl(files), context)
+        url = f"http://{port_values['host.inference']}:{port_values['port.engine']}/resume"
         return (ServiceCall("inference", url, "resume an engine that was left paused"),)
 
     # --- inference that somebody else runs ---
 
     def sent_to(self, urls: Sequence[str], *, is_lent: bool = False) -> PrimeRlLaunch:
-        """As if its config named these addresses; without [inference], unless that describes the server."""
-        found = copy(self)
-        found.servers, found.is_lent = tuple(urls), is_lent
-        return found
+        """Acts as if its config named these addresses; without [inference], unless that describes the
+        server.
+        """
+        framework = copy(self)
+        framework.servers, framework.is_lent = tuple(urls), is_lent
+        return framework
 
     def inference_servers(self, files: ConfigFiles) -> tuple[ServerAddress, ...]:
-        """Those that the orchestrator is sent to where no server is started."""
+        """The servers that the orchestrator uses if none is started."""
         if not files.keys() & {"rl", "orchestrator"}:
             return ()
         if not self.servers and is_table(_config(files), "inference"):
             return ()
         values = self.values(files)
-        key = ports.base_url_key(self._of(files), _config(files))
+        key = ports.base_url_key(self._generation_of(files), _config(files))
         client = ports.client_table(key)
         variable, admin = values.get(f"{client}.api_key_var"), values.get(f"{client}.admin_base_url")
         model = values.get("orchestrator.model.name")
-        named = self.servers or values.get(key) or _SERVER
-        urls = named if isinstance(named, list | tuple) else [named]
+        addresses = self.servers or values.get(key) or _SERVER
+        urls = addresses if isinstance(addresses, list | tuple) else [addresses]
         admins = admin if isinstance(admin, list) and len(admin) == len(urls) else [""] * len(urls)
         return tuple(
             ServerAddress(
@@ -300,35 +309,35 @@ class PrimeRlLaunch(SchemaFramework):
         )
 
     def external(self, files: ConfigFiles) -> tuple[str, ...]:
-        """Where each program has a file of its own, those without one, too."""
+        """If each program has a file of its own, includes those without one."""
         if self.generation.has_launchers or "sft" in files:
             return super().external(files)
         self.inference_servers(files)
         return tuple(part for part in _PARTS if part not in files or (part == "inference" and self.servers))
 
     def weights_by(self, files: ConfigFiles) -> str:
-        """The worker of an engine knows one way."""
-        return ports.transport(self._of(files), self._rl(files), ports.WEIGHTS)
+        """The worker of an engine knows one transport."""
+        return ports.transport(self._generation_of(files), self._rl(files), ports.WEIGHTS)
 
     def weights_reset(
         self, files: ConfigFiles, context: RunContext, root: str
     ) -> ServiceCall | Missing | None:
-        """In 2025 the orchestrator asks for it, from August 2026 on the trainer's first weights take their
-        place; in between a server takes those of a folder, if that is what the model is.
+        """In 2025 the orchestrator resets it, from August 2026 on the trainer's first weights replace
+        them; in between a server loads those of a folder, if the model is one.
         """
-        if self._of(files).resends_weights:
+        if self._generation_of(files).resends_weights:
             return None
         model = self.values(files).get("orchestrator.model.name")
         folder = PurePath(context.workspace) / str(model)
         if str(model).startswith((".", "/")):
-            why = "give it back the weights of the model"
+            purpose = "give it back the weights of the model"
             return ServiceCall(
-                "inference", f"{root}/update_weights", why, {"weight_dir": str(folder)}, required=True
+                "inference", f"{root}/update_weights", purpose, {"weight_dir": str(folder)}, required=True
             )
         return Missing(_TRAINED, hint="restart that server first")
 
-    def _sent(self, files: ConfigFiles) -> dict[str, KnobValue]:
-        """Edits of the merged config for where a person sent it."""
+    def _address_edits(self, files: ConfigFiles) -> dict[str, KnobValue]:
+        """Edits of the merged config for the addresses that a person chose."""
         if not self.servers or "sft" in files:
             return {}
         data = _config(files)
@@ -337,32 +346,32 @@ class PrimeRlLaunch(SchemaFramework):
 
     def _config(self, files: ConfigFiles) -> Mapping[str, Any]:
         """One merged config, whether it is written in one file or in three, as the run gets it."""
-        data, moved = _config(files), self._sent(files)
-        return apply_edits(data, moved) if moved else data
+        data, edits_ = _config(files), self._address_edits(files)
+        return apply_edits(data, edits_) if edits_ else data
 
     def _rl(self, files: ConfigFiles) -> Mapping[str, Any]:
-        """Likewise, nothing for SFT."""
+        """The merged config of an RL run; empty for SFT."""
         return {} if "sft" in files else self._config(files)
 
-    def _of(self, files: ConfigFiles) -> Generation:
+    def _generation_of(self, files: ConfigFiles) -> Generation:
         return self.generation.of(_config(files))
 
 
 @dataclass(frozen=True, slots=True)
 class _GpuSplit:
-    """Devices of the two, named as in `CUDA_VISIBLE_DEVICES`; both empty where no GPU is known."""
+    """Devices of both, named as in `CUDA_VISIBLE_DEVICES`; empty if no GPU is known."""
 
     inference: tuple[str, ...] = ()
     trainer: tuple[str, ...] = ()
     fault: Missing | None = None
-    """Why the devices of this box do not do."""
+    """Reason why the devices of this box do not suffice."""
 
     @property
     def is_shared(self) -> bool:
         return not set(self.inference).isdisjoint(self.trainer)
 
     def value(self, component: str) -> TemplateValue:
-        """What a layout's `{gpus.<component>}` stands for."""
+        """The value of a layout's `{gpus.<component>}`."""
         if self.fault is not None:
             return self.fault
         return ",".join(self.trainer if component == "trainer" else self.inference)
@@ -370,22 +379,24 @@ class _GpuSplit:
 
 def _config(files: ConfigFiles) -> Mapping[str, Any]:
     """One merged config, whether it is written in one file or in three."""
-    whole = next((files[role].data for role in ("rl", "sft") if role in files), None)
-    return {role: file.data for role, file in files.items()} if whole is None else whole
+    merged = next((files[role].data for role in ("rl", "sft") if role in files), None)
+    return {role: file.data for role, file in files.items()} if merged is None else merged
 
 
 def _server_url(key: str, text: str) -> str:
-    """Raises ConfigError where a config names no address."""
+    """Raises ConfigError if a config names no address."""
     try:
         return server_url(text)
     except UsageError as error:
         raise ConfigError(f"{key}: {error.title}", hint=error.hint) from error
 
 
-def _wanted(g: Generation, data: Mapping[str, Any], *, by_launcher: bool = False) -> tuple[int, int]:
-    """Devices of inference and trainer. Early launchers keep some for a server that there is not."""
-    named = numbers(data, "trainer_gpu_ids")
-    trainer = len(named) if named else prod(count(data, key, 1) for key in g.train_gpus)
+def _device_counts(g: Generation, data: Mapping[str, Any], *, by_launcher: bool = False) -> tuple[int, int]:
+    """Numbers of devices for inference and trainer. Early launchers reserve some for a server that does not
+    exist.
+    """
+    ids = numbers(data, "trainer_gpu_ids")
+    trainer = len(ids) if ids else prod(count(data, key, 1) for key in g.train_gpus)
     serves = is_table(data, "inference") or (by_launcher and not g.run_folders)
     return prod(count(data, key, 1) for key in g.infer_gpus) if serves else 0, max(1, trainer)
 
@@ -396,33 +407,33 @@ def _split(
     """By number in files from before February 2026, where the lists may overlap; else the first devices for
     inference, the next for the trainer.
 
-    On a box with one, both get it: what prime-rl's own launcher refuses from 2026 on.
+    On a box with one, both get it, which prime-rl's own launcher refuses from 2026 on.
     """
     if not devices:
         return _GpuSplit()
-    numbered, others = numbers(data, "inference_gpu_ids"), numbers(data, "trainer_gpu_ids")
-    if numbered is not None or others is not None:
-        return _GpuSplit(tuple(map(str, numbered or (0,))), tuple(map(str, others or (1,))))
-    inference, trainer = _wanted(g, data, by_launcher=by_launcher)
-    wanted = inference + trainer
-    if wanted <= len(devices):
-        return _GpuSplit(tuple(devices[:inference]), tuple(devices[inference:wanted]))
+    inference_ids, trainer_ids = numbers(data, "inference_gpu_ids"), numbers(data, "trainer_gpu_ids")
+    if inference_ids is not None or trainer_ids is not None:
+        return _GpuSplit(tuple(map(str, inference_ids or (0,))), tuple(map(str, trainer_ids or (1,))))
+    inference, trainer = _device_counts(g, data, by_launcher=by_launcher)
+    total = inference + trainer
+    if total <= len(devices):
+        return _GpuSplit(tuple(devices[:inference]), tuple(devices[inference:total]))
     if len(devices) == 1 and inference <= 1 and trainer == 1:
         return _GpuSplit(tuple(devices[:inference]), tuple(devices))
     have = f"{len(devices)} GPU{'' if len(devices) == 1 else 's'}"
     return _GpuSplit(
         fault=Missing(
-            f"the config asks for {wanted} GPUs ({inference} for inference, {trainer} for the trainer), "
+            f"the config asks for {total} GPUs ({inference} for inference, {trainer} for the trainer), "
             f"and {have} can be used here",
             hint="lower the numbers of GPUs in the config, or make more visible with CUDA_VISIBLE_DEVICES",
         )
     )
 
 
-def _made(
+def _make_faults(
     g: Generation, files: ConfigFiles, data: Mapping[str, Any], context: RunContext
 ) -> Mapping[str, Missing | None]:
-    """Name of each file that resolutions make → why it cannot be made, if that is so."""
+    """Name of each output of the resolutions → reason why it cannot be made, if there is one."""
     inherits = _inherits(files)
     if not g.has_launchers:
         return dict.fromkeys(map(_name, files), inherits)
@@ -436,8 +447,8 @@ def _made(
 
 
 def _inherits(files: ConfigFiles) -> Missing | None:
-    """A file that names others: from the copies that programs get, relative paths lead nowhere, and what it
-    says itself counts only in part (`facts/prime-rl.md`, med-lm-train).
+    """The fault of a file that names others: from the copies that programs get, relative paths lead nowhere,
+    and its own values count only in part (`facts/prime-rl.md`, med-lm-train).
     """
     file = next((file for file in files.values() if file.data.get("toml_files")), None)
     if file is None:
@@ -449,12 +460,12 @@ def _inherits(files: ConfigFiles) -> Missing | None:
 
 
 def _name(role: str) -> str:
-    """As layouts ask for it: `sft` is called like the launcher that it became later."""
+    """Name of a role's file in layouts: `sft` has that of the launcher that it became later."""
     return "launcher" if role == "sft" else role
 
 
 def _not_by_parts(data: Mapping[str, Any]) -> Missing | None:
-    """Why rltui cannot start the processes of a merged config itself, or should not."""
+    """Reason why rltui cannot start the processes of a merged config itself, or should not."""
     deployment = data.get("deployment")
     if is_table(data, "slurm"):
         return _ON_CLUSTER
@@ -473,24 +484,28 @@ def _not_by_parts(data: Mapping[str, Any]) -> Missing | None:
 
 
 def _on_cluster(data: Mapping[str, Any], context: RunContext) -> Missing | None:
-    """Its launcher would submit, and be gone, where the layout has it run here."""
+    """The fault if its launcher would submit, and exit, although the layout runs it here."""
     return _ON_CLUSTER if is_table(data, "slurm") and not context.submits else None
 
 
 def _slurm(data: Mapping[str, Any], context: RunContext) -> Mapping[str, KnobValue]:
-    """What a job script needs and the config leaves out: the table [slurm], and where the checkout is."""
+    """Values for a job script that the config lacks: in the table [slurm], and the location of the
+    checkout.
+    """
     run = context.run if isinstance(context.run, tuple) else ()
     folder = run[run.index("--project") + 1] if "--project" in run else context.workspace
-    wanted: Mapping[str, KnobValue] = {"slurm.job_name": context.name, "slurm.project_dir": folder}
-    return {key: value for key, value in wanted.items() if value_at(data, key) is None}
+    defaults: Mapping[str, KnobValue] = {"slurm.job_name": context.name, "slurm.project_dir": folder}
+    return {key: value for key, value in defaults.items() if value_at(data, key) is None}
 
 
-def _copy(g: Generation, role: str, context: RunContext, moved: Mapping[str, KnobValue]) -> Resolution:
-    """Of the file of one program, for it."""
+def _copy(g: Generation, role: str, context: RunContext, edits_: Mapping[str, KnobValue]) -> Resolution:
+    """A copy of the file of one program, for it."""
     edits: dict[str, KnobValue] = {}
     if role in _WRITERS:
         edits |= {"output_dir": context.run_folder, g.resume_step: context.resume_step}
-    edits |= {key.removeprefix(f"{role}."): port for key, port in moved.items() if key.startswith(f"{role}.")}
+    edits |= {
+        key.removeprefix(f"{role}."): port for key, port in edits_.items() if key.startswith(f"{role}.")
+    }
     return Resolution(edits={role: edits}, outputs={_name(role): (f"{role}.toml",)})
 
 
@@ -501,46 +516,49 @@ def _parts(
     context: RunContext,
     common: Mapping[str, KnobValue],
 ) -> Resolution:
-    how = g.resolving
+    resolving = g.resolving
     is_shared = _split(g, data, context.devices).is_shared
     through_files = is_shared and ports.transport(g, data, ports.WEIGHTS) == "nccl"
-    edits = {**common, "output_dir": _OUT, **dict.fromkeys(how.dropped)}
-    if how.run:
-        edits["run.dir"] = how.run
+    edits = {**common, "output_dir": _OUT, **dict.fromkeys(resolving.dropped)}
+    if resolving.run:
+        edits["run.dir"] = resolving.run
     if through_files:
-        kept = {key: value for key, value in edits.items() if f"{ports.WEIGHTS}." not in key}
-        edits = {**kept, **ports.FILE_BROADCAST}
-    run = PurePath("out") / how.run
-    names = {part: f"{part}{how.suffix}" for part in _PARTS}
-    names |= {f"env.{split}": f"envs/{split}/*{how.suffix}" for split in SPLITS}
+        other_edits = {key: value for key, value in edits.items() if f"{ports.WEIGHTS}." not in key}
+        edits = {**other_edits, **ports.FILE_BROADCAST}
+    run = PurePath("out") / resolving.run
+    names = {part: f"{part}{resolving.suffix}" for part in _PARTS}
+    names |= {f"env.{split}": f"envs/{split}/*{resolving.suffix}" for split in SPLITS}
     servers = instances(files)
-    missing = [] if is_table(data, "inference") else ["inference"]
-    missing += [f"env.{split}" for split in SPLITS if not servers[f"env_servers.{split}"]]
-    replaced = {_OUT: context.output_dir if how.run else context.run_folder}
+    optional_names = [] if is_table(data, "inference") else ["inference"]
+    optional_names += [f"env.{split}" for split in SPLITS if not servers[f"env_servers.{split}"]]
+    replaced = {_OUT: context.output_dir if resolving.run else context.run_folder}
     if g.run_folders:
-        folders = {f"{_OUT}/{how.run}/{path}": folder(context) for path, folder in _FIRST_ATTEMPT.items()}
-        replaced |= {f"{_OUT}/{how.run}": context.run_folder, **folders}
+        folders = {
+            f"{_OUT}/{resolving.run}/{path}": folder(context) for path, folder in _FIRST_ATTEMPT.items()
+        }
+        replaced |= {f"{_OUT}/{resolving.run}": context.run_folder, **folders}
     configs = ports.attempt_configs(context)
     return Resolution(
         edits={"rl": edits},
         outputs={
-            name: tuple(f"{run}/{folder}/{path}" for folder in how.folders) for name, path in names.items()
+            name: tuple(f"{run}/{folder}/{path}" for folder in resolving.folders)
+            for name, path in names.items()
         },
-        commands=how.commands,
-        optional=frozenset(missing),
+        commands=resolving.commands,
+        optional=frozenset(optional_names),
         unless_unknown=frozenset({g.env_port} & edits.keys()),
         replaced=replaced,
         moves=g.resume_step,
         shared={name: f"{configs}/{path}" for name, path in names.items()} if g.run_folders else {},
         folders=(ports.attempt_logs(context),) if g.run_folders else (),
         notes=(_BROADCAST_NOTE,) if through_files else (),
-        unsupported=how.unsupported,
+        unsupported=resolving.unsupported,
     )
 
 
 def _resume(g: Generation, data: Mapping[str, Any], context: RunContext) -> dict[str, KnobValue]:
-    """The step that rltui chose. What the person wrote counts where checkpoints lie elsewhere, and for a run
-    that begins with the checkpoint of another.
+    """The step that rltui chose. The person's own value counts if checkpoints lie in another folder, and for
+    a run that begins with the checkpoint of another.
     """
     if value_at(data, "ckpt.output_dir") is not None:
         return {}
@@ -550,27 +568,27 @@ def _resume(g: Generation, data: Mapping[str, Any], context: RunContext) -> dict
 
 
 def _arguments(data: Mapping[str, Any], name: str) -> list[TomlValue]:
-    """Of vLLM, as the generations have had them."""
+    """Values of an argument of vLLM in the tables of all generations."""
     return [value_at(data, f"inference.{table}.{name}") for table in ("vllm", "model", "vllm_extra")]
 
 
 def _argument(data: Mapping[str, Any], name: str) -> int | None:
-    found = (optional_count({name: value}, name) for value in _arguments(data, name))
-    return next((number for number in found if number is not None), None)
+    numbers_ = (optional_count({name: value}, name) for value in _arguments(data, name))
+    return next((number for number in numbers_ if number is not None), None)
 
 
 def _run_name(files: ConfigFiles, context: RunContext) -> str:
-    """What the config calls the run, else the name of the experiment."""
-    named = (text(file.data, "run.name") for file in files.values())
-    return next((name for name in named if name is not None), context.name)
+    """The run's name in the config, else the name of the experiment."""
+    names = (text(file.data, "run.name") for file in files.values())
+    return next((name for name in names if name is not None), context.name)
 
 
-def _typed(part: str, files: ConfigFiles) -> Mapping[str, str]:
-    """What W&B shows as the command of the run: the one that a person would have typed."""
+def _wandb_command(part: str, files: ConfigFiles) -> Mapping[str, str]:
+    """Variables for W&B's display of the run's command: the one that a person would have typed."""
     role = next((role for role in (part, "rl", "orchestrator") if role in files), None)
     program = "sft" if part == "sft" else "rl"
-    words = [program, "@", files[role].path if role is not None else ""]
-    return {"WANDB_PROGRAM": f"uv run {program}", "WANDB_ARGS": json.dumps(words)}
+    argv = [program, "@", files[role].path if role is not None else ""]
+    return {"WANDB_PROGRAM": f"uv run {program}", "WANDB_ARGS": json.dumps(argv)}
 
 
 def _shares(g: Generation, data: Mapping[str, Any]) -> bool:

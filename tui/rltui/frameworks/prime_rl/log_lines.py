@@ -1,4 +1,4 @@
-"""Metrics out of prime-rl's log lines, the only source of them that all generations share.
+"""Reads metrics from prime-rl's log lines, the only source of them that all generations share.
 
 The lines are those of its orchestrator and its RL and SFT trainers, as commits of December 2025 to autumn
 2026 print them. Only the latest also write `metrics.jsonl`; the keys here are those of that file.
@@ -28,7 +28,9 @@ _TIME = r"(?:\d+(?:\.\d+)?(?:ms|[dhms]) ?){1,2}"
 """A duration for people: `850ms`, `12.3s`, `2m 5s`, `1h 3m`, `2d 4h`."""
 
 MARKS = (" | ", "Evaluated ", "empty train batch")
-"""Of lines that tell of a step; of evaluations, which had no other in 2025; of a batch that had no sample."""
+"""Marks of lines about a step; about evaluations, which had no other in 2025; about a batch without
+samples.
+"""
 
 _JSON = re.compile(r"(?:\[[A-Za-z_]+\d+\]:\s?)?(?=\{)")
 """The beginning of a JSON line; torchrun puts the rank before it."""
@@ -36,7 +38,7 @@ _HEAD = re.compile(r"\d{2}:\d{2}:\d{2} +(?:[A-Z]+|\[[A-Z]+\]) +(?:\[[^\]]*\] )?"
 """Time, level (in brackets in hosted copies), and the tag that some loggers have. A rank, or an unfinished
 progress bar, may come before."""
 _SOURCE = re.compile(r" \[[^\[\]\s]+\.py::\d+\]$")
-"""Where the line was printed; there where the process logs at DEBUG."""
+"""Source location of the line; present if the process logs at DEBUG."""
 _STEP = re.compile(rf"Step ({_COUNT}) \|\s+")
 _FIELD = re.compile(rf"(?P<name>[A-Za-z][A-Za-z. -]*?):? (?P<value>{_N}).*")
 _FIRST_TIME = re.compile(rf"(?:Time: (?P<s>{_N})s|(?P<words>{_TIME}))\s*\|")
@@ -49,7 +51,7 @@ _EMPTY_BATCH = re.compile(
     rf"Step ({_COUNT}): empty train batch .*\(consecutive empty batches: ({_COUNT})/{_COUNT}\)"
 )
 _ENVIRONMENT = re.compile(r"\s*╰─ (?P<name>[^\s|]{1,200})\s*\|(?P<fields>.*)")
-"""Beneath a step of several environments: one of them, in a line without time and level."""
+"""Printed below a step of several environments: one of them, in a line without time and level."""
 _TRAINABLE = re.compile(rf"Trainable \d+/\d+ \(({_N})%\)")
 _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
@@ -83,7 +85,7 @@ _SHARES = {
     "Truncation": f"{_AGENT}/is_truncated/mean",
     "Timeout": f"{_AGENT}/is_timeout/mean",
 }
-"""Percent in the line, from 0 to 1 in the metrics."""
+"""Percent in the line, 0 to 1 in the metrics."""
 
 _OF_TRAINING = (("loss/mean", "loss {:.3f}"), ("perf/throughput", "{:,.0f} tokens/s"))
 _OF_ROLLOUTS = (("time/step", "{:.1f} s/step"), (f"{_AGENT}/reward/mean", "reward {:.3f}"))
@@ -97,47 +99,47 @@ FACTS = (
 def log_row(component: str, line: str) -> Mapping[str, Any] | None:
     """The metrics in one line of output, with `step` as this generation counts it; `None` for other lines.
 
-    Without `step`: of the step that the same program told of last. `line` may have colours, torchrun's rank,
-    and where it was printed; or be JSON (`log.json_logging`). What wrote it is told by its words: `component`
-    may be the `rl` launcher, which repeats its children.
+    Without `step`: of the last step of the same program. `line` may have colours, torchrun's rank, and its
+    source location; or be JSON (`log.json_logging`). The line's words identify its writer: `component` may be
+    the `rl` launcher, which repeats its children.
     """
     del component
-    if not any(mark in line for mark in MARKS):
+    if not any(mark_ in line for mark_ in MARKS):
         return None
-    text, *beneath = plain_text(line).split(LINE_BREAK)
+    text, *further_lines = plain_text(line).split(LINE_BREAK)
     if json_line := _JSON.match(text):
-        message, *beneath = _json_message(text[json_line.end() :])
+        message, *further_lines = _json_message(text[json_line.end() :])
     elif head := _HEAD.search(text):
         message = _SOURCE.sub("", text[head.end() :].rstrip())
     else:
         return _environment_row(text)
     for read in (_step_row, _validation_row, _evaluation_row, _empty_batch_row):
         if (row := read(message)) is not None:
-            for environment in beneath:
+            for environment in further_lines:
                 row.update(_environment_row(environment) or {})
             return row
     return None
 
 
 def _json_message(text: str) -> list[str]:
-    """Its lines, at least one: a step of several environments has one more for each."""
+    """The lines of the message, at least one: a step of several environments has one more for each."""
     try:
-        said = json.loads(text).get("message")
+        message = json.loads(text).get("message")
     except (ValueError, RecursionError):
         return [""]
-    return said.split("\n") if isinstance(said, str) else [""]
+    return message.split("\n") if isinstance(message, str) else [""]
 
 
 def _step_row(message: str) -> dict[str, Any] | None:
     step = _STEP.match(message)
-    took = _FIRST_TIME.match(message, step.end()) if step else None
-    if step is None or took is None:
+    time_match = _FIRST_TIME.match(message, step.end()) if step else None
+    if step is None or time_match is None:
         return None
-    fields = dict(_fields(message[took.end() :]))
+    fields = dict(_fields(message[time_match.end() :]))
     names = _TRAINER if "Loss" in fields else _ORCHESTRATOR if "Reward" in fields else None
     if names is None:
         return None
-    row: dict[str, Any] = {"step": int(step[1]), "time/step": _seconds(took)}
+    row: dict[str, Any] = {"step": int(step[1]), "time/step": _seconds(time_match)}
     row.update({names[name]: value for name, value in fields.items() if name in names})
     if names is _ORCHESTRATOR:
         row.update({_SHARES[name]: value / 100 for name, value in fields.items() if name in _SHARES})
@@ -148,15 +150,15 @@ def _step_row(message: str) -> dict[str, Any] | None:
 
 def _fields(rest: str) -> Iterator[tuple[str, float]]:
     """`Loss: 0.1 | LR 1e-6 …`: earlier generations have the colon, later ones do not."""
-    for part in rest.split(" | "):
-        if match := _FIELD.fullmatch(part.strip()):
+    for segment in rest.split(" | "):
+        if match := _FIELD.fullmatch(segment.strip()):
             yield match["name"], float(match["value"])
 
 
-def _seconds(took: re.Match[str]) -> float:
-    if took["s"] is not None:
-        return float(took["s"])
-    return sum(float(count) * _UNIT_S[unit] for count, unit in _QUANTITY.findall(took["words"]))
+def _seconds(time_match: re.Match[str]) -> float:
+    if time_match["s"] is not None:
+        return float(time_match["s"])
+    return sum(float(count) * _UNIT_S[unit] for count, unit in _QUANTITY.findall(time_match["words"]))
 
 
 def _validation_row(message: str) -> dict[str, Any] | None:
@@ -175,11 +177,11 @@ def _environment_row(text: str) -> dict[str, Any] | None:
 
 
 def _evaluation_row(message: str) -> dict[str, Any] | None:
-    """Those of 2025 do not say at which step they evaluated, the latest tell the policy instead: vN is what
-    step N made.
+    """Metrics of an evaluation. Lines of 2025 lack its step, the latest have the policy instead: vN is the
+    output of step N.
     """
-    if early := _EVALUATION_OF_2025.match(message):
-        return {f"eval/{early[1]}/effective/agent/avg@{early[2]}": float(early[3])}
+    if match_2025 := _EVALUATION_OF_2025.match(message):
+        return {f"eval/{match_2025[1]}/effective/agent/avg@{match_2025[2]}": float(match_2025[3])}
     match = _EVALUATION.match(message)
     if match is None or not (match[2] or match[3]):
         return None
@@ -194,13 +196,13 @@ def _evaluation_row(message: str) -> dict[str, Any] | None:
 
 
 def _empty_batch_row(message: str) -> dict[str, Any] | None:
-    """There is no batch for the step yet: how many in a row had nothing to train on."""
+    """The number of batches in a row without anything to train on, for a step without a batch yet."""
     match = _EMPTY_BATCH.match(message)
     return {"step": int(match[1]), "train/empty_batches": int(match[2])} if match else None
 
 
 _NO_METRICS_PORT = r"[Ff]ailed to install Prometheus metrics exporter[^\n]{0,200}?[Aa]ddress already in use"
-"""The router's words, which do not say which port."""
+"""The router's message, which lacks the port."""
 
 
 def _router_metrics(groups: Groups) -> str:

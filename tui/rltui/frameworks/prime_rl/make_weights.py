@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
 _MODEL = "app.model."
-"""Begins the keys of the model in what prime-rl saves, beside those of the optimizer."""
+"""Prefix of the model's keys in prime-rl's checkpoint, which also has those of the optimizer."""
 
 
 def main(source: str, target: str, model: str, tokenizer: str = "", template: str = "") -> None:
-    """`target` appears when it is whole. `model`: has its config, and the tokenizer unless that is named."""
+    """Export to `target`, which appears when it is complete. `model`: has its config, and the tokenizer
+    unless that is named.
+    """
     from huggingface_hub import save_torch_state_dict
     from transformers import AutoConfig, AutoTokenizer, GenerationConfig
 
@@ -34,24 +36,24 @@ def main(source: str, target: str, model: str, tokenizer: str = "", template: st
     config.save_pretrained(partial)
     with contextlib.suppress(OSError):  # it has none
         GenerationConfig.from_pretrained(model).save_pretrained(partial)
-    words = AutoTokenizer.from_pretrained(tokenizer or model)
+    tokenizer_ = AutoTokenizer.from_pretrained(tokenizer or model)
     if template:
-        words.chat_template = Path(template).read_text() if Path(template).is_file() else template
-    words.save_pretrained(partial)
+        tokenizer_.chat_template = Path(template).read_text() if Path(template).is_file() else template
+    tokenizer_.save_pretrained(partial)
     partial.rename(folder)
 
 
 def _weights(source: str) -> dict[str, Any]:
-    """Of the model alone, without reading the optimizer's state, in bfloat16."""
+    """Weights of the model in bfloat16, without reading the optimizer's state."""
     import torch
     from torch.distributed import checkpoint
 
     reader = checkpoint.FileSystemReader(source)
     metadata = reader.read_metadata().state_dict_metadata
     state = {
-        key: torch.empty(each.size, dtype=each.properties.dtype)
-        for key, each in metadata.items()
-        if key.startswith(_MODEL) and hasattr(each, "size")
+        key: torch.empty(entry.size, dtype=entry.properties.dtype)
+        for key, entry in metadata.items()
+        if key.startswith(_MODEL) and hasattr(entry, "size")
     }
     if not state:
         sys.exit(f"{source} has no weights of a model ({_MODEL}…)")
@@ -62,22 +64,22 @@ def _weights(source: str) -> dict[str, Any]:
 
 
 def _as_on_hub(state: dict[str, Any], config: PretrainedConfig) -> dict[str, Any]:
-    """By the names of transformers: prime-rl's own models of some architectures have others."""
+    """The weights by their names in transformers: prime-rl's own models of some architectures have others."""
     import torch
     from transformers import AutoModelForCausalLM
 
     with torch.device("meta"):
-        known = set(AutoModelForCausalLM.from_config(config).state_dict())
-    if not state.keys() <= known:
+        expected_names = set(AutoModelForCausalLM.from_config(config).state_dict())
+    if not state.keys() <= expected_names:
         from prime_rl.trainer.models import AutoModelForCausalLMPrimeRL
 
         with torch.device("meta"):
-            own = AutoModelForCausalLMPrimeRL.from_config(config)
-        state = own.convert_to_hf(state)
+            prime_rl_model = AutoModelForCausalLMPrimeRL.from_config(config)
+        state = prime_rl_model.convert_to_hf(state)
     if config.tie_word_embeddings:
         state.pop("lm_head.weight", None)
-        known.discard("lm_head.weight")
-    if missing := sorted(known - state.keys()):
+        expected_names.discard("lm_head.weight")
+    if missing := sorted(expected_names - state.keys()):
         sys.exit(f"{len(missing)} weights are missing, such as {missing[0]}")
     return state
 

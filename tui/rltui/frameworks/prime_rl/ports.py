@@ -1,4 +1,4 @@
-"""TCP ports that the programs of a run listen on, how they are moved together, and where others find them.
+"""TCP ports of the programs of a run: the listeners, how they are moved together, and how others find them.
 
 Read at the sources of v0.7.0, v0.8.0 and 559b44772: `env_addresses` of the orchestrator's config, rank 0 of
 the trainer for NCCL, the orchestrator's sockets for batches.
@@ -33,14 +33,15 @@ _SERVER, _ENGINE, _METRICS = "inference.server.port", "inference.backend_port", 
 _ADMIN_URL = "orchestrator.model.client.admin_base_url"
 _FIRST_SERVER, _FIRST_ENVIRONMENT = 8000, 5000
 _FIXED = {WEIGHTS: ("trainer", "nccl", NCCL_PORT, ()), BATCHES: ("orchestrator", "zmq", 5555, (1, 2))}
-"""By table: who listens with which kind, where, and how far above besides; the second port above the one for
-batches went away in August 2026."""
+"""Table → listening component, transport, port, and offsets of further ports; the second port above the one
+for batches went away in August 2026.
+"""
 FILE_BROADCAST: Mapping[str, KnobValue] = {
     WEIGHTS: None,
     **{f"{part}.{WEIGHTS}": None for part in ("inference", "orchestrator", "trainer")},
     f"{WEIGHTS}.type": "filesystem",
 }
-"""Edits with which weights go through files."""
+"""Edits that send weights through files."""
 _EVERY_INTERFACE = ("", "0.0.0.0", "::")  # noqa: S104
 
 
@@ -50,18 +51,18 @@ def attempt_configs(context: RunContext) -> str:
 
 
 def attempt_logs(context: RunContext) -> str:
-    """Folder for logs that programs write besides what they print."""
+    """Folder for logs that programs write besides their output."""
     return f"{context.run_folder}/{ATTEMPT_LOGS}"
 
 
 def knobs(g: Generation, data: Mapping[str, Any], sources: Sequence[EnvSource]) -> Iterator[PortKnob]:
-    """Of everything that listens with the config `data`: the server, then one for each block of ports that
-    follow from one key. Not those of a server where the orchestrator is sent elsewhere.
+    """Ports of all listeners with the config `data`: the server, then one for each block of ports that follow
+    from one key. Not those of a server if the orchestrator is sent to another one.
     """
     yield from _server_knobs(g, data)
     if not g.has_launchers:
         return
-    own = [at for at, source in enumerate(sources) if source.component]
+    own = [index for index, source in enumerate(sources) if source.component]
     if own and g.env_port:
         first = _port(value_at(data, g.env_port), _FIRST_ENVIRONMENT)
         yield _knob("env servers", g.env_port, first, ("orchestrator",), more=tuple(own))
@@ -76,59 +77,59 @@ def knobs(g: Generation, data: Mapping[str, Any], sources: Sequence[EnvSource]) 
 
 
 def edits(g: Generation, data: Mapping[str, Any], overrides: Mapping[str, int | str]) -> dict[str, KnobValue]:
-    """The ports that rltui chose, in every place of the config that needs them."""
-    found: dict[str, KnobValue] = {}
+    """Edits for the ports that rltui chose, in every position of the config that needs them."""
+    result: dict[str, KnobValue] = {}
     for table, (_, kind, _, _) in _FIXED.items():
         if (port := overrides.get(f"{table}.port")) is not None:
-            found |= {f"{table}.type": kind, f"{table}.port": port}
+            result |= {f"{table}.type": kind, f"{table}.port": port}
         if (port := overrides.get(f"trainer.{table}.port")) is not None:
-            found |= {f"{part}.{table}.port": port for part in ("trainer", "orchestrator")}
+            result |= {f"{role}.{table}.port": port for role in ("trainer", "orchestrator")}
     for key in (g.env_port, f"{_METRICS}.port"):
         if (port := overrides.get(key)) is not None:
-            found[key] = port
+            result[key] = port
     if {_SERVER, _ENGINE} & overrides.keys():
         router, engine = _server_ports(g, data, overrides)
         url = f"http://localhost:{router}/v1"
-        found |= {_SERVER: router, base_url_key(g, data): url if g.has_router else [url]}
-        found |= {_ENGINE: engine} if _has_router(g, data) else {}
-    return found
+        result |= {_SERVER: router, base_url_key(g, data): url if g.has_router else [url]}
+        result |= {_ENGINE: engine} if _has_router(g, data) else {}
+    return result
 
 
 def sent_to(g: Generation, data: Mapping[str, Any], urls: Sequence[str]) -> dict[str, KnobValue]:
     """Edits for a run that uses the inference servers at `urls`, and starts none.
 
-    Weights go through files: who broadcasts them in memory must know the engine's devices, which rl counts in
-    the table that is not there.
+    Weights go through files: to broadcast them in memory the trainer must know the engine's devices, which rl
+    counts in the table that is missing.
     """
     key = base_url_key(g, data)
     if len(urls) > 1 and g.has_router:
         raise UsageError(
             f"{key} takes one address here, not {len(urls)}", hint="put a router before the servers"
         )
-    found: dict[str, KnobValue] = {"inference": None, key: urls[0] if g.has_router else list(urls)}
+    result: dict[str, KnobValue] = {"inference": None, key: urls[0] if g.has_router else list(urls)}
     if value_at(data, admin := f"{client_table(key)}.admin_base_url") is not None:
-        found[admin] = None
+        result[admin] = None
     if transport(g, data, WEIGHTS) != "filesystem":
-        found |= FILE_BROADCAST
-    return found
+        result |= FILE_BROADCAST
+    return result
 
 
 def lent(g: Generation, data: Mapping[str, Any], urls: Sequence[str]) -> dict[str, KnobValue]:
     """Edits for a run that uses the engine at the first of `urls` as if it were the one of [inference],
-    without a router: which devices it has and how it gets weights is as that table says.
+    without a router: its devices and its transport of weights are those of that table.
     """
     key, url = base_url_key(g, data), urls[0]
-    found: dict[str, KnobValue] = {_SERVER: port_of(url), key: url if g.has_router else [url]}
+    result: dict[str, KnobValue] = {_SERVER: port_of(url), key: url if g.has_router else [url]}
     if g.has_router:
-        found["inference.router"] = "None"
-    for left in (_ENGINE, f"{client_table(key)}.admin_base_url"):
-        if value_at(data, left) is not None:
-            found[left] = None
-    return found
+        result["inference.router"] = "None"
+    for obsolete in (_ENGINE, f"{client_table(key)}.admin_base_url"):
+        if value_at(data, obsolete) is not None:
+            result[obsolete] = None
+    return result
 
 
 def client_table(key: str) -> str:
-    """The table that the address of the server stands in, with all else about it."""
+    """The table with the address of the server and the other keys about it."""
     return key.rpartition(".")[0]
 
 
@@ -140,60 +141,64 @@ def values(
     sources: Sequence[EnvSource] = (),
     moving: Sequence[PortKnob] = (),
 ) -> dict[str, str]:
-    """For layouts: `host.inference`, `port.inference`, `port.engine`; `port.weights` of the trainer and
-    `port.batches` of the orchestrator, empty where those go through files; and of each env server either
+    """Values for layouts: `host.inference`, `port.inference`, `port.engine`; `port.weights` of the trainer
+    and `port.batches` of the orchestrator, empty if those go through files; and for each env server either
     `port.env.<split>.<name>` with `tcp.env.…`, or the file that it writes its address into, `address.env.…`.
 
-    `moving`: as `knobs` has them.
+    `moving`: the result of `knobs`.
     """
     router, engine = _server_ports(g, data, context.overrides)
     host = value_at(data, "inference.server.host")
-    chosen = {item.knob: int(context.overrides.get(item.knob, item.port)) for item in moving}
-    found = {
+    chosen_ports = {item.knob: int(context.overrides.get(item.knob, item.port)) for item in moving}
+    result = {
         "host.inference": _host(host if isinstance(host, str) else ""),
         "port.inference": str(router),
         "port.engine": str(engine),
     }
     for name, table in (("weights", WEIGHTS), ("batches", BATCHES)):
-        found[f"port.{name}"] = str(next((port for key, port in chosen.items() if f"{table}." in key), ""))
-    first = chosen.get(g.env_port, _FIRST_ENVIRONMENT)
-    for at, source in enumerate(sources):
+        result[f"port.{name}"] = str(
+            next((port for key, port in chosen_ports.items() if f"{table}." in key), "")
+        )
+    first = chosen_ports.get(g.env_port, _FIRST_ENVIRONMENT)
+    for index, source in enumerate(sources):
         name = f"env.{source.split}.{source.name}"
         file = _address_file(g, source, name, context)
-        found[f"address.{name}"] = file
-        found[f"port.{name}"] = "" if file else str(first + at)
-        found[f"tcp.{name}"] = "" if file else f"127.0.0.1:{first + at}"
-    return found
+        result[f"address.{name}"] = file
+        result[f"port.{name}"] = "" if file else str(first + index)
+        result[f"tcp.{name}"] = "" if file else f"127.0.0.1:{first + index}"
+    return result
 
 
 def _server_ports(
     g: Generation, data: Mapping[str, Any], overrides: Mapping[str, int | str]
 ) -> tuple[int, int]:
-    """Where clients and where the engine are spoken to: one and the same without a router."""
+    """Ports for clients and of the engine: one and the same without a router."""
     router = _port(overrides.get(_SERVER, value_at(data, _SERVER)))
     if not _has_router(g, data):
         return router, router
-    above = _port(value_at(data, _SERVER)) + ENGINE_ABOVE
-    return router, _port(overrides.get(_ENGINE, value_at(data, _ENGINE)), above)
+    default_engine = _port(value_at(data, _SERVER)) + ENGINE_ABOVE
+    return router, _port(overrides.get(_ENGINE, value_at(data, _ENGINE)), default_engine)
 
 
 def transport(g: Generation, data: Mapping[str, Any], table: str) -> str:
-    """How weights or batches go: what the config says, else as the launcher chooses."""
-    named = text(data, f"{table}.type", f"trainer.{table}.type")
-    if named is not None:
-        return named
+    """Transport of weights or batches: the config's, else the launcher's default."""
+    configured = text(data, f"{table}.type", f"trainer.{table}.type")
+    if configured is not None:
+        return configured
     if table == BATCHES:
         with_sources = rows(data, "orchestrator.train.source") or g.batches == "zmq"
         return "zmq" if with_sources and g.batches != "filesystem" else "filesystem"
-    may = g.broadcasts == "nccl" or (g.broadcasts == "nccl since summer" and is_of_summer(data))
-    is_file = not may or is_table(data, "trainer.model.lora") or not is_table(data, "inference")
+    can_broadcast = g.broadcasts == "nccl" or (g.broadcasts == "nccl since summer" and is_of_summer(data))
+    is_file = not can_broadcast or is_table(data, "trainer.model.lora") or not is_table(data, "inference")
     return "filesystem" if is_file else "nccl"
 
 
 def _address_file(g: Generation, source: EnvSource, name: str, context: RunContext) -> str:
-    """As the config that was made for it says, else as the generation has it; empty: it has a fixed port."""
-    if (made := context.made.get(name)) is not None:
-        return text(made, "address_file") or ""
+    """The file in the config that was made for it, else the generation's default; empty: it has a fixed
+    port.
+    """
+    if (config := context.made.get(name)) is not None:
+        return text(config, "address_file") or ""
     folder = f"{attempt_configs(context)}/envs/{source.split}"
     return "" if g.env_port else f"{folder}/{source.name}.address"
 
@@ -201,12 +206,12 @@ def _address_file(g: Generation, source: EnvSource, name: str, context: RunConte
 def _server_knobs(g: Generation, data: Mapping[str, Any]) -> Iterator[PortKnob]:
     router, engine = _server_ports(g, data, {})
     addresses = [value_at(data, key) for key in g.base_urls]
-    if not is_table(data, "inference") or not all(_is_here(each, router) for each in addresses):
+    if not is_table(data, "inference") or not all(_is_here(address, router) for address in addresses):
         return
     readers = ("inference", "orchestrator")
-    above = ROUTER_METRICS_ABOVE
-    has_metrics = _has_router(g, data) and router + above < 65536
-    yield _knob("inference", _SERVER, router, readers, more=(above,) if has_metrics else ())
+    offset = ROUTER_METRICS_ABOVE
+    has_metrics = _has_router(g, data) and router + offset < 65536
+    yield _knob("inference", _SERVER, router, readers, more=(offset,) if has_metrics else ())
     if engine != router and value_at(data, _ADMIN_URL) is None:
         yield _knob("inference", _ENGINE, engine, readers)
 
@@ -223,7 +228,7 @@ def _has_router(g: Generation, data: Mapping[str, Any]) -> bool:
 
 
 def base_url_key(g: Generation, data: Mapping[str, Any]) -> str:
-    """Where the orchestrator's half of the server's address stands: it moved in June and July 2026."""
+    """Key of the orchestrator's half of the server's address: it moved in June and July 2026."""
     if len(g.base_urls) == 1 or not is_of_summer(data):
         return g.base_urls[0]
     return g.base_urls[1 if is_table(data, "orchestrator.student") else 2]
@@ -245,6 +250,6 @@ def _is_here(configured: TomlValue, port: int) -> bool:
 
 
 def _port(configured: TomlValue, default: int = _FIRST_SERVER) -> int:
-    """A port from the config, the default where it is none: the check tells of that."""
+    """A port from the config; the default if it is none, which the check reports."""
     is_port = isinstance(configured, int) and not isinstance(configured, bool) and 0 < configured < 65536
     return configured if is_port else default

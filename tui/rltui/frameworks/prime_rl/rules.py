@@ -1,7 +1,7 @@
 """Rules between keys of prime-rl's config files, once for all generations.
 
-An error is what prime-rl's own models or its launcher refuse in that generation, or what cannot run. Names of
-keys are those of concepts; a rule is left out by itself where a key is not in the schema in force.
+An error is refused by prime-rl's own models or its launcher in that generation, or cannot run. Names of
+keys are those of concepts; a rule is left out by itself if a key is not in the schema in force.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _IN_MEMORY = ("nccl", "nixl")
 _MAPPED = "Jackmin108/"
 """Names of this owner stand for models that the orchestrator knows by another name."""
 LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
-"""vLLM takes no others; prime-rl rounds up to them."""
+"""The only ranks that vLLM accepts; prime-rl rounds up to them."""
 _STACKED_TOKENS, _MOST_CHOICES = 256, 512
 
 
 def rules(names: Names) -> tuple[Rule, ...]:
-    """Those that people break. One is left out where a key that it looks at is not in the schema in force."""
+    """All rules. One is left out if a key that it looks at is not in the schema in force."""
     return (
         *_batch_rules(names),
         *_length_rules(names),
@@ -40,8 +40,8 @@ def rules(names: Names) -> tuple[Rule, ...]:
         *_shared_rules(names),
         *_gpu_rules(names),
         *_weight_rules(names),
-        *(rule for at in ("", "sft.") for rule in _inference_rules(at, names)),
-        *(rule for at in ("trainer.", "sft.") for rule in _trainer_rules(at, names)),
+        *(rule for prefix in ("", "sft.") for rule in _inference_rules(prefix, names)),
+        *(rule for prefix in ("trainer.", "sft.") for rule in _trainer_rules(prefix, names)),
         *_sft_rules(names),
     )
 
@@ -55,10 +55,13 @@ def batch_knobs(names: Names) -> BatchKnobs:
 
 
 def source_groups(v: Values, names: Names) -> dict[str, int]:
-    """Name of the knob → group size of each training source; the one for all where there is no source."""
-    at = names("train_source")
-    found = {name: v.get(name) for name in (f"{at}.{i}.group_size" for i in range(len(entries(v, at))))}
-    sizes = {name: size for name, size in found.items() if isinstance(size, int)}
+    """Name of the knob → group size of each training source; the common one if there is no source."""
+    source_key = names("train_source")
+    by_name = {
+        name: v.get(name)
+        for name in (f"{source_key}.{i}.group_size" for i in range(len(entries(v, source_key))))
+    }
+    sizes = {name: size for name, size in by_name.items() if isinstance(size, int)}
     return sizes or {names("group_size"): v[names("group_size")]}
 
 
@@ -67,7 +70,7 @@ def has_inference(v: Values) -> bool:
 
 
 def is_one_file(names: Names) -> bool:
-    """Its top stands for its parts."""
+    """The file's top level stands for its parts."""
     return names.has("max_steps")
 
 
@@ -82,18 +85,20 @@ def is_today(names: Names) -> bool:
 
 
 def strict(names: Names) -> Severity:
-    """Of what only today's releases refuse, while a file may be for an earlier one of its generation too."""
+    """Severity of a rule that only today's releases have, while a file may be for an earlier one of its
+    generation too.
+    """
     return "error" if is_today(names) else "warning"
 
 
-def whole(v: Values, name: str, otherwise: int = 0) -> int:
+def int_value(v: Values, name: str, otherwise: int = 0) -> int:
     value = v.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) else otherwise
 
 
 def entries(v: Values, name: str) -> list[Mapping[str, Any]]:
     value = v.get(name)
-    return [each if isinstance(each, Mapping) else {} for each in value] if isinstance(value, list) else []
+    return [entry if isinstance(entry, Mapping) else {} for entry in value] if isinstance(value, list) else []
 
 
 # Batches and lengths
@@ -110,32 +115,36 @@ def _batch_rules(names: Names) -> Iterator[Rule]:
         yield from (_holds_largest(bound, names) for bound in bounds)
         yield from _sampling_rules("orchestrator.train.sampling")
     else:
-        lonely = None if names.has(f"{names('train_source')}.0.group_size") else single_rollout_groups(group)
+        single_rollouts = (
+            None if names.has(f"{names('train_source')}.0.group_size") else single_rollout_groups(group)
+        )
         yield from (
             rule
             for rule in batching(knobs, also=("seq_len",))
             if (rule.key, rule.severity) != (group, "warning")
         )
-        yield from (lonely,) if lonely is not None else ()
+        yield from (single_rollouts,) if single_rollouts is not None else ()
         yield from (make.holds(bound, group) for bound in bounds)
         most = "orchestrator.max_concurrent"
         yield (
             make.holds(most, group) if is_one_file(names) else make.at_least(most, group, severity="warning")
         )
-    for at in ("orchestrator.concurrency", "sft.eval.concurrency"):
-        yield from (make.at_least(f"{at}.max_inflight", f"{at}.{key}_inflight") for key in ("initial", "min"))
+    for table in ("orchestrator.concurrency", "sft.eval.concurrency"):
+        yield from (
+            make.at_least(f"{table}.max_inflight", f"{table}.{key}_inflight") for key in ("initial", "min")
+        )
 
 
 def _whole_groups(batch: str, names: Names) -> Rule:
-    """Of every source, whose group sizes may differ."""
+    """Whole groups of every source, whose sizes may differ."""
 
     def fault(v: Values) -> str | None:
         groups = source_groups(v, names)
-        wrong = next(
+        violated = next(
             (name for name, size in groups.items() if v[batch] is not None and v[batch] % size), None
         )
-        return wrong and (
-            f"{batch} ({v[batch]}) must be divisible by {wrong} ({groups[wrong]}): nearest valid "
+        return violated and (
+            f"{batch} ({v[batch]}) must be divisible by {violated} ({groups[violated]}): nearest valid "
             f"{last(batch)} is {nearest_multiples(v[batch], math.lcm(*groups.values()))}"
         )
 
@@ -155,8 +164,8 @@ def _holds_largest(bound: str, names: Names) -> Rule:
     return Rule(bound, (bound, names("group_size")), fault)
 
 
-def _sampling_rules(at: str) -> Iterator[Rule]:
-    heat, top_p, top_k, extra = (f"{at}.{key}" for key in ("temperature", "top_p", "top_k", "extra_body"))
+def _sampling_rules(table: str) -> Iterator[Rule]:
+    heat, top_p, top_k, extra = (f"{table}.{key}" for key in ("temperature", "top_p", "top_k", "extra_body"))
     yield bad_if(
         lambda v: v[heat] == 0 and ((v[top_p] or 1) < 1 or v[top_k] is not None), heat, (top_p, top_k),
         f"{heat} must be above 0 while {top_p} is below 1 or {top_k} is set: the choices are replayed",
@@ -181,9 +190,9 @@ def _length_rules(names: Names) -> Iterator[Rule]:
 
 
 def _agreement_rules(names: Names) -> Iterator[Rule]:
-    """Between trainer, orchestrator and inference."""
+    """Rules between trainer, orchestrator and inference."""
     merged, wandb = is_one_file(names), "monitors.wandb" if names.has("trainer.monitors.wandb") else "wandb"
-    trained, asked, served = "trainer.model.name", names("policy_model"), names("served_model")
+    trained, policy, server_model = "trainer.model.name", names("policy_model"), names("served_model")
 
     def agree(
         first: str, second: str, shared: str, condition: Callable[[Values], bool] = lambda _: True
@@ -192,17 +201,20 @@ def _agreement_rules(names: Names) -> Iterator[Rule]:
         return make.when(rule, lambda v: own(v, shared) is None and condition(v))
 
     def both(key: str, table: str) -> Rule:
-        first, second = (f"{part}.{key}" for part in PAIR)
-        return agree(first, second, key, lambda v: all(_is_there(v, part, table) for part in PAIR))
+        first, second = (f"{role}.{key}" for role in PAIR)
+        return agree(first, second, key, lambda v: all(_is_there(v, role, table) for role in PAIR))
 
     yield agree("trainer.max_steps", "orchestrator.max_steps", "max_steps")
     yield agree("trainer.max_async_level", "orchestrator.max_async_level", "max_async_level")
     yield agree(
-        trained, asked, "model.name",
+        trained, policy, "model.name",
         lambda v: not str(v[trained]).startswith(_MAPPED) and not (merged and has_inference(v)),
     )  # fmt: skip
     yield agree(
-        served, asked, "model.name", lambda v: not str(v[asked]).startswith(_MAPPED) and has_inference(v)
+        server_model,
+        policy,
+        "model.name",
+        lambda v: not str(v[policy]).startswith(_MAPPED) and has_inference(v),
     )
     yield both("ckpt.interval", "ckpt")
     yield both("ckpt.resume_step", "ckpt")
@@ -210,7 +222,7 @@ def _agreement_rules(names: Names) -> Iterator[Rule]:
     yield _half("ckpt", "or only one half of each checkpoint would be written")
     if merged:
         yield _half(wandb, "or only one half of the metrics would be sent", strict(names))
-        yield make.same(*(f"{part}.rollout_transport.type" for part in PAIR), shared="rollout_transport.type")
+        yield make.same(*(f"{role}.rollout_transport.type" for role in PAIR), shared="rollout_transport.type")
     else:
         yield make.same("trainer.output_dir", "orchestrator.output_dir")
         yield make.same(f"inference.{BROADCAST}", f"orchestrator.{BROADCAST}")
@@ -223,26 +235,26 @@ def _agreement_rules(names: Names) -> Iterator[Rule]:
     )
 
 
-def _is_there(v: Values, part: str, table: str) -> bool:
-    """A table of a part, which a shared one calls into being."""
-    raw = own(v, f"{part}.{table}")
+def _is_there(v: Values, role: str, table: str) -> bool:
+    """Whether a role has a table, which a shared one may create."""
+    raw = own(v, f"{role}.{table}")
     raw = own(v, table) if raw is None else raw
-    return is_on(v.get(f"{part}.{table}")) if raw is None else raw not in (NONE, False)
+    return is_on(v.get(f"{role}.{table}")) if raw is None else raw not in (NONE, False)
 
 
-def _half(table: str, why: str, severity: Severity = "error") -> Rule:
+def _half(table: str, reason: str, severity: Severity = "error") -> Rule:
     def fault(v: Values) -> str | None:
-        there = sorted(PAIR, key=lambda part: not _is_there(v, part, table))
-        if _is_there(v, there[0], table) == _is_there(v, there[1], table):
+        sorted_roles = sorted(PAIR, key=lambda role: not _is_there(v, role, table))
+        if _is_there(v, sorted_roles[0], table) == _is_there(v, sorted_roles[1], table):
             return None
-        one, other = (f"{part}.{table}" for part in there)
-        return f"[{one}] needs [{other}] too, {why}: add [{other}], or remove [{one}]"
+        one, other = (f"{role}.{table}" for role in sorted_roles)
+        return f"[{one}] needs [{other}] too, {reason}: add [{other}], or remove [{one}]"
 
-    return Rule(f"trainer.{table}", tuple(f"{part}.{table}" for part in PAIR), fault, severity)
+    return Rule(f"trainer.{table}", tuple(f"{role}.{table}" for role in PAIR), fault, severity)
 
 
 def _shared_rules(names: Names) -> Iterator[Rule]:
-    tables = [("rollout_transport", f"{part}.rollout_transport") for part in PAIR]
+    tables = [("rollout_transport", f"{role}.rollout_transport") for role in PAIR]
     for shared, name in (*names.shared(), *tables):
         if shared == BROADCAST and names.has("rollout_transport"):
             yield _unread_table(name.rpartition(".")[0])
@@ -276,17 +288,17 @@ def _conflict(shared: str, name: str, severity: Severity) -> Rule:
 # GPUs, weights, inference
 
 
-def gpus_of(v: Values, part: str) -> int:
-    """Those with numbers, as early files have them, else as many as it says, or one."""
-    ids = v.get({"infer": "inference_gpu_ids", "train": "trainer_gpu_ids"}[part])
-    return len(ids) if isinstance(ids, list) and ids else whole(v, f"deployment.num_{part}_gpus", 1)
+def gpus_of(v: Values, role: str) -> int:
+    """Number of devices: of the list in early files, else the configured number, or one."""
+    ids = v.get({"infer": "inference_gpu_ids", "train": "trainer_gpu_ids"}[role])
+    return len(ids) if isinstance(ids, list) and ids else int_value(v, f"deployment.num_{role}_gpus", 1)
 
 
 def _gpu_rules(names: Names) -> Iterator[Rule]:
     yield _fits_machine(TRAIN, "", (_INFER, "deployment.num_teacher_gpus"))
     yield _fits_machine(names("sft_gpus"), "sft.", (names("sft_infer_gpus"),))
-    for at in ("", "sft."):
-        yield _needs_slurm(f"{at}{KIND}", f"{at}slurm")
+    for prefix in ("", "sft."):
+        yield _needs_slurm(f"{prefix}{KIND}", f"{prefix}slurm")
     trained = f"trainer.{BROADCAST}"
     yield bad_if(lambda v: own(v, trained) == "nccl" and gpus_of(v, "train") + gpus_of(v, "infer") < 2,
         TRAIN, (_INFER, "trainer.weight_broadcast"),
@@ -299,20 +311,21 @@ def _gpu_rules(names: Names) -> Iterator[Rule]:
     )  # fmt: skip
 
 
-def _fits_machine(train: str, at: str, others: Collection[str]) -> Rule:
-    """Trainer and inference within one; that of SFT counts where there are evals."""
-    machine = f"{at}deployment.gpus_per_node"
+def _fits_machine(train: str, prefix: str, others: Collection[str]) -> Rule:
+    """Trainer and inference fit on one machine; for SFT, inference counts if there are evals."""
+    machine = f"{prefix}deployment.gpus_per_node"
 
     def fault(v: Values) -> str | None:
-        counts = not at or (is_on(v.get("sft.eval")) and is_on(v.get("sft.inference")))
-        gpus = {train: v[train], **{name: whole(v, name) for name in others if counts and name in v}}
+        counts = not prefix or (is_on(v.get("sft.eval")) and is_on(v.get("sft.inference")))
+        gpus = {train: v[train], **{name: int_value(v, name) for name in others if counts and name in v}}
         total = sum(gpus.values())
         if total <= v[machine]:
             return None
-        words = " + ".join(f"{name} ({number})" for name, number in gpus.items() if number)
-        words += f" = {total}" if total > v[train] else ""
+        total_text = " + ".join(f"{name} ({number})" for name, number in gpus.items() if number)
+        total_text += f" = {total}" if total > v[train] else ""
         return (
-            f"{words} is more than {machine} ({v[machine]}): lower it by {total - v[machine]}, or raise that"
+            f"{total_text} is more than {machine} ({v[machine]}): "
+            f"lower it by {total - v[machine]}, or raise that"
         )
 
     return Rule(train, (train, machine), fault)
@@ -335,10 +348,10 @@ def _weight_rules(names: Names) -> Iterator[Rule]:
     yield from (
         _same_adapter(f"{names('policy_lora')}.{key}", f"{lora}.{key}", lora) for key in ("rank", "alpha")
     )
-    for part in PAIR:
-        yield _one_step_ahead(f"{part}.max_async_level", f"{part}.{BROADCAST}")
+    for role in PAIR:
+        yield _one_step_ahead(f"{role}.max_async_level", f"{role}.{BROADCAST}")
         if names.has("orchestrator.train.group_size"):
-            yield _counted_by_rl(f"{part}.weight_broadcast.inference_world_size")
+            yield _counted_by_rl(f"{role}.weight_broadcast.inference_world_size")
 
 
 def _same_adapter(name: str, trained: str, lora: str) -> Rule:
@@ -363,18 +376,18 @@ def _counted_by_rl(name: str) -> Rule:
     )  # fmt: skip
 
 
-def _inference_rules(at: str, names: Names) -> Iterator[Rule]:
-    """`at`: nothing or `sft.`."""
-    base = f"{at}inference"
-    gpus = names("sft_infer_gpus") if at else _INFER if names.has(_INFER) else "inference_gpu_ids"
-    tensor, copies = f"{at}{names('tensor_parallel')}", f"{at}{names('data_parallel')}"
-    offload, caching = f"{base}.kv_cache_offload", f"{at}{names('prefix_caching')}"
-    rank = f"{at}{names('max_lora_rank')}"
+def _inference_rules(prefix: str, names: Names) -> Iterator[Rule]:
+    """`prefix`: empty or `sft.`."""
+    base = f"{prefix}inference"
+    gpus = names("sft_infer_gpus") if prefix else _INFER if names.has(_INFER) else "inference_gpu_ids"
+    tensor, copies = f"{prefix}{names('tensor_parallel')}", f"{prefix}{names('data_parallel')}"
+    offload, caching = f"{base}.kv_cache_offload", f"{prefix}{names('prefix_caching')}"
+    rank = f"{prefix}{names('max_lora_rank')}"
 
     def count(v: Values) -> int:
-        return whole(v, gpus, 1) if at else gpus_of(v, "infer")
+        return int_value(v, gpus, 1) if prefix else gpus_of(v, "infer")
 
-    yield make.in_share(f"{at}{names('gpu_memory_utilization')}", "vLLM")
+    yield make.in_share(f"{prefix}{names('gpu_memory_utilization')}", "vLLM")
     yield bad_if(lambda v: is_on(v.get(base)) and v[tensor] and count(v) % v[tensor], gpus, (tensor,),
         lambda v: f"{gpus} ({display(v[gpus])}) must be divisible by {tensor} ({v[tensor]}): nearest valid "
         f"num_infer_gpus is {nearest_multiples(count(v), v[tensor])}")  # fmt: skip
@@ -393,9 +406,9 @@ def _inference_rules(at: str, names: Names) -> Iterator[Rule]:
 # Trainers
 
 
-def _trainer_rules(at: str, names: Names) -> Iterator[Rule]:
-    """On model, optimizer and scheduler. `at`: `trainer.` or `sft.`."""
-    model, kind = f"{at}model", f"{at}optim.type"
+def _trainer_rules(prefix: str, names: Names) -> Iterator[Rule]:
+    """Rules on model, optimizer and scheduler. `prefix`: `trainer.` or `sft.`."""
+    model, kind = f"{prefix}model", f"{prefix}optim.type"
     impl, attn, cp, ep, ac = (f"{model}.{key}" for key in ("impl", "attn", "cp", "ep", "ac"))
     full, fsdp, optim = (
         f"{model}.{key}" for key in ("full_offload", "fsdp_cpu_offload", "optim_cpu_offload")
@@ -412,9 +425,9 @@ def _trainer_rules(at: str, names: Names) -> Iterator[Rule]:
         lambda v: f"{attn} ({display(v[attn])}) needs {impl} to be custom or auto, not hf: set attn to "
         f"flash_attention_2 or flash_attention_3, or change impl")  # fmt: skip
     if names.has(optim):  # not yet in 2025
-        yield bad_if(lambda v: whole(v, cp) > 1 and v[attn] in ("eager", "sdpa"), cp, (attn,),
+        yield bad_if(lambda v: int_value(v, cp) > 1 and v[attn] in ("eager", "sdpa"), cp, (attn,),
             lambda v: f"{cp} ({v[cp]}) needs flash attention: set {attn} to flash_attention_2")  # fmt: skip
-        yield make.when(make.requires(ep, impl, *_OWN), lambda v: whole(v, ep) > 1)
+        yield make.when(make.requires(ep, impl, *_OWN), lambda v: int_value(v, ep) > 1)
         selective = f"{ac}.mode"
         yield make.when(
             make.requires(ac, impl, *_OWN), lambda v: v[selective] == "selective", also=(selective,)
@@ -428,11 +441,11 @@ def _trainer_rules(at: str, names: Names) -> Iterator[Rule]:
             f"activation checkpointing stays on", "warning")  # fmt: skip
     remote = ("hf", "auto") if names.has(optim) else ("hf",)
     yield make.requires(f"{model}.trust_remote_code", impl, *remote)
-    yield from _scheduler_rules(f"{at}scheduler", f"{at}max_steps", is_checked=names.has(full))
+    yield from _scheduler_rules(f"{prefix}scheduler", f"{prefix}max_steps", is_checked=names.has(full))
 
 
 def _not_with_optimizer(other: str, optim: str, *, is_set: bool, severity: Severity) -> Rule:
-    """`is_set`: the file says so; else it is the default, which was not always so."""
+    """`is_set`: the file sets it; otherwise it is the default, which was not always so."""
     reason = "" if is_set else ", and the latter is on unless it is set"
     return bad_if(
         lambda v: is_on(v.get(other)) and v[optim] and (own(v, optim) is not None) == is_set, other, (optim,),
@@ -441,9 +454,9 @@ def _not_with_optimizer(other: str, optim: str, *, is_set: bool, severity: Sever
     )  # fmt: skip
 
 
-def _scheduler_rules(at: str, steps: str, *, is_checked: bool) -> Iterator[Rule]:
+def _scheduler_rules(table: str, steps: str, *, is_checked: bool) -> Iterator[Rule]:
     """`is_checked`: by prime-rl's own models, from August 2026 on; before, the rate just never gets there."""
-    kind, warmup, decay = f"{at}.type", f"{at}.warmup_steps", f"{at}.decay_steps"
+    kind, warmup, decay = f"{table}.type", f"{table}.warmup_steps", f"{table}.decay_steps"
     if not is_checked:
         yield bad_if(
             lambda v: v[kind] != "constant" and v[warmup] >= (v[steps] or math.inf), warmup, (steps, kind),
@@ -504,26 +517,29 @@ def _sft_rules(names: Names) -> Iterator[Rule]:
         lambda v: f"{again} needs {kind} to be filesystem, not {v[kind]}")  # fmt: skip
 
 
-def _row_rules(at: str, *, is_of_2025: bool) -> Iterator[Rule]:
-    micro, cp = f"{at}.micro_batch_size", "sft.model.cp"
-    yield micro_batches(f"{at}.batch_size", micro)
+def _row_rules(table: str, *, is_of_2025: bool) -> Iterator[Rule]:
+    micro, cp = f"{table}.micro_batch_size", "sft.model.cp"
+    yield micro_batches(f"{table}.batch_size", micro)
     for one, other in (("subsets", "splits"), ("probabilities", "subsets"), ("probabilities", "splits")):
-        yield make.same_length(f"{at}.{one}", f"{at}.{other}", what="name one for each")
+        yield make.same_length(f"{table}.{one}", f"{table}.{other}", what="name one for each")
     if not is_of_2025:
-        yield make.when(make.divisible(f"{at}.seq_len", cp), lambda v: v[cp] > 1)
+        yield make.when(make.divisible(f"{table}.seq_len", cp), lambda v: v[cp] > 1)
         yield bad_if(lambda v: v[cp] > 1 and v[micro] != 1, micro, (cp,),
             lambda v: f"{micro} ({v[micro]}) must be 1 while {cp} ({v[cp]}) is above 1")  # fmt: skip
 
 
 def _gpu_rounds(gpus: str) -> Rule:
-    """Rows of a step in whole rounds of what all GPUs compute at once: not checked until training starts."""
+    """Rows of a step fill whole rounds of all GPUs: not checked until training starts."""
     batch, micro = "sft.data.batch_size", "sft.data.micro_batch_size"
 
     def fault(v: Values) -> str | None:
-        once, shared = v[gpus] * v[micro], whole(v, "sft.model.cp", 1) * whole(v, "sft.model.tp", 1)
-        if not once or v[batch] % v[micro] or v[batch] * shared % once == 0:
+        round_size, shared = (
+            v[gpus] * v[micro],
+            int_value(v, "sft.model.cp", 1) * int_value(v, "sft.model.tp", 1),
+        )
+        if not round_size or v[batch] % v[micro] or v[batch] * shared % round_size == 0:
             return None
-        least = once // math.gcd(once, shared)
+        least = round_size // math.gcd(round_size, shared)
         return (
             f"{batch} ({v[batch]}) must be divisible by {least}, what {gpus} ({v[gpus]}) compute at once "
             f"with {micro} ({v[micro]}): nearest valid batch_size is {nearest_multiples(v[batch], least)}"

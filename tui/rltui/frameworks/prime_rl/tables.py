@@ -1,4 +1,4 @@
-"""What is wrong with whole tables, sources and ports of prime-rl's files: no rule between keys tells it."""
+"""Problems of whole tables, sources and ports of prime-rl's files, beyond rules between keys."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from rltui.frameworks.prime_rl.rules import (
     PAIR,
     entries,
     has_inference,
+    int_value,
     is_today,
     strict,
-    whole,
 )
 from rltui.frameworks.prime_rl.values import NCCL_PORT, ROUTER_METRICS_ABOVE, data_file, source_name
 from rltui.frameworks.schemas import Names
@@ -41,34 +41,34 @@ _PROTECTED = frozenset(
 )  # fmt: skip
 _STEP_FOLDER = re.compile(r"step_\d+")
 _READY_ABOVE = 1
-"""The port for the trainer's ready message above that of the batches."""
+"""Offset of the port for the trainer's ready message above that of the batches."""
 _LAST_PORT = 65535
 _ENV_SERVERS = "orchestrator.env_server_base_port"
 
 
 def table_problems(files: ConfigFiles, values: Values, names: Names) -> Iterator[Problem]:
     for role, file in files.items():
-        at = "sft." if role == "sft" else ""
-        told: list[tuple[Severity, str, str]] = [
-            *(("error", *each) for each in _environments(at, values)),
-            *(("error", *each) for each in _resumes(at, values)),
-            *_vllm(at, values),
+        prefix = "sft." if role == "sft" else ""
+        problems: list[tuple[Severity, str, str]] = [
+            *(("error", *pair) for pair in _environments(prefix, values)),
+            *(("error", *pair) for pair in _resumes(prefix, values)),
+            *_vllm(prefix, values),
         ]
         if role in ("rl", "sft"):
-            told += _sources(at, values, names)
-            told += _renderers(at, values, names)
+            problems += _sources(prefix, values, names)
+            problems += _renderers(prefix, values, names)
         if role == "rl":
-            told += _offline(values, names)
-            told += _ports(values, names)
-        for severity, key, message in told:
+            problems += _offline(values, names)
+            problems += _ports(values, names)
+        for severity, key, message in problems:
             yield Problem(severity=severity, key=key, message=f"{key} {message}", file=file.path)
 
 
-Told = Iterator[tuple[Severity, str, str]]
+Problems = Iterator[tuple[Severity, str, str]]
 
 
-def _environments(at: str, v: Values) -> Iterator[tuple[str, str]]:
-    for key in (f"{at}env_vars", *(f"{at}{part}.env_vars" for part in (*PAIR, "inference"))):
+def _environments(prefix: str, v: Values) -> Iterator[tuple[str, str]]:
+    for key in (f"{prefix}env_vars", *(f"{prefix}{role}.env_vars" for role in (*PAIR, "inference"))):
         table = v.get(key)
         for name, value in table.items() if isinstance(table, Mapping) else ():
             if name in _PROTECTED:
@@ -77,19 +77,19 @@ def _environments(at: str, v: Values) -> Iterator[tuple[str, str]]:
                 yield f"{key}.{name}", f"must be text, not {display(value)}: put it in quotes"
 
 
-def _resumes(at: str, v: Values) -> Iterator[tuple[str, str]]:
-    for key in (f"{at}resume", "trainer.resume", "orchestrator.resume"):
+def _resumes(prefix: str, v: Values) -> Iterator[tuple[str, str]]:
+    for key in (f"{prefix}resume", "trainer.resume", "orchestrator.resume"):
         step, folder = v.get(f"{key}.step"), v.get(f"{key}.dir")
         if isinstance(folder, str):
             if step is not None:
                 yield f"{key}.step", f"({step}) and {key}.dir are both set, but the folder's name is the step"
             if not _STEP_FOLDER.fullmatch(PurePath(folder).name):
                 yield f"{key}.dir", f"({folder}) must be a checkpoint's folder, named step_<number>"
-    if not at and v.get("resume") is None and v.get("trainer.resume") != v.get("orchestrator.resume"):
+    if not prefix and v.get("resume") is None and v.get("trainer.resume") != v.get("orchestrator.resume"):
         yield "trainer.resume", "and orchestrator.resume must be the same: use one [resume] at the top"
 
 
-def _offline(v: Values, names: Names) -> Told:
+def _offline(v: Values, names: Names) -> Problems:
     wandb = names("wandb")
     key, shared = f"{wandb}.offline", v.get(f"{wandb}.shared")
     if v.get(key) is True and is_today(names):
@@ -98,134 +98,141 @@ def _offline(v: Values, names: Names) -> Told:
         yield "error", key, f"does not work with {wandb}.shared, which needs a connection: set one to false"
 
 
-def _vllm(at: str, v: Values) -> Told:
-    """Keys that look like a slip: vLLM would refuse them as it starts."""
-    table = v.get(f"{at}inference.vllm")
+def _vllm(prefix: str, v: Values) -> Problems:
+    """Keys that look like a typo: vLLM would refuse them as it starts."""
+    table = v.get(f"{prefix}inference.vllm")
     for key in table if isinstance(table, Mapping) else ():
         if key.replace("-", "_") not in _vllm_arguments():
             guess = closest(key, _vllm_arguments())
-            meant = f"did you mean {guess}?" if guess else "no argument of that name is known here"
-            name = f"{at}inference.vllm.{format_key((key,))}"
+            guess_text = f"did you mean {guess}?" if guess else "no argument of that name is known here"
+            name = f"{prefix}inference.vllm.{format_key((key,))}"
             stops = "goes to vLLM unchecked, which stops at once if it does not know it"
-            yield "warning" if guess else "hint", name, f"{stops}: {meant}"
+            yield "warning" if guess else "hint", name, f"{stops}: {guess_text}"
 
 
-def _sources(at: str, v: Values, names: Names) -> Told:
-    """Environments, as they are called since August 2026, and the groups of those of training."""
-    groups = ["sft.eval.source"] if at else [names("train_source"), names("eval_source")]
+def _sources(prefix: str, v: Values, names: Names) -> Problems:
+    """Problems of environments, as they are called since August 2026, and of the groups for training."""
+    groups = ["sft.eval.source"] if prefix else [names("train_source"), names("eval_source")]
     for group in groups:
         table = group.rpartition(".")[0]
-        found = entries(v, group)
+        tables_ = entries(v, group)
         is_named = group.endswith(".source")
-        if table.endswith("eval") and is_on(v.get(table)) and not found:
+        if table.endswith("eval") and is_on(v.get(table)) and not tables_:
             yield (
                 strict(names),
                 table,
-                f"needs a source: add [[{group.removeprefix(at)}]], or remove [{table}]",
+                f"needs a source: add [[{group.removeprefix(prefix)}]], or remove [{table}]",
             )
-        called = Counter(map(source_name, found))
+        name_counts = Counter(map(source_name, tables_))
         shared_env = isinstance(v.get(f"{table}.env"), Mapping)
-        for index, entry in enumerate(found):
-            here, name = f"{group}.{index}", source_name(entry)
+        for index, entry in enumerate(tables_):
+            path, name = f"{group}.{index}", source_name(entry)
             if is_named and not shared_env and not source_name({"env": entry.get("env")}):
                 example = 'env.taskset.id = "reverse-text"'
-                yield "error", f"{here}.env", f"must say which environment it is, such as {example}"
+                yield "error", f"{path}.env", f"must say which environment it is, such as {example}"
             elif is_named and name == _RESERVED:
-                words = f'cannot be "{name}", which stands for all environments in the metrics'
-                yield "error", f"{here}.name", words
-            elif is_named and name and called[name] > 1:
-                words = f'("{name}") is that of another source too: give each a name of its own'
-                yield "error", f"{here}.name", words
-            size, key = v.get(f"{here}.group_size"), f"{here}.group_size"
+                message = f'cannot be "{name}", which stands for all environments in the metrics'
+                yield "error", f"{path}.name", message
+            elif is_named and name and name_counts[name] > 1:
+                message = f'("{name}") is that of another source too: give each a name of its own'
+                yield "error", f"{path}.name", message
+            size, key = v.get(f"{path}.group_size"), f"{path}.group_size"
             if group == names("train_source") and isinstance(size, int):
                 yield from _of_group(key, size, entry, v, names)
 
 
-def _of_group(key: str, size: int, entry: Mapping[str, Any], v: Values, names: Names) -> Told:
+def _of_group(key: str, size: int, entry: Mapping[str, Any], v: Values, names: Names) -> Problems:
     batch, algorithm = v.get("orchestrator.batch_size"), value_at(entry, "algo.type")
     algorithm = algorithm or v.get(f"{names('algo')}.type") or "grpo"
     if size == 1 and algorithm in _GROUPED:
         reason = f"alone in its group, a rollout has advantage 0 with {algorithm}; try 8 or 16"
         yield "warning", key, f"is 1: {reason}"
     if own(v, key) is not None and batch is not None and batch % size:
-        words = f"({size}) does not divide orchestrator.batch_size ({batch}): the last group is cut"
-        yield "warning", key, words
+        message = f"({size}) does not divide orchestrator.batch_size ({batch}): the last group is cut"
+        yield "warning", key, message
 
 
-def _renderers(at: str, v: Values, names: Names) -> Told:
-    """Warnings, since the package of renderers in use may know more models than are known here."""
-    part = at or "orchestrator."
-    key = f"{part}renderer.name"
+def _renderers(prefix: str, v: Values, names: Names) -> Problems:
+    """Warnings, since the installed package of renderers may know more models."""
+    table = prefix or "orchestrator."
+    key = f"{table}renderer.name"
     name = v.get(key)
-    is_needed = not at or v.get("sft.data.type") != "fake" or is_on(v.get("sft.val"))
+    is_needed = not prefix or v.get("sft.data.type") != "fake" or is_on(v.get("sft.val"))
     if not isinstance(name, str) or not is_today(names) or not is_needed:
         return
-    model = v.get(f"{part}tokenizer.name") or v.get("sft.model.name" if at else "orchestrator.model.name")
-    known = _known_renderers()
-    if name == "auto" and model not in known["models"]:
-        words = (
+    model = v.get(f"{table}tokenizer.name") or v.get(
+        "sft.model.name" if prefix else "orchestrator.model.name"
+    )
+    renderers = _known_renderers()
+    if name == "auto" and model not in renderers["models"]:
+        message = (
             f'is "auto", but {model} is not among the models that a renderer is known for: name one of '
-            "the same family, such as qwen3" + ("" if at else ', or "default"')
+            "the same family, such as qwen3" + ("" if prefix else ', or "default"')
         )
-        yield "warning", key, words
-    elif name == "default" and at:
-        words = 'cannot be "default" for SFT, which must tell answers from the rest: name a typed one'
-        yield "error", key, words
-    elif name not in known["names"]:
-        guess = did_you_mean(name, known["names"])
+        yield "warning", key, message
+    elif name == "default" and prefix:
+        message = 'cannot be "default" for SFT, which must tell answers from the rest: name a typed one'
+        yield "error", key, message
+    elif name not in renderers["names"]:
+        guess = did_you_mean(name, renderers["names"])
         yield "warning", key, f'("{name}") is not known here: {guess or "a newer one?"}'
 
 
-def _ports(v: Values, names: Names) -> Told:
-    """TCP ports that the programs listen on, and two that are the same."""
+def _ports(v: Values, names: Names) -> Problems:
+    """Conflicts between TCP ports that the programs listen on."""
     used: dict[int, str] = {}
-    for name, port, what in _listening(v, names) if v.get(KIND) in (None, "single_node") else ():
+    for name, port, purpose in _listening(v, names) if v.get(KIND) in (None, "single_node") else ():
         if port in used:
-            words = f"({what}) takes port {port}, as {used[port]} does: change one of them"
-            yield strict(names), name, words
+            message = f"({purpose}) takes port {port}, as {used[port]} does: change one of them"
+            yield strict(names), name, message
         elif port > _LAST_PORT:
-            words = f"leaves no port for the {what}, which would be {port}: lower it by {port - _LAST_PORT}"
-            yield "error", name, words
-        used.setdefault(port, f"{name} ({what})")
+            message = (
+                f"leaves no port for the {purpose}, which would be {port}: lower it by {port - _LAST_PORT}"
+            )
+            yield "error", name, message
+        used.setdefault(port, f"{name} ({purpose})")
 
 
 def _listening(v: Values, names: Names) -> Iterable[tuple[str, int, str]]:
-    """Knob, port, what for."""
+    """Knob, port, purpose."""
     server, weights, batches = "inference.server.port", "weight_broadcast.port", "rollout_transport.port"
     if has_inference(v):
-        port = whole(v, server)
+        port = int_value(v, server)
         yield server, port, "requests"
         if is_on(v.get("inference.router")):
             yield server, port + ROUTER_METRICS_ABOVE, "metrics of the router"
-            yield "inference.backend_port", whole(v, "inference.backend_port"), "engine"
-        if whole(v, names("data_parallel")) > 1:
-            yield names("rpc_port"), whole(v, names("rpc_port")), "engines"
+            yield "inference.backend_port", int_value(v, "inference.backend_port"), "engine"
+        if int_value(v, names("data_parallel")) > 1:
+            yield names("rpc_port"), int_value(v, names("rpc_port")), "engines"
     if v.get(BROADCAST) == "nccl":
-        yield weights, whole(v, weights, NCCL_PORT), "weights"
+        yield weights, int_value(v, weights, NCCL_PORT), "weights"
     if v.get("trainer.rollout_transport.type") == "zmq":
-        port = whole(v, batches, whole(v, f"trainer.{batches}"))
+        port = int_value(v, batches, int_value(v, f"trainer.{batches}"))
         yield batches, port, "batches"
         yield batches, port + _READY_ABOVE, "trainer's ready message"
-    servers, base = sum(len(entries(v, names(f"{each}_source"))) for each in ("train", "eval")), _ENV_SERVERS
+    servers, base = (
+        sum(len(entries(v, names(f"{split}_source"))) for split in ("train", "eval")),
+        _ENV_SERVERS,
+    )
     if base in v:
-        yield from ((base, whole(v, base) + index, "environments") for index in range(servers))
+        yield from ((base, int_value(v, base) + index, "environments") for index in range(servers))
     if is_on(v.get("trainer.metrics_server")):
         yield (
             "trainer.metrics_server.port",
-            whole(v, "trainer.metrics_server.port"),
+            int_value(v, "trainer.metrics_server.port"),
             "metrics of the trainer",
         )
 
 
 @cache
 def _vllm_arguments() -> frozenset[str]:
-    """Those that vLLM 0.32 and some earlier releases take."""
+    """Arguments that vLLM 0.32 and some earlier releases accept."""
     return frozenset(data_file("vllm_arguments.txt").split())
 
 
 @cache
 def _known_renderers() -> Mapping[str, frozenset[str]]:
-    """`names` of renderers, and `models` for which one is known."""
+    """`names` of renderers, and `models` that have a known one."""
     return {
-        key: frozenset(words.split()) for key, words in tomllib.loads(data_file("renderers.toml")).items()
+        key: frozenset(names.split()) for key, names in tomllib.loads(data_file("renderers.toml")).items()
     }

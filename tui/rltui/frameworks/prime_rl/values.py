@@ -1,4 +1,4 @@
-"""What a config says as its program would take it, where the check has not looked yet; env servers."""
+"""Values of a config as its program would read them, before the check; env servers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ ENGINE_ABOVE, ROUTER_METRICS_ABOVE = 100, 21_000
 """So far above the router's port listen the engine behind it, unless the config says where, and the router's
 own metrics."""
 NCCL_PORT = 29501
-"""Where weights are broadcast, unless the config says."""
+"""Default port for broadcasting weights."""
 
 
 def data_file(name: str) -> str:
-    """One of those that lie beside this module."""
+    """Text of a file in this package's folder `data`."""
     return (resources.files(__package__) / "data" / name).read_text(encoding="utf-8")
 
 
@@ -63,7 +63,7 @@ def numbers(data: Mapping[str, Any], key: str) -> tuple[int, ...] | None:
 
 
 def is_table(data: Mapping[str, Any], key: str) -> bool:
-    """Whether a table stands there, if only an empty one."""
+    """Whether a table exists, even an empty one."""
     return isinstance(value_at(data, key), Mapping)
 
 
@@ -73,12 +73,12 @@ def max_steps(files: ConfigFiles) -> int | None:
 
 def first_count(files: ConfigFiles, *keys: str) -> int | None:
     """The first whole number above 0 of one of `keys`, whichever file holds it."""
-    found = (optional_count(file.data, key) for key in keys for file in files.values())
-    return next((number for number in found if number is not None), None)
+    numbers_ = (optional_count(file.data, key) for key in keys for file in files.values())
+    return next((number for number in numbers_ if number is not None), None)
 
 
 SPLITS = ("train", "eval")
-"""In this order their sources get ports."""
+"""Order in which their sources get ports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +87,15 @@ class EnvSource:
 
     split: str
     index: int
-    """Among those of its split."""
+    """Index among the sources of its split."""
     name: str
-    """As prime-rl calls it: `name`, else the id of the taskset, with that of the environment before it."""
+    """Name in prime-rl: `name`, else the id of the taskset, with that of the environment before it."""
     component: str
-    """Id of the component that serves it in the shipped layout; empty where its server is somebody else's."""
+    """Id of the component that serves it in the shipped layout; empty if its server is somebody else's."""
 
 
 def instances(files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
-    """For `each = "env_servers.train"` and `each = "env_servers.eval"`."""
+    """Instances for `each = "env_servers.train"` and `each = "env_servers.eval"`."""
     own = [source for source in sources(files) if source.component]
     return {
         f"env_servers.{split}": tuple(source.name for source in own if source.split == split)
@@ -104,11 +104,11 @@ def instances(files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
 
 
 def servers_of(files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
-    """By the name of a knob, the server that a source has: it answers to that name."""
+    """Name of a knob → server of its source, which answers to that name."""
     return {
-        f"orchestrator.{each.split}.source.{each.index}.name": (each.component,)
-        for each in sources(files)
-        if each.component
+        f"orchestrator.{source.split}.source.{source.index}.name": (source.component,)
+        for source in sources(files)
+        if source.component
     }
 
 
@@ -128,15 +128,15 @@ def _of_split(split: str, tables: Sequence[Mapping[str, Any]]) -> Iterator[EnvSo
 
 
 def _is_external(row: Mapping[str, Any]) -> bool:
-    """With an address of its own the launcher starts no server for it."""
+    """The launcher starts no server for a source with an address of its own."""
     return text(row, "serve.address") is not None
 
 
 def source_name(row: Mapping[str, Any]) -> str:
-    """What prime-rl calls a source, empty where nothing in it tells."""
+    """Name of a source in prime-rl, empty if nothing tells."""
     if (name := text(row, "name")) is not None:
         return name
     if isinstance(taskset := value_at(row, "env.taskset"), str):
         return taskset
-    ids = [found for key in ("env.id", "env.taskset.id") if (found := text(row, key)) is not None]
+    ids = [id_ for key in ("env.id", "env.taskset.id") if (id_ := text(row, key)) is not None]
     return "+".join(ids)

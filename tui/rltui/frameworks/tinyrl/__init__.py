@@ -54,7 +54,7 @@ _SIGNS = ("seed", "inference.max_num_seqs", "data.min_chars", "data.max_chars", 
 _EVERY_INTERFACE = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}  # noqa: S104
 _PORT = "inference.server.port"
 _UTILIZATION = "inference.gpu_memory_utilization"
-_USED = ("ckpt.resume_step", "model.name", _PORT, "inference.server.host", _UTILIZATION)
+_USED_KNOBS = ("ckpt.resume_step", "model.name", _PORT, "inference.server.host", _UTILIZATION)
 _CONCEPTS = (resources.files(__package__) / "data" / "concepts.toml").read_text(encoding="utf-8")
 
 _REFUSALS = (
@@ -67,7 +67,7 @@ _REFUSALS = (
     r"^(?P<what>the embedded engine needs [^\n]+)$",
     r"^(?P<what>the inference server on \S+ serves [^\n]*not model\.name[^\n]*)$",
 )
-"""One line on stderr, exit code 1, and 2 for its usage."""
+"""Messages of one line on stderr, with exit code 1, and 2 for its usage."""
 _LAST_WORDS = FailurePattern(
     "F_TINYRL",
     r"^(?!\d\d:\d\d:\d\d |usage: |\(\w+ pid=|(?:DEBUG|INFO|WARNING|ERROR)\b)(?P<what>\S[^\n]*)\Z",
@@ -75,12 +75,12 @@ _LAST_WORDS = FailurePattern(
     weight=Confidence.GENERIC,
     last_words=True,
 )
-"""Its last line, unless that is one of its log's: what `TinyrlError` says."""
+"""The last line, unless it is one of the log's: the message of `TinyrlError`."""
 
 
 @cache
 def _schemas() -> Mapping[str, ConfigSchema]:
-    """By role. The models are imported when a config is first looked into: that takes a while."""
+    """Role → schema. The models are imported on first use: that takes a while."""
     from rltui.tinyrl.config import RlConfig, SftConfig
 
     models: Mapping[str, type[BaseModel]] = {"rl": RlConfig, "sft": SftConfig}
@@ -88,7 +88,7 @@ def _schemas() -> Mapping[str, ConfigSchema]:
 
 
 class _TinyRl(SchemaFramework):
-    """The grammar is that of prime-rl; keys, rules and defaults are asked of the engine itself."""
+    """The grammar is that of prime-rl; keys, rules and defaults come from the engine itself."""
 
     id, title = "tinyrl", "tinyrl (embedded)"
     layouts: Mapping[str, str] = {"rl": "tinyrl"}
@@ -119,7 +119,7 @@ class _TinyRl(SchemaFramework):
         _LAST_WORDS,
     )
     server: str = ""
-    """Where a person sent the run for inference; empty: its own."""
+    """Address of the inference server that a person chose; empty: its own."""
     signs = ("control/trainer.json", "control/orchestrator.json")
 
     def role(self, path: str, data: Mapping[str, Any]) -> str | None:
@@ -131,7 +131,7 @@ class _TinyRl(SchemaFramework):
         return "rl" if any(key in data for key in _PARTS) else None
 
     def fit(self, parsed: Parsed) -> int | None:
-        """Knobs that only tinyrl has tell its files from those of prime-rl."""
+        """Knobs that only tinyrl has distinguish its files from those of prime-rl."""
         roles = [self.role(path, data) for path, data in parsed]
         is_own = any(value_at(data, key) is not None for _, data in parsed for key in _SIGNS)
         return 0 if is_own and None not in roles and len(set(roles)) == len(roles) else None
@@ -139,11 +139,11 @@ class _TinyRl(SchemaFramework):
     # --- what the config files say ---
 
     def schema(self, file: ConfigFile) -> ConfigSchema:
-        """That of the engine's own models."""
+        """The schema of the engine's own models."""
         return _schemas()[file.role]
 
     def rules(self, names: Names) -> Sequence[Rule]:
-        """The engine's own, of both files: its keys are always called the same."""
+        """The engine's own, of both files: the names of its keys are constant."""
         del names
         return (*rl_rules(), *sft_rules("sft."))
 
@@ -152,19 +152,19 @@ class _TinyRl(SchemaFramework):
         return following(values) if "rl" in files else {}
 
     def derive(self, files: ConfigFiles) -> tuple[DerivedValue, ...]:
-        """What a step amounts to. Empty while a value has a wrong type or is out of bounds."""
+        """Derived values of a step. Empty while a value has a wrong type or is out of bounds."""
         values = self.sound_values(files)
-        found: list[DerivedValue] = []
+        derived: list[DerivedValue] = []
         if values is not None and "rl" in files:
-            found += batch_values(values, BATCH, max_tokens="orchestrator.sampling.max_tokens")
+            derived += batch_values(values, BATCH, max_tokens="orchestrator.sampling.max_tokens")
         if values is not None and "sft" in files:
             batch, micro = "sft.data.batch_size", "sft.data.micro_batch_size"
             name = "sft micro-batches per optimizer step"
-            found.append(accumulation(values, batch=batch, micro=micro, name=name))
-        return tuple(found)
+            derived.append(accumulation(values, batch=batch, micro=micro, name=name))
+        return tuple(derived)
 
     def batch_knobs(self, files: ConfigFiles) -> BatchKnobs | None:
-        """The warm-up has no rollouts."""
+        """`None` for the warm-up, which has no rollouts."""
         return BATCH if "rl" in files else None
 
     def bottleneck_knobs(self, files: ConfigFiles) -> BottleneckKnobs:
@@ -178,7 +178,7 @@ class _TinyRl(SchemaFramework):
         )
 
     def engine_memory(self, files: ConfigFiles) -> EngineMemory | None:
-        """What the inference server takes on a CUDA device, as vLLM does; `None` for faulty values."""
+        """Memory that the inference server takes on a CUDA device, as vLLM does; `None` for faulty values."""
         if self.server:
             return None
         names = (_UTILIZATION, "inference.model.max_model_len", "inference.max_num_seqs")
@@ -196,15 +196,15 @@ class _TinyRl(SchemaFramework):
         )
 
     def output_dir(self, files: ConfigFiles) -> str | None:
-        named = self.sound_value(files, "output_dir")
-        return named if isinstance(named, str) and named else None
+        folder = self.sound_value(files, "output_dir")
+        return folder if isinstance(folder, str) and folder else None
 
     def max_steps(self, files: ConfigFiles) -> int | None:
         steps = self.sound_value(files, "max_steps")
         return steps if isinstance(steps, int) else None
 
     def checkpoint_interval(self, files: ConfigFiles) -> int | None:
-        """The default where the file does not say; none without a table `[ckpt]`."""
+        """The default if the file does not say; none without a table `[ckpt]`."""
         steps = self.sound_value(files, "ckpt.interval")
         return steps if isinstance(steps, int) else None
 
@@ -219,12 +219,12 @@ class _TinyRl(SchemaFramework):
         if len(urls) > 1:
             raise UsageError(f"{self.title} uses one inference server, not {len(urls)}")
         del is_lent
-        found = copy(self)
-        found.server = urls[0]
-        return found
+        framework = copy(self)
+        framework.server = urls[0]
+        return framework
 
     def inference_servers(self, files: ConfigFiles) -> tuple[ServerAddress, ...]:
-        """Only the one that a person sent it to: its config always has a server of its own."""
+        """Only the server that a person chose: its config always has one of its own."""
         model = self.sound_value(files, "model.name")
         return (
             (ServerAddress(self.server, model=model if isinstance(model, str) else None),)
@@ -241,7 +241,7 @@ class _TinyRl(SchemaFramework):
         )
 
     def _options(self, context: RunContext) -> Mapping[str, int | str]:
-        """Values that go before those of the config, on the command lines that have `{overrides}`."""
+        """Values that precede those of the config, on the command lines that have `{overrides}`."""
         if not self.server:
             return context.overrides
         return {**context.overrides, "orchestrator.client.base_url": self.server, _PORT: port_of(self.server)}
@@ -254,13 +254,15 @@ class _TinyRl(SchemaFramework):
         Every program computes on the first device that torch sees, and the orchestrator on none.
         """
         options = self._options(context)
-        values = {name: self.sound_value(files, name) for name in _USED} | dict(options)
+        values = {name: self.sound_value(files, name) for name in _USED_KNOBS} | dict(options)
         device = "".join(context.cuda_devices[:1])
         resume = _resume(values["ckpt.resume_step"], context)
         return {
             **common_values(files, context),
             "resume": () if resume is None else ("--ckpt.resume-step", str(resume)),
-            "overrides": tuple(word for name, value in options.items() for word in (f"--{name}", str(value))),
+            "overrides": tuple(
+                argument for name, value in options.items() for argument in (f"--{name}", str(value))
+            ),
             "model_path": _model_path(values["model.name"], context.workspace),
             "port.inference": str(values[_PORT]),
             "host.inference": _reachable(values["inference.server.host"]),
@@ -273,12 +275,12 @@ class _TinyRl(SchemaFramework):
     def passed(
         self, placeholder: str, files: ConfigFiles, context: RunContext
     ) -> Mapping[str, Mapping[str, KnobValue]]:
-        """What the options behind a placeholder set in `rl.toml`."""
-        named = self.sound_value(files, "ckpt.resume_step")
+        """The values in `rl.toml` that the options behind a placeholder set."""
+        config_step = self.sound_value(files, "ckpt.resume_step")
         values: Mapping[str, Mapping[str, KnobValue]] = {
             "output_dir": {"output_dir": context.output_dir},
             "overrides": self._options(context),
-            "resume": {"ckpt.resume_step": _resume(named, context)},
+            "resume": {"ckpt.resume_step": _resume(config_step, context)},
         }
         return {"rl": values[placeholder]} if placeholder in values and "rl" in files else {}
 
@@ -292,23 +294,23 @@ class _TinyRl(SchemaFramework):
     # --- evaluations ---
 
     def eval_env(self, files: ConfigFiles) -> str:
-        """The one that there is, unless the config is faulty."""
+        """The only environment, unless the config is faulty."""
         return str(self.sound_value(files, "orchestrator.env.0.id") or "") if "rl" in files else ""
 
     def eval_max_tokens(self, files: ConfigFiles) -> int | None:
-        """As the orchestrator samples."""
+        """Limit of the orchestrator's sampling."""
         tokens = self.sound_value(files, "orchestrator.sampling.max_tokens")
         return tokens if isinstance(tokens, int) else None
 
     def eval_model(self, files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
-        """Folders of weights: RL begins with what SFT made, and SFT keeps what it began with in `base`."""
-        made = _model_path(self.sound_value(files, "model.name"), context.workspace)
-        if isinstance(made, Missing):
-            raise ConfigError(made.reason, hint=made.hint)
+        """Folders of weights: RL begins with the result of SFT, and SFT stores its start in `base`."""
+        sft_model = _model_path(self.sound_value(files, "model.name"), context.workspace)
+        if isinstance(sft_model, Missing):
+            raise ConfigError(sft_model.reason, hint=sft_model.hint)
         run = context.run_folder
         folders = {
-            "base": (f"{made}/base",),
-            "sft": (made,),
+            "base": (f"{sft_model}/base",),
+            "sft": (sft_model,),
             "checkpoint": (
                 f"{run}/checkpoints/step_{target.step}/trainer/weights",
                 f"{run}/weights/step_{target.step}",
@@ -319,9 +321,9 @@ class _TinyRl(SchemaFramework):
 
     def evaluation(self, files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand:
         request = call.request
-        if request.env != (known := self.eval_env(files)):
+        if request.env != (environment := self.eval_env(files)):
             raise ConfigError(
-                f"the embedded engine evaluates on {known} only, not on {request.env}",
+                f"the embedded engine evaluates on {environment} only, not on {request.env}",
                 hint="leave the environment out",
             )
         argv = [
@@ -346,9 +348,9 @@ class _TinyRl(SchemaFramework):
         )
 
 
-def _resume(named: TomlValue, context: RunContext) -> int | None:
+def _resume(config_step: TomlValue, context: RunContext) -> int | None:
     """The checkpoint to continue from; a step that the config names is only overruled by another, or by 0."""
-    if context.resume_step is None and named is not None:
+    if context.resume_step is None and config_step is not None:
         return 0
     return context.resume_step
 

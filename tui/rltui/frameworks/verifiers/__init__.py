@@ -1,4 +1,4 @@
-"""vf-rl of verifiers: vLLM with a door for weights, and `vf.RLTrainer`, from one file. Until July 2026.
+"""vf-rl of verifiers: vLLM with an endpoint for weights, and `vf.RLTrainer`, from one file. Until July 2026.
 
 vf-rl itself only types the two commands into tmux: here they are components. Facts: `facts/verifiers.md`.
 """
@@ -67,17 +67,17 @@ INSTEAD = f"{hints.CONVERT_FILE} makes the config of prime-rl that does the same
 
 
 def lacking(installed: Mapping[str, str]) -> str:
-    """By the versions of what is installed: why vf-rl cannot run with that; empty where it can."""
+    """Reason why vf-rl cannot run with the installed versions; empty if it can."""
     version = installed.get("verifiers")
     if version is None or "verifiers-rl" in installed:
         return ""
-    release = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
-    again = "uv add 'verifiers[rl]==0.1.9.post3' brings back the last one that has it"
+    release = tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+    fix = "uv add 'verifiers[rl]==0.1.9.post3' brings back the last one that has it"
     if release >= _FIRST_WITHOUT:
-        return f"verifiers {version} has no vf-rl: it was removed in July 2026; {again}"
+        return f"verifiers {version} has no vf-rl: it was removed in July 2026; {fix}"
     if release > _LAST_WITH_VF_RL:
         return (
-            f"verifiers {version} has vf-rl in the package verifiers-rl, which is not installed here; {again}"
+            f"verifiers {version} has vf-rl in the package verifiers-rl, which is not installed here; {fix}"
         )
     if "vllm" not in installed:
         return f"verifiers {version} is installed without its extra rl: uv add 'verifiers[rl]=={version}'"
@@ -85,7 +85,7 @@ def lacking(installed: Mapping[str, str]) -> str:
 
 
 class VfRl(SchemaFramework):
-    """`schema`: that of the `RLConfig` which will read the file."""
+    """The framework; `schema` is that of the `RLConfig` which will read the file."""
 
     id, title = "verifiers", "vf-rl (verifiers until July 2026)"
     layouts: Mapping[str, str] = {"rl": "verifiers"}
@@ -130,27 +130,27 @@ class VfRl(SchemaFramework):
         self._lines = log_lines.StepLines()
 
     def role(self, path: str, data: Mapping[str, Any]) -> str | None:
-        """There is one kind of file."""
+        """Always `rl`: there is one kind of file."""
         del path
         return "rl" if is_vf_rl(data) else None
 
     def fit(self, parsed: Parsed) -> int | None:
-        """No other framework has such a file."""
+        """0 for its files: no other framework has them."""
         return 0 if [self.role(path, data) for path, data in parsed] == ["rl"] else None
 
     def file_schema(self, role: str, document: Json) -> Json:
-        """`RLConfig` is one table of it."""
+        """`RLConfig` is one table of the file."""
         del role
-        return vf_files.around(document)
+        return vf_files.file_schema_of(document)
 
     def with_schemas(self, schemas: Mapping[str, ConfigSchema]) -> VfRl:
-        """They go before ours."""
+        """The schemas precede ours."""
         return VfRl(schemas)
 
     # --- what the config files say ---
 
     def schema(self, file: ConfigFile) -> ConfigSchema:
-        """The installed one's, else that of the last release."""
+        """The installed one, else that of the last release."""
         return self._schemas.get(file.role) or vf_files.snapshot()
 
     def rules(self, names: Names) -> Sequence[Rule]:
@@ -158,18 +158,18 @@ class VfRl(SchemaFramework):
         return rules.rules()
 
     def following(self, files: ConfigFiles, values: Values, names: Names) -> Mapping[str, TomlValue]:
-        """As vf-rl and `RLConfig` work them out."""
+        """Defaults as vf-rl and `RLConfig` compute them."""
         del files, names
         gpus, tensor = values.get("inference.gpus"), values.get(rules.TENSOR) or 1
-        found: dict[str, TomlValue] = {}
+        defaults: dict[str, TomlValue] = {}
         if isinstance(gpus, int) and gpus > 1:
-            found["inference.args.data_parallel_size"] = max(1, gpus // tensor)
+            defaults["inference.args.data_parallel_size"] = max(1, gpus // tensor)
         if isinstance(name := values.get(f"{ARGS}.run_name"), str):
-            found[f"{ARGS}.output_dir"] = f"outputs/{name}"
-        return found
+            defaults[f"{ARGS}.output_dir"] = f"outputs/{name}"
+        return defaults
 
     def derive(self, files: ConfigFiles) -> tuple[DerivedValue, ...]:
-        """What a step amounts to. Empty while a value has a wrong type or is out of bounds."""
+        """Derived values of a step. Empty while a value has a wrong type or is out of bounds."""
         v = self.sound_values(files)
         if v is None:
             return ()
@@ -199,12 +199,12 @@ class VfRl(SchemaFramework):
         )
 
     def advice(self, files: ConfigFiles) -> Mapping[str, str]:
-        """By the tutorial of `vf.RLTrainer`, with the values of this config."""
+        """Advice from the tutorial of `vf.RLTrainer`, with the values of this config."""
         v = self.sound_values(files)
         return {} if v is None else rules.advice(v)
 
     def engine_memory(self, files: ConfigFiles) -> EngineMemory | None:
-        """What vLLM takes; `None` while a value is faulty."""
+        """Memory that vLLM takes; `None` while a value is faulty."""
         v = self.sound_values(files)
         if v is None:
             return None
@@ -226,17 +226,17 @@ class VfRl(SchemaFramework):
         )
 
     def output_dir(self, files: ConfigFiles) -> str | None:
-        """`outputs/<run_name>`, unless the file says another."""
-        named = self.sound_value(files, f"{ARGS}.output_dir")
-        return named if isinstance(named, str) and named else None
+        """`outputs/<run_name>`, unless the file sets another."""
+        folder = self.sound_value(files, f"{ARGS}.output_dir")
+        return folder if isinstance(folder, str) and folder else None
 
     def max_steps(self, files: ConfigFiles) -> int | None:
-        """The default where the file does not say."""
+        """The default if the file does not say."""
         steps = self.sound_value(files, f"{ARGS}.max_steps")
         return steps if isinstance(steps, int) else None
 
     def checkpoint_interval(self, files: ConfigFiles) -> int | None:
-        """The default where the file does not say."""
+        """The default if the file does not say."""
         steps = self.sound_value(files, f"{ARGS}.save_steps")
         return steps if isinstance(steps, int) else None
 
@@ -248,35 +248,35 @@ class VfRl(SchemaFramework):
         memory, split = self.engine_memory(files), self._split(files, context.devices)
         port = str(self._port(files, context))
         # as vf-rl spells them, but each value is one word, and a list several
-        words: list[str] = []
+        arguments: list[str] = []
         for key, value in {**self._vllm(files), "port": port}.items():
             option = f"--{key.replace('_', '-')}"
             match value:
                 case bool():
-                    words += [option] if value else []
+                    arguments += [option] if value else []
                 case list():
-                    words += [option, *map(str, value)]
+                    arguments += [option, *map(str, value)]
                 case dict():
-                    words += [option, json.dumps(value)]
+                    arguments += [option, json.dumps(value)]
                 case _:
-                    words += [option, str(value)]
+                    arguments += [option, str(value)]
         return {
             **common_values(files, context),
             "run": context.run,
             "model": str(data.get("model", "")),
             "env_id": str(value_at(data, "env.id") or ""),
             "install_environment": str(_DATA / "install_environment.py"),
-            "vllm_arguments": tuple(words),
+            "vllm_arguments": tuple(arguments),
             "config.trainer": context.resolved.get("trainer", files["rl"].path),
             "port.inference": port,
             "host.inference": "127.0.0.1",
             "gpu_memory.inference": str(memory.utilization) if memory and split["inference"] else "",
-            **{f"gpus.{component}": given for component, given in split.items()},
+            **{f"gpus.{component}": devices for component, devices in split.items()},
             "gpus.environment": "",
         }
 
     def resolutions(self, files: ConfigFiles, context: RunContext) -> Sequence[Resolution]:
-        """vf-train's copy: with the run's folder, and the port at which vf-vllm listens."""
+        """vf-train's copy, with the run's folder, and the port of vf-vllm."""
         edits: dict[str, KnobValue] = {
             f"{ARGS}.output_dir": context.run_folder,
             rules.CLIENT_PORT: self._port(files, context),
@@ -284,12 +284,14 @@ class VfRl(SchemaFramework):
         return (Resolution(edits={"rl": edits}, outputs={"trainer": ("rl.toml",)}),)
 
     def environment(self, component: str, files: ConfigFiles, context: RunContext) -> Mapping[str, str]:
-        """What they print comes at once: the figures of a step belong to the bar before them."""
+        """Unbuffered output: the numbers of a step belong to the progress bar before them."""
         del component, files, context
         return {"PYTHONUNBUFFERED": "1"}
 
     def ports(self, files: ConfigFiles) -> tuple[PortKnob, ...]:
-        """That of vf-vllm, which both learn: one as an option, the other in its copy of the config."""
+        """The port of vf-vllm, passed to both: to one as an option, to the other in its copy of the
+        config.
+        """
         port = self.sound_value(files, rules.SERVER_PORT)
         both = tuple(sorted(_PAIR))
         return (
@@ -299,11 +301,11 @@ class VfRl(SchemaFramework):
         )
 
     def eval_env(self, files: ConfigFiles) -> str:
-        """That which it trains on, as its package is called."""
+        """The training environment, by the name of its package."""
         return str(value_at(files["rl"].data, "env.id") or "").rpartition("/")[2]
 
     def eval_max_tokens(self, files: ConfigFiles) -> int | None:
-        """As `RLConfig` works it out."""
+        """Limit of an answer as `RLConfig` computes it."""
         tokens = self.sound_value(files, rules.ANSWER) or self.sound_value(files, rules.LENGTH)
         return tokens if isinstance(tokens, int) else None
 
@@ -330,39 +332,39 @@ class VfRl(SchemaFramework):
         )
 
     def restart_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
-        """Both or none."""
+        """Both restart or neither."""
         del files
         return ((_PAIR, _PAIR, _SYNC),)
 
     def log_row(self, component: str, line: str) -> Mapping[str, Any] | None:
-        """From the dict that a step prints."""
+        """Reads the dict that a step prints."""
         return self._lines.row(component, line)
 
     def converted(self, files: ConfigFiles, to: Framework) -> Converted | None:
-        """For prime-rl, where it has the same knobs."""
+        """For prime-rl, if it has the same knobs."""
         from rltui.frameworks.verifiers.conversion import to_prime_rl  # only who converts needs it
 
         values = self.sound_values(files)
         return None if values is None else to_prime_rl(files["rl"], values, to)
 
     def _port(self, files: ConfigFiles, context: RunContext) -> int:
-        found = context.overrides.get(rules.SERVER_PORT, self.sound_value(files, rules.SERVER_PORT))
-        return found if isinstance(found, int) else 8000
+        port = context.overrides.get(rules.SERVER_PORT, self.sound_value(files, rules.SERVER_PORT))
+        return port if isinstance(port, int) else 8000
 
     def _vllm(self, files: ConfigFiles) -> Mapping[str, TomlValue]:
-        """Its arguments, as vf-rl passes them on: GPUs that no tensor parallelism takes are copies."""
-        given = value_at(files["rl"].data, "inference.args")
-        arguments = dict(given) if isinstance(given, Mapping) else {}
+        """Arguments of vLLM, as vf-rl passes them on: GPUs that no tensor parallelism takes are copies."""
+        table = value_at(files["rl"].data, "inference.args")
+        arguments = dict(table) if isinstance(table, Mapping) else {}
         gpus, tensor = self.sound_value(files, "inference.gpus"), arguments.get("tensor_parallel_size")
         if isinstance(gpus, int) and gpus > 1:
-            parts = tensor if isinstance(tensor, int) and tensor > 0 else 1
-            arguments["data_parallel_size"] = max(1, gpus // parts)
+            shards = tensor if isinstance(tensor, int) and tensor > 0 else 1
+            arguments["data_parallel_size"] = max(1, gpus // shards)
         return arguments
 
     def _split(self, files: ConfigFiles, devices: Sequence[str]) -> Mapping[str, TemplateValue]:
         """The first devices for vf-vllm, the next for vf-train: they cannot share one."""
-        wanted = [self.sound_value(files, f"{part}.gpus") for part in ("inference", "trainer")]
-        first, second = (each if isinstance(each, int) else 1 for each in wanted)
+        requested = [self.sound_value(files, f"{component_}.gpus") for component_ in ("inference", "trainer")]
+        first, second = (number if isinstance(number, int) else 1 for number in requested)
         if not devices:
             return {"inference": "", "trainer": ""}
         if first + second > len(devices):

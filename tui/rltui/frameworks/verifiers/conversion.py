@@ -14,7 +14,7 @@ from rltui.frameworks.schemas import SchemaFramework
 from rltui.frameworks.verifiers.files import ARGS
 
 _GENERATIONS = ("prime-rl", "prime-rl-merged")
-_ALWAYS = {
+_CONVERTED = {
     "max_steps": "max_steps",
     "max_seq_len": "seq_len",
     "batch_size": "orchestrator.batch_size",
@@ -27,7 +27,7 @@ _ALWAYS = {
     "save_steps": "ckpt.interval",
 }
 """Argument of `RLConfig` → concept or key of prime-rl. Also where it is the default, which differs."""
-_WHERE_SET = {
+_CONVERTED_IF_SET = {
     "top_p": "orchestrator.train.sampling.top_p",
     "top_k": "orchestrator.train.sampling.top_k",
     "min_p": "orchestrator.train.sampling.min_p",
@@ -50,12 +50,12 @@ _OF_VLLM = {
     "tensor_parallel_size": "tensor_parallel",
     "data_parallel_size": "data_parallel",
 }
-_BY_ITSELF = frozenset(
+_HANDLED = frozenset(
     {"vllm_server_host", "vllm_server_port", "vllm_server_timeout", "output_dir", "use_lora", "lora_rank",
      "lora_alpha", "run_name", "report_to", "gradient_checkpointing", "lr_scheduler_type", "bf16",
      "logging_steps", "save_strategy", "save_only_model"}
 )  # fmt: skip
-"""What is dealt with below, or needs no counterpart."""
+"""Keys that are handled below, or need no counterpart."""
 _SCHEDULERS = frozenset({"constant", "linear", "cosine"})
 _PACKING = (
     "micro_batch_size has no counterpart: prime-rl packs rollouts into micro-batches of seq_len tokens; "
@@ -69,7 +69,9 @@ _OTHER_MEANING = {
 
 
 def to_prime_rl(file: ConfigFile, values: Values, to: Framework) -> Converted | None:
-    """For a generation with one `rl.toml`; `None` for others. `values`: what every knob of it amounts to."""
+    """The config for a generation with one `rl.toml`; `None` for others. `values`: effective value of every
+    knob.
+    """
     if to.id not in _GENERATIONS or not isinstance(to, SchemaFramework):
         return None
     base: dict[str, Any] = {
@@ -79,41 +81,45 @@ def to_prime_rl(file: ConfigFile, values: Values, to: Framework) -> Converted | 
         "inference": {},
     }
     names = to.names({"rl": ConfigFile("rl", file.path, base)})
-    given = value_at(file.data, ARGS) or {}
-    found: dict[str, TomlValue] = {}
+    arguments = value_at(file.data, ARGS) or {}
+    edits: dict[str, TomlValue] = {}
     notes = [_PACKING]
 
-    def put(key: str, value: TomlValue, of: str) -> None:
+    def set_key(key: str, value: TomlValue, of: str) -> None:
         """Under what prime-rl calls it here."""
         name = names.get(key)
         if name is None:
             notes.append(f"{of} = {display(value)} has no counterpart in {to.title}")
         elif value is not None:
-            found[name] = value
+            edits[name] = value
 
-    for argument, concept in _ALWAYS.items():
+    for argument, concept in _CONVERTED.items():
         value = values[f"{ARGS}.{argument}"]
-        put(concept, int(value) if argument == "save_steps" else value, f"{ARGS}.{argument}")
-    for argument in (each for each in given if each in _WHERE_SET):
-        put(_WHERE_SET[argument], given[argument], f"{ARGS}.{argument}")
-    left = [each for each in given if each not in {*_ALWAYS, *_WHERE_SET, *_BY_ITSELF, "micro_batch_size"}]
-    notes += [
-        f"{ARGS}.{each} = {display(given[each], key=each)} is left out: "
-        + _OTHER_MEANING.get(each, f"{to.title} has no such knob")
-        for each in left
+        set_key(concept, int(value) if argument == "save_steps" else value, f"{ARGS}.{argument}")
+    for argument in (key_ for key_ in arguments if key_ in _CONVERTED_IF_SET):
+        set_key(_CONVERTED_IF_SET[argument], arguments[argument], f"{ARGS}.{argument}")
+    unmatched = [
+        key_
+        for key_ in arguments
+        if key_ not in {*_CONVERTED, *_CONVERTED_IF_SET, *_HANDLED, "micro_batch_size"}
     ]
-    for key, value in _model_and_devices(values, given):
-        put(key, value, key)
+    notes += [
+        f"{ARGS}.{key_} = {display(arguments[key_], key=key_)} is left out: "
+        + _OTHER_MEANING.get(key_, f"{to.title} has no such knob")
+        for key_ in unmatched
+    ]
+    for key, value in _model_and_devices(values, arguments):
+        set_key(key, value, key)
     for argument, value in (value_at(file.data, "inference.args") or {}).items():
-        put(_OF_VLLM.get(argument, f"{names('vllm')}.{argument}"), value, f"inference.args.{argument}")
-    notes += _tracking(values, given, put)
+        set_key(_OF_VLLM.get(argument, f"{names('vllm')}.{argument}"), value, f"inference.args.{argument}")
+    notes += _tracking(values, arguments, set_key)
     entry, more = _environment(file.data, by_sources=names("train_source").endswith(".source"))
-    data = apply_edits(base, {**found, names("train_source"): [entry]})
-    head = f"# Made of {file.path.rpartition('/')[2]}, a config of vf-rl, by `convert` of rltui.\n"
-    return Converted(head + "".join(_tables("", data)), (*notes, *more))
+    data = apply_edits(base, {**edits, names("train_source"): [entry]})
+    header = f"# Made of {file.path.rpartition('/')[2]}, a config of vf-rl, by `convert` of rltui.\n"
+    return Converted(header + "".join(_tables("", data)), (*notes, *more))
 
 
-def _model_and_devices(v: Values, given: Mapping[str, Any]) -> Iterator[tuple[str, TomlValue]]:
+def _model_and_devices(v: Values, arguments: Mapping[str, Any]) -> Iterator[tuple[str, TomlValue]]:
     yield "deployment.num_infer_gpus", v["inference.gpus"]
     yield "deployment.num_train_gpus", v["trainer.gpus"]
     if v[f"{ARGS}.use_lora"]:
@@ -121,62 +127,64 @@ def _model_and_devices(v: Values, given: Mapping[str, Any]) -> Iterator[tuple[st
         yield "lora_alpha", float(v[f"{ARGS}.lora_alpha"])
     if v[f"{ARGS}.gradient_checkpointing"]:
         yield "trainer.model.ac.freq", 1
-    if (scheduler := given.get("lr_scheduler_type")) in _SCHEDULERS:
+    if (scheduler := arguments.get("lr_scheduler_type")) in _SCHEDULERS:
         yield "trainer.scheduler.type", scheduler
 
 
 def _tracking(
-    v: Values, given: Mapping[str, Any], put: Callable[[str, TomlValue, str], None]
+    v: Values, arguments: Mapping[str, Any], set_key: Callable[[str, TomlValue, str], None]
 ) -> Iterator[str]:
     """W&B is on in vf-rl unless it is turned off."""
     reports = v[f"{ARGS}.report_to"]
     if reports in ("wandb", "all") or (isinstance(reports, list) and "wandb" in reports):
-        put("wandb_name", v[f"{ARGS}.run_name"] or "vf-rl", f"{ARGS}.run_name")
+        set_key("wandb_name", v[f"{ARGS}.run_name"] or "vf-rl", f"{ARGS}.run_name")
         yield "W&B is on, as vf-rl has it: without a login, remove its table"
-    scheduler = given.get("lr_scheduler_type")
+    scheduler = arguments.get("lr_scheduler_type")
     if scheduler is not None and scheduler not in _SCHEDULERS:
         known = ", ".join(sorted(_SCHEDULERS))
         yield f"{ARGS}.lr_scheduler_type = {display(scheduler)} is left out: prime-rl has {known}"
 
 
 def _environment(data: Mapping[str, Any], *, by_sources: bool) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The entry of the environment, and what to say of it."""
-    whole = str(value_at(data, "env.id") or "")
-    known, arguments = whole.rpartition("/")[2], value_at(data, "env.args") or {}
+    """The entry of the environment, and notes about it."""
+    full_id = str(value_at(data, "env.id") or "")
+    id_, arguments = full_id.rpartition("/")[2], value_at(data, "env.args") or {}
     if not by_sources:
-        return {"id": known, **({"args": arguments} if arguments else {})}, ()
+        return {"id": id_, **({"args": arguments} if arguments else {})}, ()
     agent = {"harness": {"id": "null"}, "runtime": {"type": "subprocess"}}
-    entry = {"name": known, "env": {"taskset": {"id": known, **arguments}, "agent": agent}}
+    entry = {"name": id_, "env": {"taskset": {"id": id_, **arguments}, "agent": agent}}
     note = (
-        f"{whole} must be installed for the verifiers that prime-rl has, as a taskset: its arguments may be "
-        "called otherwise there, and one with tools needs another harness than null"
+        f"{full_id} must be installed for the verifiers that prime-rl has, as a taskset: its arguments may "
+        "be called otherwise there, and one with tools needs another harness than null"
     )
     return entry, (note,)
 
 
-def _tables(at: str, data: Mapping[str, Any]) -> Iterator[str]:
+def _tables(path: str, data: Mapping[str, Any]) -> Iterator[str]:
     """The table's own values, then those below it; arrays of tables last."""
     plain = {
         key: value for key, value in data.items() if not isinstance(value, Mapping) and not _is_array(value)
     }
     inner = {key: value for key, value in data.items() if isinstance(value, Mapping)}
-    if at and (plain or not data):
-        yield f"\n[{at}]\n"
+    if path and (plain or not data):
+        yield f"\n[{path}]\n"
     yield from (f"{format_key((key,))} = {format_value(value)}\n" for key, value in plain.items())
     for key, value in inner.items():
-        yield from _tables(_below(at, key), value)
+        yield from _tables(_child_path(path, key), value)
     for key, entries in data.items():
         for entry in entries if _is_array(entries) else ():
-            here = _below(at, key)
-            own = {name: value for name, value in entry.items() if not isinstance(value, Mapping)}
-            yield f"\n[[{here}]]\n"
-            yield from (f"{format_key((name,))} = {format_value(value)}\n" for name, value in own.items())
+            entry_path = _child_path(path, key)
+            own_values = {name: value for name, value in entry.items() if not isinstance(value, Mapping)}
+            yield f"\n[[{entry_path}]]\n"
+            yield from (
+                f"{format_key((name,))} = {format_value(value)}\n" for name, value in own_values.items()
+            )
             for name, value in entry.items():
                 if isinstance(value, Mapping):
-                    yield from _tables(_below(here, name), value)
+                    yield from _tables(_child_path(entry_path, name), value)
 
 
-def _below(at: str, key: str) -> str:
+def _child_path(at: str, key: str) -> str:
     return f"{at}.{format_key((key,))}" if at else format_key((key,))
 
 

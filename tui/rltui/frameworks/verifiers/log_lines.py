@@ -1,4 +1,5 @@
-"""What vf-train prints: a dict of figures for each step through its progress bar, which alone says the step.
+"""Reads vf-train's output: a dict of numbers for each step through its progress bar, which alone has the
+step.
 
 Transformers 4 prints numbers, 5 prints texts. Facts: `facts/verifiers.md`.
 """
@@ -17,16 +18,16 @@ from rltui.frameworks.base import Fact
 from rltui.frameworks.failures import COMMON
 
 MARK = "{'loss': "
-"""Is in every line that tells of a step."""
+"""Present in every line about a step."""
 _BAR = re.compile(
     r"\d{1,3}%\|[^|]{0,400}\| *(?P<step>\d{1,12})/(?P<total>\d{1,12}) \[[\d:]{1,12}<[^,\]]{1,20}, *"
     r"(?P<rate>[\d.]{1,12})(?P<unit>s/it|it/s)\]"
 )
-"""Of the trainer: that of the rollouts, which may be on the same line, tells of rewards behind the rate."""
+"""The trainer's bar: that of the rollouts, which may be on the same line, has rewards after the rate."""
 _NEAR = 0.05
-"""Of a step, by which an epoch that is rounded may miss it."""
+"""Part of a step by which a rounded epoch may miss it."""
 _NAMES = {"epoch": "", "wall_clock/generate_s": "time/generate"}
-"""Figures with another name; `epoch` only tells the step."""
+"""Keys with another name; `epoch` only tells the step."""
 
 FACTS = (
     Fact("trainer", "time/step", "{:.1f} s/step"),
@@ -41,19 +42,19 @@ class StepLines:
         """By component, the steps of its run, as its bars last said."""
 
     def row(self, component: str, line: str) -> Mapping[str, Any] | None:
-        """The figures of a step; `None` for other lines, and where nothing says which step it is.
+        """The metrics of a step; `None` for other lines, and if nothing tells the step.
 
-        Mostly the bar before them does. Where the bar of the rollouts came between, `epoch` does: the share
-        of the run that is done.
+        Mostly the bar before them does. If the bar of the rollouts came between, `epoch` does: the finished
+        share of the run.
         """
-        at = line.find(MARK)
-        said = _figures(line[at:]) if at >= 0 else None
-        if said is None:
+        start = line.find(MARK)
+        raw_values = _parse_numbers(line[start:]) if start >= 0 else None
+        if raw_values is None:
             return None
-        row = {_NAMES.get(name, name): number for name, each in said.items()
-               if (number := _number(each)) is not None}  # fmt: skip
+        row = {_NAMES.get(name, name): number for name, raw in raw_values.items()
+               if (number := _number(raw)) is not None}  # fmt: skip
         share = row.pop("", None)
-        bars = [*_BAR.finditer(line, 0, at)]
+        bars = [*_BAR.finditer(line, 0, start)]
         if bars:
             bar, rate = bars[-1], float(bars[-1]["rate"])
             self._totals[component] = int(bar["total"])
@@ -66,13 +67,13 @@ class StepLines:
         return {"step": round(step), **row}
 
 
-def _figures(text: str) -> Mapping[str, object] | None:
+def _parse_numbers(text: str) -> Mapping[str, object] | None:
     try:
-        said = ast.literal_eval(text.strip())
+        values = ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError):
-        said = dict(_PAIR.findall(text))  # with `nan` or `inf`, which are no literals
-    is_one = isinstance(said, dict) and bool(said) and all(isinstance(name, str) for name in said)
-    return said if is_one else None
+        values = dict(_PAIR.findall(text))  # with `nan` or `inf`, which are no literals
+    is_dict = isinstance(values, dict) and bool(values) and all(isinstance(name, str) for name in values)
+    return values if is_dict else None
 
 
 _PAIR = re.compile(r"'([^']{1,200})': '?(-?[\w.+-]{1,40})'?[,}]")
@@ -88,7 +89,7 @@ def _number(value: object) -> float | None:
 
 
 _SYNC_PORT = 51216
-"""Fixed in verifiers."""
+"""Constant of verifiers."""
 
 FAILURES: tuple[FailurePattern, ...] = (
     FailurePattern(

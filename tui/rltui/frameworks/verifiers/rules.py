@@ -1,4 +1,4 @@
-"""Rules between the knobs of a vf-rl file, and what to turn where a run goes wrong."""
+"""Rules between the knobs of a vf-rl file, and advice for a run that goes wrong."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ CLIENT_PORT, SERVER_PORT = f"{ARGS}.vllm_server_port", "inference.args.port"
 CLIENT_HOST = f"{ARGS}.vllm_server_host"
 MODEL_LENGTH, TENSOR = "inference.args.max_model_len", "inference.args.tensor_parallel_size"
 _HERE = frozenset({"0.0.0.0", "127.0.0.1", "localhost", "::1"})  # noqa: S104
-_USUAL_RATES = {True: (1e-5, 1e-4), False: (1e-6, 1e-5)}
-"""With LoRA, and without."""
+_COMMON_RATES = {True: (1e-5, 1e-4), False: (1e-6, 1e-5)}
+"""Key: with LoRA, or without."""
 
 
 def rules() -> tuple[Rule, ...]:
@@ -57,13 +57,13 @@ def rules() -> tuple[Rule, ...]:
             "vf-train passes over resume_from_checkpoint and begins at step 0: name weights as the model",
             "warning",
         ),
-        _usual_rate(),
+        _common_rate(),
         requires(f"{ARGS}.load_best_model_at_end", f"{ARGS}.save_only_model", False),
     )  # fmt: skip
 
 
 def _whole_groups() -> Rule:
-    """vf-train takes whole groups and says nothing of the rest."""
+    """vf-train takes whole groups and silently drops the rest."""
     return bad_if(
         lambda v: v[BATCH] >= v[GROUP] and v[BATCH] % v[GROUP], BATCH, (GROUP,),
         lambda v: f"{BATCH} ({v[BATCH]}) is no multiple of {GROUP} ({v[GROUP]}): vf-train makes "
@@ -82,31 +82,31 @@ def _answer_as_long_as_the_model() -> Rule:
     )  # fmt: skip
 
 
-def _usual_rate() -> Rule:
+def _common_rate() -> Rule:
     def fault(v: Values) -> str | None:
-        low, high = _USUAL_RATES[v[LORA]]
+        low, high = _COMMON_RATES[v[LORA]]
         if not v[RATE] or low <= v[RATE] <= high:
             return None
-        how = "with LoRA" if v[LORA] else "for all weights"
-        return f"{RATE} is {v[RATE]:g}; usual {how} is {low:g} to {high:g}"
+        kind = "with LoRA" if v[LORA] else "for all weights"
+        return f"{RATE} is {v[RATE]:g}; usual {kind} is {low:g} to {high:g}"
 
     return Rule(RATE, (RATE, LORA), fault, "hint")
 
 
 def advice(v: Values) -> Mapping[str, str]:
-    """By the id of a rule of health: what to turn in this config, by the tutorial of vf.RLTrainer."""
-    smaller = f"{_half(RATE, v)}, {_doubled(GROUP, v)} or {_doubled(BATCH, v)}"
+    """Id of a health rule → advice for this config, from the tutorial of vf.RLTrainer."""
+    smaller = f"{_half(RATE, v)}, {_double(GROUP, v)} or {_double(BATCH, v)}"
     steadier = f"in this config: {smaller}"
     warmer = _times(TEMPERATURE, v, 1.2)
-    livelier = f"in this config: {_doubled(RATE, v)} or {warmer}"
+    livelier = f"in this config: {_double(RATE, v)} or {warmer}"
     base = f"see first what the model can do without training: {hints.EVAL_BASE}"
     shorter = ", ".join(filter(None, (_half(GROUP, v), _half(BATCH, v), _half(ANSWER, v))))
     return {
         **dict.fromkeys(("non-finite", "reward-collapse", "kl", "importance-ratio", "grad-norm"), steadier),
         "entropy-collapse": f"in this config: {warmer} or {_half(RATE, v)}",
         "flat": f"{base}; {livelier}",
-        "no-signal": f"{base}; in this config: {warmer} or {_doubled(GROUP, v)}",
-        "truncation": f"in this config: {_doubled(ANSWER, v)}",
+        "no-signal": f"{base}; in this config: {warmer} or {_double(GROUP, v)}",
+        "truncation": f"in this config: {_double(ANSWER, v)}",
         "throughput": f"faster steps by {shorter}",
     }
 
@@ -115,12 +115,12 @@ def _half(name: str, v: Values) -> str:
     return _times(name, v, 0.5)
 
 
-def _doubled(name: str, v: Values) -> str:
+def _double(name: str, v: Values) -> str:
     return _times(name, v, 2)
 
 
 def _times(name: str, v: Values, factor: float) -> str:
-    """The knob, its value now, and the one to try; empty where it has none that could be turned so."""
+    """The knob, its present value, and the one to try; empty if it has none that could be changed so."""
     value = v.get(name)
     if not value:
         return f"a larger {name}" if factor > 1 else ""

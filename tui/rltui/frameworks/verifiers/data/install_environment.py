@@ -10,7 +10,7 @@ import sys
 
 
 def main() -> int:
-    """Exit code 0 when the package can be imported."""
+    """Exit code 0 if the package can be imported."""
     name = sys.argv[1]
     module = name.rpartition("/")[2].replace("-", "_")
     if importlib.util.find_spec(module) is not None:
