@@ -11,17 +11,18 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rltui.cli.colour import meaning_of, paint, signed
-from rltui.cli.table import Column, Row, room, table_lines, wrapped
+from rltui.cli.table import Row, room, table_lines, view_cells, view_shapes, wrapped
 from rltui.client import launch
 from rltui.client.transports.unix import CONNECT_TIMEOUT_S
 from rltui.core import hints
-from rltui.core.states import ALIVE_STATES, RUN_STATES, STALLED, component_badge
+from rltui.core.states import ALIVE_STATES, STALLED
 from rltui.core.text import duration
 from rltui.errors import RltuiError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import BrokenExperiment, name_if_needed
-from rltui.views.component import LINK_SIGN, LOG_SYMBOLS, failed_text, host_texts, log_state, server_text
+from rltui.views.component import LINK_SIGN, LOGS, VIEW, ListedComponent, is_long, server_text
 from rltui.views.event import KINDS
+from rltui.views.experiment import state_text, step_text
 from rltui.views.orphan import orphan_text
 
 if TYPE_CHECKING:
@@ -33,21 +34,10 @@ _AT_ONCE = 8
 """Experiments that are asked for their status."""
 _LIST_PATIENCE_S = 1.0
 """For one supervisor that does not answer: the list has others."""
-_COMPONENTS = (
-    Column("COMPONENT"),
-    Column("STATE"),
-    Column("FOR", is_right=True),
-    Column("PID", is_right=True, goes=1),
-    Column("ATTEMPT", is_right=True, goes=3),
-    Column("PORT", is_right=True, goes=2),
-    Column("NOW", least=30),
-)
-_RUN_BADGES = {badge.word: badge for badge in RUN_STATES.values()}
+_COMPONENTS = VIEW.named(("component", "state", "for", "pid", "attempt", "port", "now"))
+_LOGS = LOGS.named(("log", "state", "file"))
 _POINTS = 20
 """Of a curve in a document: what is left out is told."""
-_LOGS = (Column("LOG"), Column("STATE"), Column("FILE", least=14, cut="start"))
-_LONG_REASON = 56
-"""A longer one has a line of its own."""
 
 
 def print_status(status: dict[str, Any], *, as_json: bool) -> None:
@@ -147,10 +137,10 @@ def as_text(status: dict[str, Any], now: float | None = None, *, width: int | No
     name = name_if_needed(status["experiment"])
     lines = _head_lines(status, name)
     rows = [row for component in status["components"] for row in _component_rows(component, now, name)]
-    lines.extend(table_lines(_COMPONENTS, rows, width=width, indent="  "))
+    lines.extend(table_lines(view_shapes(_COMPONENTS), rows, width=width, indent="  "))
     lines.extend(signed(f"  {server_text(server)}") for server in status.get("servers", ()))
-    logs = [_log_cells(log, now) for log in status.get("logs", ())]
-    lines.extend(table_lines(_LOGS, logs, width=width, indent="  "))
+    logs = view_cells(_LOGS, status.get("logs", ()), now)
+    lines.extend(table_lines(view_shapes(_LOGS), logs, width=width, indent="  "))
     lines.extend(signed(f"  {LINK_SIGN} {link['title']}: {link['url']}") for link in status.get("links", ()))
     lines.extend(_eval_lines(status.get("evals", ())))
     still = [each["id"] for each in status["components"] if each["state"] in ALIVE_STATES]
@@ -216,66 +206,17 @@ def _progress(status: dict[str, Any]) -> str:
     return " · ".join(parts)
 
 
-def state_text(status: Mapping[str, Any]) -> str:
-    if status.get("observed"):
-        return f"observed · {'its logs grow' if status['state'] == 'running' else 'quiet'}"
-    if status.get("done"):
-        return "done ✓"
-    if failed := status.get("failed"):
-        return failed_text(failed)
-    return str(status.get("word", status["state"]))
-
-
-def step_text(status: dict[str, Any]) -> str:
-    return f"{status['step']}" + (f"/{status['max_steps']}" if status["max_steps"] is not None else "")
-
-
-def run_state(text: str, state: str = "") -> str:
-    """`● running`: what is told of the state of a run, behind the sign of that, in its colour.
-
-    `state`: where the text does not begin with one.
-    """
-    first = text.replace(":", " ").partition(" ")[0]
-    badge = _RUN_BADGES.get(first) or _RUN_BADGES.get(state)
-    sign, role = ("⚠", meaning_of(state)) if badge is None else (badge.sign, badge.role)
-    return paint(f"{sign} {text.removesuffix(' ✓')}", role)
-
-
 def _component_rows(component: dict[str, Any], now: float, name: str | None) -> list[Row]:
     """A row of `_COMPONENTS`, and lines below it."""
-    badge, below = component_badge(component["state"], component.get("host")), _memory_lines(component, name)
-    told = [retry_text(component, now)] if component["state"] == "backoff" else []
-    if host := component.get("host"):
-        told.extend(host_texts(host, now))
-    told.extend(component["facts"])
-    if (reason := component["reason"]) and not below:
-        if len(reason) <= _LONG_REASON:
-            told.append(reason)
-        else:
-            below.append(f"      {reason}")
+    below = _memory_lines(component, name)
+    cells = view_cells(_COMPONENTS, [ListedComponent(component, has_reason=not below)], now)
+    if (reason := component["reason"]) and not below and is_long(reason):
+        below.append(f"      {reason}")
     if component.get("from_outside") and component["state"] == "failed":
         below.append(f"      → {hints.RESTART_KILLED(component=component['id'], name=name)}")
     if component["stalled"] and component.get("evidence"):
-        below.append(f"      ⚠ {component['evidence']}")
-    role = STALLED.role if component["stalled"] else badge.role
-    pid, port = component["pid"], component["port"]
-    cells = (
-        f"{paint(badge.sign, role)} {component['id']}",
-        paint(f"{badge.word} {STALLED.sign} {STALLED.word}" if component["stalled"] else badge.word, role),
-        "" if component["uptime_s"] is None else duration(component["uptime_s"]),
-        "" if pid is None else str(pid),
-        "" if component["attempt"] is None else f"{component['attempt']}",
-        "" if port is None or component["state"] not in ALIVE_STATES else f":{port}",
-        " · ".join(told),
-    )
-    return [cells, *map(signed, below)]
-
-
-def _log_cells(log: dict[str, Any], now: float) -> tuple[str, ...]:
-    """A log file that no component here prints, as a row of `_LOGS`."""
-    word, since = log_state(log["path"], log["changed_at"], now)
-    state = paint(f"{LOG_SYMBOLS[word]} {word} {since}".rstrip(), meaning_of(word))
-    return log["id"], state, log["name"] or log["wanted"][0]
+        below.append(f"      {STALLED.sign} {component['evidence']}")
+    return [*cells, *map(signed, below)]
 
 
 def _memory_lines(component: dict[str, Any], name: str | None) -> list[str]:
@@ -324,12 +265,6 @@ def _orphan_lines(orphans: Sequence[dict[str, Any]], name: str | None) -> list[s
 
     lines = [f"  ⚠ leftover: {orphan_text(Orphan.model_validate(orphan))}" for orphan in orphans]
     return [*lines, f"    end what is left over: {hints.FREE_LEFTOVERS(name=name)}"]
-
-
-def retry_text(component: dict[str, Any], now: float) -> str:
-    """When a component in back-off starts again: `again in 12s`."""
-    retry_at = component.get("retry_at")
-    return "starts again" if retry_at is None else f"again in {duration(retry_at - now)}"
 
 
 def gist_of(component: Mapping[str, Any]) -> tuple[object, ...]:

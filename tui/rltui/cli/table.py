@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 from rltui.cli.colour import bare, like, paint
 from rltui.cli.terminal import shown
 from rltui.core.text import truncate
+from rltui.views.table import Cell
 from rltui.views.table import Column as ViewColumn
 from rltui.views.table import Row as Resource
 
@@ -82,7 +83,12 @@ def view_shapes(columns: Sequence[ViewColumn[Resource]]) -> list[Column]:
 def view_cells(
     columns: Sequence[ViewColumn[Resource]], rows: Iterable[Resource], now: float
 ) -> list[list[str]]:
-    return [[paint(*column.cell(row, now)) for column in columns] for row in rows]
+    return [[paint_cell(column.cell(row, now)) for column in columns] for row in rows]
+
+
+def paint_cell(cell: Cell) -> str:
+    length = len(cell.text) if cell.length is None else cell.length
+    return paint(cell.text[:length], cell.role) + cell.text[length:]
 
 
 def plain_lines(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rltui.cli.colour import diff, paint, signed
 from rltui.cli.progress import Waiting
-from rltui.cli.status_text import gist_of, print_status, retry_text
+from rltui.cli.status_text import gist_of, print_status
 from rltui.client.actor import actor
 from rltui.client.transports.unix import Wire
 from rltui.core import hints
@@ -24,7 +24,7 @@ from rltui.errors import ComponentFailedError, RltuiError
 from rltui.services.logs.tail import tail_lines
 from rltui.services.redaction import without_secrets
 from rltui.services.runs.experiments import name_if_needed
-from rltui.views.component import host_texts
+from rltui.views.component import host_texts, retry_text
 from rltui.views.plan import plan_text
 
 if TYPE_CHECKING:

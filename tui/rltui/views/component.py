@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rltui.core.states import ALIVE_STATES, STALLED, Role, component_badge
 from rltui.core.text import duration, quiet_s
+from rltui.views.table import Cell, Column, View
 
 if TYPE_CHECKING:
     from rltui.core.api import HealthIssue
 
 
 LINK_SIGN = "↗"
-LOG_SYMBOLS = {"growing": "●", "quiet": "○", "no file yet": "◌"}
+LOG_SIGNS: Mapping[str, Cell] = {
+    "growing": Cell("●", "good"),
+    "quiet": Cell("○", "faint"),
+    "no file yet": Cell("◌", None),
+}
 """By the word of `log_state`."""
+_LONG_REASON = 56
+"""A longer one has a line of its own."""
 _SERVER_WORDS = {"unknown": "◌ not asked yet", "ready": "● ready", "down": "✗ down", "refused": "✗ refused"}
 """By the state of a server that somebody else runs."""
 _MOST_EDITS = 3
@@ -26,6 +34,110 @@ def log_state(path: str | None, changed_at: float | None, now: float) -> tuple[s
         return "no file yet", ""
     quiet = quiet_s(changed_at, now)
     return ("growing", "") if quiet is None else ("quiet", duration(quiet))
+
+
+# --- components -------------------------------------------------------------------------------------------
+
+
+class ListedComponent(NamedTuple):
+    status: Mapping[str, Any]
+    """`ComponentStatus`, as JSON has it."""
+    has_reason: bool = True
+    """Its reason is told in the row; else it is told elsewhere, or better."""
+
+    @property
+    def role(self) -> Role:
+        is_stalled = self.status["stalled"]
+        return (
+            STALLED.role
+            if is_stalled
+            else component_badge(self.status["state"], self.status.get("host")).role
+        )
+
+
+def _signed_id(listed: ListedComponent, _: float) -> Cell:
+    badge = component_badge(listed.status["state"], listed.status.get("host"))
+    return Cell(f"{badge.sign} {listed.status['id']}", listed.role, len(badge.sign))
+
+
+def _state(listed: ListedComponent, _: float) -> Cell:
+    word = component_badge(listed.status["state"], listed.status.get("host")).word
+    stalled = f" {STALLED.sign} {STALLED.word}" if listed.status["stalled"] else ""
+    return Cell(f"{word}{stalled}", listed.role)
+
+
+def _uptime_text(listed: ListedComponent, _: float) -> str:
+    uptime_s = listed.status["uptime_s"]
+    return "" if uptime_s is None else duration(uptime_s)
+
+
+def _port_text(listed: ListedComponent, _: float) -> str:
+    status = listed.status
+    return f":{status['port']}" if status["port"] is not None and status["state"] in ALIVE_STATES else ""
+
+
+def _number_text(number: int | None) -> str:
+    return "" if number is None else str(number)
+
+
+def _now_text(listed: ListedComponent, now: float) -> str:
+    """What it does or waits for: `again in 12s · exited 1`, `1.2k tok/s · KV 41 %`."""
+    status = listed.status
+    texts = [retry_text(status, now)] if status["state"] == "backoff" else []
+    if host := status.get("host"):
+        texts.extend(host_texts(host, now))
+    texts.extend(status["facts"])
+    if listed.has_reason and (reason := status["reason"]) and not is_long(reason):
+        texts.append(reason)
+    return " · ".join(texts)
+
+
+def is_long(reason: str) -> bool:
+    """It has a line of its own."""
+    return len(reason) > _LONG_REASON
+
+
+VIEW: View[ListedComponent] = View(
+    key=lambda listed: str(listed.status["id"]),
+    columns=(
+        Column("component", _signed_id),
+        Column("state", _state),
+        Column("for", _uptime_text, is_right=True),
+        Column("pid", lambda listed, _: _number_text(listed.status["pid"]), is_right=True, goes=1),
+        Column("attempt", lambda listed, _: _number_text(listed.status["attempt"]), is_right=True, goes=3),
+        Column("port", _port_text, is_right=True, goes=2),
+        Column("now", _now_text, least=30),
+    ),
+)
+
+
+def retry_text(status: Mapping[str, Any], now: float) -> str:
+    """When a component in back-off starts again: `again in 12s`."""
+    retry_at = status.get("retry_at")
+    return "starts again" if retry_at is None else f"again in {duration(retry_at - now)}"
+
+
+# --- log files of others ----------------------------------------------------------------------------------
+
+
+def _log_state(log: Mapping[str, Any], now: float) -> Cell:
+    word, since = log_state(log["path"], log["changed_at"], now)
+    sign, role, _ = LOG_SIGNS[word]
+    return Cell(f"{sign} {word} {since}".rstrip(), role)
+
+
+LOGS: View[Mapping[str, Any]] = View(
+    key=lambda log: str(log["id"]),
+    columns=(
+        Column("log", lambda log, _: str(log["id"])),
+        Column("state", _log_state),
+        Column("file", lambda log, _: str(log["name"] or log["wanted"][0]), least=14, cut="start"),
+    ),
+)
+"""Of a `FollowedLog` as JSON has it: a file that no component here prints."""
+
+
+# --- the run ----------------------------------------------------------------------------------------------
 
 
 def concern_text(concern: HealthIssue) -> str:

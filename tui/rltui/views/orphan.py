@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rltui.core.text import duration, gib, short_command, truncate
+from rltui.views.table import Column, View
 
 if TYPE_CHECKING:
     from rltui.core.api import Orphan
@@ -84,13 +85,29 @@ def _pid_text(orphan: Orphan) -> str:
     return f"pid {orphan.pid} {short_command(orphan.command)}".rstrip()
 
 
-def orphan_cells(orphan: Orphan) -> tuple[str, ...]:
-    """`4711`, `VLLM::EngineCore`, `inference attempt 1`, `4m12s`, `58.0 GiB`, `:8000`, as far as known."""
-    age = "" if orphan.age_s is None else duration(orphan.age_s)
-    memory = f"{gib(orphan.gpu_bytes)} GiB" if orphan.gpu_bytes else ""
-    whose = "" if orphan.component is None else owner_text(orphan)
-    return str(orphan.pid), short_command(orphan.command), whose, age, memory, ports_text(orphan.ports)
+def _age_text(orphan: Orphan, _: float = 0.0) -> str:
+    return "" if orphan.age_s is None else duration(orphan.age_s)
+
+
+def _memory_text(orphan: Orphan, _: float = 0.0) -> str:
+    return f"{gib(orphan.gpu_bytes)} GiB" if orphan.gpu_bytes else ""
+
+
+VIEW: View[Orphan] = View(
+    key=lambda orphan: str(orphan.pid),
+    columns=(
+        Column("pid", lambda orphan, _: str(orphan.pid), is_right=True),
+        Column("process", lambda orphan, _: short_command(orphan.command), least=12),
+        Column(
+            "of", lambda orphan, _: "" if orphan.component is None else owner_text(orphan), least=12, goes=3
+        ),
+        Column("age", _age_text, is_right=True, goes=2),
+        Column("gpu memory", _memory_text, is_right=True),
+        Column("ports", lambda orphan, _: ports_text(orphan.ports), goes=1),
+    ),
+)
 
 
 def _held(orphan: Orphan) -> list[str]:
-    return [fact for fact in orphan_cells(orphan)[3:] if fact]
+    texts = _age_text(orphan), _memory_text(orphan), ports_text(orphan.ports)
+    return [text for text in texts if text]

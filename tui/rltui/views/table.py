@@ -18,6 +18,8 @@ Row = TypeVar("Row")
 class Cell(NamedTuple):
     text: str
     role: Role | None = None
+    length: int | None = None
+    """Characters at its beginning that have the role; `None`: all."""
 
 
 @dataclass(frozen=True, slots=True)

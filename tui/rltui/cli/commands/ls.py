@@ -11,21 +11,13 @@ from typing import Any
 from rltui.cli.arguments import JSON
 from rltui.cli.colour import signed
 from rltui.cli.command import command
-from rltui.cli.status_text import document, rows_of, run_state, state_text, step_text
-from rltui.cli.table import Column, Row, room, table_lines
+from rltui.cli.status_text import document, rows_of
+from rltui.cli.table import room, table_lines, view_cells, view_shapes
 from rltui.core import hints
-from rltui.core.text import duration
 from rltui.services.runs.experiments import listed_experiments
+from rltui.views.experiment import VIEW
 
-_LIST = (
-    Column("NAME", least=12, cut="middle"),
-    Column("STATE", least=9),
-    Column("STEP", is_right=True, goes=1),
-    Column("REWARD", is_right=True),
-    Column("AGE", is_right=True),
-    Column("FRAMEWORK", goes=3),
-    Column("OUTPUT FOLDER", least=14, cut="start", goes=2),
-)
+_COLUMNS = VIEW.named(("name", "state", "step", "reward", "age", "framework", "output folder"))
 
 
 @command(
@@ -55,20 +47,4 @@ def list_experiments(arguments: argparse.Namespace) -> int:
 def list_lines(rows: Sequence[dict[str, Any]], *, width: int | None = None) -> list[str]:
     """A head, and a line per experiment."""
     now = time.time()
-    return table_lines(_LIST, [_list_row(row, now) for row in rows], width=width)
-
-
-def _list_row(row: dict[str, Any], now: float) -> Row:
-    """One experiment in the columns of `_LIST`. Its age: since its newest attempt, or since it was made."""
-    times = [row["created_at"], *(each["started_at"] for each in row["components"])]
-    started = max((time_ for time_ in times if time_ is not None), default=None)
-    folder = row.get("run_dir") if row.get("observed") else row["output_dir"]
-    return (
-        row["experiment"],
-        run_state(state_text(row), row["state"]),
-        step_text(row) if row["step"] else "",
-        "" if row["reward"] is None else f"{row['reward']:.3f}",
-        "" if started is None else duration(now - started),
-        row["framework"] or "",
-        folder or "",
-    )
+    return table_lines(view_shapes(_COLUMNS), view_cells(_COLUMNS, rows, now), width=width)

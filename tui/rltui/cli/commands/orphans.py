@@ -15,7 +15,7 @@ from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import paint
 from rltui.cli.command import argument, command
 from rltui.cli.consent import accepted, require_consent
-from rltui.cli.table import Column, Row, print_table
+from rltui.cli.table import Row, print_table, view_cells, view_shapes
 from rltui.cli.waiting import limited, painted, plan_of
 from rltui.client import launch
 from rltui.client.transports.unix import Wire
@@ -28,19 +28,12 @@ from rltui.services.processes import ProcessId
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import name_if_needed
 from rltui.services.runs.journal import journal_of
-from rltui.views.orphan import evidence_text, orphan_cells, orphan_text
+from rltui.views.orphan import VIEW, evidence_text, orphan_text
 
 if TYPE_CHECKING:
     from rltui.core.api import Orphan, OrphanReport, Plan, Request
 
-_PROCESSES = (
-    Column("PID", is_right=True),
-    Column("PROCESS", least=12),
-    Column("OF", least=12, goes=3),
-    Column("AGE", is_right=True, goes=2),
-    Column("GPU MEMORY", is_right=True),
-    Column("PORTS", goes=1),
-)
+_PROCESSES = VIEW.named(("pid", "process", "of", "age", "gpu memory", "ports"))
 _ANSWER_S = 10.0
 """A supervisor that takes longer hangs; a reading of the GPUs may take as long again."""
 _TIMEOUT_S = 30.0
@@ -166,11 +159,11 @@ def _print_processes(found: Sequence[Orphan]) -> None:
     """A row for each, and below it how it was told to belong there, and the whole command."""
     rows: list[Row] = []
     for each in found:
-        rows.append(orphan_cells(each))
+        rows += view_cells(_PROCESSES, [each], 0.0)
         rows.append(paint(f"  {evidence_text(each)}", "faint"))
         if each.command != short_command(each.command):
             rows.append(paint(f"  {each.command}", "faint"))
-    print_table(_PROCESSES, rows)
+    print_table(view_shapes(_PROCESSES), rows)
 
 
 def _free(wire: Wire, record: ExperimentRecord, arguments: argparse.Namespace) -> tuple[Orphan, ...]:

@@ -18,8 +18,7 @@ from rltui.cli.colour import signed
 from rltui.cli.command import argument, command, exclusive, flag, repeatable, section
 from rltui.cli.progress import working
 from rltui.cli.run_changes import put_into_trash
-from rltui.cli.status_text import run_state
-from rltui.cli.table import Column, print_table, room
+from rltui.cli.table import Column, paint_cell, print_table, room
 from rltui.core import hints
 from rltui.core.run_columns import (
     RunColumn,
@@ -41,6 +40,7 @@ from rltui.services import screen_state
 from rltui.services.runs.catalog import catch_up
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.organize import RunRetention, retention_plan
+from rltui.views.experiment import signed_state
 
 _LEAST_NAME, _LEAST_TEXT = 24, 10
 """Characters that a column is cut to before others are left out."""
@@ -257,7 +257,7 @@ def _row_cells(listing: _ListedRuns, row: RunRow, branch: str = "") -> list[str]
             text = f"{branch}{'★ ' if row.is_best else ''}{text}"
         elif is_cut:
             text = truncate(text, column.widest)
-        texts.append(run_state(text) if column.id == "state" else text)
+        texts.append(paint_cell(signed_state(text)) if column.id == "state" else text)
     return texts
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from rltui.cli.arguments import NAME_OR_FIRST, WATCH_S, interval_or_name, json_flag, watch
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.command import command, flag
-from rltui.cli.status_text import as_text, document, gist_of, print_status, read_status, row_of, state_text
+from rltui.cli.status_text import as_text, document, gist_of, print_status, read_status, row_of
 from rltui.cli.table import room
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
 from rltui.core import hints
@@ -22,6 +22,7 @@ from rltui.core.text import duration
 from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.views.component import host_texts
+from rltui.views.experiment import state_text
 
 _STEPS_S = 60.0
 """Sentences about steps are so far apart: they come faster than anybody listens."""

@@ -53,7 +53,7 @@ class EventItem:
     @property
     def look(self) -> tuple[str, str]:
         """Sign and style."""
-        sign, role = event_look(self.event)
+        sign, role, _ = event_look(self.event)
         if role is None:
             return sign, FAINT
         is_bold = role in _BOLD or (role == "good" and self.kind == "alert")

@@ -175,7 +175,7 @@ def verdict_lines(verdicts: Sequence[MemoryVerdict], width: int) -> list[Content
     several = len({verdict.device for verdict in verdicts}) > 1
     lines = []
     for (kind, text), found in devices.items():
-        sign, role = verdict_sign(kind)
+        sign, role, _ = verdict_sign(kind)
         where = ""
         if several and "GPU " not in text:
             where = f"GPU {', '.join(str(verdict.device) for verdict in found)}: "

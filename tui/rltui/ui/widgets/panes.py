@@ -24,8 +24,9 @@ from rltui.ui.logs.view import LogView
 from rltui.ui.messages import waiting
 from rltui.ui.shared import ExperimentState
 from rltui.ui.states import SEPARATOR, component_title, told_below, told_of_memory
+from rltui.ui.styles import STYLES
 from rltui.ui.text import clean_line
-from rltui.views.component import LOG_SYMBOLS, log_state
+from rltui.views.component import LOG_SIGNS, log_state
 
 _TITLE_MARGIN = 6
 """Cells of a pane's top edge that its title cannot have: corners, and a blank and a line on each side."""
@@ -242,17 +243,15 @@ class ComponentPane(ReaderPane):
         return self.status is not None and self.status.manual and self.is_idle
 
 
-_LOG_STYLES = {"growing": "$text-success"}
-
-
 def log_title(log: FollowedLog, now: float, *, selected: bool, width: int | None = None) -> Content:
     """`trainer ● growing · logs/latest/trainer.log`. The file is left out where it does not fit."""
     word, since = log_state(log.path, log.changed_at, now)
+    sign = LOG_SIGNS[word]
     parts: list[tuple[str, str]] = [
         ("▸ " if selected else "", "bold"),
         (clean_line(log.title or log.id), "bold"),
         (" ", ""),
-        (f"{LOG_SYMBOLS[word]} {word} {since}".rstrip(), _LOG_STYLES.get(word, "$foreground 60%")),
+        (f"{sign.text} {word} {since}".rstrip(), STYLES[sign.role or "faint"]),
     ]
     if log.name:
         longer = [*parts, SEPARATOR, (clean_line(log.name), "$foreground 60%")]

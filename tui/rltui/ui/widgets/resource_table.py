@@ -67,7 +67,7 @@ class ResourceTable(Generic[Resource]):
         return tuple(rows)
 
     def _cleaned(self, cell: Cell) -> Cell:
-        return Cell(clean_line(cell.text), cell.role if self.has_roles else None)
+        return Cell(clean_line(cell.text), cell.role if self.has_roles else None, cell.length)
 
     def _fitting(self, cells: Sequence[Sequence[Cell]], room: int) -> list[tuple[int, int]]:
         """Places of the columns that something stands in, and their widths, as far as there is room."""
@@ -97,7 +97,9 @@ def _line(
     for at, cells_wide in fitting:
         role = cells[at].role
         if role is not None:
-            spans.append((STYLES[role], len(text), len(text) + len(cells[at].text)))
+            length = cells[at].length
+            length = len(cells[at].text) if length is None else length
+            spans.append((STYLES[role], len(text), len(text) + length))
         text += f"{cells[at].text:<{cells_wide}}{_GAP}"
     line = Content.styled(truncate(text.rstrip(), width), style)
     for role_style, begin, end in spans:

@@ -1,0 +1,75 @@
+"""Experiments: a status as a whole, as `rltui ls` lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rltui.core.states import RUN_STATES
+from rltui.core.text import duration
+from rltui.views.component import failed_text
+from rltui.views.table import Cell, Column, View
+
+BROKEN_STATES = ("broken", "not answering")
+"""Where there is no status to be had."""
+_RUN_BADGES = {badge.word: badge for badge in RUN_STATES.values()}
+
+
+def state_text(status: Mapping[str, Any]) -> str:
+    """`running`, `done ✓`, `failed: trainer`, `observed · quiet`."""
+    if status.get("observed"):
+        return f"observed · {'its logs grow' if status['state'] == 'running' else 'quiet'}"
+    if status.get("done"):
+        return "done ✓"
+    if failed := status.get("failed"):
+        return failed_text(failed)
+    return str(status.get("word", status["state"]))
+
+
+def signed_state(text: str, state: str = "") -> Cell:
+    """`● running`: what is told of the state of a run, behind the sign of that.
+
+    `state`: where the text does not begin with one.
+    """
+    first = text.replace(":", " ").partition(" ")[0]
+    badge = _RUN_BADGES.get(first) or _RUN_BADGES.get(state)
+    text = text.removesuffix(" ✓")
+    if badge is None:
+        return Cell(f"⚠ {text}", "bad" if state in BROKEN_STATES else None)
+    return Cell(f"{badge.sign} {text}", badge.role)
+
+
+def step_text(status: Mapping[str, Any]) -> str:
+    """`83/200`."""
+    return f"{status['step']}" + (f"/{status['max_steps']}" if status["max_steps"] is not None else "")
+
+
+def _age_text(status: Mapping[str, Any], now: float) -> str:
+    """Since its newest attempt, or since it was made."""
+    times = [status["created_at"], *(each["started_at"] for each in status["components"])]
+    started = max((time for time in times if time is not None), default=None)
+    return "" if started is None else duration(now - started)
+
+
+def _folder_text(status: Mapping[str, Any], _: float) -> str:
+    folder = status.get("run_dir") if status.get("observed") else status["output_dir"]
+    return folder or ""
+
+
+VIEW: View[Mapping[str, Any]] = View(
+    key=lambda status: str(status["experiment"]),
+    columns=(
+        Column("name", lambda status, _: str(status["experiment"]), least=12, cut="middle"),
+        Column("state", lambda status, _: signed_state(state_text(status), status["state"]), least=9),
+        Column("step", lambda status, _: step_text(status) if status["step"] else "", is_right=True, goes=1),
+        Column(
+            "reward",
+            lambda status, _: "" if status["reward"] is None else f"{status['reward']:.3f}",
+            is_right=True,
+        ),
+        Column("age", _age_text, is_right=True),
+        Column("framework", lambda status, _: status["framework"] or "", goes=3),
+        Column("output folder", _folder_text, least=14, cut="start", goes=2),
+    ),
+)
+"""Of a `Status` as JSON has it, with `created_at`."""
