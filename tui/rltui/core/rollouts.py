@@ -377,7 +377,7 @@ class RolloutSource(Protocol):
         """Live ones first, then the newest step; evaluations without a step last."""
 
     def table(self, key: BatchKey) -> SampleTable:
-        """The samples that were read of a batch: it grows by `look`. Empty if there is no such batch."""
+        """The samples that were read of a batch: it grows by `poll`. Empty if there is no such batch."""
 
     def open(self, key: BatchKey, sample: Sample) -> Transcript:
         """The sample in full.

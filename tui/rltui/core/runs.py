@@ -12,8 +12,8 @@ from rltui.core.levels import Level
 from rltui.core.states import RUN_STATES, RunState
 
 RunId = NewType("RunId", str)
-"""Ten letters and digits, never used twice; files are named by it. Made by `services/runs/run_sheet.py`, or
-from a text by `run_id`.
+"""Ten letters and digits, never used twice; files are named by it. Made by `services/runs/run_metadata.py`,
+or from a text by `run_id`.
 """
 ID_LENGTH = 10
 _ID = re.compile(rf"[a-z0-9]{{{ID_LENGTH}}}")

@@ -142,12 +142,12 @@ class _LineBuilder:
 
 
 class SeriesSource(Protocol):
-    """The series of a run, living or finished, as of the last `look`. Calls block, for a millisecond or so
+    """The series of a run, living or finished, as of the last `poll`. Calls block, for a millisecond or so
     each, and come from one thread at a time.
     """
 
     def poll(self) -> LogChange:
-        """Compare with the last look. After `RESET` earlier points are void: another run, or a new store."""
+        """Compare with the last poll. After `RESET` earlier points are void: another run, or a new store."""
         ...
 
     def keys(self) -> tuple[SeriesKey, ...]:

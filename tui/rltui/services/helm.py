@@ -114,7 +114,7 @@ class ReleaseRequest:
     sets: tuple[str, ...] = ()
 
     def argv(self, verb: Literal["install", "upgrade"]) -> tuple[str, ...]:
-        """Arguments for `Helm.words`."""
+        """Arguments for `Helm.argv`."""
         files = [argument for file in self.files for argument in ("-f", file)]
         sets = [argument for value in self.sets for argument in ("--set", value)]
         return (verb, self.name, self.chart, *files, *sets)

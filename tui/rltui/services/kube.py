@@ -55,7 +55,7 @@ _WAITING = {
 
 
 class NoPodError(RltuiError):
-    """There is no pod of that name."""
+    """The cluster has no pod of that name."""
 
 
 class NoContainerError(RltuiError):

@@ -60,7 +60,7 @@ def read_queue() -> RunQueue:
 
 def change_queue(change: Callable[[RunQueue], RunQueue], *, fallback: RunQueue | None = None) -> RunQueue:
     """Replace the queue by the result of `change`, and return that. A damaged file is moved aside first; if
-    it is damaged or was deleted, the last `known` queue or an empty one is used instead.
+    it is damaged or was deleted, `fallback`, the last known queue, or an empty one is used instead.
 
     Raises:
         ConflictError: if another holds the lock for long.

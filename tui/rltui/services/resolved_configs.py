@@ -58,7 +58,7 @@ class Resolver:
     def __init__(
         self, folder: Path, *, workspace: Path, notify: Callable[[bool], None] = lambda _: None
     ) -> None:
-        """`tell`: called with True when the framework starts to work, and False when it is done."""
+        """`notify`: called with True when the framework starts to work, and False when it is done."""
         self._folder = folder
         self._notify = notify
         self._workspace = workspace

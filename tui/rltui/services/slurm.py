@@ -421,7 +421,7 @@ def recorded_end(folder: Path, restarts: int) -> int | None:
 
 def find_command() -> tuple[str, ...]:
     """A command that prints number and command of all jobs and job arrays of the user in SLURM, for
-    `found`.
+    `find_job_number`.
     """
     return ("squeue", "--noheader", f"--user={getpass.getuser()}", "--states=all", "--format=%F %o")
 

@@ -46,7 +46,7 @@ class ConfigEditor:
         """Finish an edit that a killed rltui had started to write. Call it before the history is read first.
 
         Raises:
-            RltuiError: as `EditIntent.settle`.
+            RltuiError: as `EditIntent.reconcile`.
         """
         self._intent.reconcile()
 

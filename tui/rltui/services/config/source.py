@@ -54,7 +54,7 @@ def read_file(path: Path) -> Source:
 
 
 def content_of(path: Path, *, display_path: Path | None = None) -> bytes:
-    """The bytes of a config or layout file. `called`: its path in messages.
+    """The bytes of a config or layout file. `display_path`: its path in messages.
 
     Raises:
         ConfigError: if it is missing, no regular file, cannot be read, or is too large.

@@ -45,7 +45,7 @@ class NvmlReader:
         self._driver: str | None = None
         self._gpus: tuple[Gpu, ...] = ()
         self._roster: GpuRoster | None = None
-        """Survives NVML sessions."""
+        """The roster survives NVML sessions."""
         self._reason: str | None = None
         self._retry_at = -math.inf
         self._pause_s = _FIRST_RETRY_S

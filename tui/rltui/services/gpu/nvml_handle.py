@@ -296,9 +296,9 @@ class Load(NamedTuple):
     """Values that are read each time."""
 
     utilization: float | None = None
-    """A fraction from 0 to 1."""
+    """Value as a fraction from 0 to 1."""
     memory_utilization: float | None = None
-    """A fraction from 0 to 1."""
+    """Value as a fraction from 0 to 1."""
     power_w: float | None = None
     sm_clock_mhz: int | None = None
 

@@ -51,7 +51,7 @@ class FreeDevices(NamedTuple):
     devices: tuple[str, ...]
     """Device choices in the form that `--devices` takes; empty if there are not enough."""
     reason: str
-    """Reason why there are not enough; else empty."""
+    """Reason for a lack of devices; else empty."""
 
 
 class ReservationFiles:

@@ -80,7 +80,7 @@ class FollowedLogs:
             paths = glob.iglob(full_pattern)  # noqa: PTH207  (ten times as fast as `Path.glob`)
         for path in paths:
             try:
-                info = os.stat(path)  # noqa: PTH116  (one system call for each file and look)
+                info = os.stat(path)  # noqa: PTH116  (one system call for each file and poll)
             except OSError:
                 continue
             if stat.S_ISREG(info.st_mode):

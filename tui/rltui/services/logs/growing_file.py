@@ -210,7 +210,7 @@ class JsonLines:
         """The new rows, oldest first, of at most `pieces` pieces. Lines that are no JSON objects are
         skipped.
         """
-        path = next((path for path in self._paths if os.path.exists(path)), None)  # noqa: PTH110 - as `look`
+        path = next((path for path in self._paths if os.path.exists(path)), None)  # noqa: PTH110 - as `poll`
         self.restarted = self._lines is not None and self._lines.path != path
         if self._lines is not None and self.restarted:
             self._lines.close()

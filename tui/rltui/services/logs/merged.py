@@ -189,7 +189,7 @@ _SAMPLES = 1000
 _SAMPLE_BYTES = 8 * 1024
 
 
-def offset_at(path: Path, moment: float, began: float) -> int | None:
+def offset_at(path: Path, moment: float, started_at: float) -> int | None:
     """Offset of the first line that was written at `moment` or later; `None` for an empty log.
 
     `started_at`: approximate time of the log's start. Reads some thousandths of a big file.
@@ -198,9 +198,9 @@ def offset_at(path: Path, moment: float, began: float) -> int | None:
     try:
         if not file.size:
             return None
-        clock = LogClock(began)
+        clock = LogClock(started_at)
         step = max(_SAMPLE_BYTES, file.size // _SAMPLES)
-        position, position_time = 0, began
+        position, position_time = 0, started_at
         for start in range(0, file.size, step):
             first = next(iter(_times(file, start, _SAMPLE_BYTES, clock)), None)
             if first is not None and first[0] >= moment:

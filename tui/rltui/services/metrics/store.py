@@ -276,7 +276,7 @@ def _column(segment: _Segment, column: int, after: int, end: int) -> tuple[array
     numbers, series = array("q"), Series()
     try:
         descriptor = open_own(segment.path, os.O_RDONLY)
-    except OSError:  # made anew this moment: the next look says so
+    except OSError:  # replaced this moment: the next poll says so
         return numbers, series
     try:
         first = _records_below(descriptor, segment, after) if after else 0

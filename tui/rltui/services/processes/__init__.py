@@ -1,6 +1,6 @@
 """Processes as the operating system sees them: identity, trees, leftovers, and port holders.
 
-Termination is in `ending.py`, whose asyncio not every caller can afford to import.
+Termination is in `termination.py`, whose asyncio not every caller can afford to import.
 
 A process is identified by pid and start time, and signalled through a pidfd, so a reused pid is never hit.
 """

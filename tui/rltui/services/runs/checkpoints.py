@@ -231,13 +231,13 @@ def take_away(folder: RunFolder, plan: PrunePlan) -> list[Path]:
     return deletable
 
 
-def delete(removed: Sequence[Path]) -> None:
+def delete(paths: Sequence[Path]) -> None:
     """Delete what `take_away` returned. Blocks for as long as the file system takes.
 
     Raises:
         RltuiError: if something cannot be deleted; the rest is.
     """
-    problems = [problem for path in removed if (problem := _remove(path))]
+    problems = [problem for path in paths if (problem := _remove(path))]
     if problems:
         raise RltuiError("not everything could be deleted", details=problems)
 

@@ -104,7 +104,9 @@ class RunIndex:
             return int(connection.execute("SELECT stamp FROM head").fetchone()[0])
 
     def rows(self, since: int = -1) -> list[RunRow]:
-        """All rows, or those that changed after `stamp` was `since`. Unordered. A damaged row is left out."""
+        """All rows, or those that changed after `revision` was `since`. Unordered. A damaged row is
+        left out.
+        """
         with self._connection_or_error() as connection:
             records = connection.execute("SELECT row FROM run WHERE stamp > ?", (since,)).fetchall()
         return list(_parse_rows(records))
@@ -174,8 +176,8 @@ class RunIndex:
     ) -> int:
         """Add or replace these rows, all or none. Without a config the existing one stays.
 
-        `marks`: id → fingerprint of what the row was made from. `unless_since`: a stamp; rows that others
-        wrote after it stay, since they are newer.
+        `fingerprints`: id → fingerprint of what the row was made from. `unless_since`: a revision; rows that
+        others wrote after it stay, since they are newer.
 
         Returns:
             Number of written rows.
