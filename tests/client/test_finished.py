@@ -91,7 +91,7 @@ async def test_who_may_only_look_leaves_no_note(own_user: Path, tmp_path: Path) 
     assert run.finished, "no supervisor is started for it"
     with pytest.raises(RltuiError, match="read-only"):
         await run.note("no")
-    run.keep_pins(["reward"])
+    run.save_pins(["reward"])
     assert run.pins() == ()
 
 

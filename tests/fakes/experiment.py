@@ -559,7 +559,7 @@ class FakeExperiment(Experiment):
     def pins(self) -> tuple[str, ...]:
         return self.pinned
 
-    def keep_pins(self, pins: Sequence[str]) -> None:
+    def save_pins(self, pins: Sequence[str]) -> None:
         if self.error:
             raise self.error
         self.pinned = tuple(pins)

@@ -133,11 +133,11 @@ class FakeRuns(Runs):
     def keep(self, owner: str, values: Mapping[str, Any]) -> None:
         self.saved_values[owner] = values
 
-    def give_to_tmux(self, text: str) -> bool:
+    def copy_to_tmux(self, text: str) -> bool:
         self.given_to_tmux = text
         return self.has_tmux
 
-    def keep_copy(self, text: str) -> str:
+    def save_copy(self, text: str) -> str:
         self.kept_copy = text
         return "/state/rltui/copied.txt"
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.waiting import retry_until
 
-from rltui.client.queue.asking import QueueRequest, add_to_queue
+from rltui.client.queue.commands import QueueRequest, add_to_queue
 from rltui.core.queue import LaunchEnvironment, QueueEntry, QueueOptions
 from rltui.scheduler.queue_scheduler import QueueScheduler, verdict
 from rltui.services import fingerprints, own_files
@@ -164,7 +164,7 @@ def test_whoever_adds_a_run_does_not_touch_the_folders_of_others(
         return resolve(path, strict=strict)
 
     monkeypatch.setattr(Path, "resolve", watched)
-    monkeypatch.setattr("rltui.client.queue.asking.wake", lambda: None)
+    monkeypatch.setattr("rltui.client.queue.commands.ensure_scheduler", lambda: None)
     (tmp_path / "link").symlink_to(tmp_path)
     wish = QueueRequest(words=(), overrides=(), name="b", folder=tmp_path / "link/b", files=())
     assert add_to_queue([wish], QueueOptions())[0].folder == str(tmp_path / "b")

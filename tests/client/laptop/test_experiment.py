@@ -106,7 +106,7 @@ def test_a_finished_run_is_as_it_is_there(alpha: Experiment, there: LocalRuns) -
     assert asyncio.run(alpha.checkpoints()).archive == asyncio.run(own.checkpoints()).archive != ""
     assert asyncio.run(alpha.evals()) == asyncio.run(own.evals())
     assert asyncio.run(alpha.convert("tokens")) == asyncio.run(own.convert("tokens"))
-    alpha.keep_pins(["reward", "loss"])
+    alpha.save_pins(["reward", "loss"])
     assert alpha.pins() == own.pins() == ("reward", "loss")
 
 

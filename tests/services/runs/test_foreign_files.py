@@ -17,7 +17,7 @@ from tests.fakes.past_run import write_finished_run
 from tests.foreign import changed, example_counts, examples, values
 
 from rltui.client.observation import add
-from rltui.client.queue import asking
+from rltui.client.queue import commands
 from rltui.core.queue import LaunchEnvironment, QueueEntry, RunQueue
 from rltui.errors import RltuiError
 from rltui.scheduler.queue_scheduler import QueueScheduler
@@ -131,7 +131,7 @@ def test_a_record_with_anything_in_it(place: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("count", example_counts(20, 2000))
 def test_a_queue_with_anything_in_it(place: Path, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     monkeypatch.setattr(QueueScheduler, "_run", lambda *_, **__: (_ for _ in ()).throw(OSError(2, "no", "x")))
-    monkeypatch.setattr(asking, "wake", lambda: None)
+    monkeypatch.setattr(commands, "wake", lambda: None)
     entry = QueueEntry(id="a", name="a", folder="/o/a", added_at=1.0, files={"/x": "0"}, surroundings="s")
     around = LaunchEnvironment(cwd="/", variables={"PATH": "/bin"})
     good = json.loads(RunQueue(entries=(entry,), surroundings={"s": around}, boot="").model_dump_json())
@@ -148,9 +148,9 @@ def test_a_queue_with_anything_in_it(place: Path, monkeypatch: pytest.MonkeyPatc
             with suppress(RltuiError):
                 keeper.look()
         for change in (
-            lambda: asking.retry(["a"]),
-            lambda: asking.move("a", "first"),
-            lambda: asking.remove(["a"]),
+            lambda: commands.retry(["a"]),
+            lambda: commands.move("a", "first"),
+            lambda: commands.remove(["a"]),
         ):
             with suppress(RltuiError):
                 change()

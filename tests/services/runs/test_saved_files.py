@@ -13,7 +13,7 @@ from rltui.services.runs.experiment_files import SavedFiles
 def test_pins_come_back(tmp_path: Path) -> None:
     kept = SavedFiles(tmp_path / ".rltui")
     assert kept.pins() == ()
-    kept.keep_pins(["loss", "trainer:perf/mfu"])
+    kept.save_pins(["loss", "trainer:perf/mfu"])
     assert SavedFiles(tmp_path / ".rltui").pins() == ("loss", "trainer:perf/mfu")
 
 

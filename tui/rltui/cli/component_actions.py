@@ -55,14 +55,14 @@ def execute(action: Literal["start", "stop", "restart"], arguments: argparse.Nam
 
 def _only_plan(record: ExperimentRecord, request: Request, *, as_json: bool) -> int:
     """Print the plan. A supervisor that had to be started for it is sent away again."""
-    from rltui.client.down import send_away
+    from rltui.client.down import stop_idle_supervisor
 
     was_alive = launch.is_alive(record)
     with launch.reach(record) as wire:
         plan = plan_of(wire, "plan", request)
     if not was_alive and not plan.keep and not plan.stop:
         with contextlib.suppress(ConflictError):  # somebody has started something meanwhile
-            send_away(record)
+            stop_idle_supervisor(record)
     if as_json:
         print(plan.model_dump_json())
     else:

@@ -18,7 +18,7 @@ from rltui.core import hints
 from rltui.errors import UsageError
 
 if TYPE_CHECKING:
-    from rltui.client.queue.asking import QueueRequest
+    from rltui.client.queue.commands import QueueRequest
     from rltui.core.queue import QueueEntry, QueueOptions
     from rltui.services.runs.experiment_files import ExperimentRecord
 
@@ -102,7 +102,7 @@ def plan_request(
     """
     from rltui.client import creation
     from rltui.client.jobs import submitted
-    from rltui.client.queue.asking import QueueRequest
+    from rltui.client.queue.commands import QueueRequest
     from rltui.services.config import origins
 
     behind = ["--", *overrides] if overrides else []

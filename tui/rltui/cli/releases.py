@@ -20,7 +20,7 @@ from rltui.cli.status_text import print_status, read_status
 from rltui.cli.terminal import ask, confirm
 from rltui.cli.waiting import StateChanges
 from rltui.client import creation, launch
-from rltui.client.down import take_down
+from rltui.client.down import shut_down
 from rltui.client.release import FILE, ROLES, read_release, read_values, to_follow, write_layout
 from rltui.core import hints
 from rltui.core.api import Loss, Request
@@ -228,7 +228,7 @@ def follow_release(of: str, kubectl: Kubectl, name: str, folder: Path, *, as_jso
 def end_experiment(name: str) -> None:
     if (record := _experiment_of(name)) is not None and launch.lives(record):
         with StateChanges() as changes:
-            take_down(record, changes.show)
+            shut_down(record, changes.show)
 
 
 def _experiment_of(release: str) -> ExperimentRecord | None:

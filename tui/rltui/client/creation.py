@@ -389,7 +389,7 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
         made = tuple(folder for folder in (Path(record.output_dir), control.path) if not folder.exists())
         # A supervisor with nothing to do knows the config and layout of before.
         try:
-            down.send_away(owner or find_experiment(record.name) or record)
+            down.stop_idle_supervisor(owner or find_experiment(record.name) or record)
         except ConflictError:  # somebody has just started it
             examine(request)  # refuses in words that say whose it is
             raise
@@ -525,7 +525,7 @@ def _supervisor(record: ExperimentRecord) -> int | None:
 
 def _undo(created: Created) -> None:
     try:
-        down.send_away(created.record)
+        down.stop_idle_supervisor(created.record)
     except ConflictError:
         return
     control = ControlFolder(Path(created.record.output_dir))

@@ -30,7 +30,7 @@ Tell = Callable[[dict[str, Any]], object]
 """Takes every status there is on the way."""
 
 
-def take_down(record: ExperimentRecord, tell: Tell) -> Down:
+def shut_down(record: ExperimentRecord, tell: Tell) -> Down:
     """End all that belongs to `record`, its supervisor last. Returns how that came out.
 
     The supervisor carries it out whatever becomes of this process, once it was asked. Where none can be
@@ -97,7 +97,7 @@ async def _end(record: ExperimentRecord) -> tuple[str, ...]:
     )
 
 
-def send_away(record: ExperimentRecord) -> None:
+def stop_idle_supervisor(record: ExperimentRecord) -> None:
     """End the supervisor of `record`, where there is one that has nothing to do.
 
     Raises:

@@ -162,7 +162,7 @@ class Experiment(ExperimentApi, ABC):
         """Charts that a person has pinned, in order."""
 
     @command()
-    def keep_pins(self, pins: Sequence[str]) -> None:
+    def save_pins(self, pins: Sequence[str]) -> None:
         """Keep these instead."""
 
     # --- what is read as it is looked at --------------------------------------------------------------------

@@ -219,7 +219,7 @@ class LocalExperiment(Experiment):
         if self.readonly:
             raise ConflictError("this client only looks")
         async with supervisor.is_away:
-            await asyncio.to_thread(down.send_away, self.record)
+            await asyncio.to_thread(down.stop_idle_supervisor, self.record)
             await asyncio.to_thread(self._reader().bring_back, name)
         report: CheckpointReport = await supervisor.ask(CHECKPOINTS, {}, wish=True)
         return report
@@ -285,10 +285,10 @@ class LocalExperiment(Experiment):
     def pins(self) -> tuple[str, ...]:
         return self._kept.pins()
 
-    def keep_pins(self, pins: Sequence[str]) -> None:
+    def save_pins(self, pins: Sequence[str]) -> None:
         """By a client that may only look: forgotten."""
         if self._may_write:
-            self._kept.keep_pins(pins)
+            self._kept.save_pins(pins)
 
     def save(self, name: str, text: str) -> str:
         return str(self._kept.save(name, text))

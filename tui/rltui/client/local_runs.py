@@ -218,18 +218,18 @@ class LocalRuns(Runs):
 
     def change_queue(self, action: QueueAction, entry: str = "", *, place: str = "") -> None:
         """In its file; its supervisor sees it."""
-        from rltui.client.queue import asking
+        from rltui.client.queue import commands
 
         if self.readonly:
             raise ConflictError("this client only looks")
         match action:
             case "pause":
-                asking.pause()
+                commands.pause()
             case "resume":
-                asking.resume()
+                commands.resume()
             case "remove":
-                asking.remove([entry])
+                commands.remove([entry])
             case "retry":
-                asking.retry([entry])
+                commands.retry([entry])
             case "move":
-                asking.move(entry, place)
+                commands.move(entry, place)

@@ -68,7 +68,7 @@ def pager_command(path: str) -> list[str]:
     return [*words, path]
 
 
-def give_to_tmux(text: str) -> bool:
+def copy_to_tmux(text: str) -> bool:
     """Have the tmux that we run in keep `text` as its newest buffer, and pass it on to the clipboards of the
     terminals that it is seen in, as far as its options let it. False where we run in none, or it refuses.
 

@@ -172,15 +172,15 @@ class Runs(ABC):
         """Keep that instead."""
         screen_state.save_state(owner, values)
 
-    def give_to_tmux(self, text: str) -> bool:
+    def copy_to_tmux(self, text: str) -> bool:
         """Have the person's own tmux keep what was copied, and pass it on; false where there is none."""
-        from rltui.client.programs import give_to_tmux
+        from rltui.client.programs import copy_to_tmux
 
-        return give_to_tmux(text)
+        return copy_to_tmux(text)
 
-    def keep_copy(self, text: str) -> str:
+    def save_copy(self, text: str) -> str:
         """Put what was copied into the file for it, in place of the copy before, and return its path."""
-        return str(screen_state.keep_copy(text))
+        return str(screen_state.save_copy(text))
 
     def settings(self) -> SettingsText:
         """The user's settings file.

@@ -15,7 +15,7 @@ import threading
 import time
 
 from rltui import paths
-from rltui.client.queue.asking import START, START_TIMEOUT_S, is_minded
+from rltui.client.queue.commands import START, START_TIMEOUT_S, is_scheduler_running
 from rltui.core.interpreter import module_command
 from rltui.core.queue import RunQueue
 from rltui.errors import ConflictError, RltuiError
@@ -58,7 +58,7 @@ def _start() -> None:
     argv = ["/bin/sh", "-c", _AGAIN, "queue", *module_command("rltui.scheduler")]
     until = time.monotonic() + START_TIMEOUT_S
     starter = FileLock(queue_folder() / "starter.lock")
-    while not is_minded() and not read_queue().is_idle:
+    while not is_scheduler_running() and not read_queue().is_idle:
         if time.monotonic() > until:
             title = "the supervisor of the queue did not start"
             raise RltuiError(title, hint=f"see {queue_folder()}/supervisor.log")

@@ -61,7 +61,7 @@ def save_state(owner: str, values: Mapping[str, Any]) -> None:
         _delete_oldest(path.parent)
 
 
-def keep_copy(text: str) -> Path:
+def save_copy(text: str) -> Path:
     """Write copied text to a file, replacing the previous copy, and return its path. Blocking.
 
     Raises:

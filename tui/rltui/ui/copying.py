@@ -117,11 +117,11 @@ class CopyingApp(NotifyingApp):
                 self._driver.write(sequence)
             done = f"Copied {what}" if sequence is not None else f"Too much for a clipboard: {what}"
             keeper, runs = may_keep_it(), self._home.runs
-            if keeper == TMUX and await asyncio.to_thread(runs.give_to_tmux, wanted.text):
+            if keeper == TMUX and await asyncio.to_thread(runs.copy_to_tmux, wanted.text):
                 done = f"{done}; tmux has it too"
             elif sequence is None or keeper:
                 why = "written to" if sequence is None else f"in case {keeper} keeps it for itself, also in"
-                done = f"{done}; {why} {clean_line(await asyncio.to_thread(runs.keep_copy, wanted.text))}"
+                done = f"{done}; {why} {clean_line(await asyncio.to_thread(runs.save_copy, wanted.text))}"
             self.notify(done, markup=False)
         except RltuiError as error:
             self.notify(clean(str(error)), severity="error", markup=False)

@@ -111,7 +111,7 @@ def _restore(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
     Raises:
         ConflictError: if something runs, or as `ExperimentReader.bring_back`.
     """
-    from rltui.client.down import send_away
+    from rltui.client.down import stop_idle_supervisor
     from rltui.client.reader import ExperimentReader
     from rltui.services.runs.observed import refuse_observed
 
@@ -126,7 +126,7 @@ def _restore(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
     sys.stderr.write(plan)
     require_consent("restore-checkpoints", arguments, "bring it back?")
     try:
-        send_away(record)
+        stop_idle_supervisor(record)
     except ConflictError as error:
         hint = f"end it first: {hints.DOWN(name=record.name)}; nothing was moved"
         raise ConflictError(error.title, hint=hint) from error

@@ -72,7 +72,7 @@ def _interrupted(record: ExperimentRecord) -> int:
 
 def _down_all(arguments: argparse.Namespace) -> int:
     """End what lives, newest first: a run that borrows a server is younger than the one that lends it."""
-    from rltui.client.queue import asking
+    from rltui.client.queue import commands
     from rltui.core.api import Loss, Request
     from rltui.core.consent import loss_of_plan
     from rltui.services.queue_file import read_queue
@@ -94,7 +94,7 @@ def _down_all(arguments: argparse.Namespace) -> int:
     sys.stderr.write(shown)
     require_consent("down-all", arguments, "end all of these?", loss=loss)
     if waiting:
-        asking.pause()
+        commands.pause()
     statuses, problems = [], []
     for record in records:
         try:
@@ -125,10 +125,10 @@ def _plan_lines(plan: Plan) -> str:
 
 def _end(record: ExperimentRecord) -> tuple[dict[str, Any], str]:
     """Take `record` down. Of an observed run, only the observation. Returns its status, and how it ended."""
-    from rltui.client.down import take_down
+    from rltui.client.down import shut_down
 
     with StateChanges() as changes:
-        done = take_down(record, changes.show)
+        done = shut_down(record, changes.show)
     if done.left:
         hint = (
             f"once it is reached again: {hints.DOWN(name=record.name)}; see {hints.ORPHANS(name=record.name)}"

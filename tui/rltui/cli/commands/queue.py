@@ -48,12 +48,12 @@ _COLUMNS = VIEW.named(("sign", "run", "state", "step", "reward", "what", "why"))
 )
 def show(arguments: argparse.Namespace) -> int:
     """What waits and why, what runs, what has ended. A queue without a supervisor gets one."""
-    from rltui.client.queue import asking
+    from rltui.client.queue import commands
     from rltui.services.queue_file import read_queue
 
     queue = read_queue()
     try:
-        asking.wake()
+        commands.ensure_scheduler()
     except RltuiError as error:
         print(error, file=sys.stderr)
     if arguments.json:
@@ -77,12 +77,12 @@ def show(arguments: argparse.Namespace) -> int:
 )
 def add(arguments: argparse.Namespace) -> int:
 
-    from rltui.client.queue import asking
+    from rltui.client.queue import commands
 
     options = queue_options(arguments)
     with plan_request(arguments.words, arguments.overrides, with_needs=True) as wish:
         refuse_devices(wish, options)
-        added = asking.add_to_queue([wish], options, after_reboot=arguments.after_reboot)
+        added = commands.add_to_queue([wish], options, after_reboot=arguments.after_reboot)
     print_added(added, arguments)
     return 0
 
@@ -100,9 +100,9 @@ ENTRIES = argument("entry", "ENTRY", "name or id; or a sweep", nargs="+")
 )
 def pause(arguments: argparse.Namespace) -> int:
 
-    from rltui.client.queue import asking
+    from rltui.client.queue import commands
 
-    return _changed(asking.pause(), "paused; what runs goes on", arguments)
+    return _changed(commands.pause(), "paused; what runs goes on", arguments)
 
 
 @verb(
@@ -113,9 +113,9 @@ def pause(arguments: argparse.Namespace) -> int:
 )
 def resume(arguments: argparse.Namespace) -> int:
 
-    from rltui.client.queue import asking
+    from rltui.client.queue import commands
 
-    return _changed(asking.resume(after_reboot=arguments.after_reboot), "the queue goes on", arguments)
+    return _changed(commands.resume(after_reboot=arguments.after_reboot), "the queue goes on", arguments)
 
 
 @verb(
@@ -125,10 +125,10 @@ def resume(arguments: argparse.Namespace) -> int:
     JSON,
 )
 def remove(arguments: argparse.Namespace) -> int:
-    from rltui.client.queue import asking
+    from rltui.client.queue import commands
     from rltui.services.queue_file import read_queue
 
-    gone = asking.remove(arguments.entry)
+    gone = commands.remove(arguments.entry)
     return _changed(read_queue(), f"removed: {join_words([each.name for each in gone])}", arguments)
 
 
@@ -140,11 +140,13 @@ def remove(arguments: argparse.Namespace) -> int:
     JSON,
 )
 def retry(arguments: argparse.Namespace) -> int:
-    from rltui.client.queue import asking
+    from rltui.client.queue import commands
     from rltui.services.queue_file import read_queue
 
     edits = split_assignments(arguments.edits)
-    again = asking.retry(arguments.entry, partial(_mended, edits)) if edits else asking.retry(arguments.entry)
+    again = (
+        commands.retry(arguments.entry, partial(_mended, edits)) if edits else commands.retry(arguments.entry)
+    )
     return _changed(read_queue(), f"waits again: {join_words([each.name for each in again])}", arguments)
 
 
@@ -172,9 +174,9 @@ def _mended(edits: Mapping[str, str], entry: QueueEntry) -> Mapping[str, object]
 )
 def move(arguments: argparse.Namespace) -> int:
 
-    from rltui.client.queue import asking
+    from rltui.client.queue import commands
 
-    queue = asking.move(arguments.entry, arguments.place)
+    queue = commands.move(arguments.entry, arguments.place)
     waiting = [each.name for each in queue.entries if each.state == "waiting"]
     return _changed(queue, f"now in this order: {', '.join(waiting)}", arguments)
 
@@ -187,14 +189,14 @@ def move(arguments: argparse.Namespace) -> int:
 )
 def limit(arguments: argparse.Namespace) -> int:
 
-    from rltui.client.queue import asking
+    from rltui.client.queue import commands
 
     word = arguments.most
     most = parse_whole_number(word)
     if word != "none" and not most:
         raise UsageError(f"{word!r} is no number of runs", hint="a number from 1 on, or none")
     words = "as many run at once as devices allow" if most is None else f"at most {most} run at once"
-    return _changed(asking.limit(most), words, arguments)
+    return _changed(commands.limit(most), words, arguments)
 
 
 def _changed(queue: RunQueue, words: str, arguments: argparse.Namespace) -> int:

@@ -30,7 +30,7 @@ from rltui.errors import ConfigError, UsageError
 from rltui.services.job_arrays import make_array
 
 if TYPE_CHECKING:
-    from rltui.client.queue.asking import QueueRequest
+    from rltui.client.queue.commands import QueueRequest
 
 _KEY = re.compile(r"[A-Za-z_][\w.-]*")
 _SPAN = re.compile(r"(?P<first>-?[\d.]+(?:e[+-]?\d+)?)\.\.(?P<last>-?[\d.]+(?:e[+-]?\d+)?)", re.IGNORECASE)
@@ -56,7 +56,7 @@ _MANY_TIMES = 10.0
 )
 def sweep(arguments: argparse.Namespace) -> int:
     """Queue a run for each combination of values, or for some of them by chance."""
-    from rltui.client.queue import asking
+    from rltui.client.queue import commands
 
     options = queue_options(arguments)
     axes = [_axis(word) for word in arguments.axes]
@@ -89,7 +89,7 @@ def sweep(arguments: argparse.Namespace) -> int:
         wishes = [replace(wish, array=f"{folder}:{number}") for number, wish in enumerate(wishes)]
     else:
         options = options.model_copy(update={"max_parallel": arguments.max_parallel})
-    added = asking.add_to_queue(wishes, options, group=group, after_reboot=arguments.after_reboot)
+    added = commands.add_to_queue(wishes, options, group=group, after_reboot=arguments.after_reboot)
     print_added(added, arguments)
     return 0
 

@@ -61,15 +61,15 @@ class RemoteRuns(Runs):
     def rows(self) -> tuple[RunRow, ...]:
         """Those that were told; the first time, once they were."""
         with self._changed:
-            found = self.told_rows()
+            found = self.current_rows()
             if self._queue is None and self._channel:
                 self._changed.wait_for(
                     lambda: self._queue is not None or not self._channel or self._problem, _FIRST_S
                 )
-                found = self.told_rows()
+                found = self.current_rows()
             return found
 
-    def told_rows(self) -> tuple[RunRow, ...]:
+    def current_rows(self) -> tuple[RunRow, ...]:
         """Those that were told up to now. From now on they are, for as long as somebody asks."""
         self._looked_at = time.monotonic()
         with self._changed:
@@ -185,7 +185,7 @@ class AllRuns(Runs):
         """One that two of them have, through a folder that they share, is that of the first."""
         for other in self._others:
             other.link.begin()
-        parts = (self._own.rows(), *(other.told_rows() for other in self._others))
+        parts = (self._own.rows(), *(other.current_rows() for other in self._others))
         if len(parts) != len(self._parts) or any(
             new is not old for new, old in zip(parts, self._parts, strict=True)
         ):

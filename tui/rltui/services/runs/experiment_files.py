@@ -362,7 +362,7 @@ class SavedFiles:
             else ()
         )
 
-    def keep_pins(self, pins: Sequence[str]) -> None:
+    def save_pins(self, pins: Sequence[str]) -> None:
         """Replace the stored pins.
 
         Raises:

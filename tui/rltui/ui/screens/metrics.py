@@ -345,7 +345,7 @@ class MetricsScreen(BaseScreen):
 
     async def _keep_pins(self) -> None:
         try:
-            await asyncio.to_thread(self.experiment.keep_pins, self._pins)
+            await asyncio.to_thread(self.experiment.save_pins, self._pins)
         except RltuiError as error:
             self.notify(clean(str(error)), severity="warning", markup=False)
 

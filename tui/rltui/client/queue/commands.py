@@ -103,7 +103,7 @@ def add_to_queue(
         return queue.model_copy(update={"surroundings": everywhere, **told}).with_entries(entries)
 
     change_queue(change)
-    wake()
+    ensure_scheduler()
     return tuple(added)
 
 
@@ -194,14 +194,14 @@ def resume(*, after_reboot: bool | None = None) -> RunQueue:
         return queue.model_copy(update={"paused": "", "told": "", **told})
 
     queue = change_queue(change)
-    wake()
+    ensure_scheduler()
     return queue
 
 
 def limit(most: int | None) -> RunQueue:
     """So many run at once, of all; `None`: as devices allow, without devices one."""
     queue = change_queue(lambda queue: queue.model_copy(update={"max_parallel": most}))
-    wake()
+    ensure_scheduler()
     return queue
 
 
@@ -295,7 +295,7 @@ def retry(
         return queue
 
     change_queue(change)
-    wake()
+    ensure_scheduler()
     return tuple(again)
 
 
@@ -321,7 +321,7 @@ def _found(queue: RunQueue, word: str) -> list[QueueEntry]:
 # --- its supervisor ---------------------------------------------------------------------------------------
 
 
-def is_minded() -> bool:
+def is_scheduler_running() -> bool:
     """A supervisor of the queue lives."""
     if not queue_folder().is_dir():
         return False
@@ -331,13 +331,13 @@ def is_minded() -> bool:
     return not is_free
 
 
-def wake() -> None:
+def ensure_scheduler() -> None:
     """Have a supervisor of the queue, where there is something to do.
 
     Raises:
         RltuiError: if it cannot be started.
     """
-    if not read_queue().is_idle and not is_minded():
+    if not read_queue().is_idle and not is_scheduler_running():
         # By a process of its own: the TUI, which may have asked, must not import libtmux.
         try:
             subprocesses.check_output(
