@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections import defaultdict
+from functools import cached_property
 from pkgutil import resolve_name
+from typing import cast, get_type_hints
 
 import pytest
 from textual.actions import parse
@@ -89,13 +93,35 @@ def test_the_table_is_what_the_classes_declare() -> None:
     assert as_json(found) == TABLE.read_text("utf-8"), "python -m rltui.ui.action_table writes it anew"
 
 
+def part_of(owner: type, name: str) -> type:
+    """The class of an attribute that a screen is composed of, from where it is declared."""
+    found = getattr(owner, name, None)
+    made = (
+        found.fget
+        if isinstance(found, property)
+        else found.func
+        if isinstance(found, cached_property)
+        else None
+    )
+    if made is not None:
+        return cast("type", get_type_hints(made)["return"])
+    source = inspect.getsource(owner.__init__)  # type: ignore[misc]
+    match = re.search(rf"self\.{name} = (\w+)\(", source)
+    assert match, f"{owner}: no {name}"
+    return cast("type", vars(inspect.getmodule(owner))[match.group(1)])
+
+
 def test_every_binding_has_a_method_where_it_is_declared() -> None:
     seen = set()
     for owner in declaring_classes():
         for binding in key_bindings(vars(owner)["BINDINGS"]):
-            namespace, method, _ = parse(binding.action)
-            where = {"app": RltuiApp, "screen": HelpScreen, "": owner}[namespace]
+            namespace, method, parameters = parse(binding.action)
+            wheres: dict[str, type] = {"app": RltuiApp, "screen": HelpScreen, "": owner}
+            where = wheres[namespace]
             assert hasattr(where, f"action_{method}"), (owner, binding.id)
+            if method == "command":
+                part, _, method = str(parameters[0]).partition(".")
+                assert callable(getattr(part_of(owner, part), method, None)), (owner, binding.id)
             seen.add(binding.context)
     assert seen == {*KeyContext}
 

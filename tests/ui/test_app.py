@@ -352,7 +352,7 @@ async def test_small_terminals_show_the_pane_with_the_focus(
         assert pilot.app.screen.size == size
         for key in ("t", "i", "ctrl+k", "shift+tab"):
             await press(pilot, key)
-            pane = overview(pilot).current_pane
+            pane = overview(pilot).panels.current_pane
             assert pane is not None
             visible = pane.region.intersection(pilot.app.screen.region)
             assert visible.height >= min(2, size[1] - 2), key
@@ -364,10 +364,10 @@ async def test_small_terminals_show_the_pane_with_the_focus(
 async def test_a_tiny_terminal_zooms_until_it_grows(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment, size=(40, 8)) as pilot:
         await press(pilot, "t")
-        assert overview(pilot).body.zoomed is overview(pilot).body.reader("trainer")
+        assert overview(pilot).panels.body.zoomed is overview(pilot).panels.body.reader("trainer")
         await pilot.resize_terminal(80, 24)
         await settle(pilot)
-        assert overview(pilot).body.zoomed is None
+        assert overview(pilot).panels.body.zoomed is None
 
 
 async def test_reconnects_when_the_supervisor_is_gone(
@@ -452,29 +452,29 @@ async def test_every_pane_is_reached_by_tab_on_a_small_screen(
             focused = pilot.app.focused
             assert focused is not None
             assert focused.size.height > 0
-            pane = overview(pilot).body.pane_of(focused)
+            pane = overview(pilot).panels.body.pane_of(focused)
             seen.append(pane)
             await press(pilot, "tab")
-        assert seen == overview(pilot).body.panes
+        assert seen == overview(pilot).panels.body.panes
 
 
 async def test_zoom_follows_focus_until_escape(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
         await press(pilot, "z")
-        shown = [pane.id for pane in overview(pilot).body.panes if pane.display and pane.region]
+        shown = [pane.id for pane in overview(pilot).panels.body.panes if pane.display and pane.region]
         assert shown == ["pane-inference"]
         await press(pilot, "j")
-        shown = [pane.id for pane in overview(pilot).body.panes if pane.display and pane.region]
+        shown = [pane.id for pane in overview(pilot).panels.body.panes if pane.display and pane.region]
         assert shown == ["pane-orchestrator"]
         await press(pilot, "escape")
-        assert len([pane for pane in overview(pilot).body.panes if pane.region]) == 5
+        assert len([pane for pane in overview(pilot).panels.body.panes if pane.region]) == 5
 
 
 async def test_layout_columns_are_followed(open_app: Opener) -> None:
     screen = Screen(columns=(("knobs",), ("trainer",)), widths=("1fr", "3fr"))
     experiment = FakeExperiment(screen=screen)
     async with open_app(experiment) as pilot:
-        panes = overview(pilot).body.panes
+        panes = overview(pilot).panels.body.panes
         assert [type(pane).__name__ for pane in panes] == ["KnobPanel", "ComponentPane"]
         assert panes[0].region.width < panes[1].region.width
         assert not pilot.app.screen.query(GpuPanel)
@@ -484,7 +484,7 @@ async def test_components_come_from_the_status_when_not_given(
     experiment: FakeExperiment, open_app: Opener
 ) -> None:
     async with open_app(experiment, component_ids=()) as pilot:
-        assert [pane.reader_id for pane in overview(pilot).body.components] == [
+        assert [pane.reader_id for pane in overview(pilot).panels.body.components] == [
             "inference",
             "orchestrator",
             "trainer",
@@ -557,7 +557,7 @@ async def test_a_key_shows_the_script_of_a_job_and_of_nothing_else(open_app: Ope
     async with open_app(experiment) as pilot:
         screen = overview(pilot)
         await press(pilot, "i")
-        assert not screen.check_action("show_script", ())
+        assert not screen.check_action("command", ("components.show_script",))
         await press(pilot, "t", "J")
         await settle(pilot)
         assert "less /run/rl/job.sh" in notifications(pilot)[0][0]
@@ -610,7 +610,7 @@ async def test_tab_goes_round_in_one_order_whatever_is_new(
     experiment: FakeExperiment, open_app: Opener
 ) -> None:
     def pane() -> str:
-        current = overview(pilot).current_pane
+        current = overview(pilot).panels.current_pane
         return getattr(current, "reader_id", type(current).__name__)
 
     async with open_app(experiment) as pilot:
@@ -638,7 +638,7 @@ async def test_components_are_gone_to_from_any_pane(experiment: FakeExperiment, 
         for start in ("i", "o", "t", "shift+tab", "ctrl+k"):
             for key, name in names.items():
                 await press(pilot, start, key)
-                assert getattr(overview(pilot).current_pane, "reader_id", None) == name
+                assert getattr(overview(pilot).panels.current_pane, "reader_id", None) == name
 
 
 @pytest.mark.slow
@@ -670,7 +670,7 @@ async def test_keys_are_mapped_anew_by_their_ids(open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
         pilot.app.set_keymap({"knob.focus": "ctrl+o", "editor.double": "ctrl+g", "log.wrap": "ctrl+l"})
         await press(pilot, "ctrl+l")
-        assert overview(pilot).body.components[0].log_pane.model.window.wrap
+        assert overview(pilot).panels.body.components[0].log_pane.model.window.wrap
         await press(pilot, "ctrl+o", "enter", "ctrl+g", "enter")
         await until(pilot, lambda: experiment.executed)
         assert experiment.executed[0].edits == {"orchestrator.batch_size": 128}
@@ -682,11 +682,11 @@ async def test_failed_component_can_be_started_but_not_stopped(open_app: Opener)
     )
     async with open_app(FakeExperiment(status), component_ids=("inference",)) as pilot:
         screen = overview(pilot)
-        assert screen.check_action("request", ("start",)) is True
-        assert screen.check_action("request", ("stop",)) is False
-        title = str(screen.body.components[0].log_pane.border_title)
+        assert screen.check_action("command", ("components.request", "start")) is True
+        assert screen.check_action("command", ("components.request", "stop")) is False
+        title = str(screen.panels.body.components[0].log_pane.border_title)
         assert "✗ failed code 1" in title
-        assert str(screen.body.components[0].query_one(".reason", Static).content) == "✗ CUDA OOM"
+        assert str(screen.panels.body.components[0].query_one(".reason", Static).content) == "✗ CUDA OOM"
 
 
 async def test_menu_can_be_left(experiment: FakeExperiment, open_app: Opener) -> None:
@@ -724,10 +724,10 @@ async def test_pane_of_a_preparation_folds_when_it_is_over_and_nobody_reads_it(o
     experiment = FakeExperiment(status(ComponentState.READY), NO_GPU, knob_table())
     async with open_app(experiment) as pilot:
         screen = overview(pilot)
-        pane = screen.body.reader("sft")
+        pane = screen.panels.body.reader("sft")
         assert pane is not None
         await press(pilot, "k")
-        assert screen.selected == "sft"
+        assert screen.panels.selected == "sft"
         experiment.push(status(ComponentState.EXITED))
         await settle(pilot)
         assert pane.region.height > 3, "somebody reads it"
@@ -741,7 +741,7 @@ async def test_pane_of_a_preparation_folds_when_it_is_over_and_nobody_reads_it(o
 
 async def test_log_of_the_attempt_before_is_closed(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
-        pane = overview(pilot).body.reader("trainer")
+        pane = overview(pilot).panels.body.reader("trainer")
         assert pane is not None
         before = pane.log_pane.model.log
         assert isinstance(before, FakeLog)
@@ -761,11 +761,11 @@ async def test_more_panes_than_rows_fold_and_the_selected_one_is_seen(open_app: 
     experiment = FakeExperiment(running_status(components=tuple(component(each, log=None) for each in ids)))
     async with open_app(experiment, size=(100, 30)) as pilot:
         screen = overview(pilot)
-        screen.action_focus_component("worker-43")
+        screen.panels.focus_component("worker-43")
         await press(pilot, "j", "j")
-        assert screen.selected == "worker-45"
-        pane = screen.body.reader("worker-45")
+        assert screen.panels.selected == "worker-45"
+        pane = screen.panels.body.reader("worker-45")
         assert pane is not None
         assert screen.find_widget(pane).visible_region.height > 8
-        titles = [each for each in screen.body.readers if each.region]
+        titles = [each for each in screen.panels.body.readers if each.region]
         assert 10 < len(titles) < 30

@@ -97,9 +97,9 @@ async def test_a_click_on_the_footer_does_what_the_key_does(open_app: Opener) ->
         screen = pilot.app.screen
         assert isinstance(screen, Overview)
         await click(pilot, KeyBar, "zoom")
-        assert screen.body.zoomed is not None
+        assert screen.panels.body.zoomed is not None
         await click(pilot, KeyBar, "wrap")
-        assert screen.body.components[0].log_pane.model.window.wrap, "also of the pane with the focus"
+        assert screen.panels.body.components[0].log_pane.model.window.wrap, "also of the pane with the focus"
         await click(pilot, KeyBar, "help")
         assert isinstance(pilot.app.screen, HelpScreen)
 
@@ -145,7 +145,7 @@ async def test_a_click_on_what_failed_goes_to_its_pane(open_app: Opener) -> None
         await click(pilot, HeaderBar, "failed")
         screen = pilot.app.screen
         assert isinstance(screen, Overview)
-        assert screen.selected == "trainer"
+        assert screen.panels.selected == "trainer"
 
 
 async def test_a_click_on_the_curve_of_rewards_shows_the_charts(open_app: Opener) -> None:

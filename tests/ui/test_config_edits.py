@@ -116,12 +116,12 @@ async def test_apply_writes_what_is_collected_and_restarts_with_no_as_default(op
 async def test_a_collected_edit_is_dropped(open_app: Opener) -> None:
     async with open_app(config_experiment()) as pilot:
         await collect(pilot)
-        assert overview(pilot).check_action("drop_edit", ()) is True
+        assert overview(pilot).check_action("command", ("config.drop",)) is True
         await press(pilot, "j")
-        assert overview(pilot).check_action("drop_edit", ()) is False
+        assert overview(pilot).check_action("command", ("config.drop",)) is False
         await press(pilot, "k", "backspace")
         assert not overview(pilot).shared.staged
-        assert overview(pilot).check_action("review_edits", ()) is False
+        assert overview(pilot).check_action("command", ("config.review",)) is False
 
 
 @pytest.mark.slow
@@ -302,8 +302,8 @@ async def test_undo_and_redo_show_their_plan(open_app: Opener) -> None:
 async def test_nothing_to_take_back_is_no_key(open_app: Opener) -> None:
     experiment = config_experiment(undo=None, redo=None, converts_to=None)
     async with open_app(experiment) as pilot:
-        for action in ("undo_edit", "redo_edit", "convert_batch", "roll_back", "review_edits"):
-            assert overview(pilot).check_action(action, ()) is False, action
+        for action in ("undo", "redo", "convert", "roll_back", "review"):
+            assert overview(pilot).check_action("command", (f"config.{action}",)) is False, action
         await press(pilot, "u", "U", "B")
         assert experiment.planned == []
 
@@ -544,14 +544,14 @@ async def see_all_stopped(pilot: Pilot[None], experiment: FakeExperiment) -> Non
     assert status is not None
     gone = [part.model_copy(update={"state": ComponentState.STOPPED}) for part in status.components]
     experiment.push(status.model_copy(update={"components": tuple(gone)}))
-    await until(pilot, lambda: overview(pilot).pending_readers == ())
+    await until(pilot, lambda: overview(pilot).config.pending_readers == ())
 
 
 async def test_components_that_are_gone_need_no_restart(open_app: Opener) -> None:
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
         await see_all_stopped(pilot, experiment)
-        assert overview(pilot).check_action("show_pending", ()) is False
+        assert overview(pilot).check_action("command", ("config.show_pending",)) is False
 
 
 async def test_e_on_a_component_edits_one_of_the_knobs_that_it_reads(open_app: Opener) -> None:

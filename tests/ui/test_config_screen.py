@@ -133,7 +133,7 @@ async def test_who_may_only_look_is_told_why(open_app: Opener) -> None:
             assert pilot.app.screen is screen
         found = offered(pilot)
         assert not any(action.changes for action in found)
-        assert {"search", "toggle_changed", "show_pending"} <= {each.call[0] for each in found}
+        assert {"search", "toggle_changed", "config.show_pending"} <= {each.command[0] for each in found}
 
 
 async def test_the_palette_offers_what_there_is_here(open_app: Opener) -> None:

@@ -64,7 +64,7 @@ async def test_there_and_back(zoomed: bool, experiment: FakeExperiment, open_app
             gpu_screen(pilot)
             await press(pilot, back)
             assert isinstance(pilot.app.screen, Overview), back
-            assert (pilot.app.screen.body.zoomed is not None) is zoomed, back
+            assert (pilot.app.screen.panels.body.zoomed is not None) is zoomed, back
 
 
 async def test_the_screen_is_made_once_and_finds_its_place_again(open_app: Opener) -> None:
@@ -85,7 +85,7 @@ async def test_one_shows_all_panes_again(experiment: FakeExperiment, open_app: O
     async with open_app(experiment) as pilot:
         await press(pilot, "t", "z", "1")
         assert isinstance(pilot.app.screen, Overview)
-        assert pilot.app.screen.body.zoomed is None
+        assert pilot.app.screen.panels.body.zoomed is None
 
 
 async def test_both_screens_are_fed(experiment: FakeExperiment, open_app: Opener) -> None:

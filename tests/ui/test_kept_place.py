@@ -20,14 +20,14 @@ def overview(pilot: Pilot[None]) -> Overview:
 
 
 def reader(pilot: Pilot[None], name: str) -> ReaderPane:
-    pane = overview(pilot).body.reader(name)
+    pane = overview(pilot).panels.body.reader(name)
     assert pane is not None
     return pane
 
 
 async def leave(pilot: Pilot[None]) -> None:
     """As a moment later, or when it is left."""
-    await overview(pilot).keep_place()
+    await overview(pilot).view_state.save()
 
 
 @pytest.mark.slow
@@ -38,9 +38,9 @@ async def test_panes_and_logs_are_as_they_were_left(open_app: Opener) -> None:
         await press(pilot, "t", "g", "z")
         await leave(pilot)
     async with open_app(FakeExperiment(), runs=runs) as pilot:
-        await until(pilot, lambda: overview(pilot).body.zoomed)
-        assert overview(pilot).body.zoomed is reader(pilot, "trainer")
-        assert overview(pilot).selected == "trainer"
+        await until(pilot, lambda: overview(pilot).panels.body.zoomed)
+        assert overview(pilot).panels.body.zoomed is reader(pilot, "trainer")
+        assert overview(pilot).panels.selected == "trainer"
         trainer, orchestrator = reader(pilot, "trainer").log_pane, reader(pilot, "orchestrator").log_pane
         assert not trainer.model.window.follow
         assert orchestrator.model.window.wrap
@@ -49,8 +49,8 @@ async def test_panes_and_logs_are_as_they_were_left(open_app: Opener) -> None:
         await leave(pilot)
     async with open_app(FakeExperiment(), runs=runs) as pilot:
         await settle(pilot)
-        assert overview(pilot).body.zoomed is None
-        assert overview(pilot).selected == "trainer"
+        assert overview(pilot).panels.body.zoomed is None
+        assert overview(pilot).panels.selected == "trainer"
         assert reader(pilot, "trainer").log_pane.model.window.follow
 
 
@@ -61,7 +61,7 @@ async def test_what_was_done_just_before_leaving_is_kept(open_app: Opener) -> No
         await press(pilot, "t", "q")
     async with open_app(FakeExperiment(), runs=runs) as pilot:
         await settle(pilot)
-        assert overview(pilot).selected == "trainer"
+        assert overview(pilot).panels.selected == "trainer"
 
 
 @pytest.mark.slow
@@ -100,7 +100,7 @@ async def test_what_is_not_there_any_more_is_no_error(kept: dict[str, object], o
     async with open_app(experiment, runs=runs) as pilot:
         await settle(pilot)
         assert isinstance(pilot.app.screen, Overview)
-        assert overview(pilot).body.zoomed is None
+        assert overview(pilot).panels.body.zoomed is None
         await press(pilot, "ctrl+k", "j")
         assert overview(pilot).query_one(KnobRows).knob is not None
 

@@ -182,7 +182,7 @@ async def test_chosen_keys_work_and_are_told_everywhere(open_app: Opener) -> Non
     async with open_app(experiment, keys=keys) as pilot:
         screen = pilot.app.screen
         assert isinstance(screen, Overview)
-        log = screen.body.components[0].log_pane
+        log = screen.panels.body.components[0].log_pane
         assert "ctrl+o start " in footer(pilot)
         assert "none" not in footer(pilot)
         assert "ctrl+o starts it, :component.start-all starts everything." in log.model.placeholder
@@ -205,23 +205,23 @@ async def test_two_actions_change_their_keys(open_app: Opener) -> None:
         screen = pilot.app.screen
         assert isinstance(screen, Overview)
         await press(pilot, "z")
-        assert screen.body.components[0].log_pane.model.window.wrap
-        assert screen.body.zoomed is None
+        assert screen.panels.body.components[0].log_pane.model.window.wrap
+        assert screen.panels.body.zoomed is None
         await press(pilot, "w")
-        assert screen.body.zoomed is not None
+        assert screen.panels.body.zoomed is not None
 
 
 async def test_as_vim_has_it_j_moves_by_lines(open_app: Opener, path: Path) -> None:
     async with open_app(FakeExperiment(), keys=keymap.load(path, "vim")) as pilot:
         screen = pilot.app.screen
         assert isinstance(screen, Overview)
-        first = screen.selected
+        first = screen.panels.selected
         await press(pilot, "j", "k")
-        assert screen.selected == first
+        assert screen.panels.selected == first
         await press(pilot, "right_curly_bracket")
-        assert screen.selected != first
+        assert screen.panels.selected != first
         await press(pilot, "left_curly_bracket")
-        assert screen.selected == first
+        assert screen.panels.selected == first
 
 
 async def test_a_refused_keymap_is_told_and_the_usual_keys_hold(open_app: Opener) -> None:

@@ -184,8 +184,8 @@ async def test_enter_on_a_component_focuses_it_from_any_screen(open_app: Opener)
         await choose(pilot, "@train")
         screen = pilot.app.screen
         assert isinstance(screen, Overview)
-        assert screen.selected == "trainer"
-        pane = screen.body.reader("trainer")
+        assert screen.panels.selected == "trainer"
+        pane = screen.panels.body.reader("trainer")
         assert pane is not None
         assert pane.log_pane.has_focus
 
@@ -311,7 +311,7 @@ async def test_a_click_chooses_and_a_click_beside_closes(open_app: Opener) -> No
         await settle(pilot)
         screen = pilot.app.screen
         assert isinstance(screen, Overview)
-        assert screen.body.zoomed
+        assert screen.panels.body.zoomed
         await press(pilot, "colon")
         await pilot.click(offset=(1, 30))
         await settle(pilot)

@@ -22,9 +22,9 @@ from rltui.errors import ConflictError, RltuiError
 from rltui.ui.screens.column_dialog import ColumnDialog
 from rltui.ui.screens.compare import CompareScreen
 from rltui.ui.screens.dialogs import MessageDialog, NoteDialog
-from rltui.ui.screens.run_keeping import TrashDialog
 from rltui.ui.screens.run_list import RunSelection
 from rltui.ui.screens.runs import RunsScreen
+from rltui.ui.screens.trash_dialog import TrashDialog
 from rltui.ui.widgets.run_details import detail_lines
 from rltui.ui.widgets.run_table import RunTable, line_key
 
@@ -224,7 +224,7 @@ async def test_what_is_said_of_runs_is_changed_and_taken_back(open_app: Opener) 
         assert "baseline" not in names_of(screen)
         await press(pilot, *"uuuuu")
         assert {row.id: row for row in runs.known} == {row.id: row for row in RUNS}
-        assert not screen.can_undo
+        assert not screen.annotations.allows("undo")
 
 
 async def test_to_the_trash_and_back(open_app: Opener) -> None:

@@ -22,13 +22,13 @@ from rltui.ui.widgets.knob_table import KnobPanel
 def tour(pilot: Pilot[None]) -> TourBox | None:
     overview = pilot.app.screen_stack[0]
     assert isinstance(overview, Overview)
-    return overview.tour
+    return overview.tour.box
 
 
 def step(pilot: Pilot[None]) -> int:
     shown = tour(pilot)
     assert shown is not None
-    return shown.at
+    return shown.index
 
 
 async def test_it_is_shown_once_and_never_again(experiment: FakeExperiment, open_app: Opener) -> None:
@@ -71,7 +71,7 @@ async def test_other_keys_do_what_they_always_do(open_app: Opener) -> None:
         await press(pilot, "t")
         screen = pilot.app.screen
         assert isinstance(screen, Overview)
-        assert screen.selected == "trainer"
+        assert screen.panels.selected == "trainer"
         await press(pilot, "question_mark")
         assert isinstance(pilot.app.screen, HelpScreen)
         await press(pilot, "escape", "ctrl+k", "enter")
@@ -119,7 +119,7 @@ async def test_each_step_is_on_the_screen_beside_what_it_speaks_of(
         for at in range(len(STEPS)):
             shown = tour(pilot)
             assert shown is not None
-            assert shown.at == at
+            assert shown.index == at
             assert Region(0, 1, size[0], size[1] - 2).contains_region(shown.region)
             if at in (1, 2) and size[0] >= 130:
                 panel = pilot.app.screen.query_one((KnobPanel, GpuPanel)[at - 1])

@@ -40,7 +40,7 @@ def footer(pilot: Pilot[None], width: int = 200) -> str:
 
 
 def below(pilot: Pilot[None], component_id: str) -> str:
-    pane = overview(pilot).body.reader(component_id)
+    pane = overview(pilot).panels.body.reader(component_id)
     assert pane is not None
     reason = pane.query_one(".reason", Static)
     return str(reason.content) if reason.region else ""
@@ -68,7 +68,7 @@ async def test_a_retry_can_be_hurried_or_given_up(
 async def test_the_countdown_goes_on_by_itself(open_app: Opener) -> None:
     clock = [NOW]
     async with open_app(FakeExperiment(backoff_status()), clock=lambda: clock[0]) as pilot:
-        pane = overview(pilot).body.reader("trainer")
+        pane = overview(pilot).panels.body.reader("trainer")
         assert pane is not None
         assert "↻ backoff 12s" in str(pane.log_pane.border_title)
         clock[0] += 5
@@ -79,7 +79,7 @@ async def test_the_countdown_goes_on_by_itself(open_app: Opener) -> None:
 @pytest.mark.parametrize("size", [(80, 24), (100, 30), (200, 50)], ids=str)
 async def test_the_whole_reason_can_be_read(size: tuple[int, int], open_app: Opener) -> None:
     async with open_app(FakeExperiment(waiting_status(), NO_GPU, knob_table()), size=size) as pilot:
-        pane = overview(pilot).body.reader("inference")
+        pane = overview(pilot).panels.body.reader("inference")
         assert pane is not None
         shown = f"{pane.log_pane.border_title} {below(pilot, 'inference')}"
         for part in ("GPU 0", "needs 71.9 GiB free", "held by pid 4711 VLLM::EngineCore", "5120 python"):
@@ -188,8 +188,8 @@ async def test_readonly_offers_nothing_that_changes_something(open_app: Opener) 
     experiment = FakeExperiment(orphans_status(), NO_GPU, knob_table(), readonly=True)
     async with open_app(experiment) as pilot:
         assert not any(action.changes for action in offered(pilot))
-        calls = {action.call[0] for action in offered(pilot)}
-        assert {"zoom", "show_help"} & calls == {"zoom", "show_help"}
+        calls = {action.command[0] for action in offered(pilot)}
+        assert {"panels.zoom", "show_help"} & calls == {"panels.zoom", "show_help"}
         words = footer(pilot).split()
         assert not {"start", "stop", "restart", "edit", "apply", "leftovers"} & set(words)
         assert {"help", "zoom", "detach"} <= set(words)
@@ -257,14 +257,14 @@ async def test_what_has_failed_is_named_and_selected(size: tuple[int, int], open
     """Finding U7: the footer's keys acted on inference, beside a trainer that had failed."""
     experiment = FakeExperiment(failed_trainer(), NO_GPU, knob_table())
     async with open_app(experiment, size=size) as pilot:
-        assert overview(pilot).selected == "inference"
+        assert overview(pilot).panels.selected == "inference"
         experiment.push(failed_trainer("trainer"))
-        await until(pilot, lambda: overview(pilot).selected == "trainer")
+        await until(pilot, lambda: overview(pilot).panels.selected == "trainer")
         assert "✗ failed: trainer" in header_line(failed_trainer("trainer"), size[0]).plain
         await press(pilot, "i")
         experiment.push(failed_trainer("trainer"))
         await settle(pilot)
-        assert overview(pilot).selected == "inference", "it has been seen"
+        assert overview(pilot).panels.selected == "inference", "it has been seen"
 
 
 async def test_who_is_at_work_keeps_the_pane(open_app: Opener) -> None:
@@ -273,12 +273,12 @@ async def test_who_is_at_work_keeps_the_pane(open_app: Opener) -> None:
         await press(pilot, "o")
         experiment.push(failed_trainer("trainer"))
         await settle(pilot)
-        assert overview(pilot).selected == "orchestrator"
+        assert overview(pilot).panels.selected == "orchestrator"
 
 
 async def test_a_run_that_is_opened_failed_shows_what_has(open_app: Opener) -> None:
     async with open_app(FakeExperiment(failed_trainer("orchestrator"), NO_GPU, knob_table())) as pilot:
-        assert overview(pilot).selected == "orchestrator"
+        assert overview(pilot).panels.selected == "orchestrator"
 
 
 @pytest.mark.parametrize("key", ["i", "ctrl+k"], ids=["log", "knobs"])
@@ -290,8 +290,8 @@ async def test_errors_are_found_in_whichever_log_has_them(
     experiment = FakeExperiment(failed_trainer(*failed), NO_GPU, knob_table())
     async with open_app(experiment) as pilot:
         await press(pilot, key, "E")
-        await until(pilot, lambda: overview(pilot).selected == "trainer")
-        pane = overview(pilot).body.reader("trainer")
+        await until(pilot, lambda: overview(pilot).panels.selected == "trainer")
+        pane = overview(pilot).panels.body.reader("trainer")
         assert pane is not None
         await until(pilot, lambda: "1 of 1" in str(pane.log_pane.border_subtitle))
         assert said(pilot) == []
@@ -305,4 +305,4 @@ async def test_where_no_log_has_an_error_that_is_said_once(
         await press(pilot, "o", "E")
         await until(pilot, lambda: said(pilot))
         assert said(pilot) == ["No log has an error"]
-        assert overview(pilot).selected == "orchestrator"
+        assert overview(pilot).panels.selected == "orchestrator"

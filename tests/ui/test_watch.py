@@ -49,13 +49,13 @@ def overview(pilot: Pilot[None]) -> Overview:
 async def test_panes_follow_log_files(open_app: Opener) -> None:
     experiment = watching()
     async with open_app(experiment, component_ids=(), log_ids=LOG_IDS) as pilot:
-        body = overview(pilot).body
+        body = overview(pilot).panels.body
         assert experiment.opened == ["/run/inference.log", "/run/orchestrator.log", "/run/trainer.log"]
         assert [pane.reader_id for pane in body.readers if pane.region.height == 3] == ["envs"]
         await press(pilot, "t")
-        assert overview(pilot).selected == "trainer"
+        assert overview(pilot).panels.selected == "trainer"
         await press(pilot, "j", "j")
-        assert overview(pilot).selected == "inference"
+        assert overview(pilot).panels.selected == "inference"
         experiment.push(watched(step=1))
         await settle(pilot)
         assert len(experiment.opened) == 3
@@ -63,7 +63,7 @@ async def test_panes_follow_log_files(open_app: Opener) -> None:
 
 async def test_panes_appear_with_the_first_status(open_app: Opener) -> None:
     async with open_app(watching(), component_ids=()) as pilot:
-        assert [pane.reader_id for pane in overview(pilot).body.readers] == list(LOG_IDS)
+        assert [pane.reader_id for pane in overview(pilot).panels.body.readers] == list(LOG_IDS)
 
 
 async def test_a_file_that_appears_is_opened(open_app: Opener) -> None:

@@ -46,7 +46,7 @@ async def test_an_idle_panel_draws_nothing(open_app: Opener, monkeypatch: pytest
     async with open_app(experiment_with_run(), size=(160, 50)) as pilot:
         overview = pilot.app.screen
         assert isinstance(overview, Overview)
-        await overview.action_toggle_charts()
+        await overview.panels.toggle_charts()
         await until(pilot, lambda: len(titles(pilot)) >= 2)
         panel = overview.query_one(ChartPanel)
         drawn: list[object] = []
@@ -54,7 +54,7 @@ async def test_an_idle_panel_draws_nothing(open_app: Opener, monkeypatch: pytest
         assert panel._model is not None
         await panel._catch_up(panel._model)
         assert drawn == []
-        await overview.action_toggle_charts()
+        await overview.panels.toggle_charts()
         await settle(pilot)
         assert not panel._is_seen
 
@@ -63,6 +63,6 @@ async def test_a_run_without_values_says_so(open_app: Opener) -> None:
     async with open_app(FakeExperiment(), size=(160, 50)) as pilot:
         overview = pilot.app.screen
         assert isinstance(overview, Overview)
-        await overview.action_toggle_charts()
+        await overview.panels.toggle_charts()
         panel = overview.query_one(ChartPanel)
         await until(pilot, lambda: "no value" in str(panel.border_subtitle))

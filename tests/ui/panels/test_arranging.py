@@ -23,7 +23,7 @@ def overview(pilot: Pilot[None]) -> Overview:
 
 
 def pane(pilot: Pilot[None], name: str) -> Widget:
-    body = overview(pilot).body
+    body = overview(pilot).panels.body
     return next(each for each in body.panes if body.name_of(each) == name)
 
 
@@ -32,7 +32,7 @@ def at(pilot: Pilot[None], name: str) -> Region:
 
 
 def names(pilot: Pilot[None]) -> list[str | None]:
-    body = overview(pilot).body
+    body = overview(pilot).panels.body
     return [body.name_of(each) for each in body.panes]
 
 
@@ -59,7 +59,7 @@ async def test_keys_move_and_resize_the_panel_that_has_them(
         await press(pilot, "l")
         assert names(pilot) == ["inference", "orchestrator", "gpus", "knobs", "trainer"]
         await until(pilot, lambda: at(pilot, "trainer").x == at(pilot, "gpus").x)
-        assert overview(pilot).current_pane is pane(pilot, "trainer"), "it keeps the keys"
+        assert overview(pilot).panels.current_pane is pane(pilot, "trainer"), "it keeps the keys"
         await press(pilot, "0")
         assert names(pilot) == ["inference", "orchestrator", "trainer", "gpus", "knobs"]
         await press(pilot, "escape")
@@ -73,9 +73,9 @@ async def test_hidden_panels_leave_their_room_and_come_back(
     async with open_app(experiment, size=(150, 42)) as pilot:
         await press(pilot, "ctrl+k", "H")
         assert "knobs" not in names(pilot)
-        assert overview(pilot).current_pane is not None
+        assert overview(pilot).panels.current_pane is not None
         await press(pilot, "ctrl+w", "tab", "tab", "tab")
-        assert overview(pilot).current_pane is pane(pilot, "gpus")
+        assert overview(pilot).panels.current_pane is pane(pilot, "gpus")
         await press(pilot, "x")
         await until(pilot, lambda: at(pilot, "trainer").width == 150)
         await press(pilot, "a", "escape")
@@ -84,7 +84,7 @@ async def test_hidden_panels_leave_their_room_and_come_back(
         for _ in range(5):
             await press(pilot, "H")
         assert names(pilot) == []
-        assert "ctrl+w" in str(overview(pilot).body.render())
+        assert "ctrl+w" in str(overview(pilot).panels.body.render())
         await press(pilot, "j", "tab", "z", "ctrl+w", "0")
         assert len(names(pilot)) == 5
 
@@ -130,7 +130,7 @@ async def move(pilot: Pilot[None], start: tuple[int, int], end: tuple[int, int],
 @pytest.mark.parametrize("button", [1, 3])
 async def test_borders_are_dragged(experiment: FakeExperiment, open_app: Opener, button: int) -> None:
     async with open_app(experiment, size=(150, 42)) as pilot:
-        body = overview(pilot).body
+        body = overview(pilot).panels.body
         below = at(pilot, "orchestrator")
         await move(pilot, (50, below.y), (50, below.y + 5), button=button)
         moved = 5 if button == 1 else 0
@@ -145,7 +145,7 @@ async def test_borders_are_dragged(experiment: FakeExperiment, open_app: Opener,
 @pytest.mark.slow
 async def test_a_double_click_zooms_and_back(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment, size=(150, 42)) as pilot:
-        body = overview(pilot).body
+        body = overview(pilot).panels.body
         await pilot.click(GpuPanel, times=2)
         assert body.zoomed is pane(pilot, "gpus")
         await pilot.click(GpuPanel, times=2)

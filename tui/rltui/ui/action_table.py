@@ -55,8 +55,9 @@ def collected(
     uses: dict[str, list[Use]] = {id_: [] for id_ in actions}
     for use, contexts in places.items():
         uses[use.id].append(replace(use, places=tuple(contexts)))
-    found = [replace(action, uses=_in_order(uses[id_], order)) for id_, action in actions.items()]
-    scopes, known = list(Scope), [action.id for action in order]
+    before = {action.id: action for action in order}
+    found = [replace(action, uses=_in_order(uses[id_], before.get(id_))) for id_, action in actions.items()]
+    scopes, known = list(Scope), list(before)
     last = {action.scope: at for at, action in enumerate(order)}
     return tuple(
         sorted(
@@ -84,23 +85,12 @@ def _use(binding: KeyBinding) -> Use:
     )
 
 
-def _in_order(uses: Sequence[Use], order: Sequence[Action]) -> tuple[Use, ...]:
-    """The uses of one action, and the places of each, as far as `order` has them as it has them."""
-    known = [use for action in order for use in action.uses]
-    places = {replace(use, places=()): use.places for use in known}
-    positions = [replace(use, places=()) for use in known]
-
-    def position(use: Use) -> int:
-        plain = replace(use, places=())
-        return positions.index(plain) if plain in positions else len(positions)
-
-    def sorted_places(use: Use) -> tuple[KeyContext, ...]:
-        before = places.get(replace(use, places=()), ())
-        return tuple(
-            sorted(use.places, key=lambda place: before.index(place) if place in before else len(before))
-        )
-
-    return tuple(replace(use, places=sorted_places(use)) for use in sorted(uses, key=position))
+def _in_order(uses: Sequence[Use], before: Action | None) -> tuple[Use, ...]:
+    """The uses of one action, and the places of each, in the order in which `before` has the places."""
+    known = [] if before is None else [place for use in before.uses for place in use.places]
+    ranks = {place: known.index(place) if place in known else len(known) for place in KeyContext}
+    ordered = [replace(use, places=tuple(sorted(use.places, key=ranks.__getitem__))) for use in uses]
+    return tuple(sorted(ordered, key=lambda use: ranks[use.places[0]]))
 
 
 def as_json(actions: Sequence[Action]) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Any
@@ -147,6 +147,12 @@ class Use(_Keyed):
         _, method, parameters = parse(self.name)
         return method, parameters
 
+    @property
+    def command(self) -> tuple[str, tuple[object, ...]]:
+        """As `call`, with the method of a part of the screen as the method: `config.undo`."""
+        method, parameters = self.call
+        return (str(parameters[0]), parameters[1:]) if method == "command" else (method, parameters)
+
 
 @dataclass(frozen=True, slots=True)
 class Action(_Keyed):
@@ -165,6 +171,16 @@ class Action(_Keyed):
     """Changes the experiment wherever it works."""
     uses: tuple[Use, ...] = ()
     """Of the table alone; empty where it is declared."""
+
+    @property
+    def meanings(self) -> tuple[Use, ...]:
+        """The uses, as one where they do the same in several places, be it by another part of the screen."""
+        merged: dict[Use, tuple[KeyContext, ...]] = {}
+        for use in self.uses:
+            method, parameters = use.command
+            plain = replace(use, places=(), name=f"{method.rpartition('.')[2]}{parameters}")
+            merged[plain] = (*merged.get(plain, ()), *use.places)
+        return tuple(replace(use, places=places) for use, places in merged.items())
 
 
 SCREENS = (

@@ -26,6 +26,7 @@ from rltui.errors import LinkDownError, RltuiError
 from rltui.ui.actions import NO_KEY, key_of, remap
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import BaseScreen
+from rltui.ui.commands.components import AttachRequested
 from rltui.ui.copying import is_inside_tmux, passed_through
 from rltui.ui.logs.view import LogView
 from rltui.ui.screens import SCREENS
@@ -223,7 +224,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         """The screens of the experiment that was open go, and nothing of it is asked any more."""
         self.workers.cancel_group(self, "events")
         if self._overview is not None:
-            self._overview.note_place()
+            self._overview.view_state.note()
         if len(self.screen_stack) > 1 and isinstance(self.screen, BaseScreen):
             self.screen.left()
             self.pop_screen()
@@ -294,8 +295,8 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
             )
             self._driver.write(desktop_notification(text, inside_tmux=is_inside_tmux()))
 
-    @on(Overview.AttachRequested)
-    def _open_terminal(self, request: Overview.AttachRequested) -> None:
+    @on(AttachRequested)
+    def _open_terminal(self, request: AttachRequested) -> None:
         """Hand the terminal to the component's raw pane until the person detaches."""
         self._lend_terminal(self._experiment.attach_command, request.component_id)
 
@@ -344,7 +345,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         if self._overview is None:
             self.exit()
             return
-        self._overview.note_place()
+        self._overview.view_state.note()
         status, host = self._overview.status, clean_line(self._experiment.host)
         rltui = f"rltui --host {host}" if host else "rltui"
         if status is not None and status.state == "stopped":

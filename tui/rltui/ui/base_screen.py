@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pkgutil import resolve_name
-from typing import ClassVar
+from typing import ClassVar, Protocol, runtime_checkable
 
 from textual import on
 from textual.events import Key
@@ -71,15 +71,24 @@ SCREEN_KEYS = (
 """What every main screen has."""
 EXPERIMENT_KEYS = (
     *SCREEN_KEYS,
-    bind(verbs.NOTE),
+    bind(verbs.NOTE, "commands.note"),
     own("logs.search-all", "ctrl+f", "search_all", "search all",
         "Search the logs of all components and attempts", Scope.LOGS),
-    own("links", "O", "open_links", "links",
+    own("links", "O", "commands.open_links", "links",
         "Open or copy the address of a page about the run: W&B, a dashboard", Scope.GLOBAL,
         footer=Footer.FIRST_TO_GO),
     own("tour", "", "show_tour", "tour", "Show the five steps for who is new here", Scope.GLOBAL),
 )  # fmt: skip
 """What every screen of one experiment has."""
+
+
+@runtime_checkable
+class Selective(Protocol):
+    """Commands that do not always make sense."""
+
+    def allows(self, command: str, *arguments: object) -> bool:
+        """Whether the method `command` would do something now."""
+        ...
 
 
 class BaseScreen(NotifyingScreen[None]):
@@ -127,12 +136,6 @@ class BaseScreen(NotifyingScreen[None]):
         """On the experiment as a whole."""
         return ExperimentCommands(self, self.shared)
 
-    def action_note(self) -> None:
-        self.commands.note()
-
-    def action_open_links(self) -> None:
-        self.commands.open_links()
-
     @property
     def pane_place(self) -> KeyContext | None:
         """Of the pane that has the keys, where it has some of its own."""
@@ -158,28 +161,30 @@ class BaseScreen(NotifyingScreen[None]):
         return READONLY_TEXT if self.home.runs.readonly else ""
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Nothing that changes something, where that may not be. A screen adds what makes sense now."""
+        """Nothing that changes something, where that may not be; nothing that makes no sense now."""
         call = (action, parameters)
-        if self.home.shared is None and action in ("show_screen", "show_overview"):
-            return call in (("show_screen", ("runs",)), ("show_screen", ("queue",)))  # none is open
-        if self._shared is not None:
-            if action == "open_links":
-                return self.shared.status is not None and bool(self.shared.status.links)
-            if action == "note":
-                return self.may_note
-            if self.experiment.finished and call == OPENS_AGAIN:
-                return not self.home.runs.readonly
-        return call not in CHANGING_CALLS or not self.readonly_text
+        if call in CHANGING_CALLS and self.readonly_text and not self._opens_again(call):
+            return False
+        command, arguments = (str(parameters[0]), parameters[1:]) if action == "command" else call
+        part, _, method = command.rpartition(".")
+        if part and isinstance(commands := getattr(self, part), Selective):
+            return commands.allows(method, *arguments) and self.enabled(command, *arguments)
+        return self.enabled(command, *arguments)
 
-    @property
-    def may_note(self) -> bool:
-        """A note is none of the run's business: also who may change nothing else of it can write one."""
-        experiment = self.experiment
-        return (
-            not experiment.readonly
-            or experiment.observed
-            or (experiment.finished and not self.home.runs.readonly)
-        )
+    def _opens_again(self, call: tuple[str, tuple[object, ...]]) -> bool:
+        """It opens a finished run with a supervisor, which who may change runs can do."""
+        return call == OPENS_AGAIN and self.experiment.finished and not self.home.runs.readonly
+
+    def enabled(self, command: str, *arguments: object) -> bool:
+        """Whether `command` makes sense now: an action of this screen, or `part.method` of a part of it."""
+        if self.home.shared is None and command in ("show_screen", "show_overview"):  # none is open
+            return (command, *arguments) in (("show_screen", "runs"), ("show_screen", "queue"))
+        return True
+
+    def action_command(self, command: str, *arguments: object) -> object:
+        """`config.undo`: a method of a part that this screen is composed of; what it returns is awaited."""
+        part, _, method = command.rpartition(".")
+        return getattr(getattr(self, part), method)(*arguments)
 
     # what a command does on a screen
 
@@ -204,6 +209,10 @@ class BaseScreen(NotifyingScreen[None]):
     def waiting(self, what: str, *, cancels: bool = False) -> AbstractAsyncContextManager[None]:
         """Say that `what` is waited for; `cancels`: esc ends the wait, which changes nothing."""
         return waiting(self.app, what, cancels=cancels)
+
+    def suspend(self) -> AbstractContextManager[None]:
+        """Lend the terminal to another program, as `App.suspend`."""
+        return self.app.suspend()
 
     async def show_error(self, error: RltuiError) -> None:
         await show_error(self.app, error)

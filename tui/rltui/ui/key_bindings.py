@@ -36,11 +36,12 @@ def bind(
 ) -> KeyBinding:
     """`action`, a key of several screens, that calls `method`: without `action_`, with its parameters.
 
-    What is left empty is as the action has it; the method's name is the last word of its id.
+    `config.undo`: a method of an attribute of the screen, by `BaseScreen.action_command`. What is left empty
+    is as the action has it; the method's name is the last word of its id.
     """
     return KeyBinding(
         action.default_keys or NO_KEY,
-        method or action.id.rpartition(".")[2].replace("-", "_"),
+        _call(method) or action.id.rpartition(".")[2].replace("-", "_"),
         label or action.label,
         show=footer is not Footer.NO,
         tooltip=help or action.help,
@@ -50,6 +51,14 @@ def bind(
         palette=palette if action.palette and action.scope.is_in_palette else InPalette.NO,
         changes=action.changes or changes,
     )
+
+
+def _call(method: str) -> str:
+    """As Textual runs it, which knows no method of an attribute."""
+    name, _, parameters = method.partition("(")
+    if "." not in name or name.startswith(("app.", "screen.")):
+        return method
+    return f"command('{name}', {parameters}" if parameters else f"command('{name}')"
 
 
 def own(

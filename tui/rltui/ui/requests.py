@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rltui.client.experiment import Experiment
-from rltui.core.api import ComponentStatus, Plan, Request, Status
+from rltui.core.api import ComponentStatus, Plan, Request, RollbackOffer, Status
 from rltui.core.states import ALIVE_STATES, ComponentState
 from rltui.core.text import join_words
 from rltui.ui.actions import key_of
@@ -13,7 +13,7 @@ from rltui.ui.text import clean_line
 
 READONLY_TEXT = "Read-only: nothing can be changed from here. Open it without --readonly to do so."
 OBSERVED_TEXT = "Observed: rltui did not start this run. There is nothing to start, stop or edit here."
-OPENS_AGAIN = ("request", ("start-all",))
+OPENS_AGAIN = ("command", ("components.request", "start-all"))
 """Of a finished run: the action that opens it with a supervisor."""
 _STOPPABLE = ALIVE_STATES | {ComponentState.WAITING, ComponentState.BACKOFF}
 """States in which there is something to stop, be it a start to come."""
@@ -114,3 +114,21 @@ def nothing_text(plan: Plan) -> str:
         return "No leftover process is alive any more"
     reasons = "; ".join(clean_line(reason) for reason in plan.reasons)
     return f"Nothing to {plan.action}{': ' + reasons if reasons else ''}"
+
+
+def is_same_rollback(offer: RollbackOffer, previous: RollbackOffer | None) -> bool:
+    """Whether only the figures of an offer have gone on that was made already."""
+    if previous is None or offer.resume_step is None:
+        return False
+    return (previous.edit, previous.resume_step) == (offer.edit, offer.resume_step)
+
+
+def rollback_text(offer: RollbackOffer) -> str:
+    """What came of an edit, and which key takes it back."""
+    key = key_of("knob.roll-back")
+    if offer.resume_step is None:
+        reason = f"{clean_line(offer.component)} ended right after: {clean_line(offer.edit)}"
+        return f"{reason}. {key} takes it back"
+    others = ", ".join(f"{name} = {value}" for name, value in offer.edits.items())
+    back = f" and takes back: {offer.edit}" if offer.edit else f" with {others}" if others else ""
+    return clean_line(f"{offer.reason}. {key} goes back to checkpoint {offer.resume_step}{back}")

@@ -67,7 +67,7 @@ def _rows(action: Action) -> list[tuple[str, ...]]:
 
     changed = "* " if action.keys != action.default_keys else ""
     keys = key_names.key_text(action.keys) if action.keys else "-"
-    return [(f"{changed}{keys}", action.id, _where(use), use.help or use.label) for use in action.uses]
+    return [(f"{changed}{keys}", action.id, _where(use), use.help or use.label) for use in action.meanings]
 
 
 def _where(use: Use) -> str:
@@ -96,6 +96,6 @@ def _record(action: Action) -> dict[str, object]:
                 "help": use.help,
                 "changes": use.changes,
             }
-            for use in action.uses
+            for use in action.meanings
         ],
     }

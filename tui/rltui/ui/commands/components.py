@@ -1,20 +1,51 @@
-"""The keys that start, stop and restart components."""
+"""Commands on the selected component: start, stop, restart, look into it."""
 
 from __future__ import annotations
 
-from textual.reactive import reactive
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from rltui.core.api import ComponentStatus, Request, Status
+from textual.message import Message
+
+from rltui.core.api import ComponentStatus, Request
 from rltui.core.states import ALIVE_STATES
 from rltui.errors import RltuiError
-from rltui.ui.actions import key_of
+from rltui.ui import verbs
+from rltui.ui.actions import Footer, Scope, key_of
 from rltui.ui.base_screen import BaseScreen
+from rltui.ui.commands.experiment import ExperimentCommands
+from rltui.ui.commands.frontend import Frontend
+from rltui.ui.key_bindings import bind, own
 from rltui.ui.logs.view import LogView
-from rltui.ui.requests import OPENS_AGAIN, ConfirmableRequest, makes_sense, request_for
+from rltui.ui.requests import ConfirmableRequest, makes_sense, request_for
 from rltui.ui.screens.dialogs import ChoiceMenu
+from rltui.ui.shared import ExperimentState
 from rltui.ui.text import clean_line
 from rltui.views.checkpoint import checkpoint_words
 
+COMPONENT_KEYS = (
+    bind(verbs.COMPONENT_START, "components.request('start')", footer=Footer.YES),
+    bind(verbs.COMPONENT_STOP, "components.request('stop')", footer=Footer.YES),
+    bind(verbs.COMPONENT_RESTART, "components.request('restart')", footer=Footer.YES),
+    own("component.restart-menu", "R", "components.restart_menu", "restart…",
+        "Choose what to restart: set or all, from checkpoint or from scratch", Scope.COMPONENTS,
+        changes=True),
+    own("component.fix", "F", "components.fix_memory", "fix memory",
+        "After an out-of-memory error: choose an edit that helps, plan first", Scope.COMPONENTS,
+        footer=Footer.YES, changes=True),
+    own("component.kill", "X", "components.request('kill')", "kill",
+        "Kill the selected component's whole tree at once", Scope.COMPONENTS, changes=True),
+    bind(verbs.COMPONENT_START_ALL, "components.request('start-all')"),
+    bind(verbs.COMPONENT_STOP_ALL, "components.request('stop-all')"),
+    own("component.attach", "a", "components.attach", "attach",
+        "Attach to the raw terminal of the component", Scope.COMPONENTS),
+    own("component.script", "J", "components.show_script", "job script",
+        "Show the script with which the selected component was submitted to SLURM", Scope.COMPONENTS),
+    own("component.shell", "", "components.open_shell", "shell",
+        "Open a shell with the folder, variables and devices of the selected component",
+        Scope.COMPONENTS, changes=True),
+)  # fmt: skip
+"""Of a screen whose `components` are `ComponentCommands`."""
 _RESTARTS = {
     "set": (
         "Restart set of {}",
@@ -33,43 +64,96 @@ _RESTARTS = {
 }
 
 
-class ComponentActions(BaseScreen):
-    """The keys that start, stop and restart. A screen of it says which component is selected."""
+@dataclass
+class AttachRequested(Message):
+    """A person wants the raw terminal of a component."""
 
-    status: reactive[Status | None] = reactive(None, init=False, bindings=True)
-    """The newest one."""
+    component_id: str
 
-    @property
-    def component(self) -> ComponentStatus | None:
-        """The component that the keys act on."""
-        raise NotImplementedError
 
-    def action_show_script(self) -> None:
+class ComponentCommands:
+    def __init__(
+        self,
+        frontend: Frontend,
+        shared: ExperimentState,
+        commands: ExperimentCommands,
+        selected: Callable[[], ComponentStatus | None],
+    ) -> None:
+        self._frontend = frontend
+        self._shared = shared
+        self._experiment = shared.experiment
+        self._commands = commands
+        self._selected = selected
+
+    def allows(self, command: str, *arguments: object) -> bool:
+        """Whether the state of the run and of the selected component leaves something to do."""
+        component = self._selected()
+        match command:
+            case "request" if self._experiment.finished:
+                return arguments == ("start-all",)
+            case "request":
+                return makes_sense(str(arguments[0]), self._shared.status, component)
+            case "attach":
+                return component is not None and component.state in ALIVE_STATES
+            case "restart_menu":
+                return component is not None
+            case "show_script":
+                return bool(self._job_script)
+            case "fix_memory":
+                return component is not None and bool(component.remedies)
+            case _:
+                return True
+
+    def request(self, what: str) -> None:
+        """Plan first, and ask: but for a plain start. A finished run is given a supervisor instead."""
+        if self._experiment.finished:
+            self._frontend.post_message(BaseScreen.OpenRunRequested(self._experiment.run_id, again=True))
+            return
+        confirmable = request_for(what, self._shared.status, self._selected())
+        if confirmable is not None:
+            self._commands.request(confirmable)
+
+    def attach(self) -> None:
+        if (component := self._selected()) is not None:
+            self._frontend.post_message(AttachRequested(component.id))
+
+    def open_shell(self) -> None:
+        """With folder, variables and devices of the selected component; the shell that lives, if one does."""
+        self._frontend.work(self._open_shell())
+
+    async def _open_shell(self) -> None:
+        component = self._selected()
+        like = None if component is None or component.manual else component.id
+        try:
+            async with self._frontend.waiting("Opening a shell"):
+                shell = await self._experiment.open_shell(like)
+            self._frontend.post_message(AttachRequested(shell))
+        except RltuiError as error:
+            await self._frontend.show_error(error)
+
+    def show_script(self) -> None:
+        """The script that was submitted to SLURM, in a pager."""
         if script := self._job_script:
-            self.post_message(LogView.PagerRequested(script))
+            self._frontend.post_message(LogView.PagerRequested(script))
 
     @property
     def _job_script(self) -> str:
-        host = self.component.host if self.component is not None else None
+        component = self._selected()
+        host = component.host if component is not None else None
         return host.script if host is not None else ""
 
-    def action_request(self, what: str) -> None:
-        """Plan first, and ask: but for a plain start. A finished run is given a supervisor instead."""
-        if self.experiment.finished:
-            self.post_message(self.OpenRunRequested(self.experiment.run_id, again=True))
-        elif (asked := request_for(what, self.status, self.component)) is not None:
-            self.commands.request(asked)
-
-    def action_restart_menu(self) -> None:
-        if (item := self.component) is not None:
-            self.work(self._restart_by_menu(item.id))
+    def restart_menu(self) -> None:
+        """Ask what to restart, and from where."""
+        if (component := self._selected()) is not None:
+            self._frontend.work(self._restart_by_menu(component.id))
 
     async def _restart_by_menu(self, component_id: str) -> None:
-        known = key_of("screen.checkpoints")
+        checkpoints_key = key_of("screen.checkpoints")
         choices = {
-            key: (label.format(component_id), text.format(known)) for key, (label, text) in _RESTARTS.items()
+            key: (label.format(component_id), text.format(checkpoints_key))
+            for key, (label, text) in _RESTARTS.items()
         }
-        choice = await self.app.push_screen_wait(ChoiceMenu("Restart", choices))
+        choice = await self._frontend.prompt(ChoiceMenu("Restart", choices))
         if choice is None:
             return
         request = Request(
@@ -83,33 +167,35 @@ class ComponentActions(BaseScreen):
                 return
             request = request.model_copy(update={"resume_step": step})
             heading = f"Restart set of {component_id} from checkpoint {step}"
-        await self.commands.execute(ConfirmableRequest(request, f"{heading}?", danger=True))
+        await self._commands.execute(ConfirmableRequest(request, f"{heading}?", danger=True))
 
     async def _choose_checkpoint(self, request: Request) -> int | None:
         """One of those that `request` could continue from, newest first."""
         try:
-            async with self.waiting("Looking for checkpoints", cancels=True):
-                steps = (await self.experiment.plan(request)).checkpoints
-                report = await self.experiment.checkpoints() if steps else None
+            async with self._frontend.waiting("Looking for checkpoints", cancels=True):
+                steps = (await self._experiment.plan(request)).checkpoints
+                report = await self._experiment.checkpoints() if steps else None
         except RltuiError as error:
-            await self.show_error(error)
+            await self._frontend.show_error(error)
             return None
         if not steps:
-            self.notify("No checkpoint to continue from: none is complete yet, or no job of the run restarts")
+            self._frontend.notify(
+                "No checkpoint to continue from: none is complete yet, or no job of the run restarts"
+            )
             return None
-        now = self.shared.clock()
-        known = {} if report is None else {each.step: checkpoint_words(each, now) for each in report.complete}
+        now = self._shared.clock()
+        checkpoints = () if report is None else report.complete
+        details = {checkpoint.step: checkpoint_words(checkpoint, now) for checkpoint in checkpoints}
         choices = {
-            str(step): (f"Checkpoint {step}", clean_line(known.get(step, ""))) for step in reversed(steps)
+            str(step): (f"Checkpoint {step}", clean_line(details.get(step, ""))) for step in reversed(steps)
         }
-        choice = await self.app.push_screen_wait(ChoiceMenu("Continue from", choices))
-        if choice is None:
-            return None
-        return int(choice)
+        choice = await self._frontend.prompt(ChoiceMenu("Continue from", choices))
+        return None if choice is None else int(choice)
 
-    def action_fix_memory(self) -> None:
-        if (item := self.component) is not None:
-            self.work(self._fix_memory(item))
+    def fix_memory(self) -> None:
+        """After an out-of-memory error: an edit that helps, written, and a restart."""
+        if (component := self._selected()) is not None:
+            self._frontend.work(self._fix_memory(component))
 
     async def _fix_memory(self, component: ComponentStatus) -> None:
         remedies = {remedy.title: remedy for remedy in component.remedies}
@@ -117,31 +203,11 @@ class ComponentActions(BaseScreen):
         if len(remedies) > 1:
             choices = {title: (title, remedy.reason) for title, remedy in remedies.items()}
             heading = f"{component.id} ran out of memory"
-            choice = await self.app.push_screen_wait(ChoiceMenu(heading, choices))
+            choice = await self._frontend.prompt(ChoiceMenu(heading, choices))
         if choice is None:
             return
         remedy = remedies[choice]
         request = Request(action="set", edits=remedy.edits, components=remedy.components, restart=True)
-        asked = ConfirmableRequest(request, f"{remedy.title}?", verb="Write + restart", danger=True)
-        await self.commands.execute(asked)
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return self._component_allows(action, parameters) and super().check_action(action, parameters)
-
-    def _component_allows(self, action: str, parameters: tuple[object, ...]) -> bool:
-        item = self.component
-        match action:
-            case "request" if self.experiment.finished:
-                return (action, parameters) == OPENS_AGAIN
-            case "request":
-                return makes_sense(str(parameters[0]), self.status, item)
-            case "attach_component":
-                return item is not None and item.state in ALIVE_STATES
-            case "restart_menu":
-                return item is not None
-            case "show_script":
-                return bool(self._job_script)
-            case "fix_memory":
-                return item is not None and bool(item.remedies)
-            case _:
-                return True
+        await self._commands.execute(
+            ConfirmableRequest(request, f"{remedy.title}?", verb="Write + restart", danger=True)
+        )

@@ -22,6 +22,19 @@ class ExperimentCommands:
         self._shared = shared
         self._experiment = shared.experiment
 
+    def allows(self, command: str, *arguments: object) -> bool:
+        """Whether there is a page to open, and somebody who may write a note."""
+        del arguments
+        experiment, status = self._experiment, self._shared.status
+        match command:
+            case "open_links":
+                return status is not None and bool(status.links)
+            case "note":  # it is none of the run's business: also who may change nothing else can write one
+                may_open_again = experiment.finished and not self._shared.home.runs.readonly
+                return not experiment.readonly or experiment.observed or may_open_again
+            case _:
+                return True
+
     def request(self, confirmable: ConfirmableRequest) -> None:
         """Plan it, ask where it is more than a plain start, and do it."""
         self._frontend.work(self.execute(confirmable))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Literal, Protocol
 
 from textual.message import Message
@@ -23,6 +23,13 @@ class Frontend(Protocol):
 
     def waiting(self, what: str, *, cancels: bool = False) -> AbstractAsyncContextManager[None]:
         """Say that `what` is waited for; `cancels`: a person may end the wait."""
+
+    def suspend(self) -> AbstractContextManager[None]:
+        """Lend the terminal to another program.
+
+        Raises:
+            SuspendNotSupported: where it cannot be lent.
+        """
 
     async def show_error(self, error: RltuiError) -> None: ...
 

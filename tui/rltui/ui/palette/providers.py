@@ -17,11 +17,10 @@ from rltui.ui import themes
 from rltui.ui.actions import Use, offered_in, offered_on
 from rltui.ui.base_screen import SEARCH_AIM, BaseScreen
 from rltui.ui.commands.settings import edit_settings
-from rltui.ui.config_actions import ConfigActions
 from rltui.ui.palette.entries import Kind, PaletteEntry
+from rltui.ui.screens.overview import Overview
 from rltui.ui.text import clean_line, value_text
 from rltui.ui.themed_app import ThemedApp
-from rltui.ui.widgets.body import PaneActions
 from rltui.views.checkpoint import checkpoint_words
 
 Provider = Callable[[BaseScreen], Iterable[PaletteEntry]]
@@ -54,8 +53,8 @@ def components(screen: BaseScreen) -> Iterable[PaletteEntry]:
         overview = _overview(screen)
         if screen is not overview:
             screen.action_show_overview()
-        if isinstance(overview, PaneActions):
-            overview.action_focus_component(component_id)
+        if isinstance(overview, Overview):
+            overview.panels.focus_component(component_id)
 
     for component in shared.status.components:
         badge, label = COMPONENT_STATES[component.state], clean_line(component.id)
@@ -76,8 +75,8 @@ def knobs(screen: BaseScreen) -> Iterable[PaletteEntry]:
         known = {} if shared is None else {knob.key: knob for knob in shared.knobs}
         if key not in known:
             screen.notify(f"{key} is not in the config any more", markup=False)
-        elif isinstance(overview, ConfigActions) and not overview.readonly_text:
-            overview.edit(known[key])
+        elif isinstance(overview, Overview) and not overview.readonly_text:
+            overview.config.edit(known[key])
         else:
             screen.show_screen("config", aim=key)
 

@@ -1,10 +1,10 @@
-"""Panels that a person moves, resizes, hides: the keys for it, and the actions of the overview."""
+"""The line that says the keys for moving, resizing and hiding panels, while they are for that."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from textual import events, on
+from textual import events
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.screen import ModalScreen
@@ -12,74 +12,10 @@ from textual.widgets import Static
 
 from rltui.ui.actions import KeyContext, Scope, key_of
 from rltui.ui.key_bindings import keys, own
-from rltui.ui.panels.arrangement import CHARTS, Arrangement, Direction
-from rltui.ui.shared import UiStateStore
-from rltui.ui.widgets.body import Body, PaneActions
+from rltui.ui.panels.arrangement import Direction
 
-_ROWS, _CELLS = 2, 4
-"""That a key moves a border by."""
-
-
-class ArrangedPanes(PaneActions):
-    """Has another arrangement where a person wants it, which is kept with the layout."""
-
-    layout_memory: UiStateStore
-    """Of all experiments with this layout."""
-
-    @property
-    def default_arrangement(self) -> Arrangement:
-        """As the layout says."""
-        raise NotImplementedError
-
-    def fill(self) -> None:
-        """Panes that are shown for the first time get their values."""
-        raise NotImplementedError
-
-    @on(Body.Rearranged)
-    def _keep_arrangement(self) -> None:
-        self.layout_memory.note("arrangement", self.body.arrangement.to_json())
-        self.fill()
-        self.refresh_bindings()
-
-    def action_arrange(self) -> None:
-        self.app.push_screen(ArrangeLine(self))
-
-    async def action_hide_pane(self) -> None:
-        """The one that has the keys; they go to the next one."""
-        body, pane = self.body, self.current_pane
-        if (name := body.name_of(pane)) is not None:
-            if len(body.panes) > 1:
-                self.action_focus_beside(1)
-            await body.rearrange(body.arrangement.hide(name))
-
-    async def action_show_all_panes(self) -> None:
-        body = self.body
-        names = set(body.arrangement.hidden) - self.default_arrangement.hidden
-        await body.rearrange(body.arrangement.show(*names))
-
-    async def action_usual_panes(self) -> None:
-        await self.body.rearrange(self.default_arrangement)
-
-    async def action_toggle_charts(self) -> None:
-        arrangement = self.body.arrangement
-        is_hidden = CHARTS in arrangement.hidden
-        await self.body.rearrange(arrangement.show(CHARTS) if is_hidden else arrangement.hide(CHARTS))
-
-    async def move_pane(self, direction: Direction) -> None:
-        body = self.body
-        if (name := body.name_of(self.current_pane)) is not None:
-            visible = {name for name in map(body.name_of, body.panes) if name is not None}
-            await body.rearrange(body.arrangement.move(name, direction, visible))
-
-    async def resize_pane(self, cells: int, rows: int) -> None:
-        """Wider or higher by so many steps, or less."""
-        body = self.body
-        name = body.name_of(self.current_pane)
-        nearest = body.geometry.border_of(name, between_columns=bool(cells)) if name is not None else None
-        if nearest is not None:
-            border, direction = nearest
-            distance = direction * (cells * _CELLS + rows * _ROWS)
-            await body.rearrange(body.geometry.drag(body.arrangement, border, distance))
+if TYPE_CHECKING:
+    from rltui.ui.commands.panels import PanelCommands
 
 
 class ArrangeLine(ModalScreen[None]):
@@ -109,9 +45,9 @@ class ArrangeLine(ModalScreen[None]):
         own("arrange.end", "escape,enter,ctrl+w,q", "end", "end", "That is all", Scope.ARRANGE),
     )  # fmt: skip
 
-    def __init__(self, panes: ArrangedPanes) -> None:
+    def __init__(self, panels: PanelCommands) -> None:
         super().__init__()
-        self._panes = panes
+        self._panels = panels
         self._line = Static(id="arrange-line", markup=False)
 
     def compose(self) -> ComposeResult:
@@ -124,7 +60,7 @@ class ArrangeLine(ModalScreen[None]):
         self._show_line()
 
     def _show_line(self) -> None:
-        name = self._panes.body.name_of(self._panes.current_pane) or "panels"
+        name = self._panels.body.name_of(self._panels.current_pane) or "panels"
         self._line.update(arrange_words(name, self.app.size.width))
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
@@ -132,26 +68,26 @@ class ArrangeLine(ModalScreen[None]):
         self.dismiss()
 
     async def action_move(self, direction: Direction) -> None:
-        await self._panes.move_pane(direction)
+        await self._panels.move(direction)
 
     async def action_resize(self, cells: int, rows: int) -> None:
-        await self._panes.resize_pane(cells, rows)
+        await self._panels.resize(cells, rows)
 
     async def action_hide(self) -> None:
-        await self._panes.action_hide_pane()
+        await self._panels.hide()
         self._show_line()
 
     async def action_charts(self) -> None:
-        await self._panes.action_toggle_charts()
+        await self._panels.toggle_charts()
 
     async def action_show_all(self) -> None:
-        await self._panes.action_show_all_panes()
+        await self._panels.show_all()
 
     async def action_usual(self) -> None:
-        await self._panes.action_usual_panes()
+        await self._panels.reset()
 
     def action_focus_beside(self, step: int) -> None:
-        self._panes.action_focus_beside(step)
+        self._panels.focus_beside(step)
         self._show_line()
 
     def action_end(self) -> None:

@@ -13,13 +13,13 @@ from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext, key_of
 from rltui.ui.base_screen import EXPERIMENT_KEYS
+from rltui.ui.commands.evaluations import EvaluationCommands
+from rltui.ui.commands.forks import ForkCommands
 from rltui.ui.copying import CopyRequested
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.messages import waiting
 from rltui.ui.requests import ConfirmableRequest
 from rltui.ui.screens.dialogs import ButtonDialog, ChoiceMenu, MessageDialog, NoteDialog, button
-from rltui.ui.screens.eval_dialog import EvaluateActions
-from rltui.ui.screens.fork_dialog import ForkActions
 from rltui.ui.screens.resource_screen import READING, ResourceScreen, note_row
 from rltui.ui.shared import AppState
 from rltui.ui.styles import FAINT, STYLES
@@ -125,7 +125,7 @@ def retentions(report: CheckpointReport) -> dict[str, tuple[Retention, str, str]
     return choices
 
 
-class CheckpointScreen(ResourceScreen, EvaluateActions, ForkActions):
+class CheckpointScreen(ResourceScreen):
     BINDINGS = keys(
         KeyContext.CHECKPOINTS, *EXPERIMENT_KEYS, *LIST_KEYS,
         bind(verbs.OPEN, "go_back_to", "go back",
@@ -160,6 +160,8 @@ class CheckpointScreen(ResourceScreen, EvaluateActions, ForkActions):
     def __init__(self, home: AppState) -> None:
         self._view = Arranged(VIEW)
         super().__init__(home, self._view)
+        self.forks = ForkCommands(self, home)
+        self.evaluations = EvaluationCommands(self, self.shared, names_screen=True)
         self._report: CheckpointReport | None = None
         self._edits: list[JournalEntry] = []
 
@@ -210,7 +212,7 @@ class CheckpointScreen(ResourceScreen, EvaluateActions, ForkActions):
         if chosen is not None and not chosen.complete:
             self.notify(f"Checkpoint {chosen.step} is {checkpoint_note(chosen)}", markup=False)
             return
-        self.fork_open(begin=str(chosen.step) if chosen is not None else "")
+        self.forks.fork_open(str(chosen.step) if chosen is not None else "")
 
     def action_prune(self) -> None:
         """What to keep, then what that deletes; asks, default no."""
@@ -301,15 +303,20 @@ class CheckpointScreen(ResourceScreen, EvaluateActions, ForkActions):
 
     def action_evaluate(self) -> None:
         if (chosen := self._selected) is not None:
-            self.evaluate(str(chosen.step))
+            self.evaluations.evaluate(str(chosen.step))
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action in ("evaluate", "publish") and self._selected is None:
-            return False
-        if action == "bring_back":
-            return self._report is not None and bool(self._report.set_aside)
-        if action in ("sort", "narrow"):
-            return self._report is not None and len(self._report.checkpoints) > 1
-        if action in ("go_back_to", "prune") and (self._report is None or not self._report.checkpoints):
-            return action == "prune" and self._report is not None and self._report.archive_bytes > 0
-        return super().check_action(action, parameters)
+    def enabled(self, command: str, *arguments: object) -> bool:
+        report = self._report
+        match command:
+            case "evaluate" | "publish":
+                return self._selected is not None
+            case "bring_back":
+                return report is not None and bool(report.set_aside)
+            case "sort" | "narrow":
+                return report is not None and len(report.checkpoints) > 1
+            case "go_back_to":
+                return report is not None and bool(report.checkpoints)
+            case "prune":
+                return report is not None and (bool(report.checkpoints) or report.archive_bytes > 0)
+            case _:
+                return super().enabled(command, *arguments)

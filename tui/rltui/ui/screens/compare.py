@@ -29,7 +29,7 @@ from rltui.ui.widgets.row_list import LIST_KEYS, Row
 
 _OF_THESE = ("metrics", "rollouts")
 """Screens that are shown of the runs that are compared."""
-_OF_ONE_RUN = frozenset(("show_screen", "search_all", "note", "open_links", "pin"))
+_OF_ONE_RUN = frozenset(("show_screen", "search_all", "commands.note", "commands.open_links", "pin"))
 """Actions that lead away from runs that are looked at together, or belong to one of them."""
 
 
@@ -150,16 +150,16 @@ class CompareScreen(ResourceScreen):
     def action_back(self) -> None:
         self.show_screen("runs")
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        possible = True
-        match action:
+    def enabled(self, command: str, *arguments: object) -> bool:
+        match command:
             case "curves" | "toggle_all_keys":
-                possible = self._found is not None
-            case "show_screen" if parameters[0] in _OF_THESE:
+                return self._found is not None
+            case "show_screen" if arguments[0] in _OF_THESE:
                 return self._found is not None
             case "shift":
-                possible = self._found is not None and len(self._ids) > 1
-        return possible and super().check_action(action, parameters)
+                return self._found is not None and len(self._ids) > 1
+            case _:
+                return super().enabled(command, *arguments)
 
 
 class RunCurves(MetricsScreen):
@@ -172,9 +172,9 @@ class RunCurves(MetricsScreen):
     def opened(self) -> Sequence[Run]:
         return self._runs
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+    def enabled(self, command: str, *arguments: object) -> bool:
         """Nothing that leads to another screen than back."""
-        return action not in _OF_ONE_RUN and super().check_action(action, parameters)
+        return command not in _OF_ONE_RUN and super().enabled(command, *arguments)
 
 
 class RunRollouts(RolloutScreen):
@@ -199,6 +199,6 @@ class RunRollouts(RolloutScreen):
                 else:
                     looking.remove((name, source, places))
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+    def enabled(self, command: str, *arguments: object) -> bool:
         """Nothing that leads to another screen than back."""
-        return action not in _OF_ONE_RUN and super().check_action(action, parameters)
+        return command not in _OF_ONE_RUN and super().enabled(command, *arguments)

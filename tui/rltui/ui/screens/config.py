@@ -18,8 +18,8 @@ from rltui.core.knobs import pattern, rank
 from rltui.core.text import truncate
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext
-from rltui.ui.base_screen import EXPERIMENT_KEYS
-from rltui.ui.config_actions import CONFIG_KEYS, ConfigActions
+from rltui.ui.base_screen import EXPERIMENT_KEYS, BaseScreen
+from rltui.ui.commands.config import CONFIG_KEYS, ConfigCommands
 from rltui.ui.copying import CopyRequested
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.plan_view import derived_lines, figures
@@ -171,7 +171,7 @@ def problem_rows(problems: Sequence[Problem], width: int) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-class ConfigScreen(CursorKeys, ConfigActions):
+class ConfigScreen(CursorKeys, BaseScreen):
     """Lies on the overview. Made once: it stays when it is left."""
 
     place = KeyContext.CONFIG
@@ -183,8 +183,8 @@ class ConfigScreen(CursorKeys, ConfigActions):
              palette=InPalette.NO,
              changes=True),
         bind(verbs.EDIT, "edit_knob", footer=Footer.YES),
-        bind(verbs.KNOB_DIFF, "show_pending", footer=Footer.YES),
-        bind(verbs.KNOB_CONVERT, "convert_batch", footer=Footer.YES),
+        bind(verbs.KNOB_DIFF, "config.show_pending", footer=Footer.YES),
+        bind(verbs.KNOB_CONVERT, "config.convert", footer=Footer.YES),
         bind(verbs.FILTER, "toggle_changed", "only changed",
              "Only what is changed, collected or wrong, and all again", footer=Footer.YES),
         bind(verbs.SEARCH, help="Search keys, meanings and values, also of keys outside the knob table",
@@ -198,6 +198,7 @@ class ConfigScreen(CursorKeys, ConfigActions):
 
     def __init__(self, home: AppState) -> None:
         super().__init__(home)
+        self.config = ConfigCommands(self, self.shared, self.commands, lambda: self.cursor_knob)
         self.shared.watch("config", self.reload)
         self.shared.watch("connection", self.reload)
         self._filter = RowFilter()
@@ -290,7 +291,11 @@ class ConfigScreen(CursorKeys, ConfigActions):
         return next((knob for knob in self.shared.knobs if knob.key == self._rows.key), None)
 
     def copied(self) -> CopyRequested | None:
-        return self._problems.copied() if self.focused is self._problems else super().copied()
+        return (
+            self._problems.copied()
+            if self.focused is self._problems
+            else self.config.copied() or super().copied()
+        )
 
     @on(RowList.Moved, "#config-rows")
     def _show_detail(self) -> None:
@@ -345,7 +350,7 @@ class ConfigScreen(CursorKeys, ConfigActions):
         if self.focused is self._problems:
             self._go_to_problem()
         elif (knob := self.cursor_knob) is not None:
-            self.edit(knob)
+            self.config.edit(knob)
 
     def action_edit(self) -> None:
         self.action_edit_knob()
@@ -365,7 +370,11 @@ class ConfigScreen(CursorKeys, ConfigActions):
         self._rows.focus()
         self.reload()
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "switch_list":
-            return bool(self.shared.table.problems)
-        return super().check_action(action, parameters)
+    def enabled(self, command: str, *arguments: object) -> bool:
+        match command:
+            case "switch_list":
+                return bool(self.shared.table.problems)
+            case "edit_knob":
+                return bool(self.shared.knobs)
+            case _:
+                return super().enabled(command, *arguments)

@@ -14,9 +14,8 @@ from textual.widgets import Input, Static
 from rltui.core.evals import EvalReport, EvalRequest, EvalTarget
 from rltui.core.text import parse_whole_number
 from rltui.errors import RltuiError, UsageError
-from rltui.ui.actions import KeyContext, key_of
+from rltui.ui.actions import KeyContext
 from rltui.ui.background import in_background
-from rltui.ui.base_screen import BaseScreen
 from rltui.ui.key_bindings import keys
 from rltui.ui.messages import waiting
 from rltui.ui.screens.dialogs import FIELDS_KEYS, Field, FieldsDialog, KeyHint
@@ -145,39 +144,6 @@ class EvalDialog(FieldsDialog):
             self._refusal = clean(str(error))
             self._show()
             self.app.bell()
-
-
-class EvaluateActions(BaseScreen):
-    def evaluate(self, target: str) -> None:
-        """Ask what exactly, beginning with `target`, and have it done."""
-        self.work(self._evaluate(target))
-
-    async def _evaluate(self, target: str) -> None:
-        try:
-            async with waiting(self.app, "Looking what there is to evaluate", cancels=True):
-                report = await self.experiment.evals()
-                steps = [each.step for each in (await self.experiment.checkpoints()).complete]
-        except RltuiError as error:
-            await self.show_error(error)
-            return
-        status = self.shared.status
-        has_sft = status is not None and any(each.id == "sft" for each in status.components)
-        choices = targets(steps, report, has_sft=has_sft)
-        said = await self.app.push_screen_wait(EvalDialog(choices, self._ask, target=target))
-        if said:
-            self.notify(clean_line(said), markup=False)
-            self.shared.show_journal()
-
-    async def _ask(self, request: EvalRequest, every: int | None) -> str:
-        if every is not None:
-            report = await self.experiment.order_evals(every, request)
-            if not report.every:
-                return "No checkpoint is evaluated unasked any more"
-            which = "Every checkpoint" if report.every == 1 else f"One of {report.every} checkpoints"
-            return f"{which} is evaluated from now on"
-        queued = await self.experiment.evaluate(request)
-        where = "" if self.place is KeyContext.EVALS else f"; {key_of('screen.evals')} shows it"
-        return f"Evaluation {queued.id}, {queued.label}: {queued.words}{where}"
 
 
 def _number(name: str, text: str, *, least: int = 1) -> int:

@@ -11,9 +11,9 @@ from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext, key_of
 from rltui.ui.base_screen import EXPERIMENT_KEYS
+from rltui.ui.commands.evaluations import EvaluationCommands
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.messages import waiting
-from rltui.ui.screens.eval_dialog import EvaluateActions
 from rltui.ui.screens.resource_screen import READING, ResourceScreen, note_row
 from rltui.ui.screens.rollouts import RolloutScreen
 from rltui.ui.shared import AppState
@@ -85,7 +85,7 @@ def _queued_row(each: QueuedEval, width: int, is_selected: bool, now: float) -> 
     return Row(f"{_QUEUED}{each.id}", (line,))
 
 
-class EvalScreen(ResourceScreen, EvaluateActions):
+class EvalScreen(ResourceScreen):
     BINDINGS = keys(
         KeyContext.EVALS, *EXPERIMENT_KEYS, *LIST_KEYS,
         bind(verbs.OPEN, "read_samples", "samples", "Read the samples of the evaluation under the cursor",
@@ -113,6 +113,7 @@ class EvalScreen(ResourceScreen, EvaluateActions):
     def __init__(self, home: AppState) -> None:
         self._view = Arranged(VIEW)
         super().__init__(home, self._view)
+        self.evaluations = EvaluationCommands(self, self.shared, names_screen=False)
         self.shared.watch("journal", self.hurry.set)  # something happened: it may have been an evaluation
         self._report: EvalReport | None = None
         self._chosen: str | None = None
@@ -165,7 +166,7 @@ class EvalScreen(ResourceScreen, EvaluateActions):
         target = "now" if each is None else each.model if each.kind == "model" else each.kind
         if each is not None and each.kind == "checkpoint":
             target = str(each.step)
-        self.evaluate(target)
+        self.evaluations.evaluate(target)
 
     def action_choose_baseline(self) -> None:
         each = self._ended(self.rows.key)
@@ -193,13 +194,13 @@ class EvalScreen(ResourceScreen, EvaluateActions):
         self.notify(f"Cancelled: {clean_line(queued.label)}", markup=False)
         self.show()
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        possible = True
-        match action:
+    def enabled(self, command: str, *arguments: object) -> bool:
+        match command:
             case "cancel_eval":
-                possible = self._queued is not None
+                return self._queued is not None
             case "read_samples" | "choose_baseline":
-                possible = self._ended(self.rows.key) is not None
+                return self._ended(self.rows.key) is not None
             case "sort":
-                possible = self._report is not None and len(self._report.evaluations) > 1
-        return possible and super().check_action(action, parameters)
+                return self._report is not None and len(self._report.evaluations) > 1
+            case _:
+                return super().enabled(command, *arguments)

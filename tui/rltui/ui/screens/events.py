@@ -57,7 +57,7 @@ class EventScreen(CursorKeys, BaseScreen):
         bind(verbs.MARK_GO, "jump_to('metrics')", "chart",
              "To that moment on the charts, where it is a mark", footer=Footer.YES),
         bind(verbs.COPY),
-        bind(verbs.NOTE, footer=Footer.YES),
+        bind(verbs.NOTE, "commands.note", footer=Footer.YES),
         bind(verbs.CURSOR_LAST, "cursor_to_end(True)", help="To the newest event, and those to come"),
         bind(verbs.BACK, label="overview", help="End the search, show all again; back to the overview",
              footer=Footer.YES),
@@ -252,16 +252,16 @@ class EventScreen(CursorKeys, BaseScreen):
         if (item := self._list.item) is not None:
             self.show_screen(name, at=item.entry.at, component=item.entry.component)
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        possible = True
-        match action:
+    def enabled(self, command: str, *arguments: object) -> bool:
+        match command:
             case "jump":
-                possible = self._list.item is not None and bool({"logs", "metrics"} & SCREENS.keys())
+                return self._list.item is not None and bool({"logs", "metrics"} & SCREENS.keys())
             case "jump_to":
-                possible = self._list.item is not None and str(parameters[0]) in SCREENS
+                return self._list.item is not None and str(arguments[0]) in SCREENS
             case "choose_kind" | "fold" | "search":
-                possible = bool(self._items)
-        return possible and super().check_action(action, parameters)
+                return bool(self._items)
+            case _:
+                return super().enabled(command, *arguments)
 
 
 def _times(count: int) -> str:

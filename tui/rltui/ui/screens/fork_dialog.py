@@ -20,7 +20,6 @@ from rltui.core.text import join_words
 from rltui.errors import RltuiError, UsageError
 from rltui.ui.actions import KeyContext
 from rltui.ui.background import in_background
-from rltui.ui.base_screen import BaseScreen
 from rltui.ui.key_bindings import keys
 from rltui.ui.messages import waiting
 from rltui.ui.screens.dialogs import FIELDS_KEYS, Field, FieldsDialog, KeyHint
@@ -127,46 +126,3 @@ class ForkDialog(FieldsDialog):
         """Leave all as it is. What is being made is waited for."""
         if not self._is_busy:
             self.dismiss(None)
-
-
-class ForkActions(BaseScreen):
-    def fork(self, row: RunRow, *, begin: str = "") -> None:
-        """Ask with what, show what it comes to, and have it done."""
-        self.work(self._fork(row, begin))
-
-    def fork_open(self, *, begin: str = "") -> None:
-        self.work(self._fork_open(begin))
-
-    def action_fork(self) -> None:
-        self.fork_open()
-
-    async def _fork_open(self, begin: str) -> None:
-        shared = self.home.shared
-        folder = shared.status.output_dir if shared is not None and shared.status is not None else ""
-        try:
-            async with waiting(self.app, "Bringing the index of runs up to date", cancels=True):
-                await asyncio.to_thread(self.home.runs.catch_up)
-                rows = await asyncio.to_thread(self.home.runs.rows)
-        except RltuiError as error:
-            await self.show_error(error)
-            return
-        row = next((each for each in rows if folder and each.folder == folder), None)
-        if row is None:
-            self.notify("This run is not in the index yet: try again in a moment", markup=False)
-            return
-        await self._fork(row, begin)
-
-    async def _fork(self, row: RunRow, begin: str) -> None:
-        runs = self.home.runs
-
-        async def plan(wish: ForkRequest) -> ForkPlan:
-            return await asyncio.to_thread(runs.plan_fork, row.id, wish)
-
-        async def start(wish: ForkRequest) -> str:
-            name = (await plan(wish)).name
-            told = await asyncio.to_thread(runs.fork, row.id, wish)
-            return "\n".join((f"{name} is made; 7 lists it", *told))
-
-        said = await self.app.push_screen_wait(ForkDialog(row, plan, start, begin=begin))
-        if said:
-            self.notify(clean(said), markup=False)

@@ -121,8 +121,8 @@ def all_rows(*, readonly: bool) -> list[HelpRow]:
 
 def _rows_of(action: Action, *, readonly: bool) -> Iterator[HelpRow]:
     """What it means everywhere, and what it is done to where that is not all."""
-    own = [use for use in action.uses if use.help != action.help]
-    alone = own[0].help if len(own) == len(action.uses) == 1 else ""
+    own = [use for use in action.meanings if use.help != action.help]
+    alone = own[0].help if len(own) == len(action.meanings) == 1 else ""
     lacks = readonly and all(use.changes for use in action.uses)
     yield _told(action, action.shown_keys, alone or action.help, lacks=lacks)
     for use in () if alone else own:

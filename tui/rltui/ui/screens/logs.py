@@ -385,9 +385,11 @@ class LogScreen(BaseScreen):
         else:
             self.action_show_overview()
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "open_found":
-            return self._shown == _FOUND
-        if action == "focus_component":
-            return any(log.component == parameters[0] for log in self._logs)
-        return super().check_action(action, parameters)
+    def enabled(self, command: str, *arguments: object) -> bool:
+        match command:
+            case "open_found":
+                return self._shown == _FOUND
+            case "focus_component":
+                return any(log.component == arguments[0] for log in self._logs)
+            case _:
+                return super().enabled(command, *arguments)

@@ -263,13 +263,13 @@ class MetricsScreen(BaseScreen):
         self.set_class(self._grid.zoomed, "-zoomed")
         self.call_after_refresh(self._rearrange)
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+    def enabled(self, command: str, *arguments: object) -> bool:
         """While a person types, only what ends that; and what there is something to do for."""
-        if self.focused is self._filter and action != "back":
+        if self.focused is self._filter and command != "back":
             return False
-        if action in _OF_A_CHART:
-            return self._grid.chosen is not None and super().check_action(action, parameters)
-        return super().check_action(action, parameters)
+        if command in _OF_A_CHART:
+            return self._grid.chosen is not None
+        return super().enabled(command, *arguments)
 
     def action_back(self) -> None:
         """First the filter ends, then the zoom, then the screen."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.events import Resize
+from textual.events import DescendantFocus, Resize
 from textual.message import Message
+from textual.reactive import reactive
 from textual.widgets import Static
 
 from rltui.client.experiment import Event
@@ -18,30 +18,34 @@ from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.core.edit_log import edited_keys
 from rltui.core.gpu.report import GpuReport
 from rltui.core.states import ComponentState
-from rltui.errors import RltuiError
 from rltui.ui import verbs
-from rltui.ui.actions import Footer, InPalette, KeyContext, Scope, key_of
-from rltui.ui.base_screen import EXPERIMENT_KEYS
-from rltui.ui.commands.components import ComponentActions
-from rltui.ui.config_actions import CONFIG_KEYS, ConfigActions
-from rltui.ui.key_bindings import bind, keys, own
-from rltui.ui.messages import NotifyingApp, waiting
+from rltui.ui.actions import Footer, KeyContext, key_of
+from rltui.ui.background import in_background
+from rltui.ui.base_screen import EXPERIMENT_KEYS, BaseScreen
+from rltui.ui.commands.components import COMPONENT_KEYS, ComponentCommands
+from rltui.ui.commands.config import CONFIG_KEYS, ConfigCommands
+from rltui.ui.commands.forks import ForkCommands
+from rltui.ui.commands.panels import PANEL_KEYS, PanelCommands
+from rltui.ui.copying import CopyRequested
+from rltui.ui.key_bindings import bind, keys
+from rltui.ui.logs.view import LogView
+from rltui.ui.messages import NotifyingApp
 from rltui.ui.panels.arrangement import Arrangement
-from rltui.ui.requests import ConfirmableRequest, access_text
-from rltui.ui.screens.fork_dialog import ForkActions
-from rltui.ui.screens.kept_place import SavedViewState
-from rltui.ui.screens.tour import TOUR_KEYS, TourActions
-from rltui.ui.shared import AppState
-from rltui.ui.text import clean_line
+from rltui.ui.requests import ConfirmableRequest, access_text, is_same_rollback, rollback_text
+from rltui.ui.screens.tour import TOUR_KEYS, Tour
+from rltui.ui.screens.view_state import SavedViewState
+from rltui.ui.shared import AppState, UiStateStore
 from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar, RewardCurve, ServerBar
 from rltui.ui.widgets.body import Body
 from rltui.ui.widgets.gpu_panel import GpuPanel
-from rltui.ui.widgets.knob_table import KnobRows, is_worth_a_row
+from rltui.ui.widgets.knob_table import KnobPanel, KnobRows, is_worth_a_row
 from rltui.ui.widgets.panes import ComponentPane, LogFilePane, ReaderPane
 from rltui.views.gpu import freeable
 
 _TITLE_INTERVAL_S = 1.0
 """How often uptimes are looked at; only a changed text is painted."""
+_SAVE_INTERVAL_S = 1.0
+"""Between two looks at what a person has changed: a killed terminal loses no more than that."""
 
 _CURVE_FROM_ROWS = 36
 """From here on the rewards of the whole run have three rows below the header."""
@@ -49,60 +53,23 @@ _BUSY_S = 10.0
 """After a key a person is at work, and nothing else takes the selection away."""
 _TINY_ROWS = 9
 """Below this, a pane is zoomed from the start."""
+_WITH_CONFIG = (KeyContext.OVERVIEW, KeyContext.CONFIG)
+"""Screens that have the keys of the config."""
 
 
-class Overview(TourActions, SavedViewState, ComponentActions, ConfigActions, ForkActions):
-    """Shows the newest value of each kind and turns keys into requests."""
+class Overview(BaseScreen):
+    """Shows the newest value of each kind and turns keys into commands."""
 
     BINDINGS: ClassVar = [*keys(
-        KeyContext.OVERVIEW, *EXPERIMENT_KEYS, *CONFIG_KEYS,
-        bind(verbs.COMPONENT_START, "request('start')", footer=Footer.YES),
-        bind(verbs.COMPONENT_STOP, "request('stop')", footer=Footer.YES),
-        bind(verbs.COMPONENT_RESTART, "request('restart')", footer=Footer.YES),
-        own("component.restart-menu", "R", "restart_menu", "restart…",
-            "Choose what to restart: set or all, from checkpoint or from scratch", Scope.COMPONENTS,
-            changes=True),
-        own("component.fix", "F", "fix_memory", "fix memory",
-            "After an out-of-memory error: choose an edit that helps, plan first", Scope.COMPONENTS,
-            footer=Footer.YES, changes=True),
-        own("component.kill", "X", "request('kill')", "kill",
-            "Kill the selected component's whole tree at once", Scope.COMPONENTS, changes=True),
-        bind(verbs.COMPONENT_START_ALL, "request('start-all')"),
-        bind(verbs.COMPONENT_STOP_ALL, "request('stop-all')"),
-        bind(verbs.COMPONENT_INFERENCE, "focus_component('inference')"),
-        bind(verbs.COMPONENT_ORCHESTRATOR, "focus_component('orchestrator')"),
-        bind(verbs.COMPONENT_TRAINER, "focus_component('trainer')"),
-        own("component.attach", "a", "attach_component", "attach",
-            "Attach to the raw terminal of the component", Scope.COMPONENTS),
+        KeyContext.OVERVIEW, *EXPERIMENT_KEYS, *CONFIG_KEYS, *COMPONENT_KEYS, *PANEL_KEYS,
         bind(verbs.COMPONENT_FULL_LOG, "show_full_log"),
-        own("component.script", "J", "show_script", "job script",
-            "Show the script with which the selected component was submitted to SLURM", Scope.COMPONENTS),
-        own("component.shell", "", "open_shell", "shell",
-            "Open a shell with the folder, variables and devices of the selected component",
-            Scope.COMPONENTS, changes=True),
         bind(verbs.PROCESS_FREE, "free_orphans", footer=Footer.YES),
         bind(verbs.EDIT, "edit_knob",
              help="Edit the knob under the cursor; from a component, one of those that it reads",
              footer=Footer.YES),
-        bind(verbs.KNOB_DIFF, "show_pending", footer=Footer.FIRST_TO_GO),
-        bind(verbs.KNOB_CONVERT, "convert_batch"),
-        own("knob.focus", "ctrl+k", "focus_knobs", "knobs", "Go to the knobs", Scope.KNOBS),
-        bind(verbs.HIDE, "hide_pane", "hide panel", "Hide the panel that has the keys"),
-        bind(verbs.FORK),
-        bind(verbs.PANE_NEXT, "focus_beside(1)"),
-        bind(verbs.PANE_PREVIOUS, "focus_beside(-1)"),
-        bind(verbs.ZOOM, footer=Footer.YES),
-        own("panels.arrange", "ctrl+w", "arrange", "arrange",
-            "Move, resize, hide and show panels; kept with the layout", Scope.LOOKING),
-        own("panels.all", "", "show_all_panes", "all panels", "Show the panels that were hidden",
-            Scope.LOOKING),
-        own("panels.charts", "", "toggle_charts", "charts", "Charts beside the other panels, or no more",
-            Scope.LOOKING),
-        own("panels.usual", "", "usual_panes", "usual panels", "All panels as the layout has them",
-            Scope.LOOKING),
-        bind(verbs.CURSOR_NEXT, "select_beside(1)", help="Select the next component"),
-        bind(verbs.CURSOR_PREVIOUS, "select_beside(-1)", help="Select the previous component"),
-        bind(verbs.FIND_ERRORS, palette=InPalette.NO),
+        bind(verbs.KNOB_DIFF, "config.show_pending", footer=Footer.FIRST_TO_GO),
+        bind(verbs.KNOB_CONVERT, "config.convert"),
+        bind(verbs.FORK, "forks.fork_open"),
         bind(verbs.BACK, "show_overview", help="Back from zoom to all panes"),
     ), *keys(KeyContext.TOUR, *TOUR_KEYS, priority=True)]  # fmt: skip
     place = KeyContext.OVERVIEW
@@ -110,26 +77,29 @@ class Overview(TourActions, SavedViewState, ComponentActions, ConfigActions, For
     class Composed(Message):
         """All panes exist: values may come."""
 
-    @dataclass
-    class AttachRequested(Message):
-        """A person wants the raw terminal of a component."""
-
-        component_id: str
+    status: reactive[Status | None] = reactive(None, init=False, bindings=True)
+    """The newest one."""
 
     def __init__(self, home: AppState, *, ask_to_start: bool) -> None:
         super().__init__(home)
-        experiment = self.experiment
-        self.shared.watch("config", self._show_config)
-        self.shared.watch("connection", self._show_connection)
+        experiment, shared = self.experiment, self.shared
+        shared.watch("config", self._show_config)
+        shared.watch("connection", self._show_connection)
         self._clock = home.clock
         self._ask_to_start = ask_to_start and experiment.screen.ask_to_start
         self._component_ids = experiment.component_ids
         self._log_ids = experiment.log_ids
         self._is_tiny = False
         self._readonly = experiment.readonly
-        self.open_layout_memory(home)
         self._claim = ""
         """Pid of the process that a person most likely wants to end; empty where there is none."""
+        layout_state = UiStateStore(home.runs, f"layout-{experiment.layout_name}")
+        self.panels = PanelCommands(self, layout_state, lambda: self._default_arrangement)
+        self.view_state = SavedViewState(self, self.panels, layout_state)
+        self.components = ComponentCommands(self, shared, self.commands, lambda: self.component)
+        self.config = ConfigCommands(self, shared, self.commands, lambda: self.cursor_knob)
+        self.forks = ForkCommands(self, home)
+        self.tour = Tour(self)
 
     def compose(self) -> ComposeResult:
         access = access_text(self.experiment, all_readonly=self.home.runs.readonly)
@@ -144,24 +114,36 @@ class Overview(TourActions, SavedViewState, ComponentActions, ConfigActions, For
         yield self._new_body()
 
     def _new_body(self) -> Body:
-        return Body(self.shared, self.arrangement, self._component_ids, self._log_ids)
+        return Body(self.shared, self.panels.arrangement, self._component_ids, self._log_ids)
 
     @property
-    def default_arrangement(self) -> Arrangement:
+    def _default_arrangement(self) -> Arrangement:
         return Arrangement.of_layout(self.experiment.screen, (*self._component_ids, *self._log_ids))
 
     def on_mount(self) -> None:
+        """The first frame need not wait for what was saved of this run."""
         self.post_message(self.Composed())
         self.set_interval(_TITLE_INTERVAL_S, self._update_titles, name="uptimes")
+        self.set_interval(_SAVE_INTERVAL_S, self.view_state.save, name="save view state")
+        in_background(self, self.view_state.read, group="view state", exclusive=False)
+
+    async def on_unmount(self) -> None:
+        await self.view_state.write()
+
+    def on_screen_resume(self) -> None:
+        """Somebody may have asked for the tour elsewhere."""
+        self.tour.show()
 
     def on_resize(self, event: Resize) -> None:
         """On a high screen the rewards are drawn; on a tiny one there is a single pane."""
         self.query_one(RewardCurve).wanted = event.size.height >= _CURVE_FROM_ROWS
         self._share_header()
         is_tiny = event.size.height < _TINY_ROWS
-        if is_tiny != self._is_tiny and self.body.panes:
+        body = self.panels.body
+        if is_tiny != self._is_tiny and body.panes:
             self._is_tiny = is_tiny
-            self.body.zoom((self.current_pane or self.body.panes[0]) if is_tiny else None)
+            body.zoom((self.panels.current_pane or body.panes[0]) if is_tiny else None)
+        self.call_after_refresh(self.tour.show)
 
     def _share_header(self) -> None:
         """The rewards are drawn once."""
@@ -179,7 +161,7 @@ class Overview(TourActions, SavedViewState, ComponentActions, ConfigActions, For
                 if not self.display:
                     return
                 self.status = event
-                self.restore_place()
+                self.view_state.restore()
             case GpuReport():
                 self._show_gpus(event)
             case KnobTable():
@@ -191,8 +173,15 @@ class Overview(TourActions, SavedViewState, ComponentActions, ConfigActions, For
                 """The app says it."""
 
     def _show_config(self) -> None:
-        self.show_knobs()
+        shared = self.shared
+        for panel in self.query(KnobPanel):
+            panel.show(shared.table, shared.staged, self.view_state.pins, shared.edited)
         self.refresh_bindings()
+
+    @on(KnobRows.PinsChanged)
+    def _save_pins(self, event: KnobRows.PinsChanged) -> None:
+        self.view_state.save_pins(event.pins)
+        self._show_config()
 
     def _show_gpus(self, report: GpuReport) -> None:
         found = freeable(report)
@@ -210,18 +199,20 @@ class Overview(TourActions, SavedViewState, ComponentActions, ConfigActions, For
             banner.set_class(problem is not None, "-shown")
 
     async def _arrange(self, status: Status) -> None:
+        """Other panes where there are other components or logs."""
         ids = tuple(component.id for component in status.components if not component.manual)
         logs = tuple(log.id for log in status.logs)
+        panels = self.panels
         if (ids, logs) == (self._component_ids, self._log_ids):
-            await self.body.show_besides([each.id for each in status.components if each.manual])
-            if self.selected is not None and self.body.reader(self.selected) is None:
-                self.focus_first()
+            await panels.body.show_besides([item.id for item in status.components if item.manual])
+            if panels.selected is not None and panels.body.reader(panels.selected) is None:
+                panels.focus_first()
             return
         self._component_ids, self._log_ids = ids, logs
         await self.query_one(Body).remove()
         await self.mount(self._new_body())
         self._show_config()
-        self.focus_first()
+        panels.focus_first()
 
     def watch_status(self, before: Status | None, status: Status | None) -> None:
         if status is None:
@@ -233,7 +224,7 @@ class Overview(TourActions, SavedViewState, ComponentActions, ConfigActions, For
         self.query_one(OrphanBar).orphans = status.orphans
         self.query_one(ServerBar).servers = status.servers
         self._fill_readers(status)
-        self.body.place_anew()
+        self.panels.body.place_anew()
         if before is None and self._ask_to_start and not self._readonly and self._all_stopped(status):
             self.commands.request(
                 ConfirmableRequest(Request(action="start"), "Nothing runs yet. Start everything?")
@@ -241,57 +232,58 @@ class Overview(TourActions, SavedViewState, ComponentActions, ConfigActions, For
         self._show_failed(before, status)
         self._offer_rollback(before, status)
         if before is None:
-            self.call_after_refresh(self.begin_tour)
+            self.call_after_refresh(self.tour.show)
 
     def _fill_readers(self, status: Status) -> None:
+        panels = self.panels
         for component in status.components:
-            pane = self.body.reader(component.id)
+            pane = panels.body.reader(component.id)
             if isinstance(pane, ComponentPane):
                 pane.status = component
-                if pane.is_over and self.selected == component.id:
-                    self.focus_first()
+                if pane.is_over and panels.selected == component.id:
+                    panels.focus_first()
         for log in status.logs:
-            pane = self.body.reader(log.id)
+            pane = panels.body.reader(log.id)
             if isinstance(pane, LogFilePane):
                 pane.log_file = log
 
-    def fill(self) -> None:
-        """All panes, as after a change of each value."""
+    @on(Body.Rearranged)
+    def _fill_rearranged(self) -> None:
+        """Panes that are shown for the first time get their values."""
+        self.panels.save_arrangement()
         self._show_config()
         if self.shared.gpus is not None:
             self._show_gpus(self.shared.gpus)
         if self.status is not None:
             self._fill_readers(self.status)
-            self.body.place_anew()
+            self.panels.body.place_anew()
+
+    @on(DescendantFocus)
+    def _select_focused(self) -> None:
+        """By what has the focus now: the event may be older than the last key."""
+        self.panels.select(self.panels.current_pane)
+        self.refresh_bindings()
 
     def _show_failed(self, before: Status | None, status: Status) -> None:
         """What has just failed is selected, for the keys to act on it; not below the hands of a person."""
-        new = [each for each in status.failed if before is None or each not in before.failed]
+        new = [name for name in status.failed if before is None or name not in before.failed]
         is_busy = isinstance(self.app, NotifyingApp) and (
             asyncio.get_running_loop().time() - self.app.touched_at < _BUSY_S or self.app.screen.is_modal
         )
         if new and not is_busy:
-            self.action_focus_component(new[0])
+            self.panels.focus_component(new[0])
 
     def _offer_rollback(self, before: Status | None, status: Status) -> None:
         """At once, unless that would catch the keys of somebody who is busy with a dialog or the GPUs."""
-        offer, known = status.rollback, before.rollback if before is not None else None
-        if self._readonly or offer is None or offer == known:
+        previous = before.rollback if before is not None else None
+        offer = status.rollback
+        if self._readonly or offer is None or offer == previous:
             return
-        key = key_of("knob.roll-back")
-        if offer.resume_step is not None:
-            if known is not None and (known.edit, known.resume_step) == (offer.edit, offer.resume_step):
-                return  # its figures go on
-            others = ", ".join(f"{name} = {value}" for name, value in offer.edits.items())
-            back = f" and takes back: {offer.edit}" if offer.edit else f" with {others}" if others else ""
-            text = f"{offer.reason}. {key} goes back to checkpoint {offer.resume_step}{back}"
-            self.notify(clean_line(text), severity="warning", markup=False)
-        elif isinstance(self.app.screen, ConfigActions):
-            self.action_roll_back()
-        else:
-            why = f"{clean_line(offer.component)} ended right after: {clean_line(offer.edit)}"
-            text = f"{why}. {key} takes it back"
-            self.notify(text, severity="warning", markup=False)
+        top = self.app.screen
+        if offer.resume_step is None and isinstance(top, BaseScreen) and top.place in _WITH_CONFIG:
+            self.config.roll_back()
+        elif not is_same_rollback(offer, previous):
+            self.notify(rollback_text(offer), severity="warning", markup=False)
 
     @staticmethod
     def _all_stopped(status: Status) -> bool:
@@ -311,9 +303,9 @@ class Overview(TourActions, SavedViewState, ComponentActions, ConfigActions, For
         """The selected component: where a log file is selected, the only one there is."""
         if self.status is None:
             return None
-        components = self.status.components
-        selected = next((item for item in components if item.id == self.selected), None)
-        if selected is None and self.selected in self._log_ids and len(components) == 1:
+        components, selected_id = self.status.components, self.panels.selected
+        selected = next((item for item in components if item.id == selected_id), None)
+        if selected is None and selected_id in self._log_ids and len(components) == 1:
             return components[0]
         return selected
 
@@ -322,10 +314,19 @@ class Overview(TourActions, SavedViewState, ComponentActions, ConfigActions, For
         """Under the table's cursor, while the table has the keys."""
         return next((rows.knob for rows in self.query(KnobRows) if rows.has_focus), None)
 
-    # screens on top
+    def copied(self) -> CopyRequested | None:
+        """The knob under the cursor, or what the focused pane says."""
+        return self.config.copied() or super().copied()
 
-    def show_kept_screen(self, name: str) -> None:
-        self.show_screen(name)
+    def log_of_errors(self, log: LogView) -> LogView:
+        """As `PanelCommands.log_of_errors`, for `ManyLogs`."""
+        return self.panels.log_of_errors(log)
+
+    @on(LogView.NoErrors)
+    def _find_errors_elsewhere(self, event: LogView.NoErrors) -> None:
+        self.panels.find_errors_elsewhere(event.view)
+
+    # screens on top
 
     def action_show_screen(self, name: str) -> None:
         """On top of this one, until the person comes back."""
@@ -333,15 +334,19 @@ class Overview(TourActions, SavedViewState, ComponentActions, ConfigActions, For
         self.show_screen(name, aim=knob.key if knob is not None and name == "config" else "")
 
     def action_show_overview(self) -> None:
-        self.body.zoom(None)
+        """Back from zoom: this is the overview."""
+        self.panels.body.zoom(None)
         self.refresh_bindings()
+
+    def action_show_tour(self) -> None:
+        self.tour.begin()
 
     # requests out
 
     def action_free_orphans(self) -> None:
         """Asks, default no. Of what rltui did not start, the GPU screen shows all there is to know first."""
         if self.status is not None and self.status.orphans:
-            self.action_request("free-orphans")
+            self.components.request("free-orphans")
         elif self._claim:
             self.show_screen("gpus", aim=self._claim)
 
@@ -351,16 +356,16 @@ class Overview(TourActions, SavedViewState, ComponentActions, ConfigActions, For
         own = [knob for knob in table.knobs if component is not None and component.id in knob.readers]
         own = [knob for knob in own if is_worth_a_row(knob, self.shared.staged)]
         if (knob := self.cursor_knob) is not None:
-            self.edit(knob)
+            self.config.edit(knob)
         elif component is not None and own:
-            self.work(self.config_work.edit_one_of(own, component.id))
+            self.config.edit_one_of(own, component.id)
         else:
-            self.action_focus_knobs()
+            self.panels.focus_knobs()
 
     @on(KnobRows.EditRequested)
     def _edit(self, event: KnobRows.EditRequested) -> None:
         event.stop()
-        self.edit(event.knob)
+        self.config.edit(event.knob)
 
     @on(KnobRows.Moved)
     def _look_at_knob(self) -> None:
@@ -370,30 +375,15 @@ class Overview(TourActions, SavedViewState, ComponentActions, ConfigActions, For
             self.query_one(KeyBar).refresh()
 
     def action_show_full_log(self) -> None:
-        if self.selected is not None:
-            self.show_screen("logs", aim=self.selected)
+        if self.panels.selected is not None:
+            self.show_screen("logs", aim=self.panels.selected)
 
-    def action_attach_component(self) -> None:
-        if (item := self.component) is not None:
-            self.post_message(self.AttachRequested(item.id))
-
-    def action_open_shell(self) -> None:
-        """In the surroundings of the selected component; the one that lives, if one does."""
-        self.work(self._open_shell())
-
-    async def _open_shell(self) -> None:
-        like = None if self.component is None or self.component.manual else self.component.id
-        try:
-            async with waiting(self.app, "Opening a shell"):
-                shell = await self.experiment.open_shell(like)
-            self.post_message(self.AttachRequested(shell))
-        except RltuiError as error:
-            await self.show_error(error)
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        possible = True
-        match action:
+    def enabled(self, command: str, *arguments: object) -> bool:
+        match command:
             case "free_orphans":
                 has_orphans = self.status is not None and bool(self.status.orphans)
-                possible = has_orphans or bool(self._claim)
-        return possible and super().check_action(action, parameters)
+                return has_orphans or bool(self._claim)
+            case "edit_knob":
+                return bool(self.shared.knobs)
+            case _:
+                return super().enabled(command, *arguments)

@@ -129,22 +129,22 @@ class QueueScreen(ResourceScreen):
             await self.show_error(error)
         await self.look()
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+    def enabled(self, command: str, *arguments: object) -> bool:
         entry = self._entry
-        possible = True
-        match action, *parameters:
+        match command, *arguments:
             case "change", "pause" | "resume" as change:
                 is_paused = self._queue is not None and bool(self._queue.paused)
-                possible = is_paused is (change == "resume")
+                return is_paused is (change == "resume")
             case "open_queued", *_:
-                possible = entry is not None and self._run_of(entry) is not None
+                return entry is not None and self._run_of(entry) is not None
             case "change", "move", _:
-                possible = entry is not None and entry.state == "waiting"
+                return entry is not None and entry.state == "waiting"
             case "change", "retry":
-                possible = entry is not None and ENTRY_STATES[entry.state].can_be_retried
+                return entry is not None and ENTRY_STATES[entry.state].can_be_retried
             case "change", "remove":
-                possible = entry is not None and (entry.state == "waiting" or not entry.is_open)
-        return possible and super().check_action(action, parameters)
+                return entry is not None and (entry.state == "waiting" or not entry.is_open)
+            case _:
+                return super().enabled(command, *arguments)
 
 
 def _details(queued: QueuedRun, width: int) -> list[Content]:

@@ -307,16 +307,16 @@ class RolloutScreen(RolloutReading):
             self.refresh_bindings()
             self.look_at_sample()
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+    def enabled(self, command: str, *arguments: object) -> bool:
         """What changes the lists only where they are seen."""
         is_reading = self.has_class("-reading") or isinstance(self.focused, TranscriptView)
-        if action == "toggle_tools" and not is_reading:
+        if command == "toggle_tools" and not is_reading:
             return False
-        if action == "toggle_groups" and is_reading:
+        if command == "toggle_groups" and is_reading:
             return False
-        if action in _ON_LISTS and self.has_class("-reading"):
+        if command in _ON_LISTS and self.has_class("-reading"):
             return False
-        return super().check_action(action, parameters)
+        return super().enabled(command, *arguments)
 
     def action_back(self) -> None:
         if self._search.has_class("-shown"):

@@ -22,10 +22,10 @@ from rltui.core.runs import RunRow
 from rltui.errors import RltuiError, UsageError
 from rltui.ui.actions import key_of
 from rltui.ui.background import in_background
+from rltui.ui.base_screen import BaseScreen
 from rltui.ui.messages import waiting
 from rltui.ui.screens.column_dialog import ColumnDialog
 from rltui.ui.screens.dialogs import ChoiceMenu
-from rltui.ui.screens.run_keeping import OrganizeActions
 from rltui.ui.shared import AppState
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean, clean_line
@@ -116,8 +116,10 @@ class _ReadRuns:
         return sorted(entries, key=lambda each: -each.priority)
 
 
-class RunListScreen(CursorKeys, OrganizeActions):
+class RunListScreen(CursorKeys, BaseScreen):
     """Shows all runs, as far as the filter admits them, and keeps up with them."""
+
+    is_of_all_runs = True
 
     def __init__(self, home: AppState) -> None:
         super().__init__(home)

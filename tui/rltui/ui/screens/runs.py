@@ -14,12 +14,14 @@ from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext, Scope
 from rltui.ui.base_screen import SCREEN_KEYS
+from rltui.ui.commands.forks import ForkCommands
+from rltui.ui.commands.run_annotations import RunAnnotationCommands
 from rltui.ui.copying import CopyRequested
 from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.messages import waiting
-from rltui.ui.screens.fork_dialog import ForkActions
-from rltui.ui.screens.run_keeping import runs_named
 from rltui.ui.screens.run_list import RunListScreen
+from rltui.ui.screens.trash_dialog import runs_named
+from rltui.ui.shared import AppState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.row_list import LIST_KEYS
 from rltui.ui.widgets.run_table import line_key
@@ -28,7 +30,7 @@ _SAMPLES = 5
 """Rollouts in a report, of the best and of the worst."""
 
 
-class RunsScreen(RunListScreen, ForkActions):
+class RunsScreen(RunListScreen):
     """Lies on the overview, or at the bottom where no experiment is open."""
 
     CSS_PATH: ClassVar = ["runs.tcss"]
@@ -37,9 +39,9 @@ class RunsScreen(RunListScreen, ForkActions):
         bind(verbs.OPEN,
              help="Open the run under the cursor, from its files where nothing of it lives; a sweep unfolds",
              footer=Footer.LAST_TO_GO),
-        bind(verbs.EDIT, "tag", "tags", "Edit the tags", footer=Footer.YES),
-        bind(verbs.UNDO, help="Take back the last change of tags, note, mark, archive or trash",
-             footer=Footer.YES),
+        bind(verbs.EDIT, "annotations.tag", "tags", "Edit the tags", footer=Footer.YES),
+        bind(verbs.UNDO, "annotations.undo",
+             help="Take back the last change of tags, note, mark, archive or trash", footer=Footer.YES),
         bind(verbs.FILTER, "show_archived", "archived", "List the archived too, or no more",
              footer=Footer.FIRST_TO_GO),
         bind(verbs.SORT, "sort(1)", help="Sort by the next column", footer=Footer.YES),
@@ -63,20 +65,26 @@ class RunsScreen(RunListScreen, ForkActions):
         bind(verbs.WRITE, "export", "report",
              "Write a report into a new folder: Markdown, curves, configs, rollouts",
              footer=Footer.FIRST_TO_GO),
-        own("best", "asterisk", "mark_best", "best", "Mark as the best, or no more", Scope.PICKING,
-            footer=Footer.FIRST_TO_GO, changes=True),
-        bind(verbs.HIDE, "archive", "archive", "Archive it: list it no more, or again", footer=Footer.YES,
-             changes=True),
-        bind(verbs.REMOVE, "trash", "trash", "Put it into the trash, folder and all: asks",
+        own("best", "asterisk", "annotations.mark_best", "best", "Mark as the best, or no more",
+            Scope.PICKING, footer=Footer.FIRST_TO_GO, changes=True),
+        bind(verbs.HIDE, "annotations.archive", "archive", "Archive it: list it no more, or again",
+             footer=Footer.YES, changes=True),
+        bind(verbs.REMOVE, "annotations.trash", "trash", "Put it into the trash, folder and all: asks",
              footer=Footer.YES),
         bind(verbs.FORK, help="Start another run with its config, changed, or from a checkpoint"),
-        bind(verbs.NOTE, "describe", help="Say something of the run", footer=Footer.YES, changes=True),
+        bind(verbs.NOTE, "annotations.describe", help="Say something of the run", footer=Footer.YES,
+             changes=True),
         bind(verbs.SCREEN_QUEUE, "show_screen('queue')", footer=Footer.YES),
         bind(verbs.CURSOR_LEFT, "fold(True)", help="Hide what stands below the line, or below its parent"),
         bind(verbs.CURSOR_RIGHT, "fold(False)", help="Show what stands below the line"),
         bind(verbs.BACK, help="End the filter, take the marks away; back"),
     )  # fmt: skip
     place = KeyContext.RUNS
+
+    def __init__(self, home: AppState) -> None:
+        super().__init__(home)
+        self.forks = ForkCommands(self, home)
+        self.annotations = RunAnnotationCommands(self, home.runs, lambda: self.chosen, self.look)
 
     # which are meant
 
@@ -160,7 +168,7 @@ class RunsScreen(RunListScreen, ForkActions):
 
     def action_fork(self) -> None:
         if len(self.chosen) == 1:
-            self.fork(self.chosen[0])
+            self.forks.fork(self.chosen[0])
 
     def action_back(self) -> None:
         """First the filter ends, then the marks go, then the screen."""
@@ -174,24 +182,22 @@ class RunsScreen(RunListScreen, ForkActions):
         elif self.home.shared is not None:
             self.action_show_overview()
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+    def enabled(self, command: str, *arguments: object) -> bool:
         line = self._table.line
-        possible = True
-        match action:
+        match command:
             case "open":
-                possible = line is not None
+                return line is not None
             case "mark":
-                possible = isinstance(line, TreeLine)
-            case "tag" | "mark_best" | "archive" | "trash" | "export":
-                possible = bool(self.chosen)
-            case "describe" | "fork":
-                possible = len(self.chosen) == 1
+                return isinstance(line, TreeLine)
+            case "export":
+                return bool(self.chosen)
+            case "fork":
+                return len(self.chosen) == 1
             case "compare":
-                possible = len(self._compared) > 1
-            case "undo":
-                possible = self.can_undo
+                return len(self._compared) > 1
             case "filter" | "sort" | "choose_order" | "reverse" | "group":
-                possible = bool(self._known.rows)
+                return bool(self._known.rows)
             case "fold":
-                possible = self._selection.view.is_grouped
-        return possible and super().check_action(action, parameters)
+                return self._selection.view.is_grouped
+            case _:
+                return super().enabled(command, *arguments)

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from textual.content import Content
-from textual.events import Resize
 from textual.geometry import Offset, Region, Size
 from textual.widget import Widget
 from textual.widgets import Static
 
 from rltui.core import hints
 from rltui.ui.actions import Scope, key_of, with_keys
+from rltui.ui.base_screen import BaseScreen
 from rltui.ui.key_bindings import own
 from rltui.ui.widgets.bars import KeyBar
-from rltui.ui.widgets.body import PaneActions
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.knob_table import KnobPanel
 from rltui.ui.widgets.panes import ReaderPane
@@ -86,9 +85,9 @@ def place_beside(target: Region, box: Size, screen: Size) -> Offset:
         Offset(target.x + 2, target.y - box.height),
         Offset(target.x + 2, target.bottom),
     )
-    for at in candidates:
-        if room.contains_region(Region.from_offset(at, box)):
-            return at
+    for offset in candidates:
+        if room.contains_region(Region.from_offset(offset, box)):
+            return offset
     corner = Offset(target.right - box.width - 1, target.bottom - box.height - 1)
     return Offset(
         max(0, min(corner.x, screen.width - box.width)), max(1, min(corner.y, room.bottom - box.height))
@@ -100,7 +99,7 @@ class TourBox(Static):
 
     def __init__(self) -> None:
         super().__init__(markup=False)
-        self.at = 0
+        self.index = 0
 
     def on_mount(self) -> None:
         self.styles.width, self.styles.height = _SIZE
@@ -108,81 +107,78 @@ class TourBox(Static):
 
     def show(self) -> None:
         """The present step, beside what it speaks of."""
-        step = STEPS[self.at]
-        self.border_title = Content(f"{self.at + 1}/{len(STEPS)} {step.title}")
-        back = f"{key_of('tour.back')} back · " if self.at else ""
-        last = self.at == len(STEPS) - 1
+        step = STEPS[self.index]
+        self.border_title = Content(f"{self.index + 1}/{len(STEPS)} {step.title}")
+        back = f"{key_of('tour.back')} back · " if self.index else ""
+        last = self.index == len(STEPS) - 1
         more = f"{key_of('tour.next')} {'done' if last else 'next'}"
         self.border_subtitle = Content(f"{more} · {back}{key_of('tour.end')} no more of this")
         self.update(Content(step.words))
         self.place()
 
     def place(self) -> None:
-        shown = (each for each in self.screen.query(STEPS[self.at].beside) if each.region.area)
-        region = next((each.region for each in shown), self.screen.region)
+        targets = self.screen.query(STEPS[self.index].beside)
+        region = next((widget.region for widget in targets if widget.region.area), self.screen.region)
         self.offset = place_beside(region, _SIZE, self.app.size)
 
 
 TOUR_KEYS = (
-    own("tour.next", "enter,right", "tour(1)", "next", "", Scope.DIALOG),
-    own("tour.back", "left", "tour(-1)", "back", "", Scope.DIALOG),
-    own("tour.end", "escape", "end_tour", "end", "", Scope.DIALOG),
+    own("tour.next", "enter,right", "tour.go(1)", "next", "", Scope.DIALOG),
+    own("tour.back", "left", "tour.go(-1)", "back", "", Scope.DIALOG),
+    own("tour.end", "escape", "tour.end", "end", "", Scope.DIALOG),
 )  # fmt: skip
 
 
-class TourActions(PaneActions):
-    """The keys of the tour, which are its own only while it is shown."""
+class Tour:
+    """Shown on a screen; its keys are its own only while it is."""
+
+    def __init__(self, screen: BaseScreen) -> None:
+        self._screen = screen
+        self._home = screen.home
 
     @property
-    def tour(self) -> TourBox | None:
-        return next(iter(self.query(TourBox)), None)
+    def box(self) -> TourBox | None:
+        return next(iter(self._screen.query(TourBox)), None)
 
-    def on_resize(self, event: Resize) -> None:
-        del event
-        self.call_after_refresh(self.begin_tour)
+    def allows(self, command: str, *arguments: object) -> bool:
+        """While it is shown; it can be begun at any time."""
+        del arguments
+        return command == "begin" or self.box is not None
 
-    def on_screen_resume(self) -> None:
-        """Somebody may have asked for it elsewhere."""
-        self.begin_tour()
-
-    def begin_tour(self) -> None:
-        """Where it is wanted and there is room."""
-        width, height = self.app.size
+    def show(self) -> None:
+        """Begin, or put the box where it covers nothing: where the tour is wanted and there is room."""
+        screen = self._screen
+        width, height = screen.app.size
         has_room = width >= _LEAST_ROOM.width and height >= _LEAST_ROOM.height
-        if (tour := self.tour) is not None:
-            tour.place()
-        elif self.home.wants_tour and has_room and self.is_current and self.shared.status is not None:
-            self.mount(TourBox())
-            self.refresh_bindings()
+        if (box := self.box) is not None:
+            box.place()
+        elif self._home.wants_tour and has_room and screen.is_current and screen.shared.status is not None:
+            screen.mount(TourBox())
+            screen.refresh_bindings()
 
-    def action_show_tour(self) -> None:
-        self.home.wants_tour = True
-        if (tour := self.tour) is None:
-            self.begin_tour()
+    def begin(self) -> None:
+        """From the first step."""
+        self._home.wants_tour = True
+        if (box := self.box) is None:
+            self.show()
         else:
-            tour.at = 0
-            tour.show()
+            box.index = 0
+            box.show()
 
-    def action_tour(self, steps: int) -> None:
+    def go(self, steps: int) -> None:
         """On, or back; behind the last one it ends."""
-        if (tour := self.tour) is None:
+        if (box := self.box) is None:
             return
-        if tour.at + steps >= len(STEPS):
-            self.action_end_tour()
+        if box.index + steps >= len(STEPS):
+            self.end()
             return
-        tour.at = max(0, tour.at + steps)
-        tour.show()
+        box.index = max(0, box.index + steps)
+        box.show()
 
-    def action_end_tour(self) -> None:
-        if (tour := self.tour) is not None:
-            tour.remove()
-            self.home.wants_tour = False
-            self.home.kept.note("tour", "seen")
-            self.keep()
-            self.refresh_bindings()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Its keys are its own only while it is shown."""
-        if action in ("tour", "end_tour"):
-            return self.tour is not None and super().check_action(action, parameters)
-        return super().check_action(action, parameters)
+    def end(self) -> None:
+        if (box := self.box) is not None:
+            box.remove()
+            self._home.wants_tour = False
+            self._home.kept.note("tour", "seen")
+            self._screen.keep()
+            self._screen.refresh_bindings()

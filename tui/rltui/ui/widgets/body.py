@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pkgutil import resolve_name
 
-from textual import events, on
+from textual import events
 from textual.app import ComposeResult
 from textual.content import Content
-from textual.events import DescendantFocus
 from textual.geometry import NULL_OFFSET, NULL_SPACING, Offset, Region, Size
 from textual.layout import ArrangeResult, Layout, WidgetPlacement
 from textual.message import Message
-from textual.reactive import reactive
 from textual.widget import Widget
 
-from rltui.ui.base_screen import BaseScreen
-from rltui.ui.logs.view import LogView
 from rltui.ui.panels.arrangement import CHARTS, GPUS, KNOBS, PANELS, Arrangement
 from rltui.ui.panels.geometry import Attention, Border, Geometry, PanelState, fit
 from rltui.ui.shared import ExperimentState
@@ -322,113 +318,3 @@ class Body(Widget):
 def _is_gone(pane: Widget) -> bool:
     """A component that only a person starts, and that is over: nothing is to be seen of it."""
     return isinstance(pane, ComponentPane) and pane.is_over
-
-
-class PaneActions(BaseScreen):
-    """Moves the focus over the panes of its `Body`; the last component or log file it was on is selected."""
-
-    selected: reactive[str | None] = reactive(None, init=False, bindings=True)
-    """Component that the component keys act on, or log file that is looked at."""
-
-    _errors_in: Sequence[ReaderPane] = ()
-    """Where to look for errors next; the last is where that began."""
-
-    @property
-    def body(self) -> Body:
-        return self.query_one(Body)
-
-    @property
-    def current_pane(self) -> Widget | None:
-        """The pane that has the keys; none while the panes are being replaced."""
-        focused = self.focused
-        return next((body.pane_of(focused) for body in self.query(Body)), None) if focused else None
-
-    def focus_first(self) -> None:
-        """The first pane in which something may happen."""
-        panes = self.body.panes
-        idle = [pane for pane in panes if isinstance(pane, ReaderPane) and pane.is_idle]
-        for pane in [*(each for each in panes if each not in idle), *idle][:1]:
-            self.body.focus_pane(pane)
-
-    @on(DescendantFocus)
-    def _select_focused(self) -> None:
-        """By what has the focus now: the event may be older than the last key."""
-        self._select(self.current_pane)
-        self.refresh_bindings()
-
-    def _select(self, pane: Widget | None) -> None:
-        if isinstance(pane, ReaderPane):
-            self.selected = pane.reader_id
-        for body in self.query(Body):  # none while the panes are being replaced
-            body.attend(pane, self.selected)
-
-    def _go_to(self, pane: Widget) -> None:
-        """Focus and select at once: the next key may have been typed already, and must act on this one."""
-        self.body.focus_pane(pane)
-        self._select(pane)
-
-    def action_focus_beside(self, step: int) -> None:
-        """In the order of the columns, or backwards."""
-        self.body.focus_beside(self.current_pane, step)
-        self._select(self.current_pane)
-
-    def action_select_beside(self, step: int) -> None:
-        panes = self.body.readers
-        if panes:
-            ids = [pane.reader_id for pane in panes]
-            at = ids.index(self.selected) if self.selected in ids else -step
-            self._go_to(panes[(at + step) % len(panes)])
-
-    def action_focus_component(self, component_id: str) -> None:
-        if (pane := self.body.reader(component_id)) is not None:
-            self._go_to(pane)
-
-    def action_errors(self) -> None:
-        """Find the newest error from any panel that is no log."""
-        if self.body.readers:
-            self.log_of_errors(None).find_errors()
-
-    def log_of_errors(self, log: LogView | None) -> LogView:
-        """That of what has failed, else `log`; the others come after it, as long as none is found."""
-        here = next((pane for pane in self.body.readers if pane.log_pane is log), None)
-        failed = [pane for pane in self.body.readers if pane.has_failed]
-        if here is None or (failed and here not in failed):
-            here = failed[0] if failed else self.body.readers[0]
-            self._go_to(here)
-        others = self.body.readers
-        at = others.index(here)
-        self._errors_in = [*others[at + 1 :], *others[:at], here]
-        return here.log_pane
-
-    @on(LogView.NoErrors)
-    def _find_errors_elsewhere(self, told: LogView.NoErrors) -> None:
-        """In the next log; back where it began, that is all there is to say."""
-        told.view.action_leave()
-        if self._errors_in:
-            pane, *self._errors_in = self._errors_in
-            self._go_to(pane)
-            if self._errors_in:
-                pane.log_pane.find_errors()
-            else:
-                self.notify("No log has an error", markup=False)
-
-    def action_focus_knobs(self) -> None:
-        for panel in self.query(KnobPanel):
-            self._go_to(panel)
-
-    def action_zoom(self) -> None:
-        self.body.zoom(None if self.body.zoomed else self.current_pane)
-        self.refresh_bindings()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return self._pane_allows(action, parameters) and super().check_action(action, parameters)
-
-    def _pane_allows(self, action: str, parameters: tuple[object, ...]) -> bool:
-        match action:
-            case "focus_component":
-                # Nothing while the panes are being replaced: the footer asks at any time.
-                return any(body.reader(str(parameters[0])) is not None for body in self.query(Body))
-            case "focus_knobs":
-                return bool(self.query(KnobPanel))
-            case _:
-                return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from textual.app import SuspendNotSupported
 
@@ -13,27 +13,24 @@ from rltui.core.config_report import KnobInfo
 from rltui.core.consent import with_consent
 from rltui.errors import ConflictError, RltuiError
 from rltui.ui.actions import key_of
-from rltui.ui.messages import waiting
+from rltui.ui.commands.frontend import Frontend
 from rltui.ui.requests import done_text
 from rltui.ui.screens.config_dialogs import ConfigReview, ConflictDialog, ConverterDialog, Question
-from rltui.ui.screens.dialogs import ChoiceMenu, EditAgain, PendingDialog, PlanDialog, show_error
+from rltui.ui.screens.dialogs import ChoiceMenu, EditAgain, PendingDialog, PlanDialog
 from rltui.ui.screens.knob_editor import KnobEditor
 from rltui.ui.shared import ExperimentState, TextDraft
 from rltui.ui.text import clean, clean_line
 from rltui.views.knob import change_text
 
-if TYPE_CHECKING:
-    from textual.app import App
-
 Outcome = Literal["written", "dropped", "kept", "again"]
 """dropped: the person takes what somebody else wrote. kept: nothing is decided. again: back to the editor."""
 
 
-class ConfigWork:
+class ConfigDialogue:
     """The coroutines behind the keys. They end in dialogs, never in exceptions a person could cause."""
 
-    def __init__(self, app: App[None], shared: ExperimentState) -> None:
-        self._app = app
+    def __init__(self, frontend: Frontend, shared: ExperimentState) -> None:
+        self._frontend = frontend
         self._experiment = shared.experiment
         self._shared = shared
 
@@ -47,7 +44,7 @@ class ConfigWork:
             )
             for knob in knobs
         }
-        chosen = await self._app.push_screen_wait(ChoiceMenu(f"Knobs of {clean_line(reader)}", choices))
+        chosen = await self._frontend.prompt(ChoiceMenu(f"Knobs of {clean_line(reader)}", choices))
         if chosen is not None:
             await self.edit(next(knob for knob in knobs if knob.key == chosen))
 
@@ -55,7 +52,7 @@ class ConfigWork:
         """Let a person edit a knob, and write or collect what was decided."""
         shared = self._shared
         editor = KnobEditor(knob, self._experiment.plan, table=shared.table, staged=shared.staged)
-        decision = await self._app.push_screen_wait(editor)
+        decision = await self._frontend.prompt(editor)
         if decision is None:
             return
         request = decision.request
@@ -67,12 +64,12 @@ class ConfigWork:
             )
             return
         try:
-            async with waiting(self._app, f"Writing {knob.key}"):
+            async with self._frontend.waiting(f"Writing {knob.key}"):
                 plan = await self._experiment.execute(request)
         except ConflictError as error:
             await self._review_conflict(request, Question(f"Write {knob.key}?"), error)
         except RltuiError as error:
-            await show_error(self._app, error)
+            await self._frontend.show_error(error)
         else:
             self._written(plan, request)
 
@@ -110,15 +107,15 @@ class ConfigWork:
         if not offer.edit and not offer.edits:
             request = Request(action="restart", resume_step=step)
             try:
-                async with waiting(self._app, f"Working out how to go back to {step}", cancels=True):
+                async with self._frontend.waiting(f"Working out how to go back to {step}", cancels=True):
                     plan = await self._experiment.plan(request)
                 dialog = PlanDialog(plan, f"{heading}?", verb="Go back")
-                if await self._app.push_screen_wait(dialog):
-                    async with waiting(self._app, f"Going back to checkpoint {step}"):
+                if await self._frontend.prompt(dialog):
+                    async with self._frontend.waiting(f"Going back to checkpoint {step}"):
                         plan = await self._experiment.execute(with_consent(request, plan))
                     self._notify(done_text(plan))
             except RltuiError as error:
-                await show_error(self._app, error)
+                await self._frontend.show_error(error)
             return
         others = ", ".join(f"{key} = {value}" for key, value in offer.edits.items())
         before = " before that edit" if offer.edit else ""
@@ -135,13 +132,13 @@ class ConfigWork:
         if (to := self._shared.table.converts_to) is None:
             return
         try:
-            async with waiting(self._app, "Counting the batch", cancels=True):
+            async with self._frontend.waiting("Counting the batch", cancels=True):
                 first = await self._experiment.convert(to)
         except RltuiError as error:
-            await show_error(self._app, error)
+            await self._frontend.show_error(error)
             return
         dialog = ConverterDialog(first, lambda mean: self._experiment.convert(to, mean))
-        conversion = await self._app.push_screen_wait(dialog)
+        conversion = await self._frontend.prompt(dialog)
         if conversion is not None:
             staged = self._shared.staged.adding(conversion.edits, {})
             await self._review(staged.request(), Question(f"Count the batch in {to}?"))
@@ -153,13 +150,13 @@ class ConfigWork:
         plan = None
         try:
             if readers:
-                async with waiting(self._app, "Working out what a restart means", cancels=True):
+                async with self._frontend.waiting("Working out what a restart means", cancels=True):
                     plan = await self._experiment.plan(Request(action="restart", components=readers))
         except RltuiError as error:
-            await show_error(self._app, error)
+            await self._frontend.show_error(error)
             return
         dialog = PendingDialog(self._shared.knobs, plan, self._shared.table.since_origin)
-        await self._app.push_screen_wait(dialog)
+        await self._frontend.prompt(dialog)
 
     async def edit_outside(self, path: str | None) -> None:
         """A whole file in the person's own editor; what comes back is reviewed before it is written.
@@ -173,7 +170,7 @@ class ConfigWork:
             while draft is not None:
                 draft = await self._edited(draft)
         except RltuiError as error:
-            await show_error(self._app, error)
+            await self._frontend.show_error(error)
 
     async def _draft_of(self, path: str) -> TextDraft | None:
         """The file as it is, or what was left unwritten the last time."""
@@ -185,7 +182,7 @@ class ConfigWork:
             "kept": ("Your text", "What you left unwritten the last time"),
             "file": ("The file", "As it is now; your text is forgotten"),
         }
-        choice = await self._app.push_screen_wait(ChoiceMenu("Edit which text?", choices))
+        choice = await self._frontend.prompt(ChoiceMenu("Edit which text?", choices))
         if choice == "file":
             self._shared.drafts.pop(path)
         return {"kept": kept, "file": TextDraft(seen, seen.text)}.get(choice or "")
@@ -194,7 +191,7 @@ class ConfigWork:
         """One round with the editor; the text to go on with, `None` when done."""
         seen = draft.seen
         try:
-            with self._app.suspend():
+            with self._frontend.suspend():
                 text = self._experiment.edit_text(seen.path, draft.text)
         except SuspendNotSupported:
             self._notify(f"This terminal cannot be lent. Edit it in another one:\n{clean(seen.path)}")
@@ -218,7 +215,7 @@ class ConfigWork:
             return files[0]
         choices = {path: (clean_line(path.rpartition("/")[2]), clean_line(path)) for path in files}
         menu = ChoiceMenu("Which file?", choices)
-        return await self._app.push_screen_wait(menu)
+        return await self._frontend.prompt(menu)
 
     async def _review(self, request: Request, question: Question) -> Outcome:
         """Plan with everything that can be checked, show, ask, write. Conflicts are asked about, too."""
@@ -226,14 +223,14 @@ class ConfigWork:
             try:
                 # The framework's own validators take their time: it is said what is waited for.
                 asked = request.model_copy(update={"restart": True, "thorough": True})
-                async with waiting(self._app, "Asking the framework's own validators", cancels=True):
+                async with self._frontend.waiting("Asking the framework's own validators", cancels=True):
                     plan = await self._experiment.plan(asked)
             except RltuiError as error:
                 if not question.may_edit_again:
-                    await show_error(self._app, error)
+                    await self._frontend.show_error(error)
                     return "kept"
                 # A text that is no TOML can be mended, and is not lost meanwhile.
-                return "again" if await self._app.push_screen_wait(EditAgain(error)) else "kept"
+                return "again" if await self._frontend.prompt(EditAgain(error)) else "kept"
             if plan.conflicts:
                 if (settled := await self._ask_whose(plan, request)) is not None:
                     return settled
@@ -242,7 +239,7 @@ class ConfigWork:
             if not (plan.diff or plan.blocked):
                 self._notify("Nothing to write: the files say so already")
                 return self._dropped(request)
-            answer = await self._app.push_screen_wait(ConfigReview(plan, question, self._shared.table))
+            answer = await self._frontend.prompt(ConfigReview(plan, question, self._shared.table))
             if answer is None:
                 return "kept"
             if answer == "again":
@@ -255,16 +252,16 @@ class ConfigWork:
     async def _execute(self, request: Request) -> Outcome | None:
         """`None` where the files changed while the review was open: it is asked about again."""
         try:
-            async with waiting(self._app, "Writing, and restarting" if request.restart else "Writing"):
+            async with self._frontend.waiting("Writing, and restarting" if request.restart else "Writing"):
                 plan = await self._experiment.execute(request)
             self._written(plan, request)
         except ConflictError as error:
             if await self._has_conflicts(request):
                 return None
-            await show_error(self._app, error)
+            await self._frontend.show_error(error)
             return "kept"
         except RltuiError as error:
-            await show_error(self._app, error)
+            await self._frontend.show_error(error)
             return "kept"
         return "written"
 
@@ -273,7 +270,7 @@ class ConfigWork:
         if await self._has_conflicts(request):
             await self._review(request, question)
         else:
-            await show_error(self._app, error)
+            await self._frontend.show_error(error)
 
     async def _has_conflicts(self, request: Request) -> bool:
         try:
@@ -283,7 +280,7 @@ class ConfigWork:
 
     async def _ask_whose(self, plan: Plan, request: Request) -> Outcome | None:
         """`None`: mine, onto the new file."""
-        choice = await self._app.push_screen_wait(ConflictDialog(plan))
+        choice = await self._frontend.prompt(ConflictDialog(plan))
         if choice == "mine":
             return None
         if choice is None:
@@ -302,4 +299,4 @@ class ConfigWork:
         return "dropped"
 
     def _notify(self, text: str) -> None:
-        self._app.notify(text, markup=False)
+        self._frontend.notify(text, markup=False)

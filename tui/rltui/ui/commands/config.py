@@ -1,0 +1,158 @@
+"""Commands on the config: edits, collected and written, taken back and made to count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from rltui.core.api import Request
+from rltui.core.config_report import KnobInfo
+from rltui.core.states import ALIVE_STATES
+from rltui.core.toml.values import format_value
+from rltui.ui import verbs
+from rltui.ui.actions import Footer, Scope
+from rltui.ui.commands.experiment import ExperimentCommands
+from rltui.ui.commands.frontend import Frontend
+from rltui.ui.copying import CopyRequested
+from rltui.ui.key_bindings import bind, own
+from rltui.ui.requests import ConfirmableRequest
+from rltui.ui.shared import ExperimentState
+
+if TYPE_CHECKING:
+    from rltui.ui.commands.config_dialogue import ConfigDialogue
+
+CONFIG_KEYS = (
+    own("knob.apply", "A", "config.apply", "apply",
+        "Write what was collected and restart what reads the changed knobs, so that they count", Scope.KNOBS,
+        footer=Footer.YES, changes=True),
+    bind(verbs.UNDO, "config.undo", footer=Footer.YES),
+    own("redo", "U,ctrl+y", "config.redo", "redo", "Make the edit again that was taken back", Scope.KNOBS,
+        changes=True),
+    own("knob.roll-back", "B", "config.roll_back", "roll back",
+        "Take back the edit that a component or the run did not survive, and restart: after a collapse "
+        "from the last good checkpoint", Scope.KNOBS, footer=Footer.YES, changes=True),
+    own("knob.editor", "dollar_sign", "config.edit_outside", "editor",
+        "Edit a config file in $VISUAL or $EDITOR; what comes back is checked first", Scope.KNOBS,
+        changes=True),
+    bind(verbs.COPY, help="Copy the knob under the cursor, as a line of a TOML file"),
+    bind(verbs.WRITE, "config.review", help="Review the collected edits as one diff, and write them",
+         footer=Footer.YES, changes=True),
+    bind(verbs.REMOVE, "config.drop", "drop", "Forget the collected edit under the cursor",
+         footer=Footer.YES),
+)  # fmt: skip
+"""Of a screen whose `config` are `ConfigCommands`."""
+
+
+class ConfigCommands:
+    def __init__(
+        self,
+        frontend: Frontend,
+        shared: ExperimentState,
+        commands: ExperimentCommands,
+        cursor_knob: Callable[[], KnobInfo | None],
+    ) -> None:
+        """`cursor_knob`: the knob under the cursor of the screen."""
+        self._frontend = frontend
+        self._shared = shared
+        self._commands = commands
+        self._cursor_knob = cursor_knob
+
+    @cached_property
+    def _dialogue(self) -> ConfigDialogue:
+        """Imported when first used: the first frame needs no dialogs."""
+        from rltui.ui.commands.config_dialogue import ConfigDialogue
+
+        return ConfigDialogue(self._frontend, self._shared)
+
+    def allows(self, command: str, *arguments: object) -> bool:
+        """Whether there is something to write, to take back, to convert …"""
+        del arguments
+        table, staged, status = self._shared.table, self._shared.staged, self._shared.status
+        knob = self._cursor_knob()
+        match command:
+            case "apply":
+                return bool(staged or self.pending_readers)
+            case "review":
+                return bool(staged)
+            case "drop":
+                return knob is not None and knob.key in staged.edits
+            case "undo":
+                return table.undo is not None
+            case "redo":
+                return table.redo is not None
+            case "roll_back":
+                return status is not None and status.rollback is not None
+            case "edit_outside":
+                return bool(table.files)
+            case "convert":
+                return table.converts_to is not None
+            case "show_pending":
+                return bool(self.pending_readers or table.since_origin)
+            case _:
+                return True
+
+    def copied(self) -> CopyRequested | None:
+        """The knob under the cursor, as a line of a TOML file."""
+        if (knob := self._cursor_knob()) is None:
+            return None
+        value = knob.value if knob.is_set else knob.default
+        return CopyRequested(knob.key if value is None else f"{knob.key} = {format_value(value)}")
+
+    def edit(self, knob: KnobInfo) -> None:
+        self._frontend.work(self._dialogue.edit(knob))
+
+    def edit_one_of(self, knobs: list[KnobInfo], reader: str) -> None:
+        """Ask which of the `knobs` that the component `reader` has."""
+        self._frontend.work(self._dialogue.edit_one_of(knobs, reader))
+
+    @property
+    def pending_readers(self) -> tuple[str, ...]:
+        """Living components that were started with other values than the files have now."""
+        status = self._shared.status
+        alive = {item.id for item in status.components if item.state in ALIVE_STATES} if status else set()
+        changed = [knob for knob in self._shared.knobs if knob.changed]
+        return tuple(dict.fromkeys(name for knob in changed for name in knob.readers if name in alive))
+
+    def apply(self) -> None:
+        """Make what was collected count, or else what is in the files already."""
+        if self._shared.staged:
+            self._frontend.work(self._dialogue.review(apply=True))
+        elif readers := self.pending_readers:
+            request = Request(action="restart", components=readers)
+            self._commands.request(
+                ConfirmableRequest(request, "Restart so that the changed knobs count?", danger=True)
+            )
+
+    def review(self) -> None:
+        self._frontend.work(self._dialogue.review())
+
+    def drop(self) -> None:
+        """Forget the collected edit of the knob under the cursor."""
+        if (knob := self._cursor_knob()) is not None:
+            self._shared.drop(knob.key)
+
+    def undo(self) -> None:
+        self._frontend.work(self._dialogue.undo())
+
+    def redo(self) -> None:
+        """Asks, default no."""
+        self._frontend.work(self._dialogue.redo())
+
+    def roll_back(self) -> None:
+        """Asks, default no."""
+        status = self._shared.status
+        if status is not None and status.rollback is not None:
+            self._frontend.work(self._dialogue.roll_back(status.rollback))
+
+    def edit_outside(self) -> None:
+        """Edit the file of the knob under the cursor; without one, ask which."""
+        knob = self._cursor_knob()
+        self._frontend.work(self._dialogue.edit_outside(knob.file if knob is not None else None))
+
+    def convert(self) -> None:
+        self._frontend.work(self._dialogue.convert())
+
+    def show_pending(self) -> None:
+        """Changes nothing, so everybody may."""
+        self._frontend.work(self._dialogue.show_pending(self.pending_readers), changes=False)

@@ -1,0 +1,52 @@
+"""Commands that ask for evaluations."""
+
+from __future__ import annotations
+
+from rltui.core.evals import EvalRequest
+from rltui.errors import RltuiError
+from rltui.ui.actions import key_of
+from rltui.ui.commands.frontend import Frontend
+from rltui.ui.screens.eval_dialog import EvalDialog, targets
+from rltui.ui.shared import ExperimentState
+from rltui.ui.text import clean_line
+
+
+class EvaluationCommands:
+    def __init__(self, frontend: Frontend, shared: ExperimentState, *, names_screen: bool) -> None:
+        """`names_screen`: say which key shows evaluations, where this is not that screen."""
+        self._frontend = frontend
+        self._shared = shared
+        self._experiment = shared.experiment
+        self._names_screen = names_screen
+
+    def evaluate(self, target: str) -> None:
+        """Ask what exactly, beginning with `target`, and have it done."""
+        self._frontend.work(self._evaluate(target))
+
+    async def _evaluate(self, target: str) -> None:
+        try:
+            async with self._frontend.waiting("Looking what there is to evaluate", cancels=True):
+                report = await self._experiment.evals()
+                complete = (await self._experiment.checkpoints()).complete
+        except RltuiError as error:
+            await self._frontend.show_error(error)
+            return
+        status = self._shared.status
+        has_sft = status is not None and any(component.id == "sft" for component in status.components)
+        choices = targets([checkpoint.step for checkpoint in complete], report, has_sft=has_sft)
+        message = await self._frontend.prompt(EvalDialog(choices, self._submit, target=target))
+        if message:
+            self._frontend.notify(clean_line(message), markup=False)
+            self._shared.show_journal()
+
+    async def _submit(self, request: EvalRequest, every: int | None) -> str:
+        """What was agreed, in words. `every`: evaluate one of so many checkpoints from now on; 0: none."""
+        if every is not None:
+            report = await self._experiment.order_evals(every, request)
+            if not report.every:
+                return "No checkpoint is evaluated unasked any more"
+            which = "Every checkpoint" if report.every == 1 else f"One of {report.every} checkpoints"
+            return f"{which} is evaluated from now on"
+        queued = await self._experiment.evaluate(request)
+        where = f"; {key_of('screen.evals')} shows it" if self._names_screen else ""
+        return f"Evaluation {queued.id}, {queued.label}: {queued.words}{where}"

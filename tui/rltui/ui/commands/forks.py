@@ -1,0 +1,58 @@
+"""Commands that start another run from one that there is."""
+
+from __future__ import annotations
+
+import asyncio
+
+from rltui.core.forks import ForkPlan, ForkRequest
+from rltui.core.runs import RunRow
+from rltui.errors import RltuiError
+from rltui.ui.commands.frontend import Frontend
+from rltui.ui.screens.fork_dialog import ForkDialog
+from rltui.ui.shared import AppState
+from rltui.ui.text import clean
+
+
+class ForkCommands:
+    def __init__(self, frontend: Frontend, home: AppState) -> None:
+        self._frontend = frontend
+        self._home = home
+
+    def fork(self, row: RunRow) -> None:
+        """Ask with what, show what it comes to, and have it done."""
+        self._frontend.work(self._fork(row, ""))
+
+    def fork_open(self, begin: str = "") -> None:
+        """As `fork`, of the run that is open. `begin`: the checkpoint that the form starts with."""
+        self._frontend.work(self._fork_open(begin))
+
+    async def _fork_open(self, begin: str) -> None:
+        runs, shared = self._home.runs, self._home.shared
+        folder = shared.status.output_dir if shared is not None and shared.status is not None else ""
+        try:
+            async with self._frontend.waiting("Bringing the index of runs up to date", cancels=True):
+                await asyncio.to_thread(runs.catch_up)
+                rows = await asyncio.to_thread(runs.rows)
+        except RltuiError as error:
+            await self._frontend.show_error(error)
+            return
+        row = next((row for row in rows if folder and row.folder == folder), None)
+        if row is None:
+            self._frontend.notify("This run is not in the index yet: try again in a moment", markup=False)
+            return
+        await self._fork(row, begin)
+
+    async def _fork(self, row: RunRow, begin: str) -> None:
+        runs = self._home.runs
+
+        async def plan(request: ForkRequest) -> ForkPlan:
+            return await asyncio.to_thread(runs.plan_fork, row.id, request)
+
+        async def start(request: ForkRequest) -> str:
+            name = (await plan(request)).name
+            messages = await asyncio.to_thread(runs.fork, row.id, request)
+            return "\n".join((f"{name} is made; 7 lists it", *messages))
+
+        message = await self._frontend.prompt(ForkDialog(row, plan, start, begin=begin))
+        if message:
+            self._frontend.notify(clean(message), markup=False)

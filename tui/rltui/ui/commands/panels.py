@@ -1,0 +1,215 @@
+"""Commands on the panels of the overview: which one has the keys, where they stand, which are seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from textual.widget import Widget
+
+from rltui.ui import verbs
+from rltui.ui.actions import Footer, InPalette, Scope
+from rltui.ui.base_screen import BaseScreen
+from rltui.ui.key_bindings import bind, own
+from rltui.ui.logs.view import LogView
+from rltui.ui.panels.arrangement import CHARTS, Arrangement, Direction
+from rltui.ui.screens.arranging import ArrangeLine
+from rltui.ui.shared import UiStateStore
+from rltui.ui.widgets.body import Body
+from rltui.ui.widgets.knob_table import KnobPanel
+from rltui.ui.widgets.panes import ReaderPane
+
+_ROWS, _CELLS = 2, 4
+"""That a key moves a border by."""
+
+PANEL_KEYS = (
+    bind(verbs.COMPONENT_INFERENCE, "panels.focus_component('inference')"),
+    bind(verbs.COMPONENT_ORCHESTRATOR, "panels.focus_component('orchestrator')"),
+    bind(verbs.COMPONENT_TRAINER, "panels.focus_component('trainer')"),
+    own("knob.focus", "ctrl+k", "panels.focus_knobs", "knobs", "Go to the knobs", Scope.KNOBS),
+    bind(verbs.HIDE, "panels.hide", "hide panel", "Hide the panel that has the keys"),
+    bind(verbs.PANE_NEXT, "panels.focus_beside(1)"),
+    bind(verbs.PANE_PREVIOUS, "panels.focus_beside(-1)"),
+    bind(verbs.ZOOM, "panels.zoom", footer=Footer.YES),
+    own("panels.arrange", "ctrl+w", "panels.arrange", "arrange",
+        "Move, resize, hide and show panels; kept with the layout", Scope.LOOKING),
+    own("panels.all", "", "panels.show_all", "all panels", "Show the panels that were hidden",
+        Scope.LOOKING),
+    own("panels.charts", "", "panels.toggle_charts", "charts", "Charts beside the other panels, or no more",
+        Scope.LOOKING),
+    own("panels.usual", "", "panels.reset", "usual panels", "All panels as the layout has them",
+        Scope.LOOKING),
+    bind(verbs.CURSOR_NEXT, "panels.select_beside(1)", help="Select the next component"),
+    bind(verbs.CURSOR_PREVIOUS, "panels.select_beside(-1)", help="Select the previous component"),
+    bind(verbs.FIND_ERRORS, "panels.find_errors", palette=InPalette.NO),
+)  # fmt: skip
+"""Of a screen whose `panels` are `PanelCommands`."""
+
+
+class PanelCommands:
+    """Moves the focus over the panes of a screen's `Body`. The last one that can be read is selected."""
+
+    def __init__(
+        self, screen: BaseScreen, layout_state: UiStateStore, default: Callable[[], Arrangement]
+    ) -> None:
+        """`layout_state`: saved of the layout. `default`: the arrangement that the layout says."""
+        self._screen = screen
+        self._layout_state = layout_state
+        self._default = default
+        self.selected: str | None = None
+        """Component that the component keys act on, or log file that is looked at."""
+        self._next_with_errors: Sequence[ReaderPane] = ()
+        """Where to look for errors next; the last is where that began."""
+
+    def allows(self, command: str, *arguments: object) -> bool:
+        """Whether the panel that it leads to is there: while panels are being replaced none is."""
+        match command:
+            case "focus_component":
+                return any(body.reader(str(arguments[0])) is not None for body in self._screen.query(Body))
+            case "focus_knobs":
+                return bool(self._screen.query(KnobPanel))
+            case _:
+                return True
+
+    @property
+    def body(self) -> Body:
+        return self._screen.query_one(Body)
+
+    @property
+    def arrangement(self) -> Arrangement:
+        """As it was saved, as far as the panels are the same."""
+        return Arrangement.from_json(self._layout_state.values.get("arrangement"), self._default())
+
+    @property
+    def current_pane(self) -> Widget | None:
+        """The pane that has the keys; none while the panes are being replaced."""
+        focused = self._screen.focused
+        if focused is None:
+            return None
+        return next((body.pane_of(focused) for body in self._screen.query(Body)), None)
+
+    # focus and selection
+
+    def select(self, pane: Widget | None) -> None:
+        """The component keys act on `pane` from now on, if it can be read."""
+        if isinstance(pane, ReaderPane) and pane.reader_id != self.selected:
+            self.selected = pane.reader_id
+            self._screen.refresh_bindings()
+        for body in self._screen.query(Body):  # none while the panes are being replaced
+            body.attend(pane, self.selected)
+
+    def go_to(self, pane: Widget) -> None:
+        """Focus and select at once: the next key may have been typed already, and must act on this one."""
+        self.body.focus_pane(pane)
+        self.select(pane)
+
+    def focus_first(self) -> None:
+        """Focus the first pane in which something may happen."""
+        panes = self.body.panes
+        idle = [pane for pane in panes if isinstance(pane, ReaderPane) and pane.is_idle]
+        for pane in [*(pane for pane in panes if pane not in idle), *idle][:1]:
+            self.body.focus_pane(pane)
+
+    def focus_beside(self, step: int) -> None:
+        """In the order of the columns, or backwards."""
+        self.body.focus_beside(self.current_pane, step)
+        self.select(self.current_pane)
+
+    def select_beside(self, step: int) -> None:
+        """Go to the component `step` further on, round and round."""
+        panes = self.body.readers
+        if panes:
+            ids = [pane.reader_id for pane in panes]
+            index = ids.index(self.selected) if self.selected in ids else -step
+            self.go_to(panes[(index + step) % len(panes)])
+
+    def focus_component(self, component_id: str) -> None:
+        if (pane := self.body.reader(component_id)) is not None:
+            self.go_to(pane)
+
+    def focus_knobs(self) -> None:
+        for panel in self._screen.query(KnobPanel):
+            self.go_to(panel)
+
+    def zoom(self) -> None:
+        """Show the pane that has the keys alone, or all again."""
+        self.body.zoom(None if self.body.zoomed else self.current_pane)
+        self._screen.refresh_bindings()
+
+    # errors, in whichever log has one
+
+    def find_errors(self) -> None:
+        """Find the newest error from any panel that is no log."""
+        if self.body.readers:
+            self.log_of_errors(None).find_errors()
+
+    def log_of_errors(self, log: LogView | None) -> LogView:
+        """That of what has failed, else `log`; the others come after it, as long as none is found."""
+        panes = self.body.readers
+        here = next((pane for pane in panes if pane.log_pane is log), None)
+        failed = [pane for pane in panes if pane.has_failed]
+        if here is None or (failed and here not in failed):
+            here = failed[0] if failed else panes[0]
+            self.go_to(here)
+        index = panes.index(here)
+        self._next_with_errors = [*panes[index + 1 :], *panes[:index], here]
+        return here.log_pane
+
+    def find_errors_elsewhere(self, log: LogView) -> None:
+        """In the next log after `log`; back where it began, that is all there is to say."""
+        log.action_leave()
+        if self._next_with_errors:
+            pane, *self._next_with_errors = self._next_with_errors
+            self.go_to(pane)
+            if self._next_with_errors:
+                pane.log_pane.find_errors()
+            else:
+                self._screen.notify("No log has an error", markup=False)
+
+    # arrangement
+
+    def save_arrangement(self) -> None:
+        self._layout_state.note("arrangement", self.body.arrangement.to_json())
+
+    def arrange(self) -> None:
+        """Give the keys to a line that says how panels are moved."""
+        self._screen.app.push_screen(ArrangeLine(self))
+
+    async def hide(self) -> None:
+        """Hide the panel that has the keys; they go to the next one."""
+        body, pane = self.body, self.current_pane
+        if (name := body.name_of(pane)) is not None:
+            if len(body.panes) > 1:
+                self.focus_beside(1)
+            await body.rearrange(body.arrangement.hide(name))
+
+    async def show_all(self) -> None:
+        """Show what a person has hidden."""
+        body = self.body
+        names = set(body.arrangement.hidden) - self._default().hidden
+        await body.rearrange(body.arrangement.show(*names))
+
+    async def reset(self) -> None:
+        """All panels as the layout has them."""
+        await self.body.rearrange(self._default())
+
+    async def toggle_charts(self) -> None:
+        arrangement = self.body.arrangement
+        is_hidden = CHARTS in arrangement.hidden
+        await self.body.rearrange(arrangement.show(CHARTS) if is_hidden else arrangement.hide(CHARTS))
+
+    async def move(self, direction: Direction) -> None:
+        """Carry the panel that has the keys."""
+        body = self.body
+        if (name := body.name_of(self.current_pane)) is not None:
+            visible = {name for name in map(body.name_of, body.panes) if name is not None}
+            await body.rearrange(body.arrangement.move(name, direction, visible))
+
+    async def resize(self, cells: int, rows: int) -> None:
+        """Wider or higher by so many steps, or less."""
+        body = self.body
+        name = body.name_of(self.current_pane)
+        nearest = body.geometry.border_of(name, between_columns=bool(cells)) if name is not None else None
+        if nearest is not None:
+            border, direction = nearest
+            distance = direction * (cells * _CELLS + rows * _ROWS)
+            await body.rearrange(body.geometry.drag(body.arrangement, border, distance))

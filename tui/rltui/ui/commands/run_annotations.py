@@ -1,0 +1,156 @@
+"""Commands on what is said of runs: tags, notes, the best, the archive, the trash; and taking it back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from rltui.client.runs import Runs
+from rltui.core.runs import RunChange, RunRow
+from rltui.errors import RltuiError
+from rltui.ui.actions import key_of
+from rltui.ui.commands.frontend import Frontend
+from rltui.ui.screens.dialogs import NoteDialog
+from rltui.ui.screens.trash_dialog import TrashDialog, runs_named
+from rltui.ui.text import clean_line
+
+_MOST_UNDONE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class DoneChange:
+    what: str
+    """In words: `tags of a and b`."""
+    back: tuple[tuple[str, RunChange], ...]
+    """By id of a run: what makes it again what it was."""
+
+
+class RunAnnotationCommands:
+    """Each change can be taken back, the last one first, until the screen goes."""
+
+    def __init__(
+        self,
+        frontend: Frontend,
+        runs: Runs,
+        chosen: Callable[[], Sequence[RunRow]],
+        changed: Callable[[], Awaitable[None]],
+    ) -> None:
+        """`chosen`: the runs that are meant. `changed` is awaited when the index may say something else."""
+        self._frontend = frontend
+        self._runs = runs
+        self._chosen = chosen
+        self._changed = changed
+        self._done: list[DoneChange] = []
+
+    def allows(self, command: str, *arguments: object) -> bool:
+        """Whether enough runs are chosen, or something can be taken back."""
+        del arguments
+        match command:
+            case "describe":
+                return len(self._chosen()) == 1
+            case "undo":
+                return bool(self._done)
+            case _:
+                return bool(self._chosen())
+
+    def tag(self) -> None:
+        """Those that all of them have, to be edited: what is added or removed counts for each."""
+        if rows := self._chosen():
+            self._frontend.work(self._tag(rows))
+
+    async def _tag(self, rows: Sequence[RunRow]) -> None:
+        common = set(rows[0].tags).intersection(*(row.tags for row in rows))
+        text = await self._frontend.prompt(
+            NoteDialog(
+                "".join(f"{tag} " for tag in sorted(common)),
+                title=f"Tags of {runs_named(rows)}",
+                placeholder="words with spaces between them",
+                done="keep them",
+                may_be_empty=True,
+            )
+        )
+        if text is None:
+            return
+        wanted = set(text.replace(",", " ").split())
+        change = RunChange(
+            add_tags=tuple(sorted(wanted - common)), remove_tags=tuple(sorted(common - wanted))
+        )
+        if change != RunChange():
+            await self._keep(rows, change, f"tags of {runs_named(rows)}")
+
+    def describe(self) -> None:
+        if rows := self._chosen()[:1]:
+            self._frontend.work(self._describe(rows[0]))
+
+    async def _describe(self, row: RunRow) -> None:
+        text = await self._frontend.prompt(
+            NoteDialog(
+                row.note,
+                title=f"What is to be said of {clean_line(row.name)}?",
+                placeholder="why it was tried, what it showed",
+                done="keep it",
+                may_be_empty=True,
+            )
+        )
+        if text is None:
+            return
+        if text != row.note:
+            await self._keep([row], RunChange(note=text), f"note of {clean_line(row.name)}")
+
+    def mark_best(self) -> None:
+        """All of them, or none any more where all are."""
+        if rows := self._chosen():
+            is_best = not all(row.is_best for row in rows)
+            what = f"{runs_named(rows)} {'marked as best' if is_best else 'no longer marked as best'}"
+            self._frontend.work(self._keep(rows, RunChange(is_best=is_best), what))
+
+    def archive(self) -> None:
+        if rows := self._chosen():
+            archived = not all(row.archived_at is not None for row in rows)
+            what = f"{runs_named(rows)} {'archived' if archived else 'listed again'}"
+            self._frontend.work(self._keep(rows, RunChange(is_archived=archived), what))
+
+    def trash(self) -> None:
+        """Asks, default no."""
+        if rows := self._chosen():
+            self._frontend.work(self._trash(rows))
+
+    async def _trash(self, rows: Sequence[RunRow]) -> None:
+        if await self._frontend.prompt(TrashDialog(rows)):
+            await self._keep(rows, RunChange(is_trashed=True), f"{runs_named(rows)} put into the trash")
+
+    def undo(self) -> None:
+        if self._done:
+            self._frontend.work(self._undo())
+
+    async def _undo(self) -> None:
+        last = self._done.pop()
+        left = list(last.back)
+        try:
+            async with self._frontend.waiting(f"Taking back: {last.what}"):
+                while left:
+                    await asyncio.to_thread(self._runs.change, *left[0])
+                    left.pop(0)
+        except RltuiError as error:
+            self._done.append(DoneChange(last.what, tuple(left)))
+            await self._frontend.show_error(error)
+        else:
+            self._frontend.notify(f"Taken back: {last.what}", markup=False)
+        await self._changed()
+
+    async def _keep(self, rows: Sequence[RunRow], change: RunChange, what: str) -> None:
+        """One after the other; of those done until an error, each can be taken back."""
+        back: list[tuple[str, RunChange]] = []
+        try:
+            async with self._frontend.waiting(f"Having it done: {what}"):
+                for row in rows:
+                    await asyncio.to_thread(self._runs.change, row.id, change)
+                    back.append((row.id, change.inverse(row)))
+        except RltuiError as error:
+            await self._frontend.show_error(error)
+        else:
+            self._frontend.notify(f"Done: {what}. {key_of('undo')} takes it back", markup=False)
+        if back:
+            self._done = [*self._done, DoneChange(what, tuple(back))][-_MOST_UNDONE:]
+        await self._changed()

@@ -1,0 +1,51 @@
+"""The dialog that asks before runs go into the trash, and how runs are named in questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.content import Content
+
+from rltui.core import hints
+from rltui.core.runs import RunRow
+from rltui.core.text import join_words, size_text
+from rltui.ui.actions import key_of
+from rltui.ui.screens.dialogs import ButtonDialog, button
+from rltui.ui.text import clean_line
+
+_MOST_NAMED = 3
+_MOST_LISTED = 10
+
+
+def runs_named(rows: Sequence[RunRow]) -> str:
+    """`a`, `a and b`, `a, b, c and 7 more`: in questions and messages."""
+    names = [clean_line(row.name) for row in rows]
+    more = len(names) - _MOST_NAMED
+    return join_words([*names[:_MOST_NAMED], f"{more} more"] if more > 1 else names)
+
+
+class TrashDialog(ButtonDialog[bool]):
+    """Says what would go, and what that frees. *No* is the default."""
+
+    def __init__(self, rows: Sequence[RunRow]) -> None:
+        sizes = [row.disk_bytes for row in rows]
+        known = sum(size for size in sizes if size is not None)
+        freed = "an unknown size" if all(size is None for size in sizes) else size_text(known)
+        if None in sizes and known:
+            freed = f"at least {freed}"
+        lines = [clean_line(f"{row.name}  {row.folder}") for row in rows[:_MOST_LISTED]]
+        lines += [f"and {len(rows) - _MOST_LISTED} more"] if len(rows) > _MOST_LISTED else []
+        meaning = (
+            f"It lies beside the folder then, on the same disk: emptying the trash frees {freed} "
+            f"({hints.TRASH_EMPTY}). Until then {key_of('undo')} brings it back, "
+            f"and {hints.RESTORE(run='RUN')}."
+        )
+        super().__init__(
+            f"Put {runs_named(rows)} into the trash?",
+            Content("\n").join(
+                [*map(Content, lines), Content(""), Content.styled(meaning, "$foreground 60%")]
+            ),
+            [button("To the trash", "yes", "error"), button("Cancel", "no")],
+            {"yes": True},
+            is_danger=True,
+        )

@@ -1,0 +1,120 @@
+"""Where a person was on the overview of a run, found again when it is opened the next time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from rltui.core.edit_log import edited_keys
+from rltui.errors import RltuiError
+from rltui.ui.base_screen import BaseScreen
+from rltui.ui.commands.panels import PanelCommands
+from rltui.ui.screens import SCREENS
+from rltui.ui.shared import UiStateStore
+from rltui.ui.widgets.body import Body
+from rltui.ui.widgets.knob_table import KnobPanel
+
+_OF_ALL_RUNS = {"runs", "queue", "compare"}
+
+
+class SavedViewState:
+    """Saves the pins with the layout, and with the run: focus, zoom, cursor, searches, the screen."""
+
+    def __init__(self, screen: BaseScreen, panels: PanelCommands, layout_state: UiStateStore) -> None:
+        self._screen = screen
+        self._shared = screen.shared
+        self._experiment = screen.experiment
+        self._panels = panels
+        self._layout_state = layout_state
+        self._run_state: UiStateStore | None = None
+        """Once it is read."""
+        self._is_restored = False
+
+    async def read(self) -> None:
+        """What is saved of the run. The first frame need not wait for it."""
+        runs = self._shared.home.runs
+        with suppress(RltuiError):  # the screen is as usual then
+            run_id = await asyncio.to_thread(lambda: self._experiment.run_id)
+            if run_id:
+                self._run_state = await asyncio.to_thread(UiStateStore, runs, f"run-{run_id}")
+                self.restore()
+        with suppress(RltuiError):  # the knobs are worth seeing in any order
+            self._shared.add_edited(edited_keys(await self._experiment.journal()))
+
+    # pins
+
+    @property
+    def pins(self) -> tuple[str, ...]:
+        """Keys of the knobs that a person keeps first."""
+        pins = self._layout_state.values.get("knob_pins")
+        return tuple(map(str, pins)) if isinstance(pins, list) else ()
+
+    def save_pins(self, pins: Sequence[str]) -> None:
+        self._layout_state.note("knob_pins", list(pins))
+
+    # the place
+
+    def note(self) -> None:
+        """Remember where the person is; written within a second, or when this screen goes."""
+        if self._is_restored and self._run_state is not None and self._screen.is_mounted:
+            for body in self._screen.query(Body):
+                for key, value in self._place_in(body).items():
+                    self._run_state.note(key, value)
+
+    async def save(self) -> None:
+        self.note()
+        await self.write()
+
+    async def write(self) -> None:
+        await self._layout_state.write()
+        if self._run_state is not None:
+            await self._run_state.write()
+
+    def _place_in(self, body: Body) -> dict[str, Any]:
+        rows = next((panel.rows for panel in self._screen.query(KnobPanel)), None)
+        return {
+            "focused": body.name_of(self._panels.current_pane),
+            "selected": self._panels.selected,
+            "zoomed": body.name_of(body.zoomed),
+            "knob": rows.key if rows is not None else None,
+            "screen": self._screen_on_top,
+            "logs": {pane.reader_id: look for pane in body.readers if (look := pane.look)},
+        }
+
+    @property
+    def _screen_on_top(self) -> str:
+        """Of those of this run; empty: none."""
+        above = self._screen.app.screen_stack[1:2]
+        installed = self._screen.app.is_screen_installed
+        names = (name for name in SCREENS if name not in _OF_ALL_RUNS and installed(name))
+        return next((name for name in names if [self._screen.app.get_screen(name)] == above), "")
+
+    def restore(self) -> None:
+        """Once, when what is there and what was kept are known. What is not there any more is left out."""
+        memory = self._run_state
+        if self._is_restored or memory is None or self._shared.status is None or not self._screen.query(Body):
+            return
+        self._is_restored = True
+        values, body = memory.values, self._panels.body
+        if isinstance(logs := values.get("logs"), Mapping):
+            for pane in body.readers:
+                if isinstance(look := logs.get(pane.reader_id), Mapping):
+                    pane.look_again(look)
+        if isinstance(knob := values.get("knob"), str):
+            for panel in self._screen.query(KnobPanel):
+                panel.rows.begin_at(knob)
+        is_untouched = body.zoomed is None and self._panels.current_pane in (None, *body.panes[:1])
+        is_untouched = is_untouched and not self._shared.status.failed  # which is selected in its stead
+        if is_untouched:
+            for key in ("selected", "focused"):
+                if (found := body.pane_named(values.get(key))) is not None:
+                    self._panels.go_to(found)
+            if (found := body.pane_named(values.get("zoomed"))) is not None:
+                body.zoom(found)
+        screen = values.get("screen")
+        is_on_top = self._screen.app.screen is self._screen
+        if is_on_top and isinstance(screen, str) and screen in SCREENS.keys() - _OF_ALL_RUNS:
+            self._screen.show_screen(screen)
+        self._screen.refresh_bindings()
