@@ -74,8 +74,8 @@ def test_lines(
 ) -> None:
     arguments = parse(line.split())
     assert arguments.config == config
-    assert arguments.given.parts == parts
-    assert arguments.given.overrides == overrides
+    assert arguments.config_line.overlays == parts
+    assert arguments.config_line.overrides == overrides
     if "-n mine" in line:
         assert (arguments.name, arguments.timeout) == ("mine", 3.0)
     if "medarc_train" in line and not line.startswith("check"):
@@ -122,7 +122,7 @@ def test_what_cannot_be_understood(line: str, words: str) -> None:
 
 
 def test_values_of_knobs_are_taken_as_set_takes_them() -> None:
-    given = parse(["up", "rl.toml", "--set", "lr=1e-3", "--set=model.name=X", "-n", "b"]).given
+    given = parse(["up", "rl.toml", "--set", "lr=1e-3", "--set=model.name=X", "-n", "b"]).config_line
     assert (given.edits, given.is_plain) == ({"lr": "1e-3", "model.name": "X"}, False)
     for line, words in (("--set lr=1 --set lr=2", "lr is set twice"), ("--set lr", "'lr' is not KEY=VALUE")):
         with pytest.raises(UsageError, match=words):
@@ -162,5 +162,8 @@ def test_lines_of_one_program(
 ) -> None:
     """Finding S9."""
     arguments = parse(line.split())
-    assert (arguments.given.program, arguments.given.overrides) == (program, overrides)
+    assert (arguments.config_line.component, arguments.config_line.overrides) == (
+        program,
+        overrides,
+    )
     assert {name: getattr(arguments, name) for name in rest} == rest

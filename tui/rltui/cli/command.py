@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from rltui.cli.command_list import SENTENCES
 from rltui.errors import UsageError
+from rltui.frameworks.launchers.line import Options
 
 
 class Declared(Protocol):
@@ -165,8 +166,6 @@ def section(title: str, *members: Declared) -> Section:
     return Section(title, members)
 
 
-Options = Mapping[str, bool]
-"""Every name of every option of a command: whether a value follows it."""
 Grammar = Callable[[list[str], Options], tuple[list[str], Mapping[str, object]]]
 """Reads words that argparse cannot: takes those behind the name of the command, and its options; returns the
 words for argparse, and values of the namespace."""

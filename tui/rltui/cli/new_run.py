@@ -151,7 +151,7 @@ def wanted_run(arguments: argparse.Namespace) -> Iterator[creation.ExperimentReq
             f"set it ({hints.SET}), or begin with --new",
             file=sys.stderr,
         )
-    arguments.config, arguments.given.parts = list(map(str, own)), []
+    arguments.config, arguments.config_line.overlays = list(map(str, own)), []
     with staged(arguments, choose, workspace=here, force=arguments.force) as copies:
         yield request(copies)
 

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from rltui.cli.command import Options, load, split
+from rltui.cli.command import load, split
 from rltui.cli.command_list import SENTENCES
 from rltui.cli.config_line import is_pasted
 from rltui.core import hints
 from rltui.errors import RltuiError, UsageError
+from rltui.frameworks.launchers.line import Options
 
 _MOST_NAMED = 8
 """Experiments that a refusal names, the newest."""

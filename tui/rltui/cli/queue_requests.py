@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import CREATION, positive
-from rltui.cli.command import Options, argument, flag, load, options_of, repeatable, switch
+from rltui.cli.command import argument, flag, load, options_of, repeatable, switch
 from rltui.cli.new_run import wanted_run  # knows the frameworks, which `rltui queue` needs not
 from rltui.cli.parser import parse
 from rltui.cli.progress import working
 from rltui.core import hints
 from rltui.errors import UsageError
+from rltui.frameworks import launchers
+from rltui.frameworks.launchers.line import Options
 
 if TYPE_CHECKING:
     from rltui.client.queue.commands import QueueRequest
@@ -58,7 +60,7 @@ def _split(words: list[str], options: Options, *, has_axes: bool) -> tuple[list[
     end = words.index("--") if "--" in words else len(words)
     rest = words[:end]
     own = options.keys() - options_of(CREATION).keys() - {"--slurm"}
-    if "--slurm" in rest or "medarc_slurm" in rest:  # then these are of each node of the job
+    if "--slurm" in rest or launchers.is_submitted(rest):  # then these are of each node of the job
         own -= {"--gpus"}
     of_up = load("up").options
     ours, theirs, axes = [], [], []

@@ -50,7 +50,7 @@ def check(arguments: argparse.Namespace) -> int:
                 with_memory=True,
                 ask_models=not arguments.no_own,
             )
-        given = (*arguments.given.edits, *arguments.given.overrides)
+        given = (*arguments.config_line.edits, *arguments.config_line.overrides)
         problems = [_after_edits(problem, given) for problem in found.problems]
         found = found.model_copy(update={"problems": tuple(_of_originals(copies, problems))})
     if arguments.json:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import JSON, WAIT, count, positive, step
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.command import Options, argument, command, exclusive, flag, repeatable
+from rltui.cli.command import argument, command, exclusive, flag, repeatable
 from rltui.cli.commands.evals import print_report
 from rltui.cli.progress import Waiting
 from rltui.client import launch
@@ -19,6 +19,7 @@ from rltui.client.transports.unix import Wire
 from rltui.core import hints
 from rltui.core.text import parse_whole_number
 from rltui.errors import ExitCode, RltuiError, UsageError
+from rltui.frameworks.launchers.line import Options
 from rltui.services.runs.experiments import find_experiment, name_if_needed
 
 if TYPE_CHECKING:

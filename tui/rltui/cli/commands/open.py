@@ -46,9 +46,9 @@ def open_experiment(arguments: argparse.Namespace) -> int:
     if arguments.readonly:
         name = _name_to_watch(arguments)
         return _open_home(readonly=True) if name is None else show_readonly(launch.choose(name))
-    if not arguments.config and not arguments.layout and arguments.given.is_plain:
+    if not arguments.config and not arguments.layout and arguments.config_line.is_plain:
         return _open_home(readonly=False) if arguments.name is None else _open_named(arguments.name)
-    if len(arguments.config) == 1 and arguments.given.is_plain:
+    if len(arguments.config) == 1 and arguments.config_line.is_plain:
         (word,) = arguments.config
         if not is_file_name(word):
             return _open_named(word)
@@ -101,7 +101,7 @@ def _name_to_watch(arguments: argparse.Namespace) -> str | None:
         arguments.resume,
         arguments.new,
         arguments.force,
-        not arguments.given.is_plain,
+        not arguments.config_line.is_plain,
     ]
     if any(creating) or len(names) > 1:
         raise UsageError(
@@ -126,7 +126,12 @@ def _open_config(arguments: argparse.Namespace) -> int:
         if (
             known is not None
             and same_folder(known.output_dir, planned.output_dir)
-            and not (arguments.new or arguments.resume or arguments.given.overrides or arguments.given.edits)
+            and not (
+                arguments.new
+                or arguments.resume
+                or arguments.config_line.overrides
+                or arguments.config_line.edits
+            )
         ):
             # Opening changes nothing, so an earlier run can be looked at; the TUI asks before it starts any.
             return show(known)

@@ -81,7 +81,7 @@ def _living_run_of(
     """
     from rltui.client import creation
 
-    if not arguments.given.program or arguments.given.overrides or arguments.given.edits:
+    if not arguments.config_line.component or arguments.config_line.overrides or arguments.config_line.edits:
         return None
     planned, _ = creation.plan_record(wanted)
     known = find_experiment(planned.name)

@@ -1,0 +1,39 @@
+"""Command lines of launchers that people paste, in the grammar of `rltui up`.
+
+They import the standard library and texts alone: a command line is read at each start of rltui, which has no
+time for the frameworks themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rltui.frameworks.launchers import medarc, prime_rl
+from rltui.frameworks.launchers.line import LauncherLine, Options
+
+PREFIXES = frozenset({"uv", "run", "tinyrl", "vf-rl"}) | prime_rl.PREFIXES
+"""Words before the first `@` that say nothing which the config does not."""
+REFUSED = prime_rl.REFUSED
+"""Programs of launchers that no line starts by itself."""
+NOT_KEYS: Mapping[str, str] = prime_rl.NOT_KEYS
+"""Options of launchers that are no keys of a config → what does their work here."""
+
+
+def begins_line(words: list[str]) -> bool:
+    """Somebody pasted such a line in place of a command, without an `@` that tells."""
+    return medarc.begins_line(words) or prime_rl.begins_line(words)
+
+
+def is_submitted(words: list[str]) -> bool:
+    """The line is one of a launcher that submits it to a cluster."""
+    return bool(medarc.SUBMITTING & {*words})
+
+
+def read(words: list[str], options: Options) -> LauncherLine:
+    """A launcher's line in the grammar of `rltui up`; of no launcher, the words as they are. `options`: those
+    of the command that gets it.
+
+    Raises:
+        UsageError: for a line that asks for what rltui cannot do.
+    """
+    return medarc.read(words, options) or prime_rl.read(words, options) or LauncherLine(words)

@@ -1,0 +1,35 @@
+"""What a launcher's command line comes to, and how its words are told apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Options = Mapping[str, bool]
+"""Every name of every option of a command of rltui: whether a value follows it."""
+_NUMBER = re.compile(r"-[\d.]")
+
+
+@dataclass(frozen=True, slots=True)
+class LauncherLine:
+    words: list[str]
+    """Files, keys and options in the grammar of `rltui up`."""
+    component: str = ""
+    """What it starts alone; empty: all."""
+    table: str = ""
+    """Of the config, which its keys are in; empty: they are whole."""
+    overrides: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Keys that it sets without naming them, with their values."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Options of ours that it means, with their values; each for the commands that have it."""
+
+
+def is_file_sign(word: str) -> bool:
+    """`@`, with the file in the same word or the next."""
+    return word.startswith("@")
+
+
+def is_option(word: str) -> bool:
+    """It begins something new, and is no value: `-1` is one."""
+    return is_file_sign(word) or (word.startswith("-") and len(word) > 1 and not _NUMBER.match(word))

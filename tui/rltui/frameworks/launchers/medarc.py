@@ -1,0 +1,98 @@
+"""`medarc_train sft|rl`, and `medarc_slurm sft|rl`, which submits it: med-lm-train of MedARC."""
+
+from __future__ import annotations
+
+from rltui.core import hints
+from rltui.errors import UsageError
+from rltui.frameworks.launchers.line import LauncherLine, Options, is_option
+
+_TRAIN, _SLURM = "medarc_train", "medarc_slurm"
+SUBMITTING = frozenset({_SLURM})
+"""Launchers that submit a run to a cluster."""
+_COUNTS = {
+    "--gpus": "--deployment.num_gpus",
+    "--train-gpus": "--deployment.num_train_gpus",
+    "--infer-gpus": "--deployment.num_infer_gpus",
+}
+"""Its options for numbers of devices, and the keys that say the same."""
+_SWITCHES = frozenset({"--single-gpu", "--resume", "--no-resume"})
+"""Its options without a value."""
+_SLURM_OPTIONS = frozenset(
+    {"--cpus-per-gpu", "--job-name", "--project-dir", "--hf-cache-dir", "--train-gpus", "--infer-gpus"}
+    | {"--teacher-gpus", "--priority", "--nice", "--mail", "--mail-user", "--source-dir"}
+)
+"""Options of `medarc_slurm` with a value that it is given as they are, in whatever release."""
+_SLURM_SWITCHES = frozenset(
+    {"--single-gpu", "--hf-hub-offline", "--no-hf-hub-offline", "--test-only", "--slurm-resume"}
+)
+"""Likewise, without a value."""
+
+
+def begins_line(words: list[str]) -> bool:
+    return words[0] in (_TRAIN, _SLURM)
+
+
+def read(words: list[str], options: Options) -> LauncherLine | None:
+    """What one of them is told; `None` for a line without them. What of a job is no key is kept for its
+    launcher.
+
+    Raises:
+        UsageError: for a command that submits nothing.
+    """
+    first = next((index for index, word in enumerate(words) if word in (_TRAIN, _SLURM)), None)
+    if first is None:
+        return None
+    is_job = words[first] == _SLURM
+    if is_job and "--slurm" not in options:
+        raise UsageError("medarc_slurm submits to a cluster", hint=str(hints.UP_MEDARC))
+    is_sft = words[first + 1 :][:1] == ["sft"]
+    reading = _Reading(options, is_job=is_job, is_sft=is_sft)
+    reading.read([*words[:first], *words[first + 1 :]])
+    return LauncherLine(reading.words)
+
+
+class _Reading:
+    """Sorts its words into options of ours, files of the config, and keys."""
+
+    def __init__(self, options: Options, *, is_job: bool, is_sft: bool) -> None:
+        self._options = options
+        self._is_job = is_job
+        self._has_counts = is_sft or not is_job
+        """Numbers of devices are keys; else the launcher of the job takes them."""
+        self._ours = ["--slurm", "--framework", "medarc"] if is_job else []
+        self._files: list[str] = []
+        self._keys: list[str] = []
+
+    @property
+    def words(self) -> list[str]:
+        """All that was read, in the grammar of `rltui up`."""
+        layers = [part for file in self._files for part in ("@", file)]
+        return [*self._ours, *(self._files if len(self._files) == 1 else layers), "--", *self._keys]
+
+    def read(self, words: list[str]) -> None:
+        while words:
+            word = words.pop(0)
+            name, equals, value = word.partition("=")
+            takes_next = self._takes_value(name) and bool(words) and not is_option(words[0])
+            values = [value] if equals else [words.pop(0)] if takes_next else []
+            self._sort(word, name, values, is_one_word=bool(equals))
+
+    def _takes_value(self, name: str) -> bool:
+        is_switch = name in _SWITCHES or name in _SLURM_SWITCHES or not self._options.get(name, True)
+        return name.startswith("-") and not is_switch
+
+    def _sort(self, word: str, name: str, values: list[str], *, is_one_word: bool) -> None:
+        if name in ("--config", "--config-toml"):
+            self._files += values
+        elif self._is_job and (name in _SLURM_OPTIONS or name in _SLURM_SWITCHES):
+            self._ours += [f"--launcher-option={part}" for part in (name, *values)]
+        elif self._is_job and name == "--no-auto-auth":
+            return  # as it is without --auto-auth
+        elif self._has_counts and name in _COUNTS:
+            self._keys += [_COUNTS[name], *values]
+        elif name in self._options:
+            self._ours += [word] if is_one_word else [word, *values]
+        elif word.startswith("--") and name not in ("--", "--output-dir", *_SWITCHES):
+            self._keys += [name, *values]
+        elif word.endswith(".toml"):
+            self._files.append(word)

@@ -1,0 +1,64 @@
+"""`rl @ rl.toml`, its programs one by one, and its trainers under torchrun: prime-rl."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+from rltui.core import hints
+from rltui.errors import UsageError
+from rltui.frameworks.launchers.line import LauncherLine, Options
+
+PREFIXES = frozenset({"rl", "sft", "prime-rl"})
+REFUSED = frozenset({"env-server"})
+NOT_KEYS = {
+    "dry_run": f"{hints.CHECK} validates, and changes nothing",
+    "dump_config": f"{hints.CHECK} validates",
+    "api_key": "export VLLM_API_KEY, from which vLLM takes it too, and which `ps` does not show",
+}
+_PROGRAMS = ("inference", "orchestrator", "trainer")
+"""Each with a file of its own: a line that begins with one starts that component alone."""
+_SCRIPT = re.compile(r"prime_rl[./]trainer[./](rl|sft)[./]train(\.py)?$")
+"""What torchrun is given: the trainer of RL, or that of SFT."""
+_RANKS = re.compile(r"--nproc[-_]per[-_]node")
+_NODES = re.compile(r"--(nnodes|node[-_]rank|rdzv[-_]\w+|master[-_]\w+)")
+
+
+def begins_line(words: list[str]) -> bool:
+    """A program, with at least one key: `inference` alone may be a name."""
+    keys = (word.partition("=")[0] for word in words[1:] if word.startswith("--"))
+    return words[0] in _PROGRAMS and any("." in key for key in keys)
+
+
+def read(words: list[str], _: Options) -> LauncherLine | None:
+    """The line of one program; `None`: it is of all of them, or of no such launcher.
+
+    Raises:
+        UsageError: for torchrun with another program, or over several nodes.
+    """
+    first = next((index for index, word in enumerate(words) if word not in ("uv", "run")), len(words))
+    program, rest = words[first] if first < len(words) else "", words[first + 1 :]
+    if program in _PROGRAMS and (first or not Path(program).exists()):
+        return LauncherLine(rest, component=program, table=program, options={"--only": program})
+    return _of_torchrun(rest) if program == "torchrun" else None
+
+
+def _of_torchrun(words: list[str]) -> LauncherLine:
+    """A trainer on so many GPUs as it has ranks."""
+    script = next((index for index, word in enumerate(words) if _SCRIPT.search(word)), None)
+    if script is None:
+        raise UsageError("torchrun is understood with prime-rl's trainers", hint="… sft/train.py @ sft.toml")
+    if any(_NODES.match(word) for word in words[:script]):
+        hint = "copy the layout torchrun-nodes: examples/several-machines says how"
+        raise UsageError("a trainer over several nodes has a layout", hint=hint)
+    options = " ".join(words[:script]).replace("=", " ").split()
+    text = next((value for name, value in pairwise(options) if _RANKS.fullmatch(name)), "1")
+    ranks = int(text) if text.isdigit() else 1
+    rest = words[script + 1 :]
+    if "rl" in _SCRIPT.findall(words[script])[0]:
+        overrides = {"orchestrator.num_train_workers": (str(ranks),)} if ranks > 1 else {}
+        only = {"--only": "trainer"}
+        return LauncherLine(rest, component="trainer", table="trainer", overrides=overrides, options=only)
+    devices = {"--devices": ",".join(map(str, range(ranks)))} if ranks > 1 else {}
+    return LauncherLine(rest, component="sft", options={"--layout": "torchrun-sft", **devices})
