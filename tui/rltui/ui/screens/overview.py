@@ -31,12 +31,12 @@ from rltui.ui.key_bindings import bind, keys
 from rltui.ui.logs.view import LogView
 from rltui.ui.messages import NotifyingApp
 from rltui.ui.panels.arrangement import Arrangement
+from rltui.ui.panels.body import Body
 from rltui.ui.requests import ConfirmableRequest, access_text, is_same_rollback, rollback_text
 from rltui.ui.screens.tour import TOUR_KEYS, Tour
 from rltui.ui.screens.view_state import SavedViewState
 from rltui.ui.shared import AppState, UiStateStore
 from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar, RewardCurve, ServerBar
-from rltui.ui.widgets.body import Body
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows, is_worth_a_row
 from rltui.ui.widgets.panes import ComponentPane, LogFilePane, ReaderPane

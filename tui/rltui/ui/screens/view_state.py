@@ -11,9 +11,9 @@ from rltui.core.edit_log import edited_keys
 from rltui.errors import RltuiError
 from rltui.ui.base_screen import BaseScreen
 from rltui.ui.commands.panels import PanelCommands
+from rltui.ui.panels.body import Body
 from rltui.ui.screens import SCREENS
 from rltui.ui.shared import UiStateStore
-from rltui.ui.widgets.body import Body
 from rltui.ui.widgets.knob_table import KnobPanel
 
 _OF_ALL_RUNS = {"runs", "queue", "compare"}
