@@ -200,9 +200,9 @@ def test_whether_a_file_may_be_of_another_release(text: str, schema: ConfigSchem
 
 def test_the_overlay_goes_before_guesses_and_stops_at_free_tables() -> None:
     said = {"stages": "say steps"}
-    words = SchemaHints(frozenset({"env[].args"}), explain=lambda key: said.get(key, ""))
-    assert told("[stages]\na = 1", words=words) == [("error", "stages", "unknown key stages: say steps")]
-    found = read("[[env]]\nid = 'x'\nargs = { seed = 1 }", words=words)
+    hints = SchemaHints(frozenset({"env[].args"}), explain=lambda key: said.get(key, ""))
+    assert told("[stages]\na = 1", hints=hints) == [("error", "stages", "unknown key stages: say steps")]
+    found = read("[[env]]\nid = 'x'\nargs = { seed = 1 }", hints=hints)
     assert (found.problems, found.values["env.0.args"]) == ((), {"seed": 1})
 
 

@@ -57,7 +57,7 @@ def runtime_dir() -> Path:
 
 
 def socket_path(experiment: str, output_dir: str) -> Path:
-    """Where the supervisor of an experiment is to listen.
+    """Path on which the supervisor of an experiment is to listen.
 
     Raises:
         RltuiError: as `runtime_dir`.
@@ -67,7 +67,9 @@ def socket_path(experiment: str, output_dir: str) -> Path:
 
 
 def socket_places(experiment: str, output_dir: str) -> list[Path]:
-    """Where it may listen: started from a shell with other variables, or after a folder had vanished."""
+    """Paths on which it may listen: started from a shell with other variables, or after a folder had
+    vanished.
+    """
     name = _socket_name(experiment, output_dir)
     return [folder / name for folder in socket_dirs()]
 

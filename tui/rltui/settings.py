@@ -69,7 +69,7 @@ class HostSettings(_Table):
 
 
 class Settings(_Table):
-    """The whole file."""
+    """The content of the settings file."""
 
     theme: _Word = "terminal"
     """Colours of the TUI by name, until others are chosen in it. `terminal`: dark or light like the
@@ -83,7 +83,7 @@ class Settings(_Table):
     hosts: Mapping[str, HostSettings] = Field(default_factory=dict)
     """Other machines, by name: the runs screen lists their runs too."""
     keymap: Literal["", "vim", "k9s"] = ""
-    """Keys of another program."""
+    """Preset of keys, as in another program."""
     keys: Mapping[str, tuple[_Word, ...]] = Field(default_factory=dict)
     """Keys by the ids of actions, which the UI knows (`rltui keys`); an empty list takes the key away."""
 

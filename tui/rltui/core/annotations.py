@@ -29,7 +29,7 @@ class Annotation:
     """A moment of a run that explains its curves."""
 
     at: float
-    """Seconds since 1970."""
+    """Time in seconds since 1970."""
     step: int | None
     """Steps that the run had completed then; for a resume, the step it goes on after. `None`: unknown, so
     the times of a series must tell.

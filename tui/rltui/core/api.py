@@ -156,7 +156,7 @@ class Link(Value):
     """A page about the run that one of its programs named in its output."""
 
     title: str
-    """Such as `W&B run`, `dashboard`."""
+    """Short name, such as `W&B run`, `dashboard`."""
     url: str
     """Without any part that may be a key."""
     component: str | None = None
@@ -204,7 +204,7 @@ class Bottleneck(Value):
 
 class Progress(Value):
     step: int | None = None
-    """Steps completed."""
+    """Number of completed steps."""
     max_steps: int | None = None
     reward: float | None = None
     """Mean reward of the newest step."""

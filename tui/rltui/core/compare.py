@@ -208,8 +208,8 @@ def _masked_values(key: str, values: Sequence[TomlValue]) -> tuple[Any, ...]:
     """Values with secrets masked; a secret that differs from the first run's gets `OTHER_MASK`."""
     masked_values = [mask_value(key, value) for value in values]
     return tuple(
-        OTHER_MASK if shown == MASK and value != values[0] else shown
-        for shown, value in zip(masked_values, values, strict=True)
+        OTHER_MASK if masked_value == MASK and value != values[0] else masked_value
+        for masked_value, value in zip(masked_values, values, strict=True)
     )
 
 

@@ -111,10 +111,10 @@ class ConfigSchema:
         path: str = "",
         namespace: str = "",
         reader: str = "it",
-        words: SchemaHints = SchemaHints(),
+        hints: SchemaHints = SchemaHints(),
     ) -> Reading:
         """The file with this content. `reader`: name of its reader for messages about unknown keys."""
-        return _Walk(self, role, path, namespace, reader, words).reading(data)
+        return _Walk(self, role, path, namespace, reader, hints).reading(data)
 
     def misfit_count(self, data: Mapping[str, Any], free: frozenset[str] = frozenset()) -> int:
         """Number of keys of the file that the schema lacks, or has with other values: a measure of the
@@ -188,8 +188,8 @@ class _Walk:
         """
         keys_by_name: dict[str, list[str]] = {}
         for key, value in data.items():
-            if found := table.by_key.get(key):
-                keys_by_name.setdefault(found.name, []).append(key)
+            if prop_ := table.by_key.get(key):
+                keys_by_name.setdefault(prop_.name, []).append(key)
             elif table.extra != "allow" and not self._is_misplaced(union, table, position, key):
                 self._strange(table, value, position.child(key))
         for prop in table.properties:

@@ -61,7 +61,7 @@ class EngineMeter:
     def __init__(self, interval_s: float) -> None:
         self._interval_s = interval_s
         self._since: float | None = None
-        """When the last row ended."""
+        """End of the last row."""
         self._last_counters: Reading = {}
         self._gauges: dict[str, dict[str, list[float]]] = {}
 

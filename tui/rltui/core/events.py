@@ -81,7 +81,7 @@ class EventFilter:
     kinds: frozenset[str] = frozenset()
     components: frozenset[str] = frozenset()
     since: float = 0.0
-    """Seconds since 1970."""
+    """Earliest time, in seconds since 1970."""
     words: str = ""
     """Texts that must all occur in kind, component, text or diff, ignoring case."""
 
@@ -97,7 +97,7 @@ class EventFilter:
         haystack = " ".join(
             (display_kind(kind, data), component or "", text, *detail_lines("", data))
         ).casefold()
-        return all(word in haystack for word in self.words.casefold().split())
+        return all(term in haystack for term in self.words.casefold().split())
 
 
 def note_text(text: str) -> str:

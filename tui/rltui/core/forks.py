@@ -25,7 +25,7 @@ class ForkRequest:
     name: str | None = None
     """`None`: generated from the changes."""
     folder: str | None = None
-    """Its output folder; `None`: named like it, in the folder of the parent's."""
+    """Output folder; `None`: named like the fork, in the folder of the parent's."""
     devices: str | None = None
     """Same grammar as `CUDA_VISIBLE_DEVICES`; `None`: those of the parent."""
 

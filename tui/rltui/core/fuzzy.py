@@ -58,46 +58,46 @@ def places(words: Sequence[str], text: str) -> tuple[int, ...]:
     return tuple(sorted(positions))
 
 
-def _best_substring(word: str, text: str) -> Rank:
+def _best_substring(term: str, text: str) -> Rank:
     """Best rank of a substring, and its start."""
     best = (LETTERS, 0)
-    start = text.find(word)
+    start = text.find(term)
     while start >= 0:
-        end = start + len(word)
-        if start and text[start - 1].isalnum() and word[0].isalnum():
+        end = start + len(term)
+        if start and text[start - 1].isalnum() and term[0].isalnum():
             kind = SUBSTRING
         elif end < len(text) and text[end].isalnum():
             kind = PREFIX
         else:
             return WORD, start
         best = min(best, (kind, start))
-        start = text.find(word, start + 1)
+        start = text.find(term, start + 1)
     return best
 
 
-def _stretch_length(word: str, text: str) -> int | None:
+def _stretch_length(term: str, text: str) -> int | None:
     """Cells from the first to the last of the letters in their order; `None` if they do not occur."""
-    first = start = text.find(word[0])
+    first = start = text.find(term[0])
     if first < 0:
         return None
-    for letter in word[1:]:
+    for letter in term[1:]:
         start = text.find(letter, start + 1)
         if start < 0:
             return None
     # From the last letter back: the shortest stretch that ends there.
     back = start
-    for letter in reversed(word[:-1]):
+    for letter in reversed(term[:-1]):
         back = text.rfind(letter, first, back)
     spread = start - back + 1
-    return spread if spread <= _MOST_SCATTERED * len(word) else None
+    return spread if spread <= _MOST_SCATTERED * len(term) else None
 
 
-def _scattered_positions(word: str, text: str) -> list[int]:
+def _scattered_positions(term: str, text: str) -> list[int]:
     position = -1
-    for letter in word:
+    for letter in term:
         position = text.find(letter, position + 1)
     positions = [position]
-    for letter in reversed(word[:-1]):
+    for letter in reversed(term[:-1]):
         position = text.rfind(letter, 0, position)
         positions.append(position)
     return positions

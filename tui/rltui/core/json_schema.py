@@ -72,7 +72,7 @@ class Property:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SchemaTable:
-    """A pydantic model."""
+    """The schema of one pydantic model."""
 
     properties: tuple[Property, ...]
     """In the schema's order."""

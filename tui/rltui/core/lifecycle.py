@@ -106,7 +106,7 @@ class Lifecycle:
 
     @property
     def busy(self) -> bool:
-        """It runs, or is about to."""
+        """It runs, or a start of it waits."""
         return self.alive or self.state is ComponentState.WAITING
 
     @property

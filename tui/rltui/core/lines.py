@@ -322,7 +322,7 @@ def _sanitise(raw: str) -> tuple[str, tuple[Span, ...]]:
 @dataclass(frozen=True, slots=True)
 class LogEntry:
     component: str
-    """Its id, or that of a log file which the layout names."""
+    """Id of a component, or of a log file which the layout names."""
     attempt: int | None
     """Counted from 1; `None` for a file without attempts."""
     path: str

@@ -261,7 +261,7 @@ class NonFiniteWatch:
 
 
 def non_finite_alerts(values: Iterable[NonFinite]) -> tuple[Alert, ...]:
-    """One alert per component."""
+    """One alert per component that has such a metric."""
     by_component: dict[str | None, list[NonFinite]] = {}
     for item in values:
         by_component.setdefault(item.component, []).append(item)

@@ -56,7 +56,7 @@ class QueueOptions(Value):
     stop_if: tuple[str, ...] = ()
     """Rules, each enough to end it: `reward < 0.2 at 50`."""
     priority: int = 0
-    """Higher ones go first."""
+    """Entries with higher ones go first."""
     max_parallel: int | None = None
     """Limit of simultaneous runs in its group."""
 
@@ -77,7 +77,7 @@ class QueueEntry(QueueOptions):
     array: str = ""
     """The job array that its first start becomes a task of, and the task's number."""
     told: str = ""
-    """Its own values in a sweep: `lr=1e-06 seed=0`."""
+    """Values of this entry in a sweep: `lr=1e-06 seed=0`."""
     files: dict[str, str] = Field(default_factory=dict)
     """Path of a config file → the SHA-256 of its content when the entry was added."""
     surroundings: str = ""
@@ -85,7 +85,7 @@ class QueueEntry(QueueOptions):
     added_at: float
     state: EntryState = "waiting"
     outcome: Outcome | None = None
-    """Its state after the end, in state `ending`."""
+    """State after the end, known in state `ending`."""
     why: str = ""
     """Reason why it waits (also in the queue of SLURM), failed or was stopped, in words."""
     failure: str = ""
@@ -95,7 +95,7 @@ class QueueEntry(QueueOptions):
     attempts_before: int = 0
     """Attempts in its folder when its last start began."""
     devices: str = ""
-    """Its devices, in the grammar of `CUDA_VISIBLE_DEVICES`."""
+    """Devices of the run, in the grammar of `CUDA_VISIBLE_DEVICES`."""
     run: str = ""
     """Id of the run, once it is known."""
     started_at: float | None = None
@@ -245,7 +245,7 @@ def _blocking_reason(queue: RunQueue, entry: QueueEntry, holding: Sequence[Queue
 def _assign_devices(
     queue: RunQueue, entry: QueueEntry, holding: Sequence[QueueEntry], devices: Devices
 ) -> tuple[str, str]:
-    """Its devices, and the reason why it has no slot; empty if it has one."""
+    """Devices for the entry, and the reason why it has no slot; empty if it has one."""
     if entry.is_job:
         return "", ""
     here = [other for other in holding if not other.is_job]

@@ -172,7 +172,7 @@ def index_sample(row: Mapping[str, Any], location: int) -> Sample:
 
 
 def episode_kind(record: Mapping[str, Any]) -> str:
-    """`train` or `eval`."""
+    """Kind of an episode: `train` or `eval`."""
     for trace in _list(record, "traces"):
         if (kind := _table(trace, "info").get("kind")) in ("train", "eval"):
             return str(kind)

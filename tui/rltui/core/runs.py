@@ -76,7 +76,7 @@ class RunChange:
     is_best: bool | None = None
     is_archived: bool | None = None
     is_trashed: bool | None = None
-    """Its folder goes to the trash, or comes back."""
+    """Move the folder to the trash, or back."""
 
     def inverse(self, sheet: RunMetadata) -> RunChange:
         """The opposite change, if `sheet` was the former state."""
@@ -122,7 +122,7 @@ class RunRow(RunMetadata):
     started_at: float | None = None
     """Start of its first attempt."""
     ended_at: float | None = None
-    """Its last sign of life; `None` while it runs."""
+    """Time of the last sign of life; `None` while it runs."""
     seconds: float = 0.0
     """Time during which some component ran: pauses between attempts do not count."""
     gpu_seconds: float = 0.0
@@ -139,7 +139,7 @@ class RunRow(RunMetadata):
     levels: Mapping[str, Level] = field(default_factory=dict)
     """Id of a curated metric concept that comes by batches → its level over the last steps."""
     sparkline: tuple[float, ...] = ()
-    """Its reward over all steps, at most 24 means, oldest first."""
+    """Reward over all steps, at most 24 means, oldest first."""
     checkpoints: tuple[int, ...] = ()
     """Steps of the complete ones, ascending."""
     changed: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
@@ -167,7 +167,7 @@ class RunRow(RunMetadata):
 
     @property
     def reward(self) -> float | None:
-        """Its level over the last steps; if none is known, the last value."""
+        """Level of the reward over the last steps; if none is known, the last value."""
         level = self.levels.get("reward")
         return self.metrics.get("reward", (None, None))[0] if level is None else level.mean
 

@@ -43,7 +43,7 @@ class Series:
     steps: array[int] = field(default_factory=lambda: array("q"))
     """`NO_STEP` if the point has no step."""
     times: array[float] = field(default_factory=lambda: array("d"))
-    """Seconds since the epoch."""
+    """Times in seconds since the epoch."""
     values: array[float] = field(default_factory=lambda: array("d"))
     """NaN and the infinities are values: the program reported them, or dropped a value because of them."""
 

@@ -26,28 +26,28 @@ class Badge:
 
 
 STALLED = Badge("⚠", "stalled", "busy")
-"""Of a component that lives and does nothing, and the sign of all that needs a person's eye."""
+"""Badge of a component that is alive and does nothing, and of everything that needs a person's eye."""
 
 
 # --- components -------------------------------------------------------------------------------------------
 
 
 class ComponentState(StrEnum):
-    """Where a component is in its life; `core/lifecycle.py` holds the transitions."""
+    """Lifecycle state of a component; `core/lifecycle.py` holds the transitions."""
 
     STOPPED = "stopped"
     WAITING = "waiting"
-    """Asked to run, held back: `reason` says by what (a dependency, a port)."""
+    """Requested to run, but blocked: `reason` names the blocker (a dependency, a port)."""
     STARTING = "starting"
     """The process runs, its readiness probe has not succeeded yet."""
     READY = "ready"
     STOPPING = "stopping"
     EXITED = "exited"
-    """A job that ended with code 0."""
+    """A job that exited with code 0."""
     BACKOFF = "backoff"
     """Failed, and is started again by its restart policy: `retry_at` says when."""
     FAILED = "failed"
-    """Ended by itself with an error, never became ready, or could not be started."""
+    """Exited by itself with an error, never became ready, or could not be started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,9 @@ ALIVE_STATES = frozenset(state for state, badge in COMPONENT_STATES.items() if b
 
 
 def component_badge(state: str, host: Mapping[str, Any] | None) -> Badge:
-    """What is shown of a component. `host`: its `HostStatus` as JSON has it, if it runs on another host."""
+    """The displayed badge of a component. `host`: its `HostStatus` as JSON has it, if it runs on another
+    host.
+    """
     is_pending = host is not None and host["phase"] == "pending"
     if is_pending and state in (ComponentState.STARTING, ComponentState.READY):
         return PENDING
@@ -134,7 +136,7 @@ class EntryBadge(Badge):
     """It has devices, or a place among those that run at once."""
     can_be_retried: bool = False
     rank: int = 0
-    """Those that are open are listed by it, the lowest first."""
+    """Open entries are sorted by it, the lowest first."""
 
 
 ENTRY_STATES: Mapping[EntryState, EntryBadge] = {

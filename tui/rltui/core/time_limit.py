@@ -12,7 +12,7 @@ class CheckpointTime(NamedTuple):
 
     step: int
     at: float
-    """Seconds since 1970."""
+    """Time in seconds since 1970."""
 
 
 def lost_at_limit(

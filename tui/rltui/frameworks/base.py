@@ -47,7 +47,7 @@ class ConfigFile:
 
 
 ConfigFiles = Mapping[str, ConfigFile]
-"""Role → file."""
+"""Role of a file → the file."""
 Parsed = Sequence[tuple[str, Mapping[str, Any]]]
 """Path and content of some files."""
 
@@ -190,7 +190,7 @@ class ServiceCall:
     why: str
     """Purpose, for the journal: `resume paused engines`."""
     body: Mapping[str, Any] = field(default_factory=dict)
-    """Sent as JSON by POST."""
+    """JSON body of the POST request."""
     required: bool = False
     """A failed call fails the plan. Otherwise it is only reported: older servers may not know the route."""
     timeout_s: float = 60.0
@@ -207,7 +207,7 @@ class Checkout:
     variable: str
     """Environment variable that names the folder: `RLTUI_PRIME_RL`."""
     programs: tuple[str, ...]
-    """Its programs. If all are on the path and there is no checkout, they are run from there."""
+    """Console scripts. If all are on the path and there is no checkout, they are run from there."""
     generations: tuple[tuple[str, str], ...] = ()
     """(path in the tree, id of the framework that a checkout with it is), newest first; the first that exists
     counts."""

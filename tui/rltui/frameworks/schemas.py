@@ -297,7 +297,7 @@ class SchemaFramework(Framework):
         readings = {
             role: schemas[role].read(
                 file.data, role=role, path=file.path, namespace=self.namespaces[role], reader=self.reader,
-                words=replace(self._hints, explain=partial(self._explain, self.namespaces[role], plain)),
+                hints=replace(self._hints, explain=partial(self._explain, self.namespaces[role], plain)),
             )
             for role, file in files.items()
         }  # fmt: skip

@@ -112,7 +112,7 @@ class Orchestrator:
         self.presence = Presence(self.output_dir, "orchestrator", self._start_step)
         self._guard = PairingGuard(Peer(self.output_dir, "trainer"), "trainer")
         self._version = self._start_step
-        """Of the weights inference has; counts training steps."""
+        """Version of the weights in inference; counts training steps."""
         self._weights = Path(config.model.name).absolute()
         self._recovery = asyncio.Lock()
         self._server_incarnation = 0

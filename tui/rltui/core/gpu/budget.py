@@ -88,7 +88,7 @@ class EngineMeasurements:
     graphs_bytes: int | None = None
     """Size of the captured CUDA graphs."""
     version: tuple[int, int] | None = None
-    """Version of vLLM."""
+    """Version of vLLM in that attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,9 +241,9 @@ class KvCache:
     """If it is not above 0, there is no room and vLLM does not start."""
     tokens: int | None = None
     requests: float | None = None
-    """How many of the longest requests fit at once; below 1 vLLM does not start."""
+    """Number of the longest requests that fit at once; below 1 vLLM does not start."""
     longest_request: int | None = None
-    """Length in tokens."""
+    """Length of the longest request, in tokens."""
     notes: tuple[str, ...] = ()
 
     @property

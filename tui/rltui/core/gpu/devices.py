@@ -1,4 +1,4 @@
-"""Which devices a process sees: `CUDA_VISIBLE_DEVICES` in full. Pure."""
+"""The devices that a process sees: `CUDA_VISIBLE_DEVICES` in full. Pure."""
 
 from __future__ import annotations
 

@@ -24,12 +24,14 @@ _NAMED_HOLDERS = 2
 _SMALLEST_NAMED_BYTES = GIB // 10
 
 
-def _holders_text(device: GpuDevice, gone: Collection[str] = ()) -> str:
+def _holders_text(device: GpuDevice, stopped: Collection[str] = ()) -> str:
     """`18.2 held by trainer, 3.1 by user ann`, the largest first; empty if nobody holds much.
 
-    `gone`: components that will not hold anything.
+    `stopped`: components that will not hold anything.
     """
-    shares = [share for share in device.shares if share.owner != "component" or share.component not in gone]
+    shares = [
+        share for share in device.shares if share.owner != "component" or share.component not in stopped
+    ]
     large = [share for share in shares if share.used_bytes >= _SMALLEST_NAMED_BYTES]
     largest = sorted(large, key=lambda share: -share.used_bytes)[:_NAMED_HOLDERS]
     clauses = [f"{gib(share.used_bytes)} by {_name(share)}" for share in largest]

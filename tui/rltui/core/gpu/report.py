@@ -41,7 +41,7 @@ class GpuProcess(Value):
     name: str = ""
     """First argument of its command line, without folder."""
     command: str = ""
-    """Its command line or title, shortened for people."""
+    """Command line or title, shortened for people."""
     user: str | None = None
     """Login name, or the number where it has none."""
     owner: GpuOwner = "unknown"

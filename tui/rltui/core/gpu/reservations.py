@@ -1,4 +1,4 @@
-"""Which free memory of a device is claimed, where several experiments start at once. Pure."""
+"""Reservations of free memory on a device, where several experiments start at once. Pure."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def defaults(values: Values, names: Names) -> Mapping[str, TomlValue]:
     result: dict[str, TomlValue] = {}
 
     def set_default(name: str, value: TomlValue) -> None:
-        """What holds from then on, unless the file says otherwise."""
+        """Set a default, unless the file sets the value."""
         if name in v:
             result[name] = value
             if own(v, name) is None:

@@ -14,9 +14,9 @@ from rltui.frameworks.base import RunFiles
 from rltui.frameworks.prime_rl import configs
 
 _TRAINER_HALF = "checkpoints/step_{step}/trainer/.metadata"
-"""Written last, by torch."""
+"""File that torch writes last."""
 _ORCHESTRATOR_HALF = "checkpoints/step_{step}/orchestrator/progress.pt"
-"""Missing in SFT."""
+"""File that SFT runs lack."""
 
 _SPLIT_RL = RunFiles(
     checkpoint_marker="",
@@ -57,12 +57,13 @@ _CURRENT_RL = RunFiles(
     stale_after_resume=("checkpoints",),
     beats=dict.fromkeys(("trainer", "sft", "rl"), "trainer_step"),
 )  # fmt: skip
-"""Of August 2026, and of what came after: with `monitors`, `batches` in place of `rollouts`, and the last
-finished step in a file.
+"""August 2026 and later: with `monitors`, `batches` in place of `rollouts`, and the last finished step in a
+file.
 
 With `logs`: the launcher refuses a folder that has any of an earlier run's files. Broadcasts of any step are
 stale: a marker of an earlier pair (`STABLE`, `NCCL_READY`, `.sender_ready` …) misleads the next one, and the
-trainer broadcasts its weights anew as it starts."""
+trainer broadcasts its weights anew as it starts.
+"""
 _CURRENT_SFT = replace(_CURRENT_RL, checkpoint_parts=(_TRAINER_HALF,))
 
 
@@ -168,7 +169,7 @@ SPLIT = Generation(
     resume_cleared=("ckpt.resume_step",),
     environment={"": _COMMON},
 )
-"""Three files, 2025."""
+"""Three config files, 2025."""
 MERGED = Generation(
     id=configs.MERGED,
     title="prime-rl, one file (until August 2026)",

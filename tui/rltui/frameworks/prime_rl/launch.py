@@ -38,7 +38,7 @@ from rltui.frameworks.prime_rl.values import (
 from rltui.frameworks.schemas import SchemaFramework
 
 _LOGGING = ("orchestrator", "trainer")
-"""Both log to W&B."""
+"""Components that log to W&B."""
 _ENV_SERVERS = "env-"
 """Prefix of the ids of env servers."""
 _PARTS = ("inference", "orchestrator", "trainer")
@@ -94,9 +94,9 @@ class PrimeRlLaunch(SchemaFramework):
         super().__init__()
         self.generation = generation
         self.servers: tuple[str, ...] = ()
-        """Where a person sent the run for inference; empty: as the config says."""
+        """Addresses that a person chose for inference; empty: those of the config."""
         self.is_lent = False
-        """It is such a server as the config would start, of another experiment."""
+        """The server is one that the config would start, of another experiment."""
         self.files = generation.rl_files
 
     def template_values(self, files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:

@@ -78,7 +78,7 @@ _ORCHESTRATOR = {
     "Max. Off-Policy Level": "off_policy/max",
     "Max Off-Policy": "off_policy/max",
 }
-"""Its own `Throughput` is that of sampling, and `perf/throughput` that of training: it is left out."""
+"""Without the orchestrator's `Throughput`, that of sampling: `perf/throughput` is that of training."""
 _SHARES = {
     "Error": "train/agg/all/has_error/mean",
     "Cancelled": "train/agg/all/cancelled/mean",
@@ -109,8 +109,8 @@ def log_row(component: str, line: str) -> Mapping[str, Any] | None:
     text, *further_lines = plain_text(line).split(LINE_BREAK)
     if json_line := _JSON.match(text):
         message, *further_lines = _json_message(text[json_line.end() :])
-    elif head := _HEAD.search(text):
-        message = _SOURCE.sub("", text[head.end() :].rstrip())
+    elif prefix := _HEAD.search(text):
+        message = _SOURCE.sub("", text[prefix.end() :].rstrip())
     else:
         return _environment_row(text)
     for read in (_step_row, _validation_row, _evaluation_row, _empty_batch_row):

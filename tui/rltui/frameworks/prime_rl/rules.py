@@ -80,7 +80,7 @@ def _shared_goes_first(names: Names) -> bool:
 
 
 def is_today(names: Names) -> bool:
-    """From August 2026 on."""
+    """True for releases from August 2026 on."""
     return names.has("run.name") or names.has("sft.run.name")
 
 

@@ -194,7 +194,7 @@ def _ports(v: Values, names: Names) -> Problems:
 
 
 def _listening(v: Values, names: Names) -> Iterable[tuple[str, int, str]]:
-    """Knob, port, purpose."""
+    """Yields knob, port and purpose of each listener."""
     server, weights, batches = "inference.server.port", "weight_broadcast.port", "rollout_transport.port"
     if has_inference(v):
         port = int_value(v, server)

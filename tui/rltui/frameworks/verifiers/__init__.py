@@ -332,7 +332,7 @@ class VfRl(SchemaFramework):
         )
 
     def restart_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
-        """Both restart or neither."""
+        """Server and trainer restart together."""
         del files
         return ((_PAIR, _PAIR, _SYNC),)
 

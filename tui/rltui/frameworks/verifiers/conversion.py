@@ -141,8 +141,8 @@ def _tracking(
         yield "W&B is on, as vf-rl has it: without a login, remove its table"
     scheduler = arguments.get("lr_scheduler_type")
     if scheduler is not None and scheduler not in _SCHEDULERS:
-        known = ", ".join(sorted(_SCHEDULERS))
-        yield f"{ARGS}.lr_scheduler_type = {display(scheduler)} is left out: prime-rl has {known}"
+        schedulers = ", ".join(sorted(_SCHEDULERS))
+        yield f"{ARGS}.lr_scheduler_type = {display(scheduler)} is left out: prime-rl has {schedulers}"
 
 
 def _environment(data: Mapping[str, Any], *, by_sources: bool) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -189,4 +189,4 @@ def _child_path(at: str, key: str) -> str:
 
 
 def _is_array(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(each, Mapping) for each in value)
+    return isinstance(value, list) and bool(value) and all(isinstance(item, Mapping) for item in value)

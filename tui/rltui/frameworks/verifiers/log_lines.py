@@ -89,7 +89,7 @@ def _number(value: object) -> float | None:
 
 
 _SYNC_PORT = 51216
-"""Constant of verifiers."""
+"""Port that verifiers does not let change."""
 
 FAILURES: tuple[FailurePattern, ...] = (
     FailurePattern(

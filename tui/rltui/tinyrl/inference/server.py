@@ -62,9 +62,9 @@ def startup_summary(*, free_bytes: int, total_bytes: int, utilization: float) ->
 def kv_pool_bytes(
     *, free_at_start_bytes: int, free_now_bytes: int, total_bytes: int, utilization: float
 ) -> int:
-    """What the budget leaves for keys and values once model and CUDA context have taken theirs."""
-    taken = free_at_start_bytes - free_now_bytes
-    return max(0, budget_bytes(total_bytes, utilization) - taken)
+    """Bytes of the budget for keys and values after model and CUDA context have taken theirs."""
+    used_bytes = free_at_start_bytes - free_now_bytes
+    return max(0, budget_bytes(total_bytes, utilization) - used_bytes)
 
 
 def _build_engine(config: InferenceSection, folder: Path, tokenizer: ChatTokenizer) -> Engine:
