@@ -20,7 +20,7 @@ from tests.ui.trouble import (
 
 from rltui.cli.parser import is_file_name
 from rltui.cli.status_text import as_text, remedy_command
-from rltui.cli.waiting import wait_until_settled
+from rltui.cli.waiting import wait_for_first_attempt
 from rltui.client.transports.unix import Wire
 from rltui.core.api import Down, HostStatus, Status
 from rltui.core.gpu.report import Remedy
@@ -103,7 +103,7 @@ class ScriptedWire:
 def settle(*statuses: Status) -> dict[str, Any]:
     wire: Any = ScriptedWire(*statuses)
     assert {name for name in dir(ScriptedWire) if not name.startswith("_")} <= set(dir(Wire))
-    return wait_until_settled(wire, {"inference", "orchestrator", "trainer"}, timeout_s=None)
+    return wait_for_first_attempt(wire, {"inference", "orchestrator", "trainer"}, timeout_s=None)
 
 
 def test_waiting_goes_on_through_back_off(capsys: pytest.CaptureFixture[str]) -> None:

@@ -137,7 +137,7 @@ def test_a_folder_on_a_disk_that_does_not_answer_holds_up_nobody(
         assert entry.id == "d"
 
     monkeypatch.setattr(fingerprints, "_open_folder", slow)
-    monkeypatch.setattr(fingerprints, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr(fingerprints, "_DISK_TIMEOUT_S", 0.1)
     monkeypatch.setattr("rltui.scheduler.queue_scheduler._record", no_look)
     keeper.look()
     assert why(keeper) == {

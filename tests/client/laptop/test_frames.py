@@ -95,7 +95,7 @@ def test_nonsense_is_told_in_words() -> None:
     other_in, other_out = os.pipe()
     frames = Frames(reading, other_out)
     os.write(writing, HELLO.line() + b"this is no stream")
-    assert frames.hear() == HELLO
+    assert frames.read_hello_line() == HELLO
     with pytest.raises(RltuiError, match="cannot be understood"):
         frames.receive()
     frames.close()
@@ -137,7 +137,7 @@ def stranger() -> Iterator[tuple[Frames, Callable[..., None]]]:
         os.write(writing, data)
 
     os.write(writing, HELLO.line())
-    frames.hear()
+    frames.read_hello_line()
     try:
         yield frames, say
     finally:

@@ -85,10 +85,10 @@ def test_what_ssh_says_is_told(tmp_path: Path) -> None:
     link = HostLink(host)
     link.begin()
     retry_until(
-        lambda: link.told() == "gpubox cannot be reached: ssh: connect to host gpubox port 22: No route"
+        lambda: link.trouble() == "gpubox cannot be reached: ssh: connect to host gpubox port 22: No route"
     )
     fake.write_text("#!/bin/sh\necho 'me@gpubox: Permission denied (publickey,password).' >&2\nexit 255\n")
-    retry_until(lambda: link.told() == "gpubox wants a password, or another key: leave, and open it again")
+    retry_until(lambda: link.trouble() == "gpubox wants a password, or another key: leave, and open it again")
     link.close()
 
 
@@ -129,7 +129,7 @@ def test_calls_are_refused_while_it_is_cut_and_it_comes_back(
     monkeypatch.setattr("rltui.client.transports.ssh.PAUSES_S", (0.05,))
     with opened(machine) as link:
         assert link.call("runs.catch_up", {"of": True, "arguments": {}}).data == []
-        assert link.told() == ""
+        assert link.trouble() == ""
         machine.cut(for_good=True)
         try:
             retry_until(lambda: not link.is_up, timeout_s=10)
@@ -138,7 +138,7 @@ def test_calls_are_refused_while_it_is_cut_and_it_comes_back(
             ) as caught:
                 link.call("server.open", {})
             assert caught.value.hint == "nothing was done"
-            retry_until(lambda: "Permission denied" in link.told(), timeout_s=10)
+            retry_until(lambda: "Permission denied" in link.trouble(), timeout_s=10)
         finally:
             machine.mend()
         wait_for_connections(link, 2)
@@ -166,7 +166,7 @@ def test_a_link_of_the_background_says_nothing_and_tries_on(tmp_path: Path) -> N
     try:
         link.begin()
         link.begin()
-        retry_until(lambda: "Permission denied" in link.told())
+        retry_until(lambda: "Permission denied" in link.trouble())
         machine.mend()
         wait_for_connections(link, 1)
     finally:

@@ -152,8 +152,8 @@ def test_a_flood_is_told_by_its_end_and_the_rest_where_it_is_looked_at(
 def test_lines_that_are_too_many_are_forgotten_and_come_again(
     shown: LogSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rltui.client.laptop.logs._MOST_KEPT", 400)
-    monkeypatch.setattr("rltui.client.laptop.logs._KEPT_AROUND", 150)
+    monkeypatch.setattr("rltui.client.laptop.logs._MOST_CACHED", 400)
+    monkeypatch.setattr("rltui.client.laptop.logs._CACHED_AROUND", 150)
     assert isinstance(shown, RemoteLog)
     for back in range(500, 4500, 500):
         polled(shown, lambda back=back: shown.line(shown.stop - back))  # type: ignore[misc]

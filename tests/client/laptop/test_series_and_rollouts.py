@@ -11,8 +11,8 @@ from tests.fakes.machine import Machine
 from tests.fakes.rollouts import write_flat_run, write_stream_run
 from tests.fakes.series import example_run
 
-from rltui.client.laptop import packed
-from rltui.client.laptop.rollouts import RemoteRollouts, mark_of, new_rows
+from rltui.client.laptop import columns
+from rltui.client.laptop.rollouts import RemoteRollouts, new_rows, table_mark
 from rltui.client.laptop.series import RemoteSeries
 from rltui.client.transports.frames import Packet
 from rltui.client.transports.ssh import HostLink
@@ -88,7 +88,7 @@ def test_of_a_long_series_its_shape_comes_and_what_is_new_in_full(
     source = RemoteSeries(link, str(tmp_path / "metrics"))
     source.poll()
     found = source.read(LOSS)
-    assert len(found) <= packed.MOST_POINTS
+    assert len(found) <= columns.MOST_POINTS
     assert (found.steps[0], found.steps[-1]) == (1, 10_000)
     for step in range(10_001, 10_004):
         writer.add("trainer", {"loss/mean": 0.0}, at=float(step), step=step)
@@ -162,7 +162,7 @@ def test_a_table_of_another_batch_is_asked_for(link: HostLink, folder: Path) -> 
 def test_of_a_table_what_is_new_is_told_and_all_where_it_is_another_one() -> None:
     known = [Sample(at, group=f"g{at}", reward=at / 10) for at in range(3)]
     new = [Sample(3, group="g0", stop="length"), Sample(4, group="g4")]
-    mark = mark_of(SampleTable(known))
+    mark = table_mark(SampleTable(known))
     rows, _ = new_rows(SampleTable([*known, *new]), mark)
     assert (rows.is_new, rows.length, rows.texts) == (False, 2, ("length", "g4"))
     assert new_rows(SampleTable(known), mark)[0].length == 0

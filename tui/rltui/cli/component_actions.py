@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.consent import accepted
-from rltui.cli.waiting import is_awaited, outcome, painted, plan_of, wait_until_settled
+from rltui.cli.waiting import is_awaited, outcome, painted, plan_of, wait_for_first_attempt
 from rltui.client import launch
 from rltui.errors import ConflictError
 from rltui.services.runs.experiment_files import ExperimentRecord
@@ -47,7 +47,7 @@ def execute(action: Literal["start", "stop", "restart"], arguments: argparse.Nam
             outcome(wire, {*plan.stop, *plan.start}, arguments, plan)
             return 0
         if request.action == "stop" and arguments.wait is None:  # a start before its end is refused
-            wait_until_settled(wire, {*plan.stop}, timeout_s=None)
+            wait_for_first_attempt(wire, {*plan.stop}, timeout_s=None)
         if arguments.json:
             print(plan.model_dump_json())
     return 0

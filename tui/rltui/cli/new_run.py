@@ -15,7 +15,7 @@ from rltui.cli.consent import accepted
 from rltui.cli.progress import working
 from rltui.cli.status_text import print_status
 from rltui.cli.terminal import confirm
-from rltui.cli.waiting import painted, plan_of, wait_until_settled
+from rltui.cli.waiting import painted, plan_of, wait_for_first_attempt
 from rltui.client import launch
 from rltui.client.transports.unix import Wire
 from rltui.core import hints
@@ -94,7 +94,7 @@ def start_headless(
         for each in evals:
             wire.call("evaluate", each.model_dump())
         if wait:
-            status = wait_until_settled(wire, set(plan.start), timeout_s=timeout_s)
+            status = wait_for_first_attempt(wire, set(plan.start), timeout_s=timeout_s)
         else:
             status = wire.call("status")
     print_status(status, as_json=as_json)

@@ -65,7 +65,7 @@ def outcome(wire: Wire, components: set[str], arguments: argparse.Namespace, pla
         ComponentFailedError: if one of `components` failed, once that is printed.
     """
     try:
-        status = wait_until_settled(wire, components, timeout_s=None)
+        status = wait_for_first_attempt(wire, components, timeout_s=None)
     except ComponentFailedError:
         if arguments.json:
             print_status({**wire.call("status"), "plan": plan.model_dump(mode="json")}, as_json=True)
@@ -74,7 +74,7 @@ def outcome(wire: Wire, components: set[str], arguments: argparse.Namespace, pla
         print_status({**status, "plan": plan.model_dump(mode="json")}, as_json=True)
 
 
-def wait_until_settled(wire: Wire, components: set[str], *, timeout_s: float | None) -> dict[str, Any]:
+def wait_for_first_attempt(wire: Wire, components: set[str], *, timeout_s: float | None) -> dict[str, Any]:
     """Print every change of state; return the status when no component is on its way any more.
 
     Raises:

@@ -38,7 +38,7 @@ class ConfigText:
     path: str
     text: str
     sha256: str
-    """Of its bytes, as `Request.base` takes it."""
+    """The hash of its bytes, as `Request.base` takes it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -286,7 +286,7 @@ class LocalExperiment(Experiment):
         return self._kept.pins()
 
     def save_pins(self, pins: Sequence[str]) -> None:
-        """By a client that may only look: forgotten."""
+        """Save them; what a client that may only look pins is forgotten."""
         if self._may_write:
             self._kept.save_pins(pins)
 
@@ -308,8 +308,11 @@ def _begins(status: Status, component: str) -> bool:
     Raises:
         RltuiError: if it failed.
     """
-    for known in status.components:
-        if known.id == component and known.state is ComponentState.FAILED:
-            raise RltuiError(f"{component} failed: {known.reason}")
+    for component_status in status.components:
+        if component_status.id == component and component_status.state is ComponentState.FAILED:
+            raise RltuiError(f"{component} failed: {component_status.reason}")
     on_the_way = (ComponentState.WAITING, ComponentState.STARTING)
-    return any(known.id == component and known.state in on_the_way for known in status.components)
+    return any(
+        component_status.id == component and component_status.state in on_the_way
+        for component_status in status.components
+    )

@@ -71,10 +71,10 @@ class LocalRuns(Runs):
                     catalog.catch_up(self._index)
                     stamp = self._index.revision()
             changed = {row.id: row for row in self._index.rows(self._stamp)}
-            known = self._index.ids()
-            if not known <= self._by_id.keys() | changed.keys():  # it was made anew, and has grown since
+            ids = self._index.ids()
+            if not ids <= self._by_id.keys() | changed.keys():  # it was made anew, and has grown since
                 changed = {row.id: row for row in self._index.rows()}
-            self._by_id = {id_: row for id_, row in (self._by_id | changed).items() if id_ in known}
+            self._by_id = {id_: row for id_, row in (self._by_id | changed).items() if id_ in ids}
             self._stamp, self._rows = stamp, tuple(self._by_id.values())
             return self._rows
 
@@ -83,10 +83,10 @@ class LocalRuns(Runs):
         from rltui.services.runs.index import RunIndex
 
         with self._lock:
-            told = catalog.catch_up(self._index).messages
+            messages = catalog.catch_up(self._index).messages
         with suppress(RltuiError):  # it is tried again
             catalog.measure(RunIndex(self._index.path), within_s=_MEASURING_S)
-        return told
+        return messages
 
     def find(self, word: str) -> str:
         """Id of the run of that name or id, after a look at the folders.
@@ -124,7 +124,7 @@ class LocalRuns(Runs):
             return row
 
     def _row(self, id_: str) -> RunRow:
-        row = next((each for each in self.rows() if each.id == id_), None)
+        row = next((listed_row for listed_row in self.rows() if listed_row.id == id_), None)
         if row is None:
             raise UsageError(
                 "that run is not in the index any more", hint=f"{hints.RUNS} lists those that are"
@@ -162,9 +162,9 @@ class LocalRuns(Runs):
         from rltui.services.runs.evaluations import EvalFolder
 
         rows = [self._row(id_) for id_ in ids]
-        found = compared_metrics(rows, [self._series(row) for row in rows], metrics)
+        metrics_of_runs = compared_metrics(rows, [self._series(row) for row in rows], metrics)
         ended = [EvalFolder(ControlFolder(Path(row.control).parent)).ended() for row in rows]
-        return comparison(rows, self.configs(ids), found, compared_evals(ended))
+        return comparison(rows, self.configs(ids), metrics_of_runs, compared_evals(ended))
 
     # --- another one --------------------------------------------------------------------------------------
 
@@ -199,7 +199,7 @@ class LocalRuns(Runs):
         from rltui.client.report import ReportSources, write_report  # knows the config files
 
         row = self._row(id_)
-        parent = next((each for each in self.rows() if each.id == row.parent), None)
+        parent = next((listed_row for listed_row in self.rows() if listed_row.id == row.parent), None)
         sources = ReportSources(
             run=row,
             parent=parent,
@@ -217,7 +217,7 @@ class LocalRuns(Runs):
         return read_queue()
 
     def change_queue(self, action: QueueAction, entry: str = "", *, place: str = "") -> None:
-        """In its file; its supervisor sees it."""
+        """Changes the file of the queue, which its daemon watches."""
         from rltui.client.queue import commands
 
         if self.readonly:

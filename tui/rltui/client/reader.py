@@ -84,7 +84,7 @@ class ExperimentReader:
     # --- config ---------------------------------------------------------------------------------------------
 
     def store(self) -> ConfigStore:
-        """Its config files, to be read and edited."""
+        """Its config files, as they can be read and edited."""
         record, layout = self.record, self._layout
         paths = [Path(name) for name in record.config_files]
         framework = informed(framework_of(record), Path(record.workspace), paths)
@@ -337,7 +337,7 @@ class ExperimentReader:
 
 
 def _is_done(components: Sequence[ComponentStatus], run_jobs: Collection[str]) -> bool:
-    """As the supervisor says it: every job of the run has ended well, and no service is in trouble."""
+    """Every job of the run has ended well, and no service is in trouble."""
     jobs = [component for component in components if component.id in run_jobs]
     return (
         bool(jobs)

@@ -29,7 +29,7 @@ class Setting:
     key: str
     """Dotted, such as `alerts.bell`."""
     value: str
-    """As it is written there, else the default, on one line."""
+    """The value as it is written there, else the default, on one line."""
     meaning: str
     line: int
     """Where it is set, else where its table begins, counted from 1; the last line where there is neither."""
@@ -43,7 +43,7 @@ class SettingsText:
     text: str
     """What it holds; where there is none, every setting with its default."""
     is_new: bool
-    """There is no such file yet."""
+    """There is no settings file yet."""
     known: tuple[Setting, ...]
     """All that can be set, in the order of the shipped file."""
 
@@ -67,8 +67,8 @@ class Runs(ABC):
 
     @abstractmethod
     def rows(self) -> tuple[RunRow, ...]:
-        """Those that the index has, in no order. The same tuple as before where nothing has changed, which
-        costs next to nothing.
+        """The runs of the index, in no order. The same tuple as before where nothing has changed, which costs
+        next to nothing.
         """
 
     @question()
@@ -77,7 +77,7 @@ class Runs(ABC):
 
     @question()
     def configs(self, ids: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
-        """By id of a run: its config as it last ran, flat, by knob name."""
+        """The flat config that each run last had, by knob name, by id of the run."""
 
     @command()
     def change(self, id_: str, change: RunChange) -> RunRow:

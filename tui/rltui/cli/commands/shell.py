@@ -16,7 +16,7 @@ from rltui.cli.choosing import choose_experiment
 from rltui.cli.command import argument, command, flag
 from rltui.cli.commands.attach import show_pane
 from rltui.cli.terminal import while_read
-from rltui.cli.waiting import is_component_alive, plan_of, wait_until_settled
+from rltui.cli.waiting import is_component_alive, plan_of, wait_for_first_attempt
 from rltui.client import launch
 from rltui.core import hints
 from rltui.core.template import Missing
@@ -54,7 +54,7 @@ def shell(arguments: argparse.Namespace) -> int:
         if not is_component_alive(wire.call("status"), SHELL):
             wire.call("tokens", tokens())
             plan_of(wire, "execute", request)
-            wait_until_settled(wire, {SHELL}, timeout_s=None)
+            wait_for_first_attempt(wire, {SHELL}, timeout_s=None)
         elif arguments.like or arguments.command:
             raise ConflictError(
                 f"{record.name} has a shell already",

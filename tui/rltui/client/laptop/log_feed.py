@@ -17,13 +17,13 @@ _TAIL_LINES = 150
 """Told at once, and at most of what is new in one look: nobody reads more of a flood."""
 _MOST_LINES = 200
 _MOST_LETTERS = 48 * 1024
-"""In one answer."""
-_ABOVE = 60
-"""Lines told above the one that is looked for."""
+"""Characters in one answer."""
+_CONTEXT = 60
+"""Lines that come above and below the one that is looked for."""
 _SLICES = 16
-"""Of what is new, indexed in a look."""
+"""Slices of new text that one look indexes."""
 _SEEK_S = 0.5
-"""For how long older parts are indexed before an answer."""
+"""Seconds for which older parts are indexed before an answer."""
 
 
 class KnownLine(NamedTuple):
@@ -67,67 +67,67 @@ class LogUpdate(LogPart):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OlderLines(LogPart):
     more: bool
-    """There are still older ones."""
+    """There are still older lines that are not indexed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NearLines(LogPart):
     number: int
-    """Of the line that was looked for."""
+    """Number of the line that was looked for."""
 
 
 class LogFeed:
     """One log that is looked at, or several as one. For any thread; one at a time is answered."""
 
-    def __init__(self, source: LogSource, known: KnownLine | None = None) -> None:
+    def __init__(self, source: LogSource, known_line: KnownLine | None = None) -> None:
         """`known`: the numbers are to go on as they were, if that line is still there."""
         self._source = source
         self._lock = threading.Lock()
         self._shift = 0
         """From a number of the source to what the other end calls it."""
         self._is_reset = True
-        self._told_stop: int | None = None
-        self._told_problem: str | None = None
-        if known is not None:
-            number = self._index_to(known.offset)
-            if number is not None and self._source.line(number) == known.text:
-                self._shift, self._is_reset = known.number - number, False
-                self._told_stop = number + 1
+        self._sent_stop: int | None = None
+        self._sent_problem: str | None = None
+        if known_line is not None:
+            number = self._index_to(known_line.offset)
+            if number is not None and self._source.line(number) == known_line.text:
+                self._shift, self._is_reset = known_line.number - number, False
+                self._sent_stop = number + 1
 
     def news(self) -> LogUpdate | None:
         """What is new since the last call, the newest lines of it; `None` where nothing is."""
         with self._lock:
             source = self._source
-            is_news = self._told_stop is None or source.stop > self._told_stop
+            is_news = self._sent_stop is None or source.stop > self._sent_stop
             for _ in range(_SLICES):
                 change = source.poll(may_skip=False)
                 if change is LogChange.NONE:
                     break
                 is_news = True
                 if change is LogChange.RESET:
-                    self._is_reset, self._shift, self._told_stop = True, 0, None
-            if not is_news and source.problem == self._told_problem:
+                    self._is_reset, self._shift, self._sent_stop = True, 0, None
+            if not is_news and source.problem == self._sent_problem:
                 return None
             reset, self._is_reset = self._is_reset, False
             # The line that was told last may have been unfinished.
-            newest = source.start if self._told_stop is None else self._told_stop - 1
-            self._told_stop, self._told_problem = source.stop, source.problem
+            newest = source.start if self._sent_stop is None else self._sent_stop - 1
+            self._sent_stop, self._sent_problem = source.stop, source.problem
             lines = self._newest(max(newest, source.start, source.stop - _TAIL_LINES))
             return LogUpdate(reset=reset, problem=source.problem, lines=lines, **self._range())
 
     @remote_method
     def lines(self, first: int, stop: int) -> LogPart:
-        """Those, as far as they are there, and as many as one answer may have."""
+        """The lines `first` up to `stop`, as far as they are there and one answer may have them."""
         with self._lock:
             first, stop = first - self._shift, stop - self._shift
             return LogPart(lines=self._block(first, min(stop, first + _MOST_LINES)), **self._range())
 
     @remote_method
     def at(self, offset: int) -> LogPart:
-        """Those around the byte `offset`."""
+        """The lines around the byte `offset`; none where it takes long to find it."""
         with self._lock:
             number = self._index_to(offset)
-            lines = None if number is None else self._block(number - _ABOVE, number + _ABOVE)
+            lines = None if number is None else self._block(number - _CONTEXT, number + _CONTEXT)
             return LogPart(lines=lines, **self._range())
 
     @remote_method
@@ -137,7 +137,7 @@ class LogFeed:
             until, more = time.monotonic() + _SEEK_S, True
             while more and time.monotonic() < until:
                 more = self._source.load_older()
-            lines = self._block(self._source.start, self._source.start + _ABOVE)
+            lines = self._block(self._source.start, self._source.start + _CONTEXT)
             return OlderLines(more=more, lines=lines, **self._range())
 
     @remote_method
@@ -150,7 +150,7 @@ class LogFeed:
                     if not source.load_older():
                         break
             number = source.start if number is None else number
-            lines = self._block(number - _ABOVE, number + _ABOVE)
+            lines = self._block(number - _CONTEXT, number + _CONTEXT)
             return NearLines(number=number + self._shift, lines=lines, **self._range())
 
     def close(self) -> None:

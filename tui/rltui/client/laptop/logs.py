@@ -30,20 +30,20 @@ from rltui.core.log_query import Query
 from rltui.errors import RltuiError
 
 _UNSEEN_S = 3.0
-"""A log that nobody has looked at for so long is not told any more."""
+"""Seconds after which a log that nobody looks at is not sent any more."""
 _BLOCK = 100
-"""Lines that are asked for at once."""
-_MOST_ASKED = 6
-"""Questions for lines under way."""
-_MOST_KEPT = 40_000
+"""Lines that one request asks for."""
+_MOST_PENDING = 6
+"""Requests for lines under way at a time."""
+_MOST_CACHED = 40_000
 _NUMBERS = count(1)
-"""By which the other end tells apart the logs that it tells."""
-_KEPT_AROUND = 5_000
+"""Numbers by which the other end tells apart the feeds of one link."""
+_CACHED_AROUND = 5_000
 """Lines around the end, and around the one asked for last, that are kept when there are too many."""
 
 
-class _ToldLines:
-    """The lines that are known of a log, with gaps."""
+class _LineCache:
+    """Lines of a log that came from the other end, with gaps."""
 
     def __init__(self) -> None:
         self.numbers = array("q")
@@ -76,7 +76,7 @@ class _ToldLines:
         return int(self.offsets[at] + (number - self.numbers[at]))
 
     def number_at(self, offset: int, stop: int) -> int | None:
-        """The line that the byte is in, where it is known."""
+        """The line that the byte is in; `None` where it is not here."""
         at = bisect_right(self.offsets, offset) - 1
         if at < 0:
             return None
@@ -86,9 +86,9 @@ class _ToldLines:
 
     def keep(self, *parts: range) -> None:
         """Forget all others."""
-        kept = [at for at, number in enumerate(self.numbers) if any(number in part for part in parts)]
-        self.numbers = array("q", [self.numbers[at] for at in kept])
-        self.offsets = array("q", [self.offsets[at] for at in kept])
+        positions = [at for at, number in enumerate(self.numbers) if any(number in part for part in parts)]
+        self.numbers = array("q", [self.numbers[at] for at in positions])
+        self.offsets = array("q", [self.offsets[at] for at in positions])
         self.texts = {number: self.texts[number] for number in self.numbers}
         self.labels = {number: self.labels[number] for number in self.numbers if number in self.labels}
 
@@ -111,16 +111,16 @@ class RemoteLog:
         """Of the feed at the other end that is told."""
         self._channel = 0
         """Of what is told; 0: nothing is."""
-        self._came: deque[tuple[int, str, LogPart | RltuiError | None]] = deque()
+        self._answers: deque[tuple[int, str, LogPart | RltuiError | None]] = deque()
         """Number of the feed, what was asked for, answer: put there by the link's thread."""
-        self._lines = _ToldLines()
-        self._asked: set[str] = set()
+        self._lines = _LineCache()
+        self._pending: set[str] = set()
         """Questions under way."""
-        self._answered: set[str] = set()
+        self._searched: set[str] = set()
         """Places that were looked for and need not be again."""
         self._near: dict[float, int] = {}
         self._has_older = True
-        self._looked_at = 0
+        self._viewed_line = 0
         self._polled_at = 0.0
         self.start = self.stop = 0
         self._problem: str | None = "reading…"
@@ -131,14 +131,14 @@ class RemoteLog:
 
     @property
     def is_waiting(self) -> bool:
-        return any(not asked.startswith("lines") for asked in self._asked)
+        return any(not asked.startswith("lines") for asked in self._pending)
 
     def line(self, number: int) -> str:
         text = self._lines.texts.get(number)
         if text is None and self.start <= number < self.stop:
-            self._looked_at = number
+            self._viewed_line = number
             first = number // _BLOCK * _BLOCK
-            if sum(asked.startswith("lines") for asked in self._asked) < _MOST_ASKED:
+            if sum(asked.startswith("lines") for asked in self._pending) < _MOST_PENDING:
                 self._ask(f"lines {first}", LogFeed.lines, first=first, stop=first + _BLOCK)
         return text or ""
 
@@ -146,14 +146,14 @@ class RemoteLog:
         return self._lines.labels.get(number, "")
 
     def offset(self, number: int) -> int:
-        """Of a line that is not there yet, about."""
+        """Where a line begins; of one that is not here yet, about where."""
         return self._lines.offset(number)
 
     def number_at(self, offset: int) -> int | None:
         """`None` until it is known, which is asked for."""
         number = self._lines.number_at(offset, self.stop)
-        if number is None and (asked := f"at {offset}") not in self._answered:
-            self._ask(asked, LogFeed.at, offset=offset)
+        if number is None and (request := f"at {offset}") not in self._searched:
+            self._ask(request, LogFeed.at, offset=offset)
         return number
 
     def line_at(self, offset: int) -> str:
@@ -166,7 +166,7 @@ class RemoteLog:
         return self._near.get(at)
 
     def load_older(self) -> bool:
-        """Asks for them: true until the beginning is known."""
+        """Ask for older lines; true until the beginning is here."""
         if self._has_older and self._channel:
             self._ask("older", LogFeed.older)
         return self._has_older and self._link.is_up
@@ -174,7 +174,7 @@ class RemoteLog:
     def close(self) -> None:
         channel, self._channel = self._channel, 0
         self._link.cancel(channel)
-        self._asked.clear()
+        self._pending.clear()
 
     # --- what comes ---------------------------------------------------------------------------------------
 
@@ -184,78 +184,78 @@ class RemoteLog:
         if not self._channel:
             self._begin()
         change = LogChange.NONE
-        while self._came:
-            number, asked, answer = self._came.popleft()
+        while self._answers:
+            number, asked, answer = self._answers.popleft()
             if number == self._number:
                 change = max(change, self._take(asked, answer), key=_ORDER.index)
         return change
 
     def _begin(self) -> None:
         """Have it told, from the line on that is known."""
-        lines, known = self._lines, None
+        lines, known_line = self._lines, None
         complete = self.stop - 2
         """The newest line may be unfinished."""
         if complete in lines.texts:
-            known = KnownLine(complete, lines.offset(complete), lines.texts[complete])
-        self._asked.clear()
-        self._came.clear()
+            known_line = KnownLine(complete, lines.offset(complete), lines.texts[complete])
+        self._pending.clear()
+        self._answers.clear()
         number = self._number = next(_NUMBERS)
 
         def take(answer: LogPart | RltuiError | None) -> None:
-            self._came.append((number, "", answer))
+            self._answers.append((number, "", answer))
             if number == self._number and time.monotonic() - self._polled_at > _UNSEEN_S:
                 self.close()
 
         self._channel = self._server.send_for_all(
-            take, RemoteServer.log, number, self._handle, self._path, self._entries, known
+            take, RemoteServer.log, number, self._handle, self._path, self._entries, known_line
         )
 
-    def _ask(self, asked: str, method: Callable[..., LogPart], **arguments: object) -> None:
-        if asked in self._asked or not self._channel:
+    def _ask(self, request: str, method: Callable[..., LogPart], **arguments: object) -> None:
+        if request in self._pending or not self._channel:
             return
-        self._asked.add(asked)
+        self._pending.add(request)
         number = self._number
 
         def take(answer: LogPart | RltuiError | None) -> None:
-            self._came.append((number, asked, answer))
+            self._answers.append((number, request, answer))
 
         RemoteObject(self._link, "log", number).send(take, method, **arguments)
 
-    def _take(self, asked: str, answer: LogPart | RltuiError | None) -> LogChange:
-        self._asked.discard(asked)
+    def _take(self, request: str, answer: LogPart | RltuiError | None) -> LogChange:
+        self._pending.discard(request)
         if isinstance(answer, LogPart):
             try:
-                return self._take_part(asked, answer)
+                return self._take_part(request, answer)
             except (ValueError, OverflowError) as error:
                 self._problem = f"what {self._link.host.name} says is not understood: {error}"
-        elif not asked:  # the link went down, or there is no such log
+        elif not request:  # the link went down, or there is no such log
             self._channel = 0
             self._problem = answer.title if answer is not None else self._problem
         return LogChange.NONE
 
-    def _take_part(self, asked: str, part: LogPart) -> LogChange:
+    def _take_part(self, request: str, part: LogPart) -> LogChange:
         change = LogChange.NONE
         if isinstance(part, LogUpdate):
             change = LogChange.GREW
             self._problem = part.problem
             if part.reset:
                 change = LogChange.RESET
-                self._lines, self._near, self._answered = _ToldLines(), {}, set()
-                self._asked.clear()
+                self._lines, self._near, self._searched = _LineCache(), {}, set()
+                self._pending.clear()
                 self._has_older = True
         self.start, self.stop = part.start, part.stop
         if part.lines is not None:
             self._lines.put(part.lines)
-            change = change if not asked else LogChange.FILLED
-        if asked.startswith("at "):
-            self._answered.add(asked)
+            change = change if not request else LogChange.FILLED
+        if request.startswith("at "):
+            self._searched.add(request)
         elif isinstance(part, NearLines):
-            self._near[float(asked.removeprefix("near "))] = part.number
+            self._near[float(request.removeprefix("near "))] = part.number
         elif isinstance(part, OlderLines):
             self._has_older = part.more
-        if len(self._lines.numbers) > _MOST_KEPT:
-            around = range(self._looked_at - _KEPT_AROUND, self._looked_at + _KEPT_AROUND)
-            self._lines.keep(around, range(self.stop - _KEPT_AROUND, self.stop))
+        if len(self._lines.numbers) > _MOST_CACHED:
+            around = range(self._viewed_line - _CACHED_AROUND, self._viewed_line + _CACHED_AROUND)
+            self._lines.keep(around, range(self.stop - _CACHED_AROUND, self.stop))
         return change
 
 
@@ -278,15 +278,15 @@ class RemoteSearch:
     ) -> None:
         text = None if query is None else query.text
         self._server = RemoteObject(link, "server")
-        self._asked = (handle, path, text, level, start, with_text)
+        self._pending = (handle, path, text, level, start, with_text)
         self._stream: RemoteStream[SearchUpdate] | None = None
         self._is_cancelled = False
         self.progress = 0.0
         self.size = start
 
     def batches(self) -> Iterator[list[LogHit]]:
-        """As they come. In a thread."""
-        self._stream = self._server.stream(RemoteServer.search, *self._asked)
+        """Hits as they come. Blocks its thread."""
+        self._stream = self._server.stream(RemoteServer.search, *self._pending)
         for update in self._stream:
             if self._is_cancelled:
                 return

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from queue import SimpleQueue
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-from rltui.client.transports.frames import Packet, understood
+from rltui.client.transports.frames import Packet, decoding
 from rltui.client.transports.ssh import HostLink
 from rltui.core.questions import Question, question_of
 from rltui.errors import RltuiError
@@ -27,7 +27,7 @@ class RemoteStream(Generic[_Answer]):
     """Answers of the other end as they come, for a thread that waits for them."""
 
     def __init__(self, link: HostLink, send: Callable[[Callable[[Any], None]], int]) -> None:
-        """`send` asks, and has its argument called with each answer, and with `None` after the last one."""
+        """`send` asks, and calls its argument with each answer, and with `None` after the last."""
         self._link = link
         self._answers: SimpleQueue[_Answer | RltuiError | None] = SimpleQueue()
         self._channel = send(self._answers.put)
@@ -167,6 +167,6 @@ class RemoteObject:
 
     def answer(self, question: Question, packet: Packet) -> Any:  # noqa: ANN401 - as the question says
         """Raises RltuiError if it cannot be understood."""
-        with understood(self._whose):
+        with decoding(self._whose):
             data = {**packet.data, "blob": packet.blob} if packet.blob else packet.data
             return question.decode_answer(data)

@@ -11,9 +11,9 @@ from pathlib import Path
 from re import Pattern
 from typing import NamedTuple
 
-from rltui.client.laptop.packed import packed, unpacked
+from rltui.client.laptop.columns import decode_columns, encode_columns
 from rltui.client.laptop.remote_object import RemoteObject
-from rltui.client.transports.frames import understood
+from rltui.client.transports.frames import decoding
 from rltui.client.transports.ssh import HostLink
 from rltui.core.questions import remote_method
 from rltui.core.rollouts import Batch, BatchKey, Sample, SampleTable, Transcript
@@ -55,11 +55,11 @@ class RemoteRollouts:
         return self._batches
 
     def table(self, key: BatchKey) -> SampleTable:
-        """Of a batch that was not looked at here, asked for now."""
+        """The samples of a batch; of one that was not looked at here, asked for now."""
         batch = next((batch for batch in self._batches if batch.key == key), None)
-        known = self._tables.get(key)
-        if batch is None or (known is not None and (batch.samples is None or len(known) >= batch.samples)):
-            return known or SampleTable()
+        cached = self._tables.get(key)
+        if batch is None or (cached is not None and (batch.samples is None or len(cached) >= batch.samples)):
+            return cached or SampleTable()
         try:
             update = self._feed.call(RolloutFeed.table, key, self._known(key))
             self._grow(key, update.table, update.blob)
@@ -71,28 +71,28 @@ class RemoteRollouts:
         return self._feed.call(RolloutFeed.open, key, sample)
 
     def search(self, key: BatchKey, samples: Iterable[Sample], pattern: Pattern[str]) -> Iterator[bool]:
-        found = self._feed.stream(
+        stream = self._feed.stream(
             RolloutFeed.search, key, tuple(samples), pattern.pattern, int(pattern.flags)
         )
         try:
-            for matches in found:
+            for matches in stream:
                 yield from matches
         finally:
-            found.cancel()
+            stream.cancel()
 
     def same_prompt(self, key: BatchKey, transcript: Transcript) -> Iterator[tuple[BatchKey, Sample | None]]:
-        found = self._feed.stream(RolloutFeed.same_prompt, key, transcript.sample)
+        stream = self._feed.stream(RolloutFeed.same_prompt, key, transcript.sample)
         try:
-            yield from found
+            yield from stream
         finally:
-            found.cancel()
+            stream.cancel()
 
     export = staticmethod(export_transcripts)
     keep = staticmethod(save_transcripts)
 
     def _known(self, key: BatchKey | None) -> TableMark:
         table = None if key is None else self._tables.get(key)
-        return mark_of(SampleTable() if table is None else table)
+        return table_mark(SampleTable() if table is None else table)
 
     def _grow(self, key: BatchKey, rows: NewRows, blob: bytes) -> None:
         """With the samples that were told of a batch."""
@@ -101,9 +101,9 @@ class RemoteRollouts:
         table = self._tables.get(key)
         if table is None or rows.is_new:
             table = SampleTable()
-        with understood(self._whose):
+        with decoding(self._whose):
             codes = [column.typecode for column in table.columns.values()]
-            columns = unpacked(codes, [rows.length] * len(codes), blob)
+            columns = decode_columns(codes, [rows.length] * len(codes), blob)
             table.extend(dict(zip(table.columns, columns, strict=True)), [*rows.texts])
         self._tables[key] = table
 
@@ -116,8 +116,8 @@ class TableMark(NamedTuple):
     check: int
 
 
-def mark_of(table: SampleTable, samples: int | None = None, texts: int | None = None) -> TableMark:
-    """Of a table, or of so much of it."""
+def table_mark(table: SampleTable, samples: int | None = None, texts: int | None = None) -> TableMark:
+    """The mark of the first `samples` rows and `texts` texts; of all by default."""
     samples = len(table) if samples is None else samples
     texts = len(table.texts) if texts is None else texts
     check = zlib.crc32("\0".join(table.texts[:texts]).encode(errors="replace"))
@@ -148,26 +148,26 @@ class RolloutUpdate:
     """What is new of the rollouts in a folder."""
 
     behind: bool
-    """There is more to be read, with the next look."""
+    """There is more to be read with the next look."""
     problem: str
     mark: str
     """What tells these batches from others."""
     batches: tuple[Batch, ...] | None
     """`None`: as before."""
     table: NewRows | None
-    """Of the batch that is shown."""
+    """Rows of the batch that is shown."""
     blob: bytes = b""
 
 
-def new_rows(table: SampleTable, known: TableMark) -> tuple[NewRows, bytes]:
+def new_rows(table: SampleTable, known_mark: TableMark) -> tuple[NewRows, bytes]:
     """What an end that has `known` of a table lacks, and the columns of that; everything if it differs."""
-    samples, texts, _ = known
-    is_new = mark_of(table, samples, texts) != known
+    samples, texts, _ = known_mark
+    is_new = table_mark(table, samples, texts) != known_mark
     if is_new:
         samples = texts = 0
     stop = len(table)
     columns = [column[samples:stop] for column in table.columns.values()]
-    return NewRows(is_new, stop - samples, tuple([*table.texts][texts:])), packed(columns)
+    return NewRows(is_new, stop - samples, tuple([*table.texts][texts:])), encode_columns(columns)
 
 
 class RolloutFeed:
@@ -188,9 +188,9 @@ class RolloutFeed:
         return RolloutUpdate(behind, source.problem, now, told, table, blob)
 
     @remote_method
-    def table(self, shown: BatchKey, known: TableMark) -> TableUpdate:
+    def table(self, shown: BatchKey, known_mark: TableMark) -> TableUpdate:
         """The samples of a batch that who knows `known` of it lacks."""
-        return TableUpdate(*new_rows(self._source.table(shown), known))
+        return TableUpdate(*new_rows(self._source.table(shown), known_mark))
 
     @remote_method
     def open(self, key: BatchKey, sample: Sample) -> Transcript:
@@ -201,8 +201,8 @@ class RolloutFeed:
         self, key: BatchKey, samples: tuple[Sample, ...], pattern: str, flags: int
     ) -> Iterator[tuple[bool, ...]]:
         """Which samples match, in their order, some at a time."""
-        found = self._source.search(key, samples, re.compile(pattern, flags))
-        while matches := tuple(islice(found, _SEARCHED_AT_ONCE)):
+        matches_in_order = self._source.search(key, samples, re.compile(pattern, flags))
+        while matches := tuple(islice(matches_in_order, _SEARCHED_AT_ONCE)):
             yield matches
 
     @remote_method

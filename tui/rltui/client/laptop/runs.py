@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from rltui.core.report import Draw
 
 _FIRST_S = 5.0
-"""For the first rows: who asks is a thread, and shows nothing meanwhile."""
+"""Seconds that the first rows are waited for: a thread asks, and shows nothing meanwhile."""
 _UNSEEN_S = 10.0
-"""The list is not told any more when nobody has looked at it for so long."""
+"""Seconds after which the list is not sent any more where nobody looks at it."""
 
 
 class RemoteRuns(Runs):
@@ -45,39 +45,39 @@ class RemoteRuns(Runs):
         self._far = RemoteObject(link, "runs", readonly)
         self._changed = Condition()
         self._channel = 0
-        self._known: dict[str, RunRow] = {}
+        self._by_id: dict[str, RunRow] = {}
         self._rows: tuple[RunRow, ...] | None = ()
         """As they were asked for last; `None`: something has changed since."""
         self._queue: RunQueue | None = None
-        self._before: set[str] = set()
+        self._unconfirmed: set[str] = set()
         """Runs that were known when they began to be told, and have not been told yet."""
-        self._looked_at = 0.0
+        self._viewed_at = 0.0
         self._problem = ""
 
     @property
     def trouble(self) -> str:
-        return self.link.told() or self._problem
+        return self.link.trouble() or self._problem
 
     def rows(self) -> tuple[RunRow, ...]:
-        """Those that were told; the first time, once they were."""
+        """The rows that came; the first call waits for them."""
         with self._changed:
-            found = self.current_rows()
+            rows = self.current_rows()
             if self._queue is None and self._channel:
                 self._changed.wait_for(
                     lambda: self._queue is not None or not self._channel or self._problem, _FIRST_S
                 )
-                found = self.current_rows()
-            return found
+                rows = self.current_rows()
+            return rows
 
     def current_rows(self) -> tuple[RunRow, ...]:
-        """Those that were told up to now. From now on they are, for as long as somebody asks."""
-        self._looked_at = time.monotonic()
+        """The rows that came up to now. From now on they are sent, for as long as somebody asks."""
+        self._viewed_at = time.monotonic()
         with self._changed:
             if not self._channel:
-                self._before = set(self._known)
+                self._unconfirmed = set(self._by_id)
                 self._channel = self._server.send_for_all(self._take, RemoteServer.rows)
             if self._rows is None:
-                self._rows = tuple(self._known.values())
+                self._rows = tuple(self._by_id.values())
             return self._rows
 
     def _take(self, update: RunUpdate | RltuiError | None) -> None:
@@ -85,7 +85,7 @@ class RemoteRuns(Runs):
         with self._changed:
             if isinstance(update, RunUpdate):
                 self._take_rows(update)
-                if time.monotonic() - self._looked_at > _UNSEEN_S:
+                if time.monotonic() - self._viewed_at > _UNSEEN_S:
                     self._stop_telling()
             else:
                 self._problem = update.title if update and not isinstance(update, LinkDownError) else ""
@@ -101,16 +101,16 @@ class RemoteRuns(Runs):
         if update.queue is not None:
             self._queue = update.queue
         self._problem = ""
-        self._before -= {row.id for row in update.rows}
-        self._known |= {row.id: replace(row, host=self.host) for row in update.rows}
+        self._unconfirmed -= {row.id for row in update.rows}
+        self._by_id |= {row.id: replace(row, host=self.host) for row in update.rows}
         if update.is_whole:  # those of an earlier connection that were not told again are not there any more
-            gone |= self._before
-            self._before = set()
-        self._known = {id_: row for id_, row in self._known.items() if id_ not in gone}
+            gone |= self._unconfirmed
+            self._unconfirmed = set()
+        self._by_id = {id_: row for id_, row in self._by_id.items() if id_ not in gone}
         self._rows = None
 
     def queue(self) -> RunQueue:
-        """As it was told with the rows."""
+        """The queue as it came with the rows."""
         from rltui.core.queue import RunQueue
 
         return self._queue or RunQueue()
@@ -141,7 +141,7 @@ class RemoteRuns(Runs):
         )
 
     def row(self, id_: str) -> RunRow:
-        if (row := self._known.get(id_)) is None:
+        if (row := self._by_id.get(id_)) is None:
             raise UsageError("that run is not in the index any more")
         return row
 
@@ -205,32 +205,32 @@ class AllRuns(Runs):
         return self._own  # which says that there is none
 
     def _by_owner(self, ids: Iterable[str]) -> dict[Runs, list[str]]:
-        found: dict[Runs, list[str]] = {}
+        ids_by_owner: dict[Runs, list[str]] = {}
         for id_ in ids:
-            found.setdefault(self._owner(id_), []).append(id_)
-        return found
+            ids_by_owner.setdefault(self._owner(id_), []).append(id_)
+        return ids_by_owner
 
     def catch_up(self) -> tuple[str, ...]:
         up: list[Runs] = [other for other in self._others if other.link.is_up]
         return tuple(text for runs in [self._own, *up] for text in runs.catch_up())
 
     def configs(self, ids: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
-        """Those of a machine that cannot be reached are empty."""
-        found: dict[str, Mapping[str, Any]] = {}
+        """Configs of runs whose machine cannot be reached are empty."""
+        configs: dict[str, Mapping[str, Any]] = {}
         for owner, own in self._by_owner(ids).items():
             try:
-                found |= owner.configs(own)
+                configs |= owner.configs(own)
             except LinkDownError:
-                found |= {id_: {} for id_ in own}
-        return found
+                configs |= {id_: {} for id_ in own}
+        return configs
 
     def ask_now(self, question: Question, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401
-        """By who has the run that it is about, or by this machine."""
+        """Asks the machine that has the run, or this one where the question is about none."""
         id_ = arguments.get("id_")
         return getattr(self._own if id_ is None else self._owner(id_), question.name)(**arguments)
 
     def queue(self) -> RunQueue:
-        """Of this machine."""
+        """The queue of this machine."""
         return self._own.queue()
 
     def open(self, id_: str, *, again: bool = False) -> Experiment:
@@ -242,17 +242,25 @@ class AllRuns(Runs):
         owners = self._by_owner(ids)
         if len(owners) == 1:
             return next(iter(owners)).compare(ids, metrics)
-        known: dict[str, RunRow] = {row.id: row for row in self.rows()}
-        if not known.keys() >= {*ids}:
+        rows_by_id: dict[str, RunRow] = {row.id: row for row in self.rows()}
+        if not rows_by_id.keys() >= {*ids}:
             raise UsageError("one of these runs is not in the index any more")
-        rows = [known[id_] for id_ in ids]
+        rows = [rows_by_id[id_] for id_ in ids]
         series = [self.open_series(id_) for id_ in ids]
-        for each in series:
-            each.poll()
+        for source in series:
+            source.poll()
         own = [self._owner(id_).compare([id_]).evaluations for id_ in ids]
-        ended = [[each for found in evals for each in found.evaluations if each is not None] for evals in own]
-        found = compared_metrics(rows, series, metrics)
-        return comparison(rows, self.configs(ids), found, compared_evals(ended))
+        ended = [
+            [
+                source
+                for metrics_of_runs in evals
+                for source in metrics_of_runs.evaluations
+                if source is not None
+            ]
+            for evals in own
+        ]
+        metrics_of_runs = compared_metrics(rows, series, metrics)
+        return comparison(rows, self.configs(ids), metrics_of_runs, compared_evals(ended))
 
     def open_series(self, id_: str) -> SeriesSource:
         return self._owner(id_).open_series(id_)

@@ -9,9 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rltui.client.laptop.packed import SERIES_CODES, packed, series_columns, series_of, thinned, unpacked
+from rltui.client.laptop.columns import (
+    SERIES_CODES,
+    decode_columns,
+    downsample,
+    encode_columns,
+    series_columns,
+    series_from_columns,
+)
 from rltui.client.laptop.remote_object import RemoteObject
-from rltui.client.transports.frames import understood
+from rltui.client.transports.frames import decoding
 from rltui.client.transports.ssh import HostLink
 from rltui.core.lines import LogChange
 from rltui.core.questions import remote_method
@@ -34,18 +41,18 @@ class RemoteSeries:
         self._stamp = _NO_STAMP
         self._keys: tuple[SeriesKey, ...] = ()
         self._rewinds: tuple[Rewind, ...] = ()
-        self._known: dict[SeriesKey, Series] = {}
+        self._cached: dict[SeriesKey, Series] = {}
         self._counts: dict[SeriesKey, int] = {}
         """Points of each that were looked at there; it may be fewer here."""
-        self._wanted: set[SeriesKey] = set()
+        self._read_keys: set[SeriesKey] = set()
         """Those that were read since the last look that found something."""
 
     def poll(self) -> LogChange:
         """Ask what is new, also of the series that are looked at."""
         before = self._stamp
-        if not self._ask(self._wanted) or self._stamp == before:
+        if not self._ask(self._read_keys) or self._stamp == before:
             return LogChange.NONE
-        self._wanted = set()
+        self._read_keys = set()
         return LogChange.RESET if self._stamp[0] != before[0] else LogChange.GREW
 
     def keys(self) -> tuple[SeriesKey, ...]:
@@ -57,40 +64,40 @@ class RemoteSeries:
     def prepare(self, keys: Iterable[SeriesKey]) -> None:
         """Ask for those that are not here, all at once."""
         wanted = set(keys)
-        self._wanted |= wanted
-        if missing := wanted - self._known.keys():
+        self._read_keys |= wanted
+        if missing := wanted - self._cached.keys():
             self._ask(missing)
 
     def read(self, key: SeriesKey, start: int = 0) -> Series:
         self.prepare([key])
-        return self._known.get(key, Series()).tail(start)
+        return self._cached.get(key, Series()).tail(start)
 
     def _ask(self, keys: Iterable[SeriesKey]) -> bool:
-        """For the news of these. False where there is no answer."""
-        wanted = tuple((key, self._counts.get(key, 0)) for key in keys)
+        """Ask what is new of these; false where there is no answer."""
+        counts = tuple((key, self._counts.get(key, 0)) for key in keys)
         try:
-            self._take(self._feed.call(SeriesFeed.news, self._stamp, wanted))
+            self._take(self._feed.call(SeriesFeed.news, self._stamp, counts))
         except RltuiError:  # the link is down, which the screen says
             return False
         return True
 
     def _take(self, update: SeriesUpdate) -> None:
-        with understood(self._whose):
+        with decoding(self._whose):
             codes = SERIES_CODES * len(update.told)
             lengths = [told.length for told in update.told for _ in SERIES_CODES]
-            columns = unpacked(codes, lengths, update.blob)
+            columns = decode_columns(codes, lengths, update.blob)
         if update.stamp[0] != self._stamp[0]:
-            self._known, self._counts = {}, {}
+            self._cached, self._counts = {}, {}
         self._stamp = update.stamp
         if update.keys is not None:
             self._keys, self._rewinds = update.keys, update.rewinds
         for at, told in enumerate(update.told):
-            new = series_of(columns[at * len(SERIES_CODES) : (at + 1) * len(SERIES_CODES)])
-            self._known.setdefault(told.key, Series()).extend(new)
+            new = series_from_columns(columns[at * len(SERIES_CODES) : (at + 1) * len(SERIES_CODES)])
+            self._cached.setdefault(told.key, Series()).extend(new)
             self._counts[told.key] = told.total
 
 
-class ToldPoints(NamedTuple):
+class SeriesPoints(NamedTuple):
     """So many points of a series come in an answer."""
 
     key: SeriesKey
@@ -107,7 +114,7 @@ class SeriesUpdate:
     keys: tuple[SeriesKey, ...] | None
     """`None`: as before, and so are the rewinds."""
     rewinds: tuple[Rewind, ...]
-    told: tuple[ToldPoints, ...]
+    told: tuple[SeriesPoints, ...]
     blob: bytes = b""
     """Their points, as columns."""
 
@@ -128,17 +135,17 @@ class SeriesFeed:
             now = reader.fingerprint
             is_other, is_new = now[0] != stamp[0], now != stamp
             columns: list[array[Any]] = []
-            told: list[ToldPoints] = []
-            for key, known in wanted:
-                start = 0 if is_other else known
+            parts: list[SeriesPoints] = []
+            for key, count in wanted:
+                start = 0 if is_other else count
                 new = reader.read(key, start)
-                shown = new if start else thinned(new)
-                columns += series_columns(shown)
-                told.append(ToldPoints(key, start + len(new), len(shown)))
+                sent = new if start else downsample(new)
+                columns += series_columns(sent)
+                parts.append(SeriesPoints(key, start + len(new), len(sent)))
             return SeriesUpdate(
                 stamp=now,
                 keys=tuple(reader.keys()) if is_new else None,
                 rewinds=tuple(reader.rewinds()) if is_new else (),
-                told=tuple(told),
-                blob=packed(columns),
+                told=tuple(parts),
+                blob=encode_columns(columns),
             )

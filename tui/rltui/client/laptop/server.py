@@ -35,9 +35,9 @@ _FIRST_EVENTS, _FIRST_S = 3, 1.0
 _PROGRESS_S = 0.5
 """Between two words of how far a search is."""
 _ROWS_AT_ONCE = 100
-"""Of the index of runs, in one item."""
+"""Rows of the index in one item."""
 _MOST_HITS = 2000
-"""Of a search, in one item."""
+"""Hits of a search in one item."""
 _Item = TypeVar("_Item")
 _KINDS = {model: kind for kind, model in EVENT_MODELS.items()}
 
@@ -54,7 +54,7 @@ class RemoteHandle:
     readonly: bool
 
     def as_json(self) -> dict[str, Any]:
-        """As the address of a `RemoteObject`."""
+        """The address of a `RemoteObject` of this experiment."""
         return asdict(self)
 
 
@@ -172,7 +172,7 @@ class RemoteServer:
 
     @remote_method
     async def open_run(self, id_: str, again: bool, readonly: bool) -> OpenedExperiment:
-        """As `Runs.open`."""
+        """The run `id_`, as `Runs.open`."""
         experiment = await asyncio.to_thread(self._runs[readonly].open, id_, again=again)
         return await self._opened(experiment, readonly)
 
@@ -215,7 +215,7 @@ class RemoteServer:
         return LocalExperiment(record, readonly=readonly)
 
     def _experiment(self, handle: RemoteHandle) -> LocalExperiment:
-        """As it was opened, be it in an earlier connection. Blocks."""
+        """The experiment as it was opened, be it over an earlier connection. Blocks."""
         experiment = self._experiments.get(handle)
         if experiment is None:
             record = ControlFolder(Path(handle.output_dir)).read_record()
@@ -228,7 +228,7 @@ class RemoteServer:
 
     @remote_method
     async def events(self, handle: RemoteHandle) -> AsyncGenerator[PushedEvent, None]:
-        """Its events, from the current state on."""
+        """The events of an experiment, from the current state on."""
         experiment = await asyncio.to_thread(self._experiment, handle)
         async with contextlib.aclosing(experiment.events()) as events:
             async for event in events:
@@ -309,7 +309,7 @@ class RemoteServer:
         searching = experiment.search_log(path, from_text, level, start)
         batches = (part for batch in searching.batches() for part in _parts(batch, _MOST_HITS))
         try:
-            async for batch in followed(batches, pause_s=_PROGRESS_S):
+            async for batch in items_in_threads(batches, pause_s=_PROGRESS_S):
                 hits = tuple(LogHit(hit.offset, hit.text if with_text else "") for hit in batch or [])
                 yield SearchUpdate(searching.progress, searching.size, hits)
         finally:
@@ -324,7 +324,7 @@ def _parts(items: list[_Item], size: int) -> Iterator[list[_Item]]:
     yield from (items[at : at + size] for at in range(0, len(items) or 1, size))
 
 
-async def followed(
+async def items_in_threads(
     items: Iterator[_Item], pause_s: float | None = None
 ) -> AsyncGenerator[_Item | None, None]:
     """What a blocking iterator gives, in threads. With `pause_s`, `None` where the next takes longer."""
@@ -332,10 +332,10 @@ async def followed(
         asking = asyncio.create_task(asyncio.to_thread(next, items, _OVER))
         while not (await asyncio.wait([asking], timeout=pause_s))[0]:
             yield None
-        found = asking.result()
-        if found is _OVER:
+        item = asking.result()
+        if item is _OVER:
             return
-        yield found
+        yield item
 
 
 _OVER: Any = object()

@@ -22,7 +22,7 @@ def serve(reading: int, writing: int) -> None:
     os.write(writing, OURS.line())  # before all that takes long to load
     frames = Frames(reading, writing)
     try:
-        theirs = frames.hear(_HELLO_S)
+        theirs = frames.read_hello_line(_HELLO_S)
     except NoHelloError as error:
         if error.is_late:
             raise RltuiError(

@@ -12,9 +12,9 @@ from typing import Any
 
 from rltui.client.experiment import ShutDownError
 from rltui.client.laptop.remote_object import encode_answer
-from rltui.client.laptop.server import RemoteServer, followed
+from rltui.client.laptop.server import RemoteServer, items_in_threads
 from rltui.client.transports.frames import Frames, Packet, PacketKind
-from rltui.client.transports.ssh import TAKEN_DOWN
+from rltui.client.transports.ssh import SHUT_DOWN
 from rltui.core.questions import Question
 from rltui.errors import RltuiError, UsageError
 
@@ -41,7 +41,7 @@ class Session:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     def _receive(self, loop: asyncio.AbstractEventLoop, over: asyncio.Event) -> None:
-        """In a thread."""
+        """Runs in a thread of its own."""
         try:
             while (packet := self._frames.receive()) is not None:
                 loop.call_soon_threadsafe(self._take, packet)
@@ -94,7 +94,7 @@ class Session:
         self, channel: int, question: Question, answers: Iterator[Any] | AsyncGenerator[Any, None]
     ) -> None:
         """A stream, until it ends or nobody wants more of it."""
-        later = followed(answers) if isinstance(answers, Iterator) else answers
+        later = items_in_threads(answers) if isinstance(answers, Iterator) else answers
         async with contextlib.aclosing(later) as items:
             async for item in items:
                 await self._tell(channel, encode_answer(question, item)[0])
@@ -115,6 +115,6 @@ class Session:
         await sent.wait()
 
     def _refuse(self, channel: int, error: RltuiError) -> None:
-        kind = TAKEN_DOWN if isinstance(error, ShutDownError) else ""
-        said = {"exit_code": int(error.exit_code), "title": error.title, "details": error.details}
-        self._frames.send(Packet(channel, PacketKind.ERROR, {**said, "hint": error.hint, "kind": kind}))
+        kind = SHUT_DOWN if isinstance(error, ShutDownError) else ""
+        reply = {"exit_code": int(error.exit_code), "title": error.title, "details": error.details}
+        self._frames.send(Packet(channel, PacketKind.ERROR, {**reply, "hint": error.hint, "kind": kind}))

@@ -53,7 +53,7 @@ class PacketKind(IntEnum):
     CALL = 1
     CANCEL = 2
     ITEM = 3
-    """Of an answer that has several parts."""
+    """One part of an answer that has several."""
     RESULT = 4
     """An answer, or the end of one."""
     ERROR = 5
@@ -62,7 +62,7 @@ class PacketKind(IntEnum):
 
 class Packet(NamedTuple):
     channel: int
-    """Of the call that it is, or answers."""
+    """The number of the call that this packet is, or answers."""
     kind: PacketKind
     data: Any = None
     """Plain JSON, with NaN."""
@@ -79,7 +79,7 @@ class NoHelloError(RltuiError):
 
 
 @contextmanager
-def understood(whose: str) -> Iterator[None]:
+def decoding(whose: str) -> Iterator[None]:
     """Around what takes apart an answer of `whose`, which may have any shape.
 
     Raises:
@@ -98,14 +98,14 @@ def understood(whose: str) -> Iterator[None]:
 @dataclass(frozen=True, slots=True)
 class Hello:
     version: str
-    """Of its rltui."""
+    """The version of its rltui."""
     link: int
     api: int
     """`PROTOCOL_VERSION` of the API, whose values travel here."""
 
     def line(self) -> bytes:
-        said = {"version": self.version, "link": self.link, "api": self.api}
-        return _MARK + json.dumps(said).encode() + b"\n"
+        fields = {"version": self.version, "link": self.link, "api": self.api}
+        return _MARK + json.dumps(fields).encode() + b"\n"
 
 
 def read_hello(descriptor: int, within_s: float | None = None) -> tuple[Hello, bytes]:
@@ -121,8 +121,8 @@ def read_hello(descriptor: int, within_s: float | None = None) -> tuple[Hello, b
         line, newline, rest = behind.partition(b"\n")
         if mark and newline:
             try:
-                said = json.loads(line[:_LONGEST_HELLO])
-                return Hello(str(said["version"]), int(said["link"]), int(said["api"])), rest
+                fields = json.loads(line[:_LONGEST_HELLO])
+                return Hello(str(fields["version"]), int(fields["link"]), int(fields["api"])), rest
             except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
                 break
         if until is not None and not _is_readable(descriptor, until - time.monotonic()):
@@ -241,7 +241,7 @@ class Frames:
 
     # --- from the other end -------------------------------------------------------------------------------
 
-    def hear(self, within_s: float | None = None) -> Hello:
+    def read_hello_line(self, within_s: float | None = None) -> Hello:
         """The hello of the other end, which comes before anything can be received. `within_s`: so long it is
         waited for.
 

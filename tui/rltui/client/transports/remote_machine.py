@@ -23,14 +23,14 @@ class RemoteMachine:
     """A machine with an rltui of its own."""
 
     name: str
-    """As the person calls it."""
+    """The name that the person calls it by."""
     command: tuple[str, ...]
     """The start of a command line that runs there what is its last word, by a shell: `ssh box`."""
     rltui: str = "rltui"
 
     @property
     def is_ssh(self) -> bool:
-        """Its options are known then."""
+        """It is reached by ssh, whose options are known."""
         return PurePath(self.command[0]).name == "ssh"
 
     def serving(self, *, prompts: bool) -> list[str]:
@@ -42,11 +42,11 @@ class RemoteMachine:
         """The command line that runs `words` there, on this terminal or with pipes."""
         return [*self._with((*_ALIVE, "-t" if terminal else "-T")), self._line(words)]
 
-    def without_rltui(self, *said: str) -> RltuiError:
-        """That there is none, and what to do. `said`: by the shell there."""
+    def without_rltui(self, *output: str) -> RltuiError:
+        """The error that there is no rltui, and what to do. `output`: what the shell there says."""
         return RltuiError(
             f"there is no {self.rltui} on {self.name}",
-            details=said,
+            details=output,
             hint=f"install it there (pip install rltui), or say where it is: "
             f"--host {self.name}:/path/to/rltui, "
             f'or in settings.toml [hosts.{self.name}] rltui = "/path/to/rltui"',
@@ -57,19 +57,19 @@ class RemoteMachine:
 
     @staticmethod
     def _line(words: Sequence[str]) -> str:
-        """For the shell there, which knows its own home."""
+        """A command line for the shell there, which knows its own home."""
         program = words[0]
         home = "~/" if program.startswith("~/") else ""
         return " ".join([home + shlex.quote(program.removeprefix(home)), *map(shlex.quote, words[1:])])
 
 
-def host_of(text: str, known: Mapping[str, HostSettings]) -> RemoteMachine:
+def host_of(text: str, configured_hosts: Mapping[str, HostSettings]) -> RemoteMachine:
     """What `--host` means: a name in the settings, or what ssh takes, and perhaps where rltui is there.
 
     Raises:
         UsageError: if it can be neither.
     """
-    if (settings := known.get(text)) is not None:
+    if (settings := configured_hosts.get(text)) is not None:
         return configured(text, settings)
     with_path = _WITH_PATH.fullmatch(text)
     name = with_path["host"] if with_path else text
@@ -81,7 +81,7 @@ def host_of(text: str, known: Mapping[str, HostSettings]) -> RemoteMachine:
         )
     if with_path is None:
         return RemoteMachine(name, ("ssh", name))
-    if (settings := known.get(name)) is not None:
+    if (settings := configured_hosts.get(name)) is not None:
         return RemoteMachine(name, configured(name, settings).command, with_path["rltui"])
     return RemoteMachine(name, ("ssh", name), with_path["rltui"])
 

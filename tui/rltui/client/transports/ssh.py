@@ -24,7 +24,7 @@ from rltui.client.transports.frames import (
     NoHelloError,
     Packet,
     PacketKind,
-    understood,
+    decoding,
 )
 from rltui.client.transports.remote_machine import RemoteMachine
 from rltui.client.transports.unix import PROTOCOL_VERSION
@@ -38,53 +38,53 @@ Take = Callable[[Packet | RltuiError], None]
 PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0)
 """Between two attempts to connect; the last one repeats."""
 _HELLO_S = 20.0
-"""For a connection that is made in the background."""
+"""Seconds for a connection that is made in the background."""
 _END_S = 2.0
-"""For the other end to end once it is told to."""
-_KEPT_ERRORS_BYTES = 4096
+"""Seconds for the other end to end once it is told to."""
+_ERROR_TAIL_BYTES = 4096
 _MOST_LINES = 4
 _REFUSAL_KINDS: Mapping[str, Kind] = {
     "exit_code": INTEGER, "title": TEXT, "details": TEXTS, "hint": TEXT, "kind": TEXT,
 }  # fmt: skip
 _NO_PROGRAM, _NO_CONNECTION = 127, 255
 """Exit codes of a shell that finds no such command, and of ssh for failures of its own."""
-TAKEN_DOWN = "taken down"
+SHUT_DOWN = "taken down"
 """PacketKind of a refusal, besides what its exit code says."""
 OURS = Hello(__version__, LINK_VERSION, PROTOCOL_VERSION)
 
 
 @dataclass(slots=True)
-class _Carrier:
+class _Connection:
     """A program that carries the link, and what it says on its stderr."""
 
     process: subprocess.Popen[bytes]
     frames: Frames
-    errors: _Errors
+    errors: _ErrorOutput
 
 
-class _Errors:
+class _ErrorOutput:
     """What the program says on its stderr: shown until it is connected, its end kept."""
 
     def __init__(self, process: subprocess.Popen[bytes], show: Callable[[str], None] | None) -> None:
         assert process.stderr is not None
         self._file = process.stderr
         self.show = show
-        self._kept = b""
+        self._tail = b""
         self._thread = threading.Thread(target=self._read, name="stderr of the link", daemon=True)
         self._thread.start()
 
     def _read(self) -> None:
         with self._file:
-            while data := os.read(self._file.fileno(), _KEPT_ERRORS_BYTES):
-                self._kept = (self._kept + data)[-_KEPT_ERRORS_BYTES:]
+            while data := os.read(self._file.fileno(), _ERROR_TAIL_BYTES):
+                self._tail = (self._tail + data)[-_ERROR_TAIL_BYTES:]
                 if self.show is not None:
                     lines = data.decode(errors="replace").replace("\r\n", "\n").split("\n")
                     self.show("\n".join(map(plain_text, lines)))
 
     def lines(self) -> list[str]:
-        """Those that it said last, once it has ended."""
+        """The last lines, once the program has ended."""
         self._thread.join(_END_S)
-        return [plain_text(decode_line(line)) for line in self._kept.splitlines() if line.strip()]
+        return [plain_text(decode_line(line)) for line in self._tail.splitlines() if line.strip()]
 
 
 class HostLink:
@@ -95,13 +95,13 @@ class HostLink:
         self._lock = threading.Lock()
         self._waiting: dict[int, Take] = {}
         self._next_channel = 1
-        self._connection: _Carrier | None = None
+        self._connection: _Connection | None = None
         self._connecting: subprocess.Popen[bytes] | None = None
         self._lost_at: float | None = None
         self._problem = ""
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
-        self._settled = threading.Event()
+        self._first_attempt_ended = threading.Event()
         """The first attempt has come to its end."""
         self.connections = 0
 
@@ -128,13 +128,15 @@ class HostLink:
         if self._thread is None:
             self._start(None)
 
-    def _start(self, connection: _Carrier | None) -> None:
+    def _start(self, connection: _Connection | None) -> None:
         if connection is not None:
-            self._go_up(connection)
-        self._thread = threading.Thread(target=self._keep_up, args=(connection,), name="link", daemon=True)
+            self._connected(connection)
+        self._thread = threading.Thread(
+            target=self._stay_connected, args=(connection,), name="link", daemon=True
+        )
         self._thread.start()
 
-    def _begun(self, process: subprocess.Popen[bytes]) -> None:
+    def _started(self, process: subprocess.Popen[bytes]) -> None:
         with self._lock:
             self._connecting = process
             if self._closing.is_set():
@@ -152,54 +154,54 @@ class HostLink:
         if self._thread is not None:
             self._thread.join()
 
-    def _keep_up(self, connection: _Carrier | None) -> None:
+    def _stay_connected(self, connection: _Connection | None) -> None:
         failures = 0
         while not self._closing.is_set():
             try:
                 if connection is None:
-                    connection = _connect(self.host, None, self._begun)
-                    self._go_up(connection)
+                    connection = _connect(self.host, None, self._started)
+                    self._connected(connection)
                 failures = 0
                 self._receive(connection)
             except RltuiError as error:
                 self._problem = error.title
-                self._settled.set()
+                self._first_attempt_ended.set()
             if connection is not None:
-                self._go_down(connection)
+                self._disconnected(connection)
                 connection = None
             self._closing.wait(PAUSES_S[min(failures, len(PAUSES_S) - 1)])
             failures += 1
 
-    def _go_up(self, connection: _Carrier) -> None:
+    def _connected(self, connection: _Connection) -> None:
         with self._lock:
             self._connection, self._lost_at, self._problem = connection, None, ""
             self.connections += 1
-        self._settled.set()
+        self._first_attempt_ended.set()
 
-    def _go_down(self, connection: _Carrier) -> None:
+    def _disconnected(self, connection: _Connection) -> None:
         with self._lock:
             self._connection, self._lost_at = None, time.time()
-            left, self._waiting = self._waiting, {}
+            unanswered, self._waiting = self._waiting, {}
         connection.frames.close()
         _end(connection.process)
         error: RltuiError = LinkDownError(
-            self.told(), hint="it was lost before the answer came: look whether it was done"
+            self.trouble(), hint="it was lost before the answer came: look whether it was done"
         )
         if not connection.frames.bytes_received:
-            said = connection.errors.lines()
-            if any(line.startswith("rltui: ") for line in said):  # it has ended by itself, and says why
-                error = RltuiError(f"{self.host.name} answers nothing", details=said[-_MOST_LINES:])
-        for take in left.values():
+            output = connection.errors.lines()
+            if any(line.startswith("rltui: ") for line in output):  # it has ended by itself, and says why
+                error = RltuiError(f"{self.host.name} answers nothing", details=output[-_MOST_LINES:])
+        for take in unanswered.values():
             take(error)
 
-    def _receive(self, connection: _Carrier) -> None:
+    def _receive(self, connection: _Connection) -> None:
         while (message := connection.frames.receive()) is not None:
             with self._lock:
                 is_last = message.kind is not PacketKind.ITEM
                 waiting = self._waiting
                 take = waiting.pop(message.channel, None) if is_last else waiting.get(message.channel)
             if take is not None:
-                with understood(self.host.name):
+                with decoding(self.host.name):
                     take(_refusal(message.data) if message.kind is PacketKind.ERROR else message)
 
     # --- how it is ----------------------------------------------------------------------------------------
@@ -208,7 +210,7 @@ class HostLink:
     def is_up(self) -> bool:
         return self._connection is not None
 
-    def told(self) -> str:
+    def trouble(self) -> str:
         """Why it cannot be asked, in words; empty where it can."""
         if self._connection is not None:
             return ""
@@ -219,9 +221,9 @@ class HostLink:
         ago = duration(max(0.0, time.time() - self._lost_at))
         return f"{self.host.name}: connection lost {ago} ago, trying again{why}"
 
-    def wait_until_settled(self, timeout_s: float) -> None:
-        """For the first attempt to connect to come to its end."""
-        self._settled.wait(timeout_s)
+    def wait_for_first_attempt(self, timeout_s: float) -> None:
+        """Wait until the first attempt to connect has ended."""
+        self._first_attempt_ended.wait(timeout_s)
 
     # --- what is asked ------------------------------------------------------------------------------------
 
@@ -235,7 +237,7 @@ class HostLink:
                 self._next_channel += 1
                 self._waiting[channel] = take
         if connection is None:
-            take(LinkDownError(self.told(), hint="nothing was done"))
+            take(LinkDownError(self.trouble(), hint="nothing was done"))
             return 0
         connection.frames.send(Packet(channel, PacketKind.CALL, {"method": method, "params": params}))
         return channel
@@ -258,10 +260,10 @@ class HostLink:
         return self.future(method, params).result()
 
     def future(self, method: str, params: object = None) -> Future[Packet]:
-        """As `call`, later."""
-        found: Future[Packet] = Future()
-        self.ask(_taker(found), method, params)
-        return found
+        """As `call`, without waiting."""
+        answer: Future[Packet] = Future()
+        self.ask(_taker(answer), method, params)
+        return answer
 
 
 def _taker(future: Future[Packet]) -> Take:
@@ -281,23 +283,23 @@ def _taker(future: Future[Packet]) -> Take:
 
 def _refusal(data: Any) -> RltuiError:  # noqa: ANN401 - JSON of the other end
     try:
-        said = check_document(data, _REFUSAL_KINDS, frozenset(_REFUSAL_KINDS))
-        kind = ERROR_TYPES.get(ExitCode(said["exit_code"]), RltuiError)
+        reply = check_document(data, _REFUSAL_KINDS, frozenset(_REFUSAL_KINDS))
+        kind = ERROR_TYPES.get(ExitCode(reply["exit_code"]), RltuiError)
     except ValueError:
         return RltuiError("the other end refused it in words that are not understood")
-    if said["kind"] == TAKEN_DOWN:
+    if reply["kind"] == SHUT_DOWN:
         from rltui.client.experiment import ShutDownError  # what it says needs pydantic
 
         kind = ShutDownError
-    return kind(said["title"], details=said["details"], hint=said["hint"])
+    return kind(reply["title"], details=reply["details"], hint=reply["hint"])
 
 
 def _connect(
     host: RemoteMachine,
     show: Callable[[str], None] | None,
-    begun: Callable[[subprocess.Popen[bytes]], None],
+    on_start: Callable[[subprocess.Popen[bytes]], None],
     first: Packet | None = None,
-) -> _Carrier:
+) -> _Connection:
     """Raises as `HostLink.open`. Without `show`, nobody is asked anything, and it must not take long. `begun`
     gets the program, whose end makes it fail. `first` goes along with the hello.
     """
@@ -316,7 +318,7 @@ def _connect(
             f"cannot run {command[0]}: {error.strerror}",
             hint="it is what reaches the other machine: install OpenSSH" if host.is_ssh else "",
         ) from error
-    errors = _Errors(process, show)
+    errors = _ErrorOutput(process, show)
     assert process.stdin is not None
     assert process.stdout is not None
     with contextlib.suppress(BrokenPipeError):  # it has ended: its words say why
@@ -330,8 +332,8 @@ def _connect(
     if show is None:
         limit.start()
     try:
-        begun(process)
-        theirs = frames.hear()
+        on_start(process)
+        theirs = frames.read_hello_line()
         errors.show = None
         if (theirs.link, theirs.api) != (OURS.link, OURS.api):
             raise ConflictError(
@@ -344,15 +346,17 @@ def _connect(
         _end(process)
         if isinstance(error, NoHelloError):
             asked = show is not None
-            raise _unreached(host, process.returncode, error.said, errors.lines(), is_asked=asked) from None
+            raise _no_hello_error(
+                host, process.returncode, error.said, errors.lines(), is_asked=asked
+            ) from None
         raise
     finally:
         limit.cancel()
-    return _Carrier(process, frames, errors)
+    return _Connection(process, frames, errors)
 
 
-def _unreached(
-    host: RemoteMachine, code: int | None, said: bytes, errors: list[str], *, is_asked: bool
+def _no_hello_error(
+    host: RemoteMachine, code: int | None, output: bytes, errors: list[str], *, is_asked: bool
 ) -> RltuiError:
     """Why nobody said hello, in words. `is_asked`: a person has seen what ssh said, and could answer it."""
     last = errors[-1] if errors else ""
@@ -368,7 +372,7 @@ def _unreached(
             return RltuiError(f"{host.name} wants a password, or another key: leave, and open it again")
         why = "" if is_asked else f": {last}"  # it was shown as it came
         return RltuiError(f"{host.name} cannot be reached{why}", hint=f"ssh {host.name} must work")
-    words = [plain_text(decode_line(line)) for line in said.splitlines() if line.strip()][-3:]
+    words = [plain_text(decode_line(line)) for line in output.splitlines() if line.strip()][-3:]
     return RltuiError(
         f"no rltui answers on {host.name}: {last or f'the connection ended with code {code}'}",
         details=[*errors[-4:-1], *(f"it said: {line}" for line in words)],

@@ -122,8 +122,8 @@ class SupervisorClient(SupervisorApi):
         noted = IntentFile(control.intent_file).read().down
         for down in (self._down, noted):
             if down is not None and down.complete:
-                left = f"; cannot be ended: {', '.join(down.left)}" if down.left else ""
-                raise ShutDownError(f"{self.record.name} was taken down by {down.by}{left}")
+                survivors = f"; cannot be ended: {', '.join(down.left)}" if down.left else ""
+                raise ShutDownError(f"{self.record.name} was taken down by {down.by}{survivors}")
 
     async def start_supervisor(self) -> None:
         """Have one started, unless one listens, also after a `down`.

@@ -136,7 +136,7 @@ class Wire:
         self.close()
 
     def server_pid(self) -> int:
-        """Of whoever made the socket."""
+        """The process that made the socket."""
         credentials = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
         return int(_UCRED.unpack(credentials)[0])
 

@@ -12,33 +12,33 @@ from typing import Any
 from rltui.core.series import Series
 
 MOST_POINTS = 2000
-"""Of a series that is read for the first time: more than a chart has room for."""
+"""Points of a series that is read for the first time: more than a chart has room for."""
 _DIFFERING = frozenset("qil")
 """Type codes of columns whose numbers are near those before."""
 
 
-def packed(columns: Iterable[array[Any]]) -> bytes:
+def encode_columns(columns: Iterable[array[Any]]) -> bytes:
     """All of them, one behind the other."""
-    return b"".join(map(_packed, columns))
+    return b"".join(map(_encode_column, columns))
 
 
-def unpacked(codes: Sequence[str], lengths: Sequence[int], data: bytes) -> list[array[Any]]:
+def decode_columns(codes: Sequence[str], lengths: Sequence[int], data: bytes) -> list[array[Any]]:
     """Columns of these type codes and lengths.
 
     Raises:
         ValueError: if the data are of another length.
     """
-    found, start = [], 0
+    columns, start = [], 0
     for code, length in zip(codes, lengths, strict=True):
         end = start + length * array(code).itemsize
-        found.append(_unpacked(code, data[start:end], length))
+        columns.append(_decode_column(code, data[start:end], length))
         start = end
     if start != len(data):
         raise ValueError("more or less numbers than were told")
-    return found
+    return columns
 
 
-def _packed(column: array[Any]) -> bytes:
+def _encode_column(column: array[Any]) -> bytes:
     if column.typecode in _DIFFERING and column:
         column = _wrapped(
             column.typecode, (column[0], *(after - before for before, after in pairwise(column)))
@@ -47,7 +47,7 @@ def _packed(column: array[Any]) -> bytes:
     return b"".join(data[at::size] for at in range(size))
 
 
-def _unpacked(code: str, data: bytes, length: int) -> array[Any]:
+def _decode_column(code: str, data: bytes, length: int) -> array[Any]:
     column = array(code)
     size = column.itemsize
     if len(data) != length * size:
@@ -76,7 +76,7 @@ def _little(column: array[Any]) -> array[Any]:
 
 
 def series_columns(series: Series) -> tuple[array[Any], ...]:
-    """Of a series: steps, the bits of times, which are near each other too, values."""
+    """The columns of a series: steps, the bits of its times (near each other, too), values."""
     times = array("q")
     times.frombytes(series.times.tobytes())
     return series.steps, times, series.values
@@ -85,15 +85,15 @@ def series_columns(series: Series) -> tuple[array[Any], ...]:
 SERIES_CODES = ("q", "q", "d")
 
 
-def series_of(columns: Sequence[array[Any]]) -> Series:
-    """Of what `series_columns` gave."""
+def series_from_columns(columns: Sequence[array[Any]]) -> Series:
+    """The series whose columns `series_columns` gave."""
     steps, bits, values = columns
     times = array("d")
     times.frombytes(bits.tobytes())
     return Series(steps, times, values)
 
 
-def thinned(series: Series, most: int = MOST_POINTS) -> Series:
+def downsample(series: Series, most: int = MOST_POINTS) -> Series:
     """About so many of its points at most, in their order: the first and the last, and of each of equal parts
     the lowest, the highest, and one that is no number where there is one.
     """

@@ -9,22 +9,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltui.client.laptop.packed import SERIES_CODES, packed, series_columns, series_of, thinned, unpacked
+from rltui.client.laptop.columns import (
+    SERIES_CODES,
+    decode_columns,
+    downsample,
+    encode_columns,
+    series_columns,
+    series_from_columns,
+)
 from rltui.core.series import Series
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1)), st.lists(st.floats()), st.lists(st.integers(-128, 127)))
 def test_columns_come_back_bit_by_bit(whole: list[int], real: list[float], small: list[int]) -> None:
     columns: list[array[Any]] = [array("q", whole), array("d", real), array("b", small)]
-    back = unpacked("qdb", [len(column) for column in columns], packed(columns))
+    back = decode_columns("qdb", [len(column) for column in columns], encode_columns(columns))
     assert [column.tobytes() for column in back] == [column.tobytes() for column in columns]
 
 
 def test_a_wrong_length_is_refused() -> None:
-    data = packed([array("q", [1, 2])])
+    data = encode_columns([array("q", [1, 2])])
     for length in (1, 3):
         with pytest.raises(ValueError, match="numbers than were told"):
-            unpacked("q", [length], data)
+            decode_columns("q", [length], data)
 
 
 def series(values: list[float]) -> Series:
@@ -36,26 +43,29 @@ def series(values: list[float]) -> Series:
 
 def test_a_series_comes_back() -> None:
     whole = series([0.1, math.inf, -2.5])
-    assert series_of(unpacked(SERIES_CODES, [3] * 3, packed(series_columns(whole)))) == whole
+    assert (
+        series_from_columns(decode_columns(SERIES_CODES, [3] * 3, encode_columns(series_columns(whole))))
+        == whole
+    )
 
 
 def test_a_long_series_keeps_its_ends_and_extremes() -> None:
     values = [math.sin(step / 50) for step in range(30_000)]
     values[12_345], values[23_456] = 40.0, -40.0
     values[100:130] = [math.nan] * 30
-    few = thinned(series(values), 1000)
+    few = downsample(series(values), 1000)
     assert 500 < len(few) <= 1000
     assert (few.steps[0], few.steps[-1]) == (1, 30_000)
     assert (12_346, 40.0) in zip(few.steps, few.values, strict=True)
     assert (23_457, -40.0) in zip(few.steps, few.values, strict=True)
     assert list(few.steps) == sorted(few.steps)
     assert any(map(math.isnan, few.values))
-    assert thinned(few, 1000) is few
+    assert downsample(few, 1000) is few
 
 
 def test_figures_that_look_alike_take_little_room() -> None:
     import zstandard
 
     values = [struct.unpack("f", struct.pack("f", math.sin(step / 7)))[0] for step in range(1000)]
-    data = packed(series_columns(series(values)))
+    data = encode_columns(series_columns(series(values)))
     assert len(zstandard.compress(data)) < 0.4 * len(data)
