@@ -11,9 +11,9 @@ from rltui.ui.actions import Footer, InPalette, Scope
 from rltui.ui.base_screen import BaseScreen
 from rltui.ui.key_bindings import bind, own
 from rltui.ui.logs.view import LogView
+from rltui.ui.panels.arrange_line import ArrangeLine
 from rltui.ui.panels.arrangement import CHARTS, Arrangement, Direction
 from rltui.ui.panels.body import Body
-from rltui.ui.screens.arranging import ArrangeLine
 from rltui.ui.shared import UiStateStore
 from rltui.ui.widgets.knob_table import KnobPanel
 from rltui.ui.widgets.panes import ReaderPane

@@ -37,7 +37,7 @@ class _PlacedLayout(Layout):
         del greedy
         assert isinstance(parent, Body)
         parent.pre_layout(self)
-        regions = parent.placed(size)
+        regions = parent.regions(size)
         return [
             WidgetPlacement(regions[child], NULL_OFFSET, NULL_SPACING, child)
             for child in children
@@ -81,8 +81,8 @@ class Body(Widget):
         self._log_ids = log_ids
         self._reader_ids = (*component_ids, *log_ids)
         self.arrangement = arrangement
-        self._besides: set[str] = set()
-        self._panes = {name: self._pane(name) for name in self._wanted()}
+        self._extra_ids: set[str] = set()
+        self._panes = {name: self._pane(name) for name in self._visible_names()}
         self.geometry = Geometry()
         """Of the last layout."""
         self.zoomed: Widget | None = None
@@ -96,7 +96,7 @@ class Body(Widget):
         return _PLACED
 
     def compose(self) -> ComposeResult:
-        self._show_look(self._fit(self.app.size - Size(0, _BARS)))
+        self._set_classes(self._fit(self.app.size - Size(0, _BARS)))
         yield from self._panes.values()
 
     def _pane(self, name: str) -> Widget:
@@ -111,7 +111,7 @@ class Body(Widget):
             return LogFilePane(name, self._shared)
         return ComponentPane(name, self._shared)
 
-    # what there is
+    # panes
 
     @property
     def panes(self) -> list[Widget]:
@@ -138,65 +138,66 @@ class Body(Widget):
         pane = self._panes.get(name)
         return pane if isinstance(pane, ReaderPane) else None
 
-    async def show_besides(self, component_ids: Collection[str]) -> None:
-        """Just these components besides those of the layout, below those of the first column."""
-        for name in self._besides - set(component_ids):
-            self._besides.remove(name)
+    async def show_extra(self, component_ids: Collection[str]) -> None:
+        """Show just these components besides those of the layout, below those of the first column."""
+        for name in self._extra_ids - set(component_ids):
+            self._extra_ids.remove(name)
             await self._panes.pop(name).remove()
         for name in component_ids:
             if name not in self._panes and name not in self.arrangement.hidden:
-                self._besides.add(name)
+                self._extra_ids.add(name)
                 if self.arrangement.column_of(name) is None:
                     self.arrangement = self.arrangement.with_panel(name)
                 self._panes[name] = self._pane(name)
                 await self.mount(self._panes[name])
 
     def pane_of(self, widget: Widget) -> Widget | None:
-        return next((each for each in widget.ancestors_with_self if each in self._panes.values()), None)  # type: ignore[return-value]
+        panes = self._panes.values()
+        return next((node for node in widget.ancestors_with_self if node in panes), None)  # type: ignore[return-value]
 
     def name_of(self, pane: Widget | None) -> str | None:
         """What the arrangement calls it."""
-        return next((name for name, each in self._panes.items() if each is pane), None)
+        return next((name for name, other in self._panes.items() if other is pane), None)
 
     def pane_named(self, name: object) -> Widget | None:
         """That one, unless it is hidden or gone."""
         return next((pane for pane in self.panes if self.name_of(pane) == name), None)
 
-    # where it is
+    # layout
 
-    def placed(self, size: Size) -> dict[Widget, Region]:
-        """Where the panes are on a body of this size, from now on."""
+    def regions(self, size: Size) -> dict[Widget, Region]:
+        """Where the panes are on a body of this size, which it has from now on."""
         geometry = self._fit(size)
         if geometry != self.geometry:
             self.geometry = geometry
-            self.call_later(self._show_look, geometry)
+            self.call_later(self._set_classes, geometry)
         return {
             self._panes[name]: Region(rectangle.x, rectangle.y, rectangle.width, rectangle.height)
             for name, rectangle in geometry.rectangles.items()
         }
 
-    def place_anew(self) -> None:
-        """Something has happened in a pane, or another one is looked at: lay out where that matters."""
+    def update_layout(self) -> None:
+        """Lay out again where what has happened in a pane, or another focus, makes a difference."""
         if self.size and (geometry := self._fit(self.size)) != self.geometry:
             self.geometry = geometry
-            self._show_look(geometry)
+            self._set_classes(geometry)
             self._clear_arrangement_cache()  # Textual clears those of its ancestors alone
             self.refresh(layout=True)
 
     async def rearrange(self, arrangement: Arrangement) -> None:
-        """Another arrangement from now on; what is new in it has no values yet."""
+        """Use another arrangement; panes that are new in it have no values yet."""
         self.arrangement = arrangement
-        new = {name: self._pane(name) for name in self._wanted() if name not in self._panes}
+        new = {name: self._pane(name) for name in self._visible_names() if name not in self._panes}
         if new:
             self._panes |= new
             await self.mount(*new.values())
         if self.zoomed is not None and self.name_of(self.zoomed) in arrangement.hidden:
             self.zoom(None)
-        self.place_anew()
+        self.update_layout()
         self.post_message(self.Rearranged())
 
-    def _wanted(self) -> list[str]:
-        """What there could be, and is not hidden."""
+    def _visible_names(self) -> list[str]:
+        """Names of the panels that exist and are not hidden, down the columns."""
         names = {*self._reader_ids, *PANELS}
         hidden = self.arrangement.hidden
         return [name for column in self.arrangement.columns for name in column if name in names - hidden]
@@ -223,14 +224,14 @@ class Body(Widget):
                     states[name] = PanelState(is_side=True)
         return states
 
-    def _show_look(self, geometry: Geometry) -> None:
+    def _set_classes(self, geometry: Geometry) -> None:
         self.set_class(geometry.is_flat, "-flat")
         for name, pane in self._panes.items():
             rectangle = geometry.rectangles.get(name)
             pane.set_class(rectangle is not None and rectangle.is_folded, "-folded")
 
     def render(self) -> Content:
-        """What stands between the panes, which is little."""
+        """The captions that stand where no pane does."""
         rows = {caption.y: caption for caption in self.geometry.captions}
         lines = []
         for y in range(max(rows, default=-1) + 1):
@@ -258,7 +259,7 @@ class Body(Widget):
         if self.app.mouse_captured is not self:
             self.capture_mouse()
         self.arrangement = self._drag.to(event.screen_offset - self.region.offset)
-        self.place_anew()
+        self.update_layout()
 
     def on_mouse_up(self) -> None:
         self._end_drag()
@@ -280,14 +281,14 @@ class Body(Widget):
     # focus and zoom
 
     def attend(self, focused: Widget | None, selected: str | None) -> None:
-        """Somebody looks at these now."""
+        """Lay out for these: the pane that has the keys, and the one that was read last."""
         self._attention = Attention(self.name_of(focused), selected)
         for pane in self.readers:
             pane.selected = pane.reader_id == selected
-        self.place_anew()
+        self.update_layout()
 
     def focus_pane(self, pane: Widget) -> None:
-        """Give it the keys; a zoomed screen shows it alone."""
+        """Give a pane the keys; a zoomed screen shows it alone."""
         if self.zoomed is not None and self.zoomed is not pane:
             self.zoom(pane)
         match pane:
@@ -302,17 +303,17 @@ class Body(Widget):
         )  # at once: the next key may have been typed already
 
     def focus_beside(self, pane: Widget | None, step: int) -> None:
-        """The next pane, round and round."""
+        """Focus the pane `step` further on, round and round."""
         panes = self.panes
         if panes:
-            at = panes.index(pane) if pane in panes else -step
-            self.focus_pane(panes[(at + step) % len(panes)])
+            index = panes.index(pane) if pane in panes else -step
+            self.focus_pane(panes[(index + step) % len(panes)])
 
     def zoom(self, pane: Widget | None) -> None:
         """Show `pane` alone; `None` shows all."""
         self.zoomed = pane
         self.set_class(pane is not None, "-zoomed")
-        self.place_anew()
+        self.update_layout()
 
 
 def _is_gone(pane: Widget) -> bool:

@@ -204,7 +204,7 @@ class Overview(BaseScreen):
         logs = tuple(log.id for log in status.logs)
         panels = self.panels
         if (ids, logs) == (self._component_ids, self._log_ids):
-            await panels.body.show_besides([item.id for item in status.components if item.manual])
+            await panels.body.show_extra([item.id for item in status.components if item.manual])
             if panels.selected is not None and panels.body.reader(panels.selected) is None:
                 panels.focus_first()
             return
@@ -224,7 +224,7 @@ class Overview(BaseScreen):
         self.query_one(OrphanBar).orphans = status.orphans
         self.query_one(ServerBar).servers = status.servers
         self._fill_readers(status)
-        self.panels.body.place_anew()
+        self.panels.body.update_layout()
         if before is None and self._ask_to_start and not self._readonly and self._all_stopped(status):
             self.commands.request(
                 ConfirmableRequest(Request(action="start"), "Nothing runs yet. Start everything?")
@@ -256,7 +256,7 @@ class Overview(BaseScreen):
             self._show_gpus(self.shared.gpus)
         if self.status is not None:
             self._fill_readers(self.status)
-            self.panels.body.place_anew()
+            self.panels.body.update_layout()
 
     @on(DescendantFocus)
     def _select_focused(self) -> None:

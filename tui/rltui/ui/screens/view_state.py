@@ -80,7 +80,7 @@ class SavedViewState:
             "zoomed": body.name_of(body.zoomed),
             "knob": rows.key if rows is not None else None,
             "screen": self._screen_on_top,
-            "logs": {pane.reader_id: look for pane in body.readers if (look := pane.look)},
+            "logs": {pane.reader_id: state for pane in body.readers if (state := pane.view_state)},
         }
 
     @property
@@ -100,8 +100,8 @@ class SavedViewState:
         values, body = memory.values, self._panels.body
         if isinstance(logs := values.get("logs"), Mapping):
             for pane in body.readers:
-                if isinstance(look := logs.get(pane.reader_id), Mapping):
-                    pane.look_again(look)
+                if isinstance(state := logs.get(pane.reader_id), Mapping):
+                    pane.restore(state)
         if isinstance(knob := values.get("knob"), str):
             for panel in self._screen.query(KnobPanel):
                 panel.rows.begin_at(knob)

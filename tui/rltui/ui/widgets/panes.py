@@ -33,31 +33,31 @@ _TITLE_MARGIN = 6
 
 
 class ReaderPane(Vertical):
-    """Keeps one log open, and a title that changes with time. A pane of it says which ones."""
+    """Keeps one log open under a title that changes with time. A subclass says which log and title."""
 
     selected: reactive[bool] = reactive(False, init=False, toggle_class="-selected")
     is_idle = False
-    """Nothing is to be expected in it: where others live, it needs no room."""
+    """Whether nothing is to be expected in it: where others live, it needs no room."""
     has_failed = False
     may_always_fold = False
-    """Also where nothing lives."""
+    """Whether it may fold where nothing lives."""
     rows: Callable[[int], int] | None = None
     """As `PanelState.rows`."""
 
     def __init__(self, reader_id: str, shared: ExperimentState, *, id_prefix: str, classes: str) -> None:
         super().__init__(id=f"{id_prefix}-{reader_id}", classes=f"pane {classes}")
         self.reader_id = reader_id
-        """Of the component or log file that is shown."""
+        """Id of the component or log file that is shown."""
         self._shared = shared
         self._path: str | None = None
         self._source: LogSource | None = None
         self._newest: tuple[str | None, str] = (None, "")
         """Path and placeholder of the log that there is now."""
         self._attempt: int | None = None
-        """An earlier one that is shown in place of it."""
-        self._in_turn = asyncio.Lock()
-        """Each key goes on from the attempt that the one before has come to."""
-        self._wanted_look: Mapping[str, Any] = {}
+        """Number of the earlier attempt that is shown in place of it."""
+        self._attempt_lock = asyncio.Lock()
+        """Makes each key go on from the attempt that the one before has come to."""
+        self._saved_state: Mapping[str, Any] = {}
         self._title = ""
         self.log_pane = LogView(classes="frame")
         """Takes the focus."""
@@ -76,18 +76,18 @@ class ReaderPane(Vertical):
             self._open(path, placeholder)
 
     @on(LogView.SearchRequested)
-    def _ask_what_for(self, message: LogView.SearchRequested) -> None:
+    def _prompt_search(self, message: LogView.SearchRequested) -> None:
         message.stop()
         self.log_pane.prompt_search()
 
     @on(LogView.AttemptRequested)
-    def _to_attempt(self, message: LogView.AttemptRequested) -> None:
+    def _step_attempt(self, message: LogView.AttemptRequested) -> None:
         message.stop()
         in_background(self, partial(self._show_attempt, message.step), group="attempt", exclusive=False)
 
     async def _show_attempt(self, step: int) -> None:
-        """The log of an earlier one, or back to the newest, which is followed."""
-        async with self._in_turn:
+        """Show the log of an earlier attempt, or the newest one, which is followed."""
+        async with self._attempt_lock:
             await self._go_to_attempt(step)
 
     async def _go_to_attempt(self, step: int) -> None:
@@ -98,33 +98,33 @@ class ReaderPane(Vertical):
             self.notify(clean_line(error.title), severity="error", markup=False)
             return
         entries = [log for log in logs if log.component == self.reader_id and log.attempt is not None]
-        shown = next((at for at, log in enumerate(entries) if log.attempt == self._attempt), len(entries) - 1)
-        wanted = shown + step
-        if not 0 <= wanted < len(entries):
+        attempts, newest = [log.attempt for log in entries], len(entries) - 1
+        index = (attempts.index(self._attempt) if self._attempt in attempts else newest) + step
+        if not 0 <= index < len(entries):
             self.notify(f"{self.reader_id} has no {'earlier' if step < 0 else 'later'} attempt", markup=False)
-        elif wanted == len(entries) - 1:
+        elif index == newest:
             self._attempt, self.log_pane.model.note = None, ""
             self._open(*self._newest)
         else:
-            self._attempt = entries[wanted].attempt
+            self._attempt = entries[index].attempt
             self.log_pane.model.note = f"attempt {self._attempt}, ] later"
-            self._open(entries[wanted].path, "It printed nothing.")
+            self._open(entries[index].path, "It printed nothing.")
 
     @property
-    def look(self) -> Mapping[str, Any]:
+    def view_state(self) -> Mapping[str, Any]:
         """How a person looks at the log, plain JSON; empty: as everybody does at first."""
-        look = self.log_pane.model.view_state
-        return {**look, "path": self._path} if look else self._wanted_look
+        state = self.log_pane.model.view_state
+        return {**state, "path": self._path} if state else self._saved_state
 
-    def look_again(self, look: Mapping[str, Any]) -> None:
-        """As `look` was once, as soon as the log is open."""
-        self._wanted_look = look
-        self._restore_look()
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Bring a `view_state` back, as soon as the log is open."""
+        self._saved_state = state
+        self._restore_state()
 
-    def _restore_look(self) -> None:
-        if self._wanted_look and self._source is not None:
-            look, self._wanted_look = self._wanted_look, {}
-            self.log_pane.restore(look, same_log=look.get("path") == self._path)
+    def _restore_state(self) -> None:
+        if self._saved_state and self._source is not None:
+            state, self._saved_state = self._saved_state, {}
+            self.log_pane.restore(state, same_log=state.get("path") == self._path)
 
     def _open(self, path: str | None, placeholder: str) -> None:
         if path is not None and path == self._path:
@@ -142,7 +142,7 @@ class ReaderPane(Vertical):
         self.log_pane.set_source(self._source, placeholder, search=search)
         if before is not None:
             before.close()
-        self._restore_look()
+        self._restore_state()
 
     @property
     def _title_width(self) -> int:
@@ -150,7 +150,7 @@ class ReaderPane(Vertical):
         return max(0, self.size.width - _TITLE_MARGIN)
 
     def update_title(self) -> None:
-        """By what is known now; repaints only where the text is another one."""
+        """Show the title as it is now; repaints only where the text differs."""
         raise NotImplementedError
 
     def _show_title(self, title: Content) -> None:
@@ -216,7 +216,7 @@ class ComponentPane(ReaderPane):
         self.show_log(status.log, _component_placeholder(status, readonly=self._shared.experiment.readonly))
 
     def update_title(self) -> None:
-        """State and uptime; repaints only where the text is another one."""
+        """Show state and uptime; repaints only where the text differs."""
         if self.status is None:
             return
         title, is_told = component_title(
@@ -239,7 +239,7 @@ class ComponentPane(ReaderPane):
 
     @property
     def is_over(self) -> bool:
-        """A person started it, and it has ended, or nobody has: there is nothing to see."""
+        """Whether it starts only on request, and does not run: there is nothing to see."""
         return self.status is not None and self.status.manual and self.is_idle
 
 
@@ -269,7 +269,7 @@ def _log_placeholder(log: FollowedLog) -> str:
 
 
 def _rows_of_empty(width: int) -> int:
-    """A line that says so, in its frame."""
+    """Room for a line that says so, in its frame."""
     del width
     return 3
 
@@ -291,7 +291,7 @@ class LogFilePane(ReaderPane):
         self.update_title()
 
     def update_title(self) -> None:
-        """How long it has been quiet; repaints only where the text is another one."""
+        """Show how long it has been quiet; repaints only where the text differs."""
         if self.log_file is None:
             return
         title = log_title(

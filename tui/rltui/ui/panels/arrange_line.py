@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class ArrangeLine(ModalScreen[None]):
     """A line that says the keys, over the panels they are for."""
 
-    CSS_PATH: ClassVar = ["arranging.tcss"]
+    CSS_PATH: ClassVar = ["arrange_line.tcss"]
     BINDINGS = keys(
         KeyContext.ARRANGE,
         own("arrange.left", "h,left", "move('left')", "left", "To the column at the left", Scope.ARRANGE),

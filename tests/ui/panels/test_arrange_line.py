@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from textual.widget import Widget
 from textual.widgets import Static
 
-from rltui.ui.screens.arranging import ArrangeLine, arrange_words
+from rltui.ui.panels.arrange_line import ArrangeLine, arrange_words
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.knob_table import KnobPanel
