@@ -42,8 +42,6 @@ ELSEWHERE = {
     "cli/commands/man.py": "the synopsis of the manual",
     "daemon/shim/program.py": "the shim imports the standard library alone",
     "services/tmux.py": "tmux fills the name in",
-    "ui/screens/queue.py": "the command that was queued, not advice",
-    "ui/widgets/run_details.py": "the command that was queued, not advice",
     "views/queue_entry.py": "the command that was queued, not advice",
 }
 """Where a message names a command without the registry, and why. Help and usage texts are left out, too."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rltui.core.api import Orphan
-from rltui.views.orphan import orphan_details, owner_text
+from rltui.views.orphan import VIEW, orphan_details, orphan_text, owner_text
 
 
 def test_a_leftover_is_described_by_its_attempt() -> None:
@@ -23,3 +23,13 @@ def test_one_that_rltui_did_not_start_is_of_no_attempt() -> None:
         "holds 12.0 GiB of GPU memory",
         "holds GPU memory, not started by rltui",
     ]
+
+
+def test_one_in_columns_as_far_as_it_is_known() -> None:
+    orphan = Orphan(
+        pid=7, start=1, command="/usr/bin/serve", component="inference", attempt=2, age_s=252.0,
+        gpu_bytes=58 << 30, ports=(8001, 8000), evidence="session",
+    )  # fmt: skip
+    cells = [column.cell(orphan, 0.0).text for column in VIEW.columns]
+    assert cells == ["7", "serve", "inference attempt 2", "4m12s", "58.0 GiB", ":8000 :8001"]
+    assert orphan_text(orphan) == "pid 7 serve · of inference attempt 2 · 4m12s · 58.0 GiB · :8000 :8001"

@@ -410,7 +410,8 @@ def _thinned(values: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(sum(values[start:end]) / (end - start) for start, end in pairwise(ends))
 
 
-def _step_text(row: RunRow, _: Mapping[str, str]) -> str:
+def step_text(row: RunRow) -> str:
+    """`83/200`; empty where no step is known."""
     if row.step is None:
         return ""
     return f"{row.step}/{row.max_steps}" if row.max_steps else str(row.step)
@@ -418,7 +419,7 @@ def _step_text(row: RunRow, _: Mapping[str, str]) -> str:
 
 _SPECIAL: Mapping[str, Callable[[RunRow, Mapping[str, str]], str]] = {
     "state": lambda row, _: RUN_STATES[row.state].word,
-    "step": _step_text,
+    "step": lambda row, _: step_text(row),
     "trend": lambda row, _: sparkline(_thinned(row.sparkline), _TREND_WIDTH),
     "gpus": lambda row, _: gpus_text(row.gpus),
     "best": lambda row, _: "★" if row.is_best else "",

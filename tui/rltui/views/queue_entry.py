@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from rltui.core import hints
+from rltui.core.run_columns import step_text
 from rltui.core.states import ENTRY_STATES, PENDING, Badge
-from rltui.core.text import duration
+from rltui.core.text import duration, size_text
+from rltui.views.run import Details
 from rltui.views.table import Cell, Column, View
 
 if TYPE_CHECKING:
@@ -41,13 +43,6 @@ def _sign(queued: QueuedRun, _: float) -> Cell:
     return Cell(badge.sign, badge.role)
 
 
-def _step_text(queued: QueuedRun, _: float) -> str:
-    run = queued.run
-    if run is None or run.step is None:
-        return ""
-    return f"{run.step}/{run.max_steps}" if run.max_steps else str(run.step)
-
-
 def _reward_text(queued: QueuedRun, _: float) -> str:
     run = queued.run
     return "" if run is None or run.reward is None else f"{run.reward:.3f}"
@@ -65,7 +60,9 @@ VIEW: View[QueuedRun] = View(
         Column("sign", _sign, heading=""),
         Column("run", lambda each, _: each.entry.name, least=14, cut="middle"),
         Column("state", lambda each, _: entry_badge(each.entry).word),
-        Column("step", _step_text, is_right=True, goes=3),
+        Column(
+            "step", lambda each, _: "" if each.run is None else step_text(each.run), is_right=True, goes=3
+        ),
         Column("reward", _reward_text, is_right=True, goes=2),
         Column("what", lambda each, _: each.entry.told, least=12, goes=1),
         Column("why", _why_text, least=14),
@@ -89,6 +86,24 @@ def entry_details(entry: QueueEntry) -> list[str]:
     needs += [f"stops if {rule}" for rule in entry.stop_if]
     texts = [entry.why, f"rltui up {shlex.join([*entry.words, *behind])}", " · ".join(needs), entry.folder]
     return [text for text in texts if text]
+
+
+def waiting_details(entry: QueueEntry, now: float) -> Details:
+    """What is known of one that has not started, among the runs: labels, and the texts behind each."""
+    needs = [f"{entry.gpus} GPU{'' if entry.gpus == 1 else 's'}"] if entry.gpus else []
+    needs += [f"{size_text(entry.gpu_bytes)} of each"] if entry.gpu_bytes else []
+    retried = f"{entry.retries} time{'' if entry.retries == 1 else 's'}"
+    needs += [f"is started again {retried} where it fails"] if entry.retries else []
+    return [
+        ("waits", [entry.why or entry.state]),
+        ("sweep", [entry.group]),
+        ("changed", [entry.told]),
+        ("needs", needs),
+        ("ends if", entry.stop_if),
+        ("queued", [f"{duration(now - entry.added_at)} ago"]),
+        ("command", [" ".join(("rltui up", *entry.words))]),
+        ("folder", [entry.folder]),
+    ]
 
 
 def queue_counts(queue: RunQueue) -> list[str]:

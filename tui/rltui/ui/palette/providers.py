@@ -10,8 +10,7 @@ from typing import Any
 from textual.screen import Screen
 from textual.widget import Widget
 
-from rltui.core.runs import RunRow
-from rltui.core.states import COMPONENT_STATES, RUN_STATES
+from rltui.core.states import COMPONENT_STATES
 from rltui.core.text import truncate
 from rltui.ui import themes
 from rltui.ui.actions import Use, offered_in, offered_on
@@ -22,6 +21,7 @@ from rltui.ui.screens.overview import Overview
 from rltui.ui.text import clean_line, value_text
 from rltui.ui.themed_app import ThemedApp
 from rltui.views.checkpoint import checkpoint_words
+from rltui.views.run import run_summary
 
 Provider = Callable[[BaseScreen], Iterable[PaletteEntry]]
 SlowProvider = Callable[[BaseScreen], Coroutine[Any, Any, list[PaletteEntry]]]
@@ -148,19 +148,13 @@ async def runs(screen: BaseScreen) -> list[PaletteEntry]:
         rows = [row for row in screen.home.runs.rows() if row.trashed_at is None]
         rows.sort(key=lambda row: (not row.is_running, row.archived_at is not None, -row.created_at))
         return [
-            PaletteEntry(Kind.RUN, row.id, clean_line(row.name), partial(choose, row.id), _run_detail(row))
+            PaletteEntry(
+                Kind.RUN, row.id, clean_line(row.name), partial(choose, row.id), clean_line(run_summary(row))
+            )
             for row in rows
         ]
 
     return await asyncio.to_thread(read)
-
-
-def _run_detail(row: RunRow) -> str:
-    badge = RUN_STATES[row.state]
-    step = "" if row.step is None else f"step {row.step}" + (f"/{row.max_steps}" if row.max_steps else "")
-    reward = "" if row.reward is None else f"reward {row.reward:.2f}"
-    parts = (f"{badge.sign} {badge.word}", step, reward, *row.tags, "archived" if row.archived_at else "")
-    return clean_line(" · ".join(filter(None, parts)))
 
 
 def _overview(screen: BaseScreen) -> BaseScreen:

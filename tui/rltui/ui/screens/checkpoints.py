@@ -24,7 +24,7 @@ from rltui.ui.screens.resource_screen import READING, ResourceScreen, note_row
 from rltui.ui.shared import AppState
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.resource_table import ResourceTable, detail_lines
+from rltui.ui.widgets.resource_table import ResourceTable, labelled_lines
 from rltui.ui.widgets.row_list import LIST_KEYS, Row
 from rltui.views.checkpoint import (
     VIEW,
@@ -66,7 +66,7 @@ def checkpoint_rows(
         return (Row(None, (Content.styled(text, FAINT),)),)
 
     def details(each: Checkpoint, room: int) -> list[Content]:
-        return detail_lines(checkpoint_details(each, report, edits, now), room, _LABEL)
+        return labelled_lines(checkpoint_details(each, report, edits, now), room, _LABEL)
 
     return _TABLE.rows(listed, width, selected, now, details)
 

@@ -19,7 +19,7 @@ from rltui.ui.screens.rollouts import RolloutScreen
 from rltui.ui.shared import AppState
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line, progress_bar
-from rltui.ui.widgets.resource_table import CURSOR, ResourceTable, detail_lines
+from rltui.ui.widgets.resource_table import CURSOR, ResourceTable, labelled_lines
 from rltui.ui.widgets.row_list import LIST_KEYS, Row
 from rltui.views.evaluation import (
     VIEW,
@@ -72,7 +72,7 @@ def eval_rows(
 
 
 def _details(row: ComparedEvaluation, width: int) -> list[Content]:
-    return detail_lines(evaluation_details(row), width, _LABEL)
+    return labelled_lines(evaluation_details(row), width, _LABEL)
 
 
 def _queued_row(each: QueuedEval, width: int, is_selected: bool, now: float) -> Row:

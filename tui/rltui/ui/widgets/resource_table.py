@@ -107,7 +107,7 @@ def _line(
     return line
 
 
-def detail_lines(rows: Iterable[tuple[str, str]], width: int, label_width: int) -> list[Content]:
+def labelled_lines(rows: Iterable[tuple[str, str]], width: int, label_width: int) -> list[Content]:
     """Labels and texts below each other, the texts wrapped."""
     lines = [(label, hanging(clean_line(text), width - label_width, "")) for label, text in rows if text]
     return [line for label, below in lines for line in labelled(label, below, label_width)]

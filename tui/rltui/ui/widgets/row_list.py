@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -28,26 +28,6 @@ class Row:
 
 MakeRows = Callable[[int, str | None], tuple[Row, ...]]
 """Rows for a width in cells and the key under the cursor, whose row may say more than the others."""
-
-
-_GAP = "  "
-
-
-def fitting_columns(
-    rows: Sequence[Sequence[str]], width: int, first_to_go: Sequence[int]
-) -> list[tuple[int, int]]:
-    """Columns that something stands in, and their widths, as far as there is room. First comes the head."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    filled = [at for at in range(len(widths)) if any(row[at] for row in rows[1:])]
-    for spare in first_to_go:
-        if sum(widths[at] + len(_GAP) for at in filled) - len(_GAP) > width:
-            filled = [at for at in filled if at != spare]
-    return [(at, widths[at]) for at in filled]
-
-
-def cells_line(cells: Sequence[str], shown: Sequence[tuple[int, int]]) -> str:
-    """Those of `cells` that `fitting_columns` has found room for."""
-    return _GAP.join(cells[at].ljust(width) for at, width in shown).rstrip()
 
 
 class RowList(PaintedList, inherit_bindings=False):

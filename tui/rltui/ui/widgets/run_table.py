@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +18,7 @@ from rltui.core.states import RUN_STATES
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line, progress_bar
 from rltui.ui.widgets.virtual_list import VirtualList
+from rltui.views.run import sweep_texts
 
 _GAP = "  "
 _GUTTER = 2
@@ -207,7 +207,7 @@ class RunTable(VirtualList, inherit_bindings=False):
         return [
             (line.branch, FAINT),
             (name, "bold $text-accent"),
-            (f"{_GAP}{' · '.join(group_text(line))}", FAINT),
+            (f"{_GAP}{' · '.join(map(clean_line, sweep_texts(line.members)))}", FAINT),
         ]
 
     def _waiting(self, entry: QueueEntry) -> list[tuple[str, str]]:
@@ -223,18 +223,6 @@ class RunTable(VirtualList, inherit_bindings=False):
             (why, "$text-warning"),
             (f"{_GAP}{told}", FAINT),
         ]
-
-
-def group_text(line: TreeLine) -> list[str]:
-    """`6 runs`, `2 running`, `3 done`, `highest reward 0.83 ± 0.02: NAME`."""
-    counts = Counter(row.state for row in line.members)
-    parts = [f"{len(line.members)} run{'' if len(line.members) == 1 else 's'}"]
-    parts += [f"{counts[state]} {badge.word}" for state, badge in RUN_STATES.items() if counts[state]]
-    levels = {row.name: row.levels["reward"] for row in line.members if "reward" in row.levels}
-    if levels:
-        highest = max(levels, key=lambda name: levels[name].mean)
-        parts.append(f"highest reward {levels[highest].text()}: {clean_line(highest)}")
-    return parts
 
 
 def _step_parts(row: RunRow, text: str, cells: int) -> list[tuple[str, str]]:

@@ -1,0 +1,60 @@
+"""How the queue and its entries are told."""
+
+from __future__ import annotations
+
+from tests.fakes.experiment import NOW
+from tests.fakes.runs import run_row
+
+from rltui.core.queue import QueueEntry, RunQueue
+from rltui.core.runs import RunRow
+from rltui.views.queue_entry import VIEW, QueuedRun, entry_details, queue_counts, queued_runs
+
+
+def entry(name: str, **fields: object) -> QueueEntry:
+    values = {"id": name, "name": name, "folder": f"/out/{name}", "added_at": NOW - 60, **fields}
+    return QueueEntry.model_validate(values)
+
+
+QUEUE = RunQueue(
+    entries=(
+        entry("old", state="done", ended_at=NOW - 90),
+        entry("late"),
+        entry("urgent", priority=5),
+        entry("new", state="failed", ended_at=NOW - 10),
+        entry("job", state="running", is_job=True, why="in the queue of SLURM"),
+        entry("live", state="running"),
+    )
+)
+
+
+def test_what_runs_comes_first_then_what_waits_then_what_has_ended() -> None:
+    asked: list[str] = []
+
+    def run_of(entry: QueueEntry) -> RunRow | None:
+        asked.append(entry.name)
+        return None
+
+    names = [queued.entry.name for queued in queued_runs(QUEUE, run_of)]
+    assert names == ["job", "live", "urgent", "late", "new", "old"]
+    assert "late" not in asked, "it has no run yet"
+    assert queue_counts(QUEUE) == ["1 run", "1 pending", "2 wait", "1 failed"]
+
+
+def test_an_entry_in_columns() -> None:
+    run = run_row("live", step=83, max_steps=200)
+    cells = [
+        column.cell(QueuedRun(entry("live", state="running", told="lr=1"), run), NOW)
+        for column in VIEW.columns
+    ]
+    assert [cell.text for cell in cells[:4]] == ["●", "live", "running", "83/200"]
+    assert cells[0].role == "good"
+    (why,) = VIEW.named(["why"])
+    again = entry("again", why="failed", not_before=NOW + 90)
+    assert why.cell(QueuedRun(again, None), NOW).text == "failed, in 1m30s"
+
+
+def test_the_details_say_what_starts_it_and_what_it_needs() -> None:
+    chosen = entry("big", words=["rl.toml"], overrides=["--lr=1"], gpus=4, retries=2, stop_if=["kl > 10"])
+    assert entry_details(chosen) == [
+        "rltui up rl.toml -- --lr=1", "4 GPUs · 3 tries · stops if kl > 10", "/out/big"
+    ]  # fmt: skip
