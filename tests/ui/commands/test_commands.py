@@ -1,0 +1,149 @@
+"""Commands without an app: what they ask, what they request, what they say, and when they make sense."""
+
+from __future__ import annotations
+
+import pytest
+from tests.fakes.experiment import NOW, FakeExperiment, component, running_status
+from tests.fakes.frontend import FakeFrontend
+from tests.fakes.runs import FakeRuns
+from tests.ui.run_cases import RUNS
+
+from rltui.core.api import ComponentStatus, Request
+from rltui.core.gpu.report import Remedy
+from rltui.core.states import ComponentState
+from rltui.errors import RltuiError
+from rltui.ui.base_screen import BaseScreen
+from rltui.ui.commands.components import AttachRequested, ComponentCommands
+from rltui.ui.commands.config import ConfigCommands
+from rltui.ui.commands.experiment import ExperimentCommands
+from rltui.ui.commands.run_annotations import RunAnnotationCommands
+from rltui.ui.screens.dialogs import ChoiceMenu, PlanDialog
+from rltui.ui.screens.trash_dialog import TrashDialog
+from rltui.ui.shared import AppState, ExperimentState
+
+TRAINER = component("trainer", ComponentState.READY)
+
+
+def state_of(experiment: FakeExperiment, *components: ComponentStatus) -> ExperimentState:
+    home = AppState(FakeRuns(), lambda: NOW)
+    state = home.shared = ExperimentState(experiment, home)
+    state.status = running_status(components=components or (TRAINER,))
+    return state
+
+
+def component_commands(
+    frontend: FakeFrontend, experiment: FakeExperiment, selected: ComponentStatus | None = TRAINER
+) -> ComponentCommands:
+    state = state_of(experiment, *(() if selected is None else (selected,)))
+    return ComponentCommands(frontend, state, ExperimentCommands(frontend, state), lambda: selected)
+
+
+async def test_a_restart_is_planned_and_done_once_it_is_agreed_to() -> None:
+    frontend, experiment = FakeFrontend(True), FakeExperiment()
+    component_commands(frontend, experiment).request("restart")
+    await frontend.done()
+    assert isinstance(frontend.dialogs[0], PlanDialog)
+    assert experiment.planned == [Request(action="restart", components=("trainer",))]
+    assert [(request.action, request.components) for request in experiment.executed] == [
+        ("restart", ("trainer",))
+    ]
+    assert frontend.notices == ["Restarting orchestrator and trainer"]
+
+
+async def test_what_is_not_agreed_to_is_not_done() -> None:
+    frontend, experiment = FakeFrontend(None), FakeExperiment()
+    component_commands(frontend, experiment).request("kill")
+    await frontend.done()
+    assert experiment.planned
+    assert experiment.executed == []
+
+
+async def test_an_error_is_shown_and_nothing_is_done() -> None:
+    frontend, experiment = FakeFrontend(), FakeExperiment()
+    experiment.error = RltuiError("no")
+    component_commands(frontend, experiment).request("stop")
+    await frontend.done()
+    assert frontend.errors == [experiment.error]
+
+
+async def test_a_finished_run_is_opened_with_a_supervisor() -> None:
+    frontend, experiment = FakeFrontend(), FakeExperiment()
+    experiment.finished = True
+    commands = component_commands(frontend, experiment)
+    assert commands.allows("request", "start-all")
+    assert not commands.allows("request", "stop")
+    commands.request("start-all")
+    assert frontend.messages == [BaseScreen.OpenRunRequested(experiment.run_id, again=True)]
+
+
+async def test_of_several_remedies_one_is_chosen() -> None:
+    remedies = tuple(
+        Remedy(title=title, reason="", edits={"trainer.batch": size}, components=("trainer",))
+        for title, size in (("Halve it", 4), ("Quarter it", 2))
+    )
+    failed = component("trainer", ComponentState.FAILED).model_copy(update={"remedies": remedies})
+    frontend, experiment = FakeFrontend("Quarter it", True), FakeExperiment()
+    component_commands(frontend, experiment, failed).fix_memory()
+    await frontend.done()
+    assert [type(dialog) for dialog in frontend.dialogs] == [ChoiceMenu, PlanDialog]
+    assert experiment.planned[0].edits == {"trainer.batch": 2}
+
+
+@pytest.mark.parametrize(
+    ("command", "selected", "is_allowed"),
+    [
+        ("attach", TRAINER, True),
+        ("attach", component("trainer", ComponentState.STOPPED), False),
+        ("attach", None, False),
+        ("restart_menu", None, False),
+        ("fix_memory", TRAINER, False),
+        ("show_script", TRAINER, False),
+    ],
+)
+def test_component_commands_make_sense_or_not(
+    command: str, selected: ComponentStatus | None, is_allowed: bool
+) -> None:
+    commands = component_commands(FakeFrontend(), FakeExperiment(), selected)
+    assert commands.allows(command) is is_allowed
+
+
+def test_attach_names_the_selected_component() -> None:
+    frontend = FakeFrontend()
+    component_commands(frontend, FakeExperiment()).attach()
+    assert frontend.messages == [AttachRequested("trainer")]
+
+
+def test_config_commands_make_sense_where_there_is_something_to_do() -> None:
+    frontend, state = FakeFrontend(), state_of(FakeExperiment())
+    config = ConfigCommands(frontend, state, ExperimentCommands(frontend, state), lambda: None)
+    commands = ("apply", "review", "drop", "undo", "redo", "roll_back", "edit_outside", "convert")
+    assert not any(map(config.allows, commands))
+    state.collect({"trainer.batch": 2}, {})
+    assert [command for command in commands if config.allows(command)] == ["apply", "review"]
+
+
+async def test_annotations_are_taken_back_the_last_one_first() -> None:
+    runs = FakeRuns(*RUNS)
+    row, frontend = runs.known[0], FakeFrontend(True)
+    looks = 0
+
+    async def look() -> None:
+        nonlocal looks
+        looks += 1
+
+    commands = RunAnnotationCommands(frontend, runs, lambda: [row], look)
+    assert not commands.allows("undo")
+    commands.mark_best()
+    await frontend.done()
+    commands.trash()
+    await frontend.done()
+    assert isinstance(frontend.dialogs[0], TrashDialog)
+    changed = next(known for known in runs.known if known.id == row.id)
+    assert changed.is_best is not row.is_best
+    assert changed.trashed_at is not None
+    commands.undo()
+    commands.undo()
+    await frontend.done()
+    assert next(known for known in runs.known if known.id == row.id) == row
+    assert looks == 4
+    assert not commands.allows("undo")
