@@ -11,7 +11,6 @@ from rltui.ui.actions import Footer, InPalette, Scope
 from rltui.ui.base_screen import BaseScreen
 from rltui.ui.key_bindings import bind, own
 from rltui.ui.logs.view import LogView
-from rltui.ui.panels.arrange_line import ArrangeLine
 from rltui.ui.panels.arrangement import CHARTS, Arrangement, Direction
 from rltui.ui.panels.body import Body
 from rltui.ui.shared import UiStateStore
@@ -30,8 +29,6 @@ PANEL_KEYS = (
     bind(verbs.PANE_NEXT, "panels.focus_beside(1)"),
     bind(verbs.PANE_PREVIOUS, "panels.focus_beside(-1)"),
     bind(verbs.ZOOM, "panels.zoom", footer=Footer.YES),
-    own("panels.arrange", "ctrl+w", "panels.arrange", "arrange",
-        "Move, resize, hide and show panels; kept with the layout", Scope.LOOKING),
     own("panels.all", "", "panels.show_all", "all panels", "Show the panels that were hidden",
         Scope.LOOKING),
     own("panels.charts", "", "panels.toggle_charts", "charts", "Charts beside the other panels, or no more",
@@ -169,10 +166,6 @@ class PanelCommands:
 
     def save_arrangement(self) -> None:
         self._layout_state.note("arrangement", self.body.arrangement.to_json())
-
-    def arrange(self) -> None:
-        """Give the keys to a line that says how panels are moved."""
-        self._screen.app.push_screen(ArrangeLine(self))
 
     async def hide(self) -> None:
         """Hide the panel that has the keys; they go to the next one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -11,11 +11,9 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from rltui.ui.actions import KeyContext, Scope, key_of
+from rltui.ui.commands.panels import PanelCommands
 from rltui.ui.key_bindings import keys, own
 from rltui.ui.panels.arrangement import Direction
-
-if TYPE_CHECKING:
-    from rltui.ui.commands.panels import PanelCommands
 
 
 class ArrangeLine(ModalScreen[None]):

@@ -19,7 +19,7 @@ from rltui.core.edit_log import edited_keys
 from rltui.core.gpu.report import GpuReport
 from rltui.core.states import ComponentState
 from rltui.ui import verbs
-from rltui.ui.actions import Footer, KeyContext, key_of
+from rltui.ui.actions import Footer, KeyContext, Scope, key_of
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import EXPERIMENT_KEYS, BaseScreen
 from rltui.ui.commands.components import COMPONENT_KEYS, ComponentCommands
@@ -27,9 +27,10 @@ from rltui.ui.commands.config import CONFIG_KEYS, ConfigCommands
 from rltui.ui.commands.forks import ForkCommands
 from rltui.ui.commands.panels import PANEL_KEYS, PanelCommands
 from rltui.ui.copying import CopyRequested
-from rltui.ui.key_bindings import bind, keys
+from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.logs.view import LogView
 from rltui.ui.messages import NotifyingApp
+from rltui.ui.panels.arrange_line import ArrangeLine
 from rltui.ui.panels.arrangement import Arrangement
 from rltui.ui.panels.body import Body
 from rltui.ui.requests import ConfirmableRequest, access_text, is_same_rollback, rollback_text
@@ -70,6 +71,8 @@ class Overview(BaseScreen):
         bind(verbs.KNOB_DIFF, "config.show_pending", footer=Footer.FIRST_TO_GO),
         bind(verbs.KNOB_CONVERT, "config.convert"),
         bind(verbs.FORK, "forks.fork_open"),
+        own("panels.arrange", "ctrl+w", "arrange", "arrange",
+            "Move, resize, hide and show panels; kept with the layout", Scope.LOOKING),
         bind(verbs.BACK, "show_overview", help="Back from zoom to all panes"),
     ), *keys(KeyContext.TOUR, *TOUR_KEYS, priority=True)]  # fmt: skip
     place = KeyContext.OVERVIEW
@@ -337,6 +340,10 @@ class Overview(BaseScreen):
         """Back from zoom: this is the overview."""
         self.panels.body.zoom(None)
         self.refresh_bindings()
+
+    def action_arrange(self) -> None:
+        """Give the keys to a line that says how panels are moved."""
+        self.app.push_screen(ArrangeLine(self.panels))
 
     def action_show_tour(self) -> None:
         self.tour.begin()
