@@ -276,7 +276,7 @@ import sys
 import rltui.cli
 from rltui.cli.command import command
 def crash(arguments): raise ValueError({EVIL!r})
-command("status", "crash")(crash)
+command("status")(crash)
 sys.exit(rltui.cli.main(["status"]))
 """
     done = subprocess.run(

@@ -38,8 +38,8 @@ def main(argv: list[str] | None = None) -> int:
 def _run(argv: list[str], out: terminal.CleanStream) -> int:
     out.is_json = False
     try:
-        looks, words = looks_of(argv)
-        terminal.guard(looks.colours, is_ascii=looks.is_ascii)
+        look, words = looks_of(argv)
+        terminal.guard(look.colours, is_ascii=look.is_ascii)
         host, words = host_of(words)
         if host:
             from rltui.cli.host import through  # the settings need pydantic
@@ -55,8 +55,8 @@ def _run(argv: list[str], out: terminal.CleanStream) -> int:
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:
             raise
-        shown = f"{str(error.filename)[:60]} …"
-        return _report(UsageError(f"no file has so long a name: {shown}"), as_json=out.is_json)
+        path = f"{str(error.filename)[:60]} …"
+        return _report(UsageError(f"no file has so long a name: {path}"), as_json=out.is_json)
     except KeyboardInterrupt:
         print("interrupted; what runs goes on", file=sys.stderr)
         return int(ExitCode.INTERRUPTED)

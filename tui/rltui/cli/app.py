@@ -70,7 +70,7 @@ def show_runs(*, readonly: bool) -> int:
     return _run_app(None, LocalRuns(readonly=readonly))
 
 
-def show_remote(host: RemoteMachine, word: str, *, readonly: bool) -> int:
+def show_remote(host: RemoteMachine, name: str, *, readonly: bool) -> int:
     """Run the TUI here on what is there: the experiment or run called `word`; of no word the one that lives,
     where it is just one, else all runs there.
 
@@ -83,7 +83,7 @@ def show_remote(host: RemoteMachine, word: str, *, readonly: bool) -> int:
     link = HostLink(host)
     try:
         answer = link.open(
-            lambda text: print(text, end="", file=sys.stderr, flush=True), word, readonly=readonly
+            lambda text: print(text, end="", file=sys.stderr, flush=True), name, readonly=readonly
         )
         from rltui.client.laptop.runs import RemoteRuns
 

@@ -23,14 +23,14 @@ def choose_experiment(name: str | None, *, acts: bool = False) -> ExperimentReco
     try:
         return launch.choose(name)
     except launch.AmbiguousNameError as error:
-        here = [record for record in error.candidates if _is_of(record, Path.cwd())]
-        among = here or error.candidates
-        if acts and error.are_alive and len(here) != 1:
+        in_folder = [record for record in error.candidates if _is_of(record, Path.cwd())]
+        among = in_folder or error.candidates
+        if acts and error.are_alive and len(in_folder) != 1:
             raise
-    record = max(among, key=lambda each: each.created_at)
-    where = "this folder" if here else "all"
-    which = f"the one of {where}" if len(among) == 1 else f"the newest of {len(among)} of {where}"
-    print(f"{record.name}: {which} (another: -n NAME)", file=sys.stderr)
+    record = max(among, key=lambda candidate: candidate.created_at)
+    location = "this folder" if in_folder else "all"
+    choice = f"the one of {location}" if len(among) == 1 else f"the newest of {len(among)} of {location}"
+    print(f"{record.name}: {choice} (another: -n NAME)", file=sys.stderr)
     return record
 
 

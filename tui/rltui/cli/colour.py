@@ -83,8 +83,8 @@ def bare(text: str) -> str:
 
 def like(painted: str, text: str) -> str:
     """`text` as the whole of `painted` is."""
-    found = MARKED.match(painted) if MARK in painted else None
-    return text if found is None else f"{found[0]}{text}{_END}"
+    marked = MARKED.match(painted) if MARK in painted else None
+    return text if marked is None else f"{marked[0]}{text}{_END}"
 
 
 def meaning_of(word: str) -> Role | None:

@@ -26,13 +26,13 @@ def execute(action: Literal["start", "stop", "restart"], arguments: argparse.Nam
 
     record = choose_experiment(arguments.name, acts=True)
     refuse_observed(record)
-    begin = getattr(arguments, "begin", None)
+    checkpoint = getattr(arguments, "begin", None)
     request = Request(
         action=action,
         components=tuple(arguments.component),
         kill=getattr(arguments, "kill", False),
         resume="scratch" if getattr(arguments, "from_scratch", False) else "latest",
-        resume_step=None if begin is None else ExperimentReader(record).checkpoint_step(begin),
+        resume_step=None if checkpoint is None else ExperimentReader(record).checkpoint_step(checkpoint),
     )
     if arguments.plan:
         return _only_plan(record, request, as_json=arguments.json)

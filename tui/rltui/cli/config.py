@@ -35,8 +35,8 @@ def chosen_framework(
     try:
         checking.identify(config_files, layout, framework, workspace=workspace)
     except AmbiguousConfigError as error:
-        if (known := _before(config_files, error.candidates)) is not None:
-            return known
+        if (framework_before := _before(config_files, error.candidates)) is not None:
+            return framework_before
         newest, *others = error.candidates
         names = " and ".join(path.name for path in config_files)
         print(
@@ -56,9 +56,9 @@ class WhoseConfig:
         self._workspace = workspace
 
     def named(self, files: tuple[Path, ...]) -> str | None:
-        found = chosen_framework(files, self._layout, self._framework, workspace=self._workspace)
-        self._framework = found
-        return found
+        framework = chosen_framework(files, self._layout, self._framework, workspace=self._workspace)
+        self._framework = framework
+        return framework
 
     def __call__(self, files: tuple[Path, ...]) -> Framework:
         from rltui.client import checking
@@ -78,14 +78,17 @@ def wanted_devices(arguments: argparse.Namespace) -> str | None:
 
     if arguments.devices is not None:
         return named_devices(arguments.devices)
-    device, words = roomiest_device()
-    print(words, file=sys.stderr)
+    device, message = roomiest_device()
+    print(message, file=sys.stderr)
     return device
 
 
 def _before(config_files: tuple[Path, ...], candidates: Sequence[str]) -> str | None:
-    wanted = set(original_files(config_files))
+    originals = set(original_files(config_files))
     for record in known_experiments():
-        if wanted == set(original_files(map(Path, record.config_files))) and record.framework in candidates:
+        if (
+            originals == set(original_files(map(Path, record.config_files)))
+            and record.framework in candidates
+        ):
             return record.framework
     return None

@@ -57,7 +57,7 @@ def accepted(
     *,
     verb: Verb | None = None,
     question: str = "go on?",
-    shown: str = "",
+    text: str = "",
 ) -> Request:
     """`request` with the consent that carrying out `plan` takes.
 
@@ -69,5 +69,5 @@ def accepted(
     from rltui.core.consent import loss_of_plan, with_consent
 
     loss = loss_of_plan(plan, request)
-    require_consent(verb or request.action, arguments, question, loss=loss, plan=shown)
+    require_consent(verb or request.action, arguments, question, loss=loss, plan=text)
     return with_consent(request, plan)

@@ -55,8 +55,8 @@ def edit_experiment(record: ExperimentRecord, request: Request, arguments: argpa
     from rltui.client.reader import ExperimentReader
 
     if arguments.begin is not None:
-        begin = ExperimentReader(record).checkpoint_step(arguments.begin)
-        request = request.model_copy(update={"resume_step": begin})
+        step = ExperimentReader(record).checkpoint_step(arguments.begin)
+        request = request.model_copy(update={"resume_step": step})
     wire = launch.reach(record) if request.restart and not arguments.dry_run else launch.connect(record)
     if wire is None:
         with closing(_Offline(record)) as experiment:
@@ -66,9 +66,9 @@ def edit_experiment(record: ExperimentRecord, request: Request, arguments: argpa
         plan = execute_edit(partial(plan_of, wire), request, arguments, name_if_needed(record.name))
         moved = {*plan.stop, *plan.start} if request.restart else set()
         if moved and not arguments.dry_run and is_awaited(arguments):
-            begun = time.monotonic()
+            started = time.monotonic()
             outcome(wire, moved, arguments, plan)
-            print(f"ready {duration(time.monotonic() - begun)} after the edit", file=sys.stderr)
+            print(f"ready {duration(time.monotonic() - started)} after the edit", file=sys.stderr)
     return 0
 
 
@@ -149,7 +149,7 @@ def execute_edit(
     plan = ask("plan", request)
     _refuse(plan, request)
     if not arguments.dry_run:
-        agreed = accepted(plan, request, arguments, shown=painted(plan))
+        agreed = accepted(plan, request, arguments, text=painted(plan))
         plan = ask("execute", agreed.model_copy(update={"base": plan.base}))
     moves = request.restart and not arguments.dry_run and bool(plan.start or plan.stop)
     if not arguments.json:

@@ -72,14 +72,14 @@ def host_of(argv: Sequence[str]) -> tuple[str, list[str]]:
         UsageError: where it is not said, or twice.
     """
     hosts, rest = [], [*argv]
-    at = 0
-    while at < len(rest) and rest[at].startswith("-") and rest[at] != "--":
-        name, equals, value = rest[at].partition("=")
+    index = 0
+    while index < len(rest) and rest[index].startswith("-") and rest[index] != "--":
+        name, equals, value = rest[index].partition("=")
         if name == "--host":
-            hosts.append(value if equals else "".join(rest[at + 1 : at + 2]))
-            del rest[at : at + 1 if equals else at + 2]
+            hosts.append(value if equals else "".join(rest[index + 1 : index + 2]))
+            del rest[index : index + 1 if equals else index + 2]
         else:
-            at += 1
+            index += 1
     if len(hosts) > 1 or "" in hosts:
         raise UsageError("--host takes the name of one machine", hint="rltui --host gpubox")
     return "".join(hosts), rest

@@ -44,14 +44,14 @@ def start_or_submit(start: Callable[[argparse.Namespace], int], arguments: argpa
 
 
 def start_headless(
-    wanted: creation.ExperimentRequest,
+    new_run: creation.ExperimentRequest,
     request: Request,
     *,
     wait: bool,
     timeout_s: float | None,
     as_json: bool,
     evals: Sequence[EvalRequest] = (),
-    asked: argparse.Namespace | None = None,
+    consents: argparse.Namespace | None = None,
 ) -> int:
     """Create, start, follow on stderr until all is ready, print the status on stdout; queue the `evals`.
 
@@ -61,7 +61,7 @@ def start_headless(
     from rltui.client import creation
     from rltui.core.consent import loss_of_plan
 
-    begun: list[tuple[Wire, Plan, bool]] = []
+    started: list[tuple[Wire, Plan, bool]] = []
     agreed = [request]
 
     def begin(created: creation.Created) -> None:
@@ -71,14 +71,14 @@ def start_headless(
             wire = launch.reach(created.record)
             plan = plan_of(wire, "plan", request)
         sys.stderr.write(painted(plan))
-        if loss_of_plan(plan, request) > request.accepts and asked is not None:
-            agreed.append(accepted(plan, request, asked, verb="up"))
-        is_agreed = not sys.stdin.isatty() or (asked is not None and asked.yes)
+        if loss_of_plan(plan, request) > request.accepts and consents is not None:
+            agreed.append(accepted(plan, request, consents, verb="up"))
+        is_agreed = not sys.stdin.isatty() or (consents is not None and consents.yes)
         is_safe = is_agreed or not any(verdict.is_bad for verdict in plan.memory)
-        begun.append((wire, plan_of(wire, "execute", agreed[-1]) if is_safe else plan, is_safe))
+        started.append((wire, plan_of(wire, "execute", agreed[-1]) if is_safe else plan, is_safe))
 
-    created = creation.create(wanted, begin)
-    ((wire, plan, has_begun),) = begun
+    created = creation.create(new_run, begin)
+    ((wire, plan, has_begun),) = started
     with wire:
         if not has_begun:  # a person may take their time, and holds up nobody meanwhile
             try:
@@ -91,8 +91,8 @@ def start_headless(
                 print("nothing was started", file=sys.stderr)
                 creation.undo(created)
                 return int(ExitCode.FAILED)
-        for each in evals:
-            wire.call("evaluate", each.model_dump())
+        for evaluation in evals:
+            wire.call("evaluate", evaluation.model_dump())
         if wait:
             status = wait_for_first_attempt(wire, set(plan.start), timeout_s=timeout_s)
         else:
@@ -111,7 +111,7 @@ def wanted_run(arguments: argparse.Namespace) -> Iterator[creation.ExperimentReq
         raise UsageError("a new run has no checkpoint to continue from", hint="leave out --new")
     earlier = "resume" if arguments.resume or checkpoint is not None else "new" if arguments.new else "ask"
     workspace = Path(arguments.workspace) if arguments.workspace else None
-    here = workspace or Path.cwd()
+    folder = workspace or Path.cwd()
     choose = WhoseConfig(arguments, workspace)
     slurm = _asked_of_slurm(arguments)
     devices = wanted_devices(arguments) if slurm is None else None
@@ -137,12 +137,12 @@ def wanted_run(arguments: argparse.Namespace) -> Iterator[creation.ExperimentReq
             origin=RunOrigin(entry=getattr(arguments, "entry", ""), group=getattr(arguments, "group", "")),
         )
 
-    with staged(arguments, choose, workspace=here, force=arguments.force) as copies:
+    with staged(arguments, choose, workspace=folder, force=arguments.force) as copies:
         for line in copies.warnings:
             print(line, file=sys.stderr)
-        wanted = request(copies)
-        if not (own := creation.own_copies(wanted)):
-            yield wanted
+        new_run = request(copies)
+        if not (own := creation.own_copies(new_run)):
+            yield new_run
             return
     print(f"it goes on with its own copy of the config: {' '.join(map(str, own))}", file=sys.stderr)
     for changed in copies.changed_since(own):
@@ -152,7 +152,7 @@ def wanted_run(arguments: argparse.Namespace) -> Iterator[creation.ExperimentReq
             file=sys.stderr,
         )
     arguments.config, arguments.config_line.overlays = list(map(str, own)), []
-    with staged(arguments, choose, workspace=here, force=arguments.force) as copies:
+    with staged(arguments, choose, workspace=folder, force=arguments.force) as copies:
         yield request(copies)
 
 
@@ -186,38 +186,38 @@ def _asked_of_slurm(arguments: argparse.Namespace) -> JobOptions | None:
         before = [texts["dependency"]] if texts["dependency"] else []
         texts["dependency"] = ",".join([*before, f"afterok:{newest_job(arguments.after_run)}"])
     words = {"options": arguments.slurm_option, "arguments": arguments.launcher_option}
-    asked: dict[str, str | bool | tuple[str, ...]] = {
+    options: dict[str, str | bool | tuple[str, ...]] = {
         **{name: text for name, text in texts.items() if text},
         **{name: tuple(value) for name, value in words.items() if value},
         **({"auto_auth": True} if arguments.auto_auth else {}),
         **({"array": array} if (array := getattr(arguments, "array", "")) else {}),
     }
-    if arguments.slurm or (arguments.layout is not None and asked):
-        return asked
+    if arguments.slurm or (arguments.layout is not None and options):
+        return options
     if getattr(arguments, "dry_run", False):
         raise UsageError(
             "a dry run shows the script of a job, and this is none",
             hint=f"with --slurm; {hints.CHECK} validates a config",
         )
-    if asked:
+    if options:
         raise UsageError("what is said of a job has no meaning here", hint="--slurm submits the run as one")
     return None
 
 
-def _on_devices(arguments: argparse.Namespace, asked: JobOptions, framework: Framework) -> JobOptions:
+def _on_devices(arguments: argparse.Namespace, options: JobOptions, framework: Framework) -> JobOptions:
     """With `--single-gpu` as the launcher that writes the job's script takes it.
 
     Raises:
         UsageError: where it takes none, or devices of this machine are named.
     """
     if arguments.devices is None and not arguments.single_gpu:
-        return asked
+        return options
     if arguments.devices is not None or not framework.job_on_one_gpu:
         named = "--single-gpu" if arguments.devices is None else "--devices"
         raise UsageError(
             f"{named} chooses among the GPUs of this machine, and a job gets those of its node",
             hint="--gpus N says how many GPUs of each node it gets; the config, who uses which",
         )
-    words = asked.get("arguments", ())
+    words = options.get("arguments", ())
     assert isinstance(words, tuple)  # of words: `_asked_of_slurm`
-    return {**asked, "arguments": (*words, *framework.job_on_one_gpu)}
+    return {**options, "arguments": (*words, *framework.job_on_one_gpu)}

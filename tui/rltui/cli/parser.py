@@ -89,12 +89,12 @@ def _refuse_unless_experiment(word: str) -> None:
             return
         runs = index.names()
     names = [record.name for record in known_experiments()]
-    known = f"experiments: {_some(names)}; " if names else ""
-    more = f"{len(runs)} runs: {hints.RUNS}; " if len(runs) > len(names) else ""
+    known_names = f"experiments: {_some(names)}; " if names else ""
+    run_count = f"{len(runs)} runs: {hints.RUNS}; " if len(runs) > len(names) else ""
     guess = did_you_mean(word, dict.fromkeys((*SENTENCES, *names, *runs)))
     raise UsageError(
         f"{word!r} is no command, no experiment, no run and no file",
-        hint=f"{guess} {known}{more}commands: {hints.COMMANDS}; topics: {hints.HELP}".strip(),
+        hint=f"{guess} {known_names}{run_count}commands: {hints.COMMANDS}; topics: {hints.HELP}".strip(),
     )
 
 

@@ -107,14 +107,14 @@ def plan_request(
     from rltui.client.queue.commands import QueueRequest
     from rltui.services.config import origins
 
-    behind = ["--", *overrides] if overrides else []
-    up = parse(["up", *words, *behind])
-    with wanted_run(up) as wanted:
+    keys = ["--", *overrides] if overrides else []
+    up = parse(["up", *words, *keys])
+    with wanted_run(up) as new_run:
         with working("plans the run as `up` would"):
-            record, earlier = creation.plan_record(wanted)
-            if not wanted.force:
+            record, earlier = creation.plan_record(new_run)
+            if not new_run.force:
                 creation.refuse_errors(record, starting=False)
-        creation.trust_what_runs(wanted)
+        creation.trust_what_runs(new_run)
         yield QueueRequest(
             words=tuple(word for word in words if word != "--new"),
             overrides=tuple(overrides),
@@ -123,7 +123,7 @@ def plan_request(
             files=origins.original_files(map(Path, record.config_files)),
             is_named=up.name is not None,
             is_taken=earlier is not None,
-            is_resumed=wanted.earlier_run == "resume",
+            is_resumed=new_run.earlier_run == "resume",
             is_job=(is_job := _is_job(record)),
             jobs=submitted(record) if with_needs and is_job else (),
             needs=_needs(record) if with_needs and not is_job else (None, 0),
@@ -163,9 +163,9 @@ def as_options(point: Sequence[tuple[str, str]]) -> list[str]:
 
 def print_added(added: Sequence[QueueEntry], arguments: argparse.Namespace) -> None:
     if arguments.json:
-        print(json.dumps([each.model_dump(mode="json") for each in added]))
+        print(json.dumps([entry.model_dump(mode="json") for entry in added]))
         return
-    for each in added:
-        print(f"{each.name} is queued: {each.folder}")
+    for entry in added:
+        print(f"{entry.name} is queued: {entry.folder}")
     if added and added[0].group:
         print(f"the sweep is called {added[0].group}; look: {hints.QUEUE}")

@@ -69,8 +69,10 @@ def _refuse_to_lose(dropped: Set[str], release: str, kubectl: Kubectl) -> None:
     """An upgrade deletes what the chart makes no more, unless the object itself says that it stays."""
     if not dropped:
         return
-    kept = {claim.name for claim in asyncio.run(kube.read_volume_claims(kubectl, release)) if claim.is_kept}
-    if lost := sorted(dropped - kept):
+    kept_claims = {
+        claim.name for claim in asyncio.run(kube.read_volume_claims(kubectl, release)) if claim.is_kept
+    }
+    if lost := sorted(dropped - kept_claims):
         command = kubectl.argv("annotate", "persistentvolumeclaim", *lost, f"{kube.KEEP_ANNOTATION}=keep")
         raise ConflictError(
             f"with these values helm would delete {', '.join(lost)}, with all checkpoints of {release}",
@@ -79,13 +81,13 @@ def _refuse_to_lose(dropped: Set[str], release: str, kubectl: Kubectl) -> None:
 
 
 def _wish(arguments: argparse.Namespace) -> ReleaseRequest:
-    wanted = registry.get("prime-rl").checkout
-    assert wanted is not None
-    chart = chart_folder(arguments.chart, checkout.find(wanted, workspace=Path.cwd(), config_files=()))
+    checkout_spec = registry.get("prime-rl").checkout
+    assert checkout_spec is not None
+    chart = chart_folder(arguments.chart, checkout.find(checkout_spec, workspace=Path.cwd(), config_files=()))
     sets = list(arguments.edits)
     if arguments.sft:
         sets += [f"{role}.autoStart=false" for role in ROLES]
-    if arguments.namespace and not any(each.startswith("namespace=") for each in sets):
+    if arguments.namespace and not any(setting.startswith("namespace=") for setting in sets):
         sets.append(f"namespace={arguments.namespace}")  # the chart puts its objects where this value says
     return ReleaseRequest(arguments.release, chart, values_files(arguments.values, chart), tuple(sets))
 
@@ -106,23 +108,23 @@ def _line(value: str) -> str:
 
 def _wait_for_pods(name: str, kubectl: Kubectl) -> None:
     """Until each pod's container has run. Ctrl+c waits no longer, and ends nothing."""
-    began = time.monotonic()
+    started = time.monotonic()
     with Waiting() as waiting:
-        told: dict[str, str] = {}
+        printed: dict[str, str] = {}
         while True:
             release = read_release(name, kubectl)
             pods = {pod.name: pod for pod in release.pods}
-            left = 0
-            for each in release.sets:
-                for number in range(each.replicas):
-                    pod = pods.get(f"{each.name}-{number}")
-                    text = _why_awaited(pod, is_new=each.is_rolled_out)
-                    left += bool(text)
-                    line = f"{each.name}-{number}: {text or 'runs'}"
-                    if told.get(f"{each.name}-{number}") != line:
-                        waiting.tell(f"{each.name}-{number}", line, since=began if text else None)
-                        told[f"{each.name}-{number}"] = line
-            if not left:
+            remaining = 0
+            for pod_set in release.sets:
+                for number in range(pod_set.replicas):
+                    pod = pods.get(f"{pod_set.name}-{number}")
+                    text = _why_awaited(pod, is_new=pod_set.is_rolled_out)
+                    remaining += bool(text)
+                    line = f"{pod_set.name}-{number}: {text or 'runs'}"
+                    if printed.get(f"{pod_set.name}-{number}") != line:
+                        waiting.tell(f"{pod_set.name}-{number}", line, since=started if text else None)
+                        printed[f"{pod_set.name}-{number}"] = line
+            if not remaining:
                 return
             time.sleep(_LOOK_S)
 
@@ -207,21 +209,21 @@ def _state(pod: Pod, inside: ContainerPrograms | None) -> str:
     return "runs"
 
 
-def follow_release(of: str, kubectl: Kubectl, name: str, folder: Path, *, as_json: bool) -> int:
+def follow_release(release_name: str, kubectl: Kubectl, name: str, folder: Path, *, as_json: bool) -> int:
     """Make the experiment `name` of the release `of`, anew where it is there; follow what its pods run."""
     with working("asks the cluster what the release has"):
-        release = read_release(of, kubectl)
-        values, unknown = read_values(of, kubectl)
+        release = read_release(release_name, kubectl)
+        values, unknown = read_values(release_name, kubectl)
     if unknown:
         print(f"commands for pods that sleep are those of the shipped layout: {unknown}", file=sys.stderr)
     layout = write_layout(release, values, folder)
-    wanted = creation.ExperimentRequest(config_files=(), layout=str(layout), name=name, output_dir=folder)
-    creation.trust_what_runs(wanted)
+    new_run = creation.ExperimentRequest(config_files=(), layout=str(layout), name=name, output_dir=folder)
+    creation.trust_what_runs(new_run)
     if followed := to_follow(release, folder):
         # Nothing is lost by it, whatever its plan says of the steps: the pods run already.
         request = Request(action="start", components=followed, accepts=Loss.MORE)
-        return start_headless(wanted, request, wait=False, timeout_s=None, as_json=as_json)
-    print_status(read_status(creation.create(wanted).record), as_json=as_json)
+        return start_headless(new_run, request, wait=False, timeout_s=None, as_json=as_json)
+    print_status(read_status(creation.create(new_run).record), as_json=as_json)
     return 0
 
 

@@ -31,7 +31,7 @@ def put_into_trash(
     arguments: argparse.Namespace,
     *,
     verb: Verb,
-    kept: Sequence[tuple[RunRow, str]] = (),
+    spared: Sequence[tuple[RunRow, str]] = (),
 ) -> int:
     """Say what goes and what that frees, ask, and do it. `arguments`: `plan`, `yes`, `json`.
 
@@ -42,25 +42,25 @@ def put_into_trash(
             raise organize.running_error(row)
     sizes: dict[str, int] = {row.id: size_bytes(row) for row in rows}
     if arguments.plan or not rows:
-        _print_plan(rows, sizes, kept, as_json=arguments.json)
+        _print_plan(rows, sizes, spared, as_json=arguments.json)
         return 0
     if not arguments.yes:
-        _print_plan(rows, sizes, kept, as_json=False, stream_is_stderr=True)
+        _print_plan(rows, sizes, spared, as_json=False, stream_is_stderr=True)
     else:
         for row in rows:
             _print_others(row, sys.stderr)
     require_consent(verb, arguments, "put them into the trash?")
-    gone = [organize.trash(index, row, with_others=True) for row in rows]
+    trashed = [organize.trash(index, row, with_others=True) for row in rows]
     total = size_text(sum(sizes.values()))
     back = f"back: {hints.RESTORE(run='RUN')}; to free {total}: {hints.TRASH_EMPTY}"
-    text = f"{names_text(gone)} in the trash; {back}"
-    return print_runs(gone, [text], arguments)
+    text = f"{names_text(trashed)} in the trash; {back}"
+    return print_runs(trashed, [text], arguments)
 
 
 def _print_plan(
     rows: Sequence[RunRow],
     sizes: dict[str, int],
-    kept: Sequence[tuple[RunRow, str]],
+    spared: Sequence[tuple[RunRow, str]],
     *,
     as_json: bool,
     stream_is_stderr: bool = False,
@@ -79,12 +79,12 @@ def _print_plan(
                 }
                 for row in rows
             ],
-            "keep": [{"id": row.id, "name": row.name, "why": why} for row, why in kept],
+            "keep": [{"id": row.id, "name": row.name, "why": reason} for row, reason in spared],
             "frees_bytes": total,
         }
         print(orjson.dumps(document).decode(), file=out)
         return
-    lines = [("keep", row.name, why) for row, why in kept]
+    lines = [("keep", row.name, reason) for row, reason in spared]
     lines += [("trash", row.name, f"{size_text(sizes[row.id])}  {row.folder}") for row in rows]
     if lines:
         columns = (Column(), Column(least=12, cut="middle"), Column(least=14))
@@ -103,8 +103,8 @@ def _print_others(row: RunRow, out: TextIO) -> None:
     if folder is not None and folder.is_symlink():
         print(f"{row.name}: {folder} is a link: what goes is {folder.resolve()}", file=out)
     if others := organize.entries_before_run(row):
-        shown = _shown(others)
-        print(f"{row.name}: with what was in its folder before it, and no run wrote: {shown}", file=out)
+        names = _shown(others)
+        print(f"{row.name}: with what was in its folder before it, and no run wrote: {names}", file=out)
 
 
 def change_runs(

@@ -52,15 +52,15 @@ def document(status: dict[str, Any]) -> dict[str, Any]:
     failed = bool(status.get("failed")) and not status.get("observed")
     state = "done" if status.get("done") else "failed" if failed else status["state"]
     reason = {"code": status.get("word", state), "text": state_text(status).removesuffix(" ✓")}
-    known = {**status, "state": state, "reason": reason, "alive": status["state"] == "running"}
+    fields = {**status, "state": state, "reason": reason, "alive": status["state"] == "running"}
     if progress := status.get("progress"):
         rewards, curve = progress["rewards"], progress["curve"]
         shortened_lists = {"rewards": rewards[-_POINTS:], "curve": _spread_out(curve, _POINTS)}
         left_out = {key: len(progress[key]) - len(shortened_lists[key]) for key in shortened_lists}
-        known["progress"] = {**progress, **shortened_lists}
+        fields["progress"] = {**progress, **shortened_lists}
         if any(left_out.values()):
-            known["progress"]["left_out"] = {**left_out, "all": str(hints.METRICS_JSON)}
-    return known
+            fields["progress"]["left_out"] = {**left_out, "all": str(hints.METRICS_JSON)}
+    return fields
 
 
 def _spread_out(values: Sequence[Any], count: int) -> list[Any]:
@@ -70,19 +70,19 @@ def _spread_out(values: Sequence[Any], count: int) -> list[Any]:
     return [values[at] for at in places]
 
 
-def rows_of(found: Sequence[ExperimentRecord | BrokenExperiment]) -> list[dict[str, Any]]:
+def rows_of(records: Sequence[ExperimentRecord | BrokenExperiment]) -> list[dict[str, Any]]:
     """Their statuses, in that order. Several are waited for at once: a supervisor has other things to do."""
-    rows: list[dict[str, Any] | Exception] = [{}] * len(found)
-    todo = iter([*enumerate(found)])
+    rows: list[dict[str, Any] | Exception] = [{}] * len(records)
+    todo = iter([*enumerate(records)])
 
     def ask() -> None:
-        for at, one in todo:
+        for index, record in todo:
             try:
-                rows[at] = row_of(one)
+                rows[index] = row_of(record)
             except Exception as error:  # noqa: BLE001 - it is raised below, where somebody hears it
-                rows[at] = error
+                rows[index] = error
 
-    threads = [threading.Thread(target=ask, daemon=True) for _ in range(min(_AT_ONCE, len(found)) - 1)]
+    threads = [threading.Thread(target=ask, daemon=True) for _ in range(min(_AT_ONCE, len(records)) - 1)]
     for thread in threads:
         thread.start()
     ask()
@@ -94,21 +94,21 @@ def rows_of(found: Sequence[ExperimentRecord | BrokenExperiment]) -> list[dict[s
     return [row for row in rows if isinstance(row, dict)]
 
 
-def row_of(one: ExperimentRecord | BrokenExperiment) -> dict[str, Any]:
+def row_of(record: ExperimentRecord | BrokenExperiment) -> dict[str, Any]:
     """The status of one; where that cannot be had, why: the others are listed all the same."""
-    if isinstance(one, BrokenExperiment):
-        return _broken_row(one, "broken", one.problem)
+    if isinstance(record, BrokenExperiment):
+        return _broken_row(record, "broken", record.problem)
     try:
-        return {**read_status(one, patience_s=_LIST_PATIENCE_S), "created_at": one.created_at}
+        return {**read_status(record, patience_s=_LIST_PATIENCE_S), "created_at": record.created_at}
     except RltuiError as error:
-        state = "not answering" if launch.is_alive(one) else "broken"
-        return {**_broken_row(one, state, error), "created_at": one.created_at}
+        state = "not answering" if launch.is_alive(record) else "broken"
+        return {**_broken_row(record, state, error), "created_at": record.created_at}
 
 
-def _broken_row(one: ExperimentRecord | BrokenExperiment, state: str, error: RltuiError) -> dict[str, Any]:
+def _broken_row(record: ExperimentRecord | BrokenExperiment, state: str, error: RltuiError) -> dict[str, Any]:
     """The keys of a status that can be told, and `problem`."""
     problem = {"title": error.title, "hint": error.hint}
-    row = {"experiment": one.name, "state": state, "output_dir": one.output_dir, "problem": problem}
+    row = {"experiment": record.name, "state": state, "output_dir": record.output_dir, "problem": problem}
     unknown = dict.fromkeys(("framework", "step", "max_steps", "reward"))
     return {**row, **unknown, "components": [], "created_at": None}
 
@@ -143,7 +143,7 @@ def as_text(status: dict[str, Any], now: float | None = None, *, width: int | No
     lines.extend(table_lines(view_shapes(_LOGS), logs, width=width, indent="  "))
     lines.extend(signed(f"  {LINK_SIGN} {link['title']}: {link['url']}") for link in status.get("links", ()))
     lines.extend(_eval_lines(status.get("evals", ())))
-    still = [each["id"] for each in status["components"] if each["state"] in ALIVE_STATES]
+    still = [component["id"] for component in status["components"] if component["state"] in ALIVE_STATES]
     if status.get("done") and still:
         lines.append(
             f"  still running: {', '.join(still)}; end everything: {hints.DOWN(name=status['experiment'])}"
@@ -230,9 +230,9 @@ def _memory_lines(component: dict[str, Any], name: str | None) -> list[str]:
     from rltui.core.gpu.out_of_memory import verdict
 
     status = ComponentStatus.model_validate(component)
-    told = [] if status.out_of_memory is None else [verdict(status.out_of_memory)]
-    told.extend(f"→ {remedy_command(remedy, name)}" for remedy in status.remedies[:_MOST_COMMANDS])
-    return [f"      {line}" for line in told]
+    lines = [] if status.out_of_memory is None else [verdict(status.out_of_memory)]
+    lines.extend(f"→ {remedy_command(remedy, name)}" for remedy in status.remedies[:_MOST_COMMANDS])
+    return [f"      {line}" for line in lines]
 
 
 def remedy_command(remedy: Remedy, name: str | None = None) -> str:
@@ -254,8 +254,11 @@ def _eval_lines(evals: Sequence[dict[str, Any]]) -> list[str]:
         return []
     from rltui.core.evals import QueuedEval  # pydantic takes 60 ms
 
-    found = map(QueuedEval.model_validate, evals)
-    return [f"  {KINDS['eval'].text} evaluation {each.id}: {each.label} · {each.words}" for each in found]
+    queued = map(QueuedEval.model_validate, evals)
+    return [
+        f"  {KINDS['eval'].text} evaluation {evaluation.id}: {evaluation.label} · {evaluation.words}"
+        for evaluation in queued
+    ]
 
 
 def _orphan_lines(orphans: Sequence[dict[str, Any]], name: str | None) -> list[str]:

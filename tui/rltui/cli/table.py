@@ -101,25 +101,31 @@ def table_lines(
     columns: Sequence[Column], rows: Iterable[Row], *, width: int | None, indent: str = ""
 ) -> list[str]:
     """A line for each row, in `width` characters if given. Headings stand above the first row with cells."""
-    found = [row if isinstance(row, str) else [_one_line(cell) for cell in row] for row in rows]
-    cells = [row for row in found if not isinstance(row, str)]
+    plain_rows = [row if isinstance(row, str) else [_one_line(cell) for cell in row] for row in rows]
+    cells = [row for row in plain_rows if not isinstance(row, str)]
     head = [shown(column.heading) for column in columns]
-    left = None if width is None else width - len(indent)
-    kept, widths = _fitted(columns, head, cells, left)
-    texts = [_column(columns[at], [row[at] for row in cells], widths[at]) for at in kept]
-    lines, place = [], 0
-    for row in found:
+    available = None if width is None else width - len(indent)
+    visible, widths = _fitted(columns, head, cells, available)
+    column_texts = [
+        _column(columns[index], [row[index] for row in cells], widths[index]) for index in visible
+    ]
+    lines, row_number = [], 0
+    for row in plain_rows:
         if isinstance(row, str):
             lines.extend(wrapped(shown(row), width))
             continue
-        if not place and any(head):
-            aligned = [_aligned(columns[at], truncate(head[at], widths[at]), widths[at]) for at in kept]
+        if not row_number and any(head):
+            aligned = [
+                _aligned(columns[index], truncate(head[index], widths[index]), widths[index])
+                for index in visible
+            ]
             lines.append(paint(_joined(indent, aligned, width), "head"))
         aligned = [
-            _aligned(columns[at], text[place], widths[at]) for at, text in zip(kept, texts, strict=True)
+            _aligned(columns[index], text[row_number], widths[index])
+            for index, text in zip(visible, column_texts, strict=True)
         ]
         lines.append(_joined(indent, aligned, width))
-        place += 1
+        row_number += 1
     return lines
 
 
@@ -161,34 +167,36 @@ def _one_line(cell: str) -> str:
 
 
 def _fitted(
-    columns: Sequence[Column], head: Sequence[str], cells: Sequence[Sequence[str]], left: int | None
+    columns: Sequence[Column], head: Sequence[str], cells: Sequence[Sequence[str]], available: int | None
 ) -> tuple[list[int], dict[int, int]]:
     """Which columns are shown, and how wide."""
     every = range(len(columns))
-    widths = {at: max([width_of(head[at]), *(width_of(row[at]) for row in cells)]) for at in every}
-    if left is None:
+    widths = {
+        index: max([width_of(head[index]), *(width_of(row[index]) for row in cells)]) for index in every
+    }
+    if available is None:
         return list(every), widths
-    kept = [at for at in every if any(row[at] for row in cells)] or [0]
+    visible = [index for index in every if any(row[index] for row in cells)] or [0]
     least = {
-        at: widths[at]
-        if columns[at].least is None
-        else min(widths[at], max(columns[at].least or 0, width_of(head[at])))
-        for at in kept
+        index: widths[index]
+        if columns[index].least is None
+        else min(widths[index], max(columns[index].least or 0, width_of(head[index])))
+        for index in visible
     }
 
     def over(these: dict[int, int]) -> int:
-        return sum(these[at] for at in kept) + _GAP * (len(kept) - 1) - left
+        return sum(these[index] for index in visible) + _GAP * (len(visible) - 1) - available
 
-    while over(least) > 0 and (going := [at for at in kept if columns[at].goes]):
-        kept.remove(max(going, key=lambda at: columns[at].goes))
+    while over(least) > 0 and (going := [index for index in visible if columns[index].goes]):
+        visible.remove(max(going, key=lambda index: columns[index].goes))
     while (too_much := over(widths)) > 0:
-        longest = max(kept, key=lambda at: widths[at] - least[at])
+        longest = max(visible, key=lambda index: widths[index] - least[index])
         if widths[longest] == least[longest]:
             break
-        second = max([widths[at] - least[at] for at in kept if at != longest], default=0)
+        second = max([widths[index] - least[index] for index in visible if index != longest], default=0)
         slack = widths[longest] - least[longest]
         widths[longest] -= min(too_much, max(1, slack - second))
-    return kept, widths
+    return visible, widths
 
 
 def _column(column: Column, cells: Sequence[str], width: int) -> list[str]:

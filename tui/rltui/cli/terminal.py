@@ -155,13 +155,13 @@ class InPlace:
         if len(lines) > most:
             lines = [*lines[: most - 1], f"… {len(lines) - most + 1} more lines"]
         before = self._lines if size == self._size else []
-        anew = "\x1b[H\x1b[J" if self._lines else "\r\x1b[J"  # after a resize nobody knows where they lie
-        told = [f"\x1b[{len(before)}A" if before else anew]
-        for at, line in enumerate(lines):
-            told.append("\n" if line in before[at : at + 1] else f"\r{self._cleaned(line)}\x1b[K\n")
+        reset = "\x1b[H\x1b[J" if self._lines else "\r\x1b[J"  # after a resize nobody knows where they lie
+        output = [f"\x1b[{len(before)}A" if before else reset]
+        for index, line in enumerate(lines):
+            output.append("\n" if line in before[index : index + 1] else f"\r{self._cleaned(line)}\x1b[K\n")
         if len(before) > len(lines):
-            told.append("\x1b[J")
-        _raw(self._stream).write("".join(told))
+            output.append("\x1b[J")
+        _raw(self._stream).write("".join(output))
         self._stream.flush()
         self._lines, self._size = list(lines), size
 

@@ -40,8 +40,8 @@ _ON_THE_WAY = ("waiting", "starting", "stopping", "backoff")
 def plan_of(wire: Wire, method: Literal["plan", "execute"], request: Request) -> Plan:
     from rltui.core.api import Plan
 
-    told = request.model_copy(update={"by": actor()}).model_dump(mode="json")
-    return Plan.model_validate(wire.call(method, told))
+    params = request.model_copy(update={"by": actor()}).model_dump(mode="json")
+    return Plan.model_validate(wire.call(method, params))
 
 
 def painted(plan: Plan) -> str:
@@ -149,8 +149,8 @@ class StateChanges:
             del self._since[id_]
         took = now - since
         after = f" after {duration(took)}" if not is_on_the_way and took >= 1 else ""
-        told = [item["reason"], *(host_texts(host, time.time()) if host else ())]
-        reason = f": {' · '.join(filter(None, told))}" if any(told) else ""
+        details = [item["reason"], *(host_texts(host, time.time()) if host else ())]
+        reason = f": {' · '.join(filter(None, details))}" if any(details) else ""
         if item["state"] == "backoff":
             reason += f", {retry_text(item, time.time())}"
         sign = paint(badge.sign, badge.role)
@@ -210,5 +210,5 @@ def _last_words(log: str | None, end: int | None) -> list[str]:
 
 
 def is_component_alive(status: Mapping[str, Any], component: str) -> bool:
-    states = {each["id"]: each["state"] for each in status["components"]}
+    states = {item["id"]: item["state"] for item in status["components"]}
     return states.get(component) in {*ALIVE_STATES, "waiting"}

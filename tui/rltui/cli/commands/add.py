@@ -29,15 +29,17 @@ from rltui.cli.run_changes import names_text
 def add(arguments: argparse.Namespace) -> int:
     from rltui.client.observation import add as add_runs  # knows the frameworks
 
-    found = [add_runs(folder, arguments.name) for folder in arguments.folder]
-    for sentence in dict.fromkeys(sentence for each in found for sentence in each.told):
+    additions = [add_runs(folder, arguments.name) for folder in arguments.folder]
+    for sentence in dict.fromkeys(sentence for added in additions for sentence in added.told):
         print(sentence, file=sys.stderr)
-    new, known = ([*chain(*kinds)] for kinds in zip(*((each.new, each.known) for each in found), strict=True))
+    new, existing = (
+        [*chain(*kinds)] for kinds in zip(*((added.new, added.known) for added in additions), strict=True)
+    )
     lines = [f"{row.name}: {row.state}, {row.folder}" for row in new]
-    if known:
-        lines.append(f"known already: {names_text(known)}")
+    if existing:
+        lines.append(f"known already: {names_text(existing)}")
     if arguments.json:
-        print(orjson.dumps({"new": new, "known": known}).decode())
+        print(orjson.dumps({"new": new, "known": existing}).decode())
     else:
         print("\n".join(lines))
     return 0

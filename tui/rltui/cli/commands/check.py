@@ -42,7 +42,7 @@ def check(arguments: argparse.Namespace) -> int:
             print(line, file=sys.stderr)
         framework, devices = choose.named(copies.files), wanted_devices(arguments)
         with working("checks, and asks the framework's own validators"):
-            found = checking.check(
+            report = checking.check(
                 copies.files,
                 arguments.layout,
                 framework,
@@ -50,32 +50,34 @@ def check(arguments: argparse.Namespace) -> int:
                 with_memory=True,
                 ask_models=not arguments.no_own,
             )
-        given = (*arguments.config_line.edits, *arguments.config_line.overrides)
-        problems = [_after_edits(problem, given) for problem in found.problems]
-        found = found.model_copy(update={"problems": tuple(_of_originals(copies, problems))})
+        set_keys = (*arguments.config_line.edits, *arguments.config_line.overrides)
+        problems = [_after_edits(problem, set_keys) for problem in report.problems]
+        report = report.model_copy(update={"problems": tuple(_of_originals(copies, problems))})
     if arguments.json:
-        print(found.model_dump_json())
+        print(report.model_dump_json())
     else:
-        for problem in found.problems:
+        for problem in report.problems:
             print(signed(f"{problem.severity}: {problem.text}"))
-        for item in found.derived:
+        for item in report.derived:
             print(figure_text(item))
-        for share in found.memory:
+        for share in report.memory:
             print(signed(f"{'warning' if share.is_bad else 'memory'}: {share.text}"))
             for note in share.notes:
                 print(f"    {note}")
-        verdict = "valid" if found.valid else "not valid"
-        if found.valid and not found.startable:
+        verdict = "valid" if report.valid else "not valid"
+        if report.valid and not report.startable:
             verdict = "valid, but not to be started so"
-        verdict = paint(verdict, meaning_of(verdict) if found.startable else "busy")
-        words = (verdict, found.framework, found.own, f"layout {found.layout}")
-        print(" · ".join(filter(None, words)))
-    return 0 if found.valid else int(ConfigError.exit_code)
+        verdict = paint(verdict, meaning_of(verdict) if report.startable else "busy")
+        verdict_parts = (verdict, report.framework, report.own, f"layout {report.layout}")
+        print(" · ".join(filter(None, verdict_parts)))
+    return 0 if report.valid else int(ConfigError.exit_code)
 
 
-def _after_edits(problem: Problem, given: Sequence[str]) -> Problem:
+def _after_edits(problem: Problem, set_keys: Sequence[str]) -> Problem:
     """With values for the knobs first that the command line sets."""
-    return problem.after_edit([key for key in problem.instead if key.endswith(tuple(given))] if given else ())
+    return problem.after_edit(
+        [key for key in problem.instead if key.endswith(tuple(set_keys))] if set_keys else ()
+    )
 
 
 def _of_originals(copies: RunConfig, problems: Iterable[Problem]) -> Iterator[Problem]:

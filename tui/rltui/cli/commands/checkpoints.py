@@ -80,13 +80,13 @@ def _retention(arguments: argparse.Namespace) -> Retention | None:
     """What to keep; `None` where nothing is to be deleted."""
     from rltui.core.checkpoints import Retention
 
-    given: dict[str, Any] = {
+    values: dict[str, Any] = {
         "keep_last": arguments.keep_last,
         "keep_every": arguments.keep_every,
         "keep": arguments.keep or None,
         "archive": arguments.set_aside or None,
     }
-    chosen = {name: value for name, value in given.items() if value is not None}
+    chosen = {name: value for name, value in values.items() if value is not None}
     if arguments.prune:
         return Retention(**chosen)
     if chosen or (arguments.plan and arguments.restore is None):
@@ -116,9 +116,9 @@ def _restore(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
     from rltui.services.runs.observed import refuse_observed
 
     refuse_observed(record)
-    known = {each.name: each for each in ExperimentReader(record).checkpoints().set_aside}
-    if (chosen := known.get(arguments.restore)) is None:
-        raise unknown_name("set of files that was set aside", arguments.restore, known)
+    archives = {entry.name: entry for entry in ExperimentReader(record).checkpoints().set_aside}
+    if (chosen := archives.get(arguments.restore)) is None:
+        raise unknown_name("set of files that was set aside", arguments.restore, archives)
     plan = rows_text(restore_rows(chosen))
     if arguments.plan:
         sys.stdout.write(plan)
@@ -135,8 +135,8 @@ def _restore(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(report.model_dump_json())
     else:
-        there = steps_text([each.step for each in report.complete]) or "none"
-        print(f"{chosen.name} is back; complete checkpoints: {there}")
+        steps = steps_text([entry.step for entry in report.complete]) or "none"
+        print(f"{chosen.name} is back; complete checkpoints: {steps}")
         print(f"to go on from the newest: {hints.START(component=(), name=record.name)}", file=sys.stderr)
     return 0
 
@@ -157,13 +157,15 @@ def _prune(
         return 0
     sys.stderr.write(rows_text(prune_rows(plan)))
     require_consent("prune-checkpoints", arguments, "delete them?")
-    only = [each.step for each in plan.delete]
+    only = [checkpoint.step for checkpoint in plan.delete]
     if wire is None:
-        done = ExperimentReader(record).prune(retention, only)
+        pruned = ExperimentReader(record).prune(retention, only)
     else:
         params = {"retention": retention.model_dump(), "only": only}
-        done = PrunePlan.model_validate(wire.call("prune", params))
+        pruned = PrunePlan.model_validate(wire.call("prune", params))
     print(
-        done.model_dump_json() if arguments.json else f"deleted; {size_text(done.frees_bytes)} are free again"
+        pruned.model_dump_json()
+        if arguments.json
+        else f"deleted; {size_text(pruned.frees_bytes)} are free again"
     )
     return 0

@@ -64,26 +64,26 @@ def compare(arguments: argparse.Namespace) -> int:
     from rltui.client.local_runs import LocalRuns
 
     index = ready_index()
-    ids = list(dict.fromkeys(find_run(index, word).id for word in arguments.run))
+    ids = list(dict.fromkeys(find_run(index, name).id for name in arguments.run))
     if len(ids) < 2:
         raise UsageError("compare needs two runs or more", hint=f"{hints.RUNS} lists them")
-    found = LocalRuns(index).compare(ids, arguments.metric)
+    comparison = LocalRuns(index).compare(ids, arguments.metric)
     if arguments.json:
-        print(json.dumps(_document(found, all_keys=arguments.all_keys), ensure_ascii=False, default=str))
+        print(json.dumps(_document(comparison, all_keys=arguments.all_keys), ensure_ascii=False, default=str))
     elif arguments.csv:
-        _print_csv(found, all_keys=arguments.all_keys)
+        _print_csv(comparison, all_keys=arguments.all_keys)
     elif arguments.md:
-        print(found.markdown(all_keys=arguments.all_keys), end="")
+        print(comparison.markdown(all_keys=arguments.all_keys), end="")
     else:
-        print("\n".join(_table(found, room() or sys.maxsize, all_keys=arguments.all_keys)))
-        if not found.differing:
+        print("\n".join(_table(comparison, room() or sys.maxsize, all_keys=arguments.all_keys)))
+        if not comparison.differing:
             print("no config key differs", file=sys.stderr)
-        if found.remark:
-            print(found.remark, file=sys.stderr)
+        if comparison.remark:
+            print(comparison.remark, file=sys.stderr)
     return 0
 
 
-def diff_of_runs(words: Sequence[str]) -> ConfigDiff | None:
+def diff_of_runs(names: Sequence[str]) -> ConfigDiff | None:
     """What another run's config has otherwise, key by key and in lines; `None`: these words name no runs.
 
     Raises:
@@ -91,33 +91,33 @@ def diff_of_runs(words: Sequence[str]) -> ConfigDiff | None:
     """
     from rltui.core.compare import comparison
 
-    if not any(RunIndex().named(word) for word in words):
+    if not any(RunIndex().named(name) for name in names):
         return None
     index = ready_index()
     from rltui.client.report import config_texts
     from rltui.core.config_report import ConfigDiff, KeyDifference
     from rltui.services.config.diff import text_diff
 
-    before, after = (find_run(index, word) for word in words)
-    found = comparison((before, after), index.configs((before.id, after.id)))
+    before, after = (find_run(index, name) for name in names)
+    compared = comparison((before, after), index.configs((before.id, after.id)))
     keys = [
-        KeyDifference(key=each.key, file="", before=each.values[0], after=each.values[1])
-        for each in found.differing
+        KeyDifference(key=difference.key, file="", before=difference.values[0], after=difference.values[1])
+        for difference in compared.differing
     ]
     old, new = config_texts(before), config_texts(after)
-    texts = [text_diff(old.get(name, ""), new.get(name, ""), name) for name in dict.fromkeys((*old, *new))]
-    return ConfigDiff(before=before.name, after=after.name, keys=tuple(keys), text="".join(texts))
+    diffs = [text_diff(old.get(name, ""), new.get(name, ""), name) for name in dict.fromkeys((*old, *new))]
+    return ConfigDiff(before=before.name, after=after.name, keys=tuple(keys), text="".join(diffs))
 
 
 # --- for people -------------------------------------------------------------------------------------------
 
 
-def _table(found: Comparison, width: int, *, all_keys: bool) -> list[str]:
+def _table(comparison: Comparison, width: int, *, all_keys: bool) -> list[str]:
     """A column for each run where they fit; else a row for each, where that fits; else columns, some runs at
     a time.
     """
-    rows = found.rows(all_keys=all_keys)
-    names = [run.name for run in found.runs]
+    rows = comparison.rows(all_keys=all_keys)
+    names = [run.name for run in comparison.runs]
     upright = _upright(rows, names)
     if _width(upright) <= width:
         return upright
@@ -173,11 +173,11 @@ def _cells(row: ComparedRow) -> list[str]:
 # --- for programs and reports -----------------------------------------------------------------------------
 
 
-def _document(found: Comparison, *, all_keys: bool) -> dict[str, Any]:
+def _document(comparison: Comparison, *, all_keys: bool) -> dict[str, Any]:
     """`{"runs": [ComparedRunDocument], "metrics": [{"id", "unit", "better", "common_step"}], "evaluations":
     [{"env", "of": [{"id", "label", "mean", "stderr"}], "differences": [Difference.document]}], "remark"}`.
     """
-    keys = found.keys if all_keys else found.differing
+    keys = comparison.keys if all_keys else comparison.differing
     runs = [
         ComparedRunDocument(
             id=run.id,
@@ -188,43 +188,46 @@ def _document(found: Comparison, *, all_keys: bool) -> dict[str, Any]:
             max_steps=run.max_steps,
             seconds=run.seconds,
             gpu_seconds=run.gpu_seconds,
-            config={each.key: each.values[at] for each in keys},
-            metrics={each.id: asdict(each.summaries[at]) for each in found.metrics},
+            config={entry.key: entry.values[index] for entry in keys},
+            metrics={entry.id: asdict(entry.summaries[index]) for entry in comparison.metrics},
         )
-        for at, run in enumerate(found.runs)
+        for index, run in enumerate(comparison.runs)
     ]
     metrics = [
-        {"id": each.id, "unit": each.unit, "better": each.better, "common_step": each.common_step}
-        for each in found.metrics
+        {"id": entry.id, "unit": entry.unit, "better": entry.better, "common_step": entry.common_step}
+        for entry in comparison.metrics
     ]
     evals = [
         {
-            "env": each.env,
+            "env": entry.env,
             "of": [
-                of and of.model_dump(include={"id", "label", "mean", "stderr", "num_examples", "step"})
-                for of in each.evaluations
+                evaluation
+                and evaluation.model_dump(include={"id", "label", "mean", "stderr", "num_examples", "step"})
+                for evaluation in entry.evaluations
             ],
-            "differences": [gap and gap.document() for gap in each.differences],
+            "differences": [gap and gap.document() for gap in entry.differences],
         }
-        for each in found.evaluations
+        for entry in comparison.evaluations
     ]
     return {
         "runs": [asdict(run) for run in runs],
         "metrics": metrics,
         "evaluations": evals,
-        "remark": found.remark,
+        "remark": comparison.remark,
     }
 
 
-def _print_csv(found: Comparison, *, all_keys: bool) -> None:
+def _print_csv(comparison: Comparison, *, all_keys: bool) -> None:
     """A row for each run, with whole values."""
-    document = _document(found, all_keys=all_keys)
+    document = _document(comparison, all_keys=all_keys)
     facts = ("id", "name", "folder", "state", "step", "max_steps", "seconds", "gpu_seconds")
     keys = list(document["runs"][0]["config"])
-    value_columns = [(each.id, field) for each in found.metrics for field in ("last", "best", "common")]
+    value_columns = [
+        (entry.id, field) for entry in comparison.metrics for field in ("last", "best", "common")
+    ]
     levels = [
-        (each.id, field, part)
-        for each in found.metrics
+        (entry.id, field, part)
+        for entry in comparison.metrics
         for field in ("level", "common_level")
         for part in ("mean", "std")
     ]

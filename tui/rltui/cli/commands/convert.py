@@ -46,18 +46,18 @@ def convert(arguments: argparse.Namespace) -> int:
             hint=f"a config for another framework: {hints.CONVERT_FILE}",
         )
     record = choose_experiment(arguments.name, acts=True)
-    found = _conversion(record, arguments.what, arguments.mean_tokens)
-    if found.mean_tokens is None:
-        found = _conversion(record, found.to, _asked_mean(found))
-    request = edit_request("set", arguments, edits=found.edits)
+    conversion = _conversion(record, arguments.what, arguments.mean_tokens)
+    if conversion.mean_tokens is None:
+        conversion = _conversion(record, conversion.to, _asked_mean(conversion))
+    request = edit_request("set", arguments, edits=conversion.edits)
     as_json, arguments.json = arguments.json, False
     if not as_json:
-        mean = f"a rollout has {found.mean_tokens:g} tokens, {found.measured or 'as you say'}"
-        print("\n".join((mean, *found.arithmetic)))
+        mean = f"a rollout has {conversion.mean_tokens:g} tokens, {conversion.measured or 'as you say'}"
+        print("\n".join((mean, *conversion.arithmetic)))
     with redirect_stdout(sys.stderr) if as_json else nullcontext():
         code = edit_experiment(record, request, arguments)
     if as_json:
-        print(found.model_dump_json())
+        print(conversion.model_dump_json())
     return code
 
 
@@ -74,22 +74,22 @@ def _write_for(arguments: argparse.Namespace) -> int:
     if arguments.what is None or arguments.mean_tokens is not None or arguments.restart:
         raise UsageError("convert --to needs a config file alone", hint=str(hints.CONVERT_FILE))
     (path,) = named([Path(arguments.what)])
-    found = checking.converted(path, arguments.to, Path(arguments.output) if arguments.output else None)
+    converted = checking.converted(path, arguments.to, Path(arguments.output) if arguments.output else None)
     if arguments.json:
-        print(found.model_dump_json())
+        print(converted.model_dump_json())
     else:
-        print(found.diff, end="")
-        for note in found.notes:
+        print(converted.diff, end="")
+        for note in converted.notes:
             print(f"note: {note}", file=sys.stderr)
-        for problem in found.problems:
+        for problem in converted.problems:
             print(f"{problem.severity}: {problem.text}", file=sys.stderr)
-    new = Path(found.path)
+    new = Path(converted.path)
     if arguments.dry_run:
-        return 0 if found.valid else int(ConfigError.exit_code)
-    if not found.valid:
+        return 0 if converted.valid else int(ConfigError.exit_code)
+    if not converted.valid:
         raise ConfigError("what came out is not valid, so nothing was written", hint="see the problems above")
     require_consent("convert", arguments, f"write {new}?")
-    _write_new(new, found.text)
+    _write_new(new, converted.text)
     print(f"written: {new}", file=sys.stderr)
     return 0
 
@@ -117,7 +117,7 @@ def _conversion(record: ExperimentRecord, to: Way | None, mean_tokens: float | N
         return Conversion.model_validate(answer)
 
 
-def _asked_mean(found: Conversion) -> float:
+def _asked_mean(conversion: Conversion) -> float:
     """What a person answers.
 
     Raises:
@@ -126,7 +126,7 @@ def _asked_mean(found: Conversion) -> float:
     if not sys.stdin.isatty():
         raise ConfigError(
             "this run has not measured the tokens of a rollout",
-            hint=f"say it: {hints.CONVERT_MEAN(way=found.to)}, prompt and completion together",
+            hint=f"say it: {hints.CONVERT_MEAN(way=conversion.to)}, prompt and completion together",
         )
     try:
         return tokens(ask("tokens of a mean rollout, prompt and completion together?"))

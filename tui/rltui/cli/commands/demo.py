@@ -50,22 +50,22 @@ def demo(arguments: argparse.Namespace) -> int:
     if not arguments.no_tui:
         need_terminal()
     folder = Path(arguments.output_dir or "outputs/demo").absolute()
-    known = find_experiment(folder.name)
-    if known is not None and launch.lives(known):
-        print(f"the demo runs already in {known.output_dir}", file=sys.stderr)
+    existing = find_experiment(folder.name)
+    if existing is not None and launch.lives(existing):
+        print(f"the demo runs already in {existing.output_dir}", file=sys.stderr)
         if arguments.no_tui:
-            print_status(read_status(known), as_json=False)
+            print_status(read_status(existing), as_json=False)
             return 0
-        return show(known)
+        return show(existing)
     if folder.exists():
         # A demo is for watching: each one is a run of its own, the earlier ones stay.
         folder = next_free(folder)
     check_name(folder.name, folder)  # before the folder is made
-    wanted = creation.ExperimentRequest(
+    request = creation.ExperimentRequest(
         config_files=(_copy_example(folder),), name=folder.name, output_dir=folder
     )
     code = start_headless(
-        wanted,
+        request,
         Request(action="start"),
         wait=arguments.no_tui,
         timeout_s=None,

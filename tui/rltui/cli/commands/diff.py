@@ -45,19 +45,19 @@ _ORIGINAL = "original"
     JSON,
 )
 def diff(arguments: argparse.Namespace) -> int:
-    words = arguments.attempt
+    names = arguments.attempt
     if (
-        len(words) == 2
+        len(names) == 2
         and arguments.name is None
-        and not any("#" in word or word == _ORIGINAL for word in words)
+        and not any("#" in name or name == _ORIGINAL for name in names)
     ):
         from rltui.cli.commands.compare import diff_of_runs  # knows all runs
 
-        if (runs := diff_of_runs(words)) is not None:
+        if (runs := diff_of_runs(names)) is not None:
             _print_found(runs, arguments)
             return 0
     record = choose_experiment(arguments.name)
-    if not words and not arguments.json and not arguments.text:
+    if not names and not arguments.json and not arguments.text:
         rows = _rows(record)
         if not any(row["is_running"] for row in rows):
             _alive(record)
@@ -66,27 +66,31 @@ def diff(arguments: argparse.Namespace) -> int:
         if any(origin(Path(name)) is not None for name in record.config_files):
             _print_diff(_of_attempts(record, [_ORIGINAL]))
         return 0
-    _print_found(_of_attempts(record, words) if words else _of_what_runs(record), arguments)
+    _print_found(_of_attempts(record, names) if names else _of_what_runs(record), arguments)
     return 0
 
 
-def _print_found(found: ConfigDiff, arguments: argparse.Namespace) -> None:
+def _print_found(difference: ConfigDiff, arguments: argparse.Namespace) -> None:
     if arguments.json:
-        print(found.model_dump_json())
+        print(difference.model_dump_json())
     elif arguments.text:
-        print("\n".join(paint_diff(found.text.splitlines())), end="\n" if found.text else "")
+        print("\n".join(paint_diff(difference.text.splitlines())), end="\n" if difference.text else "")
     else:
-        _print_diff(found)
+        _print_diff(difference)
 
 
-def _print_diff(found: ConfigDiff) -> None:
-    keys = [(each.model_dump(), each.before, each.after) for each in found.keys]
-    _print_keys(found.before, found.after, keys)
+def _print_diff(difference: ConfigDiff) -> None:
+    keys = [(key.model_dump(), key.before, key.after) for key in difference.keys]
+    _print_keys(difference.before, difference.after, keys)
 
 
 def _alive(record: ExperimentRecord) -> list[str]:
     """Components that run; says so where there are none."""
-    alive = [each["id"] for each in read_status(record)["components"] if each["state"] in ALIVE_STATES]
+    alive = [
+        component["id"]
+        for component in read_status(record)["components"]
+        if component["state"] in ALIVE_STATES
+    ]
     if not alive:
         print(f"nothing runs; beside what was started last: {hints.DIFF}", file=sys.stderr)
     return alive
@@ -146,17 +150,17 @@ def _of_what_runs(record: ExperimentRecord) -> ConfigDiff:
     return ConfigDiff(before="running", after="files", keys=keys, text="".join(sorted(texts)))
 
 
-def _print_keys(before: str, after: str, found: Sequence[tuple[dict[str, Any], object, object]]) -> None:
+def _print_keys(before: str, after: str, changes: Sequence[tuple[dict[str, Any], object, object]]) -> None:
     """`found`: key and readers, the value before and after."""
-    if not found:
+    if not changes:
         print(f"no key differs between {before} and {after}")
         return
     print(f"{before} → {after}")
     rows = []
-    for each, old, new in found:
-        readers = f"({' '.join(each['readers'])})" if each["readers"] else ""
-        note = "passed by rltui in place of the file's" if each.get("overridden") else ""
+    for row, old, new in changes:
+        readers = f"({' '.join(row['readers'])})" if row["readers"] else ""
+        note = "passed by rltui in place of the file's" if row.get("overridden") else ""
         change = f"{paint(toml_text(old), 'removed')} → {paint(toml_text(new), 'added')}"
-        rows.append((each["key"], change, f"{readers}  {note}".strip()))
+        rows.append((row["key"], change, f"{readers}  {note}".strip()))
     columns = (Column(least=24, cut="start"), Column(least=20), Column(least=10, goes=1))
     print_table(columns, rows, indent="  ")

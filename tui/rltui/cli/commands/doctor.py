@@ -158,7 +158,7 @@ def _of_nodes(arguments: argparse.Namespace) -> int:
     else:
         for node, own in groupby(findings, key=lambda finding: finding.node):
             print(node or "compared with each other")
-            _show([_Finding(each.name, each.ok, each.text, each.essential) for each in own])
+            _show([_Finding(finding.name, finding.ok, finding.text, finding.essential) for finding in own])
     return 0 if all(finding.ok or not finding.essential for finding in findings) else 1
 
 
@@ -245,9 +245,9 @@ def _engine() -> _Finding:
 
 
 def _uv() -> _Finding:
-    found = shutil.which("uv")
-    text = found or "not found; prime-rl is run through it: https://docs.astral.sh/uv"
-    return _Finding("uv", found is not None, text, essential=False)
+    path = shutil.which("uv")
+    text = path or "not found; prime-rl is run through it: https://docs.astral.sh/uv"
+    return _Finding("uv", path is not None, text, essential=False)
 
 
 def _prime_rl() -> _Finding:
@@ -255,26 +255,26 @@ def _prime_rl() -> _Finding:
     from rltui.services import checkout
     from rltui.services.config.models import FrameworkModels
 
-    wanted = registry.get("prime-rl").checkout
-    assert wanted is not None
+    spec = registry.get("prime-rl").checkout
+    assert spec is not None
     try:
-        folder = checkout.find(wanted, workspace=Path.cwd(), config_files=())
+        folder = checkout.find(spec, workspace=Path.cwd(), config_files=())
     except RltuiError as error:
         return _Finding("prime-rl", False, str(error).replace("\n", " "), essential=False)
     if folder is None:
-        text = f"no checkout here or above; to use one from elsewhere: export {wanted.variable}=FOLDER"
+        text = f"no checkout here or above; to use one from elsewhere: export {spec.variable}=FOLDER"
         return _Finding("prime-rl", False, text, essential=False)
-    known = checkout.generation_of(folder, wanted)
-    title = registry.get(known).title if known is not None else "of no generation that rltui knows"
+    generation = checkout.generation_of(folder, spec)
+    title = registry.get(generation).title if generation is not None else "of no generation that rltui knows"
     parts = [str(folder), title, _commit(folder) or "no git history, so its date is not known"]
-    with contextlib.closing(FrameworkModels(registry.get(known or "prime-rl"), Path.cwd())) as models:
+    with contextlib.closing(FrameworkModels(registry.get(generation or "prime-rl"), Path.cwd())) as models:
         versions = models.versions(())
     if versions:
         parts.append(", ".join(f"{name} {version}" for name, version in versions.items()))
     parts.append(
         f"its config models cannot be asked: {models.reason}" if models.reason else "its config models answer"
     )
-    return _Finding("prime-rl", known is not None, " · ".join(parts), essential=False)
+    return _Finding("prime-rl", generation is not None, " · ".join(parts), essential=False)
 
 
 def _commit(folder: Path) -> str:
@@ -292,19 +292,19 @@ def _verifiers() -> _Finding:
     from rltui.frameworks import registry
     from rltui.services import checkout
 
-    wanted = registry.get("verifiers").checkout
-    assert wanted is not None
+    spec = registry.get("verifiers").checkout
+    assert spec is not None
     try:
-        folder = checkout.find(wanted, workspace=Path.cwd(), config_files=())
+        folder = checkout.find(spec, workspace=Path.cwd(), config_files=())
     except RltuiError as error:
         return _Finding("vf-rl", False, str(error).replace("\n", " "), essential=False)
     if folder is None:
-        text = f"no project with verifiers here or above; one from elsewhere: export {wanted.variable}=FOLDER"
+        text = f"no project with verifiers here or above; one from elsewhere: export {spec.variable}=FOLDER"
         return _Finding("vf-rl", False, text, essential=False)
     installed = checkout.installed_packages(folder)
-    if why := wanted.lacking(installed) if wanted.lacking is not None else "":
-        return _Finding("vf-rl", False, f"{folder} · {why}; {wanted.instead}", essential=False)
-    version = next((f"{name} {installed[name]}" for name in wanted.dependents[::-1] if name in installed), "")
+    if reason := spec.lacking(installed) if spec.lacking is not None else "":
+        return _Finding("vf-rl", False, f"{folder} · {reason}; {spec.instead}", essential=False)
+    version = next((f"{name} {installed[name]}" for name in spec.dependents[::-1] if name in installed), "")
     text = f"{folder} · {version or 'nothing is installed yet: uv sync'}"
     return _Finding("vf-rl", bool(version), text, essential=False)
 
@@ -317,19 +317,19 @@ def _slurm() -> _Finding:
         text = "not here; jobs are submitted (--slurm) from a machine that has sbatch, mostly a login node"
         return _Finding("slurm", False, text, essential=False)
     try:
-        found = partitions(timeout_s=4 * _ANSWER_S)
+        listed_partitions = partitions(timeout_s=4 * _ANSWER_S)
     except RltuiError as error:
         text = f"it does not answer: {str(error).replace(chr(10), ' ')}"
         return _Finding("slurm", False, text, essential=False)
     parts = [
-        f"{each.name}{' (default)' if each.is_default else ''}"
-        f"{'' if each.is_up else ' (down)'}: {each.nodes} nodes, up to {each.time_limit}"
-        + (f", {each.gres}" if each.gres else ", no GPUs that it knows of")
-        for each in found
+        f"{partition.name}{' (default)' if partition.is_default else ''}"
+        f"{'' if partition.is_up else ' (down)'}: {partition.nodes} nodes, up to {partition.time_limit}"
+        + (f", {partition.gres}" if partition.gres else ", no GPUs that it knows of")
+        for partition in listed_partitions
     ]
     parts.append("whether nodes see this folder is seen when a job runs")
     parts.append("rltui was tried with SLURM 22.05 on two CPU nodes, never on a cluster with GPUs")
-    return _Finding("slurm", bool(found), " · ".join(parts), essential=False)
+    return _Finding("slurm", bool(listed_partitions), " · ".join(parts), essential=False)
 
 
 def _kubernetes() -> _Finding:
@@ -374,16 +374,16 @@ def _terminal() -> _Finding:
 
 
 def _logout() -> _Finding:
-    found = at_logout()
-    if found is None:
+    logout = at_logout()
+    if logout is None:
         return _Finding("logout", True, "no systemd here, which could end or remove anything at logout")
-    if found.kills_processes:
+    if logout.kills_processes:
         text = (
             "KillUserProcesses=yes: systemd ends all you started when you log out. "
             f"Once: loginctl enable-linger; then begin with: systemd-run --user --scope {hints.UP}"
         )
         return _Finding("logout", False, text, essential=False)
-    if found.removes_ipc:
+    if logout.removes_ipc:
         text = (
             "RemoveIPC=yes: with your last session, systemd removes shared memory, which NCCL and data "
             "loaders use, and the folder for sockets. Once: loginctl enable-linger"
@@ -397,10 +397,10 @@ def _said(command: Sequence[str]) -> str:
     from rltui.services import subprocesses
 
     try:
-        said = subprocesses.check_output(command, timeout_s=_ANSWER_S)
+        output = subprocesses.check_output(command, timeout_s=_ANSWER_S)
     except RltuiError:
         return ""
-    return said.decode(errors="replace").strip().partition("\n")[0]
+    return output.decode(errors="replace").strip().partition("\n")[0]
 
 
 def _open_files() -> _Finding:

@@ -57,16 +57,16 @@ def down(arguments: argparse.Namespace) -> int:
         return 0
     sys.stderr.write(painted(plan))
     try:
-        status, ended = _end(record)
+        status, message = _end(record)
     except KeyboardInterrupt:
         return _interrupted(record)
-    print(json.dumps(status) if arguments.json else ended)
+    print(json.dumps(status) if arguments.json else message)
     return 0
 
 
 def _interrupted(record: ExperimentRecord) -> int:
-    again = hints.STATUS(name=record.name)
-    print(f"interrupted; {record.name} goes on being stopped, see: {again}", file=sys.stderr)
+    command = hints.STATUS(name=record.name)
+    print(f"interrupted; {record.name} goes on being stopped, see: {command}", file=sys.stderr)
     return int(ExitCode.INTERRUPTED)
 
 
@@ -81,24 +81,24 @@ def _down_all(arguments: argparse.Namespace) -> int:
     plans = {record.name: _plan_down(record) for record in records}
     queue = read_queue()
     waiting = 0 if queue.paused else sum(entry.state == "waiting" for entry in queue.entries)
-    shown = "".join(
+    text = "".join(
         f"{paint(name, 'head')}\n{textwrap.indent(_plan_lines(plan), '  ')}" for name, plan in plans.items()
     )
     if waiting:
-        shown += f"queue: {waiting} run{'s' if waiting > 1 else ''} would start next; it is paused\n"
+        text += f"queue: {waiting} run{'s' if waiting > 1 else ''} would start next; it is paused\n"
     if arguments.plan:
         document = [{"experiment": name, **plan.model_dump(mode="json")} for name, plan in plans.items()]
-        sys.stdout.write(f"{json.dumps(document)}\n" if arguments.json else shown or "nothing lives\n")
+        sys.stdout.write(f"{json.dumps(document)}\n" if arguments.json else text or "nothing lives\n")
         return 0
     loss = max((loss_of_plan(plan, Request(action="stop")) for plan in plans.values()), default=Loss.NOTHING)
-    sys.stderr.write(shown)
+    sys.stderr.write(text)
     require_consent("down-all", arguments, "end all of these?", loss=loss)
     if waiting:
         commands.pause()
     statuses, problems = [], []
     for record in records:
         try:
-            status, ended = _end(record)
+            status, message = _end(record)
         except KeyboardInterrupt:
             return _interrupted(record)
         except RltuiError as error:
@@ -106,7 +106,7 @@ def _down_all(arguments: argparse.Namespace) -> int:
             continue
         statuses.append(status)
         if not arguments.json:
-            print(ended, flush=True)
+            print(message, flush=True)
     problems += [f"{record.name} lives" for record in launch.living(known_experiments())]
     if problems:
         raise RltuiError("not all is down:", details=problems, hint=f"see {hints.LS}")
@@ -128,23 +128,25 @@ def _end(record: ExperimentRecord) -> tuple[dict[str, Any], str]:
     from rltui.client.down import shut_down
 
     with StateChanges() as changes:
-        done = shut_down(record, changes.show)
-    if done.left:
+        result = shut_down(record, changes.show)
+    if result.left:
         hint = (
             f"once it is reached again: {hints.DOWN(name=record.name)}; see {hints.ORPHANS(name=record.name)}"
         )
-        raise RltuiError(f"{record.name} is down, but cannot be ended:", details=done.left, hint=hint)
+        raise RltuiError(f"{record.name} is down, but cannot be ended:", details=result.left, hint=hint)
     status = read_status(record)
-    ended = f"{record.name} is down; no process is left"
-    if done.unseen:
-        ended += f" on this machine. Whether what ssh ran has ended cannot be seen: {', '.join(done.unseen)}"
-        ended += " (of what runs on a [[node]] and has no tty, it can)"
+    message = f"{record.name} is down; no process is left"
+    if result.unseen:
+        message += (
+            f" on this machine. Whether what ssh ran has ended cannot be seen: {', '.join(result.unseen)}"
+        )
+        message += " (of what runs on a [[node]] and has no tty, it can)"
     if record.observed:
         forget(record)
-        ended = f"{record.name} is not observed any more; the run in {record.run_dir} was left alone"
+        message = f"{record.name} is not observed any more; the run in {record.run_dir} was left alone"
     elif aside := _set_aside(record):
         print(aside, file=sys.stderr)
-    return status, ended
+    return status, message
 
 
 def _plan_down(record: ExperimentRecord) -> Plan:

@@ -78,32 +78,34 @@ def evaluate(arguments: argparse.Namespace) -> int:
         wire.call("tokens", tokens())
         queued = QueuedEval.model_validate(wire.call("evaluate", request.model_dump()))
         if not arguments.wait or arguments.when_done:
-            told = f"{queued.id}: {queued.label} is in the queue; {hints.EVALS(name=needed)} shows it"
-            print(queued.model_dump_json() if arguments.json else told)
+            message = f"{queued.id}: {queued.label} is in the queue; {hints.EVALS(name=needed)} shows it"
+            print(queued.model_dump_json() if arguments.json else message)
             return 0
         try:
-            ended = _followed(wire, queued)
+            report = _followed(wire, queued)
         except KeyboardInterrupt:
             print(f"it goes on; {hints.EVALS_CANCEL(id=queued.id, name=needed)} ends it", file=sys.stderr)
             return int(ExitCode.INTERRUPTED)
-    found = next((each for each in ended.evaluations if each.id == queued.id), None)
-    if found is None:
+    evaluation_of_request = next(
+        (evaluation for evaluation in report.evaluations if evaluation.id == queued.id), None
+    )
+    if evaluation_of_request is None:
         raise RltuiError(f"{queued.label} was cancelled")
-    print_report(ended.model_copy(update={"queue": (), "every": 0}), arguments, only=queued.id)
-    return 0 if found.is_sound else int(ExitCode.COMPONENT_FAILED)
+    print_report(report.model_copy(update={"queue": (), "every": 0}), arguments, only=queued.id)
+    return 0 if evaluation_of_request.is_sound else int(ExitCode.COMPONENT_FAILED)
 
 
-def _numbers(given: Iterable[str]) -> tuple[str | None, int]:
+def _numbers(values: Iterable[str]) -> tuple[str | None, int]:
     """`-n` is the experiment everywhere, and the number of examples for evaluators: a number is that."""
     from rltui.core.evals import EvalRequest
 
     name, examples = None, EvalRequest().num_examples
-    for word in given:
-        if (count := parse_whole_number(word)) is not None and find_experiment(word) is None:
+    for value in values:
+        if (count := parse_whole_number(value)) is not None and find_experiment(value) is None:
             if not (examples := count):
                 raise UsageError("-n 0: no examples are no evaluation")
         else:
-            name = word
+            name = value
     return name, examples
 
 
@@ -122,19 +124,20 @@ def _followed(wire: Wire, queued: QueuedEval) -> EvalReport:
     """Tell how it goes until it has ended, or somebody took it from the queue: all there are then."""
     from rltui.core.evals import EvalReport, QueuedEval
 
-    shown, begun = "", time.monotonic()
+    progress, started = "", time.monotonic()
     with Waiting() as waiting:
         for kind, value in wire.events():
             if kind != "status":
                 continue
-            now = next(
-                (QueuedEval.model_validate(each) for each in value["evals"] if each["id"] == queued.id), None
+            current = next(
+                (QueuedEval.model_validate(entry) for entry in value["evals"] if entry["id"] == queued.id),
+                None,
             )
-            if now is None:
+            if current is None:
                 break
-            if now.words != shown:
-                shown = now.words
-                waiting.tell(now.id, f"{now.label}: {shown}", since=begun)
+            if current.words != progress:
+                progress = current.words
+                waiting.tell(current.id, f"{current.label}: {progress}", since=started)
         waiting.clear()
-    with launch.reach(launch.choose(value["experiment"])) as again:
-        return EvalReport.model_validate(again.call("evals"))
+    with launch.reach(launch.choose(value["experiment"])) as next_wire:
+        return EvalReport.model_validate(next_wire.call("evals"))

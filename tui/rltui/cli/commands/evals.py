@@ -42,11 +42,11 @@ def evals(arguments: argparse.Namespace) -> int:
 
     record = None if arguments.all else choose_experiment(arguments.experiment or arguments.name)
     if record is None:
-        reports = [_named(EvalFolder(_control(each)).report(each.name)) for each in known_experiments()]
-        found = [each for report in reports for each in report.evaluations]
-        queue = tuple(each for report in reports for each in report.queue)
-        found.sort(key=lambda each: each.at)
-        report = EvalReport(experiment="", evaluations=tuple(found), queue=queue)
+        reports = [_named(EvalFolder(_control(entry)).report(entry.name)) for entry in known_experiments()]
+        evaluations = [entry for report in reports for entry in report.evaluations]
+        queue = tuple(entry for report in reports for entry in report.queue)
+        evaluations.sort(key=lambda entry: entry.at)
+        report = EvalReport(experiment="", evaluations=tuple(evaluations), queue=queue)
     else:
         report = _report(record, arguments.cancel)
     print_report(report, arguments)
@@ -58,19 +58,19 @@ def _named(report: EvalReport) -> EvalReport:
     return report.model_copy(
         update={
             "evaluations": tuple(
-                each.model_copy(
-                    update={"id": f"{report.experiment}/{each.id}", "experiment": report.experiment}
+                entry.model_copy(
+                    update={"id": f"{report.experiment}/{entry.id}", "experiment": report.experiment}
                 )
-                for each in report.evaluations
+                for entry in report.evaluations
             ),
             "queue": tuple(
-                each.model_copy(update={"id": f"{report.experiment}/{each.id}"}) for each in report.queue
+                entry.model_copy(update={"id": f"{report.experiment}/{entry.id}"}) for entry in report.queue
             ),
         }
     )
 
 
-def _chosen(ended: Sequence[Evaluation], id_: str) -> Evaluation:
+def _chosen(evaluations: Sequence[Evaluation], id_: str) -> Evaluation:
     """The one with that id; `NAME/3` is one of another experiment.
 
     Raises:
@@ -82,10 +82,10 @@ def _chosen(ended: Sequence[Evaluation], id_: str) -> Evaluation:
     others: Sequence[Evaluation] = ()
     if (record := find_experiment(name) if name else None) is not None:
         others = _named(EvalFolder(_control(record)).report(record.name)).evaluations
-    found = next((each for each in (*ended, *others) if each.id == id_), None)
-    if found is None:
-        raise unknown_name("evaluation", id_, [each.id for each in (*ended, *others)])
-    return found
+    match = next((evaluation for evaluation in (*evaluations, *others) if evaluation.id == id_), None)
+    if match is None:
+        raise unknown_name("evaluation", id_, [evaluation.id for evaluation in (*evaluations, *others)])
+    return match
 
 
 def _report(record: ExperimentRecord, cancelled: str | None) -> EvalReport:
@@ -111,12 +111,12 @@ def print_report(report: EvalReport, arguments: argparse.Namespace, *, only: str
     """The table, or the document with the differences besides; of all of them, or of one."""
     from rltui.views.evaluation import VIEW, compared, eval_summary
 
-    ended, against = report.evaluations, getattr(arguments, "against", None)
-    chosen = None if against is None else _chosen(ended, against)
-    rows = [row for row in compared(ended, chosen) if only in ("", row.evaluation.id)]
+    evaluations, against = report.evaluations, getattr(arguments, "against", None)
+    chosen = None if against is None else _chosen(evaluations, against)
+    rows = [row for row in compared(evaluations, chosen) if only in ("", row.evaluation.id)]
     if arguments.json:
-        shown = report.model_copy(update={"evaluations": tuple(row.evaluation for row in rows)})
-        document: dict[str, Any] = shown.model_dump(mode="json")
+        printed = report.model_copy(update={"evaluations": tuple(row.evaluation for row in rows)})
+        document: dict[str, Any] = printed.model_dump(mode="json")
         document["differences"] = [
             {
                 "id": row.evaluation.id,
@@ -130,10 +130,10 @@ def print_report(report: EvalReport, arguments: argparse.Namespace, *, only: str
         ]
         print(json.dumps(document))
         return
-    is_of_several = len({each.experiment for each in ended}) > 1
+    is_of_several = len({evaluation.experiment for evaluation in evaluations}) > 1
     names = ("experiment", *_COLUMNS) if is_of_several else _COLUMNS
     print_view(VIEW.named(names), rows, time.time())
     lines = eval_summary(report)
-    if not ended and not lines:
+    if not evaluations and not lines:
         lines = [f"no evaluation yet: {hints.EVAL_BASE}, {hints.EVAL_NOW}"]
     print("\n".join(lines)) if lines else None

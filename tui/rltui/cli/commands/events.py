@@ -49,8 +49,8 @@ _WIDTHS = {"step": 6, "kind": -10}
 def events(arguments: argparse.Namespace) -> int:
     record = choose_experiment(arguments.name)
     journal = ControlFolder(Path(record.output_dir)).journal_file
-    wanted = _filter(arguments, record, journal)
-    entries = deque(_admitted(read_entries(journal), wanted), arguments.limit)
+    event_filter = _filter(arguments, record, journal)
+    entries = deque(_admitted(read_entries(journal), event_filter), arguments.limit)
     if not arguments.follow:
         if arguments.json:
             print(json.dumps(list(entries), ensure_ascii=False))
@@ -61,7 +61,7 @@ def events(arguments: argparse.Namespace) -> int:
     width = room()
     shapes = [column._replace(heading="") for column in view_shapes(_COLUMNS)]
     with while_read():
-        for entry in chain(entries, _admitted(_new_entries(record), wanted)):
+        for entry in chain(entries, _admitted(_new_entries(record), event_filter)):
             if arguments.json:
                 print(json.dumps(entry), flush=True)
             else:
@@ -70,10 +70,10 @@ def events(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _admitted(entries: Iterable[dict[str, Any]], wanted: EventFilter) -> Iterator[dict[str, Any]]:
+def _admitted(entries: Iterable[dict[str, Any]], event_filter: EventFilter) -> Iterator[dict[str, Any]]:
     for entry in entries:
         text, data = entry["text"], _data(entry)
-        if wanted.admits(entry["at"], entry["kind"], entry.get("component"), text, data):
+        if event_filter.admits(entry["at"], entry["kind"], entry.get("component"), text, data):
             yield {**entry, "kind": display_kind(entry["kind"], data)}
 
 
@@ -89,15 +89,15 @@ def _filter(arguments: argparse.Namespace, record: ExperimentRecord, journal: Pa
         UsageError: for a kind or component that there is not, or a time that is none.
     """
     kinds, components = _names(arguments.kind), _names(arguments.component)
-    found = list(read_entries(journal)) if kinds - set(KINDS) or components else []
-    if strange := sorted(kinds - set(KINDS) - {entry["kind"] for entry in found}):
+    entries = list(read_entries(journal)) if kinds - set(KINDS) or components else []
+    if strange := sorted(kinds - set(KINDS) - {entry["kind"] for entry in entries}):
         raise unknown_name("kind of event", strange[0], KINDS)
-    if strange := sorted(components - {entry.get("component") for entry in found}):
+    if strange := sorted(components - {entry.get("component") for entry in entries}):
         from rltui.services import layout_files  # pydantic takes 60 ms
 
-        known = [spec.id for spec in layout_files.load_for(record).component]
-        if strange := [name for name in strange if name not in known]:
-            raise unknown_name("component", strange[0], known)
+        components_of_layout = [spec.id for spec in layout_files.load_for(record).component]
+        if strange := [name for name in strange if name not in components_of_layout]:
+            raise unknown_name("component", strange[0], components_of_layout)
     since = 0.0 if arguments.since is None else _since(arguments.since)
     return EventFilter(kinds=kinds, components=components, since=since, words=arguments.grep)
 
@@ -109,8 +109,8 @@ def _since(text: str) -> float:
     return at
 
 
-def _names(texts: list[str]) -> frozenset[str]:
-    return frozenset(name.strip() for text in texts for name in text.split(",") if name.strip())
+def _names(lists: list[str]) -> frozenset[str]:
+    return frozenset(name.strip() for text in lists for name in text.split(",") if name.strip())
 
 
 def _new_entries(record: ExperimentRecord) -> Iterator[dict[str, Any]]:

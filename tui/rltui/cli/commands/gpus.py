@@ -72,7 +72,7 @@ def _print(arguments: argparse.Namespace) -> None:
     if arguments.name is None:
         reports = _readings(arguments.watch)
     else:
-        reports = (GpuReport.model_validate(each) for each in _of(arguments.name, arguments.watch))
+        reports = (GpuReport.model_validate(answer) for answer in _of(arguments.name, arguments.watch))
     with closing(reports):
         if arguments.watch is None:
             for report in reports:

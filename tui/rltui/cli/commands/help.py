@@ -35,17 +35,17 @@ def page(topic: str) -> str:
 )
 def show_help(arguments: argparse.Namespace) -> int:
     """Print a page, or the options of a command; without either, what there are pages about."""
-    known, word = topics(), arguments.topic
-    if word is None:
+    pages, topic = topics(), arguments.topic
+    if topic is None:
         columns = (Column("TOPIC"), Column("ABOUT", least=20))
-        print_table(columns, [(paint(name, "key"), title) for name, title in known.items()])
+        print_table(columns, [(paint(name, "key"), title) for name, title in pages.items()])
         print(f"{hints.HELP_TOPIC}; {hints.HELP_COMMAND}; all commands: {hints.COMMANDS}, {hints.MAN}")
-    elif word in known:
-        _print_page(page(word))
-    elif word in SENTENCES:
-        print(load(word).parser().format_help(), end="")
+    elif topic in pages:
+        _print_page(page(topic))
+    elif topic in SENTENCES:
+        print(load(topic).parser().format_help(), end="")
     else:
-        raise unknown_name("topic or command", word, [*known, *SENTENCES])
+        raise unknown_name("topic or command", topic, [*pages, *SENTENCES])
     return 0
 
 

@@ -161,7 +161,10 @@ def _text(name: str, components: Sequence[_Component]) -> str:
         _line('# framework = "generic"', "whose configs it runs; left out, the config itself tells"),
     ]
     for component in components:
-        lines += ["", *_section(component, [each.id for each in components if each.id != component.id])]
+        lines += [
+            "",
+            *_section(component, [other.id for other in components if other.id != component.id]),
+        ]
     return "\n".join(lines) + "\n"
 
 

@@ -139,16 +139,16 @@ def status(arguments: argparse.Namespace) -> int:
 
     kubectl = _kubectl(arguments)
     with working("asks the cluster"):
-        found = asyncio.run(read_releases(kubectl, arguments.release))
+        releases = asyncio.run(read_releases(kubectl, arguments.release))
     if arguments.json:
-        print(json.dumps(found, ensure_ascii=False))
+        print(json.dumps(releases, ensure_ascii=False))
         return 0
-    if not found:
+    if not releases:
         print("there is no release of prime-rl's chart here", file=sys.stderr)
-    for each in found:
-        print(paint(str(each["release"]), "head"))
-        print_table(_PODS, [_row(pod) for pod in each["pods"]], indent="  ")
-        for claim in each["claims"]:
+    for release in releases:
+        print(paint(str(release["release"]), "head"))
+        print_table(_PODS, [_row(pod) for pod in release["pods"]], indent="  ")
+        for claim in release["claims"]:
             print(f"  data {claim['name']}: {claim['phase']}, {claim['size'] or 'size unknown'}")
     return 0
 
@@ -156,14 +156,14 @@ def status(arguments: argparse.Namespace) -> int:
 def _row(pod: Mapping[str, Any]) -> list[str]:
     inside = pod["inside"]
     programs = [] if inside is None else [*inside["own"], *inside["by_hand"]]
-    why = pod["why"]
+    reason = pod["why"]
     if pod["state"] == "ended":
-        why = "its program has ended; the pod sleeps on and keeps its devices"
-    elif not why and pod["last_end"] is not None:
-        why = f"before: {pod['last_end']}"
+        reason = "its program has ended; the pod sleeps on and keeps its devices"
+    elif not reason and pod["last_end"] is not None:
+        reason = f"before: {pod['last_end']}"
     restarts = str(pod["restarts"]) if pod["restarts"] else ""
-    shown = paint(pod["state"], _STATES.get(pod["state"]))
-    return [pod["name"], shown, " ".join(programs), restarts, pod["node"], why]
+    state = paint(pod["state"], _STATES.get(pod["state"]))
+    return [pod["name"], state, " ".join(programs), restarts, pod["node"], reason]
 
 
 @verb(
@@ -185,12 +185,12 @@ def watch(arguments: argparse.Namespace) -> int:
         need_terminal()
     name = arguments.name or arguments.release
     folder = Path(arguments.output_dir or Path("outputs") / name).absolute()
-    known = find_experiment(name)
+    existing = find_experiment(name)
     code = 0
-    if known is None or not launch.lives(known):
+    if existing is None or not launch.lives(existing):
         code = follow_release(arguments.release, kubectl, name, folder, as_json=arguments.json)
     elif arguments.no_tui:
-        print_status(read_status(known), as_json=arguments.json)
+        print_status(read_status(existing), as_json=arguments.json)
     return code if arguments.no_tui or code else show(launch.choose(name))
 
 
@@ -265,11 +265,11 @@ def down(arguments: argparse.Namespace) -> int:
         print(f"helm has no release {name}", file=sys.stderr)
     claims = asyncio.run(kube.read_volume_claims(kubectl, name))
     unwanted = {claim.name for claim in claims if is_unwanted(claim, name, arguments)}
-    kept = {claim.name for claim in claims} - unwanted
+    remaining = {claim.name for claim in claims} - unwanted
     if is_there:
         if endangered := helm.claims(name) - unwanted:  # helm deletes them with the rest of prime-rl's chart
             helm.keep(name, endangered)
-            kept |= endangered
+            remaining |= endangered
         end_experiment(name)  # first: else its pods are deleted under it, and it has failed
         if (code := subprocesses.in_terminal(helm.argv("uninstall", name))) != 0:
             raise RltuiError(f"helm uninstall failed (exit code {code})", hint="what it says stands above")
@@ -279,6 +279,6 @@ def down(arguments: argparse.Namespace) -> int:
     for claim_name in sorted(unwanted):
         subprocesses.check_output((*delete, claim_name, "--wait=false", "--ignore-not-found"), timeout_s=60.0)
         print(f"{claim_name} was deleted", file=sys.stderr)
-    for claim_name in sorted(kept):
+    for claim_name in sorted(remaining):
         print(f"{claim_name} stays; to delete it: {shlex.join((*delete, claim_name))}", file=sys.stderr)
     return 0

@@ -50,8 +50,8 @@ def _list(path: Path, arguments: argparse.Namespace) -> None:
         document = {"settings": str(path), "keys": [_record(action) for action in actions.ACTIONS]}
         print(json.dumps(document, ensure_ascii=False))
         return
-    wanted = [word.lower() for word in arguments.word]
-    rows = [row for action in actions.ACTIONS for row in _rows(action) if _matches(row, wanted)]
+    words = [word.lower() for word in arguments.word]
+    rows = [row for action in actions.ACTIONS for row in _rows(action) if _matches(row, words)]
     print_table(_COLUMNS, rows)
     if any(action.keys != action.default_keys for action in actions.ACTIONS):
         print("* differs from the usual keys")
@@ -75,7 +75,7 @@ def _where(use: Use) -> str:
 
     if set(actions.SCREENS) <= set(use.places):
         return "everywhere"
-    names = [place.value.removesuffix(" screen") for place in use.places]
+    names = [context.value.removesuffix(" screen") for context in use.places]
     return ", ".join(names) if len(names) < _MANY else f"{names[0]} and {len(names) - 1} others"
 
 
@@ -91,7 +91,7 @@ def _record(action: Action) -> dict[str, object]:
         "help": action.help,
         "uses": [
             {
-                "where": [place.value for place in use.places],
+                "where": [context.value for context in use.places],
                 "label": use.label,
                 "help": use.help,
                 "changes": use.changes,

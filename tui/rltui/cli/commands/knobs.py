@@ -90,7 +90,7 @@ def _of_files(names: Sequence[str], arguments: argparse.Namespace) -> dict[str, 
 
 def _found(rows: Iterable[KnobRow], words: Sequence[str]) -> list[KnobRow]:
     """Those with all words, the likeliest first."""
-    ranked = [(found, row) for row in rows if (found := _rank(row, words)) is not None]
+    ranked = [(position, row) for row in rows if (position := _rank(row, words)) is not None]
     return [row for _, row in sorted(ranked, key=lambda pair: pair[0])]
 
 
@@ -102,14 +102,14 @@ def _print_rows(rows: Sequence[KnobRow], words: Sequence[str], *, verbose: bool)
     """What only the meaning of a knob holds is shown with it, in [brackets]."""
     ranks = {row["key"]: _rank(row, words) or 0 for row in rows}
     rows = sorted(rows, key=lambda row: (ranks[row["key"]], row["file"], _table(row)))
-    place: tuple[str, str] | None = None
+    heading: tuple[str, str] | None = None
     lines: list[Row] = []
     columns = _ALL_COLUMNS if verbose else _COLUMNS
     for row in rows:
-        if place != (row["file"], _table(row)):
-            place = (row["file"], _table(row))
+        if heading != (row["file"], _table(row)):
+            heading = (row["file"], _table(row))
             file = os.path.relpath(row["file"])
-            lines.append(paint(f"{file}  [{place[1]}]" if place[1] else file, "key"))
+            lines.append(paint(f"{file}  [{heading[1]}]" if heading[1] else file, "key"))
         lines += view_cells(columns, [row], 0.0)
         if row["help"] and (verbose or ranks[row["key"]] >= IN_TEXT):
             meaning = pattern(words).sub(r"[\g<0>]", row["help"])

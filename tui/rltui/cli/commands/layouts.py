@@ -18,8 +18,8 @@ from rltui.cli.table import Column, print_table
 def list_layouts(arguments: argparse.Namespace) -> int:
     from rltui.services import layout_files
 
-    found = layout_files.available(Path.cwd())
-    rows = [(path.stem, layout_files.load(path), path) for path in found]
+    files = layout_files.available(Path.cwd())
+    rows = [(path.stem, layout_files.load(path), path) for path in files]
     if arguments.json:
         documents = [
             {

@@ -158,23 +158,23 @@ def _search_all(record: ExperimentRecord, arguments: argparse.Namespace, line_fi
     if arguments.follow or arguments.raw or arguments.attempt is not None:
         raise UsageError("--all looks through all that was printed", hint="leave -f, --raw and --attempt out")
     entries = all_logs(record)
-    if (wanted := arguments.component) is not None:
-        known = list(dict.fromkeys(entry.component for entry in entries))
-        if wanted not in known:
-            raise unknown_name("component with a log", wanted, known)
-        entries = tuple(entry for entry in entries if entry.component == wanted)
-    found: Iterable[tuple[LogEntry, str]] = _found(entries, line_filter)
+    if (component := arguments.component) is not None:
+        components = list(dict.fromkeys(entry.component for entry in entries))
+        if component not in components:
+            raise unknown_name("component with a log", component, components)
+        entries = tuple(entry for entry in entries if entry.component == component)
+    matches: Iterable[tuple[LogEntry, str]] = _found(entries, line_filter)
     if arguments.lines is not None:
-        found = deque(found, maxlen=arguments.lines)
+        matches = deque(matches, maxlen=arguments.lines)
     if arguments.json:
         documents = (
             {"component": entry.component, "attempt": entry.attempt} | _line_document(line)
-            for entry, line in found
+            for entry, line in matches
         )
         _print_document({}, documents)
         return 0
     width = max((len(entry.name) for entry in entries), default=0)
-    for entry, line in found:
+    for entry, line in matches:
         sys.stdout.write(f"{entry.name:<{width}}  {line}\n")
     return 0
 
@@ -231,8 +231,8 @@ def _log_path(record: ExperimentRecord, component: str, attempt: int | None) -> 
     if not attempts:
         return _other_log(record, component, attempt)
     if attempt is not None and attempt not in attempts:
-        known = ", ".join(map(str, attempts))
-        raise UsageError(f"{component} has no attempt {attempt}", hint=f"there are: {known}")
+        numbers = ", ".join(map(str, attempts))
+        raise UsageError(f"{component} has no attempt {attempt}", hint=f"there are: {numbers}")
     return control.log_file(component, attempt or attempts[-1])
 
 

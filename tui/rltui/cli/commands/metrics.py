@@ -144,21 +144,21 @@ def _reader(record: ExperimentRecord) -> SeriesReader:
 def _chosen(reader: SeriesSource, words: Sequence[str], *, all_series: bool) -> Iterator[_Printed]:
     keys = reader.keys()
     rewinds = reader.rewinds()
-    found: dict[SeriesKey, tuple[str, MetricConcept | None]] = {}
+    chosen: dict[SeriesKey, tuple[str, MetricConcept | None]] = {}
     if all_series:
-        found = {key: (_full(key), None) for key in keys}
+        chosen = {key: (_full(key), None) for key in keys}
     elif words:
         for word in words:
             matching = dict(_matching(word, keys))
             if not matching:
                 raise _unknown(word, keys)
-            found |= {key: said for key, said in matching.items() if key not in found}
+            chosen |= {key: match for key, match in matching.items() if key not in chosen}
     else:
-        for each in CONCEPTS:
-            if each.curated:
-                found |= dict(_of_concept(each, keys))
-    labels = [label for label, _ in found.values()]
-    for key, (label, concept) in found.items():
+        for candidate in CONCEPTS:
+            if candidate.curated:
+                chosen |= dict(_of_concept(candidate, keys))
+    labels = [label for label, _ in chosen.values()]
+    for key, (label, concept) in chosen.items():
         current, abandoned = reader.read(key).lines(rewinds)
         yield _Printed(
             key=key,
@@ -173,8 +173,8 @@ def _chosen(reader: SeriesSource, words: Sequence[str], *, all_series: bool) -> 
 def _of_concept(
     concept: MetricConcept, keys: Iterable[SeriesKey]
 ) -> Iterator[tuple[SeriesKey, tuple[str, MetricConcept]]]:
-    found = find_all(concept.id, keys)
-    for key in found if concept.many else found[:1]:
+    matches = find_all(concept.id, keys)
+    for key in matches if concept.many else matches[:1]:
         yield key, (f"{concept.id} {label_of(concept, key)}" if concept.many else concept.id, concept)
 
 
@@ -183,8 +183,8 @@ def _matching(
 ) -> Iterator[tuple[SeriesKey, tuple[str, MetricConcept | None]]]:
     """A concept, a whole name with or without its source, else a regular expression."""
     concepts = [concept for concept in CONCEPTS if concept.id == word]
-    if concepts and (found := [*_of_concept(concepts[0], keys)]):
-        yield from found
+    if concepts and (matches := [*_of_concept(concepts[0], keys)]):
+        yield from matches
         return
     exact = [key for key in keys if word in (key.name, _full(key))]
     if not exact:
@@ -207,10 +207,10 @@ def _unknown(word: str, keys: Sequence[SeriesKey]) -> UsageError:
     from rltui.core.text import did_you_mean
 
     ids = [concept.id for concept in CONCEPTS]
-    there = [id_ for id_ in ids if find_all(id_, keys)]
+    ids_of_run = [id_ for id_ in ids if find_all(id_, keys)]
     if word in ids:
-        return UsageError(f"this run does not say {word}", hint=f"it says: {', '.join(there)}")
-    guess = did_you_mean(word, [*there, *(key.name for key in keys)])
+        return UsageError(f"this run does not say {word}", hint=f"it says: {', '.join(ids_of_run)}")
+    guess = did_you_mean(word, [*ids_of_run, *(key.name for key in keys)])
     return UsageError(
         f"no metric of this run is called {word!r} or matches it",
         hint=f"{guess} `{hints.METRICS_ALL}` lists the {len(keys)} there are".strip(),
@@ -225,8 +225,8 @@ def _places(count: int, arguments: argparse.Namespace, most: int | None = None) 
     every = arguments.every or 1
     first = (count - 1) % every if count else 0
     last = arguments.last if arguments.last is not None else most
-    places = range(first, count, every)
-    return places if last is None else places[max(0, len(places) - last) :]
+    indices = range(first, count, every)
+    return indices if last is None else indices[max(0, len(indices) - last) :]
 
 
 def _print_json(

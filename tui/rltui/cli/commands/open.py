@@ -76,14 +76,14 @@ def _open_home(*, readonly: bool) -> int:
     return show_readonly(record) if readonly else show(record)
 
 
-def _open_named(word: str) -> int:
+def _open_named(name: str) -> int:
     """The experiment of that name; else the run of that name or id, whatever became of it."""
-    record = find_experiment(word)
+    record = find_experiment(name)
     if record is not None:
         return show(record)
     from rltui.client.local_runs import LocalRuns
 
-    return show_run(LocalRuns().find(word))
+    return show_run(LocalRuns().find(name))
 
 
 def _name_to_watch(arguments: argparse.Namespace) -> str | None:
@@ -120,12 +120,12 @@ def _open_config(arguments: argparse.Namespace) -> int:
     """Attach to the experiment of this config, or ask, and create it: the TUI asks before anything starts."""
     from rltui.client import creation
 
-    with wanted_run(arguments) as wanted:
-        planned, _ = creation.plan_record(wanted)
-        known = find_experiment(planned.name)
+    with wanted_run(arguments) as request:
+        planned, _ = creation.plan_record(request)
+        existing = find_experiment(planned.name)
         if (
-            known is not None
-            and same_folder(known.output_dir, planned.output_dir)
+            existing is not None
+            and same_folder(existing.output_dir, planned.output_dir)
             and not (
                 arguments.new
                 or arguments.resume
@@ -134,12 +134,12 @@ def _open_config(arguments: argparse.Namespace) -> int:
             )
         ):
             # Opening changes nothing, so an earlier run can be looked at; the TUI asks before it starts any.
-            return show(known)
-        creation.examine(wanted)
+            return show(existing)
+        creation.examine(request)
         need_terminal()
         if not confirm(f"{planned.name} is new: make it in {planned.output_dir}, and open it?"):
             raise UsageError("nothing was made")
-        created = creation.create(wanted)
+        created = creation.create(request)
     for note in created.notes:
         print(note, file=sys.stderr)
     return show(created.record)

@@ -61,14 +61,14 @@ def orphans(arguments: argparse.Namespace) -> int:
         return _forget(record, arguments)
     wire = launch.connect(record)
     if wire is None:
-        ended = _free_offline(record, arguments)
+        ended_orphans = _free_offline(record, arguments)
     else:
         with wire:
-            ended = _free(wire, record, arguments)
+            ended_orphans = _free(wire, record, arguments)
     if arguments.json:
-        print(_look(record).model_copy(update={"ended": ended}).model_dump_json())
+        print(_look(record).model_copy(update={"ended": ended_orphans}).model_dump_json())
     else:
-        for orphan in ended:
+        for orphan in ended_orphans:
             print(f"ended {orphan_text(orphan)}")
     return 0
 
@@ -84,24 +84,24 @@ def _look(record: ExperimentRecord) -> OrphanReport:
     wire = launch.connect(record)
     if wire is None:
         gpus = read_once(record.name)
-        found = ExperimentReader(record).orphans(gpus)
+        leftover = ExperimentReader(record).orphans(gpus)
     else:
         with wire:
-            found = Status.model_validate(wire.call("status", timeout_s=_ANSWER_S)).orphans
+            leftover = Status.model_validate(wire.call("status", timeout_s=_ANSWER_S)).orphans
             gpus = GpuReport.model_validate(wire.call("gpus", timeout_s=2 * _ANSWER_S))
     elsewhere = {name: _where(remote) for name, (_, remote) in _unfollowed(record).items()}
-    strangers = foreign_processes(gpus, found)
-    return OrphanReport(experiment=record.name, orphans=found, strangers=strangers, elsewhere=elsewhere)
+    strangers = foreign_processes(gpus, leftover)
+    return OrphanReport(experiment=record.name, orphans=leftover, strangers=strangers, elsewhere=elsewhere)
 
 
 def _unfollowed(record: ExperimentRecord) -> dict[str, tuple[Path, JobStatus]]:
     """Component → folder of what may go on on another machine, which nobody here follows any more."""
-    found = {}
+    unfollowed = {}
     for folder in ControlFolder(Path(record.output_dir)).newest_attempts():
         remote, attempt = read_job_status(folder), processes.read_attempt(folder)
         if remote is not None and remote.may_live and (attempt is None or attempt.living_main is None):
-            found[folder.parent.name] = folder, remote
-    return found
+            unfollowed[folder.parent.name] = folder, remote
+    return unfollowed
 
 
 def _where(remote: JobStatus) -> str:
@@ -112,8 +112,8 @@ def _where(remote: JobStatus) -> str:
 def _forget(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
     """Take it for ended, so that it can be started again: the machine is gone for good."""
     name = arguments.forget
-    found = _unfollowed(record)
-    if name not in found:
+    unfollowed = _unfollowed(record)
+    if name not in unfollowed:
         attempts = ControlFolder(Path(record.output_dir)).newest_attempts()
         followed = {folder.parent.name for folder in attempts if read_job_status(folder) is not None}
         raise UsageError(
@@ -122,7 +122,7 @@ def _forget(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
             if name in followed
             else f"see what does: {hints.ORPHANS(name=record.name)}",
         )
-    folder, remote = found[name]
+    folder, remote = unfollowed[name]
     print(
         f"{name} is taken for ended: {_where(remote)}. If it goes on there, nobody will know.",
         file=sys.stderr,
@@ -147,22 +147,22 @@ def _list(report: OrphanReport, *, as_json: bool) -> None:
         print(f"{report.experiment} has no leftover process")
     needed = name_if_needed(report.experiment)
     _print_processes(report.orphans)
-    for name, where in report.elsewhere.items():
+    for name, location in report.elsewhere.items():
         forget = hints.FORGET(component=name, name=needed)
-        print(f"{name} may go on: {where}; if that is gone for good: {forget}")
+        print(f"{name} may go on: {location}; if that is gone for good: {forget}")
     if report.strangers:
         print(f"besides, on the GPU and of no component that lives; to end one: {hints.FREE(name=needed)}")
     _print_processes(report.strangers)
 
 
-def _print_processes(found: Sequence[Orphan]) -> None:
+def _print_processes(leftover: Sequence[Orphan]) -> None:
     """A row for each, and below it how it was told to belong there, and the whole command."""
     rows: list[Row] = []
-    for each in found:
-        rows += view_cells(_PROCESSES, [each], 0.0)
-        rows.append(paint(f"  {evidence_text(each)}", "faint"))
-        if each.command != short_command(each.command):
-            rows.append(paint(f"  {each.command}", "faint"))
+    for process in leftover:
+        rows += view_cells(_PROCESSES, [process], 0.0)
+        rows.append(paint(f"  {evidence_text(process)}", "faint"))
+        if process.command != short_command(process.command):
+            rows.append(paint(f"  {process.command}", "faint"))
     print_table(view_shapes(_PROCESSES), rows)
 
 
@@ -188,12 +188,12 @@ def _free_offline(record: ExperimentRecord, arguments: argparse.Namespace) -> tu
     from rltui.services.processes import orphans as leftovers
 
     request = Request(action="free", pids=tuple(arguments.free))
-    found = _look(record)
-    plan = Plan(action="free", free=orphans_to_free(request, found.orphans, found.strangers))
+    report = _look(record)
+    plan = Plan(action="free", free=orphans_to_free(request, report.orphans, report.strangers))
     _agreed(plan, request, record, arguments)
     journal = journal_of(record)
-    if left := asyncio.run(leftovers.end(plan.free, journal, "on request")):
-        raise _still_alive(left)
+    if remaining := asyncio.run(leftovers.end(plan.free, journal, "on request")):
+        raise _still_alive(remaining)
     return plan.free
 
 
@@ -203,8 +203,8 @@ def _agreed(plan: Plan, request: Request, record: ExperimentRecord, arguments: a
     Raises:
         UsageError: for a pid that must not be ended, or where it is not agreed to.
     """
-    known = {orphan.pid for orphan in plan.free}
-    if strange := [pid for pid in arguments.free if pid not in known]:
+    pids = {orphan.pid for orphan in plan.free}
+    if strange := [pid for pid in arguments.free if pid not in pids]:
         raise UsageError(
             f"pid {strange[0]} is no leftover of {record.name}, nor one of yours that only holds GPU memory",
             hint=f"see which there are: {hints.ORPHANS(name=record.name)}; other processes are never touched",
@@ -214,7 +214,7 @@ def _agreed(plan: Plan, request: Request, record: ExperimentRecord, arguments: a
     return agreed.model_copy(update={"pids": tuple(orphan.pid for orphan in plan.free)})
 
 
-def _wait_until_done(wire: Wire, wanted: Sequence[Orphan], name: str) -> None:
+def _wait_until_done(wire: Wire, leftover: Sequence[Orphan], name: str) -> None:
     try:
         with limited(wire, _TIMEOUT_S):
             for kind, status in wire.events():
@@ -225,18 +225,18 @@ def _wait_until_done(wire: Wire, wanted: Sequence[Orphan], name: str) -> None:
                     "the supervisor ended while we waited", hint=f"look with `{hints.ORPHANS(name=name)}`"
                 )
     except TimeoutError:
-        raise _still_alive(_living(wanted)) from None
-    if left := _living(wanted):
-        raise _still_alive(left)
+        raise _still_alive(_living(leftover)) from None
+    if remaining := _living(leftover):
+        raise _still_alive(remaining)
 
 
-def _living(wanted: Sequence[Orphan]) -> list[Orphan]:
-    return [orphan for orphan in wanted if processes.is_alive(ProcessId(orphan.pid, orphan.start))]
+def _living(leftover: Sequence[Orphan]) -> list[Orphan]:
+    return [orphan for orphan in leftover if processes.is_alive(ProcessId(orphan.pid, orphan.start))]
 
 
-def _still_alive(left: Sequence[Orphan]) -> RltuiError:
+def _still_alive(remaining: Sequence[Orphan]) -> RltuiError:
     return RltuiError(
-        f"{len(left)} cannot be ended",
-        details=[orphan_text(orphan) for orphan in left],
+        f"{len(remaining)} cannot be ended",
+        details=[orphan_text(orphan) for orphan in remaining],
         hint="another user's, or stuck in the kernel (a driver call): it ends when that call returns",
     )

@@ -30,25 +30,25 @@ def promote(arguments: argparse.Namespace) -> int:
     plan = promoting.plan_undo if arguments.undo else promoting.plan_promotion
     promotion = plan(find_run(ready_index(), arguments.run))
     diff = promotion.diff
-    told: tuple[str, ...] = ()
-    shown = "\n".join(paint_diff(diff.splitlines())) or "nothing to write"
+    undo_hints: tuple[str, ...] = ()
+    text = "\n".join(paint_diff(diff.splitlines())) or "nothing to write"
     if not arguments.json:
-        print(shown)
-    for line in (*promotion.notes, *(f"not written: {each}" for each in promotion.refused)):
+        print(text)
+    for line in (*promotion.notes, *(f"not written: {key}" for key in promotion.refused)):
         print(line, file=sys.stderr)
     if diff and not arguments.plan:
-        require_consent("promote", arguments, "write it?", plan=f"{shown}\n" if arguments.json else "")
-        told = promoting.promote(promotion)
+        require_consent("promote", arguments, "write it?", plan=f"{text}\n" if arguments.json else "")
+        undo_hints = promoting.promote(promotion)
     if arguments.json:
         files = [str(path) for path in promotion.files]
-        found = {
+        document = {
             "run": promotion.run,
             "files": files,
             "diff": diff,
             "refused": promotion.refused,
-            "undo": told,
+            "undo": undo_hints,
         }
-        print(json.dumps(found, ensure_ascii=False))
-    for line in told:
+        print(json.dumps(document, ensure_ascii=False))
+    for line in undo_hints:
         print(line, file=sys.stderr)
     return int(ConflictError.exit_code) if promotion.refused else 0

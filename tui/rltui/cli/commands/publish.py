@@ -85,11 +85,13 @@ def _outcome(wire: Wire, name: str) -> str:
             changes.show(status)
             if status.get("transaction"):  # it may still show how the one before ended
                 continue
-            found = next((each for each in status["components"] if each["id"] == PUBLISH), None)
-            if found is None or found["state"] == "stopped":
+            upload = next(
+                (component for component in status["components"] if component["id"] == PUBLISH), None
+            )
+            if upload is None or upload["state"] == "stopped":
                 raise RltuiError("the upload was stopped", hint="the same command goes on with it")
-            if found["state"] == "failed":
-                raise failure([found], name)
-            if found["state"] == "exited":
-                return found["reason"] or "uploaded"
+            if upload["state"] == "failed":
+                raise failure([upload], name)
+            if upload["state"] == "exited":
+                return upload["reason"] or "uploaded"
     raise RltuiError("the supervisor ended while we waited", hint=f"look with `{hints.STATUS(name=name)}`")

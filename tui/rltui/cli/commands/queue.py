@@ -128,8 +128,8 @@ def remove(arguments: argparse.Namespace) -> int:
     from rltui.client.queue import commands
     from rltui.services.queue_file import read_queue
 
-    gone = commands.remove(arguments.entry)
-    return _changed(read_queue(), f"removed: {join_words([each.name for each in gone])}", arguments)
+    removed = commands.remove(arguments.entry)
+    return _changed(read_queue(), f"removed: {join_words([entry.name for entry in removed])}", arguments)
 
 
 @verb(
@@ -144,10 +144,10 @@ def retry(arguments: argparse.Namespace) -> int:
     from rltui.services.queue_file import read_queue
 
     edits = split_assignments(arguments.edits)
-    again = (
+    waiting = (
         commands.retry(arguments.entry, partial(_mended, edits)) if edits else commands.retry(arguments.entry)
     )
-    return _changed(read_queue(), f"waits again: {join_words([each.name for each in again])}", arguments)
+    return _changed(read_queue(), f"waits again: {join_words([entry.name for entry in waiting])}", arguments)
 
 
 def _mended(edits: Mapping[str, str], entry: QueueEntry) -> Mapping[str, object]:
@@ -161,8 +161,8 @@ def _mended(edits: Mapping[str, str], entry: QueueEntry) -> Mapping[str, object]
     is_new = entry.attempts_before and "--resume" not in entry.words  # what is in its folder is its own
     with plan_request([*entry.words, "--new"] if is_new else entry.words, overrides):
         own = {**dict(word.split("=", 1) for word in entry.told.split()), **edits}
-        told = " ".join(f"{key}={value}" for key, value in own.items()) if entry.told else ""
-        return {"overrides": overrides, "told": told}
+        description = " ".join(f"{key}={value}" for key, value in own.items()) if entry.told else ""
+        return {"overrides": overrides, "told": description}
 
 
 @verb(
@@ -177,7 +177,7 @@ def move(arguments: argparse.Namespace) -> int:
     from rltui.client.queue import commands
 
     queue = commands.move(arguments.entry, arguments.place)
-    waiting = [each.name for each in queue.entries if each.state == "waiting"]
+    waiting = [entry.name for entry in queue.entries if entry.state == "waiting"]
     return _changed(queue, f"now in this order: {', '.join(waiting)}", arguments)
 
 
@@ -191,16 +191,16 @@ def limit(arguments: argparse.Namespace) -> int:
 
     from rltui.client.queue import commands
 
-    word = arguments.most
-    most = parse_whole_number(word)
-    if word != "none" and not most:
-        raise UsageError(f"{word!r} is no number of runs", hint="a number from 1 on, or none")
-    words = "as many run at once as devices allow" if most is None else f"at most {most} run at once"
-    return _changed(commands.limit(most), words, arguments)
+    text = arguments.most
+    most = parse_whole_number(text)
+    if text != "none" and not most:
+        raise UsageError(f"{text!r} is no number of runs", hint="a number from 1 on, or none")
+    message = "as many run at once as devices allow" if most is None else f"at most {most} run at once"
+    return _changed(commands.limit(most), message, arguments)
 
 
-def _changed(queue: RunQueue, words: str, arguments: argparse.Namespace) -> int:
-    print(queue.model_dump_json() if arguments.json else words)
+def _changed(queue: RunQueue, message: str, arguments: argparse.Namespace) -> int:
+    print(queue.model_dump_json() if arguments.json else message)
     return 0
 
 

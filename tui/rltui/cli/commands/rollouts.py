@@ -137,34 +137,34 @@ def _read(source: RolloutSource, key: BatchKey) -> None:
 def _candidates(source: RolloutSource, arguments: argparse.Namespace) -> list[Batch]:
     """The batches that the options allow, the newest first."""
     kind = "live" if arguments.live else "eval" if arguments.eval else None
-    found = source.batches()
+    batches = source.batches()
     if kind is not None:
-        found = [batch for batch in found if batch.key.kind == kind]
-    elif any(batch.key.kind == "train" for batch in found) and arguments.step is not None:
-        found = [batch for batch in found if batch.key.kind == "train"]
+        batches = [batch for batch in batches if batch.key.kind == kind]
+    elif any(batch.key.kind == "train" for batch in batches) and arguments.step is not None:
+        batches = [batch for batch in batches if batch.key.kind == "train"]
     parts = (ALL,) if arguments.all else ("",)
-    wanted = [batch for batch in found if batch.key.part in parts or batch.key.step == NO_STEP]
-    return wanted or found
+    matching = [batch for batch in batches if batch.key.part in parts or batch.key.step == NO_STEP]
+    return matching or batches
 
 
 def _chosen(source: RolloutSource, arguments: argparse.Namespace) -> BatchKey:
-    found = [batch.key for batch in _candidates(source, arguments)]
+    keys = [batch.key for batch in _candidates(source, arguments)]
     if not arguments.live and not arguments.eval:
-        found = [key for key in found if key.kind == "train"] or found
+        keys = [key for key in keys if key.kind == "train"] or keys
     if arguments.step is not None:
-        steps = sorted({key.step for key in found if key.step != NO_STEP})
-        found = [key for key in found if key.step == arguments.step]
-        if not found and steps:
+        steps = sorted({key.step for key in keys if key.step != NO_STEP})
+        keys = [key for key in keys if key.step == arguments.step]
+        if not keys and steps:
             raise UsageError(
                 f"step {arguments.step} has no rollouts",
                 hint=f"there are {len(steps)} steps that have, from {steps[0]} to {steps[-1]}",
             )
-    if not found:
+    if not keys:
         raise UsageError(
             "there are no rollouts" if not arguments.live else "no rollout is under way",
             hint="prime-rl leaves readable ones since April 2026, under rollouts/ or monitors/file/traces/",
         )
-    return found[0]
+    return keys[0]
 
 
 def _places(
@@ -198,9 +198,9 @@ def _places(
 
 
 def _list_batches(source: RolloutSource, keys: Sequence[BatchKey], arguments: argparse.Namespace) -> None:
-    shown = keys if arguments.json else keys[:_LISTED_BATCHES]
+    listed = keys if arguments.json else keys[:_LISTED_BATCHES]
     summaries = []
-    for key in shown:
+    for key in listed:
         _read(source, key)
         summaries.append((key, BatchSummary.of(source.table(key))))
     if arguments.json:
@@ -221,8 +221,8 @@ def _list_batches(source: RolloutSource, keys: Sequence[BatchKey], arguments: ar
         for column, shape in zip(_BATCHES, view_shapes(_BATCHES), strict=True)
     ]
     print_table(shapes, view_cells(_BATCHES, batches, 0.0))
-    if len(keys) > len(shown):
-        print(f"… and {len(keys) - len(shown)} earlier ones: --json lists all")
+    if len(keys) > len(listed):
+        print(f"… and {len(keys) - len(listed)} earlier ones: --json lists all")
 
 
 def _print_samples(key: BatchKey, table: SampleTable, places: Sequence[int]) -> None:
@@ -298,26 +298,27 @@ def _shortened(opened: Transcript, longest: int | None) -> tuple[Transcript, int
         gap = f"\n[… {group_digits(left_out)} characters left out …]\n"
         return f"{text[:half]}{gap}{text[half + left_out :]}"
 
-    def of_message(each: Message) -> Message:
+    def of_message(conversation: Message) -> Message:
         return replace(
-            each,
-            text=short(each.text),
-            reasoning=short(each.reasoning),
-            calls=tuple(replace(call, arguments=short(call.arguments)) for call in each.calls),
+            conversation,
+            text=short(conversation.text),
+            reasoning=short(conversation.reasoning),
+            calls=tuple(replace(call, arguments=short(call.arguments)) for call in conversation.calls),
         )
 
     conversations = tuple(
-        replace(each, messages=tuple(map(of_message, each.messages))) for each in opened.conversations
+        replace(conversation, messages=tuple(map(of_message, conversation.messages)))
+        for conversation in opened.conversations
     )
     return replace(opened, conversations=conversations), cut
 
 
 def _conversations(opened: Transcript) -> Iterator[dict[str, Any]]:
-    for each in opened.conversations:
+    for conversation in opened.conversations:
         yield {
-            "title": each.title,
-            "prompt": [asdict(message) for message in each.prompt],
-            "completion": [asdict(message) for message in each.completion],
+            "title": conversation.title,
+            "prompt": [asdict(message) for message in conversation.prompt],
+            "completion": [asdict(message) for message in conversation.completion],
         }
 
 

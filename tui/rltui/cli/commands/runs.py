@@ -107,47 +107,51 @@ def _runs(arguments: argparse.Namespace) -> int:
     for sentence in news.messages:
         print(sentence, file=sys.stderr)
     view = _view(arguments)
-    now, known = time.time(), index.rows()
-    ids = {row.name: row.id for row in reversed(usual_order(known))}
-    wanted = parse_filter(" ".join(arguments.filter), now=now, ids=ids)
-    shown = columns_of(view.columns)
-    by = column_of(view.sort) if view.sort else None
-    asked = [*wanted.columns, *shown, *([by] if by else [])]
-    configs = index.configs(row.id for row in known) if any(each.of_config for each in asked) else {}
-    if known:
-        check_names(asked, configs)
-    rows = wanted.chosen(known, configs, with_archived=arguments.all)
-    rows = sorted_by(rows, by, configs, is_reversed=view.is_reversed) if by else usual_order(rows)
+    now, all_rows = time.time(), index.rows()
+    ids = {row.name: row.id for row in reversed(usual_order(all_rows))}
+    run_filter = parse_filter(" ".join(arguments.filter), now=now, ids=ids)
+    columns = columns_of(view.columns)
+    sort_column = column_of(view.sort) if view.sort else None
+    needed = [*run_filter.columns, *columns, *([sort_column] if sort_column else [])]
+    configs = index.configs(row.id for row in all_rows) if any(column.of_config for column in needed) else {}
+    if all_rows:
+        check_names(needed, configs)
+    rows = run_filter.chosen(all_rows, configs, with_archived=arguments.all)
+    rows = (
+        sorted_by(rows, sort_column, configs, is_reversed=view.is_reversed)
+        if sort_column
+        else usual_order(rows)
+    )
     if retention is not None:
         plan = retention_plan(rows, retention, now)
-        return put_into_trash(index, plan.go, arguments, verb="prune-runs", kept=plan.keep)
-    names: dict[str, str] = {row.id: row.name for row in known}
+        return put_into_trash(index, plan.go, arguments, verb="prune-runs", spared=plan.keep)
+    names: dict[str, str] = {row.id: row.name for row in all_rows}
     listed = rows[: arguments.limit]
-    listing = _ListedRuns(listed, shown, configs, names, now, beyond=len(rows) - len(listed))
+    listing = _ListedRuns(listed, columns, configs, names, now, beyond=len(rows) - len(listed))
     if arguments.json:
         _print_json(listing, with_columns=arguments.columns is not None)
     elif arguments.csv:
         _print_csv(listing, is_chosen=arguments.columns is not None)
     else:
-        _print_table(listing, known, wanted, is_grouped=view.is_grouped)
+        _print_table(listing, all_rows, run_filter, is_grouped=view.is_grouped)
     return 0
 
 
 def _view(arguments: argparse.Namespace) -> RunView:
     """What is asked for; the rest as the screen keeps it, where a person looks."""
-    kept = RunView() if arguments.json or arguments.csv else RunView.of(screen_state.load_state("runs"))
-    names = kept.columns
+    saved = RunView() if arguments.json or arguments.csv else RunView.of(screen_state.load_state("runs"))
+    names = saved.columns
     if arguments.columns is not None:
         words = [word.strip() for word in arguments.columns.split(",") if word.strip()]
         added = [word[1:] for word in words if word.startswith("+")]
-        names = (*(kept.columns if len(added) == len(words) else ()), *(word.lstrip("+") for word in words))
-    sort = kept.sort if arguments.sort is None else arguments.sort
+        names = (*(saved.columns if len(added) == len(words) else ()), *(word.lstrip("+") for word in words))
+    sort = saved.sort if arguments.sort is None else arguments.sort
     is_reversed = (
         arguments.reverse
-        if arguments.sort is not None or not kept.sort
-        else (kept.is_reversed != arguments.reverse)
+        if arguments.sort is not None or not saved.sort
+        else (saved.is_reversed != arguments.reverse)
     )
-    return RunView(names, sort, is_reversed, arguments.group or kept.is_grouped)
+    return RunView(names, sort, is_reversed, arguments.group or saved.is_grouped)
 
 
 def _retention(arguments: argparse.Namespace) -> RunRetention | None:
@@ -156,10 +160,10 @@ def _retention(arguments: argparse.Namespace) -> RunRetention | None:
     Raises:
         UsageError: for a rule without `--prune`, or none with it.
     """
-    given = [name for name in _PRUNING if getattr(arguments, name)]
+    options = [name for name in _PRUNING if getattr(arguments, name)]
     if not arguments.prune:
-        if given:
-            option = f"--{given[0].replace('_', '-')}"
+        if options:
+            option = f"--{options[0].replace('_', '-')}"
             raise UsageError(f"{option} says nothing without --prune", hint=str(hints.RUNS_PRUNE_PLAN))
         return None
     older_than = parse_span(arguments.older_than) if arguments.older_than else None
@@ -212,27 +216,31 @@ def _cell(value: object) -> object:
 
 
 def _print_table(
-    listing: _ListedRuns, known: Sequence[RunRow], wanted: RunFilter, *, is_grouped: bool
+    listing: _ListedRuns, all_rows: Sequence[RunRow], run_filter: RunFilter, *, is_grouped: bool
 ) -> None:
     if not listing.rows:
-        print(_nothing(known, wanted))
+        print(_nothing(all_rows, run_filter))
     else:
-        columns = [_shape(column, at) for at, column in enumerate(listing.columns)]
+        columns = [_shape(column, index) for index, column in enumerate(listing.columns)]
         print_table(columns, _cells(listing, is_grouped=is_grouped))
     for row in listing.rows:
         if row.problem and row.state in ("damaged", "gone"):
             print(signed(f"⚠ {row.name}: {row.problem}"))
     if listing.beyond:
         print(f"{listing.beyond} more, beyond --limit {len(listing.rows)}")
-    meant = wanted.chosen(known, listing.configs, with_archived=True)
+    meant = run_filter.chosen(all_rows, listing.configs, with_archived=True)
     if hidden := len(meant) - len(listing.rows) - listing.beyond:
         print(f"{hidden} archived, not listed: {hints.RUNS_ALL}")
 
 
-def _nothing(known: Sequence[RunRow], wanted: RunFilter) -> str:
-    if not any(row.trashed_at is None for row in known):
+def _nothing(all_rows: Sequence[RunRow], run_filter: RunFilter) -> str:
+    if not any(row.trashed_at is None for row in all_rows):
         return f"no runs yet; start one: {hints.UP}, or {hints.DEMO}; or show some: {hints.ADD}"
-    return f"none of {len(known)} runs is meant by: {wanted.text}" if wanted.text else "no runs are listed"
+    return (
+        f"none of {len(all_rows)} runs is meant by: {run_filter.text}"
+        if run_filter.text
+        else "no runs are listed"
+    )
 
 
 def _cells(listing: _ListedRuns, *, is_grouped: bool) -> list[list[str]]:
@@ -250,18 +258,18 @@ def _cells(listing: _ListedRuns, *, is_grouped: bool) -> list[list[str]]:
 def _row_cells(listing: _ListedRuns, row: RunRow, branch: str = "") -> list[str]:
     config = listing.configs.get(row.id, {})
     is_cut = room() is not None
-    texts = []
+    cells = []
     for column in listing.columns:
         text = visible(column.text(row, config, now=listing.now, names=listing.names))
         if column.id == "name":
             text = f"{branch}{'★ ' if row.is_best else ''}{text}"
         elif is_cut:
             text = truncate(text, column.widest)
-        texts.append(paint_cell(signed_state(text)) if column.id == "state" else text)
-    return texts
+        cells.append(paint_cell(signed_state(text)) if column.id == "state" else text)
+    return cells
 
 
-def _shape(column: RunColumn, at: int) -> Column:
+def _shape(column: RunColumn, index: int) -> Column:
     """The name is cut last, and never goes; of the others the last one goes first."""
     least = _LEAST_NAME if column.id == "name" else _LEAST_TEXT if column.kind in _ELASTIC else None
     return Column(
@@ -269,5 +277,5 @@ def _shape(column: RunColumn, at: int) -> Column:
         column.is_right,
         least=None if column.id == "state" else least,
         cut="middle" if column.id == "name" else "start" if column.id == "folder" else "end",
-        goes=0 if column.id == "name" else at + 1,
+        goes=0 if column.id == "name" else index + 1,
     )

@@ -45,6 +45,6 @@ def set_knobs(arguments: argparse.Namespace) -> int:
         return edit_experiment(choose_experiment(arguments.name, acts=True), request, arguments)
     if arguments.name is not None or arguments.restart:
         raise UsageError("files need no experiment", hint="leave out -n NAME and --restart, or the files")
-    asked = FileEdits(named([Path(name) for name in files]), arguments.framework)
-    execute_edit(asked.ask, request, arguments)
+    file_edits = FileEdits(named([Path(name) for name in files]), arguments.framework)
+    execute_edit(file_edits.ask, request, arguments)
     return 0

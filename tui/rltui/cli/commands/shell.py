@@ -76,18 +76,18 @@ def _become(workspace: Path, command: Sequence[str]) -> NoReturn:
     from rltui.services import checkout
 
     workspace = workspace.absolute()
-    for known in registry.checkouts():
-        if checkout.find(known, workspace=workspace, config_files=()) is None:
+    for checkout_spec in registry.checkouts():
+        if checkout.find(checkout_spec, workspace=workspace, config_files=()) is None:
             continue
-        run = checkout.run_prefix(known, workspace=workspace, config_files=())
+        run = checkout.run_prefix(checkout_spec, workspace=workspace, config_files=())
         if isinstance(run, Missing):
             raise RltuiError(run.reason, hint=run.hint)
-        words = (*run, *command)
+        argv = (*run, *command)
         try:
             os.chdir(workspace)
-            os.execvp(words[0], words)  # noqa: S606  (argument list, no shell)
+            os.execvp(argv[0], argv)  # noqa: S606  (argument list, no shell)
         except OSError as error:
-            raise RltuiError(f"cannot run {words[0]} in {workspace}: {error.strerror}") from error
+            raise RltuiError(f"cannot run {argv[0]} in {workspace}: {error.strerror}") from error
     raise UsageError(
         f"there is no experiment yet, and no checkout of a framework in {workspace} or above it",
         hint=f"name its folder: {hints.SHELL_IN}",

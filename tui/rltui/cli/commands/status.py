@@ -108,17 +108,21 @@ class Sentences:
         yield "run", word, f"{name} {'has ' if word.startswith('failed') else 'is '}{word}"
         if under_way := status.get("transaction"):
             yield "transaction", under_way, f"under way: {under_way}"
-        for each in status["components"]:
-            yield each["id"], gist_of(each), self._component(each, now)
-            if each["stalled"]:
-                evidence = each.get("evidence") or "no progress"
-                yield f"{each['id']} stalled", True, f"warning: {each['id']} is stalled: {evidence}"
+        for component in status["components"]:
+            yield component["id"], gist_of(component), self._component(component, now)
+            if component["stalled"]:
+                evidence = component.get("evidence") or "no progress"
+                yield f"{component['id']} stalled", True, f"warning: {component['id']} is stalled: {evidence}"
         if status["state"] == "running":
             for concern in status.get("progress", {}).get("concerns", ()):
                 yield concern["word"], True, f"warning: {concern['word']}: {concern['text']}"
-        if left := len(status.get("orphans", ())):
-            processes = "process" if left == 1 else "processes"
-            yield "orphans", left, f"warning: {left} leftover {processes}, see {hints.ORPHANS(name=name)}"
+        if orphan_count := len(status.get("orphans", ())):
+            processes = "process" if orphan_count == 1 else "processes"
+            yield (
+                "orphans",
+                orphan_count,
+                f"warning: {orphan_count} leftover {processes}, see {hints.ORPHANS(name=name)}",
+            )
         if status["step"]:
             if now - self._steps_at >= _STEPS_S:
                 self._steps_at = now
@@ -127,16 +131,16 @@ class Sentences:
     def _component(self, component: Mapping[str, Any], now: float) -> str:
         id_, reason, host = component["id"], component["reason"], component.get("host")
         state = component_badge(component["state"], host).word
-        words = {"exited": "is done", "failed": "has failed", "backoff": "has failed and starts again"}
-        text = f"{id_} {words.get(state, f'is {state}')}"
+        verbs = {"exited": "is done", "failed": "has failed", "backoff": "has failed and starts again"}
+        text = f"{id_} {verbs.get(state, f'is {state}')}"
         if state in ("waiting", "pending", "starting"):
             self._begun.setdefault(id_, now)
-        elif (begun := self._begun.pop(id_, None)) is not None and state == "ready":
-            text += f" after {duration(now - begun)}"
+        elif (started := self._begun.pop(id_, None)) is not None and state == "ready":
+            text += f" after {duration(now - started)}"
         if (component["attempt"] or 0) > 1:
             text += f", attempt {component['attempt']}"
-        told = ", ".join([*([reason] if reason else []), *(host_texts(host, now) if host else [])])
-        return f"{text}: {told}" if told else text
+        details = ", ".join([*([reason] if reason else []), *(host_texts(host, now) if host else [])])
+        return f"{text}: {details}" if details else text
 
 
 def _steps(status: Mapping[str, Any]) -> str:

@@ -157,8 +157,8 @@ def _axis(word: str) -> _Axis:
 
 def _split(text: str) -> Iterator[str]:
     """At commas that stand in no bracket and no quotes."""
-    depth, quote, begin = 0, "", 0
-    for at, sign in enumerate(text):
+    depth, quote, start = 0, "", 0
+    for index, sign in enumerate(text):
         if quote:
             quote = "" if sign == quote else quote
         elif sign in "\"'":
@@ -168,29 +168,29 @@ def _split(text: str) -> Iterator[str]:
         elif sign in "]})":
             depth -= 1
         elif sign == "," and depth == 0:
-            yield text[begin:at]
-            begin = at + 1
-    yield text[begin:]
+            yield text[start:index]
+            start = index + 1
+    yield text[start:]
 
 
-def _points(axes: Sequence[_Axis], some: int | None) -> list[list[tuple[str, str]]]:
+def _points(axes: Sequence[_Axis], count: int | None) -> list[list[tuple[str, str]]]:
     """The combinations, each a value for every key; all of them, or `some` by chance."""
     if any(not value.strip() for axis in axes for value in axis.values):
         raise UsageError(
             "a value is empty", hint="values stand behind each other, with a comma between: lr=1,2"
         )
     if spans := [axis.key for axis in axes if axis.span is not None]:
-        if some is None:
+        if count is None:
             raise UsageError(
                 f"{join_words(spans)}: between two numbers there is no end of values",
                 hint="name them, lr=1e-6,3e-6, or choose by chance: --random K",
             )
-        return [[(axis.key, _by_chance(axis)) for axis in axes] for _ in range(some)]
+        return [[(axis.key, _by_chance(axis)) for axis in axes] for _ in range(count)]
     total = math.prod(len(axis.values) for axis in axes)
-    if (some or total) > _MOST_RUNS or total > _MOST_RUNS**2:
+    if (count or total) > _MOST_RUNS or total > _MOST_RUNS**2:
         raise UsageError(f"that makes {total} runs", hint=f"at most {_MOST_RUNS}; choose some: --random K")
     every = list(itertools.product(*([(axis.key, value) for value in axis.values] for axis in axes)))
-    chosen = every if some is None or some >= len(every) else random.sample(every, some)
+    chosen = every if count is None or count >= len(every) else random.sample(every, count)
     return [list(point) for point in chosen]
 
 
@@ -207,9 +207,9 @@ def _by_chance(axis: _Axis) -> str:
 
 def _tell_points(wishes: Sequence[QueueRequest], arguments: argparse.Namespace) -> None:
     if arguments.json:
-        found = [{"name": f"{each.name}-{each.own_name}", "what": each.own} for each in wishes]
-        print(json.dumps({"runs": found}))
+        runs = [{"name": f"{request.name}-{request.own_name}", "what": request.own} for request in wishes]
+        print(json.dumps({"runs": runs}))
         return
     print(f"{len(wishes)} runs, none of them queued:")
     columns = (Column("NAME", least=16, cut="middle"), Column("WHAT", least=16))
-    print_table(columns, [(f"{each.name}-{each.own_name}", each.own) for each in wishes])
+    print_table(columns, [(f"{request.name}-{request.own_name}", request.own) for request in wishes])

@@ -55,26 +55,26 @@ def _up(arguments: argparse.Namespace) -> int:
     from rltui.core.api import Request
 
     components = tuple(arguments.only.split(",")) if arguments.only else ()
-    with wanted_run(arguments) as wanted:
-        creation.trust_what_runs(wanted)
+    with wanted_run(arguments) as request:
+        creation.trust_what_runs(request)
         if arguments.dry_run:
-            return _print_jobs(wanted)
-        if (living := _living_run_of(arguments, wanted)) is not None:
-            given = {"name": living.name, "component": components, "wait": arguments.wait}
-            asked = argparse.Namespace(plan=False, yes=True, json=arguments.json, **given)
-            return execute("start", asked)
+            return _print_jobs(request)
+        if (living := _living_run_of(arguments, request)) is not None:
+            values = {"name": living.name, "component": components, "wait": arguments.wait}
+            start = argparse.Namespace(plan=False, yes=True, json=arguments.json, **values)
+            return execute("start", start)
         return start_headless(
-            wanted,
+            request,
             Request(action="start", components=components, resume_step=arguments.resume_step),
             wait=arguments.wait,
             timeout_s=arguments.timeout,
             as_json=arguments.json,
-            asked=arguments,
+            consents=arguments,
         )
 
 
 def _living_run_of(
-    arguments: argparse.Namespace, wanted: creation.ExperimentRequest
+    arguments: argparse.Namespace, request: creation.ExperimentRequest
 ) -> ExperimentRecord | None:
     """The living experiment whose next program a pasted line starts: `orchestrator @ orch.toml` once
     `inference @ infer.toml` runs. `None` for other lines, and where the line sets something in a config.
@@ -83,20 +83,20 @@ def _living_run_of(
 
     if not arguments.config_line.component or arguments.config_line.overrides or arguments.config_line.edits:
         return None
-    planned, _ = creation.plan_record(wanted)
-    known = find_experiment(planned.name)
-    is_it = known is not None and same_folder(known.output_dir, planned.output_dir)
-    return known if known is not None and is_it and launch.lives(known) else None
+    planned, _ = creation.plan_record(request)
+    existing = find_experiment(planned.name)
+    is_it = existing is not None and same_folder(existing.output_dir, planned.output_dir)
+    return existing if existing is not None and is_it and launch.lives(existing) else None
 
 
-def _print_jobs(wanted: creation.ExperimentRequest) -> int:
+def _print_jobs(request: creation.ExperimentRequest) -> int:
     from rltui.client import creation
     from rltui.client.jobs import previews
 
-    planned, _ = creation.plan_record(wanted)
+    planned, _ = creation.plan_record(request)
     with working("writes the job's script"):
-        found = previews(planned)
-    for preview in found:
+        scripts = previews(planned)
+    for preview in scripts:
         print(f"# {preview.component}: {shlex.join(preview.command)}")
         print(preview.script)
     print("nothing was submitted", file=sys.stderr)

@@ -48,14 +48,18 @@ def use_checkpoint(arguments: argparse.Namespace) -> int:
         edits = _of_model(ExperimentReader(record).store().load(), folder, called=record.name)
         return edit_experiment(record, edit_request("set", arguments, edits=edits), arguments)
     files = named([Path(arguments.config)])
-    asked = FileEdits(files, arguments.framework)
-    request = edit_request("set", arguments, edits=_of_model(asked.files, folder, called=arguments.config))
-    readers = [each for each in known_experiments() if set(map(str, files)) <= set(each.config_files)]
+    file_edits = FileEdits(files, arguments.framework)
+    request = edit_request(
+        "set", arguments, edits=_of_model(file_edits.files, folder, called=arguments.config)
+    )
+    readers = [
+        candidate for candidate in known_experiments() if set(map(str, files)) <= set(candidate.config_files)
+    ]
     if readers:  # whose history knows it then: it can be undone
-        return edit_experiment(max(readers, key=lambda each: each.created_at), request, arguments)
+        return edit_experiment(max(readers, key=lambda candidate: candidate.created_at), request, arguments)
     if arguments.restart:
         raise UsageError(f"no experiment reads {arguments.config}", hint="leave out --restart")
-    execute_edit(asked.ask, request, arguments)
+    execute_edit(file_edits.ask, request, arguments)
     return 0
 
 
@@ -72,11 +76,13 @@ def _of_model(files: ConfigFiles, folder: Path, *, called: str) -> dict[str, str
             f"{called} is the config of SFT, which would begin with its own result",
             hint=f"name the config that is to begin with it: {hints.USE_CHECKPOINT}",
         )
-    found = {
+    model_keys = {
         (f"{role}.{key}" if len(files) > 1 and role not in ("rl", "sft") else key): value
         for role, file in files.items()
         for key, value in deep_leaves(file.data).items()
         if role != "sft" and _NAMES_MODEL.search(key) and isinstance(value, str)
     }
-    first = next(iter(found.values()), None)
-    return {key: str(folder) for key, value in found.items() if value == first} or {"model.name": str(folder)}
+    first = next(iter(model_keys.values()), None)
+    return {key: str(folder) for key, value in model_keys.items() if value == first} or {
+        "model.name": str(folder)
+    }

@@ -46,17 +46,17 @@ def print_completion(shell: str, words: Sequence[str]) -> None:
     is_bash = shell == "bash"
     if is_bash:
         words = _glued(words)
-    behind = max(words[-1].rfind("="), words[-1].rfind(":")) + 1 if is_bash else 0
+    start = max(words[-1].rfind("="), words[-1].rfind(":")) + 1 if is_bash else 0
     for word, text in candidates(words):
-        print(word[behind:] if is_bash or not text else f"{word}\t{text}")
+        print(word[start:] if is_bash or not text else f"{word}\t{text}")
 
 
 def candidates(words: Sequence[str]) -> list[tuple[str, str]]:
     """What may stand in the last place of a command line, with what it means; what is unsafe is left out."""
     *before, last = words
     with suppress(RltuiError, OSError, ValueError):  # a tab is no place for a complaint
-        found = {word: text for word, text in _candidates(before, last) if word.startswith(last)}
-        return [(word, _short(text)) for word, text in found.items() if _SAFE.fullmatch(word)]
+        matches = {word: text for word, text in _candidates(before, last) if word.startswith(last)}
+        return [(word, _short(text)) for word, text in matches.items() if _SAFE.fullmatch(word)]
     return []
 
 
@@ -101,7 +101,9 @@ def _candidates(before: list[str], last: str) -> Iterator[tuple[str, str]]:
 def _typed_line(command: Command, typed: Sequence[str]) -> TypedLine:
     words: Words = {}
     pending: Argument | None = None
-    places = [argument for argument in command.arguments if not (argument.is_option or argument.is_hidden)]
+    positionals = [
+        argument for argument in command.arguments if not (argument.is_option or argument.is_hidden)
+    ]
     for word in typed:
         if pending is not None:
             words.setdefault(pending.dest, []).append(word)
@@ -113,11 +115,11 @@ def _typed_line(command: Command, typed: Sequence[str]) -> TypedLine:
                 words.setdefault(argument.dest, []).append(value)
             elif argument is not None and argument.takes_value and argument.nargs not in ("?", "*"):
                 pending = argument
-        elif places:
-            words.setdefault(places[0].dest, []).append(word)
-            if places[0].nargs not in ("*", "+"):
-                places.pop(0)
-    return TypedLine(command, words, pending, places[0] if places else None)
+        elif positionals:
+            words.setdefault(positionals[0].dest, []).append(word)
+            if positionals[0].nargs not in ("*", "+"):
+                positionals.pop(0)
+    return TypedLine(command, words, pending, positionals[0] if positionals else None)
 
 
 def _option(command: Command, name: str) -> Argument | None:
@@ -141,13 +143,13 @@ def _short(text: str) -> str:
 
 def _glued(words: Iterable[str]) -> list[str]:
     """Words as they were typed: bash hands over `lr`, `=`, `1e-5`."""
-    found: list[str] = []
+    joined: list[str] = []
     is_open = False
     for word in words:
         is_break = _BREAKS.fullmatch(word) is not None
-        if found and (is_break or is_open):
-            found[-1] += word
+        if joined and (is_break or is_open):
+            joined[-1] += word
         else:
-            found.append(word)
+            joined.append(word)
         is_open = is_break
-    return found
+    return joined

@@ -94,14 +94,14 @@ def _asked(record: ExperimentRecord, method: str) -> dict[str, Any] | None:
 
 
 def _components(_: str, words: Words) -> Found:
-    found: dict[str, str] = {}
+    states: dict[str, str] = {}
     taken = words.get("component", [])
     for record in _records(words):
         for folder in ControlFolder(Path(record.output_dir)).newest_attempts():
-            found.setdefault(folder.parent.name, "")
-        for each in (_asked(record, "status") or {}).get("components", ()):
-            found[each["id"]] = each["state"]
-    return [(name, text) for name, text in sorted(found.items()) if name not in taken]
+            states.setdefault(folder.parent.name, "")
+        for component in (_asked(record, "status") or {}).get("components", ()):
+            states[component["id"]] = component["state"]
+    return [(name, text) for name, text in sorted(states.items()) if name not in taken]
 
 
 def _knob_rows(words: Words) -> Iterator[Mapping[str, Any]]:
@@ -136,12 +136,12 @@ def _leaves(table: Mapping[str, Any], above: str) -> Iterator[Mapping[str, Any]]
 def _named_rows(typed: str, words: Words) -> list[tuple[str, Mapping[str, Any]]]:
     """Knobs by their keys, and where a part of a name is typed, by the last parts that are clear."""
     rows = list(_knob_rows(words))
-    found = [(str(row["key"]), row) for row in rows]
+    named = [(str(row["key"]), row) for row in rows]
     if typed and "." not in typed.partition("=")[0]:
-        short = [(key.rpartition(".")[2], row) for key, row in found]
+        short = [(key.rpartition(".")[2], row) for key, row in named]
         count = Counter(name for name, _ in short)
-        found += [(name, row) for name, row in short if count[name] == 1]
-    return found
+        named += [(name, row) for name, row in short if count[name] == 1]
+    return named
 
 
 def _knobs(typed: str, words: Words) -> Found:
@@ -207,11 +207,11 @@ def _folders(typed: str, _: Words) -> Found:
 
 def _files(typed: str, suffix: str | None) -> Iterator[tuple[str, str]]:
     """Folders, and files with this suffix."""
-    above, _, begin = typed.rpartition("/")
+    above, _, beginning = typed.rpartition("/")
     folder = f"{above}/" if "/" in typed else ""
     with suppress(OSError), os.scandir(os.path.expanduser(folder) or ".") as entries:  # noqa: PTH111
-        for entry in sorted(entries, key=lambda each: each.name):
-            if entry.name.startswith(".") and not begin.startswith("."):
+        for entry in sorted(entries, key=lambda item: item.name):
+            if entry.name.startswith(".") and not beginning.startswith("."):
                 continue
             if entry.is_dir():
                 yield f"{folder}{entry.name}/", ""
@@ -222,12 +222,12 @@ def _files(typed: str, suffix: str | None) -> Iterator[tuple[str, str]]:
 def _layout_files() -> list[Path]:
     import platformdirs  # `layout_files` knows the places too, and brings all that reads them
 
-    places = (
+    folders = (
         Path(platformdirs.user_config_dir("rltui")) / "layouts",
         Path(paths.STATE_FOLDER) / "layouts",
         paths.shipped_dir("layouts"),
     )
-    return [file for place in places for file in sorted(place.glob("*.toml"))]
+    return [file for folder in folders for file in sorted(folder.glob("*.toml"))]
 
 
 def _layouts(typed: str, _: Words) -> Found:
@@ -237,17 +237,17 @@ def _layouts(typed: str, _: Words) -> Found:
 
 
 def _frameworks(_: str, __: Words) -> Found:
-    found = {
+    names = {
         name for file in _layout_files() for name in _FRAMEWORK.findall(file.read_text(encoding="utf-8"))
     }
-    return [(name, "") for name in sorted(found)]
+    return [(name, "") for name in sorted(names)]
 
 
 def _entries(_: str, __: Words) -> Found:
     file = paths.state_dir() / "queue" / "queue.json"
     entries = json.loads(file.read_text(encoding="utf-8")).get("entries", [])
-    names = [(each["name"], each.get("state", "waiting")) for each in entries]
-    return [*names, *((each["group"], "sweep") for each in entries if each.get("group"))]
+    names = [(entry["name"], entry.get("state", "waiting")) for entry in entries]
+    return [*names, *((entry["group"], "sweep") for entry in entries if entry.get("group"))]
 
 
 def _kinds(_: str, __: Words) -> Found:
@@ -285,7 +285,10 @@ def _topics(_: str, __: Words) -> Found:
 def _partitions(_: str, __: Words) -> Found:
     from rltui.services.partitions import partitions
 
-    return [(each.name, f"up to {each.time_limit}, {each.nodes} nodes") for each in partitions(timeout_s=2.0)]
+    return [
+        (partition.name, f"up to {partition.time_limit}, {partition.nodes} nodes")
+        for partition in partitions(timeout_s=2.0)
+    ]
 
 
 BY_DEST: Mapping[str, Source] = {
