@@ -99,10 +99,10 @@ def _load_app() -> None:
 
 
 def need_terminal() -> None:
-    """To be called before anything is made for the TUI.
+    """Refuse where no TUI can be shown; called before anything is made for it.
 
     Raises:
-        UsageError: if there is none, or it is one that rltui itself shows.
+        UsageError: if there is no terminal, or it is one that rltui itself shows.
     """
     if not sys.stdout.isatty() or not sys.stdin.isatty():
         raise UsageError(
@@ -136,7 +136,9 @@ def _run_supervised(record: ExperimentRecord, *, readonly: bool) -> int:
 
 
 def _run_app(experiment: Experiment | None, runs: LocalRuns) -> int:
-    """With the runs of the other machines that the settings name, which are reached once they are listed."""
+    """Run the TUI, with the runs of the machines that the settings name: those are reached once they are
+    listed.
+    """
     chosen = _settings()
     if not chosen.hosts:
         return _show_app(experiment, runs, chosen)
@@ -201,7 +203,9 @@ def _collect_garbage() -> None:
 
 
 def _keys() -> tuple[dict[str, str], str]:
-    """As the person wants them; or the usual ones, and why."""
+    """Return the keymap of the settings and no text; or the default keys and what is wrong with the
+    settings.
+    """
     from rltui import settings
     from rltui.ui import keymap
 

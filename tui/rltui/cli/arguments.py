@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from rltui.core.forks import CheckpointChoice
 
 _LONGEST_STEP = 15
-"""Digits, as of the folders that frameworks make."""
+"""Digits of a step's number; frameworks name folders by it."""
 _SHORTEST_WATCH_S, _LONGEST_WATCH_S = 0.5, 3600.0
 """What `--watch` takes."""
 WATCH_S = 1.0
-"""Where it is not said."""
+"""Default of `--watch`."""
 KEYMAP_VARIABLE = "RLTUI_KEYMAP"
 """Names a keymap for all that this shell opens; `--keymap` is for one command."""
 
@@ -47,7 +47,7 @@ def tokens(text: str) -> float:
 
 
 def count(text: str) -> int:
-    """A number from 0 on."""
+    """Parse a number from 0 on."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
     return int(text)
@@ -74,19 +74,19 @@ def steps(text: str) -> tuple[int, ...]:
 
 
 def positive(text: str) -> int:
-    """A number from 1 on."""
+    """Parse a number from 1 on."""
     if not text.isdecimal() or int(text) < 1 or len(text) > _LONGEST_STEP:
         raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
     return int(text)
 
 
 def interval_or_name(text: str) -> float | str:
-    """As `interval`; or the name that stands where it might: `status -w NAME`."""
+    """Parse seconds as `interval` does; a name stays a name, as in `status -w NAME`."""
     return text if math.isnan(parse_number(text)) else interval(text)
 
 
 def interval(text: str) -> float:
-    """Seconds between two looks."""
+    """Parse the seconds between two polls."""
     seconds = parse_number(text)
     if not _SHORTEST_WATCH_S <= seconds <= _LONGEST_WATCH_S:
         raise argparse.ArgumentTypeError(
@@ -132,7 +132,7 @@ CONFIG = argument(
 YES = flag("--yes", "do not ask")
 WAIT = _wait(True, "the default")
 WAIT_ON_TERMINAL = _wait(None, "on a terminal, unless with --json")
-"""`waiting.is_awaited` says what holds where neither is given."""
+"""`waiting.is_awaited` decides where neither of the two is given."""
 TIMEOUT = argument("--timeout", "S", "give up waiting after S seconds", type=float)
 KEYMAP = choice("--keymap", ("vim", "k9s"), "keys as this program has them (`keys` lists them)")
 FRAMEWORK = argument(
@@ -175,7 +175,7 @@ CREATION = (
     DEVICES,
     flag("--force", "go on although rltui's own rules refuse the config"),
 )
-"""What a new experiment is to be."""
+"""Arguments that describe a new experiment."""
 SLURM = section(
     "as a SLURM job, with --slurm",
     flag("--slurm", "submit it as a job, and follow that"),
@@ -208,7 +208,7 @@ SLURM = section(
         "where HF_TOKEN is not set, the job gets the token of `hf auth login`; it is written nowhere",
     ),
 )
-"""That a run is submitted to a cluster, and what its job is told."""
+"""Arguments for a run that is submitted to a cluster."""
 EDIT = (
     flag("--restart", "also restart what reads the knobs"),
     WAIT_ON_TERMINAL,
@@ -224,18 +224,18 @@ EDIT = (
     NAME,
     JSON,
 )
-"""How an edit of the config is made."""
+"""Arguments of commands that edit the config."""
 COMPONENTS = (
     argument("component", "C", "component id", nargs="*"),
     flag("--plan", "only print what would be done"),
     YES,
     WAIT_ON_TERMINAL,
 )
-"""Which components start or stop, and who is asked."""
+"""Arguments of commands that start or stop components."""
 
 
 def resume(command: str) -> tuple[Declared, ...]:
-    """Where what `command` starts goes on."""
+    """Arguments for the checkpoint that a component goes on from after `command`."""
     return (
         exclusive(
             flag("--from-scratch", "do not resume from a checkpoint"),

@@ -46,6 +46,6 @@ def ready_index() -> RunIndex:
 
 
 def _is_of(record: ExperimentRecord, folder: Path) -> bool:
-    """It is run in the folder, or has its config or its output there."""
+    """True if the experiment runs in `folder`, or has its config or its output there."""
     configs = (Path(file).parent for file in record.config_files)
     return folder in (Path(record.workspace), *configs) or folder.is_relative_to(record.output_dir)

@@ -36,7 +36,7 @@ _ROLES: dict[str, Role] = {
     "warning": "busy",
     **dict.fromkeys("→↗", "key"),
 }
-"""By the word of a state or a severity, and by the signs before them."""
+"""Role of a text, by the word of a state or severity that it is, or by the sign that it begins with."""
 _WHOLE = "⚠✗"
 """Signs of lines that are told in one colour."""
 _LABEL = re.compile(r"(\s*)(error|warning|note|memory)(?=:)")
@@ -66,12 +66,12 @@ def is_wanted(when: When, stream: _Stream) -> bool:
 
 
 def switch(*, is_on: bool) -> None:
-    """From here on texts are painted, or not: where no stream shows it."""
+    """Turn painting on or off for all texts from here on; off where no stream shows it."""
     _State.is_on = is_on
 
 
 def paint(text: str, meaning: Role | None) -> str:
-    """`text`, to be shown as what it means."""
+    """Return `text` in the colour of its role."""
     if not _State.is_on or meaning is None or not text:
         return text
     return f"{MARK}{_CODES[meaning]}m{text}{_END}"
@@ -82,20 +82,22 @@ def bare(text: str) -> str:
 
 
 def like(painted: str, text: str) -> str:
-    """`text` as the whole of `painted` is."""
+    """Return `text` in the colour that all of `painted` has."""
     marked = MARKED.match(painted) if MARK in painted else None
     return text if marked is None else f"{marked[0]}{text}{_END}"
 
 
 def meaning_of(word: str) -> Role | None:
-    """Of a state, a severity, or a sign; of a text that begins with one: `failed: trainer`, `✓ done`."""
+    """Role of a state, a severity or a sign; also of a text that begins with one: `failed: trainer`, `✓
+    done`.
+    """
     return _ROLES.get(word) or next(
         (_ROLES[part] for part in re.split(r"[ :·]+", word) if part in _ROLES), None
     )
 
 
 def state(word: str) -> str:
-    """Painted as what it says."""
+    """Return the word of a state in its own colour."""
     return paint(word, meaning_of(word)) if _State.is_on else word
 
 

@@ -20,7 +20,7 @@ from rltui.frameworks.launchers.line import Options
 
 
 class Declared(Protocol):
-    """An argument, or several."""
+    """One argument, or a group of them."""
 
     def add_to(self, parser: argparse._ActionsContainer) -> None: ...
 
@@ -33,7 +33,7 @@ class Argument:
 
     names: tuple[str, ...]
     settings: Mapping[str, Any]
-    """As `add_argument` of argparse takes them."""
+    """Keyword arguments of argparse's `add_argument`."""
 
     def add_to(self, parser: argparse._ActionsContainer) -> None:
         parser.add_argument(*self.names, **self.settings)
@@ -43,7 +43,7 @@ class Argument:
 
     @property
     def dest(self) -> str:
-        """Its name in the namespace."""
+        """Name of its value in the namespace."""
         long = next((name for name in self.names if name.startswith("--")), self.names[0])
         return str(self.settings.get("dest", long.lstrip("-").replace("-", "_")))
 
@@ -69,13 +69,13 @@ class Argument:
 
     @property
     def nargs(self) -> str | None:
-        """`?`, `*` or `+`; `None`: one."""
+        """`?`, `*` or `+`; `None` for exactly one value."""
         nargs: str | None = self.settings.get("nargs")
         return nargs
 
     @property
     def option_names(self) -> Iterator[str]:
-        """All under which it may be given; nothing for a word by its place."""
+        """Every name of the option; none for a word by its place."""
         for name in self.names:
             if name.startswith("-"):
                 yield name
@@ -144,7 +144,7 @@ def repeatable(names: str, metavar: str, text: str, **settings: Any) -> Argument
 
 
 def hidden(name: str, **settings: Any) -> Argument:  # noqa: ANN401
-    """What no help names: for programs, or for who knows an earlier release."""
+    """An argument that no help names: for programs, or for users of an earlier release."""
     return Argument((name,), {"help": argparse.SUPPRESS, **settings})
 
 
@@ -174,13 +174,13 @@ Handler = Callable[[argparse.Namespace], int]
 
 
 _HELP = flag("-h --help", "show this help message and exit")
-"""As argparse has it."""
+"""The option that argparse adds to every parser."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
     name: str
-    """With the command before it, where it is a verb of one: `queue add`."""
+    """For a verb with the name of its command: `queue add`."""
     text: str
     """A sentence about it, without capital and full stop."""
     handler: Handler
@@ -196,7 +196,7 @@ class Command:
 
     @property
     def arguments(self) -> list[Argument]:
-        """All of them, `--help` first."""
+        """All arguments, `--help` first."""
         return [_HELP, *(argument for item in self.declared for argument in item.arguments())]
 
     @property
@@ -231,7 +231,7 @@ def options_of(declared: Iterable[Declared]) -> Options:
 
 
 _COMMANDS: dict[str, Command] = {}
-"""Those whose modules are imported, with their verbs, in the order of their declaration."""
+"""Commands and verbs of the modules that are imported, in the order of their declaration."""
 
 
 def command(

@@ -86,4 +86,4 @@ BY_JOB: Mapping[str, Mapping[str, str]] = {
 }
 """Job → name → a sentence about it, without capital and full stop."""
 SENTENCES: Mapping[str, str] = {name: text for commands in BY_JOB.values() for name, text in commands.items()}
-"""Of every command, in the order of the overview."""
+"""Name → sentence of every command, in the order of the overview."""

@@ -67,7 +67,7 @@ class WhoseConfig:
 
 
 def wanted_devices(arguments: argparse.Namespace) -> str | None:
-    """What `--devices` or `--single-gpu` say; `None` where neither is given.
+    """Devices that `--devices` or `--single-gpu` name; `None` where neither is given.
 
     Raises:
         UsageError: if there are no such devices.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _KEY = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*")
 _SET = "--set"
-"""Of the commands that take it, the option for a knob's value."""
+"""The option for a knob's value, of the commands that take it."""
 
 
 def is_pasted(argv: list[str]) -> bool:
@@ -69,7 +69,7 @@ class ConfigArguments:
 
     @property
     def is_plain(self) -> bool:
-        """Nothing but files is said of the config."""
+        """True if nothing but files is said of the config."""
         return not (self.overlays or self.overrides or self.edits or self.component)
 
     def _read(self) -> None:
@@ -98,7 +98,7 @@ class ConfigArguments:
         return bool(self._words) and is_file_sign(self._words[0]) and self._options.get(name, True)
 
     def _file(self, word: str) -> str:
-        """What follows an `@`, with or without a space."""
+        """The file behind an `@`, with or without a space."""
         if word != "@":
             return word[1:]
         if not self._words or self._words[0].startswith("-"):

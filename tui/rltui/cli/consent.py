@@ -59,9 +59,9 @@ def accepted(
     question: str = "go on?",
     text: str = "",
 ) -> Request:
-    """`request` with the consent that carrying out `plan` takes.
+    """Return `request` with the consent that carrying out `plan` takes.
 
-    `verb`: by default the request's own. `shown`: as `plan` of `require_consent`.
+    `verb`: by default the request's own. `text`: shown before an answer, as `plan` of `require_consent`.
 
     Raises:
         UsageError: as `require_consent`.

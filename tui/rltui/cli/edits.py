@@ -49,8 +49,8 @@ def edit_request(
 
 
 def edit_experiment(record: ExperimentRecord, request: Request, arguments: argparse.Namespace) -> int:
-    """Without a supervisor the files are edited all the same, with the same history; one is started only for
-    an edit with a restart.
+    """Edit the config of an experiment. Without a supervisor the files are edited all the same, with the
+    same history; one is started only for an edit with a restart.
     """
     from rltui.client.reader import ExperimentReader
 

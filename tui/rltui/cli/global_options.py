@@ -29,18 +29,18 @@ HELP = (
         ),
     ),
 )
-"""What the help says of them; they are taken out of a command line before it is parsed."""
+"""Their help; they are taken out of a command line before it is parsed."""
 
 
 class Looks(NamedTuple):
-    """What every command takes, before its name or behind it."""
+    """How output looks."""
 
     colours: When = "auto"
     is_ascii: bool = False
 
 
 def looks_of(argv: Sequence[str]) -> tuple[Looks, list[str]]:
-    """How the output is to look, and the other words. What stands behind `--` is for others.
+    """Split a command line into how the output is to look, and the other words. `--` ends the reading.
 
     Raises:
         UsageError: for another word than `--color` takes.

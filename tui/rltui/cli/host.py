@@ -37,7 +37,7 @@ def through(name: str, words: Sequence[str]) -> int:
 
 
 def _run(host: RemoteMachine, words: Sequence[str]) -> int:
-    """There, with this terminal where there is one."""
+    """Run the command on the other machine, with this terminal where there is one."""
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     command = host.running([host.rltui, *words], terminal=terminal)
     sys.stdout.flush()
@@ -61,7 +61,7 @@ def _run(host: RemoteMachine, words: Sequence[str]) -> int:
 
 
 def _show(host: RemoteMachine, words: Sequence[str]) -> int:
-    """The TUI, here."""
+    """Show the TUI here."""
     from rltui.cli.app import need_terminal, show_remote
 
     parser = argparse.ArgumentParser(prog="rltui --host HOST", add_help=False)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def start_or_submit(start: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
-    """Where a config asks for a cluster and nobody has said that it shall be one, a person is asked."""
+    """Start a run; where its config asks for a cluster and the command line does not, a person is asked."""
     from rltui.client import creation
 
     try:
@@ -103,7 +103,7 @@ def start_headless(
 
 @contextmanager
 def wanted_run(arguments: argparse.Namespace) -> Iterator[creation.ExperimentRequest]:
-    """What the arguments of `up` and `open` ask for, once it is clear which framework the config is for."""
+    """The request of the arguments of `up` and `open`, once it is clear which framework the config is for."""
     from rltui.client import creation
 
     checkpoint = getattr(arguments, "resume_step", None)
@@ -170,11 +170,11 @@ _OF_JOBS = ("partition", "time", "nodes", "account", "qos", "dependency", "job_n
 
 
 JobOptions = Mapping[str, str | bool | tuple[str, ...]]
-"""What SLURM is told of the jobs of a run, as `slurm` of a layout says it."""
+"""Options of a run's SLURM jobs, by the keys of `slurm` in a layout."""
 
 
 def _asked_of_slurm(arguments: argparse.Namespace) -> JobOptions | None:
-    """What the options say of its jobs; `None`: it is not to be one.
+    """Options of its jobs that the arguments name; `None` where it is not to be a job.
 
     Raises:
         UsageError: for an option that has no meaning without a job.
@@ -205,7 +205,7 @@ def _asked_of_slurm(arguments: argparse.Namespace) -> JobOptions | None:
 
 
 def _on_devices(arguments: argparse.Namespace, options: JobOptions, framework: Framework) -> JobOptions:
-    """With `--single-gpu` as the launcher that writes the job's script takes it.
+    """Add `--single-gpu` as the launcher that writes the job's script takes it.
 
     Raises:
         UsageError: where it takes none, or devices of this machine are named.

@@ -56,8 +56,8 @@ def _unknown(name: str, words: Sequence[str], options: Options) -> UsageError:
 
 
 def is_file_name(word: str) -> bool:
-    """It names a config file, or their folder, rather than an experiment or a run. What lies in the working
-    folder under the name of one that is known does not hide it: `./NAME` is always the file.
+    """True if the word is a config file, or a folder of them, rather than an experiment or a run. A known
+    name counts before a file of that name in the working folder; `./NAME` is always the file.
     """
     if word.endswith(".toml") or "/" in word:
         return True
@@ -76,7 +76,11 @@ def _is_known(word: str) -> bool:
 
 
 def _refuse_unless_experiment(word: str) -> None:
-    """Raises UsageError for a word that is nothing, such as a misspelt command."""
+    """Refuse a word that names nothing, such as a misspelt command.
+
+    Raises:
+        UsageError: if it is refused.
+    """
     from rltui.core.text import did_you_mean
     from rltui.services.runs.experiments import find_experiment, known_experiments
     from rltui.services.runs.index import RunIndex

@@ -48,9 +48,8 @@ class Waiting:
             self._ticking.join()
 
     def tell(self, key: str, text: str, *, since: float | None = None) -> None:
-        """`text` in place of what was told under this key.
-
-        `since`: it goes on, and is waited for from then on (`time.monotonic`).
+        """Show `text` in place of what stood under this key. `since`: it goes on, and is waited for from
+        then on (`time.monotonic`).
         """
         if self._area is None:
             print(text, file=sys.stderr, flush=True)

@@ -41,7 +41,7 @@ QUEUED = (
     AFTER_REBOOT,
     flag("--slurm", "each run is a SLURM job; with all that `rltui up` says of one"),
 )
-"""How a run waits in the queue."""
+"""Arguments for how a run waits in the queue."""
 
 
 def split_queued(words: list[str], options: Options) -> tuple[list[str], Mapping[str, object]]:
@@ -52,7 +52,9 @@ def split_queued(words: list[str], options: Options) -> tuple[list[str], Mapping
 
 
 def split_sweep(words: list[str], options: Options) -> tuple[list[str], Mapping[str, object]]:
-    """As `split_queued`; `axes` are the values of the sweep, `lr=1e-6,3e-6`."""
+    """The grammar of `sweep`: that of `queue add`, and `axes` of the namespace are its values,
+    `lr=1e-6,3e-6`.
+    """
     return _split(words, options, has_axes=True)
 
 
@@ -131,7 +133,7 @@ def plan_request(
 
 
 def _is_job(record: ExperimentRecord) -> bool:
-    """All that it starts is submitted to SLURM."""
+    """True if all that it starts is submitted to SLURM."""
     from rltui.services import layout_files
 
     return all(spec.slurm is not None for spec in layout_files.load_for(record).automatic)
@@ -146,7 +148,7 @@ def refuse_devices(wish: QueueRequest, options: QueueOptions) -> None:
 
 
 def _needs(record: ExperimentRecord) -> tuple[int | None, int]:
-    """How many devices it would use, and the memory that it needs of the fullest; none where a person named
+    """Number of devices that it would use, and bytes that it needs of the fullest; none where a person named
     devices, or no GPU can be read.
     """
     from rltui.client.memory import needed_bytes

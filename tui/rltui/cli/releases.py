@@ -33,7 +33,7 @@ from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import find_experiment
 
 _LOOK_S = 2.0
-"""Between two looks at pods that are waited for."""
+"""Seconds between two polls of pods that are waited for."""
 
 
 def apply_values(
@@ -107,7 +107,7 @@ def _line(value: str) -> str:
 
 
 def _wait_for_pods(name: str, kubectl: Kubectl) -> None:
-    """Until each pod's container has run. Ctrl+c waits no longer, and ends nothing."""
+    """Wait until each pod's container has run. Ctrl+c ends the wait, and nothing else."""
     started = time.monotonic()
     with Waiting() as waiting:
         printed: dict[str, str] = {}
@@ -163,7 +163,7 @@ async def read_releases(kubectl: Kubectl, named: str | None) -> list[dict[str, A
 
 
 async def _look_inside(kubectl: Kubectl, pod: Pod) -> ContainerPrograms | None:
-    """`None` where nobody can look."""
+    """Programs in the pod; `None` where nobody can look."""
     if pod.phase != "running":
         return None
     try:
@@ -173,7 +173,7 @@ async def _look_inside(kubectl: Kubectl, pod: Pod) -> ContainerPrograms | None:
 
 
 async def _claims(kubectl: Kubectl, name: str) -> tuple[VolumeClaim, ...]:
-    """None where the user may not list them."""
+    """Volume claims of the release; none where the user may not list them."""
     try:
         return await kube.read_volume_claims(kubectl, name)
     except RltuiError:
@@ -240,7 +240,7 @@ def _experiment_of(release: str) -> ExperimentRecord | None:
 
 
 def is_unwanted(claim: VolumeClaim, release: str, arguments: argparse.Namespace) -> bool:
-    """With *no* as the answer of whoever says nothing."""
+    """True if a person wants the claim deleted; without an answer it stays."""
     what = f"{claim.name} ({claim.size or 'size unknown'}): all checkpoints and outputs of {release}"
     if not sys.stdin.isatty():
         return bool(arguments.delete_data and arguments.yes)

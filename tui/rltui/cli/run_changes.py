@@ -98,7 +98,7 @@ def _print_plan(
 
 
 def _print_others(row: RunRow, out: TextIO) -> None:
-    """What goes besides that which the run wrote, and where its folder really is."""
+    """Name what goes besides the run's own files, and where its folder really is."""
     folder = organize.folder_to_trash(row)
     if folder is not None and folder.is_symlink():
         print(f"{row.name}: {folder} is a link: what goes is {folder.resolve()}", file=out)

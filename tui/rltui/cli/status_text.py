@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from rltui.core.gpu.report import Remedy
 
 _MOST_COMMANDS = 2
-"""Of those that would help against an out-of-memory error."""
+"""Number of commands shown that would help against an out-of-memory error."""
 _AT_ONCE = 8
 """Experiments that are asked for their status."""
 _LIST_PATIENCE_S = 1.0
-"""For one supervisor that does not answer: the list has others."""
+"""Timeout of one supervisor in a list of several."""
 _COMPONENTS = VIEW.named(("component", "state", "for", "pid", "attempt", "port", "now"))
 _LOGS = LOGS.named(("log", "state", "file"))
 _POINTS = 20
-"""Of a curve in a document: what is left out is told."""
+"""Points of a curve in a document; the others are counted."""
 
 
 def print_status(status: dict[str, Any], *, as_json: bool) -> None:
@@ -48,7 +48,7 @@ def print_status(status: dict[str, Any], *, as_json: bool) -> None:
 
 
 def document(status: dict[str, Any]) -> dict[str, Any]:
-    """As programs get it: one word for the state, as in `rltui runs`, and of the curve a few points."""
+    """The status for programs: one word for the state, as in `rltui runs`, and a few points of the curve."""
     failed = bool(status.get("failed")) and not status.get("observed")
     state = "done" if status.get("done") else "failed" if failed else status["state"]
     reason = {"code": status.get("word", state), "text": state_text(status).removesuffix(" ✓")}
@@ -64,7 +64,7 @@ def document(status: dict[str, Any]) -> dict[str, Any]:
 
 
 def _spread_out(values: Sequence[Any], count: int) -> list[Any]:
-    """So many of them, evenly, the first and the last among them; all where there are no more."""
+    """`count` of the values, evenly, with the first and the last; all where there are no more."""
     last = len(values) - 1
     places = range(last + 1) if last < count else (round(at * last / (count - 1)) for at in range(count))
     return [values[at] for at in places]
@@ -114,7 +114,7 @@ def _broken_row(record: ExperimentRecord | BrokenExperiment, state: str, error: 
 
 
 def read_status(record: ExperimentRecord, *, patience_s: float = CONNECT_TIMEOUT_S) -> dict[str, Any]:
-    """From the supervisor; from the files where nothing of the experiment is alive."""
+    """Read the status from the supervisor, or from the files where nothing of the experiment is alive."""
     wire = launch.wire_or_status(record, patience_s=patience_s)
     if isinstance(wire, dict):
         return wire
@@ -154,7 +154,7 @@ def as_text(status: dict[str, Any], now: float | None = None, *, width: int | No
 
 
 def _head_lines(status: dict[str, Any], name: str | None) -> list[str]:
-    """What is to be said of the whole: its health, what is under way, who took it down."""
+    """Lines about the whole: its health, what is under way, who took it down."""
     is_running = status["state"] == "running"
     lines = [*map(signed, _health_lines(status.get("progress", {}), name))] if is_running else []
     if under_way := status.get("transaction"):
@@ -220,9 +220,9 @@ def _component_rows(component: dict[str, Any], now: float, name: str | None) -> 
 
 
 def _memory_lines(component: dict[str, Any], name: str | None) -> list[str]:
-    """What ran out of memory, with the figures, and the commands that would help first.
+    """Lines about an out-of-memory error, with figures and the commands that would help first.
 
-    In place of the reason, which has the same figures and general advice.
+    They stand in place of the reason, which has the same figures and general advice.
     """
     if not component.get("out_of_memory"):
         return []
@@ -236,7 +236,9 @@ def _memory_lines(component: dict[str, Any], name: str | None) -> list[str]:
 
 
 def remedy_command(remedy: Remedy, name: str | None = None) -> str:
-    """`rltui set trainer.model.seq_len=2048 --restart`, or a restart that names what reads no such knob."""
+    """A command that applies the remedy: `rltui set trainer.model.seq_len=2048 --restart`, or a restart that
+    names components which read no such knob.
+    """
     from rltui.core.knobs import display
 
     words = hints.edit_words(

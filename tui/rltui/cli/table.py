@@ -24,10 +24,10 @@ _GAP = 2
 _LEAST_ROOM = 20
 """A terminal that says it is narrower is not believed."""
 _HEAD_SHARE = 3
-"""Of a name that is cut in the middle, one part in so many is its beginning."""
+"""A name that is cut in the middle keeps one part in so many of its beginning."""
 
 Row = Sequence[str] | str
-"""Its cells; or a line by itself, across all columns."""
+"""Cells; or a line by itself, across all columns."""
 
 
 class Column(NamedTuple):
@@ -35,11 +35,11 @@ class Column(NamedTuple):
 
     heading: str = ""
     is_right: bool = False
-    """Numbers."""
+    """For numbers."""
     least: int | None = None
     """Characters that a text may be cut to; `None`: it is never cut."""
     cut: Literal["end", "middle", "start"] = "end"
-    """What gives way of a long text: in the middle, for names, what they have in common."""
+    """Where a long text is cut: in the middle, names lose what they have in common."""
     goes: int = 0
     """Columns go from the highest on; 0: never."""
 
@@ -69,7 +69,7 @@ def print_view(columns: Sequence[ViewColumn[Resource]], rows: Iterable[Resource]
 
 
 def view_lines(columns: Sequence[ViewColumn[Resource]], rows: Iterable[Resource], now: float) -> list[str]:
-    """As `print_view` prints them."""
+    """The lines that `print_view` prints."""
     return table_lines(view_shapes(columns), view_cells(columns, rows, now), width=room())
 
 
@@ -130,12 +130,12 @@ def table_lines(
 
 
 def clipped(line: str, width: int | None) -> str:
-    """At most that wide."""
+    """The line, cut to `width`."""
     return line if width is None or width_of(line) <= width else truncate(bare(line), width)
 
 
 def wrapped(line: str, width: int | None) -> list[str]:
-    """In lines of that width, the further ones indented as the first."""
+    """The line in pieces of `width`, the further ones indented as the first."""
     if width is None or width_of(line) <= width:
         return [line]
     import textwrap  # rarely needed
@@ -150,7 +150,7 @@ def wrapped(line: str, width: int | None) -> list[str]:
 
 
 def width_of(text: str) -> int:
-    """Cells of the terminal that it takes."""
+    """Number of cells that the text takes on a terminal."""
     text = bare(text)
     if text.isascii():
         return len(text)
@@ -169,7 +169,7 @@ def _one_line(cell: str) -> str:
 def _fitted(
     columns: Sequence[Column], head: Sequence[str], cells: Sequence[Sequence[str]], available: int | None
 ) -> tuple[list[int], dict[int, int]]:
-    """Which columns are shown, and how wide."""
+    """Indices of the columns that are shown, and the width of each."""
     every = range(len(columns))
     widths = {
         index: max([width_of(head[index]), *(width_of(row[index]) for row in cells)]) for index in every

@@ -24,7 +24,7 @@ from rltui.errors import UsageError
 
 
 class UnwritableError(Exception):
-    """What is printed cannot be kept, as on a full disk."""
+    """Output cannot be written, as on a full disk."""
 
 
 class CleanStream:
@@ -86,7 +86,7 @@ def insist_on_utf8() -> None:
 
 
 def _encoding(stream: TextIO) -> str:
-    """What the terminal can be taken to show, of which in UTF-8 mode the stream's own says nothing."""
+    """Encoding that the terminal can be taken to show; in UTF-8 mode the stream's own does not say it."""
     is_told = "PYTHONIOENCODING" in os.environ or os.environ.get("PYTHONUTF8") == "1"
     if sys.flags.utf8_mode and not is_told and locale.getencoding().lower() != "utf-8":
         return "ascii"
@@ -94,7 +94,7 @@ def _encoding(stream: TextIO) -> str:
 
 
 def guard(colours: When = "auto", *, is_ascii: bool = False) -> CleanStream:
-    """From here on all output is cleaned, and goes nowhere where its stream is closed. Returns stdout.
+    """Clean all output from here on, and drop it where its stream is closed. Returns stdout.
 
     `is_ascii`: whatever the terminal could show.
     """
@@ -119,7 +119,7 @@ def _guarded(stream: TextIO) -> CleanStream:
 
 
 def _opened(stream: TextIO | None, mode: str) -> TextIO:
-    """`stream`, or one that leads nowhere: Python has none where it was started with a closed one."""
+    """The stream, or one that leads nowhere: Python has none where it was started with a closed one."""
     return stream or cast(TextIO, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123  (until the end)
 
 
@@ -134,7 +134,7 @@ def abandon_output() -> None:
 
 
 def can_be_drawn_on(stream: TextIO) -> bool:
-    """It is a terminal that knows where its cursor is."""
+    """True if the stream is a terminal that knows where its cursor is."""
     return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
@@ -147,8 +147,8 @@ class InPlace:
         self._size: os.terminal_size | None = None
 
     def draw(self, lines: Sequence[str]) -> None:
-        """In place of those before. None may be wider than the terminal; those that it is too low for are
-        counted.
+        """Replace the lines drawn before. None may be wider than the terminal; those that it is too low for
+        are counted.
         """
         size = os.get_terminal_size(self._stream.fileno())
         most = max(2, size.lines - 1) if size.lines else len(lines)
@@ -216,7 +216,7 @@ def _raise_nobody_reads(_: int, __: object) -> None:
 
 
 def shown(text: str) -> str:
-    """`text` in the characters in which stdout will show it, so that it can be measured."""
+    """The text in the characters in which stdout will show it, so that it can be measured."""
     cleaned = sys.stdout.cleaned if isinstance(sys.stdout, CleanStream) else visible
     if MARK not in text:
         return cleaned(text)
@@ -227,7 +227,7 @@ def shown(text: str) -> str:
 
 
 def ask(question: str) -> str:
-    """What a person answers, without spaces around. To be called where stdin is a terminal."""
+    """Ask a person; returns the answer without spaces around it. Called only where stdin is a terminal."""
     print(question, end=" ", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip()
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _LAST_LINES = 8
 _LINE_WIDTH = 200
-"""How much of a failed component's output is shown, in lines and in characters of each."""
+"""Characters of a line of a failed component's output."""
 _ON_THE_WAY = ("waiting", "starting", "stopping", "backoff")
 """States that end without anybody doing something."""
 
@@ -109,7 +109,7 @@ class StateChanges:
     """Tells each change of state once, with how long it took. A context manager."""
 
     def __init__(self, components: set[str] | None = None) -> None:
-        """Of these components; `None`: of all, and not how they are to begin with."""
+        """Tell the changes of these components; `None`: of all, without their first states."""
         self._components = components
         self._shown: dict[str, tuple[object, ...]] = {}
         self._is_first = components is None
@@ -180,7 +180,7 @@ def _follow(wire: Wire, components: set[str]) -> dict[str, Any]:
 
 
 def _is_queued(watched: Sequence[Mapping[str, Any]]) -> bool:
-    """All that is on its way waits for a queue elsewhere, for hours perhaps, or for what does."""
+    """True if all that is on its way waits for a queue elsewhere, perhaps for hours, or for what does."""
     waiting = [item for item in watched if item["state"] in _ON_THE_WAY]
     hosts = [item.get("host") or {} for item in waiting if item["state"] != "waiting"]
     return bool(hosts) and all(host.get("phase") == "pending" and host["reason"] for host in hosts)

@@ -74,7 +74,7 @@ def check(arguments: argparse.Namespace) -> int:
 
 
 def _after_edits(problem: Problem, set_keys: Sequence[str]) -> Problem:
-    """With values for the knobs first that the command line sets."""
+    """Suggest other values first for the knobs that the command line sets."""
     return problem.after_edit(
         [key for key in problem.instead if key.endswith(tuple(set_keys))] if set_keys else ()
     )

@@ -77,7 +77,7 @@ def checkpoints(arguments: argparse.Namespace) -> int:
 
 
 def _retention(arguments: argparse.Namespace) -> Retention | None:
-    """What to keep; `None` where nothing is to be deleted."""
+    """The rule for what to keep; `None` where nothing is to be deleted."""
     from rltui.core.checkpoints import Retention
 
     values: dict[str, Any] = {

@@ -31,7 +31,7 @@ _WIDEST_CELL = 32
 
 @dataclass(frozen=True, slots=True)
 class ComparedRunDocument:
-    """One of `runs` in `rltui compare --json`."""
+    """Entry of `runs` in `rltui compare --json`."""
 
     id: str
     name: str
@@ -45,8 +45,9 @@ class ComparedRunDocument:
     """Dotted key → value: the keys in which the runs differ, or all with --all-keys; null where it has none.
     Secrets are masked."""
     metrics: dict[str, dict[str, Any]]
-    """By id of a concept, or name of a series: `last`, `best`, `common`, its value at `common_step`, and of
-    both its `level` and `common_level` over ten steps."""
+    """Id of a concept, or name of a series → `last`, `best`, `common` (its value at `common_step`), `level`
+    and `common_level` (both over ten steps).
+    """
 
 
 @command(
@@ -84,7 +85,7 @@ def compare(arguments: argparse.Namespace) -> int:
 
 
 def diff_of_runs(names: Sequence[str]) -> ConfigDiff | None:
-    """What another run's config has otherwise, key by key and in lines; `None`: these words name no runs.
+    """Compare the configs of two runs, key by key and in lines; `None` where the names are of no runs.
 
     Raises:
         UsageError: if one is a run and the other is not.

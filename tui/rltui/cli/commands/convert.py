@@ -95,7 +95,12 @@ def _write_for(arguments: argparse.Namespace) -> int:
 
 
 def _write_new(path: Path, text: str) -> None:
-    """Raises ConflictError if it is there already, and ConfigError if it cannot be written."""
+    """Write a file that does not exist yet.
+
+    Raises:
+        ConflictError: if it exists.
+        ConfigError: if it cannot be written.
+    """
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -118,7 +123,7 @@ def _conversion(record: ExperimentRecord, to: Way | None, mean_tokens: float | N
 
 
 def _asked_mean(conversion: Conversion) -> float:
-    """What a person answers.
+    """Ask a person for the tokens of a mean rollout.
 
     Raises:
         ConfigError: if there is nobody to ask, or the answer is no number above 0.

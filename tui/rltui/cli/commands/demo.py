@@ -76,7 +76,9 @@ def demo(arguments: argparse.Namespace) -> int:
 
 
 def _evaluations() -> tuple[EvalRequest, ...]:
-    """Those before all training, before RL and after it; made at the end, so that they slow nothing."""
+    """Evaluations of the model before all training, before RL and after it; made at the end, so that they
+    slow nothing.
+    """
     from rltui.core.evals import EvalRequest, EvalTarget
 
     # An untrained model seldom comes to an end: as many tokens as the context has room for.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _ORIGINAL = "original"
-"""In place of an attempt: what the experiment's own copy of the config was made from."""
+"""Stands in place of an attempt for the files that the run's own config was made from."""
 
 
 @command(
@@ -151,7 +151,7 @@ def _of_what_runs(record: ExperimentRecord) -> ConfigDiff:
 
 
 def _print_keys(before: str, after: str, changes: Sequence[tuple[dict[str, Any], object, object]]) -> None:
-    """`found`: key and readers, the value before and after."""
+    """Print a line for each change: key and readers, the value before and after."""
     if not changes:
         print(f"no key differs between {before} and {after}")
         return

@@ -37,7 +37,7 @@ _TRUE = frozenset({"1", "yes", "y", "true", "t", "on"})
 
 @dataclass(frozen=True, slots=True)
 class Logout:
-    """By logind.conf(5): what happens to this user."""
+    """What logind.conf(5) says happens to this user's processes and files at logout."""
 
     kills_processes: bool
     """All processes of a session end with it, those in tmux too."""
@@ -46,9 +46,8 @@ class Logout:
 
 
 def at_logout(root: Path = Path("/"), *, uid: int | None = None, user: str | None = None) -> Logout | None:
-    """What happens to the user, by default this one; `None` where no systemd runs.
-
-    A user who lingers keeps shared memory, but not the processes of a session.
+    """What happens to the user, by default this one, at logout; `None` where no systemd runs. A user who
+    lingers keeps shared memory, but not the processes of a session.
     """
     if not (root / "run/systemd/system").is_dir():
         return None
@@ -78,7 +77,7 @@ def _name(uid: int) -> str:
 
 
 def _assignments(root: Path) -> Iterator[tuple[str, str]]:
-    """Of the file, then of those beside it by name: the last one counts."""
+    """Settings of logind's main file, then of its drop-ins by name: the last one counts."""
     folders = [root / folder for folder in _CONFIG_DIRS]
     main = next((folder / "logind.conf" for folder in folders if (folder / "logind.conf").exists()), None)
     beside: dict[str, Path] = {}
@@ -100,11 +99,11 @@ def _of_file(path: Path) -> Iterator[tuple[str, str]]:
 
 
 _ADVISED_OPEN_FILES = 32000
-"""What prime-rl's documentation advises for many concurrent rollouts."""
+"""Limit that prime-rl's documentation advises for many concurrent rollouts."""
 _LITTLE_DISK_BYTES = 5 * GIB
 _ANSWER_S = 5.0
 _NAME_WIDTH = 15
-"""Of the checks, with a sign before them."""
+"""Cells of a check's sign and name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +277,9 @@ def _prime_rl() -> _Finding:
 
 
 def _commit(folder: Path) -> str:
-    """What is checked out. Git is not asked where nobody trusts the folder: its config can name programs."""
+    """Describe the commit that is checked out. Git is not run where nobody trusts the folder: its config can
+    name programs.
+    """
     from rltui.services import trust
     from rltui.services.config.models.state import commit_of
 

@@ -150,7 +150,7 @@ def _end(record: ExperimentRecord) -> tuple[dict[str, Any], str]:
 
 
 def _plan_down(record: ExperimentRecord) -> Plan:
-    """What stops, what of the run is lost, and who is left without its server. Starts no supervisor."""
+    """Plan what stops, what of the run is lost, and who loses its server. Starts no supervisor."""
     from rltui.core.api import Plan, Request, Status
     from rltui.services.runs.leases import users_of
 

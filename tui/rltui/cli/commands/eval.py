@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def _split_off_evaluator(words: list[str], _: Options) -> tuple[list[str], Mapping[str, object]]:
-    """What follows `--` is for the evaluator, also what looks like an option of ours."""
+    """Keep what follows `--` for the evaluator, also what looks like an option of ours."""
     end = words.index("--") if "--" in words else len(words)
     return words[:end], {"arguments": tuple(words[end + 1 :])}
 
@@ -96,7 +96,9 @@ def evaluate(arguments: argparse.Namespace) -> int:
 
 
 def _numbers(values: Iterable[str]) -> tuple[str | None, int]:
-    """`-n` is the experiment everywhere, and the number of examples for evaluators: a number is that."""
+    """Read `-n` as the experiment's name, or as the number of examples where it is a number: evaluators call
+    that `-n`.
+    """
     from rltui.core.evals import EvalRequest
 
     name, examples = None, EvalRequest().num_examples

@@ -54,7 +54,7 @@ def evals(arguments: argparse.Namespace) -> int:
 
 
 def _named(report: EvalReport) -> EvalReport:
-    """With ids that no other experiment has: `demo/3`."""
+    """Prefix ids with the experiment's name, so that no other experiment has them: `demo/3`."""
     return report.model_copy(
         update={
             "evaluations": tuple(

@@ -29,9 +29,9 @@ from rltui.views.table import Cell
 
 _COLUMNS = VIEW.named(("when", "step", "kind", "what"))
 _INDENT = " " * 8
-"""Of what stands below an entry."""
+"""Spaces before the lines below an entry."""
 _WIDTHS = {"step": 6, "kind": -10}
-"""Cells of columns, the same for each entry, since they come one by one; negative: aligned at the left."""
+"""Cells of columns, the same for every entry, since they come one by one; negative: aligned at the left."""
 
 
 @command(
@@ -83,10 +83,10 @@ def _data(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _filter(arguments: argparse.Namespace, record: ExperimentRecord, journal: Path) -> EventFilter:
-    """What is asked for.
+    """The filter that the arguments describe.
 
     Raises:
-        UsageError: for a kind or component that there is not, or a time that is none.
+        UsageError: for a kind or component that does not exist, or a time that is none.
     """
     kinds, components = _names(arguments.kind), _names(arguments.component)
     entries = list(read_entries(journal)) if kinds - set(KINDS) or components else []

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rltui.core.gpu.report import GpuReport
 
 _ANSWER_S = 20.0
-"""For a supervisor, whose driver may be busy."""
+"""Timeout of a supervisor, whose driver may be busy."""
 _EARLY_S = 0.2
 """A report may come so much before its time: the supervisor's clock is not ours."""
 
@@ -55,7 +55,7 @@ def gpus(arguments: argparse.Namespace) -> int:
 
 
 def _print_json(arguments: argparse.Namespace) -> None:
-    """What a supervisor says, as it comes."""
+    """Print the supervisor's answer as it comes."""
     if arguments.name is not None:
         with closing(_of(arguments.name, arguments.watch)) as documents:
             for document in documents:
@@ -134,7 +134,7 @@ _HOLDERS = VIEW.named(("gib", "pid", "user", "owner", "command"))
 
 
 def report_lines(report: GpuReport, *, width: int | None, now: float) -> list[str]:
-    """All that is known, none wider than `width` where that is given. At least one line."""
+    """Lines of the whole report, none wider than `width` where that is given. At least one line."""
     rows: list[Row] = [] if report.available else [f"no GPU figures: {report.reason}"]
     if report.available and report.reason:
         rows.append(signed(f"⚠ {report.reason}"))

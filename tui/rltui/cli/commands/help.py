@@ -16,12 +16,12 @@ _FOLDER = Path(__file__).parent.parent / "help"
 
 
 def topics() -> dict[str, str]:
-    """What there are pages about, and the first line of each, in the order of their files."""
+    """Name → first line of every page, in the order of their files."""
     return {_name(file): file.read_text(encoding="utf-8").partition("\n")[0] for file in _files()}
 
 
 def page(topic: str) -> str:
-    """What is told about it; its first line is a title.
+    """Text of a page; its first line is a title.
 
     Raises:
         KeyError: if there is no such page.
@@ -62,7 +62,7 @@ def _print_page(text: str) -> None:
 
 
 def _files() -> list[Path]:
-    """`10-start.txt` and so on: the number is the place in the list."""
+    """Files of the pages; the number in `10-start.txt` is its place in the list."""
     return sorted(_FOLDER.glob("*.txt"))
 
 

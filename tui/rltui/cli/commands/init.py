@@ -23,7 +23,7 @@ from rltui.services.own_files import make_folder
 from rltui.services.runs.experiment_files import NAME_PATTERN
 
 _SHELL = re.compile(r"[|&;<>`]|\$[\w({]")
-"""What only a shell understands."""
+"""Characters and words that only a shell understands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ def init(arguments: argparse.Namespace) -> int:
 
 
 def _make_workspace(kind: str, folder: Path) -> int:
-    """What `prime lab setup` made, as far as it goes without a service: configs with comments, endpoints, a
-    place for environments.
+    """Write what `prime lab setup` wrote, as far as it goes without a service: configs with comments,
+    endpoints, a place for environments.
     """
     shipped = paths.shipped_dir("examples") / "workspaces" / kind
     files = sorted(path.relative_to(shipped) for path in shipped.rglob("*") if path.is_file())
@@ -114,10 +114,10 @@ def _free_path(name: str, *, for_user: bool) -> Path:
 
 
 def _check(path: Path) -> None:
-    """It can be loaded, and its placeholders are known, as far as no config is needed for that.
+    """Refuse a layout that cannot be loaded, or whose placeholders are unknown without any config.
 
     Raises:
-        ConfigError: if not.
+        ConfigError: if it is refused.
     """
     from rltui.client import checking
     from rltui.services import layout_files
@@ -138,7 +138,11 @@ def _check(path: Path) -> None:
 def _component(
     name: str, command: str, *, is_service: bool = False, port: str = "", after: tuple[str, ...] = ()
 ) -> _Component:
-    """Raises UsageError for a command that is none."""
+    """Parse `NAME=COMMAND`.
+
+    Raises:
+        UsageError: for a command that is none.
+    """
     try:
         words = tuple(shlex.split(command))
     except ValueError as error:

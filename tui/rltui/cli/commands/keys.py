@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = (Column("KEYS"), Column("ACTION"), Column("WHERE", least=10, goes=1), Column("WHAT", least=24))
 _MANY = 4
-"""From so many places on, the others are counted."""
+"""Number of contexts from which on the further ones are only counted."""
 
 
 @command(
@@ -27,10 +27,10 @@ _MANY = 4
     JSON,
 )
 def show_keys(arguments: argparse.Namespace) -> int:
-    """By action, in the order of the help.
+    """Print the keys by action, in the order of the help.
 
     Raises:
-        ConfigError: if the settings give two actions one key on a screen, or name none there is.
+        ConfigError: if the settings give two actions one key on a screen, or name an unknown action.
     """
     from rltui import settings
     from rltui.ui import actions, keymap
@@ -62,7 +62,7 @@ def _matches(row: tuple[str, ...], words: list[str]) -> bool:
 
 
 def _rows(action: Action) -> list[tuple[str, ...]]:
-    """One for each thing that it is done to."""
+    """A row for each use of the action."""
     from rltui.ui import key_names
 
     changed = "* " if action.keys != action.default_keys else ""

@@ -77,7 +77,7 @@ def read_table(record: ExperimentRecord) -> dict[str, Any]:
 
 
 def _of_files(names: Sequence[str], arguments: argparse.Namespace) -> dict[str, Any]:
-    """Of a config that need never have run: what its files say, and the defaults."""
+    """Knobs of a config that need never have run: what its files say, and the defaults."""
     from rltui.client import checking
     from rltui.services.config.files import named
 
@@ -89,7 +89,7 @@ def _of_files(names: Sequence[str], arguments: argparse.Namespace) -> dict[str, 
 
 
 def _found(rows: Iterable[KnobRow], words: Sequence[str]) -> list[KnobRow]:
-    """Those with all words, the likeliest first."""
+    """Rows with all words, the likeliest first."""
     ranked = [(position, row) for row in rows if (position := _rank(row, words)) is not None]
     return [row for _, row in sorted(ranked, key=lambda pair: pair[0])]
 
@@ -99,7 +99,7 @@ def _rank(row: KnobRow, words: Sequence[str]) -> int | None:
 
 
 def _print_rows(rows: Sequence[KnobRow], words: Sequence[str], *, verbose: bool) -> None:
-    """What only the meaning of a knob holds is shown with it, in [brackets]."""
+    """Print the rows; a meaning is shown where only it holds a word, which stands in [brackets]."""
     ranks = {row["key"]: _rank(row, words) or 0 for row in rows}
     rows = sorted(rows, key=lambda row: (ranks[row["key"]], row["file"], _table(row)))
     heading: tuple[str, str] | None = None

@@ -38,7 +38,7 @@ def list_layouts(arguments: argparse.Namespace) -> int:
 
 
 def _short_path(path: Path) -> str:
-    """As a person would type it."""
+    """The path as a person would type it."""
     home, here = Path.home(), Path.cwd()
     if path.is_relative_to(here):
         return str(path.relative_to(here))

@@ -33,7 +33,7 @@ from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 _DEFAULT_FOLLOWED_LINES = 20
 _DEFAULT_LINES = 1000
-"""Of a whole log, where nobody says how many."""
+"""Lines of a whole log, where nobody says how many."""
 _LOGS = (
     Column("COMPONENT"),
     Column("ATTEMPT", is_right=True),
@@ -145,12 +145,12 @@ def _list(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
 
 
 def _size(size_bytes: int) -> str:
-    """As `size_text`, and of small logs what they have."""
+    """Size in bytes' units; of small logs the number of bytes."""
     return size_text(size_bytes) if size_bytes >= 1 << 20 else f"{size_bytes / 1024:.0f} KiB"
 
 
 def _search_all(record: ExperimentRecord, arguments: argparse.Namespace, line_filter: LineFilter) -> int:
-    """What matches in every attempt of every component, under the name of its log."""
+    """Print the matches of every attempt of every component, under the name of its log."""
     from rltui.services.logs.listing import all_logs
 
     if line_filter.is_open:
@@ -217,7 +217,7 @@ def _line_document(line: str) -> dict[str, Any]:
 
 
 def _print_document(head: dict[str, str], lines: Iterable[dict[str, Any]]) -> None:
-    """One document, written as it is read."""
+    """Write one document while its lines are read."""
     opening = "".join(f"{json.dumps(key)}: {json.dumps(value)}, " for key, value in head.items())
     print(f'{{{opening}"lines": [', end="")
     for number, line in enumerate(lines):

@@ -18,9 +18,9 @@ from rltui.cli.table import room, wrapped
 from rltui.errors import ExitCode
 
 _WIDTH = 100
-"""Of the text, where nobody says."""
+"""Width of the text where no terminal says it."""
 _SOURCE_WIDTH = 64
-"""Of the source, before `-` takes two characters; mandoc advises against lines over 80."""
+"""Width of the source before `-` becomes two characters; mandoc advises against lines over 80."""
 _DATE = "2026-11-23"
 _STEP = 4
 """Characters that each level of the text is indented by."""
@@ -60,7 +60,7 @@ class Block(NamedTuple):
     kind: Literal["section", "part", "text", "item", "verbatim"]
     text: str
     term: str = ""
-    """Of an item: what the text is about."""
+    """Subject of an item."""
 
 
 @command(
@@ -136,7 +136,7 @@ def _options(declared: Iterable[Declared]) -> Iterator[Block]:
 
 
 def as_roff(blocks: list[Block]) -> str:
-    """Source for man(7)."""
+    """The page as source for man(7)."""
     lines = [f'.TH RLTUI 1 "{_DATE}" "rltui {__version__}" "User Commands"']
     is_first = True
     for block in blocks:
@@ -159,14 +159,14 @@ def as_roff(blocks: list[Block]) -> str:
 
 
 def _roff(text: str) -> str:
-    """`text` with nothing that roff would read as its own."""
+    """Escape what roff would read as its own."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
     lines = escaped.split("\n")
     return "\n".join(f"\\&{line}" if line.startswith((".", "'")) or not line else line for line in lines)
 
 
 def as_text(blocks: list[Block], width: int) -> Iterator[str]:
-    """For a terminal without man, or a pipe."""
+    """The page for a terminal without man, or for a pipe."""
     space = " " * _STEP
     for block in blocks:
         match block.kind:

@@ -62,23 +62,23 @@ class _Printed:
 
 @dataclass(frozen=True, slots=True)
 class SeriesDocument:
-    """One of `series` in `rltui metrics --json`. The arrays are of one length, in the order of the steps."""
+    """Entry of `series` in `rltui metrics --json`. Its arrays are of one length, in the order of steps."""
 
     source: str
-    """Who says it: `trainer`, `orch`, `inference/1`, `rltui`; empty where nobody says."""
+    """`trainer`, `orch`, `inference/1`, `rltui`; empty where the source is unknown."""
     name: str
     label: str
-    """As people are told: a concept, and of what it is where there are several."""
+    """A concept, and its qualifier where there are several."""
     unit: str
-    """`frac` is a share from 0 to 1; empty where it has none, or nobody knows."""
+    """`frac` is a share from 0 to 1; empty where it has none, or it is unknown."""
     steps: list[int | None]
-    """As the framework numbers them; null in series by time."""
+    """Numbers of the framework; null in series by time."""
     times: list[float]
     """Seconds since the epoch."""
     values: list[float | str]
-    """`"NaN"`, `"Infinity"` and `"-Infinity"` are values."""
+    """Numbers, `"NaN"`, `"Infinity"` or `"-Infinity"`."""
     abandoned: list[dict[str, Any]]
-    """What a resume left behind: branches with `steps`, `times` and `values`."""
+    """Branches that a resume left behind, with `steps`, `times` and `values`."""
 
 
 @command(
@@ -126,7 +126,7 @@ def metrics(arguments: argparse.Namespace) -> int:
 
 
 def _reader(record: ExperimentRecord) -> SeriesReader:
-    """Of a run that nobody keeps the series of, what its files say is read first."""
+    """The series of a run; where nobody records them, they are read from its files first."""
     control = ControlFolder(Path(record.output_dir))
     lock = FileLock(control.series_lock)
     if lock.acquire():
@@ -362,7 +362,7 @@ def _print_plots(lines: Iterable[_Printed], arguments: argparse.Namespace) -> No
 def _write_drawing(
     record: ExperimentRecord, reader: SeriesSource, lines: Sequence[_Printed], arguments: argparse.Namespace
 ) -> None:
-    """All lines in one chart, as the metrics screen saves one."""
+    """Write all lines as one chart, as the metrics screen saves it."""
     from rltui.core.annotations import marks
     from rltui.services.runs.journal import JournalFeed
     from rltui.ui.charts.catalog import Chart

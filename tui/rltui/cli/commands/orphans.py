@@ -37,7 +37,7 @@ _PROCESSES = VIEW.named(("pid", "process", "of", "age", "gpu memory", "ports"))
 _ANSWER_S = 10.0
 """A supervisor that takes longer hangs; a reading of the GPUs may take as long again."""
 _TIMEOUT_S = 30.0
-"""After this, a process that still lives is stuck in the kernel, or another user's."""
+"""A process that lives longer than this is stuck in the kernel, or another user's."""
 
 
 @command(
@@ -74,7 +74,7 @@ def orphans(arguments: argparse.Namespace) -> int:
 
 
 def _look(record: ExperimentRecord) -> OrphanReport:
-    """What there is now: from the supervisor; found anew where nothing of the experiment is alive."""
+    """Read the processes from the supervisor; search for them where nothing of the experiment is alive."""
     from rltui.client.reader import ExperimentReader
     from rltui.core.api import OrphanReport, Status
     from rltui.core.gpu.report import GpuReport
@@ -167,7 +167,7 @@ def _print_processes(leftover: Sequence[Orphan]) -> None:
 
 
 def _free(wire: Wire, record: ExperimentRecord, arguments: argparse.Namespace) -> tuple[Orphan, ...]:
-    """What the supervisor ended."""
+    """End processes through the supervisor; returns those."""
     from rltui.core.api import Request
 
     request = Request(action="free", pids=tuple(arguments.free))
@@ -180,7 +180,7 @@ def _free(wire: Wire, record: ExperimentRecord, arguments: argparse.Namespace) -
 
 
 def _free_offline(record: ExperimentRecord, arguments: argparse.Namespace) -> tuple[Orphan, ...]:
-    """As `_free`, for an experiment of which nothing is alive: a supervisor would find nothing to watch."""
+    """End processes of an experiment without a supervisor: one would find nothing to watch."""
     import asyncio
 
     from rltui.core.api import Plan, Request

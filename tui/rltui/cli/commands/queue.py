@@ -47,7 +47,7 @@ _COLUMNS = VIEW.named(("sign", "run", "state", "step", "reward", "what", "why"))
     JSON,
 )
 def show(arguments: argparse.Namespace) -> int:
-    """What waits and why, what runs, what has ended. A queue without a supervisor gets one."""
+    """Print what waits and why, what runs, what has ended. A queue without a scheduler gets one."""
     from rltui.client.queue import commands
     from rltui.services.queue_file import read_queue
 
@@ -151,7 +151,7 @@ def retry(arguments: argparse.Namespace) -> int:
 
 
 def _mended(edits: Mapping[str, str], entry: QueueEntry) -> Mapping[str, object]:
-    """What an entry says with these values.
+    """The entry with these values.
 
     Raises:
         ConfigError: if its config breaks a rule with them.
@@ -215,7 +215,7 @@ def _lines(queue: RunQueue) -> list[str]:
 
 
 def _run_of(index: RunIndex, entry: QueueEntry) -> RunRow | None:
-    """What is known of its run; an index in trouble is told, and costs no more."""
+    """Row of the entry's run; `None`, with a line on stderr, where the index cannot be read."""
     try:
         return index.in_folder(entry.folder)
     except RltuiError as error:

@@ -285,7 +285,7 @@ def _document(
 
 
 def _shortened(opened: Transcript, longest: int | None) -> tuple[Transcript, int]:
-    """With no text longer than that, and how many characters that leaves out."""
+    """Cut long texts; returns how many characters that leaves out."""
     cut = 0
 
     def short(text: str) -> str:
@@ -335,7 +335,7 @@ def _batch_document(source: RolloutSource, key: BatchKey, summary: BatchSummary)
 
 
 def _known(row: dict[str, Any]) -> dict[str, Any]:
-    """With null for what is not told."""
+    """Replace what is unknown by null."""
     return {
         name: None if (isinstance(value, float) and not math.isfinite(value)) or value == -1 else value
         for name, value in row.items()

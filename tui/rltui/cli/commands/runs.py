@@ -54,10 +54,10 @@ class _ListedRuns:
     columns: Sequence[RunColumn]
     configs: Mapping[str, Mapping[str, Any]]
     names: Mapping[str, str]
-    """By id, of all."""
+    """Id → name of every run."""
     now: float
     beyond: int
-    """How many more are meant than `--limit` lets through."""
+    """Number of runs that `--limit` leaves out."""
 
 
 @command(
@@ -138,7 +138,7 @@ def _runs(arguments: argparse.Namespace) -> int:
 
 
 def _view(arguments: argparse.Namespace) -> RunView:
-    """What is asked for; the rest as the screen keeps it, where a person looks."""
+    """The view that the arguments describe; the rest as the screen saved it, where a person looks."""
     saved = RunView() if arguments.json or arguments.csv else RunView.of(screen_state.load_state("runs"))
     names = saved.columns
     if arguments.columns is not None:
@@ -155,7 +155,7 @@ def _view(arguments: argparse.Namespace) -> RunView:
 
 
 def _retention(arguments: argparse.Namespace) -> RunRetention | None:
-    """By which rule runs go; `None` where none are to.
+    """The rule by which runs go; `None` where none are to.
 
     Raises:
         UsageError: for a rule without `--prune`, or none with it.

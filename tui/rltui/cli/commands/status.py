@@ -50,7 +50,7 @@ def show_status(arguments: argparse.Namespace) -> int:
 
 
 def _watch(record: ExperimentRecord, interval_s: float | None, *, as_json: bool, is_plain: bool) -> int:
-    """Until ctrl+c, or nobody reads it; once, where `interval_s` is `None`."""
+    """Print the status until ctrl+c, or until nobody reads it; once, where `interval_s` is `None`."""
     with nullcontext() if interval_s is None else while_read():
         if as_json:
             for status in _looks(record, interval_s):
@@ -78,7 +78,7 @@ def _looks(record: ExperimentRecord, interval_s: float | None) -> Iterator[dict[
 
 
 class Sentences:
-    """What is new in each status, in sentences: for screen readers, and for logs."""
+    """Tells what is new in each status in sentences: for screen readers, and for logs."""
 
     def __init__(self) -> None:
         self._told: dict[str, object] = {}
@@ -88,7 +88,7 @@ class Sentences:
         self._steps_at = 0.0
 
     def about(self, status: Mapping[str, Any], now: float) -> Iterator[str]:
-        """`14:02:11 trainer is ready after 12s.`: what is new since the last one; at first, all."""
+        """What is new since the last status, as `14:02:11 trainer is ready after 12s.`; at first, all."""
         clock = time.strftime("%H:%M:%S", time.localtime(now))
         facts = {key: (gist, text) for key, gist, text in self._facts(status, now)}
         for key in self._told.keys() - facts.keys():
@@ -99,7 +99,7 @@ class Sentences:
                 yield f"{clock} {text}."
 
     def _facts(self, status: Mapping[str, Any], now: float) -> Iterator[tuple[str, object, str]]:
-        """What it is about, its gist, and the sentence."""
+        """Subject, gist and sentence of each fact."""
         name = status["experiment"]
         if problem := status.get("problem"):
             yield "run", problem["title"], f"{name} is {status['state']}: {problem['title']}"

@@ -37,7 +37,7 @@ _SPAN = re.compile(r"(?P<first>-?[\d.]+(?:e[+-]?\d+)?)\.\.(?P<last>-?[\d.]+(?:e[
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 _MOST_RUNS = 1000
 _FIGURES = 3
-"""Of values that are chosen by chance."""
+"""Significant digits of values that are chosen by chance."""
 _MANY_TIMES = 10.0
 """A span over more than so many times its beginning is drawn from by magnitude."""
 
@@ -134,11 +134,11 @@ class _Axis:
     key: str
     values: tuple[str, ...] = ()
     span: tuple[float, float] | None = None
-    """From where to where a value is chosen by chance."""
+    """Bounds between which a value is chosen by chance."""
 
 
 def _axis(word: str) -> _Axis:
-    """`lr=1e-6,3e-6`, `seed=0..2`."""
+    """Parse `lr=1e-6,3e-6` or `seed=0..2`."""
     key, _, text = word.partition("=")
     if not _KEY.fullmatch(key) or not text:
         raise UsageError(f"{word!r} is no key with values", hint="lr=1e-6,3e-6, seed=0..2")

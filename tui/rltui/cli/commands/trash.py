@@ -85,7 +85,7 @@ def _list_trash(rows: Sequence[RunRow], sizes: dict[str, int], now: float, *, as
 
 
 def _deleted(index: RunIndex, row: RunRow) -> str:
-    """Why it could not be."""
+    """Delete a run for good; returns why it could not be, or nothing."""
     try:
         organize.delete_for_good(index, row)
     except RltuiError as error:

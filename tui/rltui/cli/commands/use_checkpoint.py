@@ -64,7 +64,7 @@ def use_checkpoint(arguments: argparse.Namespace) -> int:
 
 
 def _of_model(files: ConfigFiles, folder: Path, *, called: str) -> dict[str, str]:
-    """What makes the folder the model: every key that has named the same one.
+    """Values that make the folder the model: for every key that has named the same one.
 
     Raises:
         ConfigError: if the config is of a run that makes models, rather than one that begins with this.

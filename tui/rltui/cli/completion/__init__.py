@@ -52,7 +52,9 @@ def print_completion(shell: str, words: Sequence[str]) -> None:
 
 
 def candidates(words: Sequence[str]) -> list[tuple[str, str]]:
-    """What may stand in the last place of a command line, with what it means; what is unsafe is left out."""
+    """Words that may stand last in a command line, with their meaning; those that a shell would run are left
+    out.
+    """
     *before, last = words
     with suppress(RltuiError, OSError, ValueError):  # a tab is no place for a complaint
         matches = {word: text for word, text in _candidates(before, last) if word.startswith(last)}
@@ -128,7 +130,7 @@ def _option(command: Command, name: str) -> Argument | None:
 
 
 def _options(command: Command, last: str) -> Iterator[tuple[str, str]]:
-    """Those with long names; short ones where that is all there is, or it is being typed."""
+    """Options by their long names; by short ones where there is no long one, or only `-` is typed."""
     for argument in command.arguments:
         names = [] if argument.is_hidden else [*argument.option_names]
         long = [name for name in names if name.startswith("--")]

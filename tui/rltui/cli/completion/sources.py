@@ -24,19 +24,19 @@ from rltui.services.runs.experiments import find_experiment, find_socket, known_
 from rltui.services.runs.index import RunIndex
 
 Words = dict[str, list[str]]
-"""What is typed already, by `dest` of the argument."""
+"""`dest` of an argument → what is typed of it already."""
 Found = Iterable[tuple[str, str]]
 """Words, each with what it means or nothing."""
 Source = Callable[[str, Words], Found]
 """Takes what is typed of the word."""
 
 _PATIENCE_S = 0.3
-"""For a supervisor: a person waits for the tab."""
+"""Timeout of a supervisor: a person waits for the tab."""
 _FRAMEWORK = re.compile(r'^framework = "([\w-]+)"', re.MULTILINE)
 
 
 def values(argument: Argument, typed: str, words: Words) -> Found:
-    """What `argument` takes. Behind a comma, where it takes several, another one."""
+    """Values that `argument` takes; behind a comma, where it takes several, a further one."""
     if argument.choices:
         return [(choice, "") for choice in argument.choices]
     metavar = argument.metavar
@@ -51,7 +51,7 @@ def values(argument: Argument, typed: str, words: Words) -> Found:
 
 
 def opened(typed: str) -> Iterator[tuple[str, str]]:
-    """What `rltui WORD` opens: experiments, config files."""
+    """Experiments and config files that `rltui WORD` opens."""
     yield from _names("", {})
     yield from _configs(typed, {})
 
@@ -79,7 +79,7 @@ def _runs(_: str, __: Words) -> Found:
 
 
 def _records(words: Words) -> list[ExperimentRecord]:
-    """That which is named; else all: which one is meant is not clear before it is said."""
+    """The experiment that is named; all of them before one is."""
     named = [*words.get("name", ()), *words.get("experiment", ()), *words.get("n", ())]
     if named:
         return [record for name in named[-1:] if (record := find_experiment(name)) is not None]
@@ -87,7 +87,7 @@ def _records(words: Words) -> list[ExperimentRecord]:
 
 
 def _asked(record: ExperimentRecord, method: str) -> dict[str, Any] | None:
-    """What the supervisor says, if one lives."""
+    """Answer of the supervisor; `None` where none lives."""
     with suppress(RltuiError, OSError), Wire(find_socket(record), patience_s=_PATIENCE_S) as wire:
         return wire.call(method, timeout_s=_PATIENCE_S)
     return None
@@ -105,7 +105,7 @@ def _components(_: str, words: Words) -> Found:
 
 
 def _knob_rows(words: Words) -> Iterator[Mapping[str, Any]]:
-    """`key` and `value`, with `help` and `choices` where a supervisor lives."""
+    """Rows with `key` and `value`, and with `help` and `choices` where a supervisor lives."""
     files = [Path(word) for word in words.get("edit", ()) if word.endswith(".toml")]
     if files:
         for file in files:
@@ -149,7 +149,7 @@ def _knobs(typed: str, words: Words) -> Found:
 
 
 def _edits(typed: str, words: Words) -> Iterator[tuple[str, str]]:
-    """`KEY=`; once that is there, the values that it may have, or the one that it has."""
+    """`KEY=`; once that is typed, the values that it may have, or the one that it has."""
     key, equals, _ = typed.partition("=")
     for name, row in _named_rows(typed, words):
         value = row.get("value")
@@ -169,7 +169,7 @@ def _text(value: object) -> str:
 
 
 def _steps(_: str, words: Words) -> Iterator[tuple[str, str]]:
-    """Of complete checkpoints, the newest first."""
+    """Steps of complete checkpoints, the newest first."""
     index = RunIndex()
     if named := words.get("run"):
         rows = [row for row in index.rows() if named[-1] in (row.name, row.id)]
@@ -179,7 +179,7 @@ def _steps(_: str, words: Words) -> Iterator[tuple[str, str]]:
 
 
 def _set_aside(_: str, words: Words) -> Found:
-    """What restarts moved aside, the newest first."""
+    """Folders that restarts moved aside, the newest first."""
     folders = (ControlFolder(Path(record.output_dir)).archive for record in _records(words))
     return [
         (name, f"set aside in {folder}")
@@ -305,7 +305,7 @@ BY_DEST: Mapping[str, Source] = {
     "keep_tag": _tags,
     "run": _runs,
 }
-"""By `dest`; else by metavar."""
+"""Source by `dest` of the argument; it counts before that by metavar."""
 BY_METAVAR: Mapping[str, Source] = {
     "C": _components,
     "C,…": _components,
