@@ -22,14 +22,13 @@ from rltui.errors import ConflictError, RltuiError
 from rltui.ui.screens.column_dialog import ColumnDialog
 from rltui.ui.screens.compare import CompareScreen
 from rltui.ui.screens.dialogs import MessageDialog, NoteDialog
-from rltui.ui.screens.run_list import RunSelection
 from rltui.ui.screens.runs import RunsScreen
 from rltui.ui.screens.trash_dialog import TrashDialog
 from rltui.ui.widgets.run_details import detail_lines
-from rltui.ui.widgets.run_table import RunTable, line_key
+from rltui.ui.widgets.run_table import RunTable
+from rltui.views.run_list import RunSelection, line_key
 
 NAMES: dict[str, str] = {row.id: row.name for row in RUNS}
-QUEUED = QUEUE.entries
 
 
 @asynccontextmanager
@@ -51,7 +50,7 @@ def lines_of(screen: RunsScreen) -> list[str]:
 def names_of(screen: RunsScreen) -> list[str]:
     return [
         line.row.name if isinstance(line, TreeLine) and line.row is not None else line_key(line)
-        for line in screen._lines
+        for line in screen._listing.lines
     ]
 
 
@@ -79,30 +78,6 @@ async def test_runs_of_one_other_machine_say_so_in_the_title(open_app: Opener) -
 
 def text_of(screen: RunsScreen, id_: str) -> str:
     return str(screen.query_one(f"#{id_}", Static).render())
-
-
-def test_living_runs_come_first_whatever_is_sorted_by() -> None:
-    def names(view: RunView, **values: object) -> list[str]:
-        selection = RunSelection(view, **values)  # type: ignore[arg-type]
-        return [line_key(line) for line in selection.lines(RUNS, {}, QUEUED)]
-
-    assert names(RunView())[:3] == ["id-lr-lr3e-06", "id-lr-lr1e-06", "id-reverse-text-b"]
-    assert names(RunView())[3:6] == ["queue:q1", "queue:q2", "id-lr-lr1e-05"]
-    by_reward = names(RunView(sort="reward"))
-    assert by_reward[:3] == ["id-reverse-text-b", "id-lr-lr1e-06", "id-lr-lr3e-06"]
-    assert by_reward[5:7] == ["id-lr-lr1e-05", "id-baseline"]
-    assert names(RunView(sort="reward", is_reversed=True))[0] == "id-lr-lr3e-06"
-    grouped = names(RunView(is_grouped=True))
-    assert grouped[:10] == [
-        ":lr", "id-lr-lr3e-06", "id-lr-lr1e-06", "id-lr-lr1e-05",
-        "id-baseline", "id-reverse-text-b", "id-collapsed", "id-half", "queue:q1", "queue:q2",
-    ]  # fmt: skip
-    assert "id-old" not in grouped
-    assert "id-old" in names(RunView(), with_archived=True)
-    assert "id-thrown-away" not in names(RunView(), with_archived=True)
-    assert names(RunView(), filter=parse_filter("reward > 0.7 and not state == running")) == [
-        "id-lr-lr1e-05", "id-baseline"
-    ]  # fmt: skip
 
 
 def test_the_details_say_where_it_comes_from_and_what_it_took() -> None:

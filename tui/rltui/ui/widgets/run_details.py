@@ -9,9 +9,9 @@ from textual.content import Content
 from rltui.core.queue import QueueEntry
 from rltui.ui.paragraphs import flow, hanging, labelled
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.run_table import Line
 from rltui.views.queue_entry import waiting_details
 from rltui.views.run import Details, run_details, sweep_details
+from rltui.views.run_list import Line
 
 _LABEL = 10
 _STYLES = {"problem": "$text-error", "waits": "$text-warning", "note": "italic", "tags": "$text-accent"}

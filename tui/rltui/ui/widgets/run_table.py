@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 from textual.widgets import Static
 
 from rltui.core.queue import QueueEntry
-from rltui.core.run_columns import RunColumn, RunView
+from rltui.core.run_columns import RunColumn
 from rltui.core.run_tree import TreeLine
 from rltui.core.runs import RunRow
 from rltui.core.states import RUN_STATES
@@ -19,6 +17,7 @@ from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line, progress_bar
 from rltui.ui.widgets.virtual_list import VirtualList
 from rltui.views.run import sweep_texts
+from rltui.views.run_list import Line, RunListing, line_key
 
 _GAP = "  "
 _GUTTER = 2
@@ -46,26 +45,6 @@ _STYLES = {
 }
 _LAST_TO_FIT = ("state",)
 """The sign before the name says it as well."""
-
-
-Line = TreeLine | QueueEntry
-
-
-def line_key(line: Line) -> str:
-    return line.key if isinstance(line, TreeLine) else f"queue:{line.id}"
-
-
-@dataclass(frozen=True, slots=True)
-class RunListing:
-    lines: Sequence[Line] = ()
-    columns: Sequence[RunColumn] = ()
-    configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By id, where a column needs them."""
-    names: Mapping[str, str] = field(default_factory=dict)
-    """Of all runs, by id."""
-    view: RunView = RunView()
-    marked: frozenset[str] = frozenset()
-    folded: frozenset[str] = frozenset()
 
 
 class RunTable(VirtualList, inherit_bindings=False):

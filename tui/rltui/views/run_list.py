@@ -1,0 +1,153 @@
+"""The list of all runs as a person has it: which of them, in which order, under which heading."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rltui.core.queue import QueueEntry, RunQueue
+from rltui.core.run_columns import RunColumn, RunView, columns_of, sorted_by, usual_order
+from rltui.core.run_filter import RunFilter
+from rltui.core.run_tree import TreeLine, run_tree
+from rltui.core.runs import RunRow
+from rltui.views.table import Cell
+
+Line = TreeLine | QueueEntry
+"""A run, the heading of a sweep, or what waits in the queue."""
+USUAL = "usual"
+"""The order that is none of a column."""
+
+
+def line_key(line: Line) -> str:
+    """By which the cursor stays on it."""
+    return line.key if isinstance(line, TreeLine) else f"queue:{line.id}"
+
+
+def waiting_entries(queue: RunQueue) -> list[QueueEntry]:
+    """What the queue has not started yet, next first."""
+    entries = [each for each in queue.entries if each.state in ("waiting", "starting")]
+    return sorted(entries, key=lambda each: -each.priority)
+
+
+@dataclass(frozen=True, slots=True)
+class RunListing:
+    """The list as it is shown."""
+
+    lines: Sequence[Line] = ()
+    columns: Sequence[RunColumn] = ()
+    configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By id, where a column needs them."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Of all runs, by id."""
+    view: RunView = RunView()
+    marked: frozenset[str] = frozenset()
+    folded: frozenset[str] = frozenset()
+
+    def above(self, line: TreeLine) -> TreeLine | None:
+        """The parent of a line, or the heading of its sweep."""
+        lines = [each for each in self.lines if isinstance(each, TreeLine)]
+        depth = len(line.branch)
+        before = lines[: lines.index(line)][::-1]
+        return next((each for each in before if len(each.branch) < depth), None)
+
+
+@dataclass(frozen=True, slots=True)
+class RunSelection:
+    """How a person looks at the list: as it is kept, and what counts for now."""
+
+    view: RunView = RunView()
+    with_archived: bool = False
+    filter: RunFilter | None = None
+    folded: frozenset[str] = frozenset()
+    with_host: bool = False
+    """The runs are of several machines."""
+
+    @property
+    def columns(self) -> tuple[RunColumn, ...]:
+        name, *others = self.view.columns
+        return columns_of((name, *(("host",) if self.with_host else ()), *others))
+
+    @property
+    def needs_configs(self) -> bool:
+        sort = columns_of([self.view.sort] if self.view.sort else [])
+        filtered = self.filter is not None and self.filter.needs_config
+        return filtered or any(column.of_config for column in (*self.columns, *sort))
+
+    def sorted_beside(self, columns: int) -> RunView:
+        """By the column so many further than now, among those that are shown and the usual order."""
+        names = [USUAL, *(column.id for column in self.columns)]
+        sort = self.view.sort or USUAL
+        return self.sorted_by(names[([*names, sort].index(sort) + columns) % len(names)])
+
+    def sorted_by(self, name: str) -> RunView:
+        """By that column, or in the usual order."""
+        return replace(self.view, sort="" if name == USUAL else name, is_reversed=False)
+
+    def lines(
+        self, rows: Sequence[RunRow], configs: Mapping[str, Any], queue: Sequence[QueueEntry] = ()
+    ) -> list[Line]:
+        """Living runs, or trees with such; what waits in the queue; the others."""
+        view = self.view
+        shown = [row for row in rows if self._admits(row, configs.get(row.id, {}))]
+        if view.sort:
+            column = columns_of([view.sort])[0]
+            shown = sorted_by(shown, column, configs, is_reversed=view.is_reversed)
+        else:
+            shown = usual_order(shown)[:: -1 if view.is_reversed else 1]
+        shown.sort(key=lambda row: not row.is_running)
+        if view.is_grouped:
+            lines = run_tree(shown, self.folded)
+            living = _living_lines(lines)
+        else:
+            lines = [TreeLine(row.id, row, (), is_parent=False) for row in shown]
+            living = sum(row.is_running for row in shown)
+        waiting = queue if self.filter is None else ()
+        return [*lines[:living], *waiting, *lines[living:]]
+
+    def _admits(self, row: RunRow, config: Mapping[str, Any]) -> bool:
+        if row.trashed_at is not None or (row.archived_at is not None and not self.with_archived):
+            return False
+        return self.filter is None or self.filter.matches(row, config)
+
+
+def _living_lines(tree: Sequence[TreeLine]) -> int:
+    """So many lines there are up to the end of the last tree in which something runs."""
+    end, is_living = 0, False
+    for at, line in enumerate(tree, start=1):
+        rows = line.members if line.row is None else (line.row, *line.members)
+        is_living = any(row.is_running for row in rows) or (is_living and bool(line.branch))
+        if is_living:
+            end = at
+    return end
+
+
+def title_facts(
+    rows: Sequence[RunRow],
+    selection: RunSelection,
+    lines: Sequence[Line],
+    queue: RunQueue,
+    *,
+    archive_key: str,
+) -> list[Cell]:
+    """What the list comes to, behind its name: how many run, wait, are shown, in which order.
+
+    `lines`: those that are shown. `archive_key`: lists the archived ones.
+    """
+    view = selection.view
+    present = [row for row in rows if row.trashed_at is None]
+    archived = sum(row.archived_at is not None for row in present)
+    count = len(present) - archived
+    facts = [Cell(f"{living} running", "good")] if (living := sum(row.is_running for row in rows)) else []
+    if waiting := len(waiting_entries(queue)):
+        facts.append(Cell(f"{waiting} queued{', paused' if queue.paused else ''}", "busy"))
+    if selection.filter is not None:
+        shown = sum(isinstance(line, TreeLine) and line.row is not None for line in lines)
+        facts.append(Cell(f"{shown:,} of {count:,}: {selection.filter.text}", "head"))
+    else:
+        facts.append(Cell(f"{count:,} in all", "faint"))
+    more = "" if selection.with_archived else f" ({archive_key})"
+    facts += [Cell(f"{archived:,} archived{more}", "faint")] if archived else []
+    order = f"by {view.sort}" if view.sort else ""
+    order = f"{order} reversed".strip() if view.is_reversed else order
+    return facts + ([Cell(order, "faint")] if order else [])
