@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from rltui.cli.commands.sweep import _axis, _points
+from rltui.cli.commands.sweep import combinations, parse_axis
 from rltui.cli.parser import parse
 from rltui.errors import UsageError
 
 
 def points(*words: str, some: int | None = None) -> list[str]:
-    found = _points([_axis(word) for word in words], some)
+    found = combinations([parse_axis(word) for word in words], some)
     return [" ".join(f"{key}={value}" for key, value in point) for point in found]
 
 

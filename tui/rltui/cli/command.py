@@ -189,6 +189,8 @@ class Command:
     defaults: Mapping[str, object] = field(default_factory=dict)
     """Values of the namespace that no argument of it has."""
     grammar: Grammar | None = None
+    is_local: bool = False
+    """It is about this machine, and not for another one that `--host` names."""
 
     @property
     def verbs(self) -> list[Command]:
@@ -240,23 +242,25 @@ def command(
     epilog: str | None = None,
     defaults: Mapping[str, object] | None = None,
     grammar: Grammar | None = None,
+    is_local: bool = False,
 ) -> Callable[[Handler], Handler]:
     """Declare the function below as `rltui NAME`; what it is for is told by `command_list.py`."""
-    return verb(name, SENTENCES[name], *declared, epilog=epilog, defaults=defaults, grammar=grammar)
+    settings = (epilog, defaults or {}, grammar, is_local)
+
+    def declare(handler: Handler) -> Handler:
+        _COMMANDS[name] = Command(name, SENTENCES[name], handler, declared, *settings)
+        return handler
+
+    return declare
 
 
 def verb(
-    name: str,
-    text: str,
-    *declared: Declared,
-    epilog: str | None = None,
-    defaults: Mapping[str, object] | None = None,
-    grammar: Grammar | None = None,
+    name: str, text: str, *declared: Declared, grammar: Grammar | None = None
 ) -> Callable[[Handler], Handler]:
     """Declare the function below as a verb of a command: `queue add`. `text`: as `Command.text`."""
 
     def declare(handler: Handler) -> Handler:
-        _COMMANDS[name] = Command(name, text, handler, declared, epilog, defaults or {}, grammar)
+        _COMMANDS[name] = Command(name, text, handler, declared, grammar=grammar)
         return handler
 
     return declare

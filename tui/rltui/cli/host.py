@@ -9,12 +9,12 @@ import sys
 from collections.abc import Sequence
 
 from rltui import settings
+from rltui.cli.command import load
+from rltui.cli.command_list import SENTENCES
 from rltui.client.transports.remote_machine import RemoteMachine, host_of
 from rltui.core import hints
 from rltui.errors import ExitCode, RltuiError, UsageError
 
-_OF_THIS_MACHINE = frozenset({"completion", "help", "keys", "man", "serve"})
-"""Commands that are not about the runs of a machine."""
 _NO_PROGRAM, _NO_CONNECTION = 127, 255
 """Exit codes of a shell that finds no such command, and of ssh for failures of its own."""
 
@@ -26,12 +26,11 @@ def through(name: str, words: Sequence[str]) -> int:
         UsageError: for what is no host, or a command of this machine.
         RltuiError: if it cannot be reached, or has no rltui.
     """
-    from rltui.cli.command_list import SENTENCES
-
     host = host_of(name, settings.load(settings.settings_file()).hosts)
-    if words and words[0] in _OF_THIS_MACHINE:
+    is_command = bool(words) and words[0] in SENTENCES
+    if is_command and load(words[0]).is_local:
         raise UsageError(f"{words[0]} is about this machine", hint="leave --host out")
-    if words and (words[0] in ("-h", "--help", "--version") or words[0] in SENTENCES):
+    if is_command or (words and words[0] in ("-h", "--help", "--version")):
         return _run(host, words)
     return _show(host, words)
 

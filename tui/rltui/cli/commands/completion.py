@@ -11,6 +11,7 @@ from rltui.cli.command import argument, command, hidden
     "completion",
     argument("shell", "SHELL", "bash, zsh or fish", choices=("bash", "zsh", "fish")),
     hidden("word", nargs="*"),
+    is_local=True,
 )
 def completion(arguments: argparse.Namespace) -> int:
     from rltui.cli.completion import print_completion

@@ -32,6 +32,7 @@ def page(topic: str) -> str:
 @command(
     "help",
     argument("topic", "TOPIC|COMMAND", "default: the list of topics", nargs="?"),
+    is_local=True,
 )
 def show_help(arguments: argparse.Namespace) -> int:
     """Print a page, or the options of a command; without either, what there are pages about."""

@@ -25,6 +25,7 @@ _MANY = 4
     argument("word", "WORD", "only those with all these words", nargs="*"),
     KEYMAP,
     JSON,
+    is_local=True,
 )
 def show_keys(arguments: argparse.Namespace) -> int:
     """Print the keys by action, in the order of the help.

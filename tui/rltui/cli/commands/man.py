@@ -66,6 +66,7 @@ class Block(NamedTuple):
 @command(
     "man",
     flag("--raw", "its source: rltui man --raw > rltui.1"),
+    is_local=True,
 )
 def show_manual(arguments: argparse.Namespace) -> int:
     """Print its source, or show it in `man` where a person looks on and there is one."""

@@ -14,6 +14,7 @@ from rltui.errors import ExitCode, UsageError
 @command(
     "serve",
     flag("--stdio", "talk over stdin and stdout"),
+    is_local=True,
 )
 def serve(arguments: argparse.Namespace) -> int:
     """The other end of a link, on stdin and stdout.

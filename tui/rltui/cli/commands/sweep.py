@@ -59,11 +59,11 @@ def sweep(arguments: argparse.Namespace) -> int:
     from rltui.client.queue import commands
 
     options = queue_options(arguments)
-    axes = [_axis(word) for word in arguments.axes]
+    axes = [parse_axis(word) for word in arguments.axes]
     if not axes:
         raise UsageError("a sweep needs values", hint=str(hints.SWEEP))
     words = arguments.words
-    points = _points(axes, arguments.random)
+    points = combinations(axes, arguments.random)
     _refuse_points(words, arguments.overrides, points)
     with plan_request(words, [*arguments.overrides, *as_options(points[0])], with_needs=True) as first:
         refuse_devices(first, options)
@@ -130,29 +130,29 @@ def _refuse_array(wish: QueueRequest) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Axis:
+class Axis:
     key: str
     values: tuple[str, ...] = ()
     span: tuple[float, float] | None = None
     """Bounds between which a value is chosen by chance."""
 
 
-def _axis(word: str) -> _Axis:
+def parse_axis(word: str) -> Axis:
     """Parse `lr=1e-6,3e-6` or `seed=0..2`."""
     key, _, text = word.partition("=")
     if not _KEY.fullmatch(key) or not text:
         raise UsageError(f"{word!r} is no key with values", hint="lr=1e-6,3e-6, seed=0..2")
     span = _SPAN.fullmatch(text)
     if span is None:
-        return _Axis(key, tuple(dict.fromkeys(_split(text))))
+        return Axis(key, tuple(dict.fromkeys(_split(text))))
     first, last = float(span["first"]), float(span["last"])
     if last <= first:
         raise UsageError(f"{word}: {span['last']} is not above {span['first']}")
     if first.is_integer() and last.is_integer() and not re.search(r"[.e]", span["first"] + span["last"]):
         if last - first >= _MOST_RUNS:
             raise UsageError(f"{word}: these are more than {_MOST_RUNS} values")
-        return _Axis(key, tuple(str(value) for value in range(int(first), int(last) + 1)))
-    return _Axis(key, span=(first, last))
+        return Axis(key, tuple(str(value) for value in range(int(first), int(last) + 1)))
+    return Axis(key, span=(first, last))
 
 
 def _split(text: str) -> Iterator[str]:
@@ -173,7 +173,7 @@ def _split(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _points(axes: Sequence[_Axis], count: int | None) -> list[list[tuple[str, str]]]:
+def combinations(axes: Sequence[Axis], count: int | None) -> list[list[tuple[str, str]]]:
     """The combinations, each a value for every key; all of them, or `some` by chance."""
     if any(not value.strip() for axis in axes for value in axis.values):
         raise UsageError(
@@ -194,7 +194,7 @@ def _points(axes: Sequence[_Axis], count: int | None) -> list[list[tuple[str, st
     return [list(point) for point in chosen]
 
 
-def _by_chance(axis: _Axis) -> str:
+def _by_chance(axis: Axis) -> str:
     if axis.span is None:
         return random.choice(axis.values)
     first, last = axis.span
