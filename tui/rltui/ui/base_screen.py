@@ -181,11 +181,6 @@ class BaseScreen(NotifyingScreen[None]):
             return (command, *arguments) in (("show_screen", "runs"), ("show_screen", "queue"))
         return True
 
-    def action_command(self, command: str, *arguments: object) -> object:
-        """`config.undo`: a method of a part that this screen is composed of; what it returns is awaited."""
-        part, _, method = command.rpartition(".")
-        return getattr(getattr(self, part), method)(*arguments)
-
     # what a command does on a screen
 
     def work(self, coroutine: Coroutine[None, None, None], *, changes: bool = True) -> None:

@@ -272,6 +272,13 @@ class MessageLine(Widget):
 
 
 class NotifyingScreen(Screen[ScreenResultType]):
+    """A screen with the line that says something; its keys may call methods of parts that it is made of."""
+
+    def action_command(self, command: str, *arguments: object) -> object:
+        """`config.undo`: a method of a part that this screen is composed of; what it returns is awaited."""
+        part, _, method = command.rpartition(".")
+        return getattr(getattr(self, part), method)(*arguments)
+
     def _extend_compose(self, widgets: list[Widget]) -> None:
         super()._extend_compose(widgets)
         widgets.append(MessageLine())

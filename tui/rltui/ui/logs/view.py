@@ -89,10 +89,10 @@ class LogView(Widget, can_focus=True):
         bind(verbs.CURSOR_UP, "move_rows(-1)"),
         bind(verbs.CURSOR_LEFT, "move_sideways(-1)"),
         bind(verbs.CURSOR_RIGHT, "move_sideways(1)"),
-        bind(verbs.PAGE_DOWN, "move_pages(1)"),
-        bind(verbs.PAGE_UP, "move_pages(-1)"),
-        bind(verbs.PAGE_HALF_DOWN, "move_pages(0.5)"),
-        bind(verbs.PAGE_HALF_UP, "move_pages(-0.5)"),
+        bind(verbs.PAGE_DOWN, "page(1)"),
+        bind(verbs.PAGE_UP, "page(-1)"),
+        bind(verbs.PAGE_HALF_DOWN, "page(0.5)"),
+        bind(verbs.PAGE_HALF_UP, "page(-0.5)"),
         bind(verbs.CURSOR_FIRST, "to_start"),
         bind(verbs.CURSOR_LAST, "to_end", help="To the newest line, and stick to those to come"),
         bind(verbs.EARLIER, "attempt(-1)", "earlier attempt", "The log of the attempt before"),
@@ -271,7 +271,7 @@ class LogView(Widget, can_focus=True):
         self.model.move_rows(rows)
         self._update()
 
-    def action_move_pages(self, pages: float) -> None:
+    def action_page(self, pages: float) -> None:
         self.model.move_pages(pages)
         self._update()
 

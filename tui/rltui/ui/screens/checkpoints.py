@@ -25,7 +25,7 @@ from rltui.ui.shared import AppState
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.resource_table import ResourceTable, labelled_lines
-from rltui.ui.widgets.row_list import LIST_KEYS, Row
+from rltui.ui.widgets.row_list import Row, list_keys
 from rltui.views.checkpoint import (
     VIEW,
     aside_text,
@@ -127,7 +127,7 @@ def retentions(report: CheckpointReport) -> dict[str, tuple[Retention, str, str]
 
 class CheckpointScreen(ResourceScreen):
     BINDINGS = keys(
-        KeyContext.CHECKPOINTS, *EXPERIMENT_KEYS, *LIST_KEYS,
+        KeyContext.CHECKPOINTS, *EXPERIMENT_KEYS, *list_keys("moved_list."),
         bind(verbs.OPEN, "go_back_to", "go back",
              "Restart the run from the checkpoint under the cursor, plan first", footer=Footer.YES,
              changes=True),

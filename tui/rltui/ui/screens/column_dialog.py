@@ -19,12 +19,12 @@ from rltui.ui.key_bindings import keys, own
 from rltui.ui.screens.dialogs import DialogBase, KeyHint
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.row_list import CursorKeys, Row, RowList
+from rltui.ui.widgets.row_list import Row, RowList
 
 _ID_CELLS = 18
 
 
-class ColumnDialog(CursorKeys, DialogBase[tuple[str, ...]]):
+class ColumnDialog(DialogBase[tuple[str, ...]]):
     """Those that are shown stand first, in their order. `None` where it is cancelled."""
 
     CSS_PATH: ClassVar = ["dialogs.tcss", "column_dialog.tcss"]
@@ -39,10 +39,10 @@ class ColumnDialog(CursorKeys, DialogBase[tuple[str, ...]]):
             "A line for a metric or a config key, and back", Scope.COLUMNS),
         own("columns.keep", "enter", "keep", "keep", "These columns", Scope.COLUMNS),
         own("columns.cancel", "escape", "cancel", "cancel", "The columns as they were", Scope.COLUMNS),
-        own("columns.down", "down,j", "cursor(1)", "down", "", Scope.COLUMNS),
-        own("columns.up", "up,k", "cursor(-1)", "up", "", Scope.COLUMNS),
-        own("columns.page-down", "pagedown", "page(1)", "page down", "", Scope.COLUMNS),
-        own("columns.page-up", "pageup", "page(-1)", "page up", "", Scope.COLUMNS),
+        own("columns.down", "down,j", "moved_list.move(1)", "down", "", Scope.COLUMNS),
+        own("columns.up", "up,k", "moved_list.move(-1)", "up", "", Scope.COLUMNS),
+        own("columns.page-down", "pagedown", "moved_list.move_pages(1)", "page down", "", Scope.COLUMNS),
+        own("columns.page-up", "pageup", "moved_list.move_pages(-1)", "page up", "", Scope.COLUMNS),
     )  # fmt: skip
 
     def __init__(self, chosen: Sequence[str]) -> None:

@@ -25,7 +25,7 @@ from rltui.ui.shared import AppState, ExperimentState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.compare_table import compare_table
-from rltui.ui.widgets.row_list import LIST_KEYS, Row
+from rltui.ui.widgets.row_list import Row, list_keys
 
 _OF_THESE = ("metrics", "rollouts")
 """Screens that are shown of the runs that are compared."""
@@ -37,7 +37,7 @@ class CompareScreen(ResourceScreen):
     """In place of the runs screen, and back to it."""
 
     BINDINGS = keys(
-        KeyContext.COMPARE, *SCREEN_KEYS, *LIST_KEYS,
+        KeyContext.COMPARE, *SCREEN_KEYS, *list_keys("moved_list."),
         bind(verbs.OPEN, "curves", "curves",
              "Lay the curves of these runs over each other: x by step or by time", footer=Footer.YES),
         bind(verbs.FILTER, "toggle_all_keys", "all keys",

@@ -38,7 +38,7 @@ from rltui.ui.widgets.knob_table import (
     value_style,
     worst_problem,
 )
-from rltui.ui.widgets.row_list import LIST_KEYS, CursorKeys, Row, RowList
+from rltui.ui.widgets.row_list import Row, RowList, list_keys
 from rltui.views.knob import change_text, readers_text
 
 _GAP = 2
@@ -171,14 +171,14 @@ def problem_rows(problems: Sequence[Problem], width: int) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-class ConfigScreen(CursorKeys, BaseScreen):
+class ConfigScreen(BaseScreen):
     """Lies on the overview. Made once: it stays when it is left."""
 
     place = KeyContext.CONFIG
 
     CSS_PATH: ClassVar = ["config.tcss"]
     BINDINGS = keys(
-        KeyContext.CONFIG, *EXPERIMENT_KEYS, *LIST_KEYS, *CONFIG_KEYS,
+        KeyContext.CONFIG, *EXPERIMENT_KEYS, *list_keys("moved_list."), *CONFIG_KEYS,
         bind(verbs.OPEN, "edit", "edit", "Edit the knob; from a problem, go to its knob",
              palette=InPalette.NO,
              changes=True),

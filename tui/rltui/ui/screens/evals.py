@@ -20,7 +20,7 @@ from rltui.ui.shared import AppState
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line, progress_bar
 from rltui.ui.widgets.resource_table import CURSOR, ResourceTable, labelled_lines
-from rltui.ui.widgets.row_list import LIST_KEYS, Row
+from rltui.ui.widgets.row_list import Row, list_keys
 from rltui.views.evaluation import (
     VIEW,
     ComparedEvaluation,
@@ -87,7 +87,7 @@ def _queued_row(each: QueuedEval, width: int, is_selected: bool, now: float) -> 
 
 class EvalScreen(ResourceScreen):
     BINDINGS = keys(
-        KeyContext.EVALS, *EXPERIMENT_KEYS, *LIST_KEYS,
+        KeyContext.EVALS, *EXPERIMENT_KEYS, *list_keys("moved_list."),
         bind(verbs.OPEN, "read_samples", "samples", "Read the samples of the evaluation under the cursor",
              footer=Footer.YES),
         bind(verbs.COMPONENT_START, "evaluate", "evaluate",

@@ -30,19 +30,19 @@ from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.event_list import EventItem, EventList
-from rltui.ui.widgets.row_list import LIST_KEYS, CursorKeys
+from rltui.ui.widgets.row_list import list_keys
 
 _ALL, _MARKS = "all", "marks"
 
 
-class EventScreen(CursorKeys, BaseScreen):
+class EventScreen(BaseScreen):
     """Lies on the overview. Made once: it stays when it is left."""
 
     place = KeyContext.EVENTS
 
     CSS_PATH: ClassVar = ["events.tcss"]
     BINDINGS = keys(
-        KeyContext.EVENTS, *EXPERIMENT_KEYS, *LIST_KEYS,
+        KeyContext.EVENTS, *EXPERIMENT_KEYS, *list_keys("moved_list."),
         bind(verbs.OPEN, "jump", "go there", "To that moment: in the log of the component, or on the charts",
              footer=Footer.YES),
         bind(verbs.COMPONENT_FULL_LOG, "jump_to('logs')", "log", "To that moment in the log",
@@ -58,7 +58,8 @@ class EventScreen(CursorKeys, BaseScreen):
              "To that moment on the charts, where it is a mark", footer=Footer.YES),
         bind(verbs.COPY),
         bind(verbs.NOTE, "commands.note", footer=Footer.YES),
-        bind(verbs.CURSOR_LAST, "cursor_to_end(True)", help="To the newest event, and those to come"),
+        bind(verbs.CURSOR_LAST, "moved_list.move_to_end(True)",
+             help="To the newest event, and those to come"),
         bind(verbs.BACK, label="overview", help="End the search, show all again; back to the overview",
              footer=Footer.YES),
     )  # fmt: skip

@@ -39,7 +39,7 @@ from rltui.ui.widgets.gpu_marks import (
     warning_lines,
 )
 from rltui.ui.widgets.gpu_panel import brief_line, device_legend, dimmed
-from rltui.ui.widgets.row_list import LIST_KEYS, CursorKeys, Row, RowList
+from rltui.ui.widgets.row_list import Row, RowList, list_keys
 from rltui.views.gpu import (
     OTHERS,
     VIEW,
@@ -217,7 +217,7 @@ _MIN_HISTORY_INTERVAL_S = 2.0
 """The history is asked for as often as there are samples, but not more often than this."""
 
 
-class GpuScreen(CursorKeys, BaseScreen):
+class GpuScreen(BaseScreen):
     """Lies on the overview. Made once: it stays when it is left.
 
     Textual 8.2 keeps what a removed screen has painted, about 1 MB (`StylesCache.get_inner_outer` is an
@@ -226,7 +226,7 @@ class GpuScreen(CursorKeys, BaseScreen):
 
     CSS_PATH: ClassVar = ["gpus.tcss"]
     BINDINGS = keys(
-        KeyContext.GPUS, *EXPERIMENT_KEYS, *LIST_KEYS,
+        KeyContext.GPUS, *EXPERIMENT_KEYS, *list_keys("moved_list."),
         bind(verbs.PROCESS_FREE, "free_process", "end",
              "End the process under the cursor, if it is nobody else's: names it, and asks",
              footer=Footer.YES),

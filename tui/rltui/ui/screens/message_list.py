@@ -16,18 +16,18 @@ from rltui.ui.copying import CopyRequested
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.messages import Messages, Notification
 from rltui.ui.screens.dialogs import Dialog, KeyHint, MessageDialog
-from rltui.ui.widgets.row_list import LIST_KEYS, CursorKeys, Row, RowList
+from rltui.ui.widgets.row_list import Row, RowList, list_keys
 
 _TIME_CELLS = 10
 _MOST_LINES = 8
 """Of the message under the cursor; enter shows all."""
 
 
-class MessageList(CursorKeys, Dialog[None]):
+class MessageList(Dialog[None]):
     """The newest first; the one under the cursor with all its lines."""
 
     BINDINGS: ClassVar = keys(
-        KeyContext.MESSAGES, *LIST_KEYS,
+        KeyContext.MESSAGES, *list_keys("moved_list."),
         bind(verbs.OPEN, "read", "read", "Read it in full", footer=Footer.YES, palette=InPalette.NO),
         bind(verbs.COPY, footer=Footer.YES, palette=InPalette.NO),
         bind(verbs.MESSAGES, "no", palette=InPalette.NO),

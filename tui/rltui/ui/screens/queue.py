@@ -23,7 +23,7 @@ from rltui.ui.shared import AppState
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.resource_table import ResourceTable
-from rltui.ui.widgets.row_list import LIST_KEYS, Row
+from rltui.ui.widgets.row_list import Row, list_keys
 from rltui.views.queue_entry import VIEW, QueuedRun, entry_details, queue_counts, queue_notices, queued_runs
 
 _STYLES = {"running": STYLES["good"], "failed": STYLES["bad"], "done": FAINT, "stopped": FAINT}
@@ -43,7 +43,7 @@ class QueueScreen(ResourceScreen):
     """Lies where the runs screen lies."""
 
     BINDINGS = keys(
-        KeyContext.QUEUE, *SCREEN_KEYS, *LIST_KEYS,
+        KeyContext.QUEUE, *SCREEN_KEYS, *list_keys("moved_list."),
         bind(verbs.OPEN, "open_queued", help="Look at the run under the cursor", footer=Footer.YES),
         bind(verbs.COMPONENT_RESTART, "change('retry')", "retry",
              "Let it wait again after it failed or was stopped; config files count as they are now",

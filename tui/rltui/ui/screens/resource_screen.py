@@ -17,7 +17,7 @@ from rltui.ui.paragraphs import hanging
 from rltui.ui.shared import AppState
 from rltui.ui.styles import FAINT
 from rltui.ui.widgets.bars import KeyBar
-from rltui.ui.widgets.row_list import CursorKeys, Row, RowList
+from rltui.ui.widgets.row_list import Row, RowList
 from rltui.views.table import Arranged
 
 STYLE_SHEET = "resource_screen.tcss"
@@ -30,7 +30,7 @@ def note_row(text: str, width: int) -> Row:
     return Row(None, tuple(hanging(text, width, FAINT)))
 
 
-class ResourceScreen(CursorKeys, BaseScreen):
+class ResourceScreen(BaseScreen):
     """Title, rows, notes. Made once: it stays when it is left. A subclass asks, and says what they show."""
 
     CSS_PATH: ClassVar = [STYLE_SHEET]

@@ -32,7 +32,7 @@ from rltui.ui.shared import AppState, ExperimentState
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
-from rltui.ui.widgets.row_list import LIST_KEYS
+from rltui.ui.widgets.row_list import list_keys
 from rltui.ui.widgets.transcript_view import TranscriptView
 from rltui.ui.widgets.virtual_list import VirtualList
 from rltui.views.rollout import reward_text
@@ -198,7 +198,7 @@ class RolloutScreen(RolloutReading):
 
     CSS_PATH: ClassVar = ["rollouts.tcss"]
     BINDINGS = keys(
-        KeyContext.ROLLOUTS, *EXPERIMENT_KEYS, *LIST_KEYS,
+        KeyContext.ROLLOUTS, *EXPERIMENT_KEYS, *list_keys("moved_list."),
         bind(verbs.OPEN, "read", "read",
              "Read the sample under the cursor on the whole screen; of a group, list its samples",
              footer=Footer.YES),
@@ -223,8 +223,8 @@ class RolloutScreen(RolloutReading):
              footer=Footer.YES),
         bind(verbs.PANE_NEXT, "focus_beside(1)"),
         bind(verbs.PANE_PREVIOUS, "focus_beside(-1)"),
-        bind(verbs.CURSOR_DOWN, "cursor(1)", help="Next step, sample or line"),
-        bind(verbs.CURSOR_UP, "cursor(-1)", help="Previous step, sample or line"),
+        bind(verbs.CURSOR_DOWN, "moved_list.move(1)", help="Next step, sample or line"),
+        bind(verbs.CURSOR_UP, "moved_list.move(-1)", help="Previous step, sample or line"),
         bind(verbs.CURSOR_LEFT, "next_sample(-1)", help="The previous sample, also while reading"),
         bind(verbs.CURSOR_RIGHT, "next_sample(1)", help="The next sample, also while reading"),
         bind(verbs.EARLIER, "go_to_step(1)", "earlier step",
@@ -344,31 +344,15 @@ class RolloutScreen(RolloutReading):
     # moving
 
     @property
-    def _lines(self) -> VirtualList | TranscriptView:
+    def moved_list(self) -> VirtualList | TranscriptView:
+        """The list, or the sample in full, that the keys move."""
         focused = self.focused
         return focused if isinstance(focused, VirtualList | TranscriptView) else self._samples
-
-    def action_cursor(self, lines: int) -> None:
-        here = self._lines
-        if isinstance(here, TranscriptView):
-            here.move(lines)
-        else:
-            here.go_to(here.at + lines)
-
-    def action_page(self, pages: int) -> None:
-        self._lines.move_pages(pages)
-
-    def action_cursor_to_end(self, last: bool) -> None:
-        here = self._lines
-        if isinstance(here, TranscriptView):
-            here.scroll_to(y=here.max_scroll_y if last else 0, animate=False)
-        else:
-            here.go_to(here.count - 1 if last else 0)
 
     def action_focus_beside(self, direction: int) -> None:
         seen = [each for each in (self._steps, self._samples, self._reading, self._other) if each.size.width]
         if seen:
-            at = seen.index(self._lines) if self._lines in seen else 0
+            at = seen.index(self.moved_list) if self.moved_list in seen else 0
             seen[(at + direction) % len(seen)].focus()
 
     def action_go_to_step(self, batches: int) -> None:

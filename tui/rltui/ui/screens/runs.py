@@ -36,7 +36,7 @@ from rltui.ui.shared import AppState
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
-from rltui.ui.widgets.row_list import LIST_KEYS, CursorKeys
+from rltui.ui.widgets.row_list import list_keys
 from rltui.ui.widgets.run_details import detail_lines
 from rltui.ui.widgets.run_filter_bar import RunFilterBar
 from rltui.ui.widgets.run_table import RunTable
@@ -56,12 +56,12 @@ _SAMPLES = 5
 """Rollouts in a report, of the best and of the worst."""
 
 
-class RunsScreen(CursorKeys, BaseScreen):
+class RunsScreen(BaseScreen):
     """Lies on the overview, or at the bottom where no experiment is open."""
 
     CSS_PATH: ClassVar = ["runs.tcss"]
     BINDINGS = keys(
-        KeyContext.RUNS, *SCREEN_KEYS, *LIST_KEYS,
+        KeyContext.RUNS, *SCREEN_KEYS, *list_keys("moved_list."),
         bind(verbs.OPEN,
              help="Open the run under the cursor, from its files where nothing of it lives; a sweep unfolds",
              footer=Footer.LAST_TO_GO),

@@ -138,7 +138,7 @@ class EventList(ScrollView, can_focus=True, inherit_bindings=False):
         found = self._item_at(line)
         self._move_to(found if found != self._at else found + pages)
 
-    def move_to_end(self, *, last: bool) -> None:
+    def move_to_end(self, last: bool) -> None:
         self._move_to(len(self._items) - 1 if last else 0)
 
     def _move_to(self, at: int) -> None:

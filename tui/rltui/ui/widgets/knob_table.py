@@ -20,7 +20,7 @@ from rltui.ui.actions import Footer, InPalette, KeyContext, key_of
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.shared import ExperimentState, StagedEdits
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.row_list import LIST_KEYS, Row, RowList
+from rltui.ui.widgets.row_list import Row, RowList, list_keys
 from rltui.views.knob import NOTHING_STAGED, change_text, origin_text, readers_text
 
 _RUN_SECTION = "run"
@@ -241,7 +241,7 @@ class KnobRows(RowList):
     """What is pinned and what has changed first, then the knobs below the headings of their sections."""
 
     BINDINGS = keys(
-        KeyContext.KNOB_TABLE, *LIST_KEYS,
+        KeyContext.KNOB_TABLE, *list_keys(),
         bind(verbs.OPEN, "edit", "edit", "Edit the knob under the cursor", palette=InPalette.WHILE_FOCUSED,
              changes=True),
         bind(verbs.PIN, help="Keep the knob first, with the layout, or no more", footer=Footer.YES),
@@ -339,15 +339,15 @@ class KnobRows(RowList):
         if event.chain == 2 and self.row_at(event.y) == self.key:
             self.action_edit()
 
-    def action_cursor(self, knobs: int) -> None:
+    def action_move(self, knobs: int) -> None:
         """Move by so many knobs, stopping at the ends."""
         self.move(knobs)
 
-    def action_page(self, pages: int) -> None:
+    def action_move_pages(self, pages: int) -> None:
         self.move_pages(pages)
 
-    def action_cursor_to_end(self, last: bool) -> None:
-        self.move_to_end(last=last)
+    def action_move_to_end(self, last: bool) -> None:
+        self.move_to_end(last)
 
     def action_edit(self) -> None:
         """Ask for the editor; on the line for the rest, show it or fold it."""

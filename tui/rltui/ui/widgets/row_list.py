@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from textual import events
 from textual.content import Content
@@ -14,7 +14,7 @@ from textual.strip import Strip
 
 from rltui.ui import verbs
 from rltui.ui.copying import CopyRequested, rows_text
-from rltui.ui.key_bindings import bind
+from rltui.ui.key_bindings import KeyBinding, bind
 from rltui.ui.widgets.virtual_list import PaintedList
 
 
@@ -120,7 +120,7 @@ class RowList(PaintedList, inherit_bindings=False):
         keys = self.keys
         self.go_to(next((key for key in beyond if key is not None), keys[-1] if pages > 0 else keys[0]))
 
-    def move_to_end(self, *, last: bool) -> None:
+    def move_to_end(self, last: bool) -> None:
         if self.keys:
             self.go_to(self.keys[-1 if last else 0])
 
@@ -150,41 +150,19 @@ class RowList(PaintedList, inherit_bindings=False):
         return self.painted(line, has_cursor=has_cursor)
 
 
-class _Movable(Protocol):
-    """A list with a cursor."""
-
-    def move(self, rows: int, /) -> None: ...
-    def move_pages(self, pages: int, /) -> None: ...
-    def move_to_end(self, *, last: bool) -> None: ...
-
-
-LIST_KEYS = (
-    bind(verbs.CURSOR_DOWN, "cursor(1)"),
-    bind(verbs.CURSOR_UP, "cursor(-1)"),
-    bind(verbs.CURSOR_NEXT, "cursor(1)"),
-    bind(verbs.CURSOR_PREVIOUS, "cursor(-1)"),
-    bind(verbs.PAGE_DOWN, "page(1)"),
-    bind(verbs.PAGE_UP, "page(-1)"),
-    bind(verbs.PAGE_HALF_DOWN, "page(1)"),
-    bind(verbs.PAGE_HALF_UP, "page(-1)"),
-    bind(verbs.CURSOR_FIRST, "cursor_to_end(False)"),
-    bind(verbs.CURSOR_LAST, "cursor_to_end(True)"),
-)  # fmt: skip
-"""What every list has on which a cursor goes from row to row: the methods of `CursorKeys`."""
-
-
-class CursorKeys:
-    """The keys of a screen that move the cursor of its list."""
-
-    @property
-    def moved_list(self) -> _Movable:
-        raise NotImplementedError
-
-    def action_cursor(self, rows: int) -> None:
-        self.moved_list.move(rows)
-
-    def action_page(self, pages: int) -> None:
-        self.moved_list.move_pages(pages)
-
-    def action_cursor_to_end(self, last: bool) -> None:
-        self.moved_list.move_to_end(last=last)
+def list_keys(part: str = "") -> tuple[KeyBinding, ...]:
+    """Of a list whose cursor goes from row to row: methods of a part of the screen, `moved_list.`, or without
+    `part` actions of the class itself.
+    """
+    return (
+        bind(verbs.CURSOR_DOWN, f"{part}move(1)"),
+        bind(verbs.CURSOR_UP, f"{part}move(-1)"),
+        bind(verbs.CURSOR_NEXT, f"{part}move(1)"),
+        bind(verbs.CURSOR_PREVIOUS, f"{part}move(-1)"),
+        bind(verbs.PAGE_DOWN, f"{part}move_pages(1)"),
+        bind(verbs.PAGE_UP, f"{part}move_pages(-1)"),
+        bind(verbs.PAGE_HALF_DOWN, f"{part}move_pages(1)"),
+        bind(verbs.PAGE_HALF_UP, f"{part}move_pages(-1)"),
+        bind(verbs.CURSOR_FIRST, f"{part}move_to_end(False)"),
+        bind(verbs.CURSOR_LAST, f"{part}move_to_end(True)"),
+    )

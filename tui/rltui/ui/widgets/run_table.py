@@ -67,12 +67,6 @@ class RunTable(VirtualList, inherit_bindings=False):
     def line(self) -> Line | None:
         return self._listing.lines[self.at] if self.at < len(self._listing.lines) else None
 
-    def move(self, lines: int) -> None:
-        self.go_to(self.at + lines)
-
-    def move_to_end(self, *, last: bool) -> None:
-        self.go_to(self.count - 1 if last else 0)
-
     def show_listing(self, listing: RunListing, now: float, key: str | None) -> None:
         """The cursor goes to `key`, or stays about where it is."""
         self._listing, self._now = listing, now

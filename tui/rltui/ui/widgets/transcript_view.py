@@ -218,6 +218,10 @@ class TranscriptView(ScrollView, can_focus=True):
     def move(self, lines: int) -> None:
         self.scroll_relative(y=lines, animate=False)
 
+    def move_to_end(self, last: bool) -> None:
+        """To the last line, or to the first."""
+        self.scroll_to(y=self.max_scroll_y if last else 0, animate=False)
+
     def move_pages(self, pages: int) -> None:
         self.move(pages * max(1, self.size.height - 1))
 

@@ -87,6 +87,13 @@ class VirtualList(PaintedList):
             self.refresh_line(line)
         self._scroll_to_cursor()
 
+    def move(self, rows: int) -> None:
+        self.go_to(self.at + rows)
+
+    def move_to_end(self, last: bool) -> None:
+        """To the last row, or to the first."""
+        self.go_to(self.count - 1 if last else 0)
+
     def move_pages(self, pages: int) -> None:
         self.go_to(self.at + pages * max(1, self.size.height - 1))
 
