@@ -38,8 +38,8 @@ def main(argv: list[str] | None = None) -> int:
 def _run(argv: list[str], out: terminal.CleanStream) -> int:
     out.is_json = False
     try:
-        look, words = looks_of(argv)
-        terminal.guard(look.colours, is_ascii=look.is_ascii)
+        appearance, words = looks_of(argv)
+        terminal.guard(appearance.colours, is_ascii=appearance.is_ascii)
         host, words = host_of(words)
         if host:
             from rltui.cli.host import through  # the settings need pydantic

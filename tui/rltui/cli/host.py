@@ -41,7 +41,7 @@ def _run(host: RemoteMachine, words: Sequence[str]) -> int:
     command = host.running([host.rltui, *words], terminal=terminal)
     sys.stdout.flush()
     interrupts: list[int] = []
-    before = signal.signal(
+    previous_handler = signal.signal(
         signal.SIGINT, lambda number, _: interrupts.append(number)
     )  # it is for the command
     try:
@@ -49,7 +49,7 @@ def _run(host: RemoteMachine, words: Sequence[str]) -> int:
     except OSError as error:
         raise RltuiError(f"cannot run {command[0]}: {error.strerror}", hint="install OpenSSH") from error
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous_handler)
     if interrupts:
         return int(ExitCode.INTERRUPTED)
     if code == _NO_PROGRAM:

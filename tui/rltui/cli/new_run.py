@@ -181,13 +181,13 @@ def _asked_of_slurm(arguments: argparse.Namespace) -> JobOptions | None:
     """
     from rltui.client.jobs import newest_job
 
-    texts = {name: getattr(arguments, name) for name in _OF_JOBS} | {"gpus_per_node": arguments.gpus}
+    values = {name: getattr(arguments, name) for name in _OF_JOBS} | {"gpus_per_node": arguments.gpus}
     if arguments.after_run:
-        before = [texts["dependency"]] if texts["dependency"] else []
-        texts["dependency"] = ",".join([*before, f"afterok:{newest_job(arguments.after_run)}"])
+        dependencies = [values["dependency"]] if values["dependency"] else []
+        values["dependency"] = ",".join([*dependencies, f"afterok:{newest_job(arguments.after_run)}"])
     words = {"options": arguments.slurm_option, "arguments": arguments.launcher_option}
     options: dict[str, str | bool | tuple[str, ...]] = {
-        **{name: text for name, text in texts.items() if text},
+        **{name: text for name, text in values.items() if text},
         **{name: tuple(value) for name, value in words.items() if value},
         **({"auto_auth": True} if arguments.auto_auth else {}),
         **({"array": array} if (array := getattr(arguments, "array", "")) else {}),

@@ -154,7 +154,9 @@ async def read_releases(kubectl: Kubectl, named: str | None) -> list[dict[str, A
         {
             "release": name,
             "pods": [
-                _described(pod, seen) for pod, seen in zip(pods, inside, strict=True) if pod.release == name
+                _described(pod, programs)
+                for pod, programs in zip(pods, inside, strict=True)
+                if pod.release == name
             ],
             "claims": [asdict(claim) for claim in of_release],
         }

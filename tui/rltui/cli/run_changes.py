@@ -103,7 +103,7 @@ def _print_others(row: RunRow, out: TextIO) -> None:
     if folder is not None and folder.is_symlink():
         print(f"{row.name}: {folder} is a link: what goes is {folder.resolve()}", file=out)
     if others := organize.entries_before_run(row):
-        names = _shown(others)
+        names = _few_names(others)
         print(f"{row.name}: with what was in its folder before it, and no run wrote: {names}", file=out)
 
 
@@ -122,10 +122,10 @@ def print_runs(rows: Sequence[RunRow], lines: Sequence[str], arguments: argparse
 
 
 def names_text(rows: Sequence[RunRow]) -> str:
-    return _shown([row.name for row in rows])
+    return _few_names([row.name for row in rows])
 
 
-def _shown(names: Sequence[str]) -> str:
+def _few_names(names: Sequence[str]) -> str:
     more = len(names) - _MOST_NAMED
     return join_words([*names[:_MOST_NAMED], f"{more} more"] if more > 1 else names)
 

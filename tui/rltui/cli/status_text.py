@@ -66,8 +66,10 @@ def document(status: dict[str, Any]) -> dict[str, Any]:
 def _spread_out(values: Sequence[Any], count: int) -> list[Any]:
     """`count` of the values, evenly, with the first and the last; all where there are no more."""
     last = len(values) - 1
-    places = range(last + 1) if last < count else (round(at * last / (count - 1)) for at in range(count))
-    return [values[at] for at in places]
+    indices = (
+        range(last + 1) if last < count else (round(index * last / (count - 1)) for index in range(count))
+    )
+    return [values[index] for index in indices]
 
 
 def rows_of(records: Sequence[ExperimentRecord | BrokenExperiment]) -> list[dict[str, Any]]:
@@ -172,7 +174,7 @@ def _health_lines(progress: dict[str, Any], name: str | None) -> list[str]:
     for concern in progress.get("concerns", ()):
         text = f"{concern['evidence']}; {concern['advice']}" if concern.get("evidence") else concern["text"]
         groups.setdefault(_way_back(concern, name), []).append(f"  ⚠ {concern['word']}: {text}")
-    lines = [line for back, told in groups.items() for line in (*told, back) if line]
+    lines = [line for back, group in groups.items() for line in (*group, back) if line]
     if waits := progress.get("bottleneck"):
         lines.append(f"  ◌ {waits['text']}")
     return lines

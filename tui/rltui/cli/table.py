@@ -209,15 +209,17 @@ def _column(column: Column, cells: Sequence[str], width: int) -> list[str]:
             for cell in cells]  # fmt: skip
 
 
-def _cut(text: str, width: int, where: str, common: int) -> str:
-    begin = width // _HEAD_SHARE
-    behind = width - begin - 1
-    if where == "start":
+def _cut(text: str, width: int, side: str, common: int) -> str:
+    head_width = width // _HEAD_SHARE
+    tail_width = width - head_width - 1
+    if side == "start":
         text = f"…{text[len(text) - width + 1 :]}"
-    elif where == "middle" and begin < common < len(text) - behind:  # what tells it from the others is kept
-        text = f"{text[:begin]}…{truncate(text[common:], behind)}"
-    elif where == "middle" and begin:
-        text = f"{text[:begin]}…{text[len(text) - behind :]}"
+    elif (
+        side == "middle" and head_width < common < len(text) - tail_width
+    ):  # what tells it from the others is kept
+        text = f"{text[:head_width]}…{truncate(text[common:], tail_width)}"
+    elif side == "middle" and head_width:
+        text = f"{text[:head_width]}…{text[len(text) - tail_width :]}"
     while width_of(text) > width:
         text = truncate(text, min(width, len(text) - 1))
     return text

@@ -49,7 +49,7 @@ class CleanStream:
         try:
             self.raw.write(self.cleaned(text))
         except OSError as error:
-            raise _told(error) from error
+            raise _output_error(error) from error
         return len(text)
 
     def cleaned(self, text: str) -> str:
@@ -72,10 +72,10 @@ class CleanStream:
         try:
             self.raw.flush()
         except OSError as error:
-            raise _told(error) from error
+            raise _output_error(error) from error
 
 
-def _told(error: OSError) -> Exception:
+def _output_error(error: OSError) -> Exception:
     return error if isinstance(error, BrokenPipeError) else UnwritableError(error.strerror)
 
 
@@ -104,7 +104,7 @@ def guard(colours: When = "auto", *, is_ascii: bool = False) -> CleanStream:
         except OSError:
             # Else a socket or file of ours would get this number, and children take it for their output.
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
-    sys.stdin = _opened(sys.stdin, "r")
+    sys.stdin = _open_stream(sys.stdin, "r")
     err, out = _guarded(sys.stderr), _guarded(sys.stdout)
     for stream in (err, out):
         stream.has_colours = is_wanted(colours, stream)
@@ -115,10 +115,10 @@ def guard(colours: When = "auto", *, is_ascii: bool = False) -> CleanStream:
 
 
 def _guarded(stream: TextIO) -> CleanStream:
-    return stream if isinstance(stream, CleanStream) else CleanStream(_opened(stream, "w"))
+    return stream if isinstance(stream, CleanStream) else CleanStream(_open_stream(stream, "w"))
 
 
-def _opened(stream: TextIO | None, mode: str) -> TextIO:
+def _open_stream(stream: TextIO | None, mode: str) -> TextIO:
     """The stream, or one that leads nowhere: Python has none where it was started with a closed one."""
     return stream or cast(TextIO, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123  (until the end)
 

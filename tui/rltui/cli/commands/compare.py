@@ -144,8 +144,8 @@ def _upright(
     table += [[row.label, *_cells(row)[start:end]] for row in rows]
     head, *lines = plain_lines(table)
     parted = [head]
-    for before, row, line in zip((None, *rows), rows, lines, strict=False):
-        if before is not None and before.part != row.part:
+    for row_above, row, line in zip((None, *rows), rows, lines, strict=False):
+        if row_above is not None and row_above.part != row.part:
             parted.append("")
         parted.append(line)
     return parted

@@ -60,7 +60,7 @@ def diff(arguments: argparse.Namespace) -> int:
     if not names and not arguments.json and not arguments.text:
         rows = _rows(record)
         if not any(row["is_running"] for row in rows):
-            _alive(record)
+            _living_components(record)
         changes = [(row, row["running"], row["value"]) for row in rows if _is_told(row)]
         _print_keys("running", "files", changes)
         if any(origin(Path(name)) is not None for name in record.config_files):
@@ -84,7 +84,7 @@ def _print_diff(difference: ConfigDiff) -> None:
     _print_keys(difference.before, difference.after, keys)
 
 
-def _alive(record: ExperimentRecord) -> list[str]:
+def _living_components(record: ExperimentRecord) -> list[str]:
     """Components that run; says so where there are none."""
     alive = [
         component["id"]
@@ -143,11 +143,11 @@ def _of_what_runs(record: ExperimentRecord) -> ConfigDiff:
     )
     control, framework = ControlFolder(Path(record.output_dir)), framework_of(record)
     files = ExperimentReader(record).store().load_sources()
-    texts = {
+    diffs = {
         config_diff(attempt_files(name, control, framework), files, ("running", "files")).text
-        for name in _alive(record)
+        for name in _living_components(record)
     }
-    return ConfigDiff(before="running", after="files", keys=keys, text="".join(sorted(texts)))
+    return ConfigDiff(before="running", after="files", keys=keys, text="".join(sorted(diffs)))
 
 
 def _print_keys(before: str, after: str, changes: Sequence[tuple[dict[str, Any], object, object]]) -> None:

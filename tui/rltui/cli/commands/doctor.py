@@ -284,7 +284,7 @@ def _commit(folder: Path) -> str:
     from rltui.services.config.models.state import commit_of
 
     if trust.is_trusted(folder):
-        return _said(["git", "-C", str(folder), "log", "-1", "--format=commit %h of %cs"])
+        return _first_line(["git", "-C", str(folder), "log", "-1", "--format=commit %h of %cs"])
     commit = commit_of(folder)
     return f"commit {commit[:9]}" if commit else ""
 
@@ -338,14 +338,14 @@ def _kubernetes() -> _Finding:
 
     if shutil.which("kubectl") is None:
         return _Finding("kubernetes", False, "not here: there is no kubectl", essential=False)
-    context = _said(["kubectl", "config", "current-context"])
+    context = _first_line(["kubectl", "config", "current-context"])
     if not context:
         return _Finding("kubernetes", False, "kubectl has no current context", essential=False)
     parts = [f"context {context}"]
     if shutil.which("helm") is None:
         parts.append("no helm: releases can be opened, not made")
     else:
-        parts.append(f"helm {_said(['helm', 'version', '--short'])}".strip())
+        parts.append(f"helm {_first_line(['helm', 'version', '--short'])}".strip())
     try:
         subprocesses.check_output(
             ["kubectl", "auth", "can-i", "list", "pods", "--quiet"], timeout_s=_ANSWER_S
@@ -365,7 +365,7 @@ def _terminal() -> _Finding:
         advice = f"the TUI needs a terminal that can be drawn on; without one: {hints.UP}, {hints.STATUS}"
     elif encoding.lower().replace("-", "") != "utf8":
         advice = "the TUI wants UTF-8: export LANG=C.UTF-8"
-    elif "TMUX" in os.environ and _said(["tmux", "display-message", "-p", "#{client_utf8}"]) == "0":
+    elif "TMUX" in os.environ and _first_line(["tmux", "display-message", "-p", "#{client_utf8}"]) == "0":
         advice = (
             "this tmux shows symbols as _: detach, then export LANG=C.UTF-8 and attach, or tmux -u attach"
         )
@@ -393,7 +393,7 @@ def _logout() -> _Finding:
     return _Finding("logout", True, "systemd leaves processes and shared memory alone")
 
 
-def _said(command: Sequence[str]) -> str:
+def _first_line(command: Sequence[str]) -> str:
     """The first line of what a program of the box says; empty where it fails."""
     from rltui.services import subprocesses
 

@@ -42,7 +42,9 @@ def evals(arguments: argparse.Namespace) -> int:
 
     record = None if arguments.all else choose_experiment(arguments.experiment or arguments.name)
     if record is None:
-        reports = [_named(EvalFolder(_control(entry)).report(entry.name)) for entry in known_experiments()]
+        reports = [
+            _with_full_ids(EvalFolder(_control(entry)).report(entry.name)) for entry in known_experiments()
+        ]
         evaluations = [entry for report in reports for entry in report.evaluations]
         queue = tuple(entry for report in reports for entry in report.queue)
         evaluations.sort(key=lambda entry: entry.at)
@@ -53,7 +55,7 @@ def evals(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _named(report: EvalReport) -> EvalReport:
+def _with_full_ids(report: EvalReport) -> EvalReport:
     """Prefix ids with the experiment's name, so that no other experiment has them: `demo/3`."""
     return report.model_copy(
         update={
@@ -70,7 +72,7 @@ def _named(report: EvalReport) -> EvalReport:
     )
 
 
-def _chosen(evaluations: Sequence[Evaluation], id_: str) -> Evaluation:
+def _evaluation_called(evaluations: Sequence[Evaluation], id_: str) -> Evaluation:
     """The one with that id; `NAME/3` is one of another experiment.
 
     Raises:
@@ -81,7 +83,7 @@ def _chosen(evaluations: Sequence[Evaluation], id_: str) -> Evaluation:
     name = id_.rpartition("/")[0]
     others: Sequence[Evaluation] = ()
     if (record := find_experiment(name) if name else None) is not None:
-        others = _named(EvalFolder(_control(record)).report(record.name)).evaluations
+        others = _with_full_ids(EvalFolder(_control(record)).report(record.name)).evaluations
     match = next((evaluation for evaluation in (*evaluations, *others) if evaluation.id == id_), None)
     if match is None:
         raise unknown_name("evaluation", id_, [evaluation.id for evaluation in (*evaluations, *others)])
@@ -112,7 +114,7 @@ def print_report(report: EvalReport, arguments: argparse.Namespace, *, only: str
     from rltui.views.evaluation import VIEW, compared, eval_summary
 
     evaluations, against = report.evaluations, getattr(arguments, "against", None)
-    chosen = None if against is None else _chosen(evaluations, against)
+    chosen = None if against is None else _evaluation_called(evaluations, against)
     rows = [row for row in compared(evaluations, chosen) if only in ("", row.evaluation.id)]
     if arguments.json:
         printed = report.model_copy(update={"evaluations": tuple(row.evaluation for row in rows)})

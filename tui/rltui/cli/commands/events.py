@@ -103,10 +103,10 @@ def _filter(arguments: argparse.Namespace, record: ExperimentRecord, journal: Pa
 
 
 def _since(text: str) -> float:
-    at = parse_moment(text, time.time())
-    if at is None:
+    moment_s = parse_moment(text, time.time())
+    if moment_s is None:
         raise UsageError(f"--since {text!r} is no time", hint=MOMENT_HINT)
-    return at
+    return moment_s
 
 
 def _names(lists: list[str]) -> frozenset[str]:

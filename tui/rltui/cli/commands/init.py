@@ -84,9 +84,9 @@ def _make_workspace(kind: str, folder: Path) -> int:
     """
     shipped = paths.shipped_dir("examples") / "workspaces" / kind
     files = sorted(path.relative_to(shipped) for path in shipped.rglob("*") if path.is_file())
-    if there := [str(folder / file) for file in files if (folder / file).exists()]:
+    if existing := [str(folder / file) for file in files if (folder / file).exists()]:
         hint = f"name another folder: {hints.INIT_FROM(kind=kind)}"
-        raise ConflictError(f"there already: {join_words(there)}; nothing was written", hint=hint)
+        raise ConflictError(f"there already: {join_words(existing)}; nothing was written", hint=hint)
     for file in files:
         make_folder((folder / file).parent)
         shutil.copyfile(shipped / file, folder / file)

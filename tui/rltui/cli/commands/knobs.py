@@ -48,8 +48,8 @@ def show_knobs(arguments: argparse.Namespace) -> int:
     files = [word for word in arguments.pattern if word.endswith(".toml") or "/" in word]
     words = [word for word in arguments.pattern if word not in files]
     table = _of_files(files, arguments) if files else read_table(choose_experiment(arguments.name))
-    table["knobs"] = _found(table["knobs"], words)
-    table["others"] = _found(table["others"], words) if arguments.all else []
+    table["knobs"] = _matching(table["knobs"], words)
+    table["others"] = _matching(table["others"], words) if arguments.all else []
     if arguments.json:
         print(json.dumps(table, ensure_ascii=False))
         return 0
@@ -88,7 +88,7 @@ def _of_files(names: Sequence[str], arguments: argparse.Namespace) -> dict[str, 
     return checking.knobs(files, arguments.layout, framework).model_dump(mode="json")
 
 
-def _found(rows: Iterable[KnobRow], words: Sequence[str]) -> list[KnobRow]:
+def _matching(rows: Iterable[KnobRow], words: Sequence[str]) -> list[KnobRow]:
     """Rows with all words, the likeliest first."""
     ranked = [(position, row) for row in rows if (position := _rank(row, words)) is not None]
     return [row for _, row in sorted(ranked, key=lambda pair: pair[0])]

@@ -72,8 +72,8 @@ def logs(arguments: argparse.Namespace) -> int:
         pattern_of(arguments.grep, re.I if arguments.ignore_case else re.NOFLAG), _level(arguments.level)
     )
     if arguments.all:
-        return _search_all(_chosen(arguments), arguments, line_filter)
-    record = _chosen(arguments)
+        return _search_all(_experiment(arguments), arguments, line_filter)
+    record = _experiment(arguments)
     if arguments.component is None:
         return _list(record, arguments)
     path = _log_path(record, arguments.component, arguments.attempt)
@@ -163,7 +163,7 @@ def _search_all(record: ExperimentRecord, arguments: argparse.Namespace, line_fi
         if component not in components:
             raise unknown_name("component with a log", component, components)
         entries = tuple(entry for entry in entries if entry.component == component)
-    matches: Iterable[tuple[LogEntry, str]] = _found(entries, line_filter)
+    matches: Iterable[tuple[LogEntry, str]] = _matches(entries, line_filter)
     if arguments.lines is not None:
         matches = deque(matches, maxlen=arguments.lines)
     if arguments.json:
@@ -179,13 +179,13 @@ def _search_all(record: ExperimentRecord, arguments: argparse.Namespace, line_fi
     return 0
 
 
-def _found(entries: Iterable[LogEntry], line_filter: LineFilter) -> Iterator[tuple[LogEntry, str]]:
+def _matches(entries: Iterable[LogEntry], line_filter: LineFilter) -> Iterator[tuple[LogEntry, str]]:
     for entry in entries:
         lines = tail_lines(Path(entry.path), None, LineFilter(line_filter.pattern, line_filter.level))
         yield from ((entry, line) for line in lines)
 
 
-def _chosen(arguments: argparse.Namespace) -> ExperimentRecord:
+def _experiment(arguments: argparse.Namespace) -> ExperimentRecord:
     """The experiment. `-n` names it in every command, whatever `tail` has trained the fingers to."""
     try:
         return choose_experiment(arguments.name)

@@ -109,7 +109,7 @@ def metrics(arguments: argparse.Namespace) -> int:
             f"there are no metrics of {record.name} yet",
             hint=f"looked in {record.run_dir}: the first come with the first step",
         )
-    lines = [*_chosen(reader, arguments.metric, all_series=arguments.all)]
+    lines = [*_requested(reader, arguments.metric, all_series=arguments.all)]
     if arguments.json:
         _print_json(record, reader, lines, arguments)
     elif arguments.csv:
@@ -141,7 +141,7 @@ def _reader(record: ExperimentRecord) -> SeriesReader:
 # --- which ------------------------------------------------------------------------------------------------
 
 
-def _chosen(reader: SeriesSource, words: Sequence[str], *, all_series: bool) -> Iterator[_Printed]:
+def _requested(reader: SeriesSource, words: Sequence[str], *, all_series: bool) -> Iterator[_Printed]:
     keys = reader.keys()
     rewinds = reader.rewinds()
     chosen: dict[SeriesKey, tuple[str, MetricConcept | None]] = {}
@@ -220,7 +220,7 @@ def _unknown(word: str, keys: Sequence[SeriesKey]) -> UsageError:
 # --- how --------------------------------------------------------------------------------------------------
 
 
-def _places(count: int, arguments: argparse.Namespace, most: int | None = None) -> range:
+def _indices(count: int, arguments: argparse.Namespace, most: int | None = None) -> range:
     """Indices of what is printed of so many points: the newest always is."""
     every = arguments.every or 1
     first = (count - 1) % every if count else 0
@@ -241,7 +241,7 @@ def _print_json(
 
 
 def _document(line: _Printed, arguments: argparse.Namespace) -> SeriesDocument:
-    steps, times, values = _lists(line.current, _places(len(line.current), arguments))
+    steps, times, values = _lists(line.current, _indices(len(line.current), arguments))
     branches = (_lists(branch, range(len(branch))) for branch in line.abandoned)
     return SeriesDocument(
         source=line.key.source,
@@ -255,12 +255,16 @@ def _document(line: _Printed, arguments: argparse.Namespace) -> SeriesDocument:
     )
 
 
-def _lists(series: Series, places: range) -> tuple[list[int | None], list[float], list[float | str]]:
-    steps = [None if series.steps[at] == NO_STEP else series.steps[at] for at in places]
-    return steps, [series.times[at] for at in places], [_said(series.values[at]) for at in places]
+def _lists(series: Series, indices: range) -> tuple[list[int | None], list[float], list[float | str]]:
+    steps = [None if series.steps[index] == NO_STEP else series.steps[index] for index in indices]
+    return (
+        steps,
+        [series.times[index] for index in indices],
+        [_json_number(series.values[index]) for index in indices],
+    )
 
 
-def _said(value: float) -> float | str:
+def _json_number(value: float) -> float | str:
     if math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
@@ -271,48 +275,48 @@ def _joined(lines: Sequence[_Printed]) -> list[tuple[int, float, list[float | No
     rows: dict[tuple[int, float], tuple[int, float, list[float | None]]] = {}
     for column, line in enumerate(lines):
         points = zip(line.current.steps, line.current.times, line.current.values, strict=True)
-        for step, at, value in points:
-            key = (step, at if step == NO_STEP else 0.0)
-            rows.setdefault(key, (step, at, [None] * len(lines)))[2][column] = value
+        for step, time_s, value in points:
+            key = (step, time_s if step == NO_STEP else 0.0)
+            rows.setdefault(key, (step, time_s, [None] * len(lines)))[2][column] = value
     with_steps = sorted((row for row in rows.values() if row[0] != NO_STEP), key=lambda row: row[0])
-    others = [row for row in rows.values() if row[0] == NO_STEP]
-    return sorted([*with_steps, *others], key=lambda row: row[1]) if others else with_steps
+    rows_by_time = [row for row in rows.values() if row[0] == NO_STEP]
+    return sorted([*with_steps, *rows_by_time], key=lambda row: row[1]) if rows_by_time else with_steps
 
 
 def _print_csv(lines: Sequence[_Printed], arguments: argparse.Namespace) -> None:
     rows = _joined(lines)
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(["step", "time", *(visible(line.label) for line in lines)])
-    for at in _places(len(rows), arguments):
-        step, when, values = rows[at]
-        said = ("" if value is None else _said(value) for value in values)
-        writer.writerow(["" if step == NO_STEP else step, f"{when:.3f}", *said])
+    for index in _indices(len(rows), arguments):
+        step, when, values = rows[index]
+        numbers = ("" if value is None else _json_number(value) for value in values)
+        writer.writerow(["" if step == NO_STEP else step, f"{when:.3f}", *numbers])
 
 
 def _table(lines: Sequence[_Printed], arguments: argparse.Namespace) -> list[str]:
     """A row for each step; nothing where that is too wide for the terminal."""
     rows = _joined(lines)
-    places = _places(len(rows), arguments, _SHOWN_ROWS)
+    indices = _indices(len(rows), arguments, _SHOWN_ROWS)
     heads = [f"{line.label} {display_unit(line.unit)}".rstrip() for line in lines]
     cells = [["step", "time", *heads]]
-    for at in places:
-        step, when, values = rows[at]
-        said = (
+    for index in indices:
+        step, when, values = rows[index]
+        numbers = (
             "" if value is None else format_number(value, line.unit)
             for value, line in zip(values, lines, strict=True)
         )
-        cells.append(["" if step == NO_STEP else str(step), _clock(when), *said])
-    found = table_lines([Column(word, is_right=True) for word in cells[0]], cells[1:], width=None)
+        cells.append(["" if step == NO_STEP else str(step), _clock(when), *numbers])
+    printed = table_lines([Column(heading, is_right=True) for heading in cells[0]], cells[1:], width=None)
     width = room()
-    if width is not None and max(map(width_of, found)) > width:
+    if width is not None and max(map(width_of, printed)) > width:
         return []
-    if len(places) < len(rows) and arguments.last is None and not arguments.every:
-        found.append(f"the newest {len(places)} of {len(rows)}; --last N, --every K, --csv, --plot")
-    return found
+    if len(indices) < len(rows) and arguments.last is None and not arguments.every:
+        printed.append(f"the newest {len(indices)} of {len(rows)}; --last N, --every K, --csv, --plot")
+    return printed
 
 
-def _clock(at: float) -> str:
-    return time.strftime("%m-%d %H:%M:%S", time.localtime(at))
+def _clock(time_s: float) -> str:
+    return time.strftime("%m-%d %H:%M:%S", time.localtime(time_s))
 
 
 def _print_summary(reader: SeriesSource, lines: Sequence[_Printed], arguments: argparse.Namespace) -> None:
@@ -323,7 +327,7 @@ def _print_summary(reader: SeriesSource, lines: Sequence[_Printed], arguments: a
         values = line.current.values
         unit = display_unit(line.unit)
         gaps = f", {len(values) - len(finite)} no number" if len(finite) < len(values) else ""
-        at = (
+        newest = (
             f"step {line.current.steps[-1]}"
             if line.has_steps
             else f"{duration(max(0.0, now - line.current.times[-1]))} ago"
@@ -334,7 +338,7 @@ def _print_summary(reader: SeriesSource, lines: Sequence[_Printed], arguments: a
             (
                 line.label,
                 f"{format_number(values[-1], line.unit)} {unit}".rstrip() if len(values) else "",
-                at,
+                newest,
                 format_number(min(finite), line.unit) if finite else "",
                 format_number(max(finite), line.unit) if finite else "",
                 f"{len(values)}{gaps}",
@@ -342,21 +346,21 @@ def _print_summary(reader: SeriesSource, lines: Sequence[_Printed], arguments: a
             )
         )
     print_table(_SUMMARY, cells)
-    others = len(reader.keys()) - len(lines)
-    if others > 0 and not arguments.metric:
-        print(f"\n{others} more series: {hints.METRICS_ALL}; {hints.METRICS_PLOT} draws some")
+    unlisted_count = len(reader.keys()) - len(lines)
+    if unlisted_count > 0 and not arguments.metric:
+        print(f"\n{unlisted_count} more series: {hints.METRICS_ALL}; {hints.METRICS_PLOT} draws some")
 
 
 def _print_plots(lines: Iterable[_Printed], arguments: argparse.Namespace) -> None:
     braille = _shows_braille()
     width = min(_WIDEST_PLOT, shutil.get_terminal_size((80, 24)).columns) - _LABEL_WIDTH - 3
     for number, line in enumerate(lines):
-        places = _places(len(line.current), arguments)
-        if not places:
+        indices = _indices(len(line.current), arguments)
+        if not indices:
             continue
         if number:
             print()
-        print("\n".join(_plot(line, places, max(10, width), braille=braille)))
+        print("\n".join(_plot(line, indices, max(10, width), braille=braille)))
 
 
 def _write_drawing(
@@ -400,11 +404,11 @@ def _shows_braille() -> bool:
     return (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "") == "utf8"
 
 
-def _plot(line: _Printed, places: range, width: int, *, braille: bool) -> list[str]:
+def _plot(line: _Printed, indices: range, width: int, *, braille: bool) -> list[str]:
     """Title, the curve between its highest and lowest value, the ends of the other axis, notes."""
     series = line.current
-    xs = [float(series.steps[at]) if line.has_steps else series.times[at] for at in places]
-    values = [series.values[at] for at in places]
+    xs = [float(series.steps[index]) if line.has_steps else series.times[index] for index in indices]
+    values = [series.values[index] for index in indices]
     finite = [value for value in values if math.isfinite(value)]
     title = f"{line.label} {display_unit(line.unit)}".rstrip()
     if not finite:
@@ -419,7 +423,7 @@ def _plot(line: _Printed, places: range, width: int, *, braille: bool) -> list[s
     labels = [format_number(high, line.unit), *[""] * (_PLOT_ROWS - 2), format_number(low, line.unit)]
     bar = "│" if braille else "|"
     drawn = [f"{label:>{_LABEL_WIDTH}} {bar}{row}".rstrip() for label, row in zip(labels, rows, strict=True)]
-    first, last = (f"step {at:.0f}" if line.has_steps else _clock(at) for at in (xs[0], xs[-1]))
+    first, last = (f"step {index:.0f}" if line.has_steps else _clock(index) for index in (xs[0], xs[-1]))
     newest = f"newest {format_number(values[-1], line.unit)}"
     axis = f"{'':{_LABEL_WIDTH}}  {first}{last:>{max(1, width - len(first))}}"
     notes = [*(["logarithmic"] if is_log else []), *_notes(line, xs, values)]

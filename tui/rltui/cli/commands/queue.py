@@ -156,8 +156,8 @@ def _mended(edits: Mapping[str, str], entry: QueueEntry) -> Mapping[str, object]
     Raises:
         ConfigError: if its config breaks a rule with them.
     """
-    before = (word for word in entry.overrides if word.partition("=")[0].removeprefix("--") not in edits)
-    overrides = (*before, *as_options(list(edits.items())))
+    unchanged = (word for word in entry.overrides if word.partition("=")[0].removeprefix("--") not in edits)
+    overrides = (*unchanged, *as_options(list(edits.items())))
     is_new = entry.attempts_before and "--resume" not in entry.words  # what is in its folder is its own
     with plan_request([*entry.words, "--new"] if is_new else entry.words, overrides):
         own = {**dict(word.split("=", 1) for word in entry.told.split()), **edits}

@@ -86,27 +86,27 @@ def rollouts(arguments: argparse.Namespace) -> int:
     if arguments.step is None and arguments.group is None and not arguments.live and not _selects(arguments):
         _list_batches(source, [batch.key for batch in _candidates(source, arguments)], arguments)
         return 0
-    key = _chosen(source, arguments)
+    key = _batch_key(source, arguments)
     _read(source, key)
     table = source.table(key)
-    places = _places(source, key, table, arguments, pattern)
+    indices = _indices(source, key, table, arguments, pattern)
     longest = None if arguments.full else _LONGEST_TEXT
     if arguments.export is not None:
-        source.export([source.open(key, table[at]) for at in places], Path(arguments.export))
-        print(f"{len(places)} samples of {key.label} written to {arguments.export}")
+        source.export([source.open(key, table[index]) for index in indices], Path(arguments.export))
+        print(f"{len(indices)} samples of {key.label} written to {arguments.export}")
     elif arguments.json:
-        document = _document(source, key, table, places, longest, is_full=_selects(arguments))
+        document = _document(source, key, table, indices, longest, is_full=_selects(arguments))
         print(without_secrets(json.dumps(document)))
     elif _selects(arguments):
         cut = 0
-        for at in places:
-            shown, left_out = _shortened(source.open(key, table[at]), longest)
-            _print_transcript(shown)
+        for index in indices:
+            transcript, left_out = _shortened(source.open(key, table[index]), longest)
+            _print_transcript(transcript)
             cut += left_out
         if cut:
             print(f"{group_digits(cut)} characters of long messages are left out: {_WHOLE}", file=sys.stderr)
     else:
-        _print_samples(key, table, places)
+        _print_samples(key, table, indices)
     return 0
 
 
@@ -124,12 +124,12 @@ def _selects(arguments: argparse.Namespace) -> bool:
     return any(wish is not None for wish in wishes)
 
 
-def _named(key: BatchKey) -> str:
+def _batch_text(key: BatchKey) -> str:
     return f"{'step ' if key.kind == 'train' else ''}{key.label}"
 
 
 def _read(source: RolloutSource, key: BatchKey) -> None:
-    with working(f"reads rollouts of {_named(key)}"):
+    with working(f"reads rollouts of {_batch_text(key)}"):
         while source.poll(key, _READ_S):
             pass
 
@@ -147,7 +147,7 @@ def _candidates(source: RolloutSource, arguments: argparse.Namespace) -> list[Ba
     return matching or batches
 
 
-def _chosen(source: RolloutSource, arguments: argparse.Namespace) -> BatchKey:
+def _batch_key(source: RolloutSource, arguments: argparse.Namespace) -> BatchKey:
     keys = [batch.key for batch in _candidates(source, arguments)]
     if not arguments.live and not arguments.eval:
         keys = [key for key in keys if key.kind == "train"] or keys
@@ -167,34 +167,38 @@ def _chosen(source: RolloutSource, arguments: argparse.Namespace) -> BatchKey:
     return keys[0]
 
 
-def _places(
+def _indices(
     source: RolloutSource,
     key: BatchKey,
     table: SampleTable,
     arguments: argparse.Namespace,
     pattern: re.Pattern[str] | None,
 ) -> list[int]:
-    places: Sequence[int] = range(len(table))
+    indices: Sequence[int] = range(len(table))
     if arguments.group is not None:
-        places = [at for at in places if table.text("group", at) == arguments.group]
-        if not places:
-            groups = list(dict.fromkeys(table.text("group", at) for at in range(len(table))))
-            shown = ", ".join(truncate(each, _GROUP_WIDTH) for each in groups[:_NAMED_GROUPS] if each)
+        indices = [index for index in indices if table.text("group", index) == arguments.group]
+        if not indices:
+            groups = list(dict.fromkeys(table.text("group", index) for index in range(len(table))))
+            named_groups = ", ".join(
+                truncate(group, _GROUP_WIDTH) for group in groups[:_NAMED_GROUPS] if group
+            )
             raise UsageError(
-                f"{_named(key)} has no group {arguments.group!r}",
-                hint=f"it has {shown}{' …' if groups[_NAMED_GROUPS:] else ''}" if shown else "it has none",
+                f"{_batch_text(key)} has no group {arguments.group!r}",
+                hint=f"it has {named_groups}{' …' if groups[_NAMED_GROUPS:] else ''}"
+                if named_groups
+                else "it has none",
             )
     if pattern is not None:
-        matches = source.search(key, (table[at] for at in places), pattern)
-        with working(f"searches {len(places):,} rollouts of {_named(key)}"):
-            places = [at for at, matching in zip(places, matches, strict=True) if matching]
+        matches = source.search(key, (table[index] for index in indices), pattern)
+        with working(f"searches {len(indices):,} rollouts of {_batch_text(key)}"):
+            indices = [index for index, matching in zip(indices, matches, strict=True) if matching]
     if arguments.worst is not None:
-        return sort_samples(table, "worst", places)[: arguments.worst]
+        return sort_samples(table, "worst", indices)[: arguments.worst]
     if arguments.best is not None:
-        return sort_samples(table, "best", places)[: arguments.best]
+        return sort_samples(table, "best", indices)[: arguments.best]
     if arguments.random is not None:
-        return draw_samples(places, arguments.random)
-    return list(places)
+        return draw_samples(indices, arguments.random)
+    return list(indices)
 
 
 def _list_batches(source: RolloutSource, keys: Sequence[BatchKey], arguments: argparse.Namespace) -> None:
@@ -225,9 +229,9 @@ def _list_batches(source: RolloutSource, keys: Sequence[BatchKey], arguments: ar
         print(f"… and {len(keys) - len(listed)} earlier ones: --json lists all")
 
 
-def _print_samples(key: BatchKey, table: SampleTable, places: Sequence[int]) -> None:
+def _print_samples(key: BatchKey, table: SampleTable, indices: Sequence[int]) -> None:
     flat = {group.name for group in table.groups() if group.is_flat}
-    samples = [ListedSample(at, table[at], table[at].group in flat) for at in places]
+    samples = [ListedSample(index, table[index], table[index].group in flat) for index in indices]
     print_view(_SAMPLES, samples, 0.0)
     if flat:
         print(f"= all rewards of the group are alike, it teaches nothing: {len(flat)} groups of {key.label}")
@@ -260,7 +264,7 @@ def _document(
     source: RolloutSource,
     key: BatchKey,
     table: SampleTable,
-    places: Sequence[int],
+    indices: Sequence[int],
     longest: int | None,
     *,
     is_full: bool,
@@ -269,11 +273,11 @@ def _document(
     how many characters of them are left out.
     """
     samples = []
-    for at in places:
-        row = _known(table[at]._asdict()) | {"number": at}
+    for index in indices:
+        row = _known_fields(table[index]._asdict()) | {"number": index}
         del row["where"]
         if is_full:
-            opened, left_out = _shortened(source.open(key, table[at]), longest)
+            opened, left_out = _shortened(source.open(key, table[index]), longest)
             row |= {"left_out": {"characters": left_out, "all": _WHOLE}} if left_out else {}
             row |= {
                 "conversations": [*_conversations(opened)],
@@ -329,12 +333,12 @@ def _batch_document(source: RolloutSource, key: BatchKey, summary: BatchSummary)
         "kind": key.kind,
         "step": None if key.step == NO_STEP else key.step,
         "part": key.part,
-        **_known(asdict(summary)),
+        **_known_fields(asdict(summary)),
         "histogram": bins,
     }
 
 
-def _known(row: dict[str, Any]) -> dict[str, Any]:
+def _known_fields(row: dict[str, Any]) -> dict[str, Any]:
     """Replace what is unknown by null."""
     return {
         name: None if (isinstance(value, float) and not math.isfinite(value)) or value == -1 else value

@@ -199,16 +199,24 @@ def _print_json(listing: _ListedRuns, *, with_columns: bool) -> None:
 
 def _print_csv(listing: _ListedRuns, *, is_chosen: bool) -> None:
     """Times as numbers of seconds, nothing rounded."""
-    shown = listing.columns
+    columns = listing.columns
     if not is_chosen:
-        every = [each for each in known_columns() if each.id not in ("trend", "changed", "age")]
-        filled = [each for each in every if any(each.value(row, {}) is not None for row in listing.rows)]
-        shown = filled or every
+        every = [
+            known_column
+            for known_column in known_columns()
+            if known_column.id not in ("trend", "changed", "age")
+        ]
+        filled = [
+            known_column
+            for known_column in every
+            if any(known_column.value(row, {}) is not None for row in listing.rows)
+        ]
+        columns = filled or every
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow([column.id for column in shown])
+    writer.writerow([column.id for column in columns])
     for row in listing.rows:
         config = listing.configs.get(row.id, {})
-        writer.writerow([_cell(column.value(row, config)) for column in shown])
+        writer.writerow([_cell(column.value(row, config)) for column in columns])
 
 
 def _cell(value: object) -> object:

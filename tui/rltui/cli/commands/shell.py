@@ -100,7 +100,7 @@ def _passed_on(record: ExperimentRecord) -> int:
     from rltui.services.logs.tail import follow_lines
     from rltui.services.processes import read_attempt
 
-    control, ended = ControlFolder(Path(record.output_dir)), threading.Event()
+    control, has_ended = ControlFolder(Path(record.output_dir)), threading.Event()
     number = control.attempts(SHELL)[-1]
 
     def wait() -> None:
@@ -112,11 +112,11 @@ def _passed_on(record: ExperimentRecord) -> int:
                     if kind == "status" and not is_component_alive(now, SHELL)
                 )
         finally:
-            ended.set()
+            has_ended.set()
 
     threading.Thread(target=wait, daemon=True).start()
     with while_read():
-        for line in follow_lines(control.log_file(SHELL, number), 1 << 20, ended):
+        for line in follow_lines(control.log_file(SHELL, number), 1 << 20, has_ended):
             print(line, flush=True)
     attempt = read_attempt(control.attempt_dir(SHELL, number))
     if attempt is not None and attempt.signal:

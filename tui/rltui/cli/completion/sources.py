@@ -86,7 +86,7 @@ def _records(words: Words) -> list[ExperimentRecord]:
     return known_experiments()
 
 
-def _asked(record: ExperimentRecord, method: str) -> dict[str, Any] | None:
+def _answer(record: ExperimentRecord, method: str) -> dict[str, Any] | None:
     """Answer of the supervisor; `None` where none lives."""
     with suppress(RltuiError, OSError), Wire(find_socket(record), patience_s=_PATIENCE_S) as wire:
         return wire.call(method, timeout_s=_PATIENCE_S)
@@ -99,7 +99,7 @@ def _components(_: str, words: Words) -> Found:
     for record in _records(words):
         for folder in ControlFolder(Path(record.output_dir)).newest_attempts():
             states.setdefault(folder.parent.name, "")
-        for component in (_asked(record, "status") or {}).get("components", ()):
+        for component in (_answer(record, "status") or {}).get("components", ()):
             states[component["id"]] = component["state"]
     return [(name, text) for name, text in sorted(states.items()) if name not in taken]
 
@@ -112,7 +112,7 @@ def _knob_rows(words: Words) -> Iterator[Mapping[str, Any]]:
             yield from _of_file(file)
         return
     for record in _records(words):
-        table = _asked(record, "knobs")
+        table = _answer(record, "knobs")
         if table is not None:
             yield from (*table["knobs"], *table["others"])
             continue
