@@ -106,12 +106,12 @@ async def test_enter_opens_the_samples_and_esc_comes_back(open_app: Opener, tmp_
         await press(pilot, "enter")
         screen = pilot.app.screen
         assert isinstance(screen, RolloutScreen)
-        await until(pilot, lambda: screen._batches)
+        await until(pilot, lambda: screen._listing.batches)
         await press(pilot, "escape", "j", "enter")
         assert isinstance(pilot.app.screen, EvalScreen), "it left no samples"
         await press(pilot, "5")
         assert isinstance(pilot.app.screen, RolloutScreen)
-        assert not pilot.app.screen._batches, "those of the run"
+        assert not pilot.app.screen._listing.batches, "those of the run"
         await press(pilot, "escape")
         assert len(pilot.app.screen_stack) == 1
 

@@ -12,21 +12,21 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from rltui.core.rollouts import BatchKey
-from rltui.ui.screens import rollout_lists
+from rltui.ui.screens import rollouts
 from rltui.ui.screens.rollouts import RolloutScreen
 from rltui.ui.widgets.transcript_view import TranscriptView, transcript_lines
 
 
 @pytest.fixture(autouse=True)
 def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rollout_lists, "_LOOK_S", 0.05)
+    monkeypatch.setattr(rollouts, "_LOOK_S", 0.05)
 
 
 async def opened(pilot: Pilot[None]) -> RolloutScreen:
     await press(pilot, "5")
     screen = pilot.app.screen
     assert isinstance(screen, RolloutScreen)
-    await until(pilot, lambda: screen._places)
+    await until(pilot, lambda: screen._listing.places)
     return screen
 
 
@@ -42,26 +42,28 @@ async def test_steps_samples_and_reading(
     experiment.rollouts = tmp_path
     async with open_app(experiment, size=(130, 40)) as pilot:
         screen = await opened(pilot)
-        assert screen._key == BatchKey("train", 3)
+        assert screen._listing.key == BatchKey("train", 3)
         await until(pilot, lambda: "answer 0 of 0" in text_of(screen._reading))
         await press(pilot, "greater_than_sign")
         assert screen._sample is not None
         assert screen._sample.reward == 0.3
         await press(pilot, "greater_than_sign", "f")
-        assert {screen._table[at].truncated for at in screen._places} == {True}
+        assert {screen._listing.table[at].truncated for at in screen._listing.places} == {True}
         await press(pilot, "f", "f")
-        assert {screen._table.text("group", at) for at in screen._places} == {"3"}
+        assert {screen._listing.table.text("group", at) for at in screen._listing.places} == {"3"}
         await press(pilot, "f", "b")
-        assert screen._groups is not None
-        assert screen._groups[0].is_flat
+        assert screen._listing.groups is not None
+        assert screen._listing.groups[0].is_flat
         await press(pilot, "j", "enter")
-        assert len(screen._places) == 4
+        assert len(screen._listing.places) == 4
         await press(pilot, "enter")
         await until(pilot, lambda: screen.has_class("-reading"))
         await press(pilot, "right", "T")
         await until(pilot, lambda: '"example_id"' in text_of(screen._reading))
         await press(pilot, "escape", "escape", "left_square_bracket")
-        await until(pilot, lambda: screen._key == BatchKey("train", 2) and len(screen._places) == 16)
+        await until(
+            pilot, lambda: screen._listing.key == BatchKey("train", 2) and len(screen._listing.places) == 16
+        )
         await press(pilot, "escape")
         assert pilot.app.screen is not screen
 
@@ -74,12 +76,12 @@ async def test_what_comes_is_followed_until_a_key(
     async with open_app(experiment) as pilot:
         screen = await opened(pilot)
         fakes.write_flat_run(tmp_path, steps=(2,))
-        await until(pilot, lambda: screen._key == BatchKey("train", 2))
-        await until(pilot, lambda: screen._places)
+        await until(pilot, lambda: screen._listing.key == BatchKey("train", 2))
+        await until(pilot, lambda: screen._listing.places)
         await press(pilot, "j")
         fakes.write_flat_run(tmp_path, steps=(3,))
-        await until(pilot, lambda: len(screen._batches) == 3)
-        assert screen._key == BatchKey("train", 2)
+        await until(pilot, lambda: len(screen._listing.batches) == 3)
+        assert screen._listing.key == BatchKey("train", 2)
         assert screen._samples.at == 1
 
 
@@ -94,18 +96,18 @@ async def test_search_mark_compare_write(
         await press(pilot, "slash")
         screen.query_one(Input).value = "answer 300[12] TO"
         await press(pilot, "enter")
-        await until(pilot, lambda: screen._found == [])
+        await until(pilot, lambda: screen._listing.matches == [])
         await press(pilot, "slash")
         screen.query_one(Input).value = "answer 300[12] to"
         await press(pilot, "enter")
-        await until(pilot, lambda: screen._places == [1, 2])
+        await until(pilot, lambda: screen._listing.places == [1, 2])
         await press(pilot, "m", "escape")
         await until(pilot, lambda: screen._reading.transcript is not None)
         await press(pilot, "c")
         await until(pilot, lambda: "answer 3001" in text_of(screen._other))
         await press(pilot, "escape", "escape", "m", "W", "enter")
         await until(pilot, lambda: list(tmp_path.glob("rollouts-*.jsonl")))
-        screen._marked.clear()
+        screen._listing.marked.clear()
         await press(pilot, "home", "c")
         await until(pilot, lambda: "answer 2000" in text_of(screen._other))
         await press(pilot, "left_square_bracket")
@@ -124,11 +126,13 @@ async def test_live_ones_and_those_that_no_batch_took(
     experiment.rollouts = tmp_path
     async with open_app(experiment, size=(130, 40)) as pilot:
         screen = await opened(pilot)
-        await until(pilot, lambda: len(screen._places) == 7)
+        await until(pilot, lambda: len(screen._listing.places) == 7)
         await press(pilot, "0")
-        await until(pilot, lambda: len(screen._places) == 8)
+        await until(pilot, lambda: len(screen._listing.places) == 8)
         await press(pilot, "shift+tab", "home")
-        await until(pilot, lambda: screen._key == BatchKey("live") and "Say" in text_of(screen._reading))
+        await until(
+            pilot, lambda: screen._listing.key == BatchKey("live") and "Say" in text_of(screen._reading)
+        )
         writer.delta("t1", {"nodes": [fakes.node("assistant", "on its way", 0)]})
         await until(pilot, lambda: "on its way" in text_of(screen._reading))
 

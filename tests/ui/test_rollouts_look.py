@@ -68,7 +68,7 @@ def test_look(case: str, tmp_path: Path, snap_compare: SnapCompare) -> None:
         await press(pilot, "5")
         screen = pilot.app.screen
         assert isinstance(screen, RolloutScreen)
-        await until(pilot, lambda: len(screen._places) > 0)
+        await until(pilot, lambda: len(screen._listing.places) > 0)
         for key in KEYS[name]:
             await press(pilot, key)
             await pilot.pause(0.1)

@@ -16,11 +16,12 @@ from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext
 from rltui.ui.base_screen import SCREEN_KEYS
 from rltui.ui.charts.model import Run
+from rltui.ui.found_prompts import FoundPrompt
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.messages import waiting
 from rltui.ui.screens.metrics import MetricsScreen
 from rltui.ui.screens.resource_screen import ResourceScreen
-from rltui.ui.screens.rollouts import FoundPrompt, RolloutScreen
+from rltui.ui.screens.rollouts import RolloutScreen
 from rltui.ui.shared import AppState, ExperimentState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -17,26 +18,45 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from rltui.core.log_query import Query
-from rltui.core.rollouts import BatchKey, RolloutSource, Sample, Transcript
+from rltui.core.rollouts import BatchKey, Only, Order, Sample, Transcript, histogram
 from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext, key_of
 from rltui.ui.background import in_background
-from rltui.ui.base_screen import EXPERIMENT_KEYS
+from rltui.ui.base_screen import EXPERIMENT_KEYS, BaseScreen
 from rltui.ui.copying import CopyRequested
+from rltui.ui.found_prompts import FoundPrompt, FoundPrompts
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.messages import waiting
+from rltui.ui.rollout_listing import RolloutListing, RolloutUpdate
 from rltui.ui.screens.dialogs import ChoiceMenu
-from rltui.ui.screens.rollout_lists import RolloutLists
 from rltui.ui.shared import AppState, ExperimentState
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
+from rltui.ui.widgets import rollout_lines
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.row_list import list_keys
 from rltui.ui.widgets.transcript_view import TranscriptView
 from rltui.ui.widgets.virtual_list import VirtualList
-from rltui.views.rollout import reward_text
+from rltui.views.rollout import no_rollouts_text, reward_text, summary_texts
 
+_LOOK_S = 1.0
+"""Between two looks, once all is read."""
+_TALL_BINS, _TALL_ROWS = 9, 4
+_ORDER_WORDS: dict[Order, str] = {
+    "arrival": "by arrival",
+    "worst": "worst first",
+    "best": "best first",
+    "advantage": "largest advantage first",
+    "longest": "longest first",
+    "group": "by group",
+}
+_ONLY_WORDS: dict[Only, str] = {
+    "": "",
+    "truncated": "only truncated",
+    "failed": "only failed",
+    "flat": "only groups without spread",
+}
 _SEARCH_SLICE = 16
 """Samples read in one go: a key that ends the search waits for no more."""
 _ON_LISTS = frozenset(("read", "sort", "narrow", "search", "toggle_all"))
@@ -46,146 +66,6 @@ _FORMATS = {
 }
 
 
-class FoundPrompt(NamedTuple):
-    """A place that was looked at for a prompt."""
-
-    source: RolloutSource
-    key: BatchKey
-    sample: Sample | None
-    """`None`: it is not there, or not found yet."""
-    run: str = ""
-    """Of which run, where that is another one."""
-
-
-class RolloutReading(RolloutLists):
-    """One sample in full, or two side by side."""
-
-    def __init__(self, home: AppState, folder: str = "", *, shared: ExperimentState | None = None) -> None:
-        super().__init__(home, folder, shared=shared)
-        self._reading = TranscriptView()
-        self._other = TranscriptView()
-        self._reading_box = Vertical(id="rollout-reading", classes="rollout-reading")
-        self._other_box = Vertical(id="rollout-other", classes="rollout-reading")
-        self._elsewhere: Iterator[FoundPrompt] | None = None
-        """The prompt elsewhere, as far as it is not looked up yet."""
-        self._compared: list[FoundPrompt] = []
-        self._compared_at = 0
-        self._in_turn = asyncio.Lock()
-        """Each key goes on from the prompt that the one before has come to."""
-
-    def look_at_sample(self) -> None:
-        if self.has_class("-comparing"):
-            return
-        if self._sample is None:
-            self._reading.show(None)
-            self._reading_box.border_title = None
-        elif self.has_class("-reading") or not self.has_class("-narrow"):
-            in_background(self, self._load, group="sample")
-
-    async def _load(self) -> None:
-        key, sample = self._key, self._sample
-        if key is None or sample is None:
-            return
-        try:
-            async with waiting(self.app, "Reading the sample"):
-                transcript = await asyncio.to_thread(self._source.open, key, sample)
-        except RltuiError as error:
-            self._reading.show(None, note=clean_line(str(error).replace("\n", " ")))
-            return
-        self._reading.show(transcript)
-        place = f" {self._samples.at + 1} of {self._samples.count}"
-        self._reading_box.border_title = _title(f"Sample{place}", key)
-
-    def action_toggle_raw(self) -> None:
-        for view in (self._reading, self._other):
-            view.is_raw = not view.is_raw
-            view.lay_out()
-
-    def action_toggle_tools(self) -> None:
-        for view in (self._reading, self._other):
-            view.is_folded = not view.is_folded
-            view.lay_out()
-
-    def copied(self) -> CopyRequested | None:
-        """A sample in full, as soon as it is read; of the other lists their line."""
-        is_sample = self.has_class("-reading") or self.focused is self._samples
-        return (self._reading.copied() if is_sample else None) or super().copied()
-
-    # two side by side
-
-    def action_compare(self) -> None:
-        """With the one that is marked, or with the prompt at another step."""
-        transcript, key = self._reading.transcript, self._key
-        if transcript is None or key is None or self._sample is None:
-            self.notify("Read a sample first, then compare it", markup=False)
-            return
-        here = (key, transcript.sample.where)
-        marked = [
-            FoundPrompt(self._source, each[0], sample)
-            for each, sample in self._marked.items()
-            if each != here
-        ]
-        self._compared, self._compared_at = marked, 0
-        self._elsewhere = None if marked else self.prompts_elsewhere(key, transcript)
-        in_background(self, partial(self._compare, 0), group="compare")
-
-    def prompts_elsewhere(self, key: BatchKey, transcript: Transcript) -> Iterator[FoundPrompt]:
-        """The prompt of a sample at other steps, the nearest first. For a thread."""
-        for other, sample in self._source.same_prompt(key, transcript):
-            yield FoundPrompt(self._source, other, sample)
-
-    async def _compare(self, batches: int) -> None:
-        """Show the other one, so many further on."""
-        async with self._in_turn:
-            await self._go_on_comparing(batches)
-
-    async def _go_on_comparing(self, batches: int) -> None:
-        wanted = max(0, self._compared_at + batches)
-        while wanted >= len(self._compared) and self._elsewhere is not None:
-            async with waiting(self.app, "Looking for the prompt"):
-                found = await asyncio.to_thread(next, self._elsewhere, None)
-            if found is None:
-                self._elsewhere = None
-                break
-            of = f" of {found.run}" if found.run else ""
-            self.say(f"looking for the prompt at {found.key.label}{of}: esc ends it")
-            if found.sample is not None:
-                self._compared.append(found)
-        self.say("")
-        if not self._compared or wanted >= len(self._compared):
-            self.notify(
-                f"No further step has this prompt. Mark a sample with {key_of('mark')} to compare with that",
-                markup=False,
-            )
-            return
-        self._compared_at = wanted
-        shown = self._compared[wanted]
-        if shown.sample is None:
-            return
-        try:
-            async with waiting(self.app, "Reading the other sample"):
-                transcript = await asyncio.to_thread(shown.source.open, shown.key, shown.sample)
-        except RltuiError as error:
-            await self.show_error(error)
-            return
-        self._show_beside(shown, transcript)
-
-    def _show_beside(self, shown: FoundPrompt, transcript: Transcript) -> None:
-        mine = self._reading.transcript
-        if mine is None or self._key is None:
-            return
-        self.add_class("-reading", "-comparing")
-        self._reading.focus()
-        self._other.show(transcript)
-        this = clean_line(self.experiment.name) if shown.run else "This one"
-        self._reading_box.border_title = _title(this, self._key, mine.sample)
-        self._other_box.border_title = _title(shown.run or "The other one", shown.key, transcript.sample)
-
-    def say(self, progress: str) -> None:
-        """What goes on, in the title."""
-        raise NotImplementedError
-
-
 def _title(words: str, key: BatchKey, sample: Sample | None = None) -> Content:
     reward = "" if sample is None else f" · reward {reward_text(sample.reward)}"
     label = clean_line(key.label)
@@ -193,7 +73,7 @@ def _title(words: str, key: BatchKey, sample: Sample | None = None) -> Content:
     return Content.assemble((words, "bold"), (f" · {step}{reward}", FAINT))
 
 
-class RolloutScreen(RolloutReading):
+class RolloutScreen(BaseScreen):
     """Reads, searches, compares and writes samples. The run's is made once: it stays when it is left."""
 
     CSS_PATH: ClassVar = ["rollouts.tcss"]
@@ -251,8 +131,27 @@ class RolloutScreen(RolloutReading):
         shared: ExperimentState | None = None,
     ) -> None:
         """`folder`: as `open_rollouts`; `of` says whose they are, `back_to` which screen is below."""
-        super().__init__(home, folder, shared=shared)
+        super().__init__(home, shared)
         self._of, self._back_to = of, back_to
+        self._source = self.experiment.open_rollouts(folder)
+        self._listing = RolloutListing(self._source)
+        self._reader = ThreadPoolExecutor(1, "rollouts")
+        """One thread, whose memory is used again: each of several keeps some tens of megabytes."""
+        self._steps = VirtualList(self._batch_line, id="rollout-steps")
+        self._samples = VirtualList(self._sample_line, id="rollout-samples")
+        self._heading = VirtualList(self._heading_line, id="rollout-heading", count=1, has_cursor=False)
+        self._summary = Static(id="rollout-summary", markup=False)
+        self._histogram = Static(id="rollout-histogram", markup=False)
+        self._steps_box = Vertical(id="rollout-steps-box")
+        self._samples_box = Vertical(id="rollout-samples-box")
+        self._reading = TranscriptView()
+        self._other = TranscriptView()
+        self._reading_box = Vertical(id="rollout-reading", classes="rollout-reading")
+        self._other_box = Vertical(id="rollout-other", classes="rollout-reading")
+        self._prompts = FoundPrompts()
+        """What the sample is compared with."""
+        self._in_turn = asyncio.Lock()
+        """Each key goes on from the prompt that the one before has come to."""
         self._title = Static(id="rollout-title", markup=False)
         self._search = Input(
             placeholder="words or a regular expression that the text has", id="rollout-search", compact=True
@@ -286,10 +185,254 @@ class RolloutScreen(RolloutReading):
         self._update_title()
 
     def _update_title(self) -> None:
-        marked = f"{len(self._marked)} marked" if self._marked else ""
+        marked = f"{len(self._listing.marked)} marked" if self._listing.marked else ""
         self._title.update(
             self.shared.heading("Rollouts", clean_line(self._of), marked, clean_line(self._progress))
         )
+
+    # values in
+
+    def on_screen_resume(self) -> None:
+        in_background(self, self._follow, group="rollouts")
+
+    def left(self) -> None:
+        self.workers.cancel_group(self, "rollouts")
+        self.workers.cancel_group(self, "search")
+
+    def on_unmount(self) -> None:
+        """The thread ends with what it is reading."""
+        self._reader.shutdown(wait=False, cancel_futures=True)
+
+    async def _follow(self) -> None:
+        """Read what there is in small pieces, the newest first; then look now and then."""
+        listing = self._listing
+        while True:
+            key, top = listing.key, self._steps.scroll_offset.y
+            in_view = listing.batches[top : top + max(1, self._steps.size.height)]
+            counts = {each: figures.count for each, figures in listing.figures.items()}
+            update = await asyncio.get_running_loop().run_in_executor(
+                self._reader, listing.read, key, in_view, counts
+            )
+            if key == listing.key:
+                self._show_update(update)
+            if not update.is_behind:
+                await asyncio.sleep(_LOOK_S)
+
+    def _show_update(self, update: RolloutUpdate) -> None:
+        listing = self._listing
+        at = listing.take_batches(update)
+        if at is not None:
+            self._steps.show(len(listing.batches), at)
+            if listing.batches and listing.batches[at].key != listing.key:
+                self._choose(listing.batches[at].key)
+                return
+        has_changed = listing.take_table(update)
+        if has_changed:
+            self._lay_out()
+        if has_changed or update.figures or self._source.problem or not listing.batches:
+            self._steps.refresh()
+            self._update_words()
+
+    # lists
+
+    @on(VirtualList.CursorMoved, "#rollout-steps")
+    def _chose_step(self) -> None:
+        self._listing.follows_newest = False
+        self._choose(self._listing.batches[self._steps.at].key)
+
+    def _choose(self, key: BatchKey) -> None:
+        self._listing.choose(key)
+        self._lay_out(0)
+        in_background(self, self._follow, group="rollouts")
+
+    def _lay_out(self, at: int | None = None) -> None:
+        """The list anew, with the cursor on the same sample, or at `at`."""
+        same = self._listing.lay_out(self._sample)
+        self._samples.show(self._listing.count, same if at is None else at)
+        self._update_words()
+        self.look_at_sample()
+
+    @on(VirtualList.CursorMoved, "#rollout-samples")
+    def _moved(self) -> None:
+        self._listing.follows_newest = False
+        self.look_at_sample()
+
+    @property
+    def _sample(self) -> Sample | None:
+        """Under the cursor; of a group, its first."""
+        return self._listing.sample(self._samples.at)
+
+    def _batch_line(self, at: int, width: int) -> Content:
+        del width
+        batch = self._listing.batches[at]
+        figures = self._listing.figures.get(batch.key)
+        if figures is None:
+            return rollout_lines.batch_line(batch, None, ())
+        counts = histogram(figures.table.columns["reward"], rollout_lines.BINS, *self._listing.scale)
+        return rollout_lines.batch_line(batch, figures.summary, counts)
+
+    def _sample_line(self, at: int, width: int) -> Content:
+        listing = self._listing
+        if listing.groups is not None:
+            return rollout_lines.group_line(listing.groups[at])
+        sample = listing.table[listing.places[at]]
+        is_marked = listing.key is not None and (listing.key, sample.where) in listing.marked
+        is_flat = sample.group in listing.flat
+        return rollout_lines.sample_line(sample, width, is_flat=is_flat, is_marked=is_marked)
+
+    def _heading_line(self, at: int, width: int) -> Content:
+        del at
+        is_grouped = self._listing.groups is not None
+        return (rollout_lines.group_heading if is_grouped else rollout_lines.sample_heading)(width)
+
+    def _update_words(self) -> None:
+        self._heading.refresh()
+        listing = self._listing
+        label = "" if listing.key is None else clean_line(listing.key.label)
+        words = [_ONLY_WORDS[listing.only], f"group {clean_line(listing.group)}" if listing.group else ""]
+        words.append(f"{len(listing.matches)} match" if listing.matches is not None else "")
+        words.append(_ORDER_WORDS[listing.order])
+        name = "Samples" if listing.groups is None else "Groups"
+        more = "" if listing.groups is not None else "".join(f" · {word}" for word in words if word)
+        step = "" if not label else f" of step {label}" if label[:1].isdigit() else f" of {label}"
+        self._samples_box.border_title = Content.assemble((f"{name}{step}", "bold"), (more, FAINT))
+        low, high = listing.scale
+        self._steps_box.border_title = Content.assemble(
+            ("Steps", "bold"), (f" · reward {low:g} … {high:g}", FAINT)
+        )
+        figures = None if listing.key is None else listing.figures.get(listing.key)
+        text = " · ".join(summary_texts(figures.summary)) if figures else self._nothing_text()
+        self._summary.update(Content(text))
+        counts = histogram(listing.table.columns["reward"], _TALL_BINS, low, high)
+        rows = rollout_lines.histogram_rows(counts, _TALL_ROWS, low, high) if figures else []
+        self._histogram.update(Content("\n").join(rows))
+
+    def _nothing_text(self) -> str:
+        if self._source.problem:
+            return f"⚠ {clean_line(self._source.problem)}"
+        if self._listing.key is not None:
+            return "reading…"
+        status = self.shared.status
+        return no_rollouts_text("" if status is None else status.framework)
+
+    def action_sort(self, orders: int) -> None:
+        self._listing.sort(orders)
+        self._lay_out(0)
+
+    def action_narrow(self) -> None:
+        self._listing.narrow()
+        self._lay_out(0)
+
+    def action_toggle_groups(self) -> None:
+        self._listing.toggle_groups()
+        self._lay_out(0)
+
+    def action_toggle_all(self) -> None:
+        self._listing.toggle_all()
+        text = "All that came in" if self._listing.wants_all else "What the batches took"
+        self.notify(text, markup=False)
+        in_background(self, self._follow, group="rollouts")
+
+    # one sample in full
+
+    def look_at_sample(self) -> None:
+        if self.has_class("-comparing"):
+            return
+        if self._sample is None:
+            self._reading.show(None)
+            self._reading_box.border_title = None
+        elif self.has_class("-reading") or not self.has_class("-narrow"):
+            in_background(self, self._load, group="sample")
+
+    async def _load(self) -> None:
+        key, sample = self._listing.key, self._sample
+        if key is None or sample is None:
+            return
+        try:
+            async with waiting(self.app, "Reading the sample"):
+                transcript = await asyncio.to_thread(self._source.open, key, sample)
+        except RltuiError as error:
+            self._reading.show(None, note=clean_line(str(error).replace("\n", " ")))
+            return
+        self._reading.show(transcript)
+        place = f" {self._samples.at + 1} of {self._samples.count}"
+        self._reading_box.border_title = _title(f"Sample{place}", key)
+
+    def action_toggle_raw(self) -> None:
+        for view in (self._reading, self._other):
+            view.is_raw = not view.is_raw
+            view.lay_out()
+
+    def action_toggle_tools(self) -> None:
+        for view in (self._reading, self._other):
+            view.is_folded = not view.is_folded
+            view.lay_out()
+
+    def copied(self) -> CopyRequested | None:
+        """A sample in full, as soon as it is read; of the other lists their line."""
+        is_sample = self.has_class("-reading") or self.focused is self._samples
+        return (self._reading.copied() if is_sample else None) or super().copied()
+
+    # two side by side
+
+    def action_compare(self) -> None:
+        """With the one that is marked, or with the prompt at another step."""
+        transcript, key = self._reading.transcript, self._listing.key
+        if transcript is None or key is None or self._sample is None:
+            self.notify("Read a sample first, then compare it", markup=False)
+            return
+        here = (key, transcript.sample.where)
+        marked = [
+            FoundPrompt(self._source, each[0], sample)
+            for each, sample in self._listing.marked.items()
+            if each != here
+        ]
+        self._prompts = FoundPrompts(marked, None if marked else self.prompts_elsewhere(key, transcript))
+        in_background(self, partial(self._compare, 0), group="compare")
+
+    def prompts_elsewhere(self, key: BatchKey, transcript: Transcript) -> Iterator[FoundPrompt]:
+        """The prompt of a sample at other steps, the nearest first. For a thread."""
+        for other, sample in self._source.same_prompt(key, transcript):
+            yield FoundPrompt(self._source, other, sample)
+
+    async def _compare(self, batches: int) -> None:
+        """Show the other one, so many further on."""
+        async with self._in_turn:
+            await self._go_on_comparing(batches)
+
+    async def _go_on_comparing(self, batches: int) -> None:
+        async with waiting(self.app, "Looking for the prompt"):
+            async for place in self._prompts.look(batches):
+                of = f" of {place.run}" if place.run else ""
+                self.say(f"looking for the prompt at {place.key.label}{of}: esc ends it")
+        self.say("")
+        if not self._prompts.move(batches):
+            self.notify(
+                f"No further step has this prompt. Mark a sample with {key_of('mark')} to compare with that",
+                markup=False,
+            )
+            return
+        shown = self._prompts.shown
+        if shown is None or shown.sample is None:
+            return
+        try:
+            async with waiting(self.app, "Reading the other sample"):
+                transcript = await asyncio.to_thread(shown.source.open, shown.key, shown.sample)
+        except RltuiError as error:
+            await self.show_error(error)
+            return
+        self._show_beside(shown, transcript)
+
+    def _show_beside(self, shown: FoundPrompt, transcript: Transcript) -> None:
+        mine = self._reading.transcript
+        if mine is None or self._listing.key is None:
+            return
+        self.add_class("-reading", "-comparing")
+        self._reading.focus()
+        self._other.show(transcript)
+        this = clean_line(self.experiment.name) if shown.run else "This one"
+        self._reading_box.border_title = _title(this, self._listing.key, mine.sample)
+        self._other_box.border_title = _title(shown.run or "The other one", shown.key, transcript.sample)
 
     # reading
 
@@ -297,11 +440,11 @@ class RolloutScreen(RolloutReading):
         """On the whole screen; a group's samples; from the steps, to the samples."""
         if self._steps.has_focus:
             self._samples.focus()
-        elif self._groups is not None and self._groups:
-            self._group, self._groups = self._groups[self._samples.at].name, None
+        elif self._listing.groups is not None and self._listing.groups:
+            self._listing.group, self._listing.groups = self._listing.groups[self._samples.at].name, None
             self._lay_out(0)
         elif self._sample is not None:
-            self._follows_newest = False
+            self._listing.follows_newest = False
             self.add_class("-reading")
             self._reading.focus()
             self.refresh_bindings()
@@ -333,8 +476,8 @@ class RolloutScreen(RolloutReading):
             self.remove_class("-reading")
             self._samples.focus()
             self.refresh_bindings()
-        elif self._found is not None or self._group:
-            self._found, self._group = None, ""
+        elif self._listing.matches is not None or self._listing.group:
+            self._listing.matches, self._listing.group = None, ""
             self._lay_out()
         elif self._back_to:
             self.show_screen(self._back_to)
@@ -376,7 +519,7 @@ class RolloutScreen(RolloutReading):
         self._search.remove_class("-shown")
         self._samples.focus()
         if not event.value:
-            self._found = None
+            self._listing.matches = None
             self._lay_out()
             return
         try:
@@ -387,19 +530,19 @@ class RolloutScreen(RolloutReading):
         in_background(self, partial(self._find, pattern), group="search")
 
     async def _find(self, pattern: re.Pattern[str]) -> None:
-        key, samples = self._key, list(self._table)
+        key, samples = self._listing.key, list(self._listing.table)
         if key is None:
             return
-        self._found, self._groups = [], None
+        self._listing.matches, self._listing.groups = [], None
         self._lay_out(0)
         looked, count = 0, len(samples)
         found = self._source.search(key, samples, pattern)
         try:
             while results := await asyncio.to_thread(lambda: list(islice(found, _SEARCH_SLICE))):
-                if key != self._key or self._found is None:
+                if key != self._listing.key or self._listing.matches is None:
                     break
                 if more := [at for at, matches in enumerate(results, start=looked) if matches]:
-                    self._found = [*self._found, *more]
+                    self._listing.matches = [*self._listing.matches, *more]
                     self._lay_out()
                 looked += len(results)
                 self.say(f"searched {looked} of {count}: esc ends it")
@@ -411,13 +554,9 @@ class RolloutScreen(RolloutReading):
 
     def action_mark(self) -> None:
         """Mark it, or take the mark away, and go on to the next."""
-        if self._key is None or (sample := self._sample) is None:
+        if self._listing.key is None or (sample := self._sample) is None:
             return
-        name = (self._key, sample.where)
-        if name in self._marked:
-            del self._marked[name]
-        else:
-            self._marked[name] = sample
+        self._listing.mark(sample)
         self._samples.refresh()
         self._update_title()
         if not self.has_class("-reading"):
@@ -427,9 +566,9 @@ class RolloutScreen(RolloutReading):
         self.work(self._write(), changes=False)
 
     async def _write(self) -> None:
-        chosen = [(key, sample) for (key, _), sample in self._marked.items()]
-        if not chosen and self._key is not None and self._sample is not None:
-            chosen = [(self._key, self._sample)]
+        chosen = [(key, sample) for (key, _), sample in self._listing.marked.items()]
+        if not chosen and self._listing.key is not None and self._sample is not None:
+            chosen = [(self._listing.key, self._sample)]
         if not chosen:
             self.notify("There is no sample under the cursor, and none is marked", markup=False)
             return

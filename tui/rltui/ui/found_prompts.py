@@ -1,0 +1,55 @@
+"""The prompt of a sample at other steps and in other runs, looked for as far as somebody asks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import NamedTuple
+
+from rltui.core.rollouts import BatchKey, RolloutSource, Sample
+
+
+class FoundPrompt(NamedTuple):
+    """A place that was looked at for a prompt."""
+
+    source: RolloutSource
+    key: BatchKey
+    sample: Sample | None
+    """`None`: it is not there, or not found yet."""
+    run: str = ""
+    """Of which run, where that is another one."""
+
+
+class FoundPrompts:
+    """Those that were found so far, and the one that is shown."""
+
+    def __init__(
+        self, known: Sequence[FoundPrompt] = (), further: Iterator[FoundPrompt] | None = None
+    ) -> None:
+        """`further`: places where to look, the nearest first; each may be read from a file."""
+        self._found = [*known]
+        self._further = further
+        self._at = 0
+
+    @property
+    def shown(self) -> FoundPrompt | None:
+        return self._found[self._at] if self._at < len(self._found) else None
+
+    async def look(self, places: int) -> AsyncIterator[FoundPrompt]:
+        """Look in as many further places as it takes to move on by so many; each of them is told."""
+        while max(0, self._at + places) >= len(self._found) and self._further is not None:
+            place = await asyncio.to_thread(next, self._further, None)
+            if place is None:
+                self._further = None
+                return
+            if place.sample is not None:
+                self._found.append(place)
+            yield place
+
+    def move(self, places: int) -> bool:
+        """Show the one so many further on, or back; whether there is one."""
+        at = max(0, self._at + places)
+        if at >= len(self._found):
+            return False
+        self._at = at
+        return True

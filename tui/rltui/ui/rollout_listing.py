@@ -1,0 +1,227 @@
+"""What the rollout screen lists: batches, and of one of them the samples or groups, sorted and narrowed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from rltui.core.rollouts import (
+    ALL,
+    NO_STEP,
+    ONLY,
+    ORDERS,
+    Batch,
+    BatchKey,
+    BatchSummary,
+    Only,
+    Order,
+    RolloutSource,
+    Sample,
+    SampleGroup,
+    SampleTable,
+    filter_samples,
+    sort_samples,
+)
+
+_BUDGET_S = 0.08
+_READ_AHEAD_BYTES = 8 << 20
+"""A file up to this size is read for its line in the list of batches; a larger one when it is chosen."""
+_GROWING = ("where", "turns", "output_tokens")
+"""Columns that tell whether rollouts under way have gone on."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFigures:
+    count: int
+    summary: BatchSummary
+    table: SampleTable
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutUpdate:
+    """What was read since the last time."""
+
+    is_behind: bool
+    """There is more to read at once."""
+    batches: list[Batch]
+    table: SampleTable
+    """Of the batch under the cursor."""
+    figures: dict[BatchKey, BatchFigures]
+
+
+class RolloutListing:
+    """Grows while the run goes on; the screen says where its cursors are."""
+
+    def __init__(self, source: RolloutSource) -> None:
+        self.source = source
+        self.batches: list[Batch] = []
+        self.figures: dict[BatchKey, BatchFigures] = {}
+        self.key: BatchKey | None = None
+        """Of the batch under the cursor."""
+        self.table = SampleTable()
+        self.places: list[int] = []
+        """In the table, of the samples that are listed."""
+        self.groups: list[SampleGroup] | None = None
+        """Listed instead, where groups are."""
+        self.flat: set[str] = set()
+        """Names of the groups without spread."""
+        self.order: Order = "arrival"
+        self.only: Only = ""
+        self.group = ""
+        """Only samples of this one."""
+        self.wants_all = False
+        """Also the samples that no batch took."""
+        self.matches: list[int] | None = None
+        """Places in the table that matched a search."""
+        self.follows_newest = True
+        """Until a person moves."""
+        self.marked: dict[tuple[BatchKey, int], Sample] = {}
+        self._laid_out = 0
+        """Samples of the table that the list knows."""
+
+    def read(
+        self, key: BatchKey | None, in_view: Sequence[Batch], counts: Mapping[BatchKey, int]
+    ) -> RolloutUpdate:
+        """In a thread: read some, of a batch in view whose figures are not known where all else is read.
+
+        `counts`: of the samples that figures were made of.
+        """
+        source = self.source
+        is_behind = source.poll(key, _BUDGET_S)
+        unread = [
+            each.key for each in in_view if each.samples is None and each.size_bytes <= _READ_AHEAD_BYTES
+        ]
+        if not is_behind and unread:
+            source.poll(unread[0], _BUDGET_S)
+            is_behind = True
+        batches = source.batches()
+        seen = {each.key for each in in_view} | {key}
+        figures = {}
+        for batch in batches:
+            if batch.key in seen and batch.samples and counts.get(batch.key) != batch.samples:
+                table = source.table(batch.key)
+                figures[batch.key] = BatchFigures(batch.samples, BatchSummary.of(table), table)
+        return RolloutUpdate(is_behind, batches, SampleTable() if key is None else source.table(key), figures)
+
+    def take_batches(self, update: RolloutUpdate) -> int | None:
+        """Take over the figures and the batches; where to put the cursor, if the batches are others."""
+        self.figures.update(update.figures)
+        keys = {batch.key for batch in update.batches}
+        shown = [batch for batch in update.batches if self._is_wanted(batch.key, keys)]
+        if shown == self.batches:
+            return None
+        shown_keys = [batch.key for batch in shown]
+        stays = self.key in shown_keys and not self.follows_newest
+        self.batches = shown
+        return shown_keys.index(self.key) if self.key and stays else _newest(shown)
+
+    def take_table(self, update: RolloutUpdate) -> bool:
+        """Take over the samples of the chosen batch; whether they are others."""
+        if len(update.table) == self._laid_out and not _differ(update.table, self.table):
+            return False
+        self.table = update.table
+        return True
+
+    def _is_wanted(self, key: BatchKey, keys: Collection[BatchKey]) -> bool:
+        """Of a step's parts, one: all that came in, or what the batch took."""
+        if key.kind == "live" or key.step == NO_STEP or key.part not in ("", ALL):
+            return True
+        other = key._replace(part="" if key.part == ALL else ALL)
+        return (key.part == ALL) is self.wants_all or other not in keys
+
+    def choose(self, key: BatchKey) -> None:
+        """List this batch's samples, as soon as they are read."""
+        self.key, self.matches, self.group = key, None, ""
+        figures = self.figures.get(key)
+        self.table = SampleTable() if figures is None else figures.table
+
+    def lay_out(self, before: Sample | None = None) -> int | None:
+        """Sort and narrow anew; the place of the sample `before` in the list of samples, if it is there."""
+        self._laid_out = len(self.table)
+        groups = self.table.groups()
+        self.flat = {group.name for group in groups if group.is_flat}
+        if self.groups is not None:
+            self.groups = sorted(groups, key=lambda group: (not group.is_flat, group.mean))
+            return None
+        self.places = sort_samples(self.table, self.order, self._wanted_places())
+        if before is None:
+            return None
+        where = self.table.columns["where"]
+        return next((at for at, place in enumerate(self.places) if where[place] == before.where), None)
+
+    def _wanted_places(self) -> list[int]:
+        places = filter_samples(self.table, self.only)
+        if self.matches is not None:
+            allowed = set(places)
+            places = [place for place in self.matches if place in allowed]
+        if self.group:
+            places = [place for place in places if self.table.text("group", place) == self.group]
+        return places
+
+    @property
+    def count(self) -> int:
+        """Of the samples or groups that are listed."""
+        return len(self.places) if self.groups is None else len(self.groups)
+
+    def sample(self, at: int) -> Sample | None:
+        """At that place of the list; of a group, its first."""
+        if self.groups is not None:
+            place = self.groups[at].places[0] if at < len(self.groups) else len(self.table)
+        else:
+            place = self.places[at] if at < len(self.places) else len(self.table)
+        return self.table[place] if place < len(self.table) else None
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """Of all histograms: 0 to 1, and further where a reward is."""
+        summaries = [figures.summary for figures in self.figures.values()]
+        lows = [summary.low for summary in summaries if math.isfinite(summary.low)]
+        highs = [summary.high for summary in summaries if math.isfinite(summary.high)]
+        return min([0.0, *lows]), max([1.0, *highs])
+
+    # how a person looks at it
+
+    def sort(self, orders: int) -> None:
+        self.order = ORDERS[(ORDERS.index(self.order) + orders) % len(ORDERS)]
+        self._leave_newest()
+        self.groups = None
+
+    def narrow(self) -> None:
+        self.only = ONLY[(ONLY.index(self.only) + 1) % len(ONLY)]
+        self._leave_newest()
+        self.groups = None
+
+    def toggle_groups(self) -> None:
+        self._leave_newest()
+        self.groups = [] if self.groups is None else None
+        self.group = ""
+
+    def toggle_all(self) -> None:
+        self._leave_newest()
+        self.wants_all = not self.wants_all
+        if self.key is not None and self.key.step != NO_STEP and self.key.part in ("", ALL):
+            self.key = self.key._replace(part=ALL if self.wants_all else "")
+
+    def _leave_newest(self) -> None:
+        self.follows_newest = False
+
+    def mark(self, sample: Sample) -> None:
+        """Mark a sample of the chosen batch, or take its mark away."""
+        assert self.key is not None, "it is in a batch"
+        name = (self.key, sample.where)
+        if name in self.marked:
+            del self.marked[name]
+        else:
+            self.marked[name] = sample
+
+
+def _differ(one: SampleTable, other: SampleTable) -> bool:
+    """In what may change without the number of samples: a file written anew, rollouts under way."""
+    return one is not other and any(one.columns[name] != other.columns[name] for name in _GROWING)
+
+
+def _newest(batches: Sequence[Batch]) -> int:
+    """Place of the newest one that is whole; else of the first."""
+    whole = (at for at, batch in enumerate(batches) if batch.key.kind == "train" and not batch.key.part)
+    return next(whole, 0)
