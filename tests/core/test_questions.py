@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rltui.core.checkpoints import Retention
+from rltui.core.plain_json import plain
 from rltui.core.questions import Question, command, question, question_of, questions_of, remote_method
 from rltui.errors import UsageError
 
@@ -31,9 +32,9 @@ class Declared:
 
     def ask_now(self, question: Question, arguments: Mapping[str, Any]) -> Any:
         """Over text, as a line carries it."""
-        asked = json.loads(json.dumps(question.encode(arguments)))
+        asked = json.loads(json.dumps(question.encode(arguments), default=plain))
         answer = getattr(self.answering, question.name)(**question.decode(asked))
-        return question.decode_answer(json.loads(json.dumps(question.encode_answer(answer))))
+        return question.decode_answer(json.loads(json.dumps(answer, default=plain)))
 
     @question()
     def nearest(self, id_: str, points: tuple[Point, ...], most: float = 2.0) -> Point | None:
@@ -83,11 +84,7 @@ def test_what_travels_is_named_as_the_declaration_says() -> None:
         "evaluate": (False, True),
     }
     arguments = questions["nearest"].arguments(None, "a", (Point(1),))
-    assert questions["nearest"].encode(arguments) == {
-        "id": "a",
-        "points": ({"x": 1, "label": ""},),
-        "most": 2.0,
-    }
+    assert questions["nearest"].encode(arguments) == {"id": "a", "points": (Point(1),), "most": 2.0}
     assert questions["keep"].encode({"retention": Retention(keep_last=5)})["keep_last"] == 5
 
 
@@ -100,5 +97,4 @@ def test_other_arguments_are_refused_in_words(params: dict[str, Any] | None) -> 
 def test_of_a_stream_each_answer_travels() -> None:
     stream = question_of(Answering.count)
     assert stream.is_stream
-    assert stream.encode_answer(Point(1)) == {"x": 1, "label": ""}
     assert stream.decode_answer({"x": 1}) == Point(1)

@@ -45,13 +45,11 @@ class Question:
         return dict(parameters)
 
     def encode(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments as plain JSON: a single `Value` as its fields, others by name."""
-        if self._single is not None:
-            value: Value = arguments[self._single]
-            return value.model_dump()
-        return self._model.model_construct(
-            **{_key(name): value for name, value in arguments.items()}
-        ).model_dump(warnings=False)
+        """The arguments for JSON with `plain`: a single `Value` as its fields, others by name."""
+        values = [*arguments.values()]
+        if len(values) == 1 and isinstance(values[0], Value):
+            return values[0].model_dump()
+        return {_key(name): value for name, value in arguments.items()}
 
     def decode(self, params: Mapping[str, Any] | None) -> dict[str, Any]:
         """The arguments that came as JSON.
@@ -66,10 +64,6 @@ class Question:
         if self._single is not None:
             return {self._single: model}
         return {name: getattr(model, _key(name)) for name in self._parameters}
-
-    def encode_answer(self, answer: object) -> Any:  # noqa: ANN401 - JSON
-        """As plain JSON, with NaN."""
-        return self._answer.dump_python(answer)
 
     def decode_answer(self, answer: object) -> Any:  # noqa: ANN401 - of the type that the declaration says
         """Raises ValidationError if it is of another type."""
@@ -87,8 +81,11 @@ class Question:
     @cached_property
     def _types(self) -> dict[str, Any]:
         declaration = self._declaration
-        module = sys.modules[declaration.__module__]
-        return get_type_hints(declaration, localns=_CheckedNames(module.__name__), include_extras=True)
+        try:
+            return get_type_hints(declaration, include_extras=True)
+        except NameError:
+            names = _CheckedNames(declaration.__module__)
+            return get_type_hints(declaration, localns=names, include_extras=True)
 
     @cached_property
     def _answer(self) -> TypeAdapter[Any]:

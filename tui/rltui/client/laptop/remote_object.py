@@ -16,13 +16,6 @@ _Parameters = ParamSpec("_Parameters")
 _Answer = TypeVar("_Answer")
 
 
-def encode_answer(question: Question, answer: object) -> tuple[Any, bytes]:
-    """An answer as JSON, and its `blob`, a field of bytes, which JSON would make long."""
-    data = question.encode_answer(answer)
-    blob = data.pop("blob", b"") if isinstance(data, dict) else b""
-    return data, blob
-
-
 class RemoteStream(Generic[_Answer]):
     """Answers of the other end as they come, for a thread that waits for them."""
 

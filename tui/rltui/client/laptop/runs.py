@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rltui.client.experiment import Experiment
 from rltui.client.laptop.experiment import RemoteExperiment
 from rltui.client.laptop.remote_object import RemoteObject
-from rltui.client.laptop.server import OpenedExperiment, RemoteServer, RunUpdate
+from rltui.client.laptop.server import OpenedExperiment, RemoteServer
 from rltui.client.local_runs import LocalRuns
 from rltui.client.runs import Runs
 from rltui.client.transports.frames import Packet
@@ -24,6 +24,7 @@ from rltui.core.series import SeriesSource
 from rltui.errors import LinkDownError, RltuiError, UsageError
 
 if TYPE_CHECKING:
+    from rltui.client.laptop.run_feed import RunUpdate
     from rltui.core.compare import Comparison
     from rltui.core.queue import RunQueue
     from rltui.core.report import Draw
@@ -41,7 +42,8 @@ class RemoteRuns(Runs):
 
     def __init__(self, link: HostLink, *, readonly: bool = False) -> None:
         self.link, self.host, self.readonly = link, link.host.name, readonly
-        self._server = RemoteObject(link, "server", whose=f"{self.host}, of its runs,")
+        self._server = RemoteObject(link, "server")
+        self._list = RemoteObject(link, "run list", whose=f"{self.host}, of its runs,")
         self._far = RemoteObject(link, "runs", readonly)
         self._changed = Condition()
         self._channel = 0
@@ -74,8 +76,10 @@ class RemoteRuns(Runs):
         self._viewed_at = time.monotonic()
         with self._changed:
             if not self._channel:
+                from rltui.client.laptop.run_feed import RunFeed  # an experiment's first frame need not wait
+
                 self._unconfirmed = set(self._by_id)
-                self._channel = self._server.send_for_all(self._take, RemoteServer.rows)
+                self._channel = self._list.send_for_all(self._take, RunFeed.rows)
             if self._rows is None:
                 self._rows = tuple(self._by_id.values())
             return self._rows
@@ -83,7 +87,7 @@ class RemoteRuns(Runs):
     def _take(self, update: RunUpdate | RltuiError | None) -> None:
         """From the link's thread; or at once, where it is down."""
         with self._changed:
-            if isinstance(update, RunUpdate):
+            if update is not None and not isinstance(update, RltuiError):
                 self._take_rows(update)
                 if time.monotonic() - self._viewed_at > _UNSEEN_S:
                     self._stop_telling()

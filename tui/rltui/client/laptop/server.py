@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
-from pydantic import BeforeValidator, TypeAdapter
+from pydantic import TypeAdapter
 
 from rltui.client import launch
 from rltui.client.experiment import Description, Event, Experiment
@@ -21,21 +22,16 @@ from rltui.core.api import EVENT_MODELS, EventKind
 from rltui.core.lines import Level, LogEntry, LogHit
 from rltui.core.log_query import Query
 from rltui.core.questions import Question, questions_of, remote_method
-from rltui.core.queue import RunQueue
-from rltui.core.runs import RunMetadata, RunRow
 from rltui.errors import RltuiError
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_experiment
 
 _LOOK_AT_LOG_S = 0.4
 """Between two looks at a log: as often as a pane looks."""
-_LOOK_AT_RUNS_S = 1.0
 _FIRST_EVENTS, _FIRST_S = 3, 1.0
 """Status, GPUs and knobs; and how long they are waited for when an experiment is opened."""
 _PROGRESS_S = 0.5
 """Between two words of how far a search is."""
-_ROWS_AT_ONCE = 100
-"""Rows of the index in one item."""
 _MOST_HITS = 2000
 """Hits of a search in one item."""
 _Item = TypeVar("_Item")
@@ -77,24 +73,6 @@ class OpenedExperiment:
     """Folder of its metrics."""
     events: tuple[PushedEvent, ...]
     """What is pushed first, as far as it comes at once: the first frame need not ask for it."""
-
-
-def _with_checked_metadata(row: Any) -> Any:  # noqa: ANN401 - JSON of another machine
-    RunMetadata.parse(row)
-    return row
-
-
-@dataclass(frozen=True, slots=True)
-class RunUpdate:
-    """What has changed in the list of runs."""
-
-    rows: tuple[Annotated[RunRow, BeforeValidator(_with_checked_metadata)], ...]
-    gone: tuple[str, ...]
-    """Ids."""
-    queue: RunQueue | None
-    """`None`: as before."""
-    is_whole: bool
-    """Nothing of this change is still to come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +117,13 @@ class RemoteServer:
         if kind == "server":
             return self, questions_of(RemoteServer)
         if kind == "experiment":
-            return self._experiment(_HANDLE.validate_python(address)), questions_of(Experiment)
+            return self._experiment(_handles().validate_python(address)), questions_of(Experiment)
         if kind == "runs":
             return self._runs[bool(address)], questions_of(Runs)
+        if kind == "run list":
+            from rltui.client.laptop.run_feed import RunFeed
+
+            return RunFeed(self._runs[False]), questions_of(RunFeed)
         if kind == "log":
             if (log := self._logs.get(address)) is None:
                 raise RltuiError("that log is not told any more")
@@ -234,30 +216,6 @@ class RemoteServer:
             async for event in events:
                 yield PushedEvent(_KINDS[type(event)], event.model_dump(mode="json"))
 
-    # --- all runs -----------------------------------------------------------------------------------------
-
-    @remote_method
-    async def rows(self) -> AsyncIterator[RunUpdate]:
-        """All of them, the newest first, and then what changes; the queue with it."""
-        runs = self._runs[False]
-        rows: tuple[RunRow, ...] | None = None
-        known: dict[str, RunRow] = {}
-        queue: RunQueue | None = None
-        while True:
-            now = await asyncio.to_thread(runs.rows)
-            queued = await asyncio.to_thread(runs.queue)
-            if now is not rows or queued != queue:
-                changed = [row for row in now if known.get(row.id) is not row]
-                changed.sort(key=lambda row: row.started_at or row.created_at, reverse=True)
-                gone = tuple(sorted(known.keys() - {row.id for row in now}))
-                news = queued if queued != queue else None
-                rows, queue, known = now, queued, {row.id: row for row in now}
-                parts = [*_parts(changed, _ROWS_AT_ONCE)]
-                for number, part in enumerate(parts, 1):
-                    yield RunUpdate(tuple(part), gone, news, is_whole=number == len(parts))
-                    gone, news = (), None
-            await asyncio.sleep(_LOOK_AT_RUNS_S)
-
     # --- logs ---------------------------------------------------------------------------------------------
 
     @remote_method
@@ -307,7 +265,7 @@ class RemoteServer:
         from_text = None if query is None else Query.from_text(query)
         experiment = await asyncio.to_thread(self._experiment, handle)
         searching = experiment.search_log(path, from_text, level, start)
-        batches = (part for batch in searching.batches() for part in _parts(batch, _MOST_HITS))
+        batches = (part for batch in searching.batches() for part in parts_of(batch, _MOST_HITS))
         try:
             async for batch in items_in_threads(batches, pause_s=_PROGRESS_S):
                 hits = tuple(LogHit(hit.offset, hit.text if with_text else "") for hit in batch or [])
@@ -316,10 +274,12 @@ class RemoteServer:
             searching.cancel()
 
 
-_HANDLE: TypeAdapter[RemoteHandle] = TypeAdapter(RemoteHandle)
+@cache
+def _handles() -> TypeAdapter[RemoteHandle]:
+    return TypeAdapter(RemoteHandle)
 
 
-def _parts(items: list[_Item], size: int) -> Iterator[list[_Item]]:
+def parts_of(items: list[_Item], size: int) -> Iterator[list[_Item]]:
     """Some at a time; of none, one empty part."""
     yield from (items[at : at + size] for at in range(0, len(items) or 1, size))
 

@@ -11,11 +11,9 @@ from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
 from rltui.client.experiment import ShutDownError
-from rltui.client.laptop.remote_object import encode_answer
 from rltui.client.laptop.server import RemoteServer, items_in_threads
 from rltui.client.transports.frames import Frames, Packet, PacketKind
 from rltui.client.transports.ssh import SHUT_DOWN
-from rltui.core.questions import Question
 from rltui.errors import RltuiError, UsageError
 
 logger = logging.getLogger(__name__)
@@ -74,11 +72,11 @@ class Session:
             answer = getattr(owner, name)
             arguments = question.decode(params["arguments"])
             if question.is_stream:
-                await self._tell_all(channel, question, answer(**arguments))
+                await self._tell_all(channel, answer(**arguments))
             elif asyncio.iscoroutinefunction(answer):
-                self._send(channel, question, await answer(**arguments))
+                self._send(channel, await answer(**arguments))
             else:
-                self._send(channel, question, await asyncio.to_thread(answer, **arguments))
+                self._send(channel, await asyncio.to_thread(answer, **arguments))
         except RltuiError as error:
             self._refuse(channel, error)
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, re.error) as error:
@@ -90,18 +88,17 @@ class Session:
             logger.exception("a question was not answered")
             self._refuse(channel, RltuiError(f"an error in rltui itself: {error!r}"))
 
-    async def _tell_all(
-        self, channel: int, question: Question, answers: Iterator[Any] | AsyncGenerator[Any, None]
-    ) -> None:
+    async def _tell_all(self, channel: int, answers: Iterator[Any] | AsyncGenerator[Any, None]) -> None:
         """A stream, until it ends or nobody wants more of it."""
         later = items_in_threads(answers) if isinstance(answers, Iterator) else answers
         async with contextlib.aclosing(later) as items:
             async for item in items:
-                await self._tell(channel, encode_answer(question, item)[0])
+                await self._tell(channel, item)
         self._frames.send(Packet(channel, PacketKind.RESULT))
 
-    def _send(self, channel: int, question: Question, answer: object) -> None:
-        self._frames.send(Packet(channel, PacketKind.RESULT, *encode_answer(question, answer)))
+    def _send(self, channel: int, answer: object) -> None:
+        """An answer, and its `blob`, a field of bytes, behind it."""
+        self._frames.send(Packet(channel, PacketKind.RESULT, answer, getattr(answer, "blob", b"")))
 
     async def _tell(self, channel: int, item: object) -> None:
         """Returns once it is on its way: what is not taken is not made."""

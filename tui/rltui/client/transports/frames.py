@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import zstandard
 
+from rltui.core.plain_json import plain
 from rltui.errors import RltuiError
 
 LINK_VERSION = 2
@@ -65,7 +66,7 @@ class Packet(NamedTuple):
     """The number of the call that this packet is, or answers."""
     kind: PacketKind
     data: Any = None
-    """Plain JSON, with NaN."""
+    """What JSON can say, with NaN, or values that `plain` makes such of."""
     blob: bytes = b""
     """What JSON would make long."""
 
@@ -175,7 +176,7 @@ class Frames:
         """Have it sent in its turn. `on_sent` is called, in another thread, when all of it was, or never will
         be.
         """
-        text = b"" if packet.data is None else json.dumps(packet.data, default=str).encode()
+        text = b"" if packet.data is None else json.dumps(packet.data, default=plain).encode()
         content = memoryview(struct.pack("!I", len(text)) + text + packet.blob)
         with self._changed:
             if self._is_closed:

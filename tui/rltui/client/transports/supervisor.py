@@ -15,6 +15,7 @@ from rltui.core import hints
 from rltui.core.api import EVENT_MODELS, Down, Status
 from rltui.core.experiment_api import SupervisorApi
 from rltui.core.interpreter import module_command
+from rltui.core.plain_json import plain
 from rltui.core.questions import Question, questions_of
 from rltui.errors import RltuiError
 from rltui.services import subprocesses
@@ -52,7 +53,7 @@ class SupervisorClient(SupervisorApi):
         reader, writer = await self._open(wish=wish or question.wish, changes_run=not is_note)
         try:
             request = {"id": 1, "method": question.name, "params": question.encode(arguments)}
-            writer.write(json.dumps(request).encode() + b"\n")
+            writer.write(json.dumps(request, default=plain).encode() + b"\n")
             await writer.drain()
             return question.decode_answer(result_of(_message(await reader.readline())))
         except ConnectionError as error:
