@@ -13,7 +13,7 @@ import pytest
 from tests.bench.table import Row
 
 from rltui.core.log_query import Query
-from rltui.services.logs.search import LogSearch
+from rltui.services.logs.search import FileScan
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(600)]
 
@@ -70,7 +70,7 @@ def test_search_beside_grep(tmp_path: Path, table: list[Row], line: Callable[[in
             ours, grep = (
                 min(map(seconds, [run] * 3))
                 for run in (
-                    lambda query=query: sum(map(len, LogSearch(path, query).batches())),
+                    lambda query=query: sum(map(len, FileScan(path, query).batches())),
                     lambda argv=argv: subprocess.run(argv, stdout=subprocess.PIPE, check=False),
                 )
             )

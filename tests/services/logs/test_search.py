@@ -13,7 +13,7 @@ from rltui.core.lines import Level, LineFilter
 from rltui.core.log_query import Query
 from rltui.errors import RltuiError
 from rltui.services.logs import search
-from rltui.services.logs.search import LogSearch, display_text
+from rltui.services.logs.search import FileScan, display_text
 
 LINES = [
     b"23:34:14 SUCCESS Step 3 | Time: 12.35s | Reward: 0.1000 | Loss: nan",
@@ -89,7 +89,7 @@ PATTERNS = [
 
 
 def texts(path: Path, query: Query | None, **options: object) -> list[str]:
-    return [hit.text for hits in LogSearch(path, query, **options).batches() for hit in hits]  # type: ignore[arg-type]
+    return [hit.text for hits in FileScan(path, query, **options).batches() for hit in hits]  # type: ignore[arg-type]
 
 
 @pytest.fixture(params=["grep", "own"])
@@ -208,7 +208,7 @@ def test_levels_bring_their_continuation_lines(tmp_path: Path, level: Level) -> 
 def test_offsets_lead_to_the_lines_and_a_start_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "output.log"
     path.write_bytes(b"".join(b"line %d\n" % number for number in range(1000)))
-    hits = [hit for hits in LogSearch(path, Query.from_text("7$"), start=4000).batches() for hit in hits]
+    hits = [hit for hits in FileScan(path, Query.from_text("7$"), start=4000).batches() for hit in hits]
     data = path.read_bytes()
     assert len(hits) > 50
     for hit in hits:
@@ -219,7 +219,7 @@ def test_offsets_lead_to_the_lines_and_a_start_is_kept(tmp_path: Path) -> None:
 def test_what_is_written_meanwhile_is_left_for_later(tmp_path: Path) -> None:
     path = tmp_path / "output.log"
     path.write_bytes(b"one\n")
-    looking = LogSearch(path, Query.from_text("o"))
+    looking = FileScan(path, Query.from_text("o"))
     batches = looking.batches()
     assert [hit.text for hit in next(batches)] == ["one"]
     assert looking.size == 4
@@ -228,7 +228,7 @@ def test_what_is_written_meanwhile_is_left_for_later(tmp_path: Path) -> None:
 def test_cancelled_it_ends(tmp_path: Path) -> None:
     path = tmp_path / "output.log"
     path.write_bytes(b"x" * 100 + b"\n" * 3_000_000)
-    looking = LogSearch(path, Query.from_text("^"))
+    looking = FileScan(path, Query.from_text("^"))
     found = 0
     for hits in looking.batches():
         found += len(hits)
@@ -238,7 +238,7 @@ def test_cancelled_it_ends(tmp_path: Path) -> None:
 
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RltuiError, match="cannot read"):
-        list(LogSearch(tmp_path / "none", Query.from_text("x")).batches())
+        list(FileScan(tmp_path / "none", Query.from_text("x")).batches())
 
 
 def test_what_is_typed_has_smart_case_and_may_be_plain_text() -> None:

@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from rltui.services.logs.index import LogFile
-from rltui.services.logs.search import LogSearch as FileSearch
+from rltui.services.logs.search import FileScan as FileSearch
 from rltui.ui.copying import CopyRequested
 from rltui.ui.logs import view
 from rltui.ui.logs.view import LogView

@@ -12,7 +12,7 @@ from tests.fakes.log import FakeLog
 from rltui.core.lines import LogChange, LogSource
 from rltui.core.log_query import Query
 from rltui.services.logs.index import LogFile
-from rltui.services.logs.search import LogSearch as FileSearch
+from rltui.services.logs.search import FileScan as FileSearch
 from rltui.ui.logs.model import LogModel, Tint
 from rltui.ui.logs.search import OpenSearch
 from rltui.ui.logs.selection import TextPosition, word_at

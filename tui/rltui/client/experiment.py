@@ -14,7 +14,7 @@ from rltui.core.config_report import KnobTable
 from rltui.core.experiment_api import ExperimentApi
 from rltui.core.gpu.report import GpuReport
 from rltui.core.layout import Screen
-from rltui.core.lines import Level, LogEntry, LogSearching, LogSource, MergedSource
+from rltui.core.lines import Level, LogEntry, LogScan, LogSource, MergedSource
 from rltui.core.questions import command, question
 from rltui.errors import RltuiError
 
@@ -178,7 +178,7 @@ class Experiment(ExperimentApi, ABC):
     @abstractmethod
     def search_log(
         self, path: str, query: Query | None, level: Level | None, start: int, *, with_text: bool = True
-    ) -> LogSearching:
+    ) -> LogScan:
         """A search from the byte `start` of a log on, for a thread to go through. Without `with_text`, the
         texts of what is found may be empty, which spares a slow line.
         """

@@ -33,7 +33,7 @@ from rltui.core.api import Alert, JournalEntry, Plan, Publication, Request, Stat
 from rltui.core.checkpoints import CheckpointReport
 from rltui.core.config_report import KnobTable
 from rltui.core.interpreter import module_command
-from rltui.core.lines import Level, LogEntry, LogSearching, LogSource, MergedSource
+from rltui.core.lines import Level, LogEntry, LogScan, LogSource, MergedSource
 from rltui.core.log_query import Query
 from rltui.core.questions import Question, questions_of
 from rltui.core.rollouts import RolloutSource
@@ -45,7 +45,7 @@ from rltui.services.config.source import content_of
 from rltui.services.logs.index import LogFile
 from rltui.services.logs.listing import all_logs
 from rltui.services.logs.merged import MergedLog, offset_at
-from rltui.services.logs.search import LogSearch
+from rltui.services.logs.search import FileScan
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, SavedFiles
 from rltui.services.runs.journal import JournalFeed, journal_of
@@ -275,9 +275,9 @@ class LocalExperiment(Experiment):
 
     def search_log(
         self, path: str, query: Query | None, level: Level | None, start: int, *, with_text: bool = True
-    ) -> LogSearching:
+    ) -> LogScan:
         del with_text  # it costs nothing here
-        return LogSearch(Path(path), query, level=level, start=start)
+        return FileScan(Path(path), query, level=level, start=start)
 
     def open_series(self) -> SeriesSource:
         return SeriesReader(self._control.series)

@@ -415,7 +415,7 @@ class LogHit(NamedTuple):
     text: str
 
 
-class LogSearching(Protocol):
+class LogScan(Protocol):
     """One search through one log. One thread goes through it, once; any other may `cancel` it."""
 
     @property

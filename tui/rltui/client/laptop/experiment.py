@@ -13,7 +13,7 @@ from rltui.client.laptop.remote_object import RemoteObject
 from rltui.client.laptop.server import OpenedExperiment, RemoteServer, event_of
 from rltui.client.transports.ssh import HostLink
 from rltui.core.api import JournalEntry
-from rltui.core.lines import Level, LogEntry, LogSearching, LogSource, MergedSource
+from rltui.core.lines import Level, LogEntry, LogScan, LogSource, MergedSource
 from rltui.core.log_query import Query
 from rltui.core.questions import Question
 from rltui.core.rollouts import RolloutSource
@@ -84,7 +84,7 @@ class RemoteExperiment(Experiment):
 
     def search_log(
         self, path: str, query: Query | None, level: Level | None, start: int, *, with_text: bool = True
-    ) -> LogSearching:
+    ) -> LogScan:
         return RemoteSearch(self._link, self._handle, path, query, level, start, with_text=with_text)
 
     def open_series(self) -> SeriesSource:

@@ -263,7 +263,7 @@ _ORDER = (LogChange.NONE, LogChange.GREW, LogChange.FILLED, LogChange.RESET)
 
 
 class RemoteSearch:
-    """`LogSearching` of a log there: it is searched there, and what is found comes as it is found."""
+    """`LogScan` of a log there: it is searched there, and what is found comes as it is found."""
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ _SEVERE = {
 """Level → regular expression that every line of this level or a more severe one contains."""
 
 
-class LogSearch:
+class FileScan:
     """One search through one file, for lines that match `query` and are of `level` or more severe.
 
     To be iterated by one thread, once; any other may read `progress` or call `cancel`.

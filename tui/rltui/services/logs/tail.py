@@ -15,7 +15,7 @@ from rltui.core.log_query import Query
 from rltui.errors import RltuiError
 from rltui.services.logs.growing_file import AppendedLines
 from rltui.services.logs.index import LogFile
-from rltui.services.logs.search import LogSearch
+from rltui.services.logs.search import FileScan
 from rltui.services.redaction import without_secrets
 
 CHUNK_BYTES = 1024 * 1024
@@ -63,7 +63,7 @@ def follow_lines(path: Path, count: int, stop: Event, line_filter: LineFilter | 
 
 
 def _search_lines(path: Path, pattern: re.Pattern[str]) -> Iterator[str]:
-    for hits in LogSearch(path, Query(pattern, pattern.pattern)).batches():
+    for hits in FileScan(path, Query(pattern, pattern.pattern)).batches():
         for hit in hits:
             yield hit.text
 

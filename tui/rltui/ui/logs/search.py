@@ -7,13 +7,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from functools import partial
 
-from rltui.core.lines import Level, LogChange, LogSearching, LogSource
+from rltui.core.lines import Level, LogChange, LogScan, LogSource
 from rltui.core.log_query import Query
 from rltui.core.text import truncate
 from rltui.errors import RltuiError
 from rltui.ui.text import clean_line
 
-OpenSearch = Callable[[Query | None, Level | None, int], LogSearching]
+OpenSearch = Callable[[Query | None, Level | None, int], LogScan]
 """Makes of a query, a level and the byte to start at a search that a thread goes through."""
 _MAX_MATCHES = 1_000_000
 """Matches whose offsets are kept."""
@@ -44,7 +44,7 @@ class LogSearch:
         """A first pass through the log has ended, and its matches are shown."""
         self.problem = ""
         self._open_search, self._run, self._on_end = open_search, run, on_end
-        self._scan: LogSearching | None = None
+        self._scan: LogScan | None = None
 
     @property
     def is_running(self) -> bool:
@@ -116,7 +116,7 @@ class LogSearch:
         if (scan := self._scan) is not None:
             scan.cancel()
 
-    def _collect(self, scan: LogSearching, offset: int) -> None:
+    def _collect(self, scan: LogScan, offset: int) -> None:
         """In the thread."""
         try:
             for hits in scan.batches():

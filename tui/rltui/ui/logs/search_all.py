@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from rltui.core.lines import LogChange, LogEntry, LogSearching
+from rltui.core.lines import LogChange, LogEntry, LogScan
 from rltui.core.log_query import Query
 from rltui.core.text import truncate
 from rltui.errors import RltuiError
@@ -26,7 +26,7 @@ class AllLogsSearch:
     """A `LogSource` of the lines that match in several logs, one after the other. A number is an offset."""
 
     def __init__(
-        self, query: Query, logs: Sequence[LogEntry], open_search: Callable[[str, Query], LogSearching]
+        self, query: Query, logs: Sequence[LogEntry], open_search: Callable[[str, Query], LogScan]
     ) -> None:
         """`open_search` makes of the path of a log and the query a search through it."""
         self.query = query
@@ -39,7 +39,7 @@ class AllLogsSearch:
         self.is_waiting = False
         self._logs, self._open_search = logs, open_search
         self._label_width = max((len(log.name) for log in logs), default=0)
-        self._scan: LogSearching | None = None
+        self._scan: LogScan | None = None
 
     @property
     def status(self) -> str:

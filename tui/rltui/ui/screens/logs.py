@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.events import Resize
 from textual.widgets import Static
 
-from rltui.core.lines import LogEntry, LogSearching, LogSource, MergedSource
+from rltui.core.lines import LogEntry, LogScan, LogSource, MergedSource
 from rltui.core.log_query import Query
 from rltui.errors import RltuiError
 from rltui.ui import verbs
@@ -305,7 +305,7 @@ class LogScreen(BaseScreen):
         self.run_worker(search.run, group="search", thread=True)
         self._go(Combined.MATCHES)
 
-    def _open_search(self, path: str, query: Query) -> LogSearching:
+    def _open_search(self, path: str, query: Query) -> LogScan:
         return self.experiment.search_log(path, query, None, 0)
 
     def _show_progress(self) -> None:
