@@ -72,7 +72,7 @@ async def test_the_countdown_goes_on_by_itself(open_app: Opener) -> None:
         assert pane is not None
         assert "↻ backoff 12s" in str(pane.log_pane.border_title)
         clock[0] += 5
-        overview(pilot)._update_titles()
+        overview(pilot).update_ages()
         assert "↻ backoff 7s" in str(pane.log_pane.border_title)
 
 
@@ -120,7 +120,7 @@ async def test_leftovers_grow_older_on_the_screen(open_app: Opener) -> None:
         bar = overview(pilot).query_one(OrphanBar)
         assert "VLLM::EngineCore 4m12s" in str(bar.content)
         clock[0] += 60
-        overview(pilot)._update_titles()
+        overview(pilot).update_ages()
         assert "VLLM::EngineCore 5m12s" in str(bar.content)
 
 

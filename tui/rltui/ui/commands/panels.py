@@ -15,7 +15,7 @@ from rltui.ui.panels.arrangement import CHARTS, Arrangement, Direction
 from rltui.ui.panels.body import Body
 from rltui.ui.shared import UiStateStore
 from rltui.ui.widgets.knob_table import KnobPanel
-from rltui.ui.widgets.panes import ReaderPane
+from rltui.ui.widgets.panes import ComponentPane, ReaderPane
 
 _ROWS, _CELLS = 2, 4
 """That a key moves a border by."""
@@ -105,6 +105,12 @@ class PanelCommands:
         idle = [pane for pane in panes if isinstance(pane, ReaderPane) and pane.is_idle]
         for pane in [*(pane for pane in panes if pane not in idle), *idle][:1]:
             self.body.focus_pane(pane)
+
+    def leave_gone(self) -> None:
+        """Go elsewhere where the selected component is over that only a person starts."""
+        pane = self.body.reader(self.selected or "")
+        if isinstance(pane, ComponentPane) and pane.is_over:
+            self.focus_first()
 
     def focus_beside(self, step: int) -> None:
         """In the order of the columns, or backwards."""

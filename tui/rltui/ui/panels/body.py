@@ -14,6 +14,8 @@ from textual.layout import ArrangeResult, Layout, WidgetPlacement
 from textual.message import Message
 from textual.widget import Widget
 
+from rltui.core.api import Status
+from rltui.ui.actions import key_of
 from rltui.ui.panels.arrangement import CHARTS, GPUS, KNOBS, PANELS, Arrangement
 from rltui.ui.panels.geometry import Attention, Border, Geometry, PanelState, fit
 from rltui.ui.shared import ExperimentState
@@ -86,6 +88,7 @@ class Body(Widget):
         self.geometry = Geometry()
         """Of the last layout."""
         self.zoomed: Widget | None = None
+        self._pins: tuple[str, ...] = ()
         self._attention = Attention()
         self._drag: _BorderDrag | None = None
         """While a button is down on a border."""
@@ -163,6 +166,49 @@ class Body(Widget):
         """That one, unless it is hidden or gone."""
         return next((pane for pane in self.panes if self.name_of(pane) == name), None)
 
+    # values
+
+    def fill(self) -> None:
+        """All panes, from the newest values."""
+        self.show_knobs(self._pins)
+        self.show_gpus()
+        if self._shared.status is not None:
+            self.show_status(self._shared.status)
+
+    def show_status(self, status: Status) -> None:
+        """The state of each component and log, in its pane."""
+        for component in status.components:
+            pane = self.reader(component.id)
+            if isinstance(pane, ComponentPane):
+                pane.status = component
+        for log in status.logs:
+            pane = self.reader(log.id)
+            if isinstance(pane, LogFilePane):
+                pane.log_file = log
+        self.update_layout()
+
+    def show_gpus(self) -> None:
+        """The newest report, if there is one."""
+        shared = self._shared
+        hint = "" if shared.experiment.readonly else f" · {key_of('process.free')}"
+        for panel in self.query(GpuPanel):
+            if shared.gpus is not None:
+                panel.show(shared.gpus, shared.clock(), hint=hint)
+
+    def show_knobs(self, pins: tuple[str, ...]) -> None:
+        """The newest knobs; `pins`: keys of those that a person keeps first."""
+        self._pins = pins
+        shared = self._shared
+        for panel in self.query(KnobPanel):
+            panel.show(shared.table, shared.staged, pins, shared.edited)
+
+    def update_ages(self) -> None:
+        """Uptimes, and how old readings are; only what differs is painted."""
+        for pane in self.query(ReaderPane):
+            pane.update_title()
+        for panel in self.query(GpuPanel):
+            panel.update_age(self._shared.clock())
+
     # layout
 
     def regions(self, size: Size) -> dict[Widget, Region]:
@@ -185,7 +231,7 @@ class Body(Widget):
             self.refresh(layout=True)
 
     async def rearrange(self, arrangement: Arrangement) -> None:
-        """Use another arrangement; panes that are new in it have no values yet."""
+        """Use another arrangement; panes that are new in it get the newest values."""
         self.arrangement = arrangement
         new = {name: self._pane(name) for name in self._visible_names() if name not in self._panes}
         if new:
@@ -193,6 +239,7 @@ class Body(Widget):
             await self.mount(*new.values())
         if self.zoomed is not None and self.name_of(self.zoomed) in arrangement.hidden:
             self.zoom(None)
+        self.fill()
         self.update_layout()
         self.post_message(self.Rearranged())
 

@@ -38,12 +38,10 @@ from rltui.ui.screens.tour import TOUR_KEYS, Tour
 from rltui.ui.screens.view_state import SavedViewState
 from rltui.ui.shared import AppState, UiStateStore
 from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar, RewardCurve, ServerBar
-from rltui.ui.widgets.gpu_panel import GpuPanel
-from rltui.ui.widgets.knob_table import KnobPanel, KnobRows, is_worth_a_row
-from rltui.ui.widgets.panes import ComponentPane, LogFilePane, ReaderPane
+from rltui.ui.widgets.knob_table import KnobRows, is_worth_a_row
 from rltui.views.gpu import freeable
 
-_TITLE_INTERVAL_S = 1.0
+_AGE_INTERVAL_S = 1.0
 """How often uptimes are looked at; only a changed text is painted."""
 _SAVE_INTERVAL_S = 1.0
 """Between two looks at what a person has changed: a killed terminal loses no more than that."""
@@ -126,7 +124,7 @@ class Overview(BaseScreen):
     def on_mount(self) -> None:
         """The first frame need not wait for what was saved of this run."""
         self.post_message(self.Composed())
-        self.set_interval(_TITLE_INTERVAL_S, self._update_titles, name="uptimes")
+        self.set_interval(_AGE_INTERVAL_S, self.update_ages, name="uptimes")
         self.set_interval(_SAVE_INTERVAL_S, self.view_state.save, name="save view state")
         in_background(self, self.view_state.read, group="view state", exclusive=False)
 
@@ -176,9 +174,8 @@ class Overview(BaseScreen):
                 """The app says it."""
 
     def _show_config(self) -> None:
-        shared = self.shared
-        for panel in self.query(KnobPanel):
-            panel.show(shared.table, shared.staged, self.view_state.pins, shared.edited)
+        for body in self.query(Body):  # none while the panes are being replaced
+            body.show_knobs(self.view_state.pins)
         self.refresh_bindings()
 
     @on(KnobRows.PinsChanged)
@@ -187,13 +184,13 @@ class Overview(BaseScreen):
         self._show_config()
 
     def _show_gpus(self, report: GpuReport) -> None:
-        found = freeable(report)
-        could_free, self._claim = bool(self._claim), str(found[0][0].pid) if found else ""
+        processes = freeable(report)
+        could_free, self._claim = bool(self._claim), str(processes[0][0].pid) if processes else ""
         if bool(self._claim) is not could_free:
             self.refresh_bindings()
         self.shared.show_gpus(report)
-        for panel in self.query(GpuPanel):
-            panel.show(report, self._clock(), hint="" if self._readonly else f" · {key_of('process.free')}")
+        for body in self.query(Body):
+            body.show_gpus()
 
     def _show_connection(self) -> None:
         problem = self.shared.connection_problem
@@ -215,6 +212,7 @@ class Overview(BaseScreen):
         await self.query_one(Body).remove()
         await self.mount(self._new_body())
         self._show_config()
+        panels.body.show_gpus()
         panels.focus_first()
 
     def watch_status(self, before: Status | None, status: Status | None) -> None:
@@ -226,8 +224,8 @@ class Overview(BaseScreen):
         self._share_header()
         self.query_one(OrphanBar).orphans = status.orphans
         self.query_one(ServerBar).servers = status.servers
-        self._fill_readers(status)
-        self.panels.body.update_layout()
+        self.panels.body.show_status(status)
+        self.panels.leave_gone()
         if before is None and self._ask_to_start and not self._readonly and self._all_stopped(status):
             self.commands.request(
                 ConfirmableRequest(Request(action="start"), "Nothing runs yet. Start everything?")
@@ -237,29 +235,10 @@ class Overview(BaseScreen):
         if before is None:
             self.call_after_refresh(self.tour.show)
 
-    def _fill_readers(self, status: Status) -> None:
-        panels = self.panels
-        for component in status.components:
-            pane = panels.body.reader(component.id)
-            if isinstance(pane, ComponentPane):
-                pane.status = component
-                if pane.is_over and panels.selected == component.id:
-                    panels.focus_first()
-        for log in status.logs:
-            pane = panels.body.reader(log.id)
-            if isinstance(pane, LogFilePane):
-                pane.log_file = log
-
     @on(Body.Rearranged)
-    def _fill_rearranged(self) -> None:
-        """Panes that are shown for the first time get their values."""
+    def _save_arrangement(self) -> None:
         self.panels.save_arrangement()
-        self._show_config()
-        if self.shared.gpus is not None:
-            self._show_gpus(self.shared.gpus)
-        if self.status is not None:
-            self._fill_readers(self.status)
-            self.panels.body.update_layout()
+        self.refresh_bindings()
 
     @on(DescendantFocus)
     def _select_focused(self) -> None:
@@ -292,12 +271,10 @@ class Overview(BaseScreen):
     def _all_stopped(status: Status) -> bool:
         return not status.done and all(item.state is ComponentState.STOPPED for item in status.components)
 
-    def _update_titles(self) -> None:
-        for pane in self.query(ReaderPane):  # none while they are being replaced
-            pane.update_title()
+    def update_ages(self) -> None:
         self.query_one(OrphanBar).update_ages()
-        for panel in self.query(GpuPanel):
-            panel.update_age(self._clock())
+        for body in self.query(Body):
+            body.update_ages()
 
     # what the keys act on
 
