@@ -9,7 +9,7 @@ from tests.cli.test_terminal import dangers, in_terminal
 from tests.conftest import Box
 
 from rltui.cli import main
-from rltui.cli.colour import MARK, When, diff, is_wanted, paint, signed, switch
+from rltui.cli.colour import MARK, When, is_wanted, style, style_diff, style_line, switch
 
 GREEN = "\x1b[32m"
 
@@ -49,18 +49,18 @@ def test_who_decides(
 
 
 def test_nothing_is_painted_where_nobody_shows_it() -> None:
-    assert paint("ready", "good") == "ready"
-    assert signed("  ⚠ late") == "  ⚠ late"
+    assert style("ready", "good") == "ready"
+    assert style_line("  ⚠ late") == "  ⚠ late"
 
 
 def test_trouble_is_painted_whole_and_other_signs_alone() -> None:
     switch(is_on=True)
     try:
         marked = (
-            signed("  ⚠ late"),
-            signed("✓ done"),
-            signed("warning: odd"),
-            *diff(["+a", "-b", " c", "+++ d"]),
+            style_line("  ⚠ late"),
+            style_line("✓ done"),
+            style_line("warning: odd"),
+            *style_diff(["+a", "-b", " c", "+++ d"]),
         )
     finally:
         switch(is_on=False)

@@ -9,7 +9,7 @@ import sys
 
 from rltui.cli import terminal
 from rltui.cli.arguments import KEYMAP_VARIABLE
-from rltui.cli.colour import paint, switch
+from rltui.cli.colour import style, switch
 from rltui.cli.global_options import host_of, looks_of
 from rltui.cli.parser import parse
 from rltui.errors import ExitCode, RltuiError, UsageError
@@ -63,7 +63,7 @@ def _run(argv: list[str], out: terminal.CleanStream) -> int:
 
 
 def _report(error: RltuiError, *, as_json: bool) -> int:
-    print(f"{paint('rltui:', 'bad')} {error}", file=sys.stderr)
+    print(f"{style('rltui:', 'bad')} {error}", file=sys.stderr)
     if as_json:
         document = {"title": error.title, "details": error.details, "hint": error.hint}
         print(json.dumps({"error": document, "exit_code": int(error.exit_code)}))

@@ -1,6 +1,6 @@
 """Colours of the command line, by what a text means: of the sixteen that every terminal lets a person choose.
 
-`paint` puts marks around a text that nothing from outside can contain, since no two processes have the same;
+`style` puts marks around a text that nothing from outside can contain, since no two processes have the same;
 the stream that it is printed to (`terminal.py`) makes control sequences of them, or leaves them out.
 """
 
@@ -70,24 +70,24 @@ def switch(*, is_on: bool) -> None:
     _State.is_on = is_on
 
 
-def paint(text: str, meaning: Role | None) -> str:
+def style(text: str, role: Role | None) -> str:
     """Return `text` in the colour of its role."""
-    if not _State.is_on or meaning is None or not text:
+    if not _State.is_on or role is None or not text:
         return text
-    return f"{MARK}{_CODES[meaning]}m{text}{_END}"
+    return f"{MARK}{_CODES[role]}m{text}{_END}"
 
 
-def bare(text: str) -> str:
+def strip_style(text: str) -> str:
     return MARKED.sub("", text) if MARK in text else text
 
 
-def like(painted: str, text: str) -> str:
-    """Return `text` in the colour that all of `painted` has."""
-    marked = MARKED.match(painted) if MARK in painted else None
+def style_like(styled: str, text: str) -> str:
+    """Return `text` in the colour that all of `styled` has."""
+    marked = MARKED.match(styled) if MARK in styled else None
     return text if marked is None else f"{marked[0]}{text}{_END}"
 
 
-def meaning_of(word: str) -> Role | None:
+def role_of(word: str) -> Role | None:
     """Role of a state, a severity or a sign; also of a text that begins with one: `failed: trainer`, `✓
     done`.
     """
@@ -96,30 +96,25 @@ def meaning_of(word: str) -> Role | None:
     )
 
 
-def state(word: str) -> str:
-    """Return the word of a state in its own colour."""
-    return paint(word, meaning_of(word)) if _State.is_on else word
-
-
-def signed(line: str) -> str:
+def style_line(line: str) -> str:
     """A line with the sign or label that it begins with painted, or all of it where it tells of trouble."""
     if not _State.is_on or not (text := line.lstrip()):
         return line
     space = line[: len(line) - len(text)]
     if text[0] in _WHOLE:
-        return f"{space}{paint(text, meaning_of(text[0]))}"
+        return f"{space}{style(text, role_of(text[0]))}"
     if text[0] in _ROLES:
-        return f"{space}{paint(text[0], meaning_of(text[0]))}{text[1:]}"
+        return f"{space}{style(text[0], role_of(text[0]))}{text[1:]}"
     if (label := _LABEL.match(line)) is not None:
-        return f"{label[1]}{paint(label[2], meaning_of(label[2]) or 'faint')}{line[label.end() :]}"
+        return f"{label[1]}{style(label[2], role_of(label[2]) or 'faint')}{line[label.end() :]}"
     return line
 
 
-def diff(lines: Iterable[str]) -> list[str]:
-    return [paint(line, _meaning_in_diff(line)) for line in lines]
+def style_diff(lines: Iterable[str]) -> list[str]:
+    return [style(line, _role_in_diff(line)) for line in lines]
 
 
-def _meaning_in_diff(line: str) -> Role | None:
+def _role_in_diff(line: str) -> Role | None:
     if line.startswith(("+++", "---")):
         return "head"
     return {"+": "added", "-": "removed", "@": "key"}.get(line[:1])  # type: ignore[return-value]

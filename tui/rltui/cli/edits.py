@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from rltui.cli.colour import paint
+from rltui.cli.colour import style
 from rltui.cli.config import chosen_framework
 from rltui.cli.consent import accepted
 from rltui.cli.waiting import is_awaited, outcome, painted, plan_of
@@ -167,7 +167,7 @@ def _outcome(plan: Plan, request: Request, *, dry_run: bool, name: str | None) -
     if dry_run:
         yield "nothing was written: --dry-run"
         return
-    yield from (f"{paint('written', 'good')}: {line}" for line in plan.written)
+    yield from (f"{style('written', 'good')}: {line}" for line in plan.written)
     if request.restart and (moved := dict.fromkeys((*plan.start, *plan.stop))):
         yield f"restarting {', '.join(moved)}; see: {hints.STATUS(name=name)}"
     elif plan.start:

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
-from rltui.cli.colour import paint
+from rltui.cli.colour import style
 from rltui.cli.consent import require_consent
 from rltui.cli.new_run import start_headless
 from rltui.cli.progress import Waiting, working
@@ -97,7 +97,7 @@ def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[st
     for key in sorted({*before, *after}):
         if before.get(key) == after.get(key):
             continue
-        new = paint(_line(after[key]), "good") if key in after else "as the chart says"
+        new = style(_line(after[key]), "good") if key in after else "as the chart says"
         old = f"{_line(before[key])} → " if key in before else ""
         yield f"  {key} = {old}{new}"
 

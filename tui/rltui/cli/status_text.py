@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rltui.cli.colour import meaning_of, paint, signed
+from rltui.cli.colour import role_of, style, style_line
 from rltui.cli.table import Row, room, table_lines, view_cells, view_shapes, wrapped
 from rltui.client import launch
 from rltui.client.transports.unix import CONNECT_TIMEOUT_S
@@ -134,37 +134,39 @@ def as_text(status: dict[str, Any], now: float | None = None, *, width: int | No
     if problem := status.get("problem"):
         hint = f"    → {problem['hint']}\n" if problem["hint"] else ""
         return f"{status['experiment']} · {status['state']}\n  {problem['title']}\n{hint}"
-    head = f"{paint(status['experiment'], 'head')} · {status['framework']} · {_progress(status)}"
+    head = f"{style(status['experiment'], 'head')} · {status['framework']} · {_progress(status)}"
     folder = status.get("run_dir") if status.get("observed") else status["output_dir"]
     name = name_if_needed(status["experiment"])
     lines = _head_lines(status, name)
     rows = [row for component in status["components"] for row in _component_rows(component, now, name)]
     lines.extend(table_lines(view_shapes(_COMPONENTS), rows, width=width, indent="  "))
-    lines.extend(signed(f"  {server_text(server)}") for server in status.get("servers", ()))
+    lines.extend(style_line(f"  {server_text(server)}") for server in status.get("servers", ()))
     logs = view_cells(_LOGS, status.get("logs", ()), now)
     lines.extend(table_lines(view_shapes(_LOGS), logs, width=width, indent="  "))
-    lines.extend(signed(f"  {LINK_SIGN} {link['title']}: {link['url']}") for link in status.get("links", ()))
+    lines.extend(
+        style_line(f"  {LINK_SIGN} {link['title']}: {link['url']}") for link in status.get("links", ())
+    )
     lines.extend(_eval_lines(status.get("evals", ())))
     still = [component["id"] for component in status["components"] if component["state"] in ALIVE_STATES]
     if status.get("done") and still:
         lines.append(
             f"  still running: {', '.join(still)}; end everything: {hints.DOWN(name=status['experiment'])}"
         )
-    lines.extend(map(signed, _orphan_lines(status.get("orphans", ()), name)))
-    lines = [paint(f"  {folder}", "faint"), *lines]
+    lines.extend(map(style_line, _orphan_lines(status.get("orphans", ()), name)))
+    lines = [style(f"  {folder}", "faint"), *lines]
     return "\n".join(part for line in [head, *lines] for part in wrapped(line, width)) + "\n"
 
 
 def _head_lines(status: dict[str, Any], name: str | None) -> list[str]:
     """Lines about the whole: its health, what is under way, who took it down."""
     is_running = status["state"] == "running"
-    lines = [*map(signed, _health_lines(status.get("progress", {}), name))] if is_running else []
+    lines = [*map(style_line, _health_lines(status.get("progress", {}), name))] if is_running else []
     if under_way := status.get("transaction"):
-        lines.append(f"  {paint('under way:', 'busy')} {under_way}")
+        lines.append(f"  {style('under way:', 'busy')} {under_way}")
     elif (down := status.get("down")) and status["state"] == "stopped":
         moment = time.strftime("%Y-%m-%d %H:%M", time.localtime(down["at"]))
         lines.append(f"  taken down by {down['by']}, {moment}")
-        lines.extend(signed(f"  ⚠ cannot be ended: {what}") for what in down["left"])
+        lines.extend(style_line(f"  ⚠ cannot be ended: {what}") for what in down["left"])
     return lines
 
 
@@ -194,7 +196,7 @@ def _way_back(concern: dict[str, Any], name: str | None) -> str:
 
 def _progress(status: dict[str, Any]) -> str:
     word = state_text(status)
-    parts, progress = [paint(word, meaning_of(word))], status.get("progress") or {}
+    parts, progress = [style(word, role_of(word))], status.get("progress") or {}
     if status["step"]:
         parts.append(f"step {step_text(status)}")
     if status["reward"] is not None:
@@ -218,7 +220,7 @@ def _component_rows(component: dict[str, Any], now: float, name: str | None) -> 
         below.append(f"      → {hints.RESTART_KILLED(component=component['id'], name=name)}")
     if component["stalled"] and component.get("evidence"):
         below.append(f"      {STALLED.sign} {component['evidence']}")
-    return [*cells, *map(signed, below)]
+    return [*cells, *map(style_line, below)]
 
 
 def _memory_lines(component: dict[str, Any], name: str | None) -> list[str]:

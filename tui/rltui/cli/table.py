@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
-from rltui.cli.colour import bare, like, paint
-from rltui.cli.terminal import shown
+from rltui.cli.colour import strip_style, style, style_like
+from rltui.cli.terminal import displayable
 from rltui.core.text import truncate
 from rltui.views.table import Cell
 from rltui.views.table import Column as ViewColumn
@@ -88,7 +88,7 @@ def view_cells(
 
 def paint_cell(cell: Cell) -> str:
     length = len(cell.text) if cell.length is None else cell.length
-    return paint(cell.text[:length], cell.role) + cell.text[length:]
+    return style(cell.text[:length], cell.role) + cell.text[length:]
 
 
 def plain_lines(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -103,7 +103,7 @@ def table_lines(
     """A line for each row, in `width` characters if given. Headings stand above the first row with cells."""
     plain_rows = [row if isinstance(row, str) else [_one_line(cell) for cell in row] for row in rows]
     cells = [row for row in plain_rows if not isinstance(row, str)]
-    head = [shown(column.heading) for column in columns]
+    head = [displayable(column.heading) for column in columns]
     available = None if width is None else width - len(indent)
     visible, widths = _fitted(columns, head, cells, available)
     column_texts = [
@@ -112,14 +112,14 @@ def table_lines(
     lines, row_number = [], 0
     for row in plain_rows:
         if isinstance(row, str):
-            lines.extend(wrapped(shown(row), width))
+            lines.extend(wrapped(displayable(row), width))
             continue
         if not row_number and any(head):
             aligned = [
                 _aligned(columns[index], truncate(head[index], widths[index]), widths[index])
                 for index in visible
             ]
-            lines.append(paint(_joined(indent, aligned, width), "head"))
+            lines.append(style(_joined(indent, aligned, width), "head"))
         aligned = [
             _aligned(columns[index], text[row_number], widths[index])
             for index, text in zip(visible, column_texts, strict=True)
@@ -131,7 +131,7 @@ def table_lines(
 
 def clipped(line: str, width: int | None) -> str:
     """The line, cut to `width`."""
-    return line if width is None or width_of(line) <= width else truncate(bare(line), width)
+    return line if width is None or width_of(line) <= width else truncate(strip_style(line), width)
 
 
 def wrapped(line: str, width: int | None) -> list[str]:
@@ -140,18 +140,18 @@ def wrapped(line: str, width: int | None) -> list[str]:
         return [line]
     import textwrap  # rarely needed
 
-    text = bare(line)
+    text = strip_style(line)
     space = text[: len(text) - len(text.lstrip())]
     space = space if len(space) < width // 2 else ""
     parts = textwrap.wrap(
         text.strip(), width, initial_indent=space, subsequent_indent=space, break_on_hyphens=False
     )
-    return [like(line.lstrip(), part) for part in parts]
+    return [style_like(line.lstrip(), part) for part in parts]
 
 
 def width_of(text: str) -> int:
     """Number of cells that the text takes on a terminal."""
-    text = bare(text)
+    text = strip_style(text)
     if text.isascii():
         return len(text)
     import unicodedata  # names that are not ASCII are few
@@ -163,7 +163,7 @@ def width_of(text: str) -> int:
 
 
 def _one_line(cell: str) -> str:
-    return shown(cell.replace("\n", " ").replace("\t", " ")) if cell else ""
+    return displayable(cell.replace("\n", " ").replace("\t", " ")) if cell else ""
 
 
 def _fitted(
@@ -201,12 +201,16 @@ def _fitted(
 
 def _column(column: Column, cells: Sequence[str], width: int) -> list[str]:
     """The cells of a column, none wider than `width`."""
-    long = [bare(cell) for cell in cells if width_of(cell) > width]
+    long = [strip_style(cell) for cell in cells if width_of(cell) > width]
     if not long:
         return list(cells)
     common = len(os.path.commonprefix(long)) if len(long) > 1 else 0  # noqa: RUF071 - no paths
-    return [like(cell, _cut(bare(cell), width, column.cut, common)) if width_of(cell) > width else cell
-            for cell in cells]  # fmt: skip
+    return [
+        cell
+        if width_of(cell) <= width
+        else style_like(cell, _cut(strip_style(cell), width, column.cut, common))
+        for cell in cells
+    ]
 
 
 def _cut(text: str, width: int, side: str, common: int) -> str:

@@ -215,7 +215,7 @@ def _raise_nobody_reads(_: int, __: object) -> None:
     raise BrokenStdout
 
 
-def shown(text: str) -> str:
+def displayable(text: str) -> str:
     """The text in the characters in which stdout will show it, so that it can be measured."""
     cleaned = sys.stdout.cleaned if isinstance(sys.stdout, CleanStream) else visible
     if MARK not in text:

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
-from rltui.cli.colour import diff, paint, signed
+from rltui.cli.colour import style, style_diff, style_line
 from rltui.cli.progress import Waiting
 from rltui.cli.status_text import gist_of, print_status
 from rltui.client.actor import actor
@@ -46,9 +46,9 @@ def plan_of(wire: Wire, method: Literal["plan", "execute"], request: Request) ->
 
 def painted(plan: Plan) -> str:
     """A plan in lines, its diff in colours; ends with a newline unless there is nothing to say."""
-    lines = diff(plan.diff.rstrip("\n").split("\n")) if plan.diff else []  # only line feeds end a line
+    lines = style_diff(plan.diff.rstrip("\n").split("\n")) if plan.diff else []  # only line feeds end a line
     others = plan_text(plan.model_copy(update={"diff": ""}))
-    return "".join(f"{line}\n" for line in lines) + "".join(map(signed, others.splitlines(keepends=True)))
+    return "".join(f"{line}\n" for line in lines) + "".join(map(style_line, others.splitlines(keepends=True)))
 
 
 def is_awaited(arguments: argparse.Namespace) -> bool:
@@ -153,7 +153,7 @@ class StateChanges:
         reason = f": {' · '.join(filter(None, details))}" if any(details) else ""
         if item["state"] == "backoff":
             reason += f", {retry_text(item, time.time())}"
-        sign = paint(badge.sign, badge.role)
+        sign = style(badge.sign, badge.role)
         self._waiting.tell(
             id_, f"{sign} {id_} {badge.word}{after}{reason}", since=since if is_on_the_way else None
         )

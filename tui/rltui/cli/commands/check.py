@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import CONFIG, DEVICES, FRAMEWORK, JSON, SET
-from rltui.cli.colour import meaning_of, paint, signed
+from rltui.cli.colour import role_of, style, style_line
 from rltui.cli.command import argument, command, flag
 from rltui.cli.config import WhoseConfig, wanted_devices
 from rltui.cli.config_line import read_config_line, staged
@@ -57,17 +57,17 @@ def check(arguments: argparse.Namespace) -> int:
         print(report.model_dump_json())
     else:
         for problem in report.problems:
-            print(signed(f"{problem.severity}: {problem.text}"))
+            print(style_line(f"{problem.severity}: {problem.text}"))
         for item in report.derived:
             print(figure_text(item))
         for share in report.memory:
-            print(signed(f"{'warning' if share.is_bad else 'memory'}: {share.text}"))
+            print(style_line(f"{'warning' if share.is_bad else 'memory'}: {share.text}"))
             for note in share.notes:
                 print(f"    {note}")
         verdict = "valid" if report.valid else "not valid"
         if report.valid and not report.startable:
             verdict = "valid, but not to be started so"
-        verdict = paint(verdict, meaning_of(verdict) if report.startable else "busy")
+        verdict = style(verdict, role_of(verdict) if report.startable else "busy")
         verdict_parts = (verdict, report.framework, report.own, f"layout {report.layout}")
         print(" · ".join(filter(None, verdict_parts)))
     return 0 if report.valid else int(ConfigError.exit_code)

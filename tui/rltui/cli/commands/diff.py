@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rltui.cli.arguments import JSON, NAME
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.colour import diff as paint_diff
-from rltui.cli.colour import paint
+from rltui.cli.colour import style, style_diff
 from rltui.cli.command import argument, command, flag
 from rltui.cli.commands.knobs import read_table
 from rltui.cli.status_text import read_status
@@ -74,7 +73,7 @@ def _print_found(difference: ConfigDiff, arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(difference.model_dump_json())
     elif arguments.text:
-        print("\n".join(paint_diff(difference.text.splitlines())), end="\n" if difference.text else "")
+        print("\n".join(style_diff(difference.text.splitlines())), end="\n" if difference.text else "")
     else:
         _print_diff(difference)
 
@@ -160,7 +159,7 @@ def _print_keys(before: str, after: str, changes: Sequence[tuple[dict[str, Any],
     for row, old, new in changes:
         readers = f"({' '.join(row['readers'])})" if row["readers"] else ""
         note = "passed by rltui in place of the file's" if row.get("overridden") else ""
-        change = f"{paint(toml_text(old), 'removed')} → {paint(toml_text(new), 'added')}"
+        change = f"{style(toml_text(old), 'removed')} → {style(toml_text(new), 'added')}"
         rows.append((row["key"], change, f"{readers}  {note}".strip()))
     columns = (Column(least=24, cut="start"), Column(least=20), Column(least=10, goes=1))
     print_table(columns, rows, indent="  ")

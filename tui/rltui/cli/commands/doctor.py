@@ -19,7 +19,7 @@ from pathlib import Path
 
 from rltui import paths
 from rltui.cli.arguments import JSON, NAME
-from rltui.cli.colour import meaning_of, paint
+from rltui.cli.colour import role_of, style
 from rltui.cli.command import argument, command, flag
 from rltui.cli.progress import working
 from rltui.cli.table import room, wrapped
@@ -166,7 +166,7 @@ def _show(findings: Iterable[_Finding]) -> None:
     for finding in findings:
         symbol = "✓" if finding.ok else "✗" if finding.essential else "–"
         lines = wrapped(f"{'':{_NAME_WIDTH}}{finding.text}", width)
-        name = f"{paint(symbol, meaning_of(symbol))} {finding.name:<{_NAME_WIDTH - 2}}"
+        name = f"{style(symbol, role_of(symbol))} {finding.name:<{_NAME_WIDTH - 2}}"
         print("\n".join([f"{name}{lines[0].lstrip()}", *lines[1:]]))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rltui.cli.arguments import JSON, NAME_OR_FIRST
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.colour import paint
+from rltui.cli.colour import style
 from rltui.cli.command import command, flag
 from rltui.cli.consent import require_consent
 from rltui.cli.status_text import read_status
@@ -82,7 +82,7 @@ def _down_all(arguments: argparse.Namespace) -> int:
     queue = read_queue()
     waiting = 0 if queue.paused else sum(entry.state == "waiting" for entry in queue.entries)
     text = "".join(
-        f"{paint(name, 'head')}\n{textwrap.indent(_plan_lines(plan), '  ')}" for name, plan in plans.items()
+        f"{style(name, 'head')}\n{textwrap.indent(_plan_lines(plan), '  ')}" for name, plan in plans.items()
     )
     if waiting:
         text += f"queue: {waiting} run{'s' if waiting > 1 else ''} would start next; it is paused\n"

@@ -13,7 +13,7 @@ from typing import Any
 
 from rltui.cli.arguments import NAME, json_flag, positive
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.colour import diff, paint
+from rltui.cli.colour import style, style_diff
 from rltui.cli.command import argument, command, flag, repeatable
 from rltui.cli.table import Row, print_table, room, table_lines, view_shapes
 from rltui.cli.terminal import while_read
@@ -128,10 +128,10 @@ def _rows(entry: dict[str, Any], *, is_brief: bool) -> Iterator[Row]:
     data, text, step = _data(entry), entry["text"], entry.get("step")
     event = Event(entry["at"], entry["kind"], text, step if isinstance(step, int) else None, data=data)
     yield [_padded(column.name, column.cell(event, 0.0)) for column in _COLUMNS]
-    for line in () if is_brief else diff(list(detail_lines(text, data))):
+    for line in () if is_brief else style_diff(list(detail_lines(text, data))):
         yield f"{_INDENT}{line}"
 
 
 def _padded(name: str, cell: Cell) -> str:
     width = _WIDTHS.get(name, 0)
-    return paint(f"{cell.text:>{width}}" if width > 0 else f"{cell.text:<{-width}}", cell.role)
+    return style(f"{cell.text:>{width}}" if width > 0 else f"{cell.text:<{-width}}", cell.role)

@@ -10,7 +10,7 @@ from functools import partial
 
 from rltui.cli.arguments import DEVICES, JSON, SET, TIMEOUT, WAIT
 from rltui.cli.choosing import ready_index
-from rltui.cli.colour import diff as paint_diff
+from rltui.cli.colour import style_diff
 from rltui.cli.command import argument, command, flag
 from rltui.cli.config import wanted_devices
 from rltui.cli.new_run import start_headless
@@ -53,7 +53,7 @@ def fork(arguments: argparse.Namespace) -> int:
         if arguments.plan and arguments.json:
             print(json.dumps(dataclasses.asdict(planned.plan), ensure_ascii=False))
             return 0
-        text = "\n".join(paint_diff(fork_lines(planned.plan)))
+        text = "\n".join(style_diff(fork_lines(planned.plan)))
         print(text, file=sys.stdout if arguments.plan else sys.stderr)
         if arguments.plan:
             return 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rltui.cli.arguments import interval, json_flag, watch
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.colour import signed
+from rltui.cli.colour import style_line
 from rltui.cli.command import argument, command
 from rltui.cli.table import Row, room, table_lines, view_cells, view_shapes
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
@@ -137,17 +137,19 @@ def report_lines(report: GpuReport, *, width: int | None, now: float) -> list[st
     """Lines of the whole report, none wider than `width` where that is given. At least one line."""
     rows: list[Row] = [] if report.available else [f"no GPU figures: {report.reason}"]
     if report.available and report.reason:
-        rows.append(signed(f"⚠ {report.reason}"))
+        rows.append(style_line(f"⚠ {report.reason}"))
     for device in report.devices:
         rows.extend(_wrapped(device_summary(device), width))
-        rows.extend(signed(f"{_INDENT}⚠ {warning}") for warning in device_warnings(device))
+        rows.extend(style_line(f"{_INDENT}⚠ {warning}") for warning in device_warnings(device))
         rows.extend(f"{_INDENT}{budget_text(budget)}" for budget in device.budgets)
         rows.extend(f"{_INDENT}{reservation_text(claim)}" for claim in device.claims)
         rows.extend(view_cells(_HOLDERS, holders(device), now))
-    rows.extend(signed(verdict_text(verdict)) for verdict in report.verdicts)
-    rows.extend(signed(f"✗ {source.name}: {source.problem}") for source in report.sources if source.problem)
+    rows.extend(style_line(verdict_text(verdict)) for verdict in report.verdicts)
+    rows.extend(
+        style_line(f"✗ {source.name}: {source.problem}") for source in report.sources if source.problem
+    )
     if age := age_text(report, now):
-        rows.append(signed(age))
+        rows.append(style_line(age))
     return table_lines(view_shapes(_HOLDERS), rows, width=width, indent=_INDENT)
 
 

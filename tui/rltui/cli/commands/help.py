@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rltui.cli.colour import paint
+from rltui.cli.colour import style
 from rltui.cli.command import argument, command, load
 from rltui.cli.command_list import SENTENCES
 from rltui.cli.table import Column, print_table, room, wrapped
@@ -39,7 +39,7 @@ def show_help(arguments: argparse.Namespace) -> int:
     pages, topic = topics(), arguments.topic
     if topic is None:
         columns = (Column("TOPIC"), Column("ABOUT", least=20))
-        print_table(columns, [(paint(name, "key"), title) for name, title in pages.items()])
+        print_table(columns, [(style(name, "key"), title) for name, title in pages.items()])
         print(f"{hints.HELP_TOPIC}; {hints.HELP_COMMAND}; all commands: {hints.COMMANDS}, {hints.MAN}")
     elif topic in pages:
         _print_page(page(topic))
@@ -54,12 +54,12 @@ def _print_page(text: str) -> None:
     """The first line is a title; commands stand behind spaces, and what they do behind more."""
     width = room()
     title, *lines = text.rstrip("\n").split("\n")
-    print(paint(title, "head"))
+    print(style(title, "head"))
     for line in lines:
         command = line.strip().partition("   ")[0]
         is_command = line.startswith("  ") and command.startswith(("rltui", "ssh", "source"))
         for part in wrapped(line, width):
-            print(part.replace(command, paint(command, "key"), 1) if is_command else part)
+            print(part.replace(command, style(command, "key"), 1) if is_command else part)
 
 
 def _files() -> list[Path]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rltui.cli.app import need_terminal, show
 from rltui.cli.arguments import JSON, KEYMAP, WAIT, YES
-from rltui.cli.colour import paint
+from rltui.cli.colour import style
 from rltui.cli.command import argument, command, flag, repeatable, verb
 from rltui.cli.consent import require_consent
 from rltui.cli.progress import working
@@ -146,7 +146,7 @@ def status(arguments: argparse.Namespace) -> int:
     if not releases:
         print("there is no release of prime-rl's chart here", file=sys.stderr)
     for release in releases:
-        print(paint(str(release["release"]), "head"))
+        print(style(str(release["release"]), "head"))
         print_table(_PODS, [_row(pod) for pod in release["pods"]], indent="  ")
         for claim in release["claims"]:
             print(f"  data {claim['name']}: {claim['phase']}, {claim['size'] or 'size unknown'}")
@@ -162,7 +162,7 @@ def _row(pod: Mapping[str, Any]) -> list[str]:
     elif not reason and pod["last_end"] is not None:
         reason = f"before: {pod['last_end']}"
     restarts = str(pod["restarts"]) if pod["restarts"] else ""
-    state = paint(pod["state"], _STATES.get(pod["state"]))
+    state = style(pod["state"], _STATES.get(pod["state"]))
     return [pod["name"], state, " ".join(programs), restarts, pod["node"], reason]
 
 

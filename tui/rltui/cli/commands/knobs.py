@@ -15,7 +15,7 @@ from typing import Any
 
 from rltui.cli.arguments import FRAMEWORK, JSON, NAME
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.colour import paint, signed
+from rltui.cli.colour import style, style_line
 from rltui.cli.command import argument, command, flag
 from rltui.cli.config import chosen_framework
 from rltui.cli.table import Row, print_table, view_cells, view_shapes
@@ -60,7 +60,7 @@ def show_knobs(arguments: argparse.Namespace) -> int:
         from rltui.core.config_report import Problem  # pydantic takes 60 ms
 
         for problem in map(Problem.model_validate, table["problems"]):
-            print(signed(f"{problem.severity}: {problem.text}"), file=sys.stderr)
+            print(style_line(f"{problem.severity}: {problem.text}"), file=sys.stderr)
     return 0
 
 
@@ -109,11 +109,11 @@ def _print_rows(rows: Sequence[KnobRow], words: Sequence[str], *, verbose: bool)
         if heading != (row["file"], _table(row)):
             heading = (row["file"], _table(row))
             file = os.path.relpath(row["file"])
-            lines.append(paint(f"{file}  [{heading[1]}]" if heading[1] else file, "key"))
+            lines.append(style(f"{file}  [{heading[1]}]" if heading[1] else file, "key"))
         lines += view_cells(columns, [row], 0.0)
         if row["help"] and (verbose or ranks[row["key"]] >= IN_TEXT):
             meaning = pattern(words).sub(r"[\g<0>]", row["help"])
-            lines.append(paint(f"      {meaning}", "faint"))
+            lines.append(style(f"      {meaning}", "faint"))
     print_table(view_shapes(columns), lines, indent="  ")
 
 

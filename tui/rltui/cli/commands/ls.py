@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rltui.cli.arguments import JSON
-from rltui.cli.colour import signed
+from rltui.cli.colour import style_line
 from rltui.cli.command import command
 from rltui.cli.status_text import document, rows_of
 from rltui.cli.table import room, table_lines, view_cells, view_shapes
@@ -36,9 +36,9 @@ def list_experiments(arguments: argparse.Namespace) -> int:
     print("\n".join(list_lines(rows, width=room())))
     for row in rows:
         if problem := row.get("problem"):
-            print(signed(f"⚠ {row['experiment']}: {problem['title']}"))
+            print(style_line(f"⚠ {row['experiment']}: {problem['title']}"))
             if problem["hint"]:
-                print(signed(f"  → {problem['hint']}"))
+                print(style_line(f"  → {problem['hint']}"))
     if (running := sum(row["state"] == "running" for row in rows)) > 1:
         print(f"{running} are running; end all of them: {hints.DOWN_ALL}")
     return 0

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from rltui import __version__
-from rltui.cli.colour import paint
+from rltui.cli.colour import style
 from rltui.cli.command import Command, Declared, command, flag
 from rltui.cli.commands.help import page, topics
 from rltui.cli.overview import DESCRIPTION, OPTIONS, all_commands
@@ -172,13 +172,13 @@ def as_text(blocks: list[Block], width: int) -> Iterator[str]:
     for block in blocks:
         match block.kind:
             case "section":
-                yield from ("", paint(block.text.upper(), "head"))
+                yield from ("", style(block.text.upper(), "head"))
             case "part":
-                yield from ("", f"{space}{paint(block.text, 'head')}")
+                yield from ("", f"{space}{style(block.text, 'head')}")
             case "text":
                 yield from wrapped(f"{space}{block.text}", width)
             case "item":
-                yield f"{space}{paint(block.term, 'key')}"
+                yield f"{space}{style(block.term, 'key')}"
                 yield from wrapped(f"{space}{space}{block.text}", width)
             case "verbatim":
                 yield from (f"{space}{line}".rstrip() for line in block.text.split("\n"))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import JSON, NAME_OR_FIRST, YES
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.colour import paint
+from rltui.cli.colour import style
 from rltui.cli.command import argument, command
 from rltui.cli.consent import accepted, require_consent
 from rltui.cli.table import Row, print_table, view_cells, view_shapes
@@ -160,9 +160,9 @@ def _print_processes(leftover: Sequence[Orphan]) -> None:
     rows: list[Row] = []
     for process in leftover:
         rows += view_cells(_PROCESSES, [process], 0.0)
-        rows.append(paint(f"  {evidence_text(process)}", "faint"))
+        rows.append(style(f"  {evidence_text(process)}", "faint"))
         if process.command != short_command(process.command):
-            rows.append(paint(f"  {process.command}", "faint"))
+            rows.append(style(f"  {process.command}", "faint"))
     print_table(view_shapes(_PROCESSES), rows)
 
 

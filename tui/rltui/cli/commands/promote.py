@@ -8,7 +8,7 @@ import sys
 
 from rltui.cli.arguments import JSON, RUN, YES
 from rltui.cli.choosing import ready_index
-from rltui.cli.colour import diff as paint_diff
+from rltui.cli.colour import style_diff
 from rltui.cli.command import command, flag
 from rltui.cli.consent import require_consent
 from rltui.errors import ConflictError
@@ -31,7 +31,7 @@ def promote(arguments: argparse.Namespace) -> int:
     promotion = plan(find_run(ready_index(), arguments.run))
     diff = promotion.diff
     undo_hints: tuple[str, ...] = ()
-    text = "\n".join(paint_diff(diff.splitlines())) or "nothing to write"
+    text = "\n".join(style_diff(diff.splitlines())) or "nothing to write"
     if not arguments.json:
         print(text)
     for line in (*promotion.notes, *(f"not written: {key}" for key in promotion.refused)):

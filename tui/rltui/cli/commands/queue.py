@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import CREATION, JSON, SET
-from rltui.cli.colour import signed
+from rltui.cli.colour import style_line
 from rltui.cli.command import argument, command, verb
 from rltui.cli.queue_requests import (
     AFTER_REBOOT,
@@ -205,7 +205,7 @@ def _changed(queue: RunQueue, message: str, arguments: argparse.Namespace) -> in
 
 
 def _lines(queue: RunQueue) -> list[str]:
-    lines = [signed(line) for line in queue_notices(queue)]
+    lines = [style_line(line) for line in queue_notices(queue)]
     if not queue.entries:
         return [*lines, f"the queue is empty: {hints.QUEUE_ADD}, {hints.SWEEP}"]
     index, now = RunIndex(), time.time()

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from rltui.cli.arguments import JSON, YES, positive
-from rltui.cli.colour import signed
+from rltui.cli.colour import style_line
 from rltui.cli.command import argument, command, exclusive, flag, repeatable, section
 from rltui.cli.progress import working
 from rltui.cli.run_changes import put_into_trash
@@ -233,7 +233,7 @@ def _print_table(
         print_table(columns, _cells(listing, is_grouped=is_grouped))
     for row in listing.rows:
         if row.problem and row.state in ("damaged", "gone"):
-            print(signed(f"⚠ {row.name}: {row.problem}"))
+            print(style_line(f"⚠ {row.name}: {row.problem}"))
     if listing.beyond:
         print(f"{listing.beyond} more, beyond --limit {len(listing.rows)}")
     meant = run_filter.chosen(all_rows, listing.configs, with_archived=True)
