@@ -16,7 +16,7 @@ from rltui import paths
 from rltui.cli import main
 from rltui.cli.commands import open as opening
 from rltui.cli.config import chosen_framework
-from rltui.client import creation, launch
+from rltui.client import creation, draft, launch
 from rltui.client.reader import ExperimentReader
 from rltui.errors import ConfigError
 from rltui.services import trust
@@ -104,7 +104,7 @@ def test_what_they_take_no_rule_of_ours_refuses(config: Path, capsys: pytest.Cap
     found = capsys.readouterr().out
     assert "warning: " in found
     assert "(the framework itself takes it)" in found
-    record = creation.examine(creation.ExperimentRequest((config,), framework="prime-rl"))
+    record = creation.examine(draft.ExperimentRequest((config,), framework="prime-rl"))
     assert not record.forced
 
 
@@ -113,8 +113,8 @@ def test_a_dry_run_that_our_rules_refuse_does_not_wait_for_them(
 ) -> None:
     asked = config.parent / "asked"
     (config.parent / "src/prime_rl/configs/rl.py").write_text(f"open({str(asked)!r}, 'w')\n{REFUSES}")
-    record, _ = creation.plan_record(
-        creation.ExperimentRequest((config,), output_dir=config.parent / "out", name="one")
+    record, _ = draft.plan_record(
+        draft.ExperimentRequest((config,), output_dir=config.parent / "out", name="one")
     )
     ControlFolder(Path(record.output_dir)).write_record(record)
     assert main(["set", "-n", "one", "orchestrator.group_size=24", "--dry-run"]) == 3
@@ -138,9 +138,9 @@ def test_what_a_file_did_not_set_is_told_with_its_default(
 def test_force_goes_on_although_rules_of_ours_refuse(config: Path) -> None:
     config.write_text(CONFIG.replace("group_size", "group_sizes"))
     with pytest.raises(ConfigError, match="did you mean") as caught:
-        creation.examine(creation.ExperimentRequest((config,), framework="prime-rl"))
+        creation.examine(draft.ExperimentRequest((config,), framework="prime-rl"))
     assert "--force" in caught.value.hint
-    record = creation.examine(creation.ExperimentRequest((config,), framework="prime-rl", force=True))
+    record = creation.examine(draft.ExperimentRequest((config,), framework="prime-rl", force=True))
     assert record.forced
     problems = ExperimentReader(record).store().problems()
     assert {problem.severity for problem in problems} == {"warning"}

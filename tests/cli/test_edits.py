@@ -9,7 +9,7 @@ import pytest
 
 from rltui import paths
 from rltui.cli import main
-from rltui.client import creation
+from rltui.client import draft
 from rltui.services.runs.experiment_files import ControlFolder
 
 TEXT = "# mine\nmax_steps = 20 # steps\nname = \"a\"\n[[env]]\nid = 'x'\n"
@@ -22,10 +22,10 @@ def config(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     path = tmp_path / "run.toml"
     path.write_text(TEXT)
     (tmp_path / "one.toml").write_text(LAYOUT)
-    wish = creation.ExperimentRequest(
+    wish = draft.ExperimentRequest(
         config_files=(path,), layout="./one.toml", name="one", output_dir=tmp_path / "out"
     )
-    record, _ = creation.plan_record(wish)
+    record, _ = draft.plan_record(wish)
     ControlFolder(Path(record.output_dir)).write_record(record)
     return path
 
@@ -138,8 +138,8 @@ def test_a_checkpoint_becomes_the_model_and_can_be_taken_back(
     config.write_text(text)
     assert main(["use-checkpoint", "out/weights/step_100", "rl.toml", "--dry-run"]) == 0
     assert config.read_text() == text
-    wish = creation.ExperimentRequest(config_files=(config,), name="rl", output_dir=tmp_path / "out")
-    record, _ = creation.plan_record(wish)
+    wish = draft.ExperimentRequest(config_files=(config,), name="rl", output_dir=tmp_path / "out")
+    record, _ = draft.plan_record(wish)
     ControlFolder(Path(record.output_dir)).write_record(record)
     assert main(["use-checkpoint", "100"]) == 0
     assert f'+name = "{weights}"' in capsys.readouterr().out

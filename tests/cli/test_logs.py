@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rltui.cli import main
-from rltui.client import creation
+from rltui.client import draft
 from rltui.services.runs.experiment_files import ControlFolder
 
 LAYOUT = """\
@@ -36,10 +36,10 @@ def experiment(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run.toml").write_text("max_steps = 20\n")
     (tmp_path / "own.toml").write_text(LAYOUT)
-    wish = creation.ExperimentRequest(
+    wish = draft.ExperimentRequest(
         config_files=(tmp_path / "run.toml",), layout="./own.toml", name="one", output_dir=tmp_path / "out"
     )
-    record, _ = creation.plan_record(wish)
+    record, _ = draft.plan_record(wish)
     control = ControlFolder(Path(record.output_dir))
     control.write_record(record)
     for (component, attempt), text in OUTPUT.items():

@@ -19,7 +19,7 @@ from tests.conftest import Box
 
 from rltui.cli import main
 from rltui.cli.terminal import CleanStream
-from rltui.client import creation
+from rltui.client import draft
 from rltui.services.runs.experiment_files import ControlFolder
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\x85\x7f\u202etxt\u2066\u200b\x08"
@@ -54,10 +54,10 @@ def hostile(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     evil = escaped(EVIL)
     config.write_text(f'# bidi \u202e \u2066\nmax_steps = 20 # \u202e\nname = "{evil}"\n"k{evil}" = 1\n')
     (folder / "one.toml").write_text(LAYOUT.format(evil=evil))
-    wish = creation.ExperimentRequest(
+    wish = draft.ExperimentRequest(
         config_files=(config,), layout="./one.toml", name="one", output_dir=folder / "out"
     )
-    record, _ = creation.plan_record(wish)
+    record, _ = draft.plan_record(wish)
     control = ControlFolder(Path(record.output_dir))
     control.write_record(record)
     attempt = control.attempt_dir("trainer", control.new_attempt("trainer"))
@@ -191,12 +191,12 @@ def stopped(box: Box) -> Box:
     (work / "one.toml").write_text(LAYOUT.format(evil="größe"))
     script = f"""
 from pathlib import Path
-from rltui.client import creation
+from rltui.client import draft
 from rltui.services.runs.experiment_files import ControlFolder
 folder = Path({str(work)!r})
-wanted = creation.ExperimentRequest(config_files=(folder / "größe.toml",), layout=str(folder / "one.toml"),
+wanted = draft.ExperimentRequest(config_files=(folder / "größe.toml",), layout=str(folder / "one.toml"),
                                     name="one", output_dir=folder / "out")
-record, _ = creation.plan_record(wanted)
+record, _ = draft.plan_record(wanted)
 control = ControlFolder(Path(record.output_dir))
 control.write_record(record)
 attempt = control.attempt_dir("trainer", control.new_attempt("trainer"))

@@ -9,7 +9,8 @@ import pytest
 
 from rltui.cli import main
 from rltui.client.checking import check
-from rltui.client.creation import ExperimentRequest, examine
+from rltui.client.creation import examine
+from rltui.client.draft import ExperimentRequest
 from rltui.errors import ConfigError
 
 PRIME = """\

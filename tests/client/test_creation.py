@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from rltui.client.checking import check, identify
-from rltui.client.creation import ExperimentRequest, create, examine, plan_record
+from rltui.client.creation import create, examine
+from rltui.client.draft import ExperimentRequest, plan_record
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.frameworks.registry import AmbiguousConfigError
 from rltui.services.config.files import named

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.client.creation import ExperimentRequest, plan_record
+from rltui.client.draft import ExperimentRequest, plan_record
 from rltui.client.rerun import plan_rerun
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks import registry

@@ -225,11 +225,11 @@ def until_it_learns_again(box: Box, step: int) -> None:
 
 FINISHED = """\
 from pathlib import Path
-from rltui.client import creation
+from rltui.client import draft
 from rltui.services.runs.experiment_files import ControlFolder
 config, out = Path("rl.toml").resolve(), Path("out").resolve()
-wanted = creation.ExperimentRequest((config,), name="one", output_dir=out)
-record, _ = creation.plan_record(wanted)
+wanted = draft.ExperimentRequest((config,), name="one", output_dir=out)
+record, _ = draft.plan_record(wanted)
 ControlFolder(Path(record.output_dir)).write_record(record)
 checkpoint = Path("out/checkpoints/step_20")
 for half in ("orchestrator", "trainer"):

@@ -200,9 +200,9 @@ def test_with_a_name_it_is_what_the_supervisor_sees(gpu_box: Box) -> None:
 
 CREATE = """
 from pathlib import Path
-from rltui.client import creation
+from rltui.client import creation, draft
 files = (Path("run.toml"),)
-creation.create(creation.ExperimentRequest(files, layout="parts.toml", name="one", output_dir=Path("out")))
+creation.create(draft.ExperimentRequest(files, layout="parts.toml", name="one", output_dir=Path("out")))
 """
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.client import creation
+from rltui.client import draft
 from rltui.errors import ConfigError, RltuiError
 from rltui.services.runs import weights
 from rltui.services.runs.experiment_files import ExperimentRecord
@@ -43,10 +43,10 @@ def experiment(folder: Path, monkeypatch: pytest.MonkeyPatch, maker: str = "") -
     (folder / "prime-rl/pyproject.toml").write_text('[project]\nname = "prime-rl"\n')
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.setenv("RLTUI_PRIME_RL", str(folder / "prime-rl"))
-    wish = creation.ExperimentRequest(
+    wish = draft.ExperimentRequest(
         config_files=(folder / "sft.toml",), name="sft", output_dir=folder / "out", framework="prime-rl"
     )
-    record, _ = creation.plan_record(wish)
+    record, _ = draft.plan_record(wish)
     return replace(record, run_dir=str(folder), workspace=str(folder))
 
 

@@ -23,7 +23,7 @@ from rltui.core.runs import RunOrigin
 from rltui.errors import ExitCode, RltuiError, UsageError
 
 if TYPE_CHECKING:
-    from rltui.client import creation
+    from rltui.client import creation, draft
     from rltui.core.api import Plan, Request
     from rltui.core.evals import EvalRequest
     from rltui.frameworks.base import Framework
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 def start_or_submit(start: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
     """Start a run; where its config asks for a cluster and the command line does not, a person is asked."""
-    from rltui.client import creation
+    from rltui.client import draft
 
     try:
         return start(arguments)
-    except creation.ClusterConfigError as error:
+    except draft.ClusterConfigError as error:
         if not sys.stdin.isatty() or not confirm(f"{error.title}. Submit it as a job?"):
             raise
     arguments.slurm = True
@@ -44,7 +44,7 @@ def start_or_submit(start: Callable[[argparse.Namespace], int], arguments: argpa
 
 
 def start_headless(
-    new_run: creation.ExperimentRequest,
+    new_run: draft.ExperimentRequest,
     request: Request,
     *,
     wait: bool,
@@ -102,9 +102,9 @@ def start_headless(
 
 
 @contextmanager
-def wanted_run(arguments: argparse.Namespace) -> Iterator[creation.ExperimentRequest]:
+def wanted_run(arguments: argparse.Namespace) -> Iterator[draft.ExperimentRequest]:
     """The request of the arguments of `up` and `open`, once it is clear which framework the config is for."""
-    from rltui.client import creation
+    from rltui.client import creation, draft
 
     checkpoint = getattr(arguments, "resume_step", None)
     if checkpoint is not None and arguments.new:
@@ -116,8 +116,8 @@ def wanted_run(arguments: argparse.Namespace) -> Iterator[creation.ExperimentReq
     slurm = _asked_of_slurm(arguments)
     devices = wanted_devices(arguments) if slurm is None else None
 
-    def request(copies: RunConfig) -> creation.ExperimentRequest:
-        return creation.ExperimentRequest(
+    def request(copies: RunConfig) -> draft.ExperimentRequest:
+        return draft.ExperimentRequest(
             config_files=copies.files,
             copies=copies,
             layout=_layout(arguments, copies.files, framework := choose.named(copies.files), workspace),

@@ -104,7 +104,7 @@ def plan_request(
     Raises:
         ConfigError: if its config breaks a rule, as `rltui check` says it.
     """
-    from rltui.client import creation
+    from rltui.client import creation, draft
     from rltui.client.jobs import submitted
     from rltui.client.queue.commands import QueueRequest
     from rltui.services.config import origins
@@ -113,10 +113,10 @@ def plan_request(
     up = parse(["up", *words, *keys])
     with wanted_run(up) as new_run:
         with working("plans the run as `up` would"):
-            record, earlier = creation.plan_record(new_run)
+            record, earlier = draft.plan_record(new_run)
             if not new_run.force:
                 creation.refuse_errors(record, starting=False)
-        creation.trust_what_runs(new_run)
+        draft.trust_what_runs(new_run)
         yield QueueRequest(
             words=tuple(word for word in words if word != "--new"),
             overrides=tuple(overrides),

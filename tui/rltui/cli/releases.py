@@ -19,7 +19,7 @@ from rltui.cli.progress import Waiting, working
 from rltui.cli.status_text import print_status, read_status
 from rltui.cli.terminal import ask, confirm
 from rltui.cli.waiting import StateChanges
-from rltui.client import creation, launch
+from rltui.client import creation, draft, launch
 from rltui.client.down import shut_down
 from rltui.client.release import FILE, ROLES, read_release, read_values, to_follow, write_layout
 from rltui.core import hints
@@ -219,8 +219,8 @@ def follow_release(release_name: str, kubectl: Kubectl, name: str, folder: Path,
     if unknown:
         print(f"commands for pods that sleep are those of the shipped layout: {unknown}", file=sys.stderr)
     layout = write_layout(release, values, folder)
-    new_run = creation.ExperimentRequest(config_files=(), layout=str(layout), name=name, output_dir=folder)
-    creation.trust_what_runs(new_run)
+    new_run = draft.ExperimentRequest(config_files=(), layout=str(layout), name=name, output_dir=folder)
+    draft.trust_what_runs(new_run)
     if followed := to_follow(release, folder):
         # Nothing is lost by it, whatever its plan says of the steps: the pods run already.
         request = Request(action="start", components=followed, accepts=Loss.MORE)

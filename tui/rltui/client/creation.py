@@ -1,4 +1,4 @@
-"""From config files on the command line to an experiment on disk, without ever touching an earlier run."""
+"""An experiment is made on disk, as its draft says, or leaves nothing; an earlier run is never touched."""
 
 from __future__ import annotations
 
@@ -8,321 +8,35 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
-
-from pydantic import ValidationError
 
 from rltui import paths
 from rltui.client import down, launch
 from rltui.client.actor import actor
-from rltui.client.checking import check, identify, runnable_layout
+from rltui.client.checking import check
+from rltui.client.draft import EarlierRun, ExperimentRequest, owner_of, plan_record
 from rltui.client.memory import with_devices
-from rltui.client.ports import inference_url, with_ports
+from rltui.client.ports import with_ports
 from rltui.client.reader import ExperimentReader
 from rltui.core import hints
 from rltui.core.api import Request
 from rltui.core.config_report import Problem
-from rltui.core.layout import Layout, used_instances
 from rltui.core.runs import RunOrigin
-from rltui.core.servers import server_url
 from rltui.core.text import join_words
-from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
+from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks import registry
-from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.services import layout_files, trust
 from rltui.services.config import origins
 from rltui.services.config.editor import readers_of
 from rltui.services.config.run_config import ConfigLine, RunConfig, RunConfigBuilder
-from rltui.services.config.store import ConfigStore
 from rltui.services.own_files import FileLock, make_folder
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
-from rltui.services.runs.experiments import default_output_dir, find_experiment, forget, free_name, new_record
-from rltui.services.runs.leases import living, save_lease
-from rltui.services.runs.observed import framework_of
-from rltui.services.runs.run_folder import ResumePoint, ResumePoints, RunFolder, next_free
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import find_experiment, forget
+from rltui.services.runs.leases import save_lease
 from rltui.services.runs.run_metadata import change_metadata, new_metadata, read_metadata, save_metadata
 from rltui.services.shell import make_room_for_files, save_shell
 
 _LOCK_TIMEOUT_S = 60.0
 """How long to wait for others who create experiments; each takes a second or two, more on a busy box."""
 _LOCK_POLL_S = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class ExperimentRequest:
-    """What the user asked for. `None`: take it from the config."""
-
-    config_files: tuple[Path, ...]
-    layout: str | None = None
-    framework: str | None = None
-    """Id of a framework, where the files themselves do not tell."""
-    name: str | None = None
-    output_dir: Path | None = None
-    workspace: Path | None = None
-    earlier_run: Literal["ask", "resume", "new"] = "ask"
-    checkpoint: int | None = None
-    """The checkpoint to resume from; `None`: the one that the config asks for, else the newest."""
-    inference: tuple[str, ...] | None = None
-    """Where the inference servers are that it uses in place of its own; empty: as the config says, `None`:
-    likewise, or as before where an earlier run goes on."""
-    inference_of: str | None = None
-    """The experiment whose inference server it uses."""
-    slurm: Mapping[str, str | bool | tuple[str, ...]] | None = None
-    """It is to run as SLURM jobs, which are told this besides what the layout says; `None`: as the layout
-    says."""
-    devices: str | None = None
-    """Those that it shall use, as `CUDA_VISIBLE_DEVICES` lists them; `None`: as before, or all."""
-    force: bool = False
-    """No rule of ours refuses the config, now or when it is edited."""
-    copies: RunConfig = RunConfig(())
-    """`config_files` as they were staged. Copies become the experiment's own."""
-    origin: RunOrigin = RunOrigin()
-    """Kept in the sheet of a run that is new."""
-
-
-@dataclass(frozen=True, slots=True)
-class EarlierRun:
-    output_dir: Path
-    point: ResumePoint
-    next_free: Path
-    owner: str | None = None
-    """Name of the experiment it was, where that is another than the one to be created."""
-
-    def refusal(self) -> ConflictError:
-        resumable = (
-            f"--resume continues it from checkpoint {self.point.step}"
-            if self.point.step is not None
-            else "--resume begins it anew (it has no checkpoint; its files are kept aside)"
-        )
-        whose = f"an earlier run of the experiment {self.owner}" if self.owner else "an earlier run"
-        return ConflictError(
-            f"{self.output_dir} holds {whose}, which is left alone",
-            hint=f"choose: {resumable}; --new starts a run of its own in {self.next_free}",
-        )
-
-
-def trust_what_runs(request: ExperimentRequest) -> None:
-    """For whoever starts what `request` describes: the programs that it runs are trusted.
-
-    Raises:
-        ConfigError: as `identify`.
-    """
-    files, workspace = (
-        tuple(path.absolute() for path in request.config_files),
-        request.workspace or Path.cwd(),
-    )
-    framework, layout_file = identify(files, request.layout, request.framework, workspace=workspace)
-    trust.trust_programs(layout_file, framework, workspace=workspace, config_files=files)
-
-
-def plan_record(request: ExperimentRequest) -> tuple[ExperimentRecord, EarlierRun | None]:
-    """The experiment that `request` describes, and the earlier run in its folder. No side effects.
-
-    Raises:
-        ConfigError: as `identify`, or if the config breaks a rule.
-        ConflictError: if the name is taken by an experiment in another folder.
-    """
-    paths_ = tuple(path.absolute() for path in request.config_files)
-    workspace = (request.workspace or Path.cwd()).absolute()
-    framework, layout_file = identify(paths_, request.layout, request.framework, workspace=workspace)
-    layout = runnable_layout(layout_file)
-    framework = framework.fitted(layout)
-    files = ConfigStore(list(paths_), framework).load()
-    output_dir = _own_folder(request, _output_dir(request, workspace, framework, files))
-    name = request.name if request.name is not None else free_name(output_dir.name, output_dir)
-    if (goes_on := _as_jobs_before(request, output_dir, name, layout_file)) is not None:
-        return plan_record(goes_on)
-    _refuse_cluster(request, layout, layout_file, framework, files)
-    instances = used_instances(layout, framework.instances(files))
-    earlier = _earlier_run(request, output_dir, layout, name, framework, files)
-    if earlier is not None and request.earlier_run == "new":
-        output_dir, earlier = earlier.next_free, None
-        name = request.name if request.name is not None else free_name(output_dir.name, output_dir)
-    lent = _inference(request, output_dir, name)
-    sent = framework.sent_to(lent.urls, is_lent=bool(lent.owner)) if lent.urls else framework
-    if lent.owner:
-        _refuse_other_weights(lent.owner, sent, files)
-    external = sent.external(files)
-    layout_files.with_instances(
-        layout, instances, layout_file, without=external
-    )  # refused now, not at the start
-    record = new_record(
-        name=name,
-        output_dir=output_dir.resolve(),
-        workspace=workspace,
-        config_files=list(paths_),
-        layout_file=layout_file,
-        framework=framework.id,
-        run_dir=layout.run_dir,
-        instances=instances,
-        external=external,
-        inference=lent.urls,
-        inference_of=lent.owner,
-        devices=request.devices or "",
-        forced=request.force,
-        slurm=request.slurm,
-    )
-    return record, earlier
-
-
-def job_options(record: ExperimentRecord) -> Mapping[str, str | bool | tuple[str, ...]] | None:
-    """What was said of its jobs, for a run that goes on with or repeats it. What they waited for is over, and
-    so is the array that they were tasks of.
-    """
-    over = ("dependency", "array")
-    return {key: value for key, value in record.slurm.items() if key not in over} or None
-
-
-def _as_jobs_before(
-    request: ExperimentRequest, output_dir: Path, name: str, layout_file: Path
-) -> ExperimentRequest | None:
-    """Where it goes on with a run of jobs and does not say itself how that is submitted: with what was said
-    then. Else `None`.
-    """
-    before = ControlFolder(output_dir).read_record() if request.earlier_run == "resume" else None
-    if before is None or before.name != name:
-        return None
-    layout = request.layout
-    if layout is None and layout_files.load_for(before).submits:
-        layout = before.layout_file
-    elif request.slurm is None and str(layout_file) != before.layout_file:
-        return None
-    asked = {**(job_options(before) or {}), **(request.slurm or {})}
-    goes_on = replace(request, layout=layout, slurm=asked or request.slurm)
-    return None if goes_on == request else goes_on
-
-
-class ClusterConfigError(ConfigError):
-    """The config is for SLURM, and nobody has said that it shall be submitted."""
-
-
-def _refuse_cluster(
-    request: ExperimentRequest, layout: Layout, layout_file: Path, framework: Framework, files: ConfigFiles
-) -> None:
-    """Where config, layout and command line do not agree on whether this machine is meant."""
-    if request.slurm is None:
-        if framework.asks_for_cluster(files) and not layout.submits:
-            names = join_words([file.path for file in files.values()])
-            raise ClusterConfigError(
-                f"{names} asks for a cluster, with the table [slurm]",
-                hint="--slurm submits it as a job; to run it on this machine, remove [slurm]",
-            )
-    elif not layout.submits:
-        raise ConfigError(
-            f"{layout_file}: nothing in it runs as a SLURM job",
-            hint="write `slurm = {}` for the component that is to be one, or leave --layout out",
-        )
-    try:
-        layout.with_slurm(request.slurm or {})
-    except ValidationError as error:
-        said = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise UsageError(f"--slurm: {said}", hint=str(hints.UP_HELP)) from error
-
-
-@dataclass(frozen=True, slots=True)
-class _Inference:
-    """Servers of somebody else that an experiment is sent to."""
-
-    urls: tuple[str, ...] = ()
-    owner: str = ""
-
-
-def _inference(request: ExperimentRequest, output_dir: Path, name: str) -> _Inference:
-    """As `request` says; where it says nothing and goes on with an earlier run, as that had it.
-
-    Raises:
-        ConfigError: if the experiment that is named has no server.
-        ConflictError: if it is this one, or its server does not run.
-    """
-    owner = request.inference_of
-    if owner is None and request.inference is not None:
-        return _Inference(tuple(map(server_url, request.inference)))
-    if owner is None and request.earlier_run == "resume":
-        before = ControlFolder(output_dir).read_record()
-        if before is None or before.name != name or not before.inference_of:
-            return _Inference(before.inference if before is not None and before.name == name else ())
-        owner = before.inference_of
-    if owner is None:
-        return _Inference()
-    other = launch.choose(owner)
-    if other.name == name:
-        raise ConflictError(f"{name} cannot use its own inference server in place of its own")
-    url = inference_url(other)
-    if not living(other, ("inference",)):
-        raise ConflictError(
-            f"the inference server of {owner} does not run",
-            hint=f"start it: {hints.START(component='inference', name=owner)}",
-        )
-    return _Inference((url,), owner)
-
-
-def _refuse_other_weights(owner: str, framework: Framework, files: ConfigFiles) -> None:
-    """Raises ConflictError where its server gets weights in another way than `framework` would send them."""
-    other = launch.choose(owner)
-    theirs = framework_of(other).weights_by(ExperimentReader(other).store().load())
-    if theirs != (ours := framework.weights_by(files)):
-        raise ConflictError(
-            f"the inference server of {owner} takes weights by {theirs or 'another way'}, and this config"
-            f" sends them by {ours or 'another way'}",
-            hint="let [weight_broadcast] say the same in both",
-        )
-
-
-def _output_dir(
-    request: ExperimentRequest, workspace: Path, framework: Framework, files: ConfigFiles
-) -> Path:
-    """As a person says it, from the folder they are in; else where the config belongs, or as it says."""
-    if request.output_dir is not None:
-        return request.output_dir.absolute()
-    config_files = tuple(path.absolute() for path in request.config_files)
-    if not config_files:
-        return workspace / default_output_dir([Path(request.layout or "")])
-    inside = config_files[0].parent
-    for folder in (inside, inside.parents[1] if inside.name == origins.FOLDER else inside):
-        around = ControlFolder(folder).read_record()
-        if around is not None and around.config_files == tuple(map(str, config_files)):
-            return Path(
-                around.output_dir
-            )  # an experiment's own copy of the config still names the original's
-    return workspace / (
-        framework.output_dir(files) or default_output_dir(origins.original_files(config_files))
-    )
-
-
-def _own_folder(request: ExperimentRequest, output_dir: Path) -> Path:
-    """The folder that the config names; beside it where that is another experiment's, and the name a new one
-    or known there.
-    """
-    if request.name is None or request.output_dir is not None or _owner(output_dir, request.name) is None:
-        return output_dir
-    beside, known = output_dir.with_name(request.name), find_experiment(request.name)
-    if known is None:
-        return output_dir if request.earlier_run == "resume" else beside
-    return beside if same_folder(known.output_dir, str(beside)) else output_dir
-
-
-def _earlier_run(
-    request: ExperimentRequest,
-    output_dir: Path,
-    layout: Layout,
-    name: str,
-    framework: Framework,
-    files: ConfigFiles,
-) -> EarlierRun | None:
-    folder = RunFolder(output_dir / layout.run_dir, framework.run_files(files))
-    owner = _owner(output_dir, name)
-    if not folder.artifacts() and (owner is None or not ControlFolder(output_dir).newest_attempts()):
-        return None
-    jobs = layout.run_jobs(framework.run_roles)
-    points = ResumePoints(framework, ControlFolder(output_dir), folder, jobs)
-    point = points.of(Request(action="start", resume_step=request.checkpoint), files)
-    return EarlierRun(output_dir, point, next_free(output_dir), owner.name if owner else None)
-
-
-def _owner(output_dir: Path, name: str) -> ExperimentRecord | None:
-    """The experiment that lies in the folder, unless that is `name` itself."""
-    owner = ControlFolder(output_dir).read_record()
-    return owner if owner is not None and owner.name != name else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,7 +61,7 @@ def examine(request: ExperimentRequest) -> ExperimentRecord:
             earlier run and `request` does not say what to do.
     """
     record, earlier = plan_record(request)
-    owner = _owner(Path(record.output_dir), record.name)
+    owner = owner_of(Path(record.output_dir), record.name)
     if owner is not None and launch.lives(owner):
         raise _folder_taken(owner)
     before = find_experiment(record.name)
@@ -385,7 +99,7 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
         record, moved = with_devices(examine(request))
         record, notes = with_ports(record)
         control = ControlFolder(Path(record.output_dir))
-        owner = _owner(Path(record.output_dir), record.name)
+        owner = owner_of(Path(record.output_dir), record.name)
         made = tuple(folder for folder in (Path(record.output_dir), control.path) if not folder.exists())
         # A supervisor with nothing to do knows the config and layout of before.
         try:
@@ -506,7 +220,7 @@ def undo(created: Created) -> None:
         ConflictError: if somebody else took the name or the folder before anything was started.
     """
     with alone():
-        owner = _owner(Path(created.record.output_dir), created.record.name)
+        owner = owner_of(Path(created.record.output_dir), created.record.name)
         if owner is not None:
             raise _folder_taken(owner)
         if _supervisor(created.record) not in (None, created.supervisor):

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rltui.client import creation, launch
+from rltui.client import creation, draft, launch
 from rltui.client.actor import actor
 from rltui.client.reader import ExperimentReader
 from rltui.core import hints
@@ -55,11 +55,11 @@ class ForkStart:
 
 @contextmanager
 def prepared(
-    request: creation.ExperimentRequest,
+    request: draft.ExperimentRequest,
     record: ExperimentRecord,
     begin: ForkStart | None,
     tell: Callable[[str], None] = lambda _: None,
-) -> Iterator[creation.ExperimentRequest]:
+) -> Iterator[draft.ExperimentRequest]:
     """What `creation.create` makes `record` of, once the checkpoint was copied. Where no experiment was made
     of it within the context, the copy goes again.
 
@@ -67,7 +67,7 @@ def prepared(
         ConflictError: if the folder was taken meanwhile.
         RltuiError: if the checkpoint cannot be copied, or is gone.
     """
-    creation.trust_what_runs(request)
+    draft.trust_what_runs(request)
     if begin is None:
         yield request
         return
@@ -94,7 +94,7 @@ class Fork:
 
     plan: ForkPlan
     start: Request
-    request: creation.ExperimentRequest
+    request: draft.ExperimentRequest
     record: ExperimentRecord
     begin: ForkStart | None
 
@@ -119,9 +119,9 @@ def request_like(
     *,
     devices: str | None,
     origin: RunOrigin,
-) -> creation.ExperimentRequest:
+) -> draft.ExperimentRequest:
     """Ask for a run of its own that is like `record`, with the config of `copies`."""
-    return creation.ExperimentRequest(
+    return draft.ExperimentRequest(
         config_files=copies.files,
         copies=copies,
         layout=record.layout_file,
@@ -131,7 +131,7 @@ def request_like(
         workspace=Path(record.workspace),
         inference=record.inference or None,
         inference_of=record.inference_of or None,
-        slurm=creation.job_options(record),
+        slurm=draft.job_options(record),
         devices=record.devices if devices is None else devices,
         force=record.forced,
         origin=origin,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rltui.client import launch
-from rltui.client.creation import ExperimentRequest, plan_record
+from rltui.client.draft import ExperimentRequest, plan_record
 from rltui.core.hosts import NodeSpec
 from rltui.core.layout import Layout
 from rltui.core.text import join_words

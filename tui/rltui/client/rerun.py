@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from rltui.client import creation
+from rltui.client import creation, draft
 from rltui.client.fork import ForkStart, refuse_foreign, request_like
 from rltui.core import hints
 from rltui.core.gpu.devices import GpuChoice, chosen_devices
@@ -32,7 +32,7 @@ from rltui.services.runs.run_folder import next_free, run_folder_of
 
 @dataclass(frozen=True, slots=True)
 class RerunPlan:
-    request: creation.ExperimentRequest
+    request: draft.ExperimentRequest
     record: ExperimentRecord
     begin: ForkStart | None
     """What it begins with, where the run began with a checkpoint of another."""

@@ -38,7 +38,7 @@ _DEMO_FILES = ("rl.toml", "sft.toml")
 )
 def demo(arguments: argparse.Namespace) -> int:
     """Run the shipped example in a folder of its own, so that editing it leaves the original alone."""
-    from rltui.client import creation
+    from rltui.client import draft
     from rltui.core.api import Request
     from rltui.services.runs.run_folder import next_free
 
@@ -61,7 +61,7 @@ def demo(arguments: argparse.Namespace) -> int:
         # A demo is for watching: each one is a run of its own, the earlier ones stay.
         folder = next_free(folder)
     check_name(folder.name, folder)  # before the folder is made
-    request = creation.ExperimentRequest(
+    request = draft.ExperimentRequest(
         config_files=(_copy_example(folder),), name=folder.name, output_dir=folder
     )
     code = start_headless(

@@ -143,7 +143,7 @@ def doctor(arguments: argparse.Namespace) -> int:
 
 
 def _of_nodes(arguments: argparse.Namespace) -> int:
-    from rltui.client.creation import ExperimentRequest
+    from rltui.client.draft import ExperimentRequest
     from rltui.client.nodes import check_nodes
 
     request = None

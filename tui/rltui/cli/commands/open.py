@@ -118,10 +118,10 @@ def _name_to_watch(arguments: argparse.Namespace) -> str | None:
 
 def _open_config(arguments: argparse.Namespace) -> int:
     """Attach to the experiment of this config, or ask, and create it: the TUI asks before anything starts."""
-    from rltui.client import creation
+    from rltui.client import creation, draft
 
     with wanted_run(arguments) as request:
-        planned, _ = creation.plan_record(request)
+        planned, _ = draft.plan_record(request)
         existing = find_experiment(planned.name)
         if (
             existing is not None

@@ -20,7 +20,7 @@ from rltui.services.runs.experiments import (
 )
 
 if TYPE_CHECKING:
-    from rltui.client import creation
+    from rltui.client import draft
 
 
 @command(
@@ -51,12 +51,12 @@ def up(arguments: argparse.Namespace) -> int:
 
 
 def _up(arguments: argparse.Namespace) -> int:
-    from rltui.client import creation
+    from rltui.client import draft
     from rltui.core.api import Request
 
     components = tuple(arguments.only.split(",")) if arguments.only else ()
     with wanted_run(arguments) as request:
-        creation.trust_what_runs(request)
+        draft.trust_what_runs(request)
         if arguments.dry_run:
             return _print_jobs(request)
         if (living := _living_run_of(arguments, request)) is not None:
@@ -74,26 +74,26 @@ def _up(arguments: argparse.Namespace) -> int:
 
 
 def _living_run_of(
-    arguments: argparse.Namespace, request: creation.ExperimentRequest
+    arguments: argparse.Namespace, request: draft.ExperimentRequest
 ) -> ExperimentRecord | None:
     """The living experiment whose next program a pasted line starts: `orchestrator @ orch.toml` once
     `inference @ infer.toml` runs. `None` for other lines, and where the line sets something in a config.
     """
-    from rltui.client import creation
+    from rltui.client import draft
 
     if not arguments.config_line.component or arguments.config_line.overrides or arguments.config_line.edits:
         return None
-    planned, _ = creation.plan_record(request)
+    planned, _ = draft.plan_record(request)
     existing = find_experiment(planned.name)
     is_it = existing is not None and same_folder(existing.output_dir, planned.output_dir)
     return existing if existing is not None and is_it and launch.lives(existing) else None
 
 
-def _print_jobs(request: creation.ExperimentRequest) -> int:
-    from rltui.client import creation
+def _print_jobs(request: draft.ExperimentRequest) -> int:
+    from rltui.client import draft
     from rltui.client.jobs import previews
 
-    planned, _ = creation.plan_record(request)
+    planned, _ = draft.plan_record(request)
     with working("writes the job's script"):
         scripts = previews(planned)
     for preview in scripts:

@@ -1,0 +1,372 @@
+"""From what the user asks for to the experiment that it comes to, step by step. Nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from rltui.client import launch
+from rltui.client.checking import identify, runnable_layout
+from rltui.client.ports import inference_url
+from rltui.client.reader import ExperimentReader
+from rltui.core import hints
+from rltui.core.api import Request
+from rltui.core.layout import Layout, used_instances
+from rltui.core.runs import RunOrigin
+from rltui.core.servers import server_url
+from rltui.core.text import join_words
+from rltui.errors import ConfigError, ConflictError, UsageError
+from rltui.frameworks.base import ConfigFiles, Framework
+from rltui.services import layout_files, trust
+from rltui.services.config import origins
+from rltui.services.config.run_config import RunConfig
+from rltui.services.config.store import ConfigStore
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
+from rltui.services.runs.experiments import default_output_dir, find_experiment, free_name, new_record
+from rltui.services.runs.leases import living
+from rltui.services.runs.observed import framework_of
+from rltui.services.runs.run_folder import ResumePoint, ResumePoints, RunFolder, next_free
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentRequest:
+    """What the user asked for. `None`: take it from the config."""
+
+    config_files: tuple[Path, ...]
+    layout: str | None = None
+    framework: str | None = None
+    """Id of a framework, where the files themselves do not tell."""
+    name: str | None = None
+    output_dir: Path | None = None
+    workspace: Path | None = None
+    earlier_run: Literal["ask", "resume", "new"] = "ask"
+    checkpoint: int | None = None
+    """The checkpoint to resume from; `None`: the one that the config asks for, else the newest."""
+    inference: tuple[str, ...] | None = None
+    """Where the inference servers are that it uses in place of its own; empty: as the config says, `None`:
+    likewise, or as before where an earlier run goes on."""
+    inference_of: str | None = None
+    """The experiment whose inference server it uses."""
+    slurm: Mapping[str, str | bool | tuple[str, ...]] | None = None
+    """It is to run as SLURM jobs, which are told this besides what the layout says; `None`: as the layout
+    says."""
+    devices: str | None = None
+    """Those that it shall use, as `CUDA_VISIBLE_DEVICES` lists them; `None`: as before, or all."""
+    force: bool = False
+    """No rule of ours refuses the config, now or when it is edited."""
+    copies: RunConfig = RunConfig(())
+    """`config_files` as they were staged. Copies become the experiment's own."""
+    origin: RunOrigin = RunOrigin()
+    """Kept in the sheet of a run that is new."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRun:
+    output_dir: Path
+    point: ResumePoint
+    next_free: Path
+    owner: str | None = None
+    """Name of the experiment it was, where that is another than the one to be created."""
+
+    def refusal(self) -> ConflictError:
+        resumable = (
+            f"--resume continues it from checkpoint {self.point.step}"
+            if self.point.step is not None
+            else "--resume begins it anew (it has no checkpoint; its files are kept aside)"
+        )
+        whose = f"an earlier run of the experiment {self.owner}" if self.owner else "an earlier run"
+        return ConflictError(
+            f"{self.output_dir} holds {whose}, which is left alone",
+            hint=f"choose: {resumable}; --new starts a run of its own in {self.next_free}",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LentServers:
+    """Inference servers of somebody else that an experiment is sent to."""
+
+    urls: tuple[str, ...] = ()
+    owner: str = ""
+    """Name of the experiment whose they are; empty: only their addresses are known."""
+
+
+def trust_what_runs(request: ExperimentRequest) -> None:
+    """For whoever starts what `request` describes: the programs that it runs are trusted.
+
+    Raises:
+        ConfigError: as `identify`.
+    """
+    files, workspace = (
+        tuple(path.absolute() for path in request.config_files),
+        request.workspace or Path.cwd(),
+    )
+    framework, layout_file = identify(files, request.layout, request.framework, workspace=workspace)
+    trust.trust_programs(layout_file, framework, workspace=workspace, config_files=files)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An experiment that is being planned. Each step makes one that knows more; none writes anything."""
+
+    request: ExperimentRequest
+    workspace: Path
+    config_files: tuple[Path, ...]
+    """Absolute."""
+    framework: Framework
+    layout_file: Path
+    layout: Layout
+    files: ConfigFiles
+    """The config, as it is read."""
+    output_dir: Path = Path()
+    name: str = ""
+    instances: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Name of `each` in the layout → names of its instances, as the config says."""
+    earlier: EarlierRun | None = None
+    """The run in its folder."""
+    servers: LentServers = LentServers()
+
+    @property
+    def record_there(self) -> ExperimentRecord | None:
+        """What this experiment was before, where it lies in its folder already."""
+        before = ControlFolder(self.output_dir).read_record()
+        return before if before is not None and before.name == self.name else None
+
+
+def plan_record(request: ExperimentRequest) -> tuple[ExperimentRecord, EarlierRun | None]:
+    """The experiment that `request` describes, and the earlier run in its folder. No side effects.
+
+    Raises:
+        ConfigError: as `identify`, or if the config breaks a rule.
+        ConflictError: if the name is taken by an experiment in another folder.
+    """
+    draft = _located(_identified(request))
+    if (as_before := _as_jobs_before(draft)) is not None:
+        draft = _located(_identified(as_before))
+    _refuse_cluster(draft)
+    draft = _with_servers(_with_earlier_run(_with_instances(draft)))
+    return _record_of(draft), draft.earlier
+
+
+def _identified(request: ExperimentRequest) -> Draft:
+    """What runs: framework, layout and config."""
+    config_files = tuple(path.absolute() for path in request.config_files)
+    workspace = (request.workspace or Path.cwd()).absolute()
+    framework, layout_file = identify(config_files, request.layout, request.framework, workspace=workspace)
+    layout = runnable_layout(layout_file)
+    framework = framework.fitted(layout)
+    files = ConfigStore(list(config_files), framework).load()
+    return Draft(request, workspace, config_files, framework, layout_file, layout, files)
+
+
+def _located(draft: Draft) -> Draft:
+    """Where it lies, and how it is called."""
+    output_dir = _own_folder(draft.request, _output_dir(draft))
+    return replace(draft, output_dir=output_dir, name=_name(draft.request, output_dir))
+
+
+def _name(request: ExperimentRequest, output_dir: Path) -> str:
+    return request.name if request.name is not None else free_name(output_dir.name, output_dir)
+
+
+def _with_instances(draft: Draft) -> Draft:
+    return replace(draft, instances=used_instances(draft.layout, draft.framework.instances(draft.files)))
+
+
+def _with_earlier_run(draft: Draft) -> Draft:
+    """With the run in its folder; or in the next free folder, where a new one is asked for."""
+    earlier = _earlier_run(draft)
+    if earlier is None or draft.request.earlier_run != "new":
+        return replace(draft, earlier=earlier)
+    return replace(
+        draft, output_dir=earlier.next_free, name=_name(draft.request, earlier.next_free), earlier=None
+    )
+
+
+def _with_servers(draft: Draft) -> Draft:
+    """With the servers of somebody else that it uses.
+
+    Raises:
+        ConflictError: if they cannot serve it.
+    """
+    draft = replace(draft, servers=_lent_servers(draft))
+    if draft.servers.owner:
+        _refuse_other_weights(draft.servers.owner, _sent(draft), draft.files)
+    return draft
+
+
+def _sent(draft: Draft) -> Framework:
+    """Its framework, as it goes to the servers of somebody else."""
+    servers = draft.servers
+    if not servers.urls:
+        return draft.framework
+    return draft.framework.sent_to(servers.urls, is_lent=bool(servers.owner))
+
+
+def _record_of(draft: Draft) -> ExperimentRecord:
+    request, external = draft.request, _sent(draft).external(draft.files)
+    layout_files.with_instances(  # refused now, not at the start
+        draft.layout, draft.instances, draft.layout_file, without=external
+    )
+    return new_record(
+        name=draft.name,
+        output_dir=draft.output_dir.resolve(),
+        workspace=draft.workspace,
+        config_files=list(draft.config_files),
+        layout_file=draft.layout_file,
+        framework=draft.framework.id,
+        run_dir=draft.layout.run_dir,
+        instances=draft.instances,
+        external=external,
+        inference=draft.servers.urls,
+        inference_of=draft.servers.owner,
+        devices=request.devices or "",
+        forced=request.force,
+        slurm=request.slurm,
+    )
+
+
+def job_options(record: ExperimentRecord) -> Mapping[str, str | bool | tuple[str, ...]] | None:
+    """What was said of its jobs, for a run that goes on with or repeats it. What they waited for is over, and
+    so is the array that they were tasks of.
+    """
+    over = ("dependency", "array")
+    return {key: value for key, value in record.slurm.items() if key not in over} or None
+
+
+def _as_jobs_before(draft: Draft) -> ExperimentRequest | None:
+    """Where it goes on with a run of jobs and does not say itself how that is submitted: with what was said
+    then. Else `None`.
+    """
+    request = draft.request
+    before = draft.record_there if request.earlier_run == "resume" else None
+    if before is None:
+        return None
+    layout = request.layout
+    if layout is None and layout_files.load_for(before).submits:
+        layout = before.layout_file
+    elif request.slurm is None and str(draft.layout_file) != before.layout_file:
+        return None
+    asked = {**(job_options(before) or {}), **(request.slurm or {})}
+    goes_on = replace(request, layout=layout, slurm=asked or request.slurm)
+    return None if goes_on == request else goes_on
+
+
+class ClusterConfigError(ConfigError):
+    """The config is for SLURM, and nobody has said that it shall be submitted."""
+
+
+def _refuse_cluster(draft: Draft) -> None:
+    """Where config, layout and command line do not agree on whether this machine is meant."""
+    request, layout, files = draft.request, draft.layout, draft.files
+    if request.slurm is None:
+        if draft.framework.asks_for_cluster(files) and not layout.submits:
+            names = join_words([file.path for file in files.values()])
+            raise ClusterConfigError(
+                f"{names} asks for a cluster, with the table [slurm]",
+                hint="--slurm submits it as a job; to run it on this machine, remove [slurm]",
+            )
+    elif not layout.submits:
+        raise ConfigError(
+            f"{draft.layout_file}: nothing in it runs as a SLURM job",
+            hint="write `slurm = {}` for the component that is to be one, or leave --layout out",
+        )
+    try:
+        layout.with_slurm(request.slurm or {})
+    except ValidationError as error:
+        said = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise UsageError(f"--slurm: {said}", hint=str(hints.UP_HELP)) from error
+
+
+def _lent_servers(draft: Draft) -> LentServers:
+    """Those that the request says; where it says nothing and goes on with an earlier run, those of that.
+
+    Raises:
+        ConfigError: if the experiment that is named has no server.
+        ConflictError: if it is this one, or its server does not run.
+    """
+    request, name = draft.request, draft.name
+    owner = request.inference_of
+    if owner is None and request.inference is not None:
+        return LentServers(tuple(map(server_url, request.inference)))
+    if owner is None and request.earlier_run == "resume":
+        before = draft.record_there
+        if before is None or not before.inference_of:
+            return LentServers(before.inference if before is not None else ())
+        owner = before.inference_of
+    if owner is None:
+        return LentServers()
+    other = launch.choose(owner)
+    if other.name == name:
+        raise ConflictError(f"{name} cannot use its own inference server in place of its own")
+    url = inference_url(other)
+    if not living(other, ("inference",)):
+        raise ConflictError(
+            f"the inference server of {owner} does not run",
+            hint=f"start it: {hints.START(component='inference', name=owner)}",
+        )
+    return LentServers((url,), owner)
+
+
+def _refuse_other_weights(owner: str, framework: Framework, files: ConfigFiles) -> None:
+    """Raises ConflictError where its server gets weights in another way than `framework` would send them."""
+    other = launch.choose(owner)
+    theirs = framework_of(other).weights_by(ExperimentReader(other).store().load())
+    if theirs != (ours := framework.weights_by(files)):
+        raise ConflictError(
+            f"the inference server of {owner} takes weights by {theirs or 'another way'}, and this config"
+            f" sends them by {ours or 'another way'}",
+            hint="let [weight_broadcast] say the same in both",
+        )
+
+
+def _output_dir(draft: Draft) -> Path:
+    """As a person says it, from the folder they are in; else where the config belongs, or as it says."""
+    request, workspace, config_files = draft.request, draft.workspace, draft.config_files
+    if request.output_dir is not None:
+        return request.output_dir.absolute()
+    if not config_files:
+        return workspace / default_output_dir([Path(request.layout or "")])
+    inside = config_files[0].parent
+    for folder in (inside, inside.parents[1] if inside.name == origins.FOLDER else inside):
+        around = ControlFolder(folder).read_record()
+        if around is not None and around.config_files == tuple(map(str, config_files)):
+            return Path(
+                around.output_dir
+            )  # an experiment's own copy of the config still names the original's
+    return workspace / (
+        draft.framework.output_dir(draft.files) or default_output_dir(origins.original_files(config_files))
+    )
+
+
+def _own_folder(request: ExperimentRequest, output_dir: Path) -> Path:
+    """The folder that the config names; beside it where that is another experiment's, and the name a new one
+    or known there.
+    """
+    if request.name is None or request.output_dir is not None or owner_of(output_dir, request.name) is None:
+        return output_dir
+    beside, known = output_dir.with_name(request.name), find_experiment(request.name)
+    if known is None:
+        return output_dir if request.earlier_run == "resume" else beside
+    return beside if same_folder(known.output_dir, str(beside)) else output_dir
+
+
+def _earlier_run(draft: Draft) -> EarlierRun | None:
+    output_dir, layout, framework, files = draft.output_dir, draft.layout, draft.framework, draft.files
+    folder = RunFolder(output_dir / layout.run_dir, framework.run_files(files))
+    owner = owner_of(output_dir, draft.name)
+    if not folder.artifacts() and (owner is None or not ControlFolder(output_dir).newest_attempts()):
+        return None
+    jobs = layout.run_jobs(framework.run_roles)
+    points = ResumePoints(framework, ControlFolder(output_dir), folder, jobs)
+    point = points.of(Request(action="start", resume_step=draft.request.checkpoint), files)
+    return EarlierRun(output_dir, point, next_free(output_dir), owner.name if owner else None)
+
+
+def owner_of(output_dir: Path, name: str) -> ExperimentRecord | None:
+    """The experiment that lies in the folder, unless that is `name` itself."""
+    owner = ControlFolder(output_dir).read_record()
+    return owner if owner is not None and owner.name != name else None
