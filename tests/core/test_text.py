@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rltui.core.text import (
+    age,
     did_you_mean,
     duration,
     escape_json,
@@ -133,3 +134,10 @@ def test_of_many_names_some_are_told() -> None:
     told = str(unknown_name("run", "zzz", [f"run-{number}" for number in range(60)]))
     assert "run-23 and 36 more" in told
     assert "run-24" not in told
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(4.9, "0s"), (5, "5s"), (59, "55s"), (60, "1m"), (119, "1m"), (3600, "1h00m")]
+)
+def test_age_is_coarse(seconds: float, words: str) -> None:
+    assert age(seconds) == words

@@ -34,22 +34,14 @@ from rltui.ui import text
 from rltui.ui.knob_values import scaled, stepped, typed_value
 from rltui.ui.plan_view import diff_lines, plan_content
 from rltui.ui.requests import done_text
-from rltui.ui.shared import StagedEdits
 from rltui.ui.states import (
     component_title,
     experiment_badge,
     told_below,
 )
 from rltui.ui.widgets.bars import bar_lines, header_line
-from rltui.ui.widgets.knob_table import (
-    by_section,
-    knob_columns,
-    knob_groups,
-    knob_line,
-    name_in_section,
-    table_note,
-)
-from rltui.views.knob import change_text
+from rltui.ui.widgets.knob_table import knob_columns, knob_line, table_note
+from rltui.views.knob import by_section, change_text, name_in_section
 
 NASTY = "a\x1b[31mb\x1b]0;title\x07c\x9b2Jd\u202ee\rf[red]"
 
@@ -57,13 +49,6 @@ NASTY = "a\x1b[31mb\x1b]0;title\x07c\x9b2Jd\u202ee\rf[red]"
 def test_clean_leaves_nothing_that_acts_on_a_terminal() -> None:
     assert text.clean(NASTY) == "abcdef[red]"
     assert text.clean_line("one\ntwo") == "one two"
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"), [(4.9, "0s"), (5, "5s"), (59, "55s"), (60, "1m"), (119, "1m"), (3600, "1h00m")]
-)
-def test_age_is_coarse(seconds: float, words: str) -> None:
-    assert text.age(seconds) == words
 
 
 @pytest.mark.parametrize(
@@ -375,21 +360,3 @@ def test_diff_headers_become_the_file_name() -> None:
 def test_done_text_names_who_restarts() -> None:
     assert done_text(SET_PLAN) == "Written. Restarting orchestrator and trainer"
     assert done_text(Plan(action="stop", stop=("a", "b"))) == "Stopping a and b"
-
-
-def test_knobs_that_people_turn_stand_before_the_rest() -> None:
-    knobs = [knob(f"a.k{number:02}", number, main=number < 20) for number in range(30)]
-    knobs[25] = knob("a.k25", 5, running=4, main=False)
-    knobs[26] = knob("a.k26", 5, main=False, is_set=False)
-    table = knob_table(knobs=tuple(knobs), others=(knob("x.other", 1, known=False),))
-    staged = StagedEdits({"a.k24": 7})
-    groups = knob_groups(table, staged, pins=("a.k26", "x.other", "gone", "a.k03"), edited={"a.k05"})
-    assert [each.key for each in groups.pinned] == ["a.k26", "x.other", "a.k03"]
-    assert [each.key for each in groups.changed] == ["a.k05", "a.k24", "a.k25"]
-    assert [each.key for each in groups.few] == [
-        f"a.k{number:02}" for number in range(14) if number not in (3, 5)
-    ]
-    assert len(groups.rest) == 30 - 2 - 3 - 12
-    few = knob_groups(knob_table(knobs=tuple(knobs[:15])), StagedEdits())
-    assert len(few.few) == 15, "three more are as well shown"
-    assert not few.rest

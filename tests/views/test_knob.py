@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.fakes.experiment import knob, knob_table
 
 from rltui.core.config_report import KnobInfo
-from rltui.views.knob import VIEW, change_text, readers_text
+from rltui.views.knob import VIEW, change_text, knob_groups, readers_text
 from rltui.views.table import Cell
 
 
@@ -49,3 +50,20 @@ def test_a_collected_value_and_one_that_waits_for_a_restart() -> None:
 )
 def test_readers_are_named_as_far_as_there_is_room(width: int, text: str) -> None:
     assert readers_text(("orchestrator", "trainer", "inference"), width) == text
+
+
+def test_knobs_that_people_turn_stand_before_the_rest() -> None:
+    knobs = [knob(f"a.k{number:02}", number, main=number < 20) for number in range(30)]
+    knobs[25] = knob("a.k25", 5, running=4, main=False)
+    knobs[26] = knob("a.k26", 5, main=False, is_set=False)
+    table = knob_table(knobs=tuple(knobs), others=(knob("x.other", 1, known=False),))
+    groups = knob_groups(table, {"a.k24"}, pins=("a.k26", "x.other", "gone", "a.k03"), edited={"a.k05"})
+    assert [each.key for each in groups.pinned] == ["a.k26", "x.other", "a.k03"]
+    assert [each.key for each in groups.changed] == ["a.k05", "a.k24", "a.k25"]
+    assert [each.key for each in groups.few] == [
+        f"a.k{number:02}" for number in range(14) if number not in (3, 5)
+    ]
+    assert len(groups.rest) == 30 - 2 - 3 - 12
+    few = knob_groups(knob_table(knobs=tuple(knobs[:15])), ())
+    assert len(few.few) == 15, "three more are as well shown"
+    assert not few.rest

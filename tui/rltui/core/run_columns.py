@@ -112,7 +112,7 @@ _FIELDS: Mapping[str, RunColumn] = {
     each.id: each
     for each in (
         _field("name", "text", "what it is called", lambda row: row.name, 48),
-        _field("state", "text", "running, done, failed, stopped, damaged, gone", lambda row: row.state, 8),
+        _field("state", "text", ", ".join(RUN_STATES), lambda row: row.state, 8),
         _field("step", "steps", "completed steps, and of how many", lambda row: row.step),
         _field("max_steps", "steps", "steps that it is to make", lambda row: row.max_steps),
         _field("trend", "number", "the reward over all steps", lambda row: row.reward),

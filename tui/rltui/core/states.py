@@ -107,6 +107,11 @@ class RunBadge(Badge):
     has_ended: bool = False
     """It ran, nothing of it runs now, and its folder can be read."""
 
+    @property
+    def is_unreadable(self) -> bool:
+        """Its folder cannot be read: what is told of it is what the index had."""
+        return not (self.is_running or self.has_ended)
+
 
 RUN_STATES: Mapping[RunState, RunBadge] = {
     "running": RunBadge("●", "running", "good", is_running=True),

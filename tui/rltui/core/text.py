@@ -209,6 +209,12 @@ def duration(seconds: float) -> str:
     return f"{rest}s"
 
 
+def age(seconds: float) -> str:
+    """As `duration`, but in steps of 5 s, of a minute from one minute on, so that a title stays put."""
+    step = 5 if seconds < 60 else 60
+    return duration(seconds // step * step).removesuffix("00s")
+
+
 GIB = 1 << 30
 
 

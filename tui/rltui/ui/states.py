@@ -15,58 +15,22 @@ from rltui.core.states import (
     STALLED,
     Badge,
     ComponentState,
-    component_badge,
 )
-from rltui.core.text import duration
 from rltui.ui.actions import key_of
 from rltui.ui.styles import FAINT, STYLES
-from rltui.ui.text import age, clean_line
-from rltui.views.component import concern_text, failed_text, host_texts
+from rltui.ui.text import clean_line
+from rltui.views.component import component_state_text, concern_text, failed_text, host_texts, waited_for
 
 SEPARATOR = (" · ", FAINT)
 _SEVERITY_STYLES = {"error": "$text-error", "warning": STYLES["busy"]}
 _MOST_CONCERNS = 1
 """Told below a log: one trouble mostly brings others with it; `rltui status` has all."""
-_WAITS = ("waits for ", "waiting for ")
-"""Beginnings of a reason that says no more than the word of the state."""
-
-
-def _uptime_text(status: ComponentStatus, now: float) -> str:
-    """How long the process runs, empty when there is none."""
-    if status.started_at is not None:
-        return age(now - status.started_at)
-    return "" if status.uptime_s is None else age(status.uptime_s)
-
-
-def _exit_text(status: ComponentStatus) -> str:
-    """`0`, `code 1`, `SIGKILL`, or empty where it is unknown."""
-    if status.signal:
-        return clean_line(status.signal)
-    if status.exit_code is None:
-        return ""
-    return "0" if status.exit_code == 0 else f"code {status.exit_code}"
-
-
-def _state_text(status: ComponentStatus, now: float) -> str:
-    """`● ready 41m`, `✓ exited 0`, `↻ backoff 12s`, `✗ failed code 1`."""
-    badge = component_badge(status.state, None if status.host is None else status.host.model_dump())
-    extra = ""
-    match status.state:
-        case ComponentState.READY | ComponentState.STARTING:
-            extra = _uptime_text(status, now)
-        case ComponentState.EXITED | ComponentState.FAILED:
-            extra = _exit_text(status)
-        case ComponentState.BACKOFF:
-            extra = "" if status.retry_at is None else duration(status.retry_at - now)
-    return f"{badge.sign} {badge.word} {extra}".rstrip()
 
 
 def _behind_state(state: ComponentState, reason: str) -> list[tuple[str, str]]:
     """The reason behind the state's word: `◌ waiting for inference`, `↻ backoff 12s · exited 1`."""
-    if state is ComponentState.WAITING:
-        for prefix in _WAITS:
-            if reason.startswith(prefix):
-                return [(f" for {reason.removeprefix(prefix)}", STYLES[COMPONENT_STATES[state].role])]
+    if (waits_for := waited_for(state, reason)) is not None:
+        return [(f" for {waits_for}", STYLES[COMPONENT_STATES[state].role])]
     return [SEPARATOR, (reason, "")]
 
 
@@ -83,7 +47,7 @@ def component_title(
         ("▸ " if selected else "", "bold"),
         (status.id, "bold"),
         (" ", ""),
-        (_state_text(status, now), STYLES[badge.role]),
+        (clean_line(component_state_text(status, now)), STYLES[badge.role]),
     ]
     if status.host is not None and status.state in ALIVE_STATES:
         for text in map(clean_line, host_texts(status.host.model_dump(), now)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rltui.core import text as words
 from rltui.core.lines import plain_text
-from rltui.core.text import duration
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
@@ -17,12 +16,6 @@ def clean(text: str) -> str:
 def clean_line(text: str) -> str:
     """As `clean`, on one line."""
     return clean(text).replace("\n", " ").strip()
-
-
-def age(seconds: float) -> str:
-    """As `duration`, but in steps of 5 s, of a minute from one minute on, so that a title stays put."""
-    step = 5 if seconds < 60 else 60
-    return duration(seconds // step * step).removesuffix("00s")
 
 
 def rate(per_second: float) -> str:

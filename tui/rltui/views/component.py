@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rltui.core.states import ALIVE_STATES, STALLED, Role, component_badge
-from rltui.core.text import duration, quiet_s
+from rltui.core.states import ALIVE_STATES, STALLED, ComponentState, Role, component_badge
+from rltui.core.text import age, duration, quiet_s
 from rltui.views.table import Cell, Column, View
 
 if TYPE_CHECKING:
-    from rltui.core.api import HealthIssue
+    from rltui.core.api import ComponentStatus, HealthIssue
 
 
 LINK_SIGN = "↗"
@@ -20,6 +20,7 @@ LOG_SIGNS: Mapping[str, Cell] = {
     "no file yet": Cell("◌", None),
 }
 """By the word of `log_state`."""
+_WAITS = ("waits for ", "waiting for ")
 _LONG_REASON = 56
 """A longer one has a line of its own."""
 _SERVER_WORDS = {"unknown": "◌ not asked yet", "ready": "● ready", "down": "✗ down", "refused": "✗ refused"}
@@ -109,6 +110,42 @@ VIEW: View[ListedComponent] = View(
         Column("now", _now_text, least=30),
     ),
 )
+
+
+def component_state_text(status: ComponentStatus, now: float) -> str:
+    """`● ready 41m`, `✓ exited 0`, `↻ backoff 12s`, `✗ failed code 1`."""
+    badge = component_badge(status.state, None if status.host is None else status.host.model_dump())
+    extra = ""
+    match status.state:
+        case ComponentState.READY | ComponentState.STARTING:
+            extra = _uptime_of(status, now)
+        case ComponentState.EXITED | ComponentState.FAILED:
+            extra = exit_text(status)
+        case ComponentState.BACKOFF:
+            extra = "" if status.retry_at is None else duration(status.retry_at - now)
+    return f"{badge.sign} {badge.word} {extra}".rstrip()
+
+
+def _uptime_of(status: ComponentStatus, now: float) -> str:
+    """How long the process runs, empty when there is none."""
+    if status.started_at is not None:
+        return age(now - status.started_at)
+    return "" if status.uptime_s is None else age(status.uptime_s)
+
+
+def exit_text(status: ComponentStatus) -> str:
+    """`0`, `code 1`, `SIGKILL`, or empty where it is unknown."""
+    if status.signal:
+        return status.signal
+    if status.exit_code is None:
+        return ""
+    return "0" if status.exit_code == 0 else f"code {status.exit_code}"
+
+
+def waited_for(state: ComponentState, reason: str) -> str | None:
+    """Of a reason that says no more than the word of the state: what it waits for; else `None`."""
+    beginning = next((text for text in _WAITS if reason.startswith(text)), None)
+    return reason.removeprefix(beginning) if beginning and state is ComponentState.WAITING else None
 
 
 def retry_text(status: Mapping[str, Any], now: float) -> str:

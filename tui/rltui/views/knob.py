@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rltui.core.secrets import mask_value
@@ -12,12 +13,24 @@ from rltui.core.toml.values import format_value
 from rltui.views.table import Cell, Column, View
 
 if TYPE_CHECKING:
-    from rltui.core.config_report import DerivedValue, KnobInfo
+    from rltui.core.config_report import DerivedValue, KnobInfo, KnobTable, Problem
 
 KnobRow = dict[str, Any]
 """`KnobInfo`, as JSON has it."""
 NOTHING_STAGED: Mapping[str, Any] = {}
 """No new values are collected."""
+_RUN_SECTION = "run"
+"""Heading of the keys without a section."""
+_FEW = 12
+"""So many of those that are turned from day to day are always shown."""
+_WORTH_FOLDING = 4
+"""Rows that are fewer are as well shown as counted."""
+SEVERITIES: Mapping[str, Cell] = {
+    "error": Cell("✗", "bad"),
+    "warning": Cell("!", "busy"),
+    "hint": Cell("·", "faint"),
+}
+"""Of problems, the worst first."""
 _MOST_CHOICES = 3
 """Optimizers of transformers are 43."""
 _SHORT_NAMES = {"inference": "infer", "orchestrator": "orch", "trainer": "train"}
@@ -149,3 +162,65 @@ def range_text(bounds: Sequence[float | None]) -> str:
     if low is not None:
         return f"{value_text(low)} or more"
     return "" if high is None else f"up to {value_text(high)}"
+
+
+# --- which are shown, and under which heading ---------------------------------------------------------------
+
+
+def section_of(key: str) -> str:
+    """The first element of a dotted key."""
+    section, dot, _ = key.partition(".")
+    return section if dot else _RUN_SECTION
+
+
+def name_in_section(key: str) -> str:
+    """What is left of a key under its section's heading."""
+    section, dot, name = key.partition(".")
+    return name if dot else section
+
+
+def by_section(knobs: Iterable[KnobInfo]) -> dict[str, list[KnobInfo]]:
+    """Each section's knobs together, otherwise in the order they came in."""
+    sections: dict[str, list[KnobInfo]] = {}
+    for knob in knobs:
+        sections.setdefault(section_of(knob.key), []).append(knob)
+    return sections
+
+
+def worst_problem(knob: KnobInfo, problems: tuple[Problem, ...]) -> Problem | None:
+    own = [problem for problem in problems if problem.key == knob.key]
+    return min(own, key=lambda problem: [*SEVERITIES].index(problem.severity), default=None)
+
+
+def is_worth_a_row(knob: KnobInfo, staged: Collection[str]) -> bool:
+    """Of hundreds, those that people turn, or have turned; the config screen has all."""
+    return knob.main or knob.is_set or knob.changed or knob.key in staged
+
+
+@dataclass(frozen=True, slots=True)
+class KnobGroups:
+    """The knobs that are worth a row, each in one group."""
+
+    pinned: tuple[KnobInfo, ...] = ()
+    """In the order in which they were pinned."""
+    changed: tuple[KnobInfo, ...] = ()
+    """The file differs from what runs, a new value is collected, or the run was edited there."""
+    few: tuple[KnobInfo, ...] = ()
+    """The first of those that people turn."""
+    rest: tuple[KnobInfo, ...] = ()
+
+
+def knob_groups(
+    table: KnobTable, staged: Collection[str], *, pins: Sequence[str] = (), edited: Collection[str] = ()
+) -> KnobGroups:
+    """`pins` and `edited`: keys. What is pinned is shown even where nobody turns it."""
+    by_key = {knob.key: knob for knob in (*table.knobs, *table.others)}
+    pinned = tuple(by_key[key] for key in pins if key in by_key)
+    left = [knob for knob in table.knobs if knob not in pinned and is_worth_a_row(knob, staged)]
+    changed = [knob for knob in left if knob.changed or knob.key in staged or knob.key in edited]
+    others = [knob for knob in left if knob not in changed]
+    few = [knob for knob in others if knob.main][:_FEW]
+    rest = [knob for knob in others if knob not in few]
+    if len(rest) < _WORTH_FOLDING:
+        few, rest = others, []
+    return KnobGroups(pinned, tuple(changed), tuple(few), tuple(rest))

@@ -33,6 +33,7 @@ from rltui.core.run_columns import (
 from rltui.core.run_filter import RunFilter, parse_filter
 from rltui.core.run_tree import run_tree
 from rltui.core.runs import RunRow
+from rltui.core.states import RUN_STATES
 from rltui.core.text import truncate, visible
 from rltui.core.times import parse_span
 from rltui.errors import UsageError
@@ -232,7 +233,7 @@ def _print_table(
         columns = [_shape(column, index) for index, column in enumerate(listing.columns)]
         print_table(columns, _cells(listing, is_grouped=is_grouped))
     for row in listing.rows:
-        if row.problem and row.state in ("damaged", "gone"):
+        if row.problem and RUN_STATES[row.state].is_unreadable:
             print(style_line(f"⚠ {row.name}: {row.problem}"))
     if listing.beyond:
         print(f"{listing.beyond} more, beyond --limit {len(listing.rows)}")

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from textual.content import Content
 
 from rltui.core.annotations import AnnotationKind
-from rltui.core.text import display_unit, duration, format_number, truncate
+from rltui.core.text import age, display_unit, duration, format_number, truncate
 from rltui.ui.charts.catalog import Chart
 from rltui.ui.charts.model import ChartModel, PlacedAnnotation, has_line
 from rltui.ui.charts.plot import ANNOTATION_SIGNS, LINE_COLOURS
 from rltui.ui.charts.view import View
 from rltui.ui.styles import FAINT
-from rltui.ui.text import age, clean_line
+from rltui.ui.text import clean_line
 
 _ALARMS = (AnnotationKind.CRASH, AnnotationKind.ALERT)
 _NAMES = {

@@ -31,15 +31,12 @@ from rltui.ui.widgets.knob_table import (
     SEVERITY_MARKS,
     knob_detail,
     name_cells,
-    name_in_section,
     row_mark,
-    section_of,
     table_note,
     value_style,
-    worst_problem,
 )
 from rltui.ui.widgets.row_list import Row, RowList, list_keys
-from rltui.views.knob import change_text, readers_text
+from rltui.views.knob import change_text, name_in_section, readers_text, section_of, worst_problem
 
 _GAP = 2
 _EXTRA = (("default", 10), ("running", 10), ("unit", 9), ("readers", 12), ("meaning", 24))

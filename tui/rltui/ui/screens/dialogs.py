@@ -19,6 +19,7 @@ from textual.widgets.option_list import Option
 from rltui.core.api import Alert, Link, Plan
 from rltui.core.config_report import KnobInfo, PendingKnob, Problem
 from rltui.core.events import LONGEST_NOTE
+from rltui.core.text import age
 from rltui.errors import RltuiError
 from rltui.ui.actions import ACTION_IDS, KeyContext, Scope, key_of, label_of
 from rltui.ui.copying import CopyRequested
@@ -27,7 +28,7 @@ from rltui.ui.key_names import key_text
 from rltui.ui.messages import NotifyingScreen, alert_mark
 from rltui.ui.plan_view import diff_lines, pending_lines, plan_content, plan_steps
 from rltui.ui.styles import FAINT
-from rltui.ui.text import age, clean, clean_line
+from rltui.ui.text import clean, clean_line
 
 Answer = TypeVar("Answer")
 

@@ -38,8 +38,9 @@ from rltui.ui.screens.tour import TOUR_KEYS, Tour
 from rltui.ui.screens.view_state import SavedViewState
 from rltui.ui.shared import AppState, UiStateStore
 from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar, RewardCurve, ServerBar
-from rltui.ui.widgets.knob_table import KnobRows, is_worth_a_row
+from rltui.ui.widgets.knob_table import KnobRows
 from rltui.views.gpu import freeable
+from rltui.views.knob import is_worth_a_row
 
 _AGE_INTERVAL_S = 1.0
 """How often uptimes are looked at; only a changed text is painted."""
@@ -338,7 +339,7 @@ class Overview(BaseScreen):
         """The knob under the table's cursor; from a component, one of those that it reads."""
         table, component = self.shared.table, self.component
         own = [knob for knob in table.knobs if component is not None and component.id in knob.readers]
-        own = [knob for knob in own if is_worth_a_row(knob, self.shared.staged)]
+        own = [knob for knob in own if is_worth_a_row(knob, self.shared.staged.edits)]
         if (knob := self.cursor_knob) is not None:
             self.config.edit(knob)
         elif component is not None and own:

@@ -19,11 +19,11 @@ from textual.visual import Visual
 
 from rltui.core.api import JournalEntry
 from rltui.core.events import detail_lines, display_kind, first_line
-from rltui.core.text import truncate
+from rltui.core.text import age, truncate
 from rltui.ui.copying import CopyRequested
 from rltui.ui.plan_view import diff_lines
 from rltui.ui.styles import FAINT, STYLES
-from rltui.ui.text import age, clean, clean_line
+from rltui.ui.text import clean, clean_line
 from rltui.views.event import VIEW, Event, event_details, event_look
 
 _BOLD = ("bad", "busy", "key")

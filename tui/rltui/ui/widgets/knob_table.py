@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,43 +19,27 @@ from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext, key_of
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.shared import ExperimentState, StagedEdits
+from rltui.ui.styles import STYLES
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.row_list import Row, RowList, list_keys
-from rltui.views.knob import NOTHING_STAGED, change_text, origin_text, readers_text
-
-_RUN_SECTION = "run"
-"""Heading of the keys without a section."""
-
-
-def section_of(key: str) -> str:
-    """The first element of a dotted key."""
-    section, dot, _ = key.partition(".")
-    return section if dot else _RUN_SECTION
-
-
-def name_in_section(key: str) -> str:
-    """What is left of a key under its section's heading."""
-    section, dot, name = key.partition(".")
-    return name if dot else section
-
-
-def by_section(knobs: Iterable[KnobInfo]) -> dict[str, list[KnobInfo]]:
-    """Each section's knobs together, otherwise in the order they came in."""
-    sections: dict[str, list[KnobInfo]] = {}
-    for knob in knobs:
-        sections.setdefault(section_of(knob.key), []).append(knob)
-    return sections
-
+from rltui.views.knob import (
+    NOTHING_STAGED,
+    SEVERITIES,
+    KnobGroups,
+    by_section,
+    change_text,
+    knob_groups,
+    name_in_section,
+    origin_text,
+    readers_text,
+    worst_problem,
+)
 
 _INDENT = "  "
 """A knob's name below its heading; a mark or the cursor takes its first cell."""
 _STAGED_MARK = "+"
 """Before a knob whose new value is collected, not written."""
-SEVERITY_MARKS = {
-    "error": ("✗", "$text-error"),
-    "warning": ("!", "$text-warning"),
-    "hint": ("·", "$foreground 60%"),
-}
+SEVERITY_MARKS = {name: (cell.text, STYLES[cell.role or "faint"]) for name, cell in SEVERITIES.items()}
 _MIN_VALUE_WIDTH = 9
 _READERS_WIDTHS = (11, 5, 3)
 """Cells for the readers, the most first: two names, one name, initials."""
@@ -76,11 +60,6 @@ def row_mark(
     if problem is not None:
         return SEVERITY_MARKS[problem.severity]
     return (_STAGED_MARK, "bold $text-accent") if knob.key in staged else (" ", "")
-
-
-def worst_problem(knob: KnobInfo, problems: tuple[Problem, ...]) -> Problem | None:
-    own = [problem for problem in problems if problem.key == knob.key]
-    return min(own, key=lambda problem: list(SEVERITY_MARKS).index(problem.severity), default=None)
 
 
 def unwritten(shared: ExperimentState) -> tuple[str, ...]:
@@ -195,46 +174,8 @@ def table_note(table: KnobTable, staged: StagedEdits | None = None, *, readonly:
     return Content.assemble(*spans)
 
 
-def is_worth_a_row(knob: KnobInfo, staged: StagedEdits) -> bool:
-    """Of hundreds, those that people turn, or have turned; the config screen has all."""
-    return knob.main or knob.is_set or knob.changed or knob.key in staged.edits
-
-
-_FEW = 12
-"""So many of those that are turned from day to day are always shown."""
-_WORTH_FOLDING = 4
-"""Rows that are fewer are as well shown as counted."""
 _FOLD = "…"
 """Key of the row that stands for the rest."""
-
-
-@dataclass(frozen=True, slots=True)
-class KnobGroups:
-    """The knobs that are worth a row, each in one group."""
-
-    pinned: tuple[KnobInfo, ...] = ()
-    """In the order in which they were pinned."""
-    changed: tuple[KnobInfo, ...] = ()
-    """The file differs from what runs, a new value is collected, or the run was edited there."""
-    few: tuple[KnobInfo, ...] = ()
-    """The first of those that people turn."""
-    rest: tuple[KnobInfo, ...] = ()
-
-
-def knob_groups(
-    table: KnobTable, staged: StagedEdits, *, pins: Sequence[str] = (), edited: Collection[str] = ()
-) -> KnobGroups:
-    """`pins` and `edited`: keys. What is pinned is shown even where nobody turns it."""
-    by_key = {knob.key: knob for knob in (*table.knobs, *table.others)}
-    pinned = tuple(by_key[key] for key in pins if key in by_key)
-    left = [knob for knob in table.knobs if knob not in pinned and is_worth_a_row(knob, staged)]
-    changed = [knob for knob in left if knob.changed or knob.key in staged.edits or knob.key in edited]
-    others = [knob for knob in left if knob not in changed]
-    few = [knob for knob in others if knob.main][:_FEW]
-    rest = [knob for knob in others if knob not in few]
-    if len(rest) < _WORTH_FOLDING:
-        few, rest = others, []
-    return KnobGroups(pinned, tuple(changed), tuple(few), tuple(rest))
 
 
 class KnobRows(RowList):
@@ -294,7 +235,7 @@ class KnobRows(RowList):
     ) -> None:
         """Take over new values; the cursor stays on its key."""
         self.table, self.staged, self._pins = table, staged, pins
-        self._groups = knob_groups(table, staged, pins=pins, edited=edited)
+        self._groups = knob_groups(table, staged.edits, pins=pins, edited=edited)
         self.reload()
         self.refresh()
 
