@@ -72,7 +72,7 @@ def collected(
 
 
 def _use(binding: KeyBinding) -> Use:
-    """Without its places."""
+    """The use that a binding declares, without its places."""
     return Use(
         binding.id or "",
         (),

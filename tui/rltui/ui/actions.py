@@ -114,12 +114,12 @@ class _Keyed:
 
     @property
     def keys(self) -> str:
-        """As they are mapped now."""
+        """Textual key names, comma-separated, as they are mapped now."""
         return keys_of(self.id)
 
     @property
     def shown_keys(self) -> str:
-        """As a person reads them; `:shell` where only the palette has it."""
+        """The keys as a person reads them; `:shell` where only the palette has it."""
         return key_text(self.keys) if self.keys else f":{self.label}"
 
 
@@ -128,7 +128,7 @@ class Use(_Keyed):
     """An action in some places: what it is done to there."""
 
     id: str
-    """Of its action."""
+    """Id of its action; the same for all its uses."""
     places: tuple[KeyContext, ...]
     name: str
     """Method without `action_`, with its parameters if it has any."""
@@ -157,7 +157,7 @@ class Use(_Keyed):
 @dataclass(frozen=True, slots=True)
 class Action(_Keyed):
     id: str
-    """Stable: keymaps name it."""
+    """Stable and kebab-case: keymaps name it."""
     default_keys: str
     """Textual key names, comma-separated; the first one is shown. Empty: by the palette alone."""
     label: str
@@ -170,7 +170,7 @@ class Action(_Keyed):
     changes: bool = False
     """Changes the experiment wherever it works."""
     uses: tuple[Use, ...] = ()
-    """Of the table alone; empty where it is declared."""
+    """What it does in each place; empty where it is declared, filled in the table."""
 
     @property
     def meanings(self) -> tuple[Use, ...]:
@@ -229,7 +229,7 @@ def _use(action: Mapping[str, Any], record: Mapping[str, Any]) -> Use:
 
 
 ACTIONS = _read_table()
-"""In the order of the help."""
+"""All actions, in the order of the help."""
 
 _remapped: dict[str, str] = {}
 """Keys that a person has chosen, by the ids of the actions; empty takes them away."""
@@ -251,7 +251,7 @@ def keys_of(action_id: str) -> str:
 
 
 class _Keys(dict[str, str]):
-    """Of actions, by their ids with underscores."""
+    """First keys by ids of actions, written with underscores."""
 
     def __missing__(self, name: str) -> str:
         return key_of(name.replace("_", "."))
@@ -296,9 +296,9 @@ CHANGING_CALLS = frozenset(use.call for use in uses() if use.changes)
 
 def changing_keys(place: KeyContext) -> Mapping[str, Sequence[tuple[str, tuple[object, ...]]]]:
     """The keys that would change the experiment there, with what they call."""
-    found: dict[str, list[tuple[str, tuple[object, ...]]]] = {}
+    calls: dict[str, list[tuple[str, tuple[object, ...]]]] = {}
     for use in uses(place):
         if use.changes and use.keys:
             for key in use.keys.split(","):
-                found.setdefault(key, []).append(use.call)
-    return found
+                calls.setdefault(key, []).append(use.call)
+    return calls

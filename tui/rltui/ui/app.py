@@ -184,24 +184,26 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
     # from one experiment to another
 
     @on(BaseScreen.OpenRunRequested)
-    def _look_at(self, wanted: BaseScreen.OpenRunRequested) -> None:
-        """The last one that was asked for counts."""
-        in_background(self, partial(self._open_run, wanted), group="open")
+    def _look_at(self, request: BaseScreen.OpenRunRequested) -> None:
+        """The last one that was requested counts."""
+        in_background(self, partial(self._open_run, request), group="open")
 
-    async def _open_run(self, wanted: BaseScreen.OpenRunRequested) -> None:
-        """In place of the one that is open, which goes on; asks first where edits of that one are lost."""
+    async def _open_run(self, request: BaseScreen.OpenRunRequested) -> None:
+        """Show another run in place of the open one, which goes on; asks first where edits of that one are
+        lost.
+        """
         runs, before = self._home.runs, self._overview
         try:
             if before is not None:
-                is_same = wanted.id == await asyncio.to_thread(lambda: before.experiment.run_id)
-                if is_same and not wanted.again:
-                    self._come_back(before, wanted.screen)
+                is_same = request.id == await asyncio.to_thread(lambda: before.experiment.run_id)
+                if is_same and not request.again:
+                    self._come_back(before, request.screen)
                     return
                 lost = unwritten(before.shared)
                 if lost and not await self.push_screen_wait(LeaveDialog(lost)):
                     return
-            async with self.messages.waiting("Opening the run", cancels=not wanted.again):
-                experiment = await asyncio.to_thread(runs.open, wanted.id, again=wanted.again)
+            async with self.messages.waiting("Opening the run", cancels=not request.again):
+                experiment = await asyncio.to_thread(runs.open, request.id, again=request.again)
         except RltuiError as error:
             await show_error(self, error)
             return
@@ -210,7 +212,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
             return
         overview = self._new_overview(experiment)
         self._replace(overview)
-        self._come_back(overview, wanted.screen)
+        self._come_back(overview, request.screen)
 
     def _come_back(self, overview: Overview, name: str) -> None:
         """From whatever lies on the overview to it, or to that screen on top of it."""
@@ -301,8 +303,8 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         self._lend_terminal(self._experiment.attach_command, request.component_id)
 
     @on(LogView.PagerRequested)
-    def _open_pager(self, wanted: LogView.PagerRequested) -> None:
-        self._lend_terminal(self._experiment.pager_command, wanted.path)
+    def _open_pager(self, request: LogView.PagerRequested) -> None:
+        self._lend_terminal(self._experiment.pager_command, request.path)
 
     def _lend_terminal(self, made: Callable[[str], Sequence[str]], of: str) -> None:
         """Step aside while the command runs that is `made`; tell it where this terminal cannot be lent."""

@@ -138,7 +138,7 @@ class BaseScreen(NotifyingScreen[None]):
 
     @property
     def pane_place(self) -> KeyContext | None:
-        """Of the pane that has the keys, where it has some of its own."""
+        """Context of the pane that has the keys, where it has some of its own."""
         place = getattr(self.focused, "place", None)
         return place if isinstance(place, KeyContext) else None
 
@@ -256,7 +256,7 @@ class BaseScreen(NotifyingScreen[None]):
             above.show_instead(screen)
 
     def show_instead(self, screen: BaseScreen) -> None:
-        """In place of this one, on top of the overview."""
+        """Put `screen` in place of this one, on top of the overview."""
         self.left()
         self.app.switch_screen(screen)
 
@@ -300,11 +300,11 @@ class BaseScreen(NotifyingScreen[None]):
         return focused.copied() if isinstance(focused, Copyable) else None
 
     def action_copy(self) -> None:
-        """To the clipboard: what the mouse has selected, else what is under the cursor."""
+        """Copy what the mouse has selected, else what is under the cursor."""
         text = self.get_selected_text()
-        wanted = CopyRequested(text) if text else self.copied()
-        if wanted is not None and wanted.text:
-            self.post_message(wanted)
+        request = CopyRequested(text) if text else self.copied()
+        if request is not None and request.text:
+            self.post_message(request)
         else:
             self.notify("There is nothing to copy under the cursor", markup=False)
 

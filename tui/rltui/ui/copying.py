@@ -36,9 +36,9 @@ class CopyRequested(Message):
 
     text: str
     what: str = ""
-    """In words; empty: its first line tells."""
+    """What the text is, in words; empty: its first line tells."""
     name: str = ""
-    """Of a file beside the run that it is to be written to; empty: to the clipboard."""
+    """Name of a file beside the run that it is written to; empty: it goes to the clipboard."""
 
 
 @runtime_checkable
@@ -51,7 +51,7 @@ class Copyable(Protocol):
 
 
 def rows_text(lines: Iterable[str]) -> str:
-    """Of lines of a list, what they say: without the sign of the cursor, and what only fills them."""
+    """What lines of a list say, without the sign of the cursor and what only fills them."""
     return dedent("\n".join(line.replace("▸", " ", 1).rstrip() for line in lines)).strip()
 
 
@@ -69,7 +69,7 @@ def clipboard_sequence(text: str, *, inside_tmux: bool) -> str | None:
 
 
 def passed_through(sequence: str) -> str:
-    """In the wrapping that tmux takes off, and sends what is in it to the terminal around it."""
+    """`sequence` in the wrapping that tmux takes off, to send what is in it to the terminal around it."""
     doubled = sequence.replace("\x1b", "\x1b\x1b")
     return f"\x1bPtmux;{doubled}\x1b\\"
 
@@ -104,25 +104,31 @@ class CopyingApp(NotifyingApp):
         self._home = home
 
     @on(CopyRequested)
-    async def _copy(self, wanted: CopyRequested) -> None:
-        """To a file that is named; else to the clipboard, and to tmux or a file where that may not arrive."""
-        what = wanted.what or f"“{truncate(clean_line(wanted.text), _WORDS_OF_A_COPY)}”"
+    async def _copy(self, request: CopyRequested) -> None:
+        """Write it to a named file; else to the clipboard, and to tmux or a file if that may not arrive."""
+        what = request.what or f"“{truncate(clean_line(request.text), _WORDS_OF_A_COPY)}”"
         try:
-            if wanted.name and (shared := self._home.shared) is not None:
-                path = shared.experiment.save(wanted.name, f"{wanted.text}\n" if wanted.text else "")
+            if request.name and (shared := self._home.shared) is not None:
+                path = shared.experiment.save(request.name, f"{request.text}\n" if request.text else "")
                 self.notify(f"Written in {clean_line(path)} ({what})", markup=False)
                 return
-            sequence = clipboard_sequence(wanted.text, inside_tmux=is_inside_tmux())
+            sequence = clipboard_sequence(request.text, inside_tmux=is_inside_tmux())
             if sequence is not None and self._driver is not None:
                 self._driver.write(sequence)
-            done = f"Copied {what}" if sequence is not None else f"Too much for a clipboard: {what}"
-            keeper, runs = may_keep_it(), self._home.runs
-            if keeper == TMUX and await asyncio.to_thread(runs.copy_to_tmux, wanted.text):
-                done = f"{done}; tmux has it too"
-            elif sequence is None or keeper:
-                why = "written to" if sequence is None else f"in case {keeper} keeps it for itself, also in"
-                done = f"{done}; {why} {clean_line(await asyncio.to_thread(runs.save_copy, wanted.text))}"
-            self.notify(done, markup=False)
+            message = f"Copied {what}" if sequence is not None else f"Too much for a clipboard: {what}"
+            other_clipboard, runs = may_keep_it(), self._home.runs
+            if other_clipboard == TMUX and await asyncio.to_thread(runs.copy_to_tmux, request.text):
+                message = f"{message}; tmux has it too"
+            elif sequence is None or other_clipboard:
+                why = (
+                    "written to"
+                    if sequence is None
+                    else f"in case {other_clipboard} keeps it for itself, also in"
+                )
+                message = (
+                    f"{message}; {why} {clean_line(await asyncio.to_thread(runs.save_copy, request.text))}"
+                )
+            self.notify(message, markup=False)
         except RltuiError as error:
             self.notify(clean(str(error)), severity="error", markup=False)
 

@@ -54,7 +54,7 @@ def bind(
 
 
 def _call(method: str) -> str:
-    """As Textual runs it, which knows no method of an attribute."""
+    """`method` as Textual runs it, which knows no method of an attribute."""
     name, _, parameters = method.partition("(")
     if "." not in name or name.startswith(("app.", "screen.")):
         return method
@@ -79,7 +79,7 @@ def own(
 
 
 def keys(context: KeyContext, *bindings: KeyBinding, priority: bool = False) -> list[BindingType]:
-    """For `BINDINGS`: `bindings` in one context. Of two with one id and method the last one counts.
+    """The `BINDINGS` of a class in one context. Of two bindings with one id and method the last one counts.
 
     `priority`: before what the focused widget has on these keys.
     """

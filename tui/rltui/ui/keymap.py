@@ -43,8 +43,8 @@ def idle_key(key: str, screen: KeyContext) -> str:
     elsewhere = next(((use, place) for use in with_it for place in use.places if place in SCREENS), None)
     if elsewhere is not None:
         use, place = elsewhere
-        known = f"screen.{place.name.lower()}"
-        way = f" ({key_of(known)})" if known in _DEFAULTS else ""
+        screen_id = f"screen.{place.name.lower()}"
+        way = f" ({key_of(screen_id)})" if screen_id in _DEFAULTS else ""
         return f"{name} is no key here. {use.label} works on the {place.value}{way}"
     return f"{name} is no key here. {key_of('help')}: all keys"
 
@@ -58,17 +58,17 @@ def load(path: Path, preset: str = "") -> dict[str, str]:
         ConfigError: if the settings cannot be read, name no action or no key, or give two actions one key on
             the same screen: names file, line, key and both.
     """
-    wanted = settings.load(path)
-    name = preset or wanted.keymap
+    chosen = settings.load(path)
+    name = preset or chosen.keymap
     if name and name not in presets():
         raise ConfigError(f"there is no keymap {name!r}", hint=f"there are: {', '.join(presets())}")
-    usual = presets()[name] if name else {}
-    if not usual and not wanted.keys:
+    preset_keys = presets()[name] if name else {}
+    if not preset_keys and not chosen.keys:
         return {}
-    found = {id_: _names(path, id_, keys) for id_, keys in {**usual, **wanted.keys}.items()}
-    effective = {**_DEFAULTS, **found}
+    keys_by_id = {id_: _names(path, id_, keys) for id_, keys in {**preset_keys, **chosen.keys}.items()}
+    effective = {**_DEFAULTS, **keys_by_id}
     by_place: dict[KeyContext, dict[str, str]] = {}
-    for id_ in (*(id_ for id_ in _DEFAULTS if id_ not in wanted.keys), *wanted.keys):
+    for id_ in (*(id_ for id_ in _DEFAULTS if id_ not in chosen.keys), *chosen.keys):
         for key in filter(None, effective[id_].split(",")):
             for place in _screens_of(id_):
                 other = by_place.setdefault(place, {}).setdefault(key, id_)
@@ -80,7 +80,7 @@ def load(path: Path, preset: str = "") -> dict[str, str]:
                         f"not of {_name(id_)}",
                         hint=f'give {other} another one, or none: "{other}" = []',
                     )
-    return {id_: keys for id_, keys in found.items() if keys != _DEFAULTS[id_]}
+    return {id_: keys for id_, keys in keys_by_id.items() if keys != _DEFAULTS[id_]}
 
 
 def _names(path: Path, id_: str, keys: Sequence[str]) -> str:
@@ -104,7 +104,9 @@ def _name(id_: str) -> str:
 
 @cache
 def _screens_of(id_: str) -> tuple[KeyContext, ...]:
-    """Where keys of other actions are at hand as well: a main screen with its panes; else the place alone."""
+    """Contexts where keys of other actions are at hand too: main screens with their panes, else a place
+    alone.
+    """
     places = {place for use in uses() if use.id == id_ for place in use.places}
     screens = [screen for screen in SCREENS if places & {screen, *PANES.get(screen, ())}]
     panes = {pane for panes in PANES.values() for pane in panes}

@@ -28,7 +28,7 @@ PATIENCE_S = 0.5
 _STAY_S: dict[SeverityLevel, float] = {"information": 4.0, "warning": 8.0, "error": 15.0}
 _CELLS_READ_PER_S = 12
 _LONGEST_STAY_S = 8.0
-"""Of what is neither a warning nor an error, however long it is."""
+"""How long a message stays at most that is neither a warning nor an error."""
 _SEEN_S = 1.0
 """A key takes an error away only if it has been there for so long: else it was not meant for it."""
 _MOST_SAID = 500
@@ -43,7 +43,7 @@ _GOOD_NEWS = ("recovered", "finished")
 @dataclass(frozen=True, slots=True)
 class Notification:
     number: int
-    """Counts all that is said."""
+    """Its place among all that is said, from 0."""
     at: float
     """Seconds since the epoch."""
     text: str
@@ -54,7 +54,7 @@ class Notification:
 
     @property
     def mark(self) -> tuple[str, str]:
-        """Symbol and style."""
+        """Symbol and style that stand before it."""
         if self.alert is not None:
             return alert_mark(self.alert)
         symbol, _, style = _MARKS[self.severity]
@@ -108,7 +108,7 @@ class _Wait:
     what: str
     since: float
     task: asyncio.Task[Any] | None
-    """To be ended by a person who does not want to wait."""
+    """The task that a person ends who does not want to wait."""
     is_cancelled: bool = field(default=False)
 
 
@@ -145,7 +145,7 @@ class Messages:
             read_s = min(_LONGEST_STAY_S, len(said.text) / _CELLS_READ_PER_S)
             stays_s = max(_STAY_S[severity], read_s)
         now = self._now()
-        self._live = [each for each in self._live if each.said.full != said.full]
+        self._live = [message for message in self._live if message.said.full != said.full]
         self._live.append(_Live(said, now, now + stays_s))
         self._turn()
 
@@ -182,9 +182,13 @@ class Messages:
     def seen(self) -> None:
         """A person is there, and has had time to read: errors go."""
         now = self._now()
-        left = [each for each in self._live if each.said.severity != "error" or now - each.since < _SEEN_S]
-        if len(left) != len(self._live):
-            self._live = left
+        remaining = [
+            message
+            for message in self._live
+            if message.said.severity != "error" or now - message.since < _SEEN_S
+        ]
+        if len(remaining) != len(self._live):
+            self._live = remaining
             self._turn()
 
     def read(self) -> None:
@@ -206,7 +210,7 @@ class Messages:
     def _shown_wait(self) -> _Wait | None:
         """The newest that takes longer than a moment."""
         now = self._now()
-        return next((each for each in reversed(self._waits) if now - each.since >= PATIENCE_S), None)
+        return next((wait for wait in reversed(self._waits) if now - wait.since >= PATIENCE_S), None)
 
     @staticmethod
     def _now() -> float:
@@ -215,12 +219,12 @@ class Messages:
     def _turn(self) -> None:
         """Show what is to be shown now, and look again when that is another thing."""
         now = self._now()
-        self._live = [each for each in self._live if each.until > now]
+        self._live = [message for message in self._live if message.until > now]
         for tell in tuple(self._watchers):
             tell()
         if self._timer is not None:
             self._timer.cancel()
-        ends = [each.until for each in self._live]
+        ends = [message.until for message in self._live]
         for wait in self._waits:
             lasted_s = now - wait.since
             ends.append(wait.since + (PATIENCE_S if lasted_s < PATIENCE_S else int(lasted_s) + 1.0))
@@ -298,12 +302,14 @@ class NotifyingApp(App[None]):
         """Whoever says it: our screens, their widgets, Textual."""
         event.prevent_default()
         event.stop()
-        told = event.notification
-        text = Content.from_markup(told.message).plain if told.markup else told.message
-        if told.title:
-            text = f"{told.title}: {text}"
-        stays_s = None if told.timeout == self.NOTIFICATION_TIMEOUT else told.timeout
-        self.messages.say(text, told.severity, stays_s=stays_s)
+        notification = event.notification
+        text = (
+            Content.from_markup(notification.message).plain if notification.markup else notification.message
+        )
+        if notification.title:
+            text = f"{notification.title}: {text}"
+        stays_s = None if notification.timeout == self.NOTIFICATION_TIMEOUT else notification.timeout
+        self.messages.say(text, notification.severity, stays_s=stays_s)
 
     async def on_event(self, event: events.Event) -> None:
         """A key ends what is waited for, and takes away what was read."""

@@ -14,7 +14,7 @@ from rltui.ui.text import clean_line
 READONLY_TEXT = "Read-only: nothing can be changed from here. Open it without --readonly to do so."
 OBSERVED_TEXT = "Observed: rltui did not start this run. There is nothing to start, stop or edit here."
 OPENS_AGAIN = ("command", ("components.request", "start-all"))
-"""Of a finished run: the action that opens it with a supervisor."""
+"""The action that opens a finished run with a supervisor."""
 _STOPPABLE = ALIVE_STATES | {ComponentState.WAITING, ComponentState.BACKOFF}
 """States in which there is something to stop, be it a start to come."""
 _RESTARTABLE = ALIVE_STATES | {ComponentState.FAILED, ComponentState.BACKOFF, ComponentState.EXITED}
@@ -35,7 +35,7 @@ def readonly_text(experiment: Experiment, *, all_readonly: bool) -> str:
 
 
 def access_text(experiment: Experiment, *, all_readonly: bool) -> str:
-    """For the header of the overview: that this client may only look; empty where it may change things."""
+    """That this client may only look, for the header of the overview; empty where it may change things."""
     if experiment.finished and not all_readonly:
         return f"read-only, {key_of('component.start-all')} opens it to start"
     return "read-only" if experiment.readonly and not experiment.observed else ""

@@ -38,20 +38,22 @@ class StagedEdits:
         return len(self.edits)
 
     def adding(self, edits: Mapping[str, Any], base: Mapping[str, str]) -> StagedEdits:
-        """With these too; a key that is there already gets the new value."""
+        """These edits too; a key that is there already gets the new value."""
         return StagedEdits({**self.edits, **edits}, {**base, **self.base})
 
     def dropping(self, key: str) -> StagedEdits:
         """Without `key`; with the last one the files seen are forgotten."""
-        left = {other: value for other, value in self.edits.items() if other != key}
-        return StagedEdits(left, self.base if left else {})
+        remaining = {other: value for other, value in self.edits.items() if other != key}
+        return StagedEdits(remaining, self.base if remaining else {})
 
     def request(self) -> Request:
         return Request(action="set", edits=dict(self.edits), base=dict(self.base))
 
 
 def edit_request(staged: StagedEdits, key: str, value: KnobValue, seen: Plan | None) -> Request:
-    """To set `key` together with what is collected. `seen`: the first plan that the person saw of it."""
+    """A request that sets `key` together with what is collected. `seen`: the first plan the person saw of
+    it.
+    """
     return staged.adding({key: value}, {} if seen is None else seen.base).request()
 
 
@@ -116,7 +118,7 @@ class AppState:
         return [name for name in used if isinstance(name, str)] if isinstance(used, list) else []
 
     def remember_used(self, name: str) -> None:
-        others = [each for each in self.recent if each != name]
+        others = [other for other in self.recent if other != name]
         self.kept.note("palette", [name, *others][:_MOST_RECENT])
 
 
@@ -148,7 +150,7 @@ class ExperimentState:
 
     @property
     def full_name(self) -> str:
-        """Of the experiment, with the machine that it is on where that is another one: `gpubox:demo`."""
+        """Name of the experiment, with its machine where that is another one: `gpubox:demo`."""
         host = self.experiment.host
         return f"{host}:{self.experiment.name}" if host else self.experiment.name
 

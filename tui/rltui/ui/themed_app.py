@@ -23,11 +23,11 @@ from rltui.ui.terminal.incoming import BackgroundColorReported
 from rltui.ui.text import clean_line
 
 _KEY = "theme"
-"""By which the choice is kept."""
+"""Key of the choice in what is saved of the app."""
 
 
 class ThemedApp(CopyingApp):
-    """In colours that can be read on a terminal of such abilities.
+    """An app in colours that can be read on a terminal of such abilities.
 
     `theme` is what is chosen, `current_theme` what comes of it on this terminal.
     """
@@ -48,9 +48,9 @@ class ThemedApp(CopyingApp):
             self._filters.append(Monochrome())
         self._registered_themes = themes.available()
         self._unknown_theme = "" if wanted in self.available_themes else wanted
-        known = [name for name in (home.kept.values.get(_KEY), wanted) if name in self.available_themes]
-        if known:
-            self.theme = known[0]
+        names = [name for name in (home.kept.values.get(_KEY), wanted) if name in self.available_themes]
+        if names:
+            self.theme = names[0]
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         """Show what Textual has composed: by our driver on a terminal, by Textual's own elsewhere."""
@@ -63,7 +63,7 @@ class ThemedApp(CopyingApp):
         self.post_display_hook()
 
     def get_theme(self, theme_name: str) -> Theme | None:
-        """As it is shown on this terminal."""
+        """The theme as it is shown on this terminal."""
         if theme_name not in themes.available():
             return super().get_theme(theme_name)
         return themes.theme(theme_name, self.abilities.colors, is_light=self._is_light)
@@ -84,9 +84,9 @@ class ThemedApp(CopyingApp):
         self._follow()
 
     @on(BackgroundColorReported)
-    def _take_background(self, told: BackgroundColorReported) -> None:
-        if told.is_light != self._is_light:
-            self._is_light = told.is_light
+    def _take_background(self, report: BackgroundColorReported) -> None:
+        if report.is_light != self._is_light:
+            self._is_light = report.is_light
             if self.theme == themes.FOLLOWING:
                 self._watch_theme(self.theme)
 

@@ -45,7 +45,7 @@ COMPONENT_KEYS = (
         "Open a shell with the folder, variables and devices of the selected component",
         Scope.COMPONENTS, changes=True),
 )  # fmt: skip
-"""Of a screen whose `components` are `ComponentCommands`."""
+"""Keys of a screen whose `components` are `ComponentCommands`."""
 _RESTARTS = {
     "set": (
         "Restart set of {}",
@@ -118,7 +118,9 @@ class ComponentCommands:
             self._frontend.post_message(AttachRequested(component.id))
 
     def open_shell(self) -> None:
-        """With folder, variables and devices of the selected component; the shell that lives, if one does."""
+        """Open a shell with the selected component's folder, variables and devices; one that lives is
+        reused.
+        """
         self._frontend.work(self._open_shell())
 
     async def _open_shell(self) -> None:

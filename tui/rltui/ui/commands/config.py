@@ -41,7 +41,7 @@ CONFIG_KEYS = (
     bind(verbs.REMOVE, "config.drop", "drop", "Forget the collected edit under the cursor",
          footer=Footer.YES),
 )  # fmt: skip
-"""Of a screen whose `config` are `ConfigCommands`."""
+"""Keys of a screen whose `config` are `ConfigCommands`."""
 
 
 class ConfigCommands:
@@ -136,11 +136,11 @@ class ConfigCommands:
         self._frontend.work(self._dialogue.undo())
 
     def redo(self) -> None:
-        """Asks, default no."""
+        """Make the edit again that was taken back. Asks, default no."""
         self._frontend.work(self._dialogue.redo())
 
     def roll_back(self) -> None:
-        """Asks, default no."""
+        """Take back the edit that something did not survive. Asks, default no."""
         status = self._shared.status
         if status is not None and status.rollback is not None:
             self._frontend.work(self._dialogue.roll_back(status.rollback))

@@ -102,7 +102,7 @@ class ConfigDialogue:
         await self._review(Request(action="undo"), question)
 
     async def _go_back(self, offer: RollbackOffer, step: int) -> None:
-        """To the last good checkpoint, without the edit that is to blame, or else with other values."""
+        """Restart from the last good checkpoint, without the edit that is to blame, or with other values."""
         heading = f"Go back to checkpoint {step}"
         if not offer.edit and not offer.edits:
             request = Request(action="restart", resume_step=step)
@@ -174,9 +174,9 @@ class ConfigDialogue:
 
     async def _draft_of(self, path: str) -> TextDraft | None:
         """The file as it is, or what was left unwritten the last time."""
-        kept = self._shared.drafts.get(path)
+        draft = self._shared.drafts.get(path)
         seen = await asyncio.to_thread(self._experiment.read_config, path)
-        if kept is None:
+        if draft is None:
             return TextDraft(seen, seen.text)
         choices = {
             "kept": ("Your text", "What you left unwritten the last time"),
@@ -185,7 +185,7 @@ class ConfigDialogue:
         choice = await self._frontend.prompt(ChoiceMenu("Edit which text?", choices))
         if choice == "file":
             self._shared.drafts.pop(path)
-        return {"kept": kept, "file": TextDraft(seen, seen.text)}.get(choice or "")
+        return {"kept": draft, "file": TextDraft(seen, seen.text)}.get(choice or "")
 
     async def _edited(self, draft: TextDraft) -> TextDraft | None:
         """One round with the editor; the text to go on with, `None` when done."""
@@ -222,9 +222,9 @@ class ConfigDialogue:
         while True:
             try:
                 # The framework's own validators take their time: it is said what is waited for.
-                asked = request.model_copy(update={"restart": True, "thorough": True})
+                thorough_request = request.model_copy(update={"restart": True, "thorough": True})
                 async with self._frontend.waiting("Asking the framework's own validators", cancels=True):
-                    plan = await self._experiment.plan(asked)
+                    plan = await self._experiment.plan(thorough_request)
             except RltuiError as error:
                 if not question.may_edit_again:
                     await self._frontend.show_error(error)

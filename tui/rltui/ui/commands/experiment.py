@@ -40,7 +40,7 @@ class ExperimentCommands:
         self._frontend.work(self.execute(confirmable))
 
     async def execute(self, confirmable: ConfirmableRequest) -> None:
-        """As `request`, within work that has begun."""
+        """Do what `request` does, within work that has begun."""
         frontend, request = self._frontend, confirmable.request
         try:
             async with frontend.waiting(f"Working out what it takes to {request.action}", cancels=True):
@@ -87,7 +87,7 @@ class ExperimentCommands:
             self._frontend.work(self._open_link(self._shared.status.links), changes=False)
 
     async def _open_link(self, links: Sequence[Link]) -> None:
-        """In a browser; where none can be opened, its address goes to the clipboard."""
+        """Open it in a browser; where none can be opened, its address goes to the clipboard."""
         url = await self._frontend.prompt(LinkMenu(links))
         if url is None:
             return

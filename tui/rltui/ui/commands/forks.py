@@ -23,7 +23,7 @@ class ForkCommands:
         self._frontend.work(self._fork(row, ""))
 
     def fork_open(self, begin: str = "") -> None:
-        """As `fork`, of the run that is open. `begin`: the checkpoint that the form starts with."""
+        """Fork the run that is open. `begin`: step of the checkpoint that the form starts with."""
         self._frontend.work(self._fork_open(begin))
 
     async def _fork_open(self, begin: str) -> None:

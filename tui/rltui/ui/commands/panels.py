@@ -39,7 +39,7 @@ PANEL_KEYS = (
     bind(verbs.CURSOR_PREVIOUS, "panels.select_beside(-1)", help="Select the previous component"),
     bind(verbs.FIND_ERRORS, "panels.find_errors", palette=InPalette.NO),
 )  # fmt: skip
-"""Of a screen whose `panels` are `PanelCommands`."""
+"""Keys of a screen whose `panels` are `PanelCommands`."""
 
 
 class PanelCommands:
@@ -73,7 +73,7 @@ class PanelCommands:
 
     @property
     def arrangement(self) -> Arrangement:
-        """As it was saved, as far as the panels are the same."""
+        """The saved arrangement, as far as the panels are still the same."""
         return Arrangement.from_json(self._layout_state.values.get("arrangement"), self._default())
 
     @property
@@ -113,7 +113,7 @@ class PanelCommands:
             self.focus_first()
 
     def focus_beside(self, step: int) -> None:
-        """In the order of the columns, or backwards."""
+        """Focus the next pane in the order of the columns, or the one before."""
         self.body.focus_beside(self.current_pane, step)
         self.select(self.current_pane)
 
@@ -146,7 +146,9 @@ class PanelCommands:
             self.log_of_errors(None).find_errors()
 
     def log_of_errors(self, log: LogView | None) -> LogView:
-        """That of what has failed, else `log`; the others come after it, as long as none is found."""
+        """The log of what has failed, else `log`; the other logs are searched after it until one has an
+        error.
+        """
         panes = self.body.readers
         here = next((pane for pane in panes if pane.log_pane is log), None)
         failed = [pane for pane in panes if pane.has_failed]
@@ -158,7 +160,7 @@ class PanelCommands:
         return here.log_pane
 
     def find_errors_elsewhere(self, log: LogView) -> None:
-        """In the next log after `log`; back where it began, that is all there is to say."""
+        """Search the log after `log`; back where the search began, say that there is no error."""
         log.action_leave()
         if self._next_with_errors:
             pane, *self._next_with_errors = self._next_with_errors

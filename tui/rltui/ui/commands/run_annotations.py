@@ -21,9 +21,9 @@ _MOST_UNDONE = 50
 @dataclass(frozen=True, slots=True)
 class DoneChange:
     what: str
-    """In words: `tags of a and b`."""
+    """The change in words: `tags of a and b`."""
     back: tuple[tuple[str, RunChange], ...]
-    """By id of a run: what makes it again what it was."""
+    """Ids of runs, each with the change that makes it again what it was."""
 
 
 class RunAnnotationCommands:
@@ -72,10 +72,8 @@ class RunAnnotationCommands:
         )
         if text is None:
             return
-        wanted = set(text.replace(",", " ").split())
-        change = RunChange(
-            add_tags=tuple(sorted(wanted - common)), remove_tags=tuple(sorted(common - wanted))
-        )
+        tags = set(text.replace(",", " ").split())
+        change = RunChange(add_tags=tuple(sorted(tags - common)), remove_tags=tuple(sorted(common - tags)))
         if change != RunChange():
             await self._keep(rows, change, f"tags of {runs_named(rows)}")
 
@@ -112,7 +110,7 @@ class RunAnnotationCommands:
             self._frontend.work(self._keep(rows, RunChange(is_archived=archived), what))
 
     def trash(self) -> None:
-        """Asks, default no."""
+        """Put the chosen runs into the trash. Asks, default no."""
         if rows := self._chosen():
             self._frontend.work(self._trash(rows))
 
@@ -126,14 +124,14 @@ class RunAnnotationCommands:
 
     async def _undo(self) -> None:
         last = self._done.pop()
-        left = list(last.back)
+        remaining = list(last.back)
         try:
             async with self._frontend.waiting(f"Taking back: {last.what}"):
-                while left:
-                    await asyncio.to_thread(self._runs.change, *left[0])
-                    left.pop(0)
+                while remaining:
+                    await asyncio.to_thread(self._runs.change, *remaining[0])
+                    remaining.pop(0)
         except RltuiError as error:
-            self._done.append(DoneChange(last.what, tuple(left)))
+            self._done.append(DoneChange(last.what, tuple(remaining)))
             await self._frontend.show_error(error)
         else:
             self._frontend.notify(f"Taken back: {last.what}", markup=False)

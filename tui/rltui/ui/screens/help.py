@@ -60,11 +60,11 @@ class HelpRow:
     keys: str
     text: str
     style: str = "bold $accent"
-    """Of the keys."""
+    """Style of the keys."""
     faint: bool = False
-    """It does not work now."""
+    """Whether it does nothing now."""
     label: str = ""
-    """As the footer has it; it is found by that too."""
+    """The footer's label, by which it is found too."""
 
 
 @dataclass(frozen=True, slots=True)

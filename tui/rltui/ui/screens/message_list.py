@@ -20,7 +20,7 @@ from rltui.ui.widgets.row_list import Row, RowList, list_keys
 
 _TIME_CELLS = 10
 _MOST_LINES = 8
-"""Of the message under the cursor; enter shows all."""
+"""Lines of the message under the cursor; enter shows all."""
 
 
 class MessageList(Dialog[None]):
@@ -93,7 +93,7 @@ def _time_of(said: Notification) -> str:
 
 
 def _lines(said: Notification, width: int, *, is_open: bool) -> tuple[Content, ...]:
-    """Its time, and as much of it as there is room for, or all."""
+    """Time of a message, and as much of it as there is room for, or all."""
     when = Content.styled(f" {_time_of(said)} ", "$foreground 60%")
     if not is_open:
         return (when + said.line(width - _TIME_CELLS),)

@@ -243,7 +243,7 @@ class Overview(BaseScreen):
 
     @on(DescendantFocus)
     def _select_focused(self) -> None:
-        """By what has the focus now: the event may be older than the last key."""
+        """Select by what has the focus now: the event may be older than the last key."""
         self.panels.select(self.panels.current_pane)
         self.refresh_bindings()
 
@@ -300,7 +300,7 @@ class Overview(BaseScreen):
         return self.config.copied() or super().copied()
 
     def log_of_errors(self, log: LogView) -> LogView:
-        """As `PanelCommands.log_of_errors`, for `ManyLogs`."""
+        """Answer a log view that asks which log to search for errors (`ManyLogs`)."""
         return self.panels.log_of_errors(log)
 
     @on(LogView.NoErrors)

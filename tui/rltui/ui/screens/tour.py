@@ -19,7 +19,7 @@ from rltui.ui.widgets.knob_table import KnobPanel
 from rltui.ui.widgets.panes import ReaderPane
 
 _SIZE = Size(58, 5)
-"""Of the box, with its border."""
+"""Size of the box, with its border."""
 _LEAST_ROOM = Size(62, 14)
 """A smaller screen has no room for it: it comes when there is."""
 
@@ -77,7 +77,7 @@ STEPS = (
 
 
 def place_beside(target: Region, box: Size, screen: Size) -> Offset:
-    """Where `box` covers nothing of `target`, if that can be: left, right, above, below; else its corner."""
+    """Offset of `box` where it covers nothing of `target`: left, right, above, below; else in its corner."""
     room = Region(0, 1, screen.width, screen.height - 2)
     candidates = (
         Offset(target.x - box.width, target.y + 1),
@@ -157,7 +157,7 @@ class Tour:
             screen.refresh_bindings()
 
     def begin(self) -> None:
-        """From the first step."""
+        """Show the tour from its first step."""
         self._home.wants_tour = True
         if (box := self.box) is None:
             self.show()

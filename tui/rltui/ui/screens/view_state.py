@@ -85,34 +85,34 @@ class SavedViewState:
 
     @property
     def _screen_on_top(self) -> str:
-        """Of those of this run; empty: none."""
+        """Name of the screen of this run that lies on the overview; empty: none."""
         above = self._screen.app.screen_stack[1:2]
         installed = self._screen.app.is_screen_installed
         names = (name for name in SCREENS if name not in _OF_ALL_RUNS and installed(name))
         return next((name for name in names if [self._screen.app.get_screen(name)] == above), "")
 
     def restore(self) -> None:
-        """Once, when what is there and what was kept are known. What is not there any more is left out."""
-        memory = self._run_state
-        if self._is_restored or memory is None or self._shared.status is None or not self._screen.query(Body):
+        """Once, when what is there and what was saved are known; what is not there any more is left out."""
+        saved, status = self._run_state, self._shared.status
+        if self._is_restored or saved is None or status is None or not self._screen.query(Body):
             return
         self._is_restored = True
-        values, body = memory.values, self._panels.body
+        values, body = saved.values, self._panels.body
         if isinstance(logs := values.get("logs"), Mapping):
             for pane in body.readers:
                 if isinstance(state := logs.get(pane.reader_id), Mapping):
                     pane.restore(state)
         if isinstance(knob := values.get("knob"), str):
-            for panel in self._screen.query(KnobPanel):
-                panel.rows.begin_at(knob)
+            for knob_panel in self._screen.query(KnobPanel):
+                knob_panel.rows.begin_at(knob)
         is_untouched = body.zoomed is None and self._panels.current_pane in (None, *body.panes[:1])
-        is_untouched = is_untouched and not self._shared.status.failed  # which is selected in its stead
+        is_untouched = is_untouched and not status.failed  # which is selected in its stead
         if is_untouched:
             for key in ("selected", "focused"):
-                if (found := body.pane_named(values.get(key))) is not None:
-                    self._panels.go_to(found)
-            if (found := body.pane_named(values.get("zoomed"))) is not None:
-                body.zoom(found)
+                if (panel := body.pane_named(values.get(key))) is not None:
+                    self._panels.go_to(panel)
+            if (panel := body.pane_named(values.get("zoomed"))) is not None:
+                body.zoom(panel)
         screen = values.get("screen")
         is_on_top = self._screen.app.screen is self._screen
         if is_on_top and isinstance(screen, str) and screen in SCREENS.keys() - _OF_ALL_RUNS:
