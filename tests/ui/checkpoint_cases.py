@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tests.fakes.experiment import GIB, NOW
+from tests.fakes.experiment import GIB, NOW, FakeExperiment
 
+from rltui.core.api import JournalEntry
 from rltui.core.checkpoints import BEING_WRITTEN, HIGHEST, NEWEST, Checkpoint, CheckpointReport, SetAside
 
 RUN = "/data/outputs/reverse-text"
@@ -43,3 +44,11 @@ REPORT = CheckpointReport(
     archive_bytes=int(6.3 * GIB),
     set_aside=(SetAside(name="20261125-163000", steps=(400, 420, 440)),),
 )  # fmt: skip
+EDIT = JournalEntry(at=NOW - 60 * 95, kind="edit", text="trainer.optim.lr 1e-06 → 0.01")
+
+
+def with_checkpoints(report: CheckpointReport = REPORT, *, readonly: bool = False) -> FakeExperiment:
+    experiment = FakeExperiment(readonly=readonly)
+    experiment.checkpoint_report = report
+    experiment.entries = [EDIT]
+    return experiment

@@ -7,9 +7,14 @@ from pathlib import Path
 from tests.fakes.rollouts import write_flat_run
 from tests.fakes.runs import FakeRuns, run_row, running_row
 from tests.fakes.series import example_run
+from tests.ui.conftest import settle, until
+from textual.pilot import Pilot
 
 from rltui.core.runs import RunRow
 from rltui.services.runs.rollouts import open_rollouts
+from rltui.ui.base_screen import BaseScreen
+from rltui.ui.screens.compare import CompareScreen
+from rltui.ui.widgets.row_list import RowList
 
 CONFIG = {
     "model.name": "Qwen/Qwen3-4B-Instruct-2507",
@@ -63,3 +68,13 @@ def compared_runs(folder: Path | None = None) -> FakeRuns:
             write_flat_run(folder / row.name, (1, 2, 3) if number else (1, 2))
             runs.rollouts[row.id] = open_rollouts(folder / row.name)
     return runs
+
+
+async def open_comparison(pilot: Pilot[None], runs: FakeRuns, count: int = 4) -> CompareScreen:
+    screen = pilot.app.screen
+    assert isinstance(screen, BaseScreen)
+    compare = CompareScreen(screen.home, [row.id for row in runs.known[:count]])
+    screen.show_instead(compare)
+    await settle(pilot)
+    await until(pilot, lambda: compare.query_one(RowList).keys)
+    return compare

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tests.fakes.experiment import (
     GIB,
     SET_PLAN,
@@ -163,28 +161,4 @@ def conflicting() -> FakeExperiment:
     return experiment
 
 
-SMALL, MIDDLE, HUGE = (80, 24), (120, 36), (200, 50)
 COLLECT = ("ctrl+k", "enter", "asterisk", "ctrl+n")
-PICTURES: dict[str, tuple[Callable[[], FakeExperiment], tuple[int, int], tuple[str, ...]]] = {
-    "config-small": (config_experiment, SMALL, ("6",)),
-    "config-huge": (config_experiment, HUGE, (*COLLECT, "6")),
-    "config-middle": (config_experiment, MIDDLE, (*COLLECT, "6", "j", "j")),
-    "config-search": (config_experiment, SMALL, ("6", "slash", *"lr")),
-    "editor-fraction": (config_experiment, MIDDLE, ("ctrl+k", *"j" * 12, "enter", "right")),
-    "editor-fraction-small": (config_experiment, SMALL, ("ctrl+k", *"j" * 12, "enter", *["up"] * 6)),
-    "editor-list": (
-        config_experiment,
-        MIDDLE,
-        ("ctrl+k", *"j" * 11, "enter", "down", "shift+up", "end", *"_x"),
-    ),
-    "editor-int-small": (config_experiment, SMALL, ("ctrl+k", "enter", "asterisk")),
-    "review": (config_experiment, MIDDLE, (*COLLECT, "W")),
-    "review-small": (config_experiment, SMALL, (*COLLECT, "W")),
-    "apply": (config_experiment, MIDDLE, (*COLLECT, "A")),
-    "overview-collected": (config_experiment, (160, 45), COLLECT),
-    "conflict": (conflicting, MIDDLE, (*COLLECT, "W")),
-    "conflict-small": (conflicting, SMALL, (*COLLECT, "W")),
-    "converter": (config_experiment, MIDDLE, ("6", "C", *"211.5")),
-    "pending": (config_experiment, MIDDLE, ("6", "d")),
-    "pending-own-copy": (own_copy_experiment, SMALL, ("6", "d")),
-}

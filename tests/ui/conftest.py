@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
@@ -99,6 +100,15 @@ async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
     raise AssertionError("waited in vain")
 
 
+def screen_lines(pilot: Pilot[None]) -> list[str]:
+    """What the terminal shows, row by row, with what lies under a dialog."""
+    return [strip.text for strip in pilot.app.screen._compositor.render_strips()]
+
+
+def screen_text(pilot: Pilot[None]) -> str:
+    return "\n".join(screen_lines(pilot))
+
+
 def said(pilot: Pilot[None]) -> list[str]:
     """All that the app has said, oldest first."""
     assert isinstance(pilot.app, NotifyingApp)
@@ -116,6 +126,16 @@ def offered(pilot: Pilot[None]) -> tuple[Use, ...]:
     screen = pilot.app.screen
     assert isinstance(screen, BaseScreen)
     return tuple(use for _, use in offered_actions(screen))
+
+
+@pytest.fixture
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Times of day are the same wherever the tests run."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from tests.fakes.experiment import NOW
+from tests.fakes.experiment import NOW, FakeExperiment
+from tests.ui.checkpoint_cases import REPORT as CHECKPOINTS
 
 from rltui.core.evals import EvalReport, EvalRequest, EvalTarget, Evaluation, QueuedEval
 
@@ -55,3 +56,10 @@ REPORT = EvalReport(
     ),
     every=1,
 )  # fmt: skip
+
+
+def with_evals(report: EvalReport = REPORT, *, readonly: bool = False) -> FakeExperiment:
+    experiment = FakeExperiment(readonly=readonly)
+    experiment.eval_report = report
+    experiment.checkpoint_report = CHECKPOINTS
+    return experiment

@@ -16,7 +16,7 @@ from tests.fakes.experiment import (
 )
 from tests.params import slow_but
 from tests.ui.config_cases import config_experiment
-from tests.ui.conftest import Opener, offered, press, settle, until
+from tests.ui.conftest import Opener, offered, press, screen_text, settle, until
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, Static
 
@@ -543,7 +543,7 @@ async def test_a_pending_one_says_why_where_its_output_will_be(open_app: Opener)
     trainer = component("trainer", ComponentState.STARTING, host=pod)
     status = running_status(components=(*running_status().components[:2], trainer))
     async with open_app(FakeExperiment(status, NO_GPU, knob_table()), size=(130, 40)) as pilot:
-        shown = "\n".join(strip.text for strip in pilot.app.screen._compositor.render_strips())
+        shown = screen_text(pilot)
         assert f"Pending: {reason}. x gives up." in shown
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.fakes.experiment import NOW, FakeExperiment
-from tests.params import slow_but
-from tests.ui.checkpoint_cases import REPORT, RUN
+from tests.fakes.experiment import NOW
+from tests.ui.checkpoint_cases import EDIT, REPORT, RUN, with_checkpoints
 from tests.ui.conftest import Opener, make_app, press, settle, until
-from tests.ui.test_look import HUGE, SMALL, SnapCompare
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from rltui.core.api import Archived, JournalEntry, Plan, Request
+from rltui.core.api import Archived, Plan, Request
 from rltui.core.checkpoints import Checkpoint, CheckpointReport, Retention
 from rltui.ui.screens.checkpoints import (
     CheckpointScreen,
@@ -23,15 +21,6 @@ from rltui.ui.screens.checkpoints import (
 from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, NoteDialog, PlanDialog
 from rltui.views.checkpoint import VIEW
 from rltui.views.table import Arranged
-
-EDIT = JournalEntry(at=NOW - 60 * 95, kind="edit", text="trainer.optim.lr 1e-06 → 0.01")
-
-
-def with_checkpoints(report: CheckpointReport = REPORT, *, readonly: bool = False) -> FakeExperiment:
-    experiment = FakeExperiment(readonly=readonly)
-    experiment.checkpoint_report = report
-    experiment.entries = [EDIT]
-    return experiment
 
 
 async def open_screen(pilot: Pilot[None], *, at: int = 0) -> CheckpointScreen:
@@ -180,33 +169,6 @@ async def test_who_may_only_look_changes_nothing(open_app: Opener) -> None:
         assert isinstance(pilot.app.screen, CheckpointScreen)
 
 
-@pytest.mark.parametrize("size", slow_but({"small": SMALL, "middle": (130, 40), "huge": HUGE}, "middle"))
-def test_look(size: tuple[int, int], snap_compare: SnapCompare) -> None:
-    async def prepare(pilot: Pilot[None]) -> None:
-        await settle(pilot)
-        await open_screen(pilot, at=4)
-        await settle(pilot)
-
-    app = make_app(with_checkpoints())
-    app.animation_level = "none"
-    assert snap_compare(app, terminal_size=size, run_before=prepare)
-
-
-def test_look_of_prune(snap_compare: SnapCompare) -> None:
-    async def prepare(pilot: Pilot[None]) -> None:
-        await settle(pilot)
-        await open_screen(pilot)
-        await press(pilot, "delete")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceMenu))
-        await press(pilot, "enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, RowsDialog))
-        await settle(pilot)
-
-    app = make_app(with_checkpoints())
-    app.animation_level = "none"
-    assert snap_compare(app, terminal_size=SMALL, run_before=prepare)
-
-
 @pytest.mark.slow
 async def test_weights_are_published_where_a_person_says_default_no(open_app: Opener) -> None:
     experiment = with_checkpoints()
@@ -224,13 +186,3 @@ async def test_weights_are_published_where_a_person_says_default_no(open_app: Op
         assert (pilot.app.focused.id, experiment.opened[-1][:1]) == ("no", "/")  # type: ignore[union-attr]
         await press(pilot, "right", "enter")
         await until(pilot, lambda: experiment.opened[-1] == "alice/m private=True")
-
-
-def test_look_of_the_upload(snap_compare: SnapCompare) -> None:
-    async def prepare(pilot: Pilot[None]) -> None:
-        await open_screen(pilot)
-        await press(pilot, "W", *"alice/m", "enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, PublishDialog))
-        await settle(pilot)
-
-    assert snap_compare(make_app(with_checkpoints()), terminal_size=SMALL, run_before=prepare)

@@ -5,31 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.fakes.runs import FakeRuns
-from tests.ui.compare_cases import compared_runs
-from tests.ui.conftest import Opener, make_app, press, settle, until
-from tests.ui.test_look import HUGE, SMALL, SnapCompare
-from textual.pilot import Pilot
+from tests.ui.compare_cases import compared_runs, open_comparison
+from tests.ui.conftest import Opener, press, settle, until
+from tests.ui.scenes.scene import SMALL
 
 from rltui.errors import RltuiError
-from rltui.ui.app import RltuiApp
-from rltui.ui.base_screen import BaseScreen
 from rltui.ui.screens.compare import CompareScreen, RunCurves, RunRollouts
 from rltui.ui.screens.dialogs import MessageDialog
 from rltui.ui.screens.runs import RunsScreen
 from rltui.ui.widgets.row_list import RowList
 
 MIDDLE = (130, 40)
-
-
-async def open_comparison(pilot: Pilot[None], runs: FakeRuns, count: int = 4) -> CompareScreen:
-    screen = pilot.app.screen
-    assert isinstance(screen, BaseScreen)
-    compare = CompareScreen(screen.home, [row.id for row in runs.known[:count]])
-    screen.show_instead(compare)
-    await settle(pilot)
-    await until(pilot, lambda: compare.query_one(RowList).keys)
-    return compare
 
 
 def lines(screen: CompareScreen) -> list[str]:
@@ -149,30 +135,3 @@ async def test_what_cannot_be_compared_is_told(open_app: Opener) -> None:
         runs.error = RltuiError("/runs/base is gone")
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, MessageDialog)
-
-
-@pytest.mark.parametrize("size", [SMALL, MIDDLE, HUGE], ids=["small", "middle", "huge"])
-def test_look(size: tuple[int, int], snap_compare: SnapCompare) -> None:
-    runs = compared_runs()
-    app: RltuiApp = make_app(None, runs=runs)
-
-    async def prepare(pilot: Pilot[None]) -> None:
-        screen = await open_comparison(pilot, runs)
-        screen.query_one(RowList).go_to("config:trainer.optim.lr")
-        await settle(pilot)
-
-    assert snap_compare(app, terminal_size=size, run_before=prepare)
-
-
-def test_look_of_curves(snap_compare: SnapCompare) -> None:
-    runs = compared_runs()
-
-    async def prepare(pilot: Pilot[None]) -> None:
-        await open_comparison(pilot, runs)
-        await press(pilot, "enter")
-        screen = pilot.app.screen
-        assert isinstance(screen, RunCurves)
-        await until(pilot, lambda: screen._loaded)
-        await settle(pilot)
-
-    assert snap_compare(make_app(None, runs=runs), terminal_size=MIDDLE, run_before=prepare)

@@ -9,8 +9,8 @@ import pytest
 from tests.fakes.experiment import NOW, FakeExperiment, gpu_report, knob_table, running_status
 from tests.fakes.rollouts import write_flat_run
 from tests.fakes.runs import FakeRuns, run_row
+from tests.ui.checkpoint_cases import with_checkpoints
 from tests.ui.conftest import Opener, make_app, press, said, settle, until
-from tests.ui.test_checkpoint_screen import with_checkpoints
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.events import MouseMove
 from textual.pilot import Pilot

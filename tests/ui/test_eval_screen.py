@@ -5,13 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.fakes.experiment import NOW, FakeExperiment, running_status
+from tests.fakes.experiment import NOW, running_status
 from tests.fakes.rollouts import write_old_evaluation
-from tests.params import slow_but
-from tests.ui.checkpoint_cases import REPORT as CHECKPOINTS
-from tests.ui.conftest import Opener, make_app, press, settle, until
-from tests.ui.eval_cases import REPORT
-from tests.ui.test_look import SMALL, SnapCompare
+from tests.ui.conftest import Opener, press, settle, until
+from tests.ui.eval_cases import REPORT, with_evals
 from textual.pilot import Pilot
 
 from rltui.cli.status_text import as_text
@@ -22,13 +19,6 @@ from rltui.ui.screens.evals import EvalScreen, eval_rows
 from rltui.ui.screens.rollouts import RolloutScreen
 from rltui.views.evaluation import VIEW
 from rltui.views.table import Arranged
-
-
-def with_evals(report: EvalReport = REPORT, *, readonly: bool = False) -> FakeExperiment:
-    experiment = FakeExperiment(readonly=readonly)
-    experiment.eval_report = report
-    experiment.checkpoint_report = CHECKPOINTS
-    return experiment
 
 
 async def open_screen(pilot: Pilot[None], *, at: int = 0) -> EvalScreen:
@@ -185,23 +175,3 @@ async def test_who_may_only_look_asks_for_nothing(open_app: Opener) -> None:
         await press(pilot, "s", "x")
         assert isinstance(pilot.app.screen, EvalScreen)
         assert len(pilot.app.screen._report.queue if pilot.app.screen._report else ()) == 2
-
-
-@pytest.mark.parametrize("size", slow_but({"small": SMALL, "middle": (130, 40)}, "middle"))
-def test_look(size: tuple[int, int], snap_compare: SnapCompare) -> None:
-    async def prepare(pilot: Pilot[None]) -> None:
-        await settle(pilot)
-        await open_screen(pilot, at=6)
-        await settle(pilot)
-
-    assert snap_compare(make_app(with_evals()), terminal_size=size, run_before=prepare)
-
-
-def test_look_of_the_dialog(snap_compare: SnapCompare) -> None:
-    async def prepare(pilot: Pilot[None]) -> None:
-        await settle(pilot)
-        await open_screen(pilot)
-        await press(pilot, "s")
-        await settle(pilot)
-
-    assert snap_compare(make_app(with_evals()), terminal_size=SMALL, run_before=prepare)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-
 import pytest
 from tests.fakes.experiment import NOW, FakeExperiment
-from tests.ui.conftest import Opener, press, said, settle, until
+from tests.ui.conftest import Opener, press, said, screen_text, settle, until
 from tests.ui.journal import EVIL, entry, journal
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -23,14 +20,7 @@ from rltui.ui.screens.events import EventScreen
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.event_list import EventList
 
-
-@pytest.fixture(autouse=True)
-def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+pytestmark = pytest.mark.usefixtures("utc")
 
 
 @pytest.fixture
@@ -38,10 +28,6 @@ def told() -> FakeExperiment:
     experiment = FakeExperiment()
     experiment.entries = journal()
     return experiment
-
-
-def shown(pilot: Pilot[None]) -> str:
-    return "\n".join(strip.text for strip in pilot.app.screen._compositor.render_strips())
 
 
 def rows(pilot: Pilot[None]) -> EventList:
@@ -70,16 +56,16 @@ async def test_the_newest_comes_last_with_what_belongs_to_it(told: FakeExperimen
     async with open_app(told) as pilot:
         await opened(pilot)
         assert under_cursor(pilot).startswith("write: 20 keys")
-        assert "-key_12 = 12" in shown(pilot), "under the cursor, all of the diff"
-        assert "153" in shown(pilot)
-        assert "[bold]not markup[/bold]" in shown(pilot)
-        assert not set(EVIL) & {"\x1b", "\x9b", "\x07", "\u202e"} & set(shown(pilot))
+        assert "-key_12 = 12" in screen_text(pilot), "under the cursor, all of the diff"
+        assert "153" in screen_text(pilot)
+        assert "[bold]not markup[/bold]" in screen_text(pilot)
+        assert not set(EVIL) & {"\x1b", "\x9b", "\x07", "\u202e"} & set(screen_text(pilot))
         await press(pilot, "k")
-        assert "✗ crash" in shown(pilot)
-        assert "trainer attempt 2 · 10m ago" in shown(pilot)
-        assert "… 30 more lines" in shown(pilot), "of the entry below it only the beginning"
+        assert "✗ crash" in screen_text(pilot)
+        assert "trainer attempt 2 · 10m ago" in screen_text(pilot)
+        assert "… 30 more lines" in screen_text(pilot), "of the entry below it only the beginning"
         await press(pilot, "g")
-        assert "── " in shown(pilot)
+        assert "── " in screen_text(pilot)
         assert "supervisor started, pid 4711" in under_cursor(pilot)
 
 
@@ -90,10 +76,10 @@ async def test_a_long_entry_is_read_to_its_end_before_the_next(
     async with open_app(told, (100, 20)) as pilot:
         await opened(pilot)
         await press(pilot, "k")
-        assert "-key_0 = 0" in shown(pilot)
+        assert "-key_0 = 0" in screen_text(pilot)
         seen = ""
         for _ in range(8):
-            seen += shown(pilot)
+            seen += screen_text(pilot)
             await press(pilot, "j")
             if under_cursor(pilot) == "the last":
                 break
@@ -131,12 +117,12 @@ async def test_kinds_components_and_words(told: FakeExperiment, open_app: Opener
         screen = await opened(pilot)
         count = len(told.entries)
         await press(pilot, "f", "down", "enter")
-        assert "· 9 of 15 · only marks" in shown(pilot)
+        assert "· 9 of 15 · only marks" in screen_text(pilot)
         await press(pilot, "slash", *"LR", "enter")
         assert under_cursor(pilot) == "trainer.optim.lr 1e-5 → 1e-4"
         assert screen._shown == 1, "among the marks"
         await press(pilot, "slash", *"xyz", "enter")
-        assert "Nothing matches" in shown(pilot)
+        assert "Nothing matches" in screen_text(pilot)
         await press(pilot, "enter", "L", "j", "pagedown", "G", "b", "b")
         await press(pilot, "escape")
         assert screen._shown == 9
@@ -155,12 +141,12 @@ async def test_folding_hides_diffs(told: FakeExperiment, open_app: Opener) -> No
     async with open_app(told, (100, 60)) as pilot:
         await opened(pilot)
         await press(pilot, "g")
-        assert "+lr = 1e-4" in shown(pilot)
-        assert "step (trainer.py:91)" in shown(pilot)
+        assert "+lr = 1e-4" in screen_text(pilot)
+        assert "step (trainer.py:91)" in screen_text(pilot)
         await press(pilot, "b")
-        assert "+lr = 1e-4" not in shown(pilot)
+        assert "+lr = 1e-4" not in screen_text(pilot)
         await press(pilot, *"j" * 7)
-        assert "+lr = 1e-4" in shown(pilot), "the cursor is on it"
+        assert "+lr = 1e-4" in screen_text(pilot), "the cursor is on it"
 
 
 async def test_an_entry_leads_to_its_moment(
@@ -203,7 +189,7 @@ async def test_a_journal_that_cannot_be_read_says_so(told: FakeExperiment, open_
         await opened(pilot)
         told.error = RltuiError("the disk is away")
         told.push(told.entries[-1])
-        await until(pilot, lambda: "⚠ the disk is away" in shown(pilot))
+        await until(pilot, lambda: "⚠ the disk is away" in screen_text(pilot))
 
 
 @pytest.mark.slow

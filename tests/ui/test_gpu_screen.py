@@ -16,7 +16,7 @@ from tests.fakes.experiment import (
 )
 from tests.params import slow_but
 from tests.ui import gpu_scenarios as scenarios
-from tests.ui.conftest import Opener, offered, press, said, until
+from tests.ui.conftest import Opener, offered, press, said, screen_text, until
 from textual.geometry import Region
 from textual.pilot import Pilot
 
@@ -30,10 +30,6 @@ from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.gpu_chart import GpuChart
 from rltui.ui.widgets.gpu_panel import GpuBars, GpuPanel
 from rltui.ui.widgets.row_list import RowList
-
-
-def shown(pilot: Pilot[None]) -> str:
-    return "\n".join(strip.text for strip in pilot.app.screen._compositor.render_strips())
 
 
 def gpu_screen(pilot: Pilot[None]) -> GpuScreen:
@@ -78,7 +74,7 @@ async def test_the_screen_is_made_once_and_finds_its_place_again(open_app: Opene
         await press(pilot, "3")
         assert gpu_screen(pilot) is first
         assert selected(pilot, "devices") == "/GPU-1"
-        assert "fell off" in shown(pilot)
+        assert "fell off" in screen_text(pilot)
 
 
 async def test_one_shows_all_panes_again(experiment: FakeExperiment, open_app: Opener) -> None:
@@ -92,10 +88,10 @@ async def test_both_screens_are_fed(experiment: FakeExperiment, open_app: Opener
     async with open_app(experiment) as pilot:
         await press(pilot, "3")
         experiment.push(scenarios.TWO)
-        await until(pilot, lambda: "H100" in shown(pilot))
+        await until(pilot, lambda: "H100" in screen_text(pilot))
         await press(pilot, "1")
         assert pilot.app.screen.query_one(GpuBars).report is not None
-        await until(pilot, lambda: "0 H100" in shown(pilot))
+        await until(pilot, lambda: "0 H100" in screen_text(pilot))
 
 
 async def test_a_lost_supervisor_is_told_on_both_screens(
@@ -105,7 +101,7 @@ async def test_a_lost_supervisor_is_told_on_both_screens(
     async with open_app(experiment) as pilot:
         await press(pilot, "3")
         experiment.end_stream()
-        await until(pilot, lambda: "reconnecting" in shown(pilot))
+        await until(pilot, lambda: "reconnecting" in screen_text(pilot))
 
 
 async def test_cursor_moves_between_devices_and_processes(open_app: Opener) -> None:
@@ -114,10 +110,10 @@ async def test_cursor_moves_between_devices_and_processes(open_app: Opener) -> N
     async with open_app(experiment) as pilot:
         await press(pilot, "3")
         assert (selected(pilot, "devices"), selected(pilot, "processes")) == (first, "4242")
-        assert "18 NVLinks" in shown(pilot)
+        assert "18 NVLinks" in screen_text(pilot)
         await press(pilot, "j")
         assert (selected(pilot, "devices"), selected(pilot, "processes")) == (second, "4300")
-        assert "Memory of GPU 1" in shown(pilot)
+        assert "Memory of GPU 1" in screen_text(pilot)
         await press(pilot, "down", "k")
         assert selected(pilot, "devices") == first
 
@@ -143,11 +139,11 @@ async def test_history_is_asked_for_while_the_screen_is_open(open_app: Opener) -
         await until(pilot, lambda: experiment.histories_read == 1)
         chart = pilot.app.screen.query_one(GpuChart)
         await until(pilot, lambda: chart.history is not None)
-        assert "last 10 minutes" in shown(pilot)
-        assert "10m ago" in shown(pilot)
+        assert "last 10 minutes" in screen_text(pilot)
+        assert "10m ago" in screen_text(pilot)
         await press(pilot, "minus")
-        assert "all that is known" in shown(pilot)
-        assert "20m ago" in shown(pilot)
+        assert "all that is known" in screen_text(pilot)
+        assert "20m ago" in screen_text(pilot)
         await press(pilot, "1")
         assert not [worker for worker in pilot.app.workers if worker.group == "history"]
 
@@ -157,14 +153,14 @@ async def test_a_history_that_cannot_be_had_is_said(open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
         experiment.error = RltuiError("the supervisor is too old")
         await press(pilot, "3")
-        await until(pilot, lambda: "the supervisor is too old" in shown(pilot))
+        await until(pilot, lambda: "the supervisor is too old" in screen_text(pilot))
 
 
 async def test_ending_a_process_asks_with_no_as_the_default(open_app: Opener) -> None:
     experiment = with_orphans()
     async with open_app(experiment) as pilot:
         await press(pilot, "3")
-        assert "K end" in shown(pilot)
+        assert "K end" in screen_text(pilot)
         await press(pilot, "K")
         dialog = pilot.app.screen
         assert isinstance(dialog, PlanDialog)
@@ -181,7 +177,7 @@ async def test_processes_of_others_are_left_alone(open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
         await press(pilot, "3", "tab", "j", "K")
         assert said(pilot) == ["pid 4300 belongs to trainer of this experiment: x stops that"]
-        assert "K end" not in shown(pilot)
+        assert "K end" not in screen_text(pilot)
         await press(pilot, "j", "j", "K")
         assert said(pilot)[-1] == "pid 6001 belongs to alice: it is left alone"
         assert experiment.planned == []
@@ -201,17 +197,17 @@ async def test_processes_of_other_hosts_cannot_be_ended(open_app: Opener) -> Non
 async def test_who_may_only_look_cannot_end_anything(open_app: Opener) -> None:
     experiment = with_orphans(readonly=True)
     async with open_app(experiment) as pilot:
-        assert "GiB · K" not in shown(pilot)
+        assert "GiB · K" not in screen_text(pilot)
         await press(pilot, "3", "K")
         assert said(pilot) == [READONLY_TEXT]
-        assert "K end" not in shown(pilot)
+        assert "K end" not in screen_text(pilot)
         assert experiment.planned == []
 
 
 async def test_k_in_the_overview_leads_to_the_unknown_process(open_app: Opener) -> None:
     experiment = with_orphans()
     async with open_app(experiment) as pilot:
-        assert "pid 5120 3.0 GiB · K" in shown(pilot)
+        assert "pid 5120 3.0 GiB · K" in screen_text(pilot)
         await press(pilot, "K")
         gpu_screen(pilot)
         assert selected(pilot, "processes") == "4711"
@@ -230,7 +226,7 @@ async def test_k_in_the_overview_puts_the_cursor_on_what_may_be_ended(open_app: 
         await press(pilot, "K")
         gpu_screen(pilot)
         await until(pilot, lambda: selected(pilot, "processes") == "5120")
-        assert "K end" in shown(pilot)
+        assert "K end" in screen_text(pilot)
 
 
 @pytest.mark.slow
@@ -267,9 +263,9 @@ async def test_a_reading_grows_old_without_any_event(experiment: FakeExperiment,
         await until(pilot, lambda: "12s old" in str(panel.border_title))
         assert pilot.app.screen.query_one(GpuBars).is_stale
         await press(pilot, "3")
-        assert "12s old" in shown(pilot)
+        assert "12s old" in screen_text(pilot)
         experiment.push(scenarios.TWO.model_copy(update={"sampled_at": now}))
-        await until(pilot, lambda: "old" not in shown(pilot))
+        await until(pilot, lambda: "old" not in screen_text(pilot))
         await press(pilot, "1")
         assert not pilot.app.screen.query_one(GpuBars).is_stale
 

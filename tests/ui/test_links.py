@@ -5,25 +5,13 @@ from __future__ import annotations
 import base64
 
 import pytest
-from tests.fakes.experiment import FakeExperiment, gpu_report, knob_table, running_status
-from tests.ui.conftest import Opener, make_app, press, settle
-from tests.ui.test_look import SMALL, SnapCompare
+from tests.fakes.experiment import FakeExperiment
+from tests.ui.conftest import Opener, press
+from tests.ui.status_cases import PAGES, with_links
 from textual.drivers.headless_driver import HeadlessDriver
-from textual.pilot import Pilot
 
-from rltui.core.api import Link, Status
+from rltui.core.api import Status
 from rltui.ui.screens.dialogs import LinkMenu
-
-PAGES = (
-    Link(
-        title="W&B run", url="https://wandb.ai/primeintellect/reverse-text/runs/ab12cd34", component="trainer"
-    ),
-    Link(title="dashboard", url="http://localhost:7788", component="orchestrator"),
-)
-
-
-def with_links() -> FakeExperiment:
-    return FakeExperiment(running_status(links=PAGES), gpu_report(), knob_table())
 
 
 async def test_enter_opens_a_page_and_y_copies_its_address(
@@ -58,11 +46,3 @@ async def test_without_links_the_key_does_nothing(experiment: FakeExperiment, op
         experiment.push(status.model_copy(update={"links": PAGES}))
         await press(pilot, "O")
         assert isinstance(pilot.app.screen, LinkMenu)
-
-
-def test_the_pages(snap_compare: SnapCompare) -> None:
-    async def open_menu(pilot: Pilot[None]) -> None:
-        await settle(pilot)
-        await press(pilot, "O")
-
-    assert snap_compare(make_app(with_links()), terminal_size=SMALL, run_before=open_menu)

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
-import pytest
-from tests.fakes.experiment import NO_GPU, FakeExperiment, component, knob_table
-from tests.ui.conftest import Opener, make_app, press, settle, until
-from tests.ui.trouble import REMEDIES, TRAINER_MEMORY, out_of_memory_status
-from textual.pilot import Pilot
+from tests.fakes.experiment import component
+from tests.ui.conftest import Opener, press, until
+from tests.ui.trouble import REMEDIES, TRAINER_MEMORY, out_of_memory_status, with_out_of_memory
 
 from rltui.core.api import Request
-from rltui.core.gpu.report import Remedy
 from rltui.core.states import ComponentState
 from rltui.ui.screens.dialogs import ChoiceMenu, PlanDialog
 from rltui.ui.screens.overview import Overview
 from rltui.ui.states import told_of_memory
 
 SHARE, LENGTH, _ = REMEDIES
-
-
-def failed(*remedies: Remedy, readonly: bool = False) -> FakeExperiment:
-    return FakeExperiment(out_of_memory_status(*remedies), NO_GPU, knob_table(), readonly=readonly)
 
 
 def test_the_verdict_stands_in_place_of_the_reason() -> None:
@@ -38,7 +29,7 @@ def test_the_verdict_stands_in_place_of_the_reason() -> None:
 
 
 async def test_the_only_remedy_is_planned_at_once_and_written_with_a_restart(open_app: Opener) -> None:
-    experiment = failed(LENGTH)
+    experiment = with_out_of_memory(LENGTH)
     async with open_app(experiment) as pilot:
         await press(pilot, "t", "F")
         assert isinstance(pilot.app.screen, PlanDialog)
@@ -51,7 +42,7 @@ async def test_the_only_remedy_is_planned_at_once_and_written_with_a_restart(ope
 
 
 async def test_of_several_one_is_chosen_first(open_app: Opener) -> None:
-    experiment = failed(*REMEDIES)
+    experiment = with_out_of_memory(*REMEDIES)
     async with open_app(experiment) as pilot:
         await press(pilot, "t", "F")
         assert isinstance(pilot.app.screen, ChoiceMenu)
@@ -65,7 +56,7 @@ async def test_of_several_one_is_chosen_first(open_app: Opener) -> None:
 
 
 async def test_an_upper_case_key_has_no_as_its_default(open_app: Opener) -> None:
-    experiment = failed(LENGTH)
+    experiment = with_out_of_memory(LENGTH)
     async with open_app(experiment) as pilot:
         await press(pilot, "t", "F", "enter")
         assert not isinstance(pilot.app.screen, PlanDialog)
@@ -73,7 +64,7 @@ async def test_an_upper_case_key_has_no_as_its_default(open_app: Opener) -> None
 
 
 async def test_without_a_remedy_the_key_does_nothing(open_app: Opener) -> None:
-    experiment = failed()
+    experiment = with_out_of_memory()
     async with open_app(experiment) as pilot:
         await press(pilot, "t", "F", "i", "F")
         assert isinstance(pilot.app.screen, Overview)
@@ -81,24 +72,8 @@ async def test_without_a_remedy_the_key_does_nothing(open_app: Opener) -> None:
 
 
 async def test_who_may_only_look_cannot_fix(open_app: Opener) -> None:
-    experiment = failed(*REMEDIES, readonly=True)
+    experiment = with_out_of_memory(*REMEDIES, readonly=True)
     async with open_app(experiment) as pilot:
         await press(pilot, "t", "F")
         assert not isinstance(pilot.app.screen, ChoiceMenu)
     assert not experiment.planned
-
-
-class SnapCompare(Protocol):
-    def __call__(self, app: object, **options: object) -> bool: ...
-
-
-@pytest.mark.parametrize("keys", [("t",), ("t", "F")], ids=["pane", "menu"])
-@pytest.mark.parametrize("size", [(80, 24), (120, 36)], ids=["small", "middle"])
-def test_look(keys: tuple[str, ...], size: tuple[int, int], snap_compare: SnapCompare) -> None:
-    async def prepare(pilot: Pilot[None]) -> None:
-        await settle(pilot)
-        await press(pilot, *keys)
-
-    app = make_app(failed(*REMEDIES))
-    app.animation_level = "none"
-    assert snap_compare(app, terminal_size=size, run_before=prepare)

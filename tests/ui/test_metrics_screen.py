@@ -10,7 +10,7 @@ import pytest
 from tests.fakes.experiment import FakeExperiment
 from tests.fakes.series import STARTED, STEP_S, FakeSeries, by_step
 from tests.ui.conftest import Opener, press, said, until
-from tests.ui.test_metrics_look import experiment as experiment_with_run
+from tests.ui.metric_cases import experiment_with_run
 from textual.content import Content
 from textual.pilot import Pilot
 from textual.widgets import Input, Static

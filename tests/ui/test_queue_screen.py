@@ -1,56 +1,17 @@
-"""The queue screen: what it looks like, and what its keys ask for."""
+"""The queue screen: what its keys ask for."""
 
 from __future__ import annotations
 
 import pytest
-from tests.fakes.experiment import NOW, FakeExperiment
-from tests.fakes.runs import FakeRuns, run_row, running_row
-from tests.params import slow_but
+from tests.fakes.experiment import FakeExperiment
 from tests.ui.conftest import Opener, make_app, press, settle, until
-from tests.ui.test_look import HUGE, SMALL, SnapCompare
+from tests.ui.queue_cases import entry, with_queue
 from textual.pilot import Pilot
 
-from rltui.core.queue import QueueEntry, RunQueue
 from rltui.errors import ConflictError
 from rltui.ui.screens.dialogs import MessageDialog
 from rltui.ui.screens.queue import QueueScreen
 from rltui.ui.screens.runs import RunsScreen
-
-
-def entry(name: str, **values: object) -> QueueEntry:
-    told = {
-        "id": name,
-        "name": name,
-        "folder": f"/runs/{name}",
-        "added_at": NOW - 3600.0,
-        "words": ["rl.toml"],
-    }
-    return QueueEntry.model_validate(told | values)
-
-
-def queue() -> RunQueue:
-    lr = {"group": "sweep", "max_parallel": 2, "stop_if": ["reward < 0.2 at 50"]}
-    return RunQueue(
-        entries=(
-            entry("sweep-lr1e-6", state="running", told="lr=1e-6", overrides=["--lr=1e-6"], **lr),
-            entry("sweep-lr3e-6", state="starting", told="lr=3e-6", overrides=["--lr=3e-6"], **lr),
-            entry("sweep-lr1e-5", told="lr=1e-5", why="sweep has 2 at work, of at most 2",
-                  overrides=["--lr=1e-5"], **lr),
-            entry("big", gpus=4, retries=2, why="4 of 8 GPUs needed, 3 free: GPU 0 is used by sweep-lr1e-6"),
-            entry("again", retries=2, failures=1, not_before=NOW + 90,
-                  why="trainer: exited 1; it is tried again"),
-            entry("base", state="done", ended_at=NOW - 60),
-            entry("hot", state="stopped", ended_at=NOW - 90, stop_if=["kl > 10"],
-                  why="stopped by the rule 'kl > 10': kl 14.2 at step 31"),
-            entry("typo", state="failed", ended_at=NOW - 99, why="unknown knob [red]learning_rte[/red]"),
-        )
-    )  # fmt: skip
-
-
-def with_queue(**values: object) -> FakeRuns:
-    runs = FakeRuns(running_row("sweep-lr1e-6", metrics={"reward": (0.412, 0.5)}), run_row("base"))
-    runs.queued = queue().model_copy(update=values)
-    return runs
 
 
 async def open_screen(pilot: Pilot[None]) -> QueueScreen:
@@ -60,19 +21,6 @@ async def open_screen(pilot: Pilot[None]) -> QueueScreen:
     await until(pilot, lambda: screen._queue is not None)
     await settle(pilot)
     return screen
-
-
-@pytest.mark.parametrize("size", slow_but({"small": SMALL, "medium": (130, 40), "huge": HUGE}, "medium"))
-def test_look_of_the_queue(size: tuple[int, int], snap_compare: SnapCompare) -> None:
-    async def prepare(pilot: Pilot[None]) -> None:
-        await settle(pilot)
-        await open_screen(pilot)
-        await press(pilot, "j", "j", "j")
-        await settle(pilot)
-
-    app = make_app(FakeExperiment(), runs=with_queue(paused="the machine was restarted"))
-    app.animation_level = "none"
-    assert snap_compare(app, terminal_size=size, run_before=prepare)
 
 
 async def test_keys_ask_for_what_the_entry_under_the_cursor_allows(open_app: Opener) -> None:

@@ -14,7 +14,7 @@ from tests.fakes.experiment import FakeExperiment, gpu_report, knob_table, runni
 from tests.fakes.runs import FakeRuns
 from tests.params import slow_but
 from tests.ui.conftest import Opener, press, settle, until
-from tests.ui.test_look import failed_status
+from tests.ui.status_cases import failed_status
 from textual.app import App
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES

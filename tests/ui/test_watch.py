@@ -2,43 +2,15 @@
 
 from __future__ import annotations
 
-from tests.fakes.experiment import LOGS, NOW, FakeExperiment, component, gpu_report, running_status
-from tests.ui.conftest import Opener, forget, make_app, press, said, settle
-from tests.ui.test_look import HUGE, SMALL, SnapCompare
+from tests.fakes.experiment import NOW, FakeExperiment, component, gpu_report, running_status
+from tests.ui.conftest import Opener, forget, press, said, settle
+from tests.ui.watch_cases import LOG_IDS, log, watched, watching
 from textual.pilot import Pilot
 
-from rltui.core.api import FollowedLog, Status
 from rltui.core.config_report import KnobTable
-from rltui.core.layout import Screen
 from rltui.ui.requests import OBSERVED_TEXT
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.panes import LogFilePane, log_title
-
-LOG_IDS = (*LOGS, "envs")
-SCREEN = Screen(columns=(LOG_IDS, ("gpus",)), widths=("2fr", "1fr"))
-
-
-def log(name: str, age_s: float | None, **values: object) -> FollowedLog:
-    base: dict[str, object] = {"id": name, "wanted": (f"logs/latest/{name}.log", "a.log", "b.log")}
-    if age_s is not None:
-        base |= {
-            "path": f"/run/{name}.log",
-            "name": f"logs/latest/{name}.log",
-            "size_bytes": 4096,
-            "changed_at": NOW - age_s,
-        }
-    return FollowedLog.model_validate(base | values)
-
-
-def watched(**values: object) -> Status:
-    logs = (log("inference", 3), log("orchestrator", 0), log("trainer", 754), log("envs", None))
-    return running_status(components=(), observed=True, logs=logs, title="observed run", **values)
-
-
-def watching(*events: object) -> FakeExperiment:
-    experiment = FakeExperiment(*(events or (watched(), gpu_report(), KnobTable())), screen=SCREEN)  # type: ignore[arg-type]
-    experiment.observed = experiment.readonly = True
-    return experiment
 
 
 def overview(pilot: Pilot[None]) -> Overview:
@@ -105,13 +77,3 @@ def test_title_leaves_the_file_out_where_it_does_not_fit() -> None:
     assert log_title(log("envs", None, title="environments"), NOW, selected=False).plain == (
         "environments ◌ no file yet"
     )
-
-
-def test_look(snap_compare: SnapCompare) -> None:
-    app = make_app(watching(), component_ids=(), log_ids=LOG_IDS)
-    assert snap_compare(app, terminal_size=HUGE)
-
-
-def test_look_small(snap_compare: SnapCompare) -> None:
-    app = make_app(watching(), component_ids=(), log_ids=LOG_IDS)
-    assert snap_compare(app, terminal_size=SMALL)

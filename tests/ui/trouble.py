@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from tests.fakes.experiment import FAILED, GIB, NOW, ORPHANS, RESTART_PLAN, component, running_status
+from tests.fakes.experiment import (
+    FAILED,
+    GIB,
+    NO_GPU,
+    NOW,
+    ORPHANS,
+    RESTART_PLAN,
+    FakeExperiment,
+    component,
+    knob_table,
+    running_status,
+)
 
 from rltui.core.api import Bottleneck, Lost, Orphan, Plan, Request, RollbackOffer, Status
 from rltui.core.gpu.report import OutOfMemory, Remedy
@@ -109,6 +120,10 @@ def out_of_memory_status(*remedies: Remedy) -> Status:
             ),
         )
     )
+
+
+def with_out_of_memory(*remedies: Remedy, readonly: bool = False) -> FakeExperiment:
+    return FakeExperiment(out_of_memory_status(*remedies), NO_GPU, knob_table(), readonly=readonly)
 
 
 def backoff_status(retry_in_s: float = 12) -> Status:

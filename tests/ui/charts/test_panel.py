@@ -6,7 +6,7 @@ import pytest
 from tests.fakes.experiment import FakeExperiment
 from tests.fakes.runs import FakeRuns
 from tests.ui.conftest import Opener, press, settle, until
-from tests.ui.test_metrics_look import experiment as experiment_with_run
+from tests.ui.metric_cases import experiment_with_run
 from textual.content import Content
 from textual.pilot import Pilot
 

@@ -1,0 +1,35 @@
+"""A run that somebody else started, and the log files that are followed."""
+
+from __future__ import annotations
+
+from tests.fakes.experiment import LOGS, NOW, FakeExperiment, gpu_report, running_status
+
+from rltui.core.api import FollowedLog, Status
+from rltui.core.config_report import KnobTable
+from rltui.core.layout import Screen
+
+LOG_IDS = (*LOGS, "envs")
+SCREEN = Screen(columns=(LOG_IDS, ("gpus",)), widths=("2fr", "1fr"))
+
+
+def log(name: str, age_s: float | None, **values: object) -> FollowedLog:
+    base: dict[str, object] = {"id": name, "wanted": (f"logs/latest/{name}.log", "a.log", "b.log")}
+    if age_s is not None:
+        base |= {
+            "path": f"/run/{name}.log",
+            "name": f"logs/latest/{name}.log",
+            "size_bytes": 4096,
+            "changed_at": NOW - age_s,
+        }
+    return FollowedLog.model_validate(base | values)
+
+
+def watched(**values: object) -> Status:
+    logs = (log("inference", 3), log("orchestrator", 0), log("trainer", 754), log("envs", None))
+    return running_status(components=(), observed=True, logs=logs, title="observed run", **values)
+
+
+def watching(*events: object) -> FakeExperiment:
+    experiment = FakeExperiment(*(events or (watched(), gpu_report(), KnobTable())), screen=SCREEN)  # type: ignore[arg-type]
+    experiment.observed = experiment.readonly = True
+    return experiment
