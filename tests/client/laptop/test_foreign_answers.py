@@ -69,7 +69,7 @@ SERIES = {
     "stamp": ["a", 1, 0],
     "keys": [["t", "loss"]],
     "rewinds": [[1, 2.0]],
-    "told": [[["t", "loss"], 0, 0]],
+    "parts": [[["t", "loss"], 0, 0]],
 }
 LOOKED = {
     "behind": False, "problem": "", "mark": "m", "batches": [],

@@ -123,7 +123,7 @@ def read_status(record: ExperimentRecord, *, patience_s: float = CONNECT_TIMEOUT
     if wire is None:
         from rltui.client.reader import ExperimentReader  # pydantic takes 60 ms
 
-        return ExperimentReader(record).saved_status()
+        return ExperimentReader(record).status_document()
     with wire:
         return wire.call("status", timeout_s=2 * patience_s)
 

@@ -151,8 +151,8 @@ def own_copies(request: ExperimentRequest) -> tuple[Path, ...]:
     if request.earlier_run != "resume":
         return ()
     record, _ = plan_record(request)
-    known = ControlFolder(Path(record.output_dir)).read_record()
-    files = tuple(map(Path, known.config_files)) if known is not None else ()
+    record_there = ControlFolder(Path(record.output_dir)).read_record()
+    files = tuple(map(Path, record_there.config_files)) if record_there is not None else ()
     is_copy = any(origins.origin(path) is not None for path in files) and all(map(Path.exists, files))
     same = origins.original_files(files) == origins.original_files(map(Path, record.config_files))
     return files if is_copy and same else ()
@@ -299,7 +299,7 @@ def refuse_errors(record: ExperimentRecord, *, starting: bool = True) -> None:
     """
     errors: list[Problem] = []
     for ask_models in (False, True):
-        found = check(
+        report = check(
             tuple(map(Path, record.config_files)),
             record.layout_file,
             record.framework,
@@ -309,7 +309,7 @@ def refuse_errors(record: ExperimentRecord, *, starting: bool = True) -> None:
             inference=record.inference,
             is_lent=bool(record.inference_of),
         )
-        if not (errors := [problem for problem in found.problems if problem.severity == "error"]):
+        if not (errors := [problem for problem in report.problems if problem.severity == "error"]):
             return
     if errors:
         lines = [problem.text for problem in errors]

@@ -51,12 +51,12 @@ def shut_down(record: ExperimentRecord, tell: Tell) -> Down:
         if launch.is_alive(record):
             raise
         print(f"{error.title}: ended from here", file=sys.stderr)
-        left = asyncio.run(_end(record))
+        survivors = asyncio.run(_end(record))
         try:
             launch.clear_away(record)
         except RltuiError as problem:
             print(f"its terminals stay: {problem}", file=sys.stderr)
-        return done.model_copy(update={"left": left})
+        return done.model_copy(update={"left": survivors})
     with wire:
         wire.ask("shutdown", {"by": actor()})
         try:

@@ -250,8 +250,8 @@ def _as_jobs_before(draft: Draft) -> ExperimentRequest | None:
         layout = before.layout_file
     elif request.slurm is None and str(draft.layout_file) != before.layout_file:
         return None
-    asked = {**(job_options(before) or {}), **(request.slurm or {})}
-    goes_on = replace(request, layout=layout, slurm=asked or request.slurm)
+    options = {**(job_options(before) or {}), **(request.slurm or {})}
+    goes_on = replace(request, layout=layout, slurm=options or request.slurm)
     return None if goes_on == request else goes_on
 
 
@@ -277,8 +277,8 @@ def _refuse_cluster(draft: Draft) -> None:
     try:
         layout.with_slurm(request.slurm or {})
     except ValidationError as error:
-        said = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise UsageError(f"--slurm: {said}", hint=str(hints.UP_HELP)) from error
+        reason = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise UsageError(f"--slurm: {reason}", hint=str(hints.UP_HELP)) from error
 
 
 def _lent_servers(draft: Draft) -> LentServers:
@@ -348,10 +348,10 @@ def _own_folder(request: ExperimentRequest, output_dir: Path) -> Path:
     """
     if request.name is None or request.output_dir is not None or owner_of(output_dir, request.name) is None:
         return output_dir
-    beside, known = output_dir.with_name(request.name), find_experiment(request.name)
-    if known is None:
+    beside, listed = output_dir.with_name(request.name), find_experiment(request.name)
+    if listed is None:
         return output_dir if request.earlier_run == "resume" else beside
-    return beside if same_folder(known.output_dir, str(beside)) else output_dir
+    return beside if same_folder(listed.output_dir, str(beside)) else output_dir
 
 
 def _earlier_run(draft: Draft) -> EarlierRun | None:

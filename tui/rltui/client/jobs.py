@@ -54,8 +54,8 @@ def previews(record: ExperimentRecord) -> tuple[JobPreview, ...]:
         made = []
         for name in _submitted(layout, launcher, files):
             resolved = asyncio.run(_resolved(launcher, name, files, scratch, Path(record.workspace)))
-            found = launcher.launch(name, files, resume_step=None, resolved=resolved)
-            made.append(_preview(record, name, found, scratch))
+            launch_spec = launcher.launch(name, files, resume_step=None, resolved=resolved)
+            made.append(_preview(record, name, launch_spec, scratch))
         return tuple(made)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -80,11 +80,11 @@ async def _resolved(
     launcher: Launcher, component: str, files: ConfigFiles, scratch: Path, workspace: Path
 ) -> Mapping[str, str]:
     resolver = Resolver(scratch, workspace=workspace)
-    found: dict[str, str] = {}
+    paths: dict[str, str] = {}
     for resolution in launcher.resolutions(component, files, resume_step=None, run_id=""):
         run = launcher.run_prefix(files)
-        found |= (await resolver.make(resolution, files, run=run, into=scratch)).files
-    return found
+        paths |= (await resolver.make(resolution, files, run=run, into=scratch)).files
+    return paths
 
 
 def _preview(record: ExperimentRecord, component: str, run: Launch, scratch: Path) -> JobPreview:
@@ -115,14 +115,14 @@ def _written(run: Launch, places: tuple[str, ...]) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise RltuiError(f"cannot run {argv[0]}: {error}") from error
-    said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()][-12:]
+    last_lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()][-12:]
     if done.returncode:
-        raise RltuiError(f"{' '.join(argv[:3])} … ended with code {done.returncode}", details=said)
+        raise RltuiError(f"{' '.join(argv[:3])} … ended with code {done.returncode}", details=last_lines)
     for place in places:
         path = Path(run.cwd, place)
         if path.is_file():
             return path.read_text(encoding="utf-8")
-    raise RltuiError(f"no job script was written as {' or '.join(places)}", details=said)
+    raise RltuiError(f"no job script was written as {' or '.join(places)}", details=last_lines)
 
 
 def newest_job(experiment: str) -> str:

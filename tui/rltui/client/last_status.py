@@ -1,4 +1,4 @@
-"""The status of an experiment of which nothing is alive, kept beside it, so that asking again costs little.
+"""The status of an experiment of which nothing is alive, saved beside it, so that asking again costs little.
 
 Making it takes the framework, the config and the metrics; that none of them has changed is seen by `stat`.
 """
@@ -19,8 +19,10 @@ from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 FILE_NAME = "last_status.json"
 
 
-def kept(record: ExperimentRecord) -> dict[str, Any] | None:
-    """What was kept, if nothing that it was made of has changed; then nothing was started either."""
+def saved_status(record: ExperimentRecord) -> dict[str, Any] | None:
+    """The status that was saved, if nothing that it was made of has changed; then nothing was started
+    either.
+    """
     try:
         document = json.loads(read_own(_file(record)))
         status: dict[str, Any] | None = document["status"] if document["of"] == fingerprint(record) else None
@@ -29,10 +31,10 @@ def kept(record: ExperimentRecord) -> dict[str, Any] | None:
     return status
 
 
-def keep(record: ExperimentRecord, status: dict[str, Any], of: list[Any]) -> None:
-    """Keep the status that was made of files with this fingerprint. Where that cannot be, nothing is lost.
+def save_status(record: ExperimentRecord, status: dict[str, Any], of: list[Any]) -> None:
+    """Save the status that was made of files with the fingerprint `of`. Where that fails, nothing is lost.
 
-    That of an observed run depends on the clock, that of leftover processes on these.
+    The status of an observed run depends on the clock, that of leftover processes on these: neither is saved.
     """
     if not record.observed and not status["orphans"] and of == fingerprint(record):
         with suppress(RltuiError):
@@ -40,7 +42,9 @@ def keep(record: ExperimentRecord, status: dict[str, Any], of: list[Any]) -> Non
 
 
 def fingerprint(record: ExperimentRecord) -> list[Any]:
-    """Of all that the status is made of. A supervisor that starts leaves its mark in the journal."""
+    """Fingerprint of all that the status is made of. A supervisor that starts leaves its mark in the
+    journal.
+    """
     return [__version__, *(_state(path) for path in _sources(record))]
 
 
@@ -54,10 +58,10 @@ def _sources(record: ExperimentRecord) -> Iterator[Path]:
 
 def _state(path: Path) -> list[Any]:
     try:
-        found = path.stat()
+        info = path.stat()
     except OSError:
         return [str(path)]
-    return [str(path), found.st_ino, found.st_mtime_ns, found.st_size]
+    return [str(path), info.st_ino, info.st_mtime_ns, info.st_size]
 
 
 def _file(record: ExperimentRecord) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rltui import paths
-from rltui.client.last_status import kept
+from rltui.client.last_status import saved_status
 from rltui.client.transports.unix import CONNECT_TIMEOUT_S, SupervisorGoneError, Wire
 from rltui.core import hints
 from rltui.core.interpreter import module_command
@@ -44,7 +44,7 @@ def is_alive(record: ExperimentRecord) -> bool:
 
 def _has_something_to_adopt(record: ExperimentRecord) -> bool:
     """A component of it runs, or was about to run when its supervisor was killed."""
-    return kept(record) is None and _has_traces(record)
+    return saved_status(record) is None and _has_traces(record)
 
 
 def _has_traces(record: ExperimentRecord) -> bool:
@@ -132,17 +132,17 @@ def only_living() -> ExperimentRecord | None:
     names = {*names_with_socket()}
     with contextlib.suppress(RltuiError):  # without an index, the sockets tell
         index = RunIndex(timeout_s=_INDEX_PATIENCE_S)
-        running = [each.id for each in index.fingerprinted_runs() if each.state == "running"]
+        running = [run.id for run in index.fingerprinted_runs() if run.state == "running"]
         names |= {row.name for id_ in running if (row := index.row(id_)) is not None}
-    found: list[ExperimentRecord] = []
+    living_records: list[ExperimentRecord] = []
     for name in sorted(names):
         with contextlib.suppress(RltuiError):  # a damaged one: the runs screen lists it
             record = find_experiment(name)
             if record is not None and lives(record):
-                found.append(record)
-        if len(found) > 1:
+                living_records.append(record)
+        if len(living_records) > 1:
             return None
-    return found[0] if found else None
+    return living_records[0] if living_records else None
 
 
 class AmbiguousNameError(UsageError):
@@ -160,8 +160,8 @@ def connect(record: ExperimentRecord, *, patience_s: float = CONNECT_TIMEOUT_S) 
 
     Where there is none but something to adopt, one is started. `patience_s`: for one that does not answer.
     """
-    found = wire_or_status(record, patience_s=patience_s)
-    return found if isinstance(found, Wire) else None
+    connection = wire_or_status(record, patience_s=patience_s)
+    return connection if isinstance(connection, Wire) else None
 
 
 def wire_or_status(
@@ -171,7 +171,7 @@ def wire_or_status(
     try:
         return Wire(find_socket(record), patience_s=patience_s)
     except SupervisorGoneError:
-        if (status := kept(record)) is not None:
+        if (status := saved_status(record)) is not None:
             return status
         return reach(record) if _has_traces(record) else None
 
@@ -214,7 +214,7 @@ def start_supervisor(record: ExperimentRecord) -> None:
                 tmux.start_supervisor(session, argv, cwd=record.workspace, env={})
 
     open_window()
-    seen = begun = time.monotonic()
+    seen = started_at = time.monotonic()
     is_again = False
     while not is_alive(record):
         last_words = _fatal_words(control.supervisor_log, log_start)
@@ -224,7 +224,7 @@ def start_supervisor(record: ExperimentRecord) -> None:
         elif not is_again and now > seen + _AGAIN_S:  # the one that we met was about to leave
             is_again = True
             open_window()
-        if last_words or now > begun + _START_TIMEOUT_S or now > seen + _VANISHED_S:
+        if last_words or now > started_at + _START_TIMEOUT_S or now > seen + _VANISHED_S:
             raise RltuiError(
                 "the supervisor did not start", details=last_words, hint=f"see {control.supervisor_log}"
             )
@@ -274,9 +274,9 @@ def _no_terminal(record: ExperimentRecord, component: str) -> RltuiError:
         from rltui.core.text import unknown_name
         from rltui.services import layout_files
 
-        known = [spec.id for spec in layout_files.load_for(record).component]
-        if component not in known:
-            return unknown_name("component", component, [*known, "supervisor"])
+        component_ids = [spec.id for spec in layout_files.load_for(record).component]
+        if component not in component_ids:
+            return unknown_name("component", component, [*component_ids, "supervisor"])
         started = ", ".join(folder.parent.name for folder in control.newest_attempts()) or "nothing yet"
         return RltuiError(f"{component!r} has not been started in {record.name}", hint=f"started: {started}")
     attempt = processes.read_attempt(control.attempt_dir(component, attempts[-1]))

@@ -34,11 +34,11 @@ def shell_request(record: ExperimentRecord, *, like: str | None, command: Sequen
         UsageError: if there is no such component.
     """
     layout = layout_files.load_for(record)
-    known = [spec.id for spec in layout.automatic]
-    if like is not None and like not in known:
-        raise unknown_name("component", like, known)
-    given = {"like": like or _usual(layout), "command": tuple(command) or (login_shell(),)}
-    return Request(action="start", components=(SHELL,), given=given)
+    component_ids = [spec.id for spec in layout.automatic]
+    if like is not None and like not in component_ids:
+        raise unknown_name("component", like, component_ids)
+    arguments = {"like": like or _usual(layout), "command": tuple(command) or (login_shell(),)}
+    return Request(action="start", components=(SHELL,), given=arguments)
 
 
 def _usual(layout: Layout) -> str:
@@ -82,9 +82,12 @@ def publication(
     if not files:
         raise UsageError(f"nothing of {folder} would be uploaded", hint="look at --include and --exclude")
     patterns = (("--include", include), ("--exclude", unwanted))
-    given = (("--revision", revision), ("--commit-message", message or f"{record.name}: {_called(folder)}"))
+    named_options = (
+        ("--revision", revision),
+        ("--commit-message", message or f"{record.name}: {_called(folder)}"),
+    )
     options = [f"{option}={pattern}" for option, chosen in patterns for pattern in chosen]
-    options += [f"{option}={value}" for option, value in given if value is not None]
+    options += [f"{option}={value}" for option, value in named_options if value is not None]
     return Publication(
         repo=repo,
         folder=str(folder),
@@ -104,8 +107,8 @@ def tokens() -> dict[str, dict[str, str]]:
 
 def publish_request(published: Publication) -> Request:
     options = (*published.options, *(["--private"] if published.private else []))
-    given = {"repo": published.repo, "folder": published.folder, "options": options}
-    return Request(action="start", components=(PUBLISH,), given=given)
+    arguments = {"repo": published.repo, "folder": published.folder, "options": options}
+    return Request(action="start", components=(PUBLISH,), given=arguments)
 
 
 def _files(folder: Path) -> list[str]:
@@ -116,8 +119,8 @@ def _files(folder: Path) -> list[str]:
 
 def _is_chosen(path: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
     """As `hf` chooses: `*` goes across folders."""
-    wanted = not include or any(fnmatch(path, pattern) for pattern in include)
-    return wanted and not any(fnmatch(path, pattern) for pattern in exclude)
+    is_included = not include or any(fnmatch(path, pattern) for pattern in include)
+    return is_included and not any(fnmatch(path, pattern) for pattern in exclude)
 
 
 def _called(folder: Path) -> str:

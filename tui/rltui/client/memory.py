@@ -36,10 +36,10 @@ def named_devices(choice: str) -> str:
     report = report_once()
     entries = [entry.strip() for entry in choice.split(",")]
     if report.available and len(chosen_devices(choice, report.devices)) != len(entries):
-        known = ", ".join(device.label for device in report.devices if not device.host)
+        labels = ", ".join(device.label for device in report.devices if not device.host)
         raise UsageError(
             f"--devices {choice} does not name devices of this machine, each once",
-            hint=f"there are: {known}; {hints.GPUS} has their UUIDs",
+            hint=f"there are: {labels}; {hints.GPUS} has their UUIDs",
         )
     return ",".join(entries)
 
@@ -53,7 +53,7 @@ def roomiest_device() -> tuple[str | None, str]:
     readable = [(free, device) for device in visible if (free := device.unclaimed_bytes) is not None]
     if not readable:
         return None, f"--single-gpu chooses none: no GPU of this machine can be read ({report.reason})"
-    free, device = max(readable, key=lambda each: each[0])  # the first of equals
+    free, device = max(readable, key=lambda entry: entry[0])  # the first of equals
     room = f"{gib(free)} of {gib(device.total_bytes or 0)} GiB are free"
     words = f"all components share GPU {device.label}: {room}"
     return device.as_choice, words
@@ -110,8 +110,8 @@ def _devices(
 ) -> tuple[GpuDevice, ...]:
     """Those that its components would use, each once."""
     launcher = _launcher(record, layout, framework, report)
-    found = (device for spec in layout.automatic for device in launcher.devices(spec.id, files))
-    return tuple({device.key: device for device in found}.values())
+    devices = (device for spec in layout.automatic for device in launcher.devices(spec.id, files))
+    return tuple({device.key: device for device in devices}.values())
 
 
 def verdicts(
@@ -155,10 +155,10 @@ def needed_bytes(record: ExperimentRecord) -> Mapping[str, int]:
     files = ConfigStore([Path(name) for name in record.config_files], framework).load()
     report = report_once(record.name)
     starts = [spec.id for spec in layout.automatic]
-    found: dict[str, int] = {}
+    bytes_by_device: dict[str, int] = {}
     for claim in _plan(record, layout, framework, report).needs(report.devices, files, starts=starts):
-        found[claim.device] = found.get(claim.device, 0) + claim.size_bytes
-    return found
+        bytes_by_device[claim.device] = bytes_by_device.get(claim.device, 0) + claim.size_bytes
+    return bytes_by_device
 
 
 def _launcher(record: ExperimentRecord, layout: Layout, framework: Framework, report: GpuReport) -> Launcher:

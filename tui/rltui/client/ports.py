@@ -37,9 +37,9 @@ def with_ports(record: ExperimentRecord) -> tuple[ExperimentRecord, tuple[str, .
     chosen: dict[str, int | str] = {}
     notes: list[str] = []
     for item in ports:
-        wanted = int(before.get(item.knob, item.port))
-        busy = taken.first_taken(wanted, item.more)
-        port = wanted if busy is None else taken.next_free(item.port, item.more)
+        desired = int(before.get(item.knob, item.port))
+        busy = taken.first_taken(desired, item.more)
+        port = desired if busy is None else taken.next_free(item.port, item.more)
         if port is None or port == item.port:
             continue
         chosen[item.knob] = port
@@ -124,8 +124,8 @@ class _Taken:
 
     def first_taken(self, port: int, more: tuple[int, ...] = ()) -> tuple[int, str] | None:
         """The first that cannot be used of `port` and those so far above it, and why."""
-        found = ((port + above, self.taken_by(port + above)) for above in (0, *more))
-        return next(((other, why) for other, why in found if why is not None), None)
+        holders = ((port + above, self.taken_by(port + above)) for above in (0, *more))
+        return next(((other, why) for other, why in holders if why is not None), None)
 
     def claim(self, port: int, more: tuple[int, ...] = ()) -> None:
         """Not for another component of the same experiment."""
@@ -142,7 +142,9 @@ class _Taken:
         traces = processes.ProcessOwners()
         attempts = (traces.attempt(folder, self._record.tag) for folder in control.newest_attempts())
         records = [attempt for attempt in attempts if attempt is not None]
-        return any(left.id == holder.process for left in processes.leftovers(self._record.tag, records))
+        return any(
+            leftover.id == holder.process for leftover in processes.leftovers(self._record.tag, records)
+        )
 
 
 def _way_to_use(framework: Framework, url: str) -> str:

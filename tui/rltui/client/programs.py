@@ -58,13 +58,13 @@ def pager_command(path: str) -> list[str]:
     Raises:
         UsageError: if there is no such program.
     """
-    wanted = os.environ.get("PAGER") or "less"
+    command_line = os.environ.get("PAGER") or "less"
     try:
-        words = shlex.split(wanted)
+        words = shlex.split(command_line)
     except ValueError as error:
-        raise UsageError(f"$PAGER {wanted!r}: {error}") from None
+        raise UsageError(f"$PAGER {command_line!r}: {error}") from None
     if not words or shutil.which(words[0]) is None:
-        raise UsageError(f"there is no pager {wanted!r}", hint="set PAGER to one that is installed")
+        raise UsageError(f"there is no pager {command_line!r}", hint="set PAGER to one that is installed")
     return [*words, path]
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rltui.client.last_status import fingerprint, keep
+from rltui.client.last_status import fingerprint, save_status
 from rltui.core import hints
 from rltui.core.api import ComponentStatus, JournalEntry, Orphan, Status
 from rltui.core.batch import Way
@@ -175,11 +175,11 @@ class ExperimentReader:
             down=IntentFile(self._control.intent_file).read().down,
         )
 
-    def saved_status(self) -> dict[str, Any]:
-        """The status as JSON, saved beside the experiment so that asking again costs little."""
+    def status_document(self) -> dict[str, Any]:
+        """The status as JSON, which is saved beside the experiment."""
         sources = fingerprint(self.record)
         status: dict[str, Any] = self.status().model_dump(mode="json")
-        keep(self.record, status, sources)
+        save_status(self.record, status, sources)
         return status
 
     def orphans(self, gpus: GpuReport | None = None) -> tuple[Orphan, ...]:

@@ -79,13 +79,13 @@ def _begun_with(row: RunRow, record: ExperimentRecord) -> ForkStart | None:
     folders = [run_folder_of(record)]
     with suppress(RltuiError):  # the parent is gone, or damaged
         folders.append(run_folder_of(record_of(find_run(RunIndex(), row.parent))))
-    found = next((each for each in folders if row.parent_step in each.checkpoints()), None)
-    if found is None:
+    folder = next((candidate for candidate in folders if row.parent_step in candidate.checkpoints()), None)
+    if folder is None:
         raise ConflictError(
             f"{row.name} began with checkpoint {row.parent_step} of another run, which is not there any more",
             hint=f"begin anew: {hints.FORK(run=row.name)}",
         )
-    return ForkStart(row.parent_step, found)
+    return ForkStart(row.parent_step, folder)
 
 
 def _refuse_taken(folder: Path, name: str | None) -> None:
@@ -115,8 +115,8 @@ def _comparison(row: RunRow, planned: ExperimentRecord) -> tuple[tuple[str, ...]
         return chosen_devices(choice, report.devices)
 
     launcher = Launcher(planned, layout, framework, choose=choose)
-    devices = (each for spec in layout.automatic for each in launcher.devices(spec.id, files))
-    gpus = {each.label: each.name for each in devices}
+    devices = (device for spec in layout.automatic for device in launcher.devices(spec.id, files))
+    gpus = {device.label: device.name for device in devices}
     surveyor = ProvenanceCollector(
         control=ControlFolder(Path(planned.output_dir)).path,
         workspace=Path(planned.workspace),

@@ -100,21 +100,21 @@ def _supervise() -> int:
     return 0
 
 
-def _mind(keeper: QueueScheduler, lock: FileLock, leave: threading.Event) -> None:
+def _mind(scheduler: QueueScheduler, lock: FileLock, leave: threading.Event) -> None:
     """Until nothing is to do, `leave` is set, or the lock is another's, as after its folder was deleted."""
-    told = ""
+    last_error = ""
     while lock.is_held() and not leave.is_set():
         seen = _stamp()
         try:
-            keeper.look()
-            if keeper.queue.is_idle:
+            scheduler.look()
+            if scheduler.queue.is_idle:
                 _give_up(lock)
         except RltuiError as error:  # a disk that is full, a file that cannot be read: it may pass
-            if str(error) != told:
+            if str(error) != last_error:
                 logger.error("%s", error)
-            told = str(error)
+            last_error = str(error)
         until = time.monotonic() + _LOOK_S
-        while time.monotonic() < until and _stamp() == seen and not keeper.has_ended_programs():
+        while time.monotonic() < until and _stamp() == seen and not scheduler.has_ended_programs():
             if leave.wait(_WAKE_S):
                 break
 

@@ -123,8 +123,8 @@ class QueueScheduler:
     # --- starting -----------------------------------------------------------------------------------------
 
     def _start_next(self) -> None:
-        found = decide(self.queue, self.clock(), devices=self._devices, changed=self._changed_files)
-        start, waits = found.start, found.waits
+        decision = decide(self.queue, self.clock(), devices=self._devices, changed=self._changed_files)
+        start, waits = decision.start, decision.waits
         if start is not None:
             seen = {"attempts_before": _attempts(start), "started_at": self.clock(), "devices": start.devices}
 
@@ -150,20 +150,20 @@ class QueueScheduler:
 
     def _devices(self, entry: QueueEntry) -> tuple[str, str]:
         """Devices that are its own from now on, or why there are none. The GPUs are not read each time."""
-        given = {
-            device: each.name
-            for each in self.queue.entries
-            if each.is_open and each.state != "waiting" and each.devices
-            for device in each.devices.split(",")
+        assigned = {
+            device: queued.name
+            for queued in self.queue.entries
+            if queued.is_open and queued.state != "waiting" and queued.devices
+            for device in queued.devices.split(",")
         }
-        now, about = time.monotonic(), (entry.name, entry.gpus, entry.gpu_bytes, *given)
+        now, about = time.monotonic(), (entry.name, entry.gpus, entry.gpu_bytes, *assigned)
         if self._refused is not None and self._refused[0] == about and now < self._refused[1]:
             return "", self._refused[2]
-        found = reserve_devices(entry.name, entry.gpus or 0, entry.gpu_bytes, without=given.keys())
-        others = [f"GPU {device} is given to {name}" for device, name in given.items()]
-        why = "" if found.devices else "; ".join((found.reason, *others))
+        reserved = reserve_devices(entry.name, entry.gpus or 0, entry.gpu_bytes, without=assigned.keys())
+        others = [f"GPU {device} is given to {name}" for device, name in assigned.items()]
+        why = "" if reserved.devices else "; ".join((reserved.reason, *others))
         self._refused = (about, now + _GPUS_S, why) if why else None
-        return ",".join(found.devices), why
+        return ",".join(reserved.devices), why
 
     def _start(self, entry: QueueEntry) -> None:
         """Run `rltui up`. The lock says to whoever comes after us that it is still at work."""
@@ -309,9 +309,13 @@ def verdict(status: Mapping[str, Any], *, living: bool) -> tuple[Outcome | None,
     if status.get("transaction"):
         return None, ""
     down = status.get("down")
-    jobs = [each for each in status["components"] if each["kind"] == "job" and not each.get("manual")]
+    jobs = [
+        component
+        for component in status["components"]
+        if component["kind"] == "job" and not component.get("manual")
+    ]
     if not living:
-        if jobs and all(each["state"] == "exited" or _is_spare(each) for each in jobs):
+        if jobs and all(component["state"] == "exited" or _is_spare(component) for component in jobs):
             return "done", ""
         if down:
             return "stopped", f"taken down by {down['by']}"
@@ -319,14 +323,14 @@ def verdict(status: Mapping[str, Any], *, living: bool) -> tuple[Outcome | None,
         return None, ""
     elif status["done"]:
         return (None, "") if status.get("evals") else ("done", "")
-    if failed := [each for each in status["components"] if each["id"] in status["failed"]]:
+    if failed := [component for component in status["components"] if component["id"] in status["failed"]]:
         return "failed", f"{failed[0]['id']}: {failed[0]['reason'] or 'failed'}"
     return (None, "") if living else ("failed", "it ended, and nobody saw why")
 
 
 def _pending(status: Mapping[str, Any]) -> str:
     """Why a job has not begun to run, in words; empty where it has."""
-    hosts = [each["host"] for each in status["components"] if each.get("host")]
+    hosts = [component["host"] for component in status["components"] if component.get("host")]
     return next((host["reason"] for host in hosts if host["phase"] == "pending"), "")
 
 
@@ -418,5 +422,7 @@ def _last_words(entry: QueueEntry) -> str:
     """What it said at last: the error in one line."""
     text = _words_file(entry).read_bytes()[-_LAST_WORDS_BYTES:].decode(errors="replace")
     lines = [line for line in text.splitlines() if line.strip()]
-    said = next((line for line in reversed(lines) if line.startswith("rltui: ")), lines[-1] if lines else "")
-    return said.removeprefix("rltui: ") or "it did not start, and said nothing"
+    text_line = next(
+        (line for line in reversed(lines) if line.startswith("rltui: ")), lines[-1] if lines else ""
+    )
+    return text_line.removeprefix("rltui: ") or "it did not start, and said nothing"

@@ -31,10 +31,10 @@ def check_rule(text: str) -> None:
         UsageError: if it is no condition, or names something else than metrics of a run.
     """
     condition, step = stop_rule(text)
-    found = parse_filter(condition)
-    if not found.columns or not condition:
+    run_filter = parse_filter(condition)
+    if not run_filter.columns or not condition:
         raise UsageError(f"{text!r} is no rule to stop by", hint=_EXAMPLE)
-    for column in found.columns:
+    for column in run_filter.columns:
         if column.of_config:
             guess = did_you_mean(column.id, [concept.id for concept in CONCEPTS])
             raise UsageError(f"{column.id} is no metric", hint=f"{guess} {_EXAMPLE}".strip())
@@ -77,9 +77,9 @@ def _judged(condition: RunFilter, entry: QueueEntry, digest: RunSummary) -> str:
     row = replace(row, state="running", group=entry.group)
     if not condition.matches(row, {}):
         return ""
-    told = [(column.id, column.value(row, {})) for column in condition.columns]
+    values = [(column.id, column.value(row, {})) for column in condition.columns]
     return ", ".join(
-        f"{name} {format_number(value)}" for name, value in told if isinstance(value, float | int)
+        f"{name} {format_number(value)}" for name, value in values if isinstance(value, float | int)
     )
 
 

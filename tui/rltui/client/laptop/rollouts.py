@@ -160,7 +160,7 @@ class RolloutUpdate:
 
 
 def new_rows(table: SampleTable, known_mark: TableMark) -> tuple[NewRows, bytes]:
-    """What an end that has `known` of a table lacks, and the columns of that; everything if it differs."""
+    """What an end with `known_mark` lacks of a table, and its columns; everything if the table differs."""
     samples, texts, _ = known_mark
     is_new = table_mark(table, samples, texts) != known_mark
     if is_new:
@@ -171,25 +171,27 @@ def new_rows(table: SampleTable, known_mark: TableMark) -> tuple[NewRows, bytes]
 
 
 class RolloutFeed:
-    """The rollouts in a folder of this machine, as they are told to another one. From any thread."""
+    """The rollouts in a folder of this machine, for another one. From any thread."""
 
     def __init__(self, folder: Path) -> None:
         self._source = open_rollouts(folder)
 
     @remote_method
-    def poll(self, shown: BatchKey | None, known: TableMark, budget_s: float, mark: str) -> RolloutUpdate:
-        """Read on for `budget_s`, and tell what is new to who knows `known` of the batch `shown`."""
+    def poll(
+        self, shown: BatchKey | None, known_mark: TableMark, budget_s: float, mark: str
+    ) -> RolloutUpdate:
+        """Read on for `budget_s`; what is new to an end that has `known_mark` of the batch `shown`."""
         source = self._source
         behind = source.poll(shown, budget_s)
         batches = source.batches()
         now = f"{zlib.crc32(repr(batches).encode(errors='replace')):08x}"
-        table, blob = (None, b"") if shown is None else new_rows(source.table(shown), known)
-        told = None if now == mark else tuple(batches)
-        return RolloutUpdate(behind, source.problem, now, told, table, blob)
+        table, blob = (None, b"") if shown is None else new_rows(source.table(shown), known_mark)
+        news = None if now == mark else tuple(batches)
+        return RolloutUpdate(behind, source.problem, now, news, table, blob)
 
     @remote_method
     def table(self, shown: BatchKey, known_mark: TableMark) -> TableUpdate:
-        """The samples of a batch that who knows `known` of it lacks."""
+        """The samples of a batch that an end with `known_mark` lacks."""
         return TableUpdate(*new_rows(self._source.table(shown), known_mark))
 
     @remote_method

@@ -39,7 +39,7 @@ class RunUpdate:
 
 
 class RunFeed:
-    """The index of runs and the queue, for one who is told them."""
+    """The index of runs and the queue, for another machine."""
 
     def __init__(self, runs: LocalRuns) -> None:
         self._runs = runs

@@ -83,18 +83,18 @@ class RemoteSeries:
 
     def _take(self, update: SeriesUpdate) -> None:
         with decoding(self._whose):
-            codes = SERIES_CODES * len(update.told)
-            lengths = [told.length for told in update.told for _ in SERIES_CODES]
+            codes = SERIES_CODES * len(update.parts)
+            lengths = [part.length for part in update.parts for _ in SERIES_CODES]
             columns = decode_columns(codes, lengths, update.blob)
         if update.stamp[0] != self._stamp[0]:
             self._cached, self._counts = {}, {}
         self._stamp = update.stamp
         if update.keys is not None:
             self._keys, self._rewinds = update.keys, update.rewinds
-        for at, told in enumerate(update.told):
+        for at, part in enumerate(update.parts):
             new = series_from_columns(columns[at * len(SERIES_CODES) : (at + 1) * len(SERIES_CODES)])
-            self._cached.setdefault(told.key, Series()).extend(new)
-            self._counts[told.key] = told.total
+            self._cached.setdefault(part.key, Series()).extend(new)
+            self._counts[part.key] = part.total
 
 
 class SeriesPoints(NamedTuple):
@@ -114,13 +114,13 @@ class SeriesUpdate:
     keys: tuple[SeriesKey, ...] | None
     """`None`: as before, and so are the rewinds."""
     rewinds: tuple[Rewind, ...]
-    told: tuple[SeriesPoints, ...]
+    parts: tuple[SeriesPoints, ...]
     blob: bytes = b""
     """Their points, as columns."""
 
 
 class SeriesFeed:
-    """The metrics in a folder of this machine, as they are told to another one. From any thread."""
+    """The metrics in a folder of this machine, for another one. From any thread."""
 
     def __init__(self, folder: Path) -> None:
         self._reader = SeriesReader(folder)
@@ -146,6 +146,6 @@ class SeriesFeed:
                 stamp=now,
                 keys=tuple(reader.keys()) if is_new else None,
                 rewinds=tuple(reader.rewinds()) if is_new else (),
-                told=tuple(parts),
+                parts=tuple(parts),
                 blob=encode_columns(columns),
             )

@@ -129,7 +129,7 @@ def _contents(files: Iterable[Path | str]) -> dict[str, str]:
     locked: a disk may not answer.
     """
     prints = ((str(path), fingerprint(str(path))) for path in files)
-    return {path: each.sha256 for path, each in prints if each.sha256}
+    return {path: file_print.sha256 for path, file_print in prints if file_print.sha256}
 
 
 def _place(wish: QueueRequest, others: Sequence[QueueEntry]) -> tuple[str, Path]:
@@ -139,11 +139,11 @@ def _place(wish: QueueRequest, others: Sequence[QueueEntry]) -> tuple[str, Path]
     folder = wish.folder
 
     def is_free(name: str, candidate: Path) -> bool:
-        known = find_experiment(name)
+        experiment = find_experiment(name)
         return (
             name not in taken_names
             and str(candidate) not in folders  # both were resolved: other people's disks may not answer
-            and (known is None or same_folder(known.output_dir, str(candidate)))
+            and (experiment is None or same_folder(experiment.output_dir, str(candidate)))
             and (wish.is_resumed or not (wish.is_taken if candidate == folder else _holds_files(candidate)))
         )
 
@@ -176,8 +176,8 @@ def _shortened(name: str, end: str = "") -> str:
     """With `end`, at most as long as the name of an experiment may be."""
     if len(name) + len(end) <= _LONGEST_NAME:
         return name + end
-    told = hashlib.sha256(name.encode()).hexdigest()[:6]
-    return f"{name[: _LONGEST_NAME - len(end) - 7]}-{told}{end}"
+    digest = hashlib.sha256(name.encode()).hexdigest()[:6]
+    return f"{name[: _LONGEST_NAME - len(end) - 7]}-{digest}{end}"
 
 
 # --- changing it ------------------------------------------------------------------------------------------
@@ -244,17 +244,17 @@ def move(word: str, place: str) -> RunQueue:
         )
 
     def change(queue: RunQueue) -> RunQueue:
-        moved = [each for each in _found(queue, word) if each.state == "waiting"]
+        moved = [entry for entry in _found(queue, word) if entry.state == "waiting"]
         if not moved:
             raise UsageError(f"nothing of {word} waits")
-        waiting = [each for each in queue.entries if each.state == "waiting"]
-        rest = [each for each in waiting if each not in moved]
+        waiting = [entry for entry in queue.entries if entry.state == "waiting"]
+        rest = [entry for entry in waiting if entry not in moved]
         before = waiting.index(moved[0])
         at = {"first": 0, "last": len(rest), "up": max(0, before - 1), "down": before + 1}.get(place)
         at = (number or 1) - 1 if at is None else at
-        others = [each for each in queue.entries if each.state != "waiting"]
+        others = [entry for entry in queue.entries if entry.state != "waiting"]
         priority = _between(rest, at, moved[0].priority)
-        placed = [each.model_copy(update={"priority": priority}) for each in moved]
+        placed = [entry.model_copy(update={"priority": priority}) for entry in moved]
         return queue.with_entries([*others, *rest[:at], *placed, *rest[at:]])
 
     return change_queue(change)
@@ -262,8 +262,8 @@ def move(word: str, place: str) -> RunQueue:
 
 def _between(rest: Sequence[QueueEntry], at: int, own: int) -> int:
     """The priority that a place among others needs, so that it is one."""
-    before = [each.priority for each in rest[:at]]
-    after = [each.priority for each in rest[at:]]
+    before = [entry.priority for entry in rest[:at]]
+    after = [entry.priority for entry in rest[at:]]
     least, most = max(after, default=own), min(before, default=own)
     return min(max(own, least), most) if before else max(own, least)
 
@@ -301,8 +301,8 @@ def retry(
 
 def _afresh(entry: QueueEntry, files: Mapping[str, str]) -> QueueEntry:
     own = {path: files[path] for path in entry.files if path in files}
-    told = {"state": "waiting", "why": "", "failures": 0, "not_before": None, "ended_at": None}
-    return entry.model_copy(update={**told, "outcome": None, "files": own})
+    fields = {"state": "waiting", "why": "", "failures": 0, "not_before": None, "ended_at": None}
+    return entry.model_copy(update={**fields, "outcome": None, "files": own})
 
 
 def _found(queue: RunQueue, word: str) -> list[QueueEntry]:
@@ -314,8 +314,8 @@ def _found(queue: RunQueue, word: str) -> list[QueueEntry]:
         return [each for each in named if each.is_open][-1:] or named[-1:]
     if of_group := [each for each in queue.entries if each.group == word]:
         return of_group
-    known = dict.fromkeys((*(each.name for each in queue.entries), *(each.group for each in queue.entries)))
-    raise unknown_name("entry of the queue", word, [name for name in known if name])
+    names = dict.fromkeys((*(each.name for each in queue.entries), *(each.group for each in queue.entries)))
+    raise unknown_name("entry of the queue", word, [name for name in names if name])
 
 
 # --- its supervisor ---------------------------------------------------------------------------------------
