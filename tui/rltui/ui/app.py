@@ -27,7 +27,7 @@ from rltui.ui.actions import NO_KEY, key_of, remap
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import BaseScreen
 from rltui.ui.commands.components import AttachRequested
-from rltui.ui.copying import is_inside_tmux, passed_through
+from rltui.ui.copying import CopyRequested, copy, is_inside_tmux, passed_through
 from rltui.ui.logs.view import LogView
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import LeaveDialog, show_error
@@ -296,6 +296,19 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
                 f"rltui {name}: {alert.title}", "ascii" if self.abilities.is_ascii else "utf-8"
             )
             self._driver.write(desktop_notification(text, inside_tmux=is_inside_tmux()))
+
+    @on(CopyRequested)
+    async def _copy(self, request: CopyRequested) -> None:
+        write = None if self._driver is None else self._driver.write
+        try:
+            self.notify(await copy(request, self._home, write), markup=False)
+        except RltuiError as error:
+            self.notify(clean(str(error)), severity="error", markup=False)
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """What is selected by Textual's own means, in dialogs, takes the same way."""
+        if text:
+            self.post_message(CopyRequested(text))
 
     @on(AttachRequested)
     def _open_terminal(self, request: AttachRequested) -> None:

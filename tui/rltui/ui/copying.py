@@ -5,19 +5,16 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from textwrap import dedent
 from typing import Protocol, runtime_checkable
 
-from textual import on
 from textual.message import Message
 
 from rltui.core.text import truncate
-from rltui.errors import RltuiError
-from rltui.ui.messages import NotifyingApp
 from rltui.ui.shared import AppState
-from rltui.ui.text import clean, clean_line
+from rltui.ui.text import clean_line
 
 _MOST_COPIED_BYTES = 74_000
 """Terminals ignore more than 100,000 characters of base64."""
@@ -96,43 +93,26 @@ def may_keep_it(environ: Mapping[str, str] = os.environ) -> str:
     return "this terminal" if _first_word(environ) in _DEAF else ""
 
 
-class CopyingApp(NotifyingApp):
-    """An app that takes along what its screens want to be copied, and says where it is."""
+async def copy(request: CopyRequested, home: AppState, write: Callable[[str], object] | None) -> str:
+    """Put a text into a named file; else into the clipboard, and into tmux or a file if that may not arrive.
 
-    def __init__(self, home: AppState) -> None:
-        super().__init__(home.clock)
-        self._home = home
+    `write`: writes to the terminal, if there is one. Returns where the text is now, in words.
 
-    @on(CopyRequested)
-    async def _copy(self, request: CopyRequested) -> None:
-        """Write it to a named file; else to the clipboard, and to tmux or a file if that may not arrive."""
-        what = request.what or f"“{truncate(clean_line(request.text), _WORDS_OF_A_COPY)}”"
-        try:
-            if request.name and (shared := self._home.shared) is not None:
-                path = shared.experiment.save(request.name, f"{request.text}\n" if request.text else "")
-                self.notify(f"Written in {clean_line(path)} ({what})", markup=False)
-                return
-            sequence = clipboard_sequence(request.text, inside_tmux=is_inside_tmux())
-            if sequence is not None and self._driver is not None:
-                self._driver.write(sequence)
-            message = f"Copied {what}" if sequence is not None else f"Too much for a clipboard: {what}"
-            other_clipboard, runs = may_keep_it(), self._home.runs
-            if other_clipboard == TMUX and await asyncio.to_thread(runs.copy_to_tmux, request.text):
-                message = f"{message}; tmux has it too"
-            elif sequence is None or other_clipboard:
-                why = (
-                    "written to"
-                    if sequence is None
-                    else f"in case {other_clipboard} keeps it for itself, also in"
-                )
-                message = (
-                    f"{message}; {why} {clean_line(await asyncio.to_thread(runs.save_copy, request.text))}"
-                )
-            self.notify(message, markup=False)
-        except RltuiError as error:
-            self.notify(clean(str(error)), severity="error", markup=False)
-
-    def copy_to_clipboard(self, text: str) -> None:
-        """What is selected by Textual's own means, in dialogs, takes the same way."""
-        if text:
-            self.post_message(CopyRequested(text))
+    Raises:
+        RltuiError: if a file cannot be written.
+    """
+    what = request.what or f"“{truncate(clean_line(request.text), _WORDS_OF_A_COPY)}”"
+    if request.name and home.shared is not None:
+        path = home.shared.experiment.save(request.name, f"{request.text}\n" if request.text else "")
+        return f"Written in {clean_line(path)} ({what})"
+    sequence = clipboard_sequence(request.text, inside_tmux=is_inside_tmux())
+    if sequence is not None and write is not None:
+        write(sequence)
+    message = f"Copied {what}" if sequence is not None else f"Too much for a clipboard: {what}"
+    other_clipboard, runs = may_keep_it(), home.runs
+    if other_clipboard == TMUX and await asyncio.to_thread(runs.copy_to_tmux, request.text):
+        return f"{message}; tmux has it too"
+    if sequence is not None and not other_clipboard:
+        return message
+    why = "written to" if sequence is None else f"in case {other_clipboard} keeps it for itself, also in"
+    return f"{message}; {why} {clean_line(await asyncio.to_thread(runs.save_copy, request.text))}"

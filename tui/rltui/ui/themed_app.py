@@ -15,7 +15,7 @@ from textual.theme import Theme
 
 from rltui.core.text import did_you_mean
 from rltui.ui import themes
-from rltui.ui.copying import CopyingApp
+from rltui.ui.messages import NotifyingApp
 from rltui.ui.shared import AppState
 from rltui.ui.terminal.abilities import Abilities
 from rltui.ui.terminal.driver import TerminalDriver
@@ -26,7 +26,7 @@ _KEY = "theme"
 """Key of the choice in what is saved of the app."""
 
 
-class ThemedApp(CopyingApp):
+class ThemedApp(NotifyingApp):
     """An app in colours that can be read on a terminal of such abilities.
 
     `theme` is what is chosen, `current_theme` what comes of it on this terminal.
@@ -42,7 +42,8 @@ class ThemedApp(CopyingApp):
         self._is_light = abilities is not None and abilities.is_light
         if abilities is not None:
             self.abilities = abilities
-        super().__init__(home)
+        super().__init__(home.clock)
+        self._home = home
         if self.abilities.is_grey and not self.no_color:  # as Textual does for $NO_COLOR
             self.no_color = True
             self._filters.append(Monochrome())
