@@ -115,10 +115,10 @@ async def test_long_lines_are_cut_scrolled_sideways_or_wrapped() -> None:
         await pilot.press("right")
         assert shown(pane)[1] == long[8:45] + "›"
         for _ in range(20):
-            pane.action_move_sideways(1)
+            pane.action_command("window.scroll_sideways", 1)
         assert shown(pane)[1] == long[62:]
         for _ in range(20):
-            pane.action_move_sideways(-1)
+            pane.action_command("window.scroll_sideways", -1)
         await pilot.press("w")
         assert shown(pane) == ["start", long[:38], long[38:76], long[76:]]
         await pilot.resize_terminal(60, 12)

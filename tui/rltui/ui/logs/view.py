@@ -29,6 +29,7 @@ from rltui.ui.logs.model import LogModel, VisibleRow
 from rltui.ui.logs.mouse import MouseSelection
 from rltui.ui.logs.painter import PARTS, LogPainter
 from rltui.ui.logs.search import LogSearch, OpenSearch
+from rltui.ui.logs.window import LogWindow
 from rltui.ui.screens.dialogs import SearchPrompt
 
 POLL_INTERVAL_S = 0.3
@@ -70,44 +71,46 @@ class LogView(Widget, can_focus=True):
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"log-pane--{part}" for part in PARTS}
     BINDINGS = keys(
         KeyContext.LOG,
-        bind(verbs.FILTER, "cycle_level", "level", "Only warnings and errors, only errors, or all lines",
-             palette=InPalette.WHILE_FOCUSED),
+        bind(verbs.FILTER, "model.cycle_level", "level",
+             "Only warnings and errors, only errors, or all lines", palette=InPalette.WHILE_FOCUSED),
         bind(verbs.SEARCH, help="Search the log: text or a regular expression, in a thread; esc ends it",
              footer=Footer.YES, palette=InPalette.WHILE_FOCUSED),
-        bind(verbs.GROUP, "toggle('raw')", "unfold",
+        bind(verbs.GROUP, "model.toggle('raw')", "unfold",
              "Every line, also repeated ones, states of progress bars, what is said at every step, "
              "tracebacks of more ranks", palette=InPalette.WHILE_FOCUSED),
-        bind(verbs.MARK, help="Mark the line, or take its mark away", palette=InPalette.WHILE_FOCUSED),
-        bind(verbs.MARK_GO, "next_mark", help="To the mark above, round and round",
+        bind(verbs.MARK, "model.toggle_bookmark", help="Mark the line, or take its mark away",
+             palette=InPalette.WHILE_FOCUSED),
+        bind(verbs.MARK_GO, "model.go_to_bookmark", help="To the mark above, round and round",
              palette=InPalette.WHILE_FOCUSED),
         own("select", "v", "select", "select", "Select lines: up and down, then copy or write them",
             Scope.PICKING, palette=InPalette.WHILE_FOCUSED),
         bind(verbs.COPY, help="Copy what is selected, or the lines in view", palette=InPalette.WHILE_FOCUSED),
         bind(verbs.WRITE, "save", help="Write the selected lines, or those in view, into a file",
              palette=InPalette.WHILE_FOCUSED),
-        bind(verbs.CURSOR_DOWN, "move_rows(1)"),
-        bind(verbs.CURSOR_UP, "move_rows(-1)"),
-        bind(verbs.CURSOR_LEFT, "move_sideways(-1)"),
-        bind(verbs.CURSOR_RIGHT, "move_sideways(1)"),
-        bind(verbs.PAGE_DOWN, "page(1)"),
-        bind(verbs.PAGE_UP, "page(-1)"),
-        bind(verbs.PAGE_HALF_DOWN, "page(0.5)"),
-        bind(verbs.PAGE_HALF_UP, "page(-0.5)"),
-        bind(verbs.CURSOR_FIRST, "to_start"),
-        bind(verbs.CURSOR_LAST, "to_end", help="To the newest line, and stick to those to come"),
+        bind(verbs.CURSOR_DOWN, "model.move_rows(1)"),
+        bind(verbs.CURSOR_UP, "model.move_rows(-1)"),
+        bind(verbs.CURSOR_LEFT, "window.scroll_sideways(-1)"),
+        bind(verbs.CURSOR_RIGHT, "window.scroll_sideways(1)"),
+        bind(verbs.PAGE_DOWN, "model.move_pages(1)"),
+        bind(verbs.PAGE_UP, "model.move_pages(-1)"),
+        bind(verbs.PAGE_HALF_DOWN, "model.move_pages(0.5)"),
+        bind(verbs.PAGE_HALF_UP, "model.move_pages(-0.5)"),
+        bind(verbs.CURSOR_FIRST, "window.move_to_start"),
+        bind(verbs.CURSOR_LAST, "window.move_to_end",
+             help="To the newest line, and stick to those to come"),
         bind(verbs.EARLIER, "attempt(-1)", "earlier attempt", "The log of the attempt before"),
         bind(verbs.LATER, "attempt(1)", "later attempt", "The log of the attempt after"),
-        bind(verbs.FIND_NEXT, "next_match(1)", help="To the next match below"),
-        bind(verbs.FIND_PREVIOUS, "next_match(-1)", help="To the match above"),
+        bind(verbs.FIND_NEXT, "model.go_to_match(1)", help="To the next match below"),
+        bind(verbs.FIND_PREVIOUS, "model.go_to_match(-1)", help="To the match above"),
         own("find.only", "ampersand", "toggle_only", "only matches", "Only the lines that match, or all",
             Scope.LOGS, palette=InPalette.WHILE_FOCUSED),
         bind(verbs.FIND_ERRORS, footer=Footer.FIRST_TO_GO, palette=InPalette.WHILE_FOCUSED),
-        bind(verbs.WHOLE, "toggle('whole')", "whole lines",
+        bind(verbs.WHOLE, "model.toggle('whole')", "whole lines",
              "Lines as they were written, or a narrow column before messages and figures by short names",
              palette=InPalette.WHILE_FOCUSED),
-        own("log.wrap", "w", "toggle('wrap')", "wrap", "Break long lines or cut them", Scope.LOGS,
+        own("log.wrap", "w", "model.toggle('wrap')", "wrap", "Break long lines or cut them", Scope.LOGS,
             footer=Footer.FIRST_TO_GO, palette=InPalette.WHILE_FOCUSED),
-        own("log.follow", "ctrl+g", "toggle_follow", "follow", "Stick to the newest lines, or stay",
+        own("log.follow", "ctrl+g", "model.toggle_follow", "follow", "Stick to the newest lines, or stay",
             Scope.LOGS, palette=InPalette.WHILE_FOCUSED),
         own("log.pager", "P", "pager", "pager", "Open the log's file in $PAGER", Scope.LOGS,
             palette=InPalette.WHILE_FOCUSED),
@@ -158,6 +161,11 @@ class LogView(Widget, can_focus=True):
         self._progress_timer: Timer | None = None
         self._mouse = MouseSelection(self, self.model, self._show_selection)
 
+    @property
+    def window(self) -> LogWindow:
+        """Of the model; some keys are for it."""
+        return self.model.window
+
     # the log
 
     def set_source(
@@ -202,7 +210,7 @@ class LogView(Widget, can_focus=True):
 
     def _update(self) -> None:
         """Lay the log out anew, repaint the rows that changed, and wait for what goes on."""
-        model, window = self.model, self.model.window
+        model, window = self.model, self.window
         window.width, window.height = self.size
         model.lay_out()
         self._repaint()
@@ -221,7 +229,7 @@ class LogView(Widget, can_focus=True):
 
     def _repaint(self) -> None:
         before, self._painted = self._painted, self.model.visible
-        left, now = self.model.window.left, self._painted
+        left, now = self.window.left, self._painted
         has_moved, self._painted_left = left != self._painted_left, left
         self._painter.forget_others(now)
         if not before or not now or has_moved:
@@ -239,7 +247,7 @@ class LogView(Widget, can_focus=True):
             return painter.row(self._painted[y], self._painted_left, width)
         if self._painted or y != (self.size.height - 1) // 2:
             return painter.blank(width)
-        source = self.model.window.source
+        source = self.window.source
         problem = source.problem if source is not None else None
         return painter.centred(plain_text(problem or self.model.placeholder), width)
 
@@ -267,32 +275,10 @@ class LogView(Widget, can_focus=True):
 
     # moving
 
-    def action_move_rows(self, rows: int) -> None:
-        self.model.move_rows(rows)
-        self._update()
-
-    def action_page(self, pages: float) -> None:
-        self.model.move_pages(pages)
-        self._update()
-
-    def action_move_sideways(self, direction: int) -> None:
-        self.model.window.scroll_sideways(direction)
-        self._update()
-
-    def action_to_start(self) -> None:
-        self.model.window.move_to_start()
-        self._update()
-
-    def action_to_end(self) -> None:
-        self.model.window.move_to_end()
-        self._update()
-
-    def action_toggle_follow(self) -> None:
-        self.model.toggle_follow()
-        self._update()
-
-    async def action_toggle(self, attribute_name: str) -> None:
-        self.model.toggle(attribute_name)
+    def action_command(self, command: str, *arguments: object) -> None:
+        """`model.move_rows`: a method of the model, or of its window; what it has changed is shown."""
+        part, _, method = command.rpartition(".")
+        getattr(getattr(self, part), method)(*arguments)
         self._update()
 
     def go_to_offset(self, offset: int) -> None:
@@ -302,22 +288,22 @@ class LogView(Widget, can_focus=True):
 
     def _continue_seeking(self) -> None:
         self._seek_timer = None
-        self.model.window.continue_seeking()
+        self.window.continue_seeking()
         self._update()
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         event.stop()
-        self.action_move_rows(-_WHEEL_ROWS)
+        self.action_command("model.move_rows", -_WHEEL_ROWS)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         event.stop()
-        self.action_move_rows(_WHEEL_ROWS)
+        self.action_command("model.move_rows", _WHEEL_ROWS)
 
     # searching
 
     def mark_matches(self, query: Query) -> None:
         """Set off its matches in the lines that are shown, which were searched elsewhere."""
-        self.model.window.query = query
+        self.window.query = query
         self._update()
 
     def action_search(self) -> None:
@@ -328,7 +314,7 @@ class LogView(Widget, can_focus=True):
 
     def prompt_search(self) -> None:
         """Also before there is a log: what is typed behind the key is no key."""
-        query = self.model.window.query
+        query = self.window.query
         self.app.push_screen(SearchPrompt(query.text if query is not None else ""), self._search_text)
 
     def _search_text(self, text: str | None) -> None:
@@ -344,15 +330,11 @@ class LogView(Widget, can_focus=True):
         self._update()
 
     def action_toggle_only(self) -> None:
-        if self.model.window.query is None:
+        if self.window.query is None:
             self.action_search()
             self.model.only = True
             return
         self.model.toggle_only()
-        self._update()
-
-    def action_cycle_level(self) -> None:
-        self.model.cycle_level()
         self._update()
 
     def action_errors(self) -> None:
@@ -362,7 +344,7 @@ class LogView(Widget, can_focus=True):
         search = self.model.search
         log = self.screen.log_of_errors(self) if isinstance(self.screen, ManyLogs) else self
         if log is self and search is not None and search.offsets and search.is_of_errors:
-            self.action_next_match(-1)
+            self.action_command("model.go_to_match", -1)
         else:
             log.find_errors()
 
@@ -372,10 +354,6 @@ class LogView(Widget, can_focus=True):
             self.post_message(self.NoErrors(self))
             return
         self.model.search_errors()
-        self._update()
-
-    def action_next_match(self, step: int) -> None:
-        self.model.go_to_match(step)
         self._update()
 
     def _post_searched(self, search: LogSearch) -> None:
@@ -440,15 +418,7 @@ class LogView(Widget, can_focus=True):
     def on_click(self, event: events.Click) -> None:
         self._mouse.click(event)
 
-    # bookmarks, and what its owner does
-
-    def action_mark(self) -> None:
-        self.model.toggle_bookmark()
-        self._update()
-
-    def action_next_mark(self) -> None:
-        self.model.go_to_bookmark()
-        self._update()
+    # what its owner does
 
     def action_attempt(self, step: int) -> None:
         self.post_message(self.AttemptRequested(step))
@@ -465,7 +435,7 @@ class LogView(Widget, can_focus=True):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "leave" and self.model.search is None and not self.has_selection:
             return False
-        if action == "next_match":
+        if action == "command" and parameters[0] == "model.go_to_match":
             return self.model.search is not None
         return super().check_action(action, parameters)
 
