@@ -21,7 +21,6 @@ from rltui.errors import RltuiError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import BrokenExperiment, name_if_needed
 from rltui.views.component import LINK_SIGN, LOGS, VIEW, ListedComponent, is_long, server_text
-from rltui.views.event import KINDS
 from rltui.views.experiment import state_text, step_text
 from rltui.views.orphan import orphan_text
 
@@ -259,6 +258,7 @@ def _eval_lines(evals: Sequence[dict[str, Any]]) -> list[str]:
     if not evals:
         return []
     from rltui.core.evals import QueuedEval  # pydantic takes 60 ms
+    from rltui.views.event import KINDS
 
     queued = map(QueuedEval.model_validate, evals)
     return [

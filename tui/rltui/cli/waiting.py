@@ -21,8 +21,6 @@ from rltui.core import hints
 from rltui.core.states import ALIVE_STATES, component_badge
 from rltui.core.text import duration
 from rltui.errors import ComponentFailedError, RltuiError
-from rltui.services.logs.tail import tail_lines
-from rltui.services.redaction import without_secrets
 from rltui.services.runs.experiments import name_if_needed
 from rltui.views.component import host_texts, retry_text
 from rltui.views.plan import plan_text
@@ -201,6 +199,9 @@ def failure(failed: list[dict[str, Any]], experiment: str) -> ComponentFailedErr
 def _last_words(log: str | None, end: int | None) -> list[str]:
     if log is None or not Path(log).exists():
         return []
+    from rltui.services.logs.tail import tail_lines  # only of what failed
+    from rltui.services.redaction import without_secrets
+
     if end is not None:  # what it said of our signal is not why
         from rltui.services.runs.attempt_end import last_lines  # knows the words of every framework
 
