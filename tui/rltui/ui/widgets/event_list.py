@@ -13,9 +13,7 @@ from textual import events
 from textual.content import Content
 from textual.geometry import Region, Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
-from textual.visual import Visual
 
 from rltui.core.api import JournalEntry
 from rltui.core.events import detail_lines, display_kind, first_line
@@ -24,6 +22,7 @@ from rltui.ui.copying import CopyRequested
 from rltui.ui.plan_view import diff_lines
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean, clean_line
+from rltui.ui.widgets.virtual_list import PaintedList
 from rltui.views.event import VIEW, Event, event_details, event_look
 
 _BOLD = ("bad", "busy", "key")
@@ -77,11 +76,8 @@ class EventItem:
         return cls(entry, event, time.strftime("%Y-%m-%d %A", time.localtime(entry.at)), tuple(below))
 
 
-class EventList(ScrollView, can_focus=True, inherit_bindings=False):
+class EventList(PaintedList, inherit_bindings=False):
     """Draws items, oldest first, of which only those in view are laid out."""
-
-    ALLOW_SELECT = False  # what is painted line by line is no text to Textual
-    COMPONENT_CLASSES = {"event-list--cursor"}  # noqa: RUF012 - as Textual declares it
 
     @dataclass
     class EntryMoved(Message):
@@ -219,10 +215,6 @@ class EventList(ScrollView, can_focus=True, inherit_bindings=False):
     def on_resize(self) -> None:
         self._arrange()
 
-    def watch_has_focus(self, _has_focus: bool) -> None:
-        super().watch_has_focus(_has_focus)
-        self.refresh()
-
     def copied(self) -> CopyRequested | None:
         if (item := self.item) is None:
             return None
@@ -237,12 +229,8 @@ class EventList(ScrollView, can_focus=True, inherit_bindings=False):
         if line >= self._tops[-1]:
             return Strip.blank(width, self.rich_style)
         at = self._item_at(line)
-        content = self._lines(at)[line - self._tops[at]]
-        style = self.visual_style
-        if at == self._at and line == self._tops[at] + self._has_day(at):
-            style = self.get_visual_style("event-list--cursor")
-        content = content.pad_right(max(0, width - content.cell_length))
-        return Visual.to_strips(self, content, content.cell_length, 1, style)[0]
+        has_cursor = at == self._at and line == self._tops[at] + self._has_day(at)
+        return self.painted(self._lines(at)[line - self._tops[at]], has_cursor=has_cursor)
 
 
 def _index(items: Sequence[EventItem], wanted: EventItem) -> int | None:
