@@ -91,8 +91,11 @@ def start_headless(
                 print("nothing was started", file=sys.stderr)
                 creation.undo(created)
                 return int(ExitCode.FAILED)
-        for evaluation in evals:
-            wire.call("evaluate", evaluation.model_dump())
+        if evals:
+            from rltui.core.experiment_api import ExperimentApi  # needs pydantic
+
+            for evaluation in evals:
+                wire.request(ExperimentApi.evaluate, evaluation)
         if wait:
             status = wait_for_first_attempt(wire, set(plan.start), timeout_s=timeout_s)
         else:

@@ -12,8 +12,9 @@ from rltui.client import creation, draft, launch
 from rltui.client.actor import actor
 from rltui.client.reader import ExperimentReader
 from rltui.core import hints
-from rltui.core.api import Plan, Request
+from rltui.core.api import Request
 from rltui.core.config_data import value_at
+from rltui.core.experiment_api import ExperimentApi
 from rltui.core.forks import CheckpointChoice, ForkPlan, ForkRequest, fork_name
 from rltui.core.runs import RunOrigin, RunRow
 from rltui.core.text import join_words, size_text
@@ -193,12 +194,12 @@ def carry_out(fork: Fork) -> tuple[ExperimentRecord, tuple[str, ...]]:
 
     def begin(created: creation.Created) -> None:
         with launch.reach(created.record) as wire:
-            message = fork.start.model_copy(update={"by": actor()}).model_dump(mode="json")
-            plan = Plan.model_validate(wire.call("plan", message))
+            message = fork.start.model_copy(update={"by": actor()})
+            plan = wire.request(ExperimentApi.plan, message)
             if bad := [verdict.text for verdict in plan.memory if verdict.is_bad]:
                 notes.extend(("it was made and not started", *bad))
             else:
-                wire.call("execute", message)
+                wire.request(ExperimentApi.execute, message)
 
     with prepared(fork.request, fork.record, fork.begin) as request:
         created = creation.create(request, begin)

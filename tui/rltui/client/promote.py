@@ -12,9 +12,10 @@ from rltui.client import launch
 from rltui.client.actor import actor
 from rltui.client.reader import ExperimentReader
 from rltui.core import hints
-from rltui.core.api import Loss, Plan, Request
+from rltui.core.api import Loss, Request
 from rltui.core.config_data import changed_keys, deep_leaves, key_conflicts
 from rltui.core.edit_log import describe
+from rltui.core.experiment_api import ExperimentApi
 from rltui.core.knobs import display
 from rltui.core.runs import RunRow
 from rltui.core.secrets import mask_value
@@ -216,10 +217,10 @@ def _edit(owner: ExperimentRecord, files: Mapping[Path, tuple[Source, Source]]) 
     wire = launch.connect(owner)
     with wire or nullcontext():
         if wire is not None:
-            plan = Plan.model_validate(wire.call("plan", request.model_dump(mode="json")))
+            plan = wire.request(ExperimentApi.plan, request)
             if errors := [each.text for each in plan.problems if each.severity == "error"]:
                 raise ConfigError(errors[0], details=errors[1:], hint="nothing was written")
-            wire.call("execute", request.model_dump(mode="json"))
+            wire.request(ExperimentApi.execute, request)
             return
     editor = ExperimentReader(owner).editor()
     editor.apply(request, editor.preview(request))

@@ -53,7 +53,7 @@ _COLUMNS = VIEW.named(("step", "age", "reward", "eval", "parts", "size", "attemp
 )
 def checkpoints(arguments: argparse.Namespace) -> int:
     from rltui.client.reader import ExperimentReader
-    from rltui.core.checkpoints import CheckpointReport
+    from rltui.core.experiment_api import ExperimentApi
     from rltui.services.runs.observed import refuse_observed
 
     record = choose_experiment(arguments.experiment or arguments.name)
@@ -65,7 +65,7 @@ def checkpoints(arguments: argparse.Namespace) -> int:
         if wire is None:
             report = ExperimentReader(record).checkpoints()
         else:
-            report = CheckpointReport.model_validate(wire.call("checkpoints"))
+            report = wire.request(ExperimentApi.checkpoints)
         if retention is None:
             _print(report, as_json=arguments.json)
             return 0
@@ -149,7 +149,8 @@ def _prune(
     arguments: argparse.Namespace,
 ) -> int:
     from rltui.client.reader import ExperimentReader
-    from rltui.core.checkpoints import PrunePlan, prune_plan
+    from rltui.core.checkpoints import prune_plan
+    from rltui.core.experiment_api import ExperimentApi
 
     plan = prune_plan(report, retention)
     if arguments.plan or plan.is_empty:
@@ -161,8 +162,7 @@ def _prune(
     if wire is None:
         pruned = ExperimentReader(record).prune(retention, only)
     else:
-        params = {"retention": retention.model_dump(), "only": only}
-        pruned = PrunePlan.model_validate(wire.call("prune", params))
+        pruned = wire.request(ExperimentApi.prune, retention, tuple(only))
     print(
         pruned.model_dump_json()
         if arguments.json

@@ -112,14 +112,13 @@ def _write_new(path: Path, text: str) -> None:
 
 def _conversion(record: ExperimentRecord, to: Way | None, mean_tokens: float | None) -> Conversion:
     from rltui.client.reader import ExperimentReader
-    from rltui.core.config_report import Conversion
+    from rltui.core.experiment_api import ExperimentApi
 
     wire = launch.connect(record)
     if wire is None:
         return ExperimentReader(record).convert(to, mean_tokens)
     with wire:
-        answer = wire.call("convert", {"to": to, "mean_tokens": mean_tokens})
-        return Conversion.model_validate(answer)
+        return wire.request(ExperimentApi.convert, to, mean_tokens)
 
 
 def _asked_mean(conversion: Conversion) -> float:

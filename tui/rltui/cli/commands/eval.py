@@ -56,7 +56,8 @@ def _split_off_evaluator(words: list[str], _: Options) -> tuple[list[str], Mappi
 def evaluate(arguments: argparse.Namespace) -> int:
     """Ask for one, and follow it on stderr until it has ended; or give the standing order."""
     from rltui.client.manual_components import tokens
-    from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
+    from rltui.core.evals import EvalRequest
+    from rltui.core.experiment_api import ExperimentApi
 
     name, examples = _numbers(arguments.n)
     request = EvalRequest(
@@ -72,11 +73,10 @@ def evaluate(arguments: argparse.Namespace) -> int:
     needed = name_if_needed(record.name)
     with launch.reach(record) as wire:
         if arguments.every is not None:
-            params = {"every": arguments.every, "request": request.model_dump()}
-            print_report(EvalReport.model_validate(wire.call("order_evals", params)), arguments)
+            print_report(wire.request(ExperimentApi.order_evals, arguments.every, request), arguments)
             return 0
         wire.call("tokens", tokens())
-        queued = QueuedEval.model_validate(wire.call("evaluate", request.model_dump()))
+        queued = wire.request(ExperimentApi.evaluate, request)
         if not arguments.wait or arguments.when_done:
             message = f"{queued.id}: {queued.label} is in the queue; {hints.EVALS(name=needed)} shows it"
             print(queued.model_dump_json() if arguments.json else message)
@@ -124,7 +124,8 @@ def _target(arguments: argparse.Namespace) -> EvalTarget:
 
 def _followed(wire: Wire, queued: QueuedEval) -> EvalReport:
     """Tell how it goes until it has ended, or somebody took it from the queue: all there are then."""
-    from rltui.core.evals import EvalReport, QueuedEval
+    from rltui.core.evals import QueuedEval
+    from rltui.core.experiment_api import ExperimentApi
 
     progress, started = "", time.monotonic()
     with Waiting() as waiting:
@@ -142,4 +143,4 @@ def _followed(wire: Wire, queued: QueuedEval) -> EvalReport:
                 waiting.tell(current.id, f"{current.label}: {progress}", since=started)
         waiting.clear()
     with launch.reach(launch.choose(value["experiment"])) as next_wire:
-        return EvalReport.model_validate(next_wire.call("evals"))
+        return next_wire.request(ExperimentApi.evals)

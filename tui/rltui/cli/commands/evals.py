@@ -91,7 +91,7 @@ def _evaluation_called(evaluations: Sequence[Evaluation], id_: str) -> Evaluatio
 
 
 def _report(record: ExperimentRecord, cancelled: str | None) -> EvalReport:
-    from rltui.core.evals import EvalReport
+    from rltui.core.experiment_api import ExperimentApi
     from rltui.services.runs.evaluations import EvalFolder
 
     wire = launch.connect(record)
@@ -101,8 +101,9 @@ def _report(record: ExperimentRecord, cancelled: str | None) -> EvalReport:
             folder.cancel(cancelled)
         return folder.report(record.name)
     with closing(wire):
-        answer = wire.call("evals") if cancelled is None else wire.call("cancel_eval", {"id": cancelled})
-    return EvalReport.model_validate(answer)
+        if cancelled is None:
+            return wire.request(ExperimentApi.evals)
+        return wire.request(ExperimentApi.cancel_eval, cancelled)
 
 
 def _control(record: ExperimentRecord) -> ControlFolder:

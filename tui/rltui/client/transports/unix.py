@@ -7,14 +7,17 @@ import os
 import select
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from rltui.core.plain_json import plain
 from rltui.errors import ERROR_TYPES, ExitCode, RltuiError
 
+_Parameters = ParamSpec("_Parameters")
+_Answer = TypeVar("_Answer")
 PROTOCOL_VERSION = 1
 """As in `core/api.py`, which is too heavy to be imported here; a test compares them."""
 CONNECT_TIMEOUT_S = 5.0
@@ -73,12 +76,26 @@ class Wire:
         except TimeoutError:
             raise RltuiError(f"the supervisor did not answer {method!r} in {timeout_s:g} s") from None
 
+    def request(
+        self,
+        method: Callable[Concatenate[Any, _Parameters], Coroutine[Any, Any, _Answer]],
+        *args: _Parameters.args,
+        **kwargs: _Parameters.kwargs,
+    ) -> _Answer:
+        """As `call`, by a question of `SupervisorApi`, whose types its answer and arguments have."""
+        from rltui.core.questions import question_of  # needs pydantic
+
+        question = question_of(method)
+        arguments = question.arguments(self, *args, **kwargs)
+        answer: _Answer = question.decode_answer(self.call(question.name, question.encode(arguments)))
+        return answer
+
     def ask(self, method: str, params: dict[str, Any] | None = None) -> None:
         """Ask without waiting for the answer."""
         self._next_id += 1
         request = {"id": self._next_id, "method": method, "params": params or {}}
         with suppress(ConnectionError):  # it may have hung up with a refusal, which is there to be read
-            self._socket.sendall(json.dumps(request).encode() + b"\n")
+            self._socket.sendall(json.dumps(request, default=plain).encode() + b"\n")
 
     def answer(self) -> dict[str, Any]:
         """The answer to the oldest question that has none yet.
