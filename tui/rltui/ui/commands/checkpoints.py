@@ -1,0 +1,154 @@
+"""Commands on checkpoints: go back to one, delete old ones, bring back what was set aside, upload one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from rltui.core.api import Request
+from rltui.core.checkpoints import Checkpoint, CheckpointReport
+from rltui.core.text import size_text
+from rltui.errors import RltuiError
+from rltui.ui.actions import key_of
+from rltui.ui.commands.experiment import ExperimentCommands
+from rltui.ui.commands.frontend import Frontend
+from rltui.ui.requests import ConfirmableRequest
+from rltui.ui.screens.checkpoint_dialogs import PublishDialog, RowsDialog, retentions
+from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, NoteDialog
+from rltui.ui.shared import ExperimentState
+from rltui.views.checkpoint import aside_text, checkpoint_note, prune_rows, restore_rows
+
+
+class CheckpointCommands:
+    def __init__(
+        self,
+        frontend: Frontend,
+        shared: ExperimentState,
+        commands: ExperimentCommands,
+        report: Callable[[], CheckpointReport | None],
+        selected: Callable[[], Checkpoint | None],
+        changed: Callable[[], Awaitable[None]],
+    ) -> None:
+        """`changed` is awaited when there are other checkpoints than before."""
+        self._frontend = frontend
+        self._shared = shared
+        self._experiment = shared.experiment
+        self._commands = commands
+        self._report = report
+        self._selected = selected
+        self._changed = changed
+
+    def allows(self, command: str, *arguments: object) -> bool:
+        """Whether there are checkpoints to do it to."""
+        del arguments
+        report = self._report()
+        match command:
+            case "publish":
+                return self._selected() is not None
+            case "bring_back":
+                return report is not None and bool(report.set_aside)
+            case "go_back":
+                return report is not None and bool(report.checkpoints)
+            case "prune":
+                return report is not None and (bool(report.checkpoints) or report.archive_bytes > 0)
+            case _:
+                return True
+
+    def go_back(self) -> None:
+        """Restart the run from the selected one. Asks, default no; of one not complete, say why not."""
+        if (chosen := self._selected()) is None:
+            return
+        if not chosen.complete:
+            self._frontend.notify(f"Checkpoint {chosen.step} is {checkpoint_note(chosen)}", markup=False)
+            return
+        request = Request(action="restart", resume_step=chosen.step)
+        heading = f"Go back to checkpoint {chosen.step}?"
+        self._commands.request(ConfirmableRequest(request, heading, verb="Go back", danger=True))
+
+    def prune(self) -> None:
+        """Ask what to keep, then show what that deletes. Asks, default no."""
+        if (report := self._report()) is not None:
+            self._frontend.work(self._prune(report))
+
+    async def _prune(self, report: CheckpointReport) -> None:
+        frontend, choices = self._frontend, retentions(report)
+        labels = {key: (label, meaning) for key, (_, label, meaning) in choices.items()}
+        choice = await frontend.prompt(ChoiceMenu("Delete old checkpoints", labels))
+        if choice is None:
+            return
+        retention = choices[choice][0]
+        try:
+            async with frontend.waiting("Looking what would go", cancels=True):
+                plan = await self._experiment.plan_prune(retention)
+            if plan.is_empty:
+                frontend.notify("Nothing to delete", markup=False)
+                return
+            title = "Delete checkpoints? They do not come back."
+            if await frontend.prompt(RowsDialog(title, prune_rows(plan), "Delete", is_danger=True)):
+                steps = tuple(checkpoint.step for checkpoint in plan.delete)
+                async with frontend.waiting("Deleting checkpoints"):
+                    done = await self._experiment.prune(retention, steps)
+                frontend.notify(f"Deleted; {size_text(done.frees_bytes)} are free again", markup=False)
+                await self._changed()
+        except RltuiError as error:
+            await frontend.show_error(error)
+
+    def bring_back(self) -> None:
+        """Ask which of the sets that restarts moved aside comes back, and show what that moves."""
+        status, report = self._shared.status, self._report()
+        if status is not None and status.state == "running":
+            self._frontend.notify(
+                f"Stop everything first: {key_of('component.stop-all')} on the overview", markup=False
+            )
+        elif report is not None:
+            self._frontend.work(self._bring_back(report))
+
+    async def _bring_back(self, report: CheckpointReport) -> None:
+        frontend = self._frontend
+        sets = {aside.name: aside for aside in report.set_aside}
+        labels = {name: (name, aside_text(aside)) for name, aside in sets.items()}
+        name = await frontend.prompt(ChoiceMenu("Bring back what was set aside", labels))
+        if name is None:
+            return
+        dialog = RowsDialog(f"Bring {name} back?", restore_rows(sets[name]), "Bring back", is_danger=False)
+        if not await frontend.prompt(dialog):
+            return
+        try:
+            async with frontend.waiting("Bringing it back"):
+                await self._experiment.bring_back(name)
+            frontend.notify(f"{name} is back; what the run had written since is set aside", markup=False)
+            await self._changed()
+        except RltuiError as error:
+            await frontend.show_error(error)
+
+    def publish(self) -> None:
+        """Ask where to upload the selected one, then show what that uploads. Asks, default no."""
+        if (chosen := self._selected()) is not None:
+            self._frontend.work(self._publish(chosen.step))
+
+    async def _publish(self, step: int) -> None:
+        frontend, repo = self._frontend, ""
+        while repo := await self._ask_repo(step, repo):
+            try:
+                async with frontend.waiting("Looking what would be uploaded", cancels=True):
+                    publication = await self._experiment.publication(str(step), repo)
+                private = await frontend.prompt(PublishDialog(publication))
+                if private is not None:
+                    async with frontend.waiting("Starting the upload"):
+                        await self._experiment.publish(publication, private=private)
+                    frontend.notify(
+                        f"Uploading to {publication.repo}; its end tells the address", markup=False
+                    )
+            except RltuiError as error:
+                await frontend.prompt(MessageDialog.for_error(error))
+                continue
+            return
+
+    async def _ask_repo(self, step: int, text: str) -> str:
+        """Name of a repository, `text` to begin with; empty: nowhere."""
+        dialog = NoteDialog(
+            text,
+            title=f"Upload the weights of step {step} to the hub as",
+            placeholder="USER/NAME",
+            done="show what would be uploaded",
+        )
+        return await self._frontend.prompt(dialog) or ""
