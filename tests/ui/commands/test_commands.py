@@ -6,6 +6,7 @@ import pytest
 from tests.fakes.experiment import NOW, FakeExperiment, component, running_status
 from tests.fakes.frontend import FakeFrontend
 from tests.fakes.runs import FakeRuns
+from tests.ui.checkpoint_cases import with_checkpoints
 from tests.ui.run_cases import RUNS
 
 from rltui.core.api import ComponentStatus, Request
@@ -13,10 +14,12 @@ from rltui.core.gpu.report import Remedy
 from rltui.core.states import ComponentState
 from rltui.errors import RltuiError
 from rltui.ui.base_screen import BaseScreen
+from rltui.ui.commands.checkpoints import CheckpointCommands
 from rltui.ui.commands.components import AttachRequested, ComponentCommands
 from rltui.ui.commands.config import ConfigCommands
 from rltui.ui.commands.experiment import ExperimentCommands
 from rltui.ui.commands.run_annotations import RunAnnotationCommands
+from rltui.ui.screens.checkpoint_dialogs import RowsDialog
 from rltui.ui.screens.dialogs import ChoiceMenu, PlanDialog
 from rltui.ui.screens.trash_dialog import TrashDialog
 from rltui.ui.shared import AppState, ExperimentState
@@ -147,3 +150,27 @@ async def test_annotations_are_taken_back_the_last_one_first() -> None:
     assert next(known for known in runs.known if known.id == row.id) == row
     assert looks == 4
     assert not commands.allows("undo")
+
+
+async def test_old_checkpoints_are_deleted_once_it_is_agreed_to() -> None:
+    frontend, experiment = FakeFrontend("1", True), with_checkpoints()
+    state, looks = state_of(experiment), []
+
+    async def look() -> None:
+        looks.append(experiment.checkpoint_report)
+
+    commands = CheckpointCommands(
+        frontend,
+        state,
+        ExperimentCommands(frontend, state),
+        lambda: experiment.checkpoint_report,
+        lambda: None,
+        look,
+    )
+    assert [name for name in ("go_back", "prune", "publish") if commands.allows(name)] == ["go_back", "prune"]
+    commands.prune()
+    await frontend.done()
+    assert [type(dialog) for dialog in frontend.dialogs] == [ChoiceMenu, RowsDialog]
+    assert len(experiment.pruned) == 1
+    assert looks == [experiment.checkpoint_report]
+    assert frontend.notices[0].startswith("Deleted; ")
