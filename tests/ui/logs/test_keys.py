@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from rltui.services.logs.index import LogFile
-from rltui.services.logs.search import FileScan as FileSearch
+from rltui.services.logs.search import FileScan
 from rltui.ui.copying import CopyRequested
 from rltui.ui.logs import view
 from rltui.ui.logs.view import LogView
@@ -50,8 +50,8 @@ class SearchApp(App[None]):
         self.taken.append(message)
 
 
-def _search(path: Path, query: object, level: object, start: int) -> FileSearch:
-    return FileSearch(path, query, level=level, start=start)  # type: ignore[arg-type]
+def _search(path: Path, query: object, level: object, start: int) -> FileScan:
+    return FileScan(path, query, level=level, start=start)  # type: ignore[arg-type]
 
 
 @pytest.fixture(autouse=True)

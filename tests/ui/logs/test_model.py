@@ -12,7 +12,7 @@ from tests.fakes.log import FakeLog
 from rltui.core.lines import LogChange, LogSource
 from rltui.core.log_query import Query
 from rltui.services.logs.index import LogFile
-from rltui.services.logs.search import FileScan as FileSearch
+from rltui.services.logs.search import FileScan
 from rltui.ui.logs.model import LogModel, Tint
 from rltui.ui.logs.search import OpenSearch
 from rltui.ui.logs.selection import TextPosition, word_at
@@ -274,8 +274,8 @@ def opened_file(path: Path) -> Reader:
     return reader
 
 
-def _search(path: Path, query: Query | None, level: object, start: int) -> FileSearch:
-    return FileSearch(path, query, level=level, start=start)  # type: ignore[arg-type]
+def _search(path: Path, query: Query | None, level: object, start: int) -> FileScan:
+    return FileScan(path, query, level=level, start=start)  # type: ignore[arg-type]
 
 
 def test_matches_are_gone_to_counted_and_followed(path: Path) -> None:
