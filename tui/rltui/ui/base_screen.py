@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pkgutil import resolve_name
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar
 
 from textual import on
 from textual.events import Key
@@ -80,15 +80,6 @@ EXPERIMENT_KEYS = (
     own("tour", "", "show_tour", "tour", "Show the five steps for who is new here", Scope.GLOBAL),
 )  # fmt: skip
 """What every screen of one experiment has."""
-
-
-@runtime_checkable
-class Selective(Protocol):
-    """Commands that do not always make sense."""
-
-    def allows(self, command: str, *arguments: object) -> bool:
-        """Whether the method `command` would do something now."""
-        ...
 
 
 class BaseScreen(NotifyingScreen[None]):
@@ -167,16 +158,18 @@ class BaseScreen(NotifyingScreen[None]):
             return False
         command, arguments = (str(parameters[0]), parameters[1:]) if action == "command" else call
         part, _, method = command.rpartition(".")
-        if part and isinstance(commands := getattr(self, part), Selective):
-            return commands.allows(method, *arguments) and self.enabled(command, *arguments)
-        return self.enabled(command, *arguments)
+        allows = getattr(getattr(self, part), "allows", None) if part else None
+        return (allows is None or allows(method, *arguments)) and self.enabled(command, *arguments)
 
     def _opens_again(self, call: tuple[str, tuple[object, ...]]) -> bool:
         """It opens a finished run with a supervisor, which who may change runs can do."""
         return call == OPENS_AGAIN and self.experiment.finished and not self.home.runs.readonly
 
     def enabled(self, command: str, *arguments: object) -> bool:
-        """Whether `command` makes sense now: an action of this screen, or `part.method` of a part of it."""
+        """Whether `command` makes sense now: an action of this screen, or `part.method` of a part of it.
+
+        A part with a method `allows` has been asked before.
+        """
         if self.home.shared is None and command in ("show_screen", "show_overview"):  # none is open
             return (command, *arguments) in (("show_screen", "runs"), ("show_screen", "queue"))
         return True

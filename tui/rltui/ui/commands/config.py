@@ -69,14 +69,13 @@ class ConfigCommands:
         """Whether there is something to write, to take back, to convert …"""
         del arguments
         table, staged, status = self._shared.table, self._shared.staged, self._shared.status
-        knob = self._cursor_knob()
         match command:
             case "apply":
                 return bool(staged or self.pending_readers)
             case "review":
                 return bool(staged)
             case "drop":
-                return knob is not None and knob.key in staged.edits
+                return (knob := self._cursor_knob()) is not None and knob.key in staged.edits
             case "undo":
                 return table.undo is not None
             case "redo":
