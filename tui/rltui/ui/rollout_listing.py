@@ -90,13 +90,13 @@ class RolloutListing:
         source = self.source
         is_behind = source.poll(key, _BUDGET_S)
         unread = [
-            each.key for each in in_view if each.samples is None and each.size_bytes <= _READ_AHEAD_BYTES
+            batch.key for batch in in_view if batch.samples is None and batch.size_bytes <= _READ_AHEAD_BYTES
         ]
         if not is_behind and unread:
             source.poll(unread[0], _BUDGET_S)
             is_behind = True
         batches = source.batches()
-        seen = {each.key for each in in_view} | {key}
+        seen = {batch.key for batch in in_view} | {key}
         figures = {}
         for batch in batches:
             if batch.key in seen and batch.samples and counts.get(batch.key) != batch.samples:
@@ -108,13 +108,13 @@ class RolloutListing:
         """Take over the figures and the batches; where to put the cursor, if the batches are others."""
         self.figures.update(update.figures)
         keys = {batch.key for batch in update.batches}
-        shown = [batch for batch in update.batches if self._is_wanted(batch.key, keys)]
-        if shown == self.batches:
+        batches = [batch for batch in update.batches if self._is_wanted(batch.key, keys)]
+        if batches == self.batches:
             return None
-        shown_keys = [batch.key for batch in shown]
-        stays = self.key in shown_keys and not self.follows_newest
-        self.batches = shown
-        return shown_keys.index(self.key) if self.key and stays else _newest(shown)
+        batch_keys = [batch.key for batch in batches]
+        stays = self.key in batch_keys and not self.follows_newest
+        self.batches = batches
+        return batch_keys.index(self.key) if self.key and stays else _newest(batches)
 
     def take_table(self, update: RolloutUpdate) -> bool:
         """Take over the samples of the chosen batch; whether they are others."""

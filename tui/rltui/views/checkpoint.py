@@ -39,34 +39,51 @@ def _age_text(checkpoint: Checkpoint, now: float) -> str:
     return "" if checkpoint.at is None else duration(now - checkpoint.at)
 
 
+def _attempt_text(checkpoint: Checkpoint) -> str:
+    return "" if checkpoint.attempt is None else f"#{checkpoint.attempt}"
+
+
+def _by_reward(checkpoint: Checkpoint) -> float:
+    return math.inf if checkpoint.reward is None else -checkpoint.reward
+
+
+def _by_eval(checkpoint: Checkpoint) -> float:
+    return -max(checkpoint.evals.values(), default=-math.inf)
+
+
 VIEW: View[Checkpoint] = View(
-    key=lambda each: str(each.step),
+    key=lambda checkpoint: str(checkpoint.step),
     columns=(
-        Column("step", lambda each, _: str(each.step), is_right=True),
+        Column("step", lambda checkpoint, _: str(checkpoint.step), is_right=True),
         Column("age", _age_text, is_right=True),
-        Column("reward", lambda each, _: _reward_text(each)),
-        Column("eval", lambda each, _: _eval_text(each), is_right=True, goes=1),
-        Column("parts", lambda each, _: " ".join(each.parts), goes=3),
+        Column("reward", lambda checkpoint, _: _reward_text(checkpoint)),
+        Column("eval", lambda checkpoint, _: _eval_text(checkpoint), is_right=True, goes=1),
+        Column("parts", lambda checkpoint, _: " ".join(checkpoint.parts), goes=3),
         Column(
             "size",
-            lambda each, _: "" if each.size_bytes is None else size_text(each.size_bytes),
+            lambda checkpoint, _: "" if checkpoint.size_bytes is None else size_text(checkpoint.size_bytes),
             is_right=True,
         ),
-        Column("attempt", lambda each, _: "" if each.attempt is None else f"#{each.attempt}", goes=2),
-        Column("note", lambda each, _: checkpoint_note(each), heading="", least=24),
+        Column(
+            "attempt",
+            lambda checkpoint, _: _attempt_text(checkpoint),
+            goes=2,
+        ),
+        Column("note", lambda checkpoint, _: checkpoint_note(checkpoint), heading="", least=24),
     ),
     orders={
-        "newest": Order("newest first", lambda each: -each.step),
+        "newest": Order("newest first", lambda checkpoint: -checkpoint.step),
         "reward": Order(
-            "highest reward first", lambda each: math.inf if each.reward is None else -each.reward
+            "highest reward first",
+            _by_reward,
         ),
-        "eval": Order("highest eval first", lambda each: -max(each.evals.values(), default=-math.inf)),
-        "size": Order("largest first", lambda each: -(each.size_bytes or 0)),
+        "eval": Order("highest eval first", _by_eval),
+        "size": Order("largest first", lambda checkpoint: -(checkpoint.size_bytes or 0)),
     },
     filters={
         "all": Filter("", lambda _: True),
-        "complete": Filter("only complete ones", lambda each: each.complete),
-        "noted": Filter("only those with a note", lambda each: bool(each.notes)),
+        "complete": Filter("only complete ones", lambda checkpoint: checkpoint.complete),
+        "noted": Filter("only those with a note", lambda checkpoint: bool(checkpoint.notes)),
     },
 )
 
@@ -153,9 +170,9 @@ def checkpoint_summary(report: CheckpointReport) -> list[str]:
 def set_aside_texts(report: CheckpointReport) -> list[str]:
     """Each set of files that a restart moved aside, and how it is brought back."""
     return [
-        f"set aside {each.name}: {aside_text(each)}; "
-        f"back: {hints.RESTORE_ASIDE(name=report.experiment, stamp=each.name)}"
-        for each in report.set_aside
+        f"set aside {aside.name}: {aside_text(aside)}; "
+        f"back: {hints.RESTORE_ASIDE(name=report.experiment, stamp=aside.name)}"
+        for aside in report.set_aside
     ]
 
 
@@ -173,16 +190,16 @@ def restore_rows(aside: SetAside) -> list[tuple[str, str]]:
 def prune_rows(plan: PrunePlan) -> list[tuple[str, str]]:
     """What is deleted, what stays and why, what that frees: a label and its text each."""
     rows = []
-    for each in plan.delete:
-        size = "" if each.size_bytes is None else f" ({size_text(each.size_bytes)})"
-        lacks = f", {checkpoint_note(each)}" if each.missing else ""
-        rows.append(("delete", f"checkpoint {each.step}{size}{lacks}"))
+    for checkpoint in plan.delete:
+        size = "" if checkpoint.size_bytes is None else f" ({size_text(checkpoint.size_bytes)})"
+        lacks = f", {checkpoint_note(checkpoint)}" if checkpoint.missing else ""
+        rows.append(("delete", f"checkpoint {checkpoint.step}{size}{lacks}"))
     if plan.archive:
         rows.append(("delete", f"all that restarts have set aside in {plan.archive}"))
     if not rows:
         rows.append(("delete", "nothing"))
     rows.append(("free", size_text(plan.frees_bytes)))
-    rows.extend(("keep", f"checkpoint {each.step}: {each.why}") for each in plan.keep)
+    rows.extend(("keep", f"checkpoint {checkpoint.step}: {checkpoint.why}") for checkpoint in plan.keep)
     return [
         (label if at == 0 or rows[at - 1][0] != label else "", text) for at, (label, text) in enumerate(rows)
     ]

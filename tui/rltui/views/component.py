@@ -205,8 +205,8 @@ def server_text(server: Mapping[str, Any]) -> str:
     if server["reason"]:
         parts.append(server["reason"])
     elif server["models"]:
-        wanted = server["model"] if server["model"] in server["models"] else server["models"][0]
-        parts.append(f"serves {wanted}")
+        model = server["model"] if server["model"] in server["models"] else server["models"][0]
+        parts.append(f"serves {model}")
     return " · ".join(parts)
 
 

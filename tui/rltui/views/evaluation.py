@@ -39,14 +39,14 @@ class ComparedEvaluation:
 
 def compared(evaluations: Sequence[Evaluation], chosen: Evaluation | None = None) -> list[ComparedEvaluation]:
     """Each with its difference to the chosen one, else to the one that suggests itself."""
-    by_time = sorted(evaluations, key=lambda each: each.at)
-    runs = [*dict.fromkeys(each.run for each in by_time if each.run)]
+    by_time = sorted(evaluations, key=lambda evaluation: evaluation.at)
+    runs = [*dict.fromkeys(evaluation.run for evaluation in by_time if evaluation.run)]
     rows = []
-    for each in evaluations:
-        to = chosen or baseline(evaluations, each)
-        gap = difference(each, to) if to is not None and to != each else None
-        run = runs.index(each.run) + 1 if each.run else 0
-        rows.append(ComparedEvaluation(each, to, gap, run, is_only_run=len(runs) < 2))
+    for evaluation in evaluations:
+        to = chosen or baseline(evaluations, evaluation)
+        gap = difference(evaluation, to) if to is not None and to != evaluation else None
+        run = runs.index(evaluation.run) + 1 if evaluation.run else 0
+        rows.append(ComparedEvaluation(evaluation, to, gap, run, is_only_run=len(runs) < 2))
     return rows
 
 
@@ -77,9 +77,9 @@ def _standing(row: ComparedEvaluation, _: float) -> Cell:
 
 
 def _by_kind(row: ComparedEvaluation) -> tuple[object, ...]:
-    each = row.evaluation
-    kind = "checkpoint" if each.kind in _OF_RUN else each.kind
-    return (each.env, _KINDS.index(kind), row.run, each.step or 0, each.at)
+    evaluation = row.evaluation
+    kind = "checkpoint" if evaluation.kind in _OF_RUN else evaluation.kind
+    return (evaluation.env, _KINDS.index(kind), row.run, evaluation.step or 0, evaluation.at)
 
 
 def _asked_text(row: ComparedEvaluation, _: float) -> str:
@@ -128,16 +128,17 @@ VIEW: View[ComparedEvaluation] = View(
 
 def evaluation_details(row: ComparedEvaluation) -> list[tuple[str, str]]:
     """All that is known of one, as labels and texts."""
-    each = row.evaluation
+    evaluation = row.evaluation
+    asked = f"{evaluation.num_examples} examples"
     rows = [
-        ("because", each.words),
+        ("because", evaluation.words),
         ("compared", _comparison_text(row)),
-        ("model", each.model),
-        ("rewards", _rewards_text(each)),
-        ("asked", f"{each.num_examples} examples of {each.env}, {each.rollouts_per_example} rollouts each"),
-        ("took", duration(each.seconds) if each.seconds else ""),
-        ("samples", each.results),
-        ("command", shlex.join(each.command)),
+        ("model", evaluation.model),
+        ("rewards", _rewards_text(evaluation)),
+        ("asked", f"{asked} of {evaluation.env}, {evaluation.rollouts_per_example} rollouts each"),
+        ("took", duration(evaluation.seconds) if evaluation.seconds else ""),
+        ("samples", evaluation.results),
+        ("command", shlex.join(evaluation.command)),
     ]
     return [(label, text) for label, text in rows if text]
 
@@ -153,13 +154,13 @@ def _comparison_text(row: ComparedEvaluation) -> str:
     return f"with {to.label} (#{to.id}): {row.difference.words}, {how}"
 
 
-def _rewards_text(each: Evaluation) -> str:
-    if each.mean is None:
+def _rewards_text(evaluation: Evaluation) -> str:
+    if evaluation.mean is None:
         return ""
-    std = "" if each.std is None else f", spread {each.std:.3f}"
-    rates = ((each.truncated_frac, "cut off"), (each.failed_frac, "failed"))
+    std = "" if evaluation.std is None else f", spread {evaluation.std:.3f}"
+    rates = ((evaluation.truncated_frac, "cut off"), (evaluation.failed_frac, "failed"))
     bad = "".join(f", {100 * part:.0f} % {word}" for part, word in rates if part)
-    return f"mean {each.mean:.3f} of {each.rollouts}{std}{bad}"
+    return f"mean {evaluation.mean:.3f} of {evaluation.rollouts}{std}{bad}"
 
 
 def queued_text(queued: QueuedEval, now: float) -> str:
@@ -183,7 +184,7 @@ def order_text(every: int) -> str:
 
 def eval_summary(report: EvalReport) -> list[str]:
     """What runs and waits, and the standing order: a line each."""
-    lines = [f"{each.id}: {each.label}: {each.words}" for each in report.queue]
+    lines = [f"{queued.id}: {queued.label}: {queued.words}" for queued in report.queue]
     if report.every:
         lines.append(f"{order_text(report.every)} is evaluated ({hints.EVAL_NEVER} ends that)")
     return lines

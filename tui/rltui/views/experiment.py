@@ -46,7 +46,7 @@ def step_text(status: Mapping[str, Any]) -> str:
 
 def _age_text(status: Mapping[str, Any], now: float) -> str:
     """Since its newest attempt, or since it was made."""
-    times = [status["created_at"], *(each["started_at"] for each in status["components"])]
+    times = [status["created_at"], *(component["started_at"] for component in status["components"])]
     started = max((time for time in times if time is not None), default=None)
     return "" if started is None else duration(now - started)
 

@@ -189,11 +189,11 @@ def reservation_text(reservation: GpuReservation) -> str:
 
 def starting_labels(reservations: Iterable[GpuReservation]) -> list[str]:
     """`+40.0 b/inference`: what each component will take besides what it holds, of all devices together."""
-    left: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for reservation in reservations:
         name = _reserver(reservation)
-        left[name] = left.get(name, 0) + reservation.left_bytes
-    return [f"+{gib(size) if size else '?'} {truncate(name, _NAME_CELLS)}" for name, size in left.items()]
+        sizes[name] = sizes.get(name, 0) + reservation.left_bytes
+    return [f"+{gib(size) if size else '?'} {truncate(name, _NAME_CELLS)}" for name, size in sizes.items()]
 
 
 def _reserver(reservation: GpuReservation) -> str:
@@ -304,14 +304,14 @@ def holders(device: GpuDevice) -> list[Holder]:
     """By share, the largest process first; then what no share names."""
     if device.problem:
         return []
-    left = {process.pid: process for process in device.processes}
+    others = {process.pid: process for process in device.processes}
     rows: list[Holder] = []
     for share in device.shares:
-        members = [left.pop(pid) for pid in share.pids if pid in left]
+        members = [others.pop(pid) for pid in share.pids if pid in others]
         rows.extend(_share_holders(device, share, _largest_first(members)))
     rows.extend(
         Holder(device, process.used_bytes, process.estimated, process)
-        for process in _largest_first(left.values())
+        for process in _largest_first(others.values())
     )
     return rows
 

@@ -216,9 +216,9 @@ def knob_groups(
     """`pins` and `edited`: keys. What is pinned is shown even where nobody turns it."""
     by_key = {knob.key: knob for knob in (*table.knobs, *table.others)}
     pinned = tuple(by_key[key] for key in pins if key in by_key)
-    left = [knob for knob in table.knobs if knob not in pinned and is_worth_a_row(knob, staged)]
-    changed = [knob for knob in left if knob.changed or knob.key in staged or knob.key in edited]
-    others = [knob for knob in left if knob not in changed]
+    unpinned = [knob for knob in table.knobs if knob not in pinned and is_worth_a_row(knob, staged)]
+    changed = [knob for knob in unpinned if knob.changed or knob.key in staged or knob.key in edited]
+    others = [knob for knob in unpinned if knob not in changed]
     few = [knob for knob in others if knob.main][:_FEW]
     rest = [knob for knob in others if knob not in few]
     if len(rest) < _WORTH_FOLDING:

@@ -60,8 +60,8 @@ def _archived_texts(plan: Plan) -> list[str]:
     """`checkpoints 430 to 500 (8), rollouts 421 to 512 (92)`, and where they are kept."""
     if not plan.archived:
         return []
-    found = [f"{each.folder} {steps_text(each.steps)}".rstrip() for each in plan.archived]
-    return [", ".join(found), f"kept in {plan.archive}"]
+    texts = [f"{archived.folder} {steps_text(archived.steps)}".rstrip() for archived in plan.archived]
+    return [", ".join(texts), f"kept in {plan.archive}"]
 
 
 def rows_text(rows: Sequence[tuple[str, str]]) -> str:

@@ -31,16 +31,22 @@ def queued_runs(queue: RunQueue, run_of: Callable[[QueueEntry], RunRow | None]) 
     `run_of` is asked for entries that have started.
     """
     ended = sorted(
-        (each for each in queue.entries if not each.is_open), key=lambda each: -(each.ended_at or 0.0)
+        (entry for entry in queue.entries if not entry.is_open), key=lambda entry: -(entry.ended_at or 0.0)
     )
-    going = [each for each in queue.entries if each.is_open]
-    going.sort(key=lambda each: (ENTRY_STATES[each.state].rank, -each.priority))
-    return [QueuedRun(each, None if each.state == "waiting" else run_of(each)) for each in (*going, *ended)]
+    going = [entry for entry in queue.entries if entry.is_open]
+    going.sort(key=lambda entry: (ENTRY_STATES[entry.state].rank, -entry.priority))
+    return [
+        QueuedRun(entry, None if entry.state == "waiting" else run_of(entry)) for entry in (*going, *ended)
+    ]
 
 
 def _sign(queued: QueuedRun, _: float) -> Cell:
     badge = entry_badge(queued.entry)
     return Cell(badge.sign, badge.role)
+
+
+def _step_text(queued: QueuedRun, _: float) -> str:
+    return "" if queued.run is None else step_text(queued.run)
 
 
 def _reward_text(queued: QueuedRun, _: float) -> str:
@@ -55,16 +61,19 @@ def _why_text(queued: QueuedRun, now: float) -> str:
 
 
 VIEW: View[QueuedRun] = View(
-    key=lambda each: each.entry.id,
+    key=lambda queued: queued.entry.id,
     columns=(
         Column("sign", _sign, heading=""),
-        Column("run", lambda each, _: each.entry.name, least=14, cut="middle"),
-        Column("state", lambda each, _: entry_badge(each.entry).word),
+        Column("run", lambda queued, _: queued.entry.name, least=14, cut="middle"),
+        Column("state", lambda queued, _: entry_badge(queued.entry).word),
         Column(
-            "step", lambda each, _: "" if each.run is None else step_text(each.run), is_right=True, goes=3
+            "step",
+            _step_text,
+            is_right=True,
+            goes=3,
         ),
         Column("reward", _reward_text, is_right=True, goes=2),
-        Column("what", lambda each, _: each.entry.told, least=12, goes=1),
+        Column("what", lambda queued, _: queued.entry.told, least=12, goes=1),
         Column("why", _why_text, least=14),
     ),
 )
@@ -109,12 +118,12 @@ def waiting_details(entry: QueueEntry, now: float) -> Details:
 def queue_counts(queue: RunQueue) -> list[str]:
     """`2 run`, `1 pending`, `4 wait`, `1 failed`: those of which there are any."""
     entries = queue.entries
-    pending = sum(entry_badge(each) is PENDING for each in entries)
+    pending = sum(entry_badge(entry) is PENDING for entry in entries)
     counts = {
-        "run": sum(ENTRY_STATES[each.state].holds_devices for each in entries) - pending,
+        "run": sum(ENTRY_STATES[entry.state].holds_devices for entry in entries) - pending,
         "pending": pending,
-        "wait": sum(each.state == "waiting" for each in entries),
-        "failed": sum(each.state == "failed" for each in entries),
+        "wait": sum(entry.state == "waiting" for entry in entries),
+        "failed": sum(entry.state == "failed" for entry in entries),
     }
     return [f"{count} {word}" for word, count in counts.items() if count]
 
@@ -126,9 +135,9 @@ def entry_badge(entry: QueueEntry) -> Badge:
 
 
 def queue_notices(queue: RunQueue) -> list[str]:
-    told = [f"⚠ {queue.told}"] if queue.told else []
+    notices = [f"⚠ {queue.told}"] if queue.told else []
     if queue.paused:
-        told.append(f"paused, {queue.paused}; it goes on with: {hints.QUEUE_RESUME}")
+        notices.append(f"paused, {queue.paused}; it goes on with: {hints.QUEUE_RESUME}")
     if queue.max_parallel is not None:
-        told.append(f"at most {queue.max_parallel} at once: {hints.QUEUE_LIMIT}")
-    return told
+        notices.append(f"at most {queue.max_parallel} at once: {hints.QUEUE_LIMIT}")
+    return notices

@@ -26,8 +26,8 @@ def line_key(line: Line) -> str:
 
 def waiting_entries(queue: RunQueue) -> list[QueueEntry]:
     """What the queue has not started yet, next first."""
-    entries = [each for each in queue.entries if each.state in ("waiting", "starting")]
-    return sorted(entries, key=lambda each: -each.priority)
+    entries = [entry for entry in queue.entries if entry.state in ("waiting", "starting")]
+    return sorted(entries, key=lambda entry: -entry.priority)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,10 @@ class RunListing:
 
     def above(self, line: TreeLine) -> TreeLine | None:
         """The parent of a line, or the heading of its sweep."""
-        lines = [each for each in self.lines if isinstance(each, TreeLine)]
+        lines = [line for line in self.lines if isinstance(line, TreeLine)]
         depth = len(line.branch)
         before = lines[: lines.index(line)][::-1]
-        return next((each for each in before if len(each.branch) < depth), None)
+        return next((line for line in before if len(line.branch) < depth), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +89,19 @@ class RunSelection:
     ) -> list[Line]:
         """Living runs, or trees with such; what waits in the queue; the others."""
         view = self.view
-        shown = [row for row in rows if self._admits(row, configs.get(row.id, {}))]
+        selected = [row for row in rows if self._admits(row, configs.get(row.id, {}))]
         if view.sort:
             column = columns_of([view.sort])[0]
-            shown = sorted_by(shown, column, configs, is_reversed=view.is_reversed)
+            selected = sorted_by(selected, column, configs, is_reversed=view.is_reversed)
         else:
-            shown = usual_order(shown)[:: -1 if view.is_reversed else 1]
-        shown.sort(key=lambda row: not row.is_running)
+            selected = usual_order(selected)[:: -1 if view.is_reversed else 1]
+        selected.sort(key=lambda row: not row.is_running)
         if view.is_grouped:
-            lines = run_tree(shown, self.folded)
+            lines = run_tree(selected, self.folded)
             living = _living_lines(lines)
         else:
-            lines = [TreeLine(row.id, row, (), is_parent=False) for row in shown]
-            living = sum(row.is_running for row in shown)
+            lines = [TreeLine(row.id, row, (), is_parent=False) for row in selected]
+            living = sum(row.is_running for row in selected)
         waiting = queue if self.filter is None else ()
         return [*lines[:living], *waiting, *lines[living:]]
 
@@ -142,8 +142,8 @@ def title_facts(
     if waiting := len(waiting_entries(queue)):
         facts.append(Cell(f"{waiting} queued{', paused' if queue.paused else ''}", "busy"))
     if selection.filter is not None:
-        shown = sum(isinstance(line, TreeLine) and line.row is not None for line in lines)
-        facts.append(Cell(f"{shown:,} of {count:,}: {selection.filter.text}", "head"))
+        matching = sum(isinstance(line, TreeLine) and line.row is not None for line in lines)
+        facts.append(Cell(f"{matching:,} of {count:,}: {selection.filter.text}", "head"))
     else:
         facts.append(Cell(f"{count:,} in all", "faint"))
     more = "" if selection.with_archived else f" ({archive_key})"

@@ -80,11 +80,11 @@ class View(Generic[Row]):
         Raises:
             KeyError: for a name of none.
         """
-        known = {column.name: column for column in self.columns}
+        by_name = {column.name: column for column in self.columns}
         if first_to_go:
             ranks = {name: rank for rank, name in enumerate(reversed(first_to_go), start=1)}
-            known = {name: replace(column, goes=ranks.get(name, 0)) for name, column in known.items()}
-        return tuple(known[name] for name in names)
+            by_name = {name: replace(column, goes=ranks.get(name, 0)) for name, column in by_name.items()}
+        return tuple(by_name[name] for name in names)
 
 
 class Arranged(Generic[Row]):

@@ -47,22 +47,24 @@ class ResourceTable(Generic[Resource]):
         details: Callable[[Resource, int], Iterable[Content]],
     ) -> tuple[Row, ...]:
         """The head, and a row for each; below the selected one stand its `details`, so many cells wide."""
-        cells = [[self._cleaned(column.cell(each, now)) for column in self.columns] for each in resources]
+        cells = [
+            [self._cleaned(column.cell(resource, now)) for column in self.columns] for resource in resources
+        ]
         room = width - len(CURSOR)
         fitting = self._fitting(cells, room)
         taken = sum(cells + len(_GAP) for _, cells in fitting)
-        shares = [None if self.bar is None else self.bar(each) for each in resources]
+        shares = [None if self.bar is None else self.bar(resource) for resource in resources]
         most = max([1.0, *(share for share in shares if share is not None)])
         titles = [Cell(column.title) for column in self.columns]
         rows = [Row(None, (_line(_GAP, titles, fitting, width, FAINT),))]
-        for each, row, share in zip(resources, cells, shares, strict=True):
-            key = self.view.key(each)
-            line = _line(CURSOR if key == selected else _GAP, row, fitting, width, self.style(each))
+        for resource, row, share in zip(resources, cells, shares, strict=True):
+            key = self.view.key(resource)
+            line = _line(CURSOR if key == selected else _GAP, row, fitting, width, self.style(resource))
             if share is not None and taken + _BAR <= room:
                 line = line.pad_right(max(0, taken + len(CURSOR) - line.cell_length))
                 filled, empty = progress_bar(max(0.0, share) / most, _BAR)
                 line = Content.assemble(line, (filled, "$primary"), (empty, FAINT))
-            below = details(each, width - len(_BELOW)) if key == selected else ()
+            below = details(resource, width - len(_BELOW)) if key == selected else ()
             rows.append(Row(key, (line, *(Content(_BELOW) + more for more in below))))
         return tuple(rows)
 
