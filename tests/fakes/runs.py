@@ -9,7 +9,8 @@ from typing import Any
 from tests.fakes.experiment import NOW, FakeExperiment
 from tests.fakes.series import FakeSeries
 
-from rltui.client.runs import Runs, Setting, SettingsText
+from rltui.client.runs import Runs
+from rltui.client.settings_text import Setting, SettingsText
 from rltui.core.compare import Comparison, compared_metrics, comparison
 from rltui.core.forks import ForkPlan, ForkRequest, fork_name
 from rltui.core.queue import QueueAction, RunQueue

@@ -15,7 +15,7 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from rltui.client.runs import Setting, SettingsText
+from rltui.client.settings_text import Setting, SettingsText
 from rltui.core.checkpoints import CheckpointReport
 from rltui.errors import RltuiError
 from rltui.ui.palette.entries import Kind, PaletteEntry, ranked

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rltui.core.questions import command, question
@@ -13,6 +12,7 @@ from rltui.settings import settings_file
 
 if TYPE_CHECKING:  # the first frame need not wait for what later screens ask
     from rltui.client.experiment import Experiment
+    from rltui.client.settings_text import SettingsText
     from rltui.core.compare import Comparison
     from rltui.core.forks import ForkPlan, ForkRequest
     from rltui.core.queue import QueueAction, RunQueue
@@ -20,32 +20,6 @@ if TYPE_CHECKING:  # the first frame need not wait for what later screens ask
     from rltui.core.rollouts import RolloutSource
     from rltui.core.runs import RunChange, RunRow
     from rltui.core.series import SeriesSource
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One that can be set, as a text has it."""
-
-    key: str
-    """Dotted, such as `alerts.bell`."""
-    value: str
-    """The value as it is written there, else the default, on one line."""
-    meaning: str
-    line: int
-    """Where it is set, else where its table begins, counted from 1; the last line where there is neither."""
-
-
-@dataclass(frozen=True, slots=True)
-class SettingsText:
-    """The user's settings file, to be edited as text."""
-
-    path: str
-    text: str
-    """What it holds; where there is none, every setting with its default."""
-    is_new: bool
-    """There is no settings file yet."""
-    known: tuple[Setting, ...]
-    """All that can be set, in the order of the shipped file."""
 
 
 class Runs(ABC):

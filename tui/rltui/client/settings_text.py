@@ -3,14 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from rltui import paths, settings
-from rltui.client.runs import Setting, SettingsText
 from rltui.core.toml.scan import line_and_column, scan
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.config.source import content_of, parse_file
 from rltui.services.config.writing import FileChange, ForeignSaveError, replace_files
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One that can be set, as a text has it."""
+
+    key: str
+    """Dotted, such as `alerts.bell`."""
+    value: str
+    """The value as it is written there, else the default, on one line."""
+    meaning: str
+    line: int
+    """Where it is set, else where its table begins, counted from 1; the last line where there is neither."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsText:
+    """The user's settings file, to be edited as text."""
+
+    path: str
+    text: str
+    """What it holds; where there is none, every setting with its default."""
+    is_new: bool
+    """There is no settings file yet."""
+    known: tuple[Setting, ...]
+    """All that can be set, in the order of the shipped file."""
 
 
 def as_text() -> SettingsText:

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from rltui.client.laptop.server import parts_of
 from rltui.client.local_runs import LocalRuns
+from rltui.client.transports.frames import chunks
 from rltui.core.questions import remote_method
 from rltui.core.queue import RunQueue
 from rltui.core.runs import RunMetadata, RunRow
@@ -59,8 +59,8 @@ class RunFeed:
                 gone = tuple(sorted(known.keys() - {row.id for row in now}))
                 news = queued if queued != queue else None
                 rows, queue, known = now, queued, {row.id: row for row in now}
-                parts = [*parts_of(changed, _ROWS_AT_ONCE)]
-                for number, part in enumerate(parts, 1):
-                    yield RunUpdate(tuple(part), gone, news, is_whole=number == len(parts))
+                chunk_list = [*chunks(changed, _ROWS_AT_ONCE)]
+                for number, chunk in enumerate(chunk_list, 1):
+                    yield RunUpdate(tuple(chunk), gone, news, is_whole=number == len(chunk_list))
                     gone, news = (), None
             await asyncio.sleep(_POLL_S)

@@ -18,6 +18,7 @@ from rltui.client.laptop.log_feed import KnownLine, LogFeed, LogUpdate
 from rltui.client.local_experiment import LocalExperiment
 from rltui.client.local_runs import LocalRuns
 from rltui.client.runs import Runs
+from rltui.client.transports.frames import chunks
 from rltui.core.api import EVENT_MODELS, EventKind
 from rltui.core.lines import Level, LogEntry, LogHit
 from rltui.core.log_query import Query
@@ -265,7 +266,7 @@ class RemoteServer:
         from_text = None if query is None else Query.from_text(query)
         experiment = await asyncio.to_thread(self._experiment, handle)
         searching = experiment.search_log(path, from_text, level, start)
-        batches = (part for batch in searching.batches() for part in parts_of(batch, _MOST_HITS))
+        batches = (part for batch in searching.batches() for part in chunks(batch, _MOST_HITS))
         try:
             async for batch in items_in_threads(batches, pause_s=_PROGRESS_S):
                 hits = tuple(LogHit(hit.offset, hit.text if with_text else "") for hit in batch or [])
@@ -277,11 +278,6 @@ class RemoteServer:
 @cache
 def _handles() -> TypeAdapter[RemoteHandle]:
     return TypeAdapter(RemoteHandle)
-
-
-def parts_of(items: list[_Item], size: int) -> Iterator[list[_Item]]:
-    """Some at a time; of none, one empty part."""
-    yield from (items[at : at + size] for at in range(0, len(items) or 1, size))
 
 
 async def items_in_threads(

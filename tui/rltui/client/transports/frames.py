@@ -19,12 +19,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import zstandard
 
 from rltui.core.plain_json import plain
 from rltui.errors import RltuiError
+
+_Item = TypeVar("_Item")
 
 LINK_VERSION = 2
 """Raised when the other end of the previous version would misunderstand a packet."""
@@ -331,6 +333,11 @@ class Frames:
         """Send nothing any more. For the thread that receives, which is told nothing any more."""
         self.stop()
         os.close(self._reading)
+
+
+def chunks(items: list[_Item], size: int) -> Iterator[list[_Item]]:
+    """Yield `items` in lists of at most `size`, for a packet each; one empty list if there are none."""
+    yield from (items[start : start + size] for start in range(0, len(items) or 1, size))
 
 
 _NO_PACKETS = (zstandard.ZstdError, ValueError, TypeError, ArithmeticError, struct.error, RecursionError)
