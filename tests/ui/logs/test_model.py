@@ -164,7 +164,7 @@ def test_truncation_while_scrolled_back_and_while_following() -> None:
     assert reader.shown == ["new 1", "new 2"]
     log.append(*numbers(0, 100))
     reader.poll()
-    reader.model.move_pages(-1)
+    reader.model.scroll_pages(-1)
     log.replace("newer")
     reader.poll()
     assert reader.shown == ["newer"]
@@ -179,7 +179,7 @@ def test_truncation_while_scrolled_back_and_while_following() -> None:
 def test_older_lines_are_indexed_when_the_view_comes_near() -> None:
     reader, _ = opened(hidden=75)
     for _ in range(3):
-        reader.model.move_pages(-1)
+        reader.model.scroll_pages(-1)
         reader.model.lay_out()
     assert reader.shown == numbers(63, 73)
 

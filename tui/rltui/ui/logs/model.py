@@ -145,7 +145,7 @@ class LogModel:
                 self.extend_selection(self.selection.end._replace(offset=source.offset(number)))
             self.window.show_line(number, rows)
 
-    def move_pages(self, pages: float) -> None:
+    def scroll_pages(self, pages: float) -> None:
         """Move by pages, one row less each to keep a line for the eye."""
         self.move_rows(round(pages * max(1, self.window.height - 1)))
 
