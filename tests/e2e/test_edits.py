@@ -63,6 +63,11 @@ def run_toml(box: Box) -> Path:
     return box.work / "run.toml"
 
 
+def script(box: Box, program: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-c", program]
+    return subprocess.run(argv, cwd=box.work, env=box.env, capture_output=True, text=True, check=False)
+
+
 def edits(box: Box) -> list[dict[str, object]]:
     lines = (box.work / "out/.rltui/journal.jsonl").read_text().splitlines()
     return [entry["data"] for entry in map(json.loads, lines) if entry["kind"] == "edit"]
@@ -91,14 +96,7 @@ def test_undo_survives_the_supervisor_and_goes_on_without_one(counters: Box) -> 
 @pytest.mark.slow
 def test_set_refuses_explains_and_holds_nobody_up(counters: Box) -> None:
     counters.json(*UP)
-    stale = subprocess.run(
-        [sys.executable, "-c", STALE],
-        cwd=counters.work,
-        env=counters.env,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    stale = script(counters, STALE)
     assert stale.stdout.startswith("4 nothing was written; the same edit fits"), stale.stderr
     run_toml(counters).write_text(TEXT)
     unknown = counters.run("set", "max_stps=5")
@@ -116,14 +114,8 @@ def test_set_refuses_explains_and_holds_nobody_up(counters: Box) -> None:
     ]  # fmt: skip
 
     # Finding A14: the edit waits for the lock for two seconds, in which thousands are answered.
-    result = subprocess.run(
-        [sys.executable, "-c", BUSY],
-        cwd=counters.work,
-        env=counters.env,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    result = script(counters, BUSY)
+    assert result.returncode == 0, result.stderr
     code, answers = map(int, result.stdout.split())
     assert code == 4, result.stderr
     assert answers > 50

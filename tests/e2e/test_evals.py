@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import runpy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.conftest import Box
+from tests.e2e.gpu_box import SHARED, scenario_of, with_gpus
 from tests.waiting import retry_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
@@ -113,17 +112,12 @@ def test_models_are_evaluated_and_compared(box: Box) -> None:
 
 @pytest.mark.slow
 def test_a_server_of_its_own_waits_for_gpu_memory(box: Box) -> None:
-    fakes = TESTS / "fakes/nvml"
-    double: dict[str, Any] = runpy.run_path(str(fakes / "double.py"))
-    full = (fakes / "scenarios/shared.conf").read_text()
-    scenario = box.root / "gpus.conf"
-    scenario.write_text(full.replace("0.used 19327352832", "0.used 25200000000"))
-    box = replace(box, env={**double["environment"](scenario), **box.env})
+    box = with_gpus(box, SHARED.replace("0.used 19327352832", "0.used 25200000000"))
     started(box)
     queued = box.json("eval", "reverse-text", "-n", "2", "-r", "1", "--model", "bad", "--no-wait")
     why = retry_until(lambda: table(box)["queue"][0]["why"])
     assert why.startswith("GPU memory: "), why
-    scenario.write_text(full.replace("0.used 19327352832", "0.used 1073741824"))
+    scenario_of(box).write_text(SHARED.replace("0.used 19327352832", "0.used 1073741824"))
     retry_until(lambda: table(box)["evaluations"])
     evaluation = table(box)["evaluations"][0]
     assert (evaluation["id"], evaluation["verdict"]) == (queued["id"], "ok")

@@ -6,14 +6,13 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.conftest import Box
+from tests.e2e.gpu_box import scenario_of, with_gpus
 from tests.e2e.test_prime_rl_layouts import LAYOUTS
-from tests.fakes.nvml import double
 from tests.fakes.prime_rl.boxed import PrimeBox, prime_box
 from tests.fakes.prime_rl.generation import NAMES, Name
 from tests.following import follow
@@ -124,11 +123,9 @@ def two_cards(used: int, pid: int) -> str:
 
 def test_a_trainer_is_kept_off_the_gpu_of_the_server_that_it_uses(box: Box) -> None:
     """Finding S1: it was put on that server's GPU."""
-    scenario = box.root / "gpus.conf"
-    scenario.write_text(two_cards(0, 0))
-    box = replace(box, env={**double.environment(scenario), **box.env})
+    box = with_gpus(box, two_cards(0, 0))
     with lender(box, "A1") as prime:
-        scenario.write_text(two_cards(22, prime.pid("inference")))
+        scenario_of(box).write_text(two_cards(22, prime.pid("inference")))
         line = ["uv", "run", "rl", "--trainer", "@", "train.toml", "--orchestrator", "@", "orch.toml"]
         checked = json.dumps(box.json("check", "train.toml", "orch.toml", "-l", LAYOUTS["A1"])["memory"])
         assert "free on GPU 1" in checked, checked

@@ -8,12 +8,11 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.conftest import Box
-from tests.fakes.nvml import double
+from tests.e2e.gpu_box import scenario_of, with_gpus
 from tests.waiting import retry_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.slow]
@@ -60,9 +59,7 @@ def at_once(box: Box, names: tuple[str, ...]) -> list[subprocess.CompletedProces
 
 
 def test_two_that_start_at_once_take_turns(box: Box) -> None:
-    scenario = box.root / "gpus.conf"
-    scenario.write_text(f"{CARD}0.used 0\n")
-    box = replace(box, env={**double.environment(scenario), **box.env})
+    box = with_gpus(box, f"{CARD}0.used 0\n")
     for name in ("a", "b"):
         (box.work / f"{name}.toml").write_text(LAYOUT.format(ready=box.work / f"{name}.ready"))
     for result in at_once(box, ("a", "b")):
@@ -91,15 +88,15 @@ def test_two_that_start_at_once_take_turns(box: Box) -> None:
     # It loads its model, while its supervisor is killed, and is ready.
     os.kill(box.supervisor_pid(first), signal.SIGKILL)
     pid = inference_of(first)["pid"]
-    scenario.write_text(f"{CARD}0.used {20 * GIB}\n0.compute {pid} {20 * GIB}\n")
+    scenario_of(box).write_text(f"{CARD}0.used {20 * GIB}\n0.compute {pid} {20 * GIB}\n")
     retry_until(lambda: "28.6 GiB are claimed" in (inference_of(second)["reason"] or ""), timeout_s=20)
-    scenario.write_text(f"{CARD}0.used {48 * GIB}\n0.compute {pid} {48 * GIB}\n")
+    scenario_of(box).write_text(f"{CARD}0.used {48 * GIB}\n0.compute {pid} {48 * GIB}\n")
     (box.work / f"{first}.ready").touch()
     retry_until(lambda: inference_of(first)["state"] == "ready", timeout_s=20)
     retry_until(lambda: "48.0 GiB held by" in (inference_of(second)["reason"] or ""), timeout_s=20)
     retry_until(lambda: not list((box.root / "state/rltui/gpu_claims").glob("[ab]")))
 
     assert box.run("down", first).returncode == 0
-    scenario.write_text(f"{CARD}0.used 0\n")
+    scenario_of(box).write_text(f"{CARD}0.used 0\n")
     (box.work / f"{second}.ready").touch()
     retry_until(lambda: inference_of(second)["state"] == "ready", timeout_s=20)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-import runpy
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.conftest import Box
+from tests.e2e.gpu_box import scenario_of, with_gpus
 from tests.waiting import retry_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
-double: dict[str, Any] = runpy.run_path(str(Path(__file__).parents[1] / "fakes" / "nvml" / "double.py"))
 GIB = 1 << 30
 TOTAL, RESERVED = 24 * GIB, GIB // 2
 CONFIG = """\
@@ -98,8 +97,7 @@ class GpuBox:
 
 @pytest.fixture
 def gpu_box(box: Box) -> GpuBox:
-    scenario = box.root / "gpus.conf"
-    gpus = GpuBox(replace(box, env={**double["environment"](scenario), **box.env}), scenario)
+    gpus = GpuBox(with_gpus(box, ""), scenario_of(box))
     gpus.hold()
     return gpus
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import runpy
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.conftest import Box
+from tests.e2e.gpu_box import SERVING, scenario_of, with_gpus
 from tests.services.programs import Start, start
 from tests.waiting import retry_until
 
@@ -20,8 +17,6 @@ from rltui.services.processes import ProcessId, is_alive
 __all__ = ["start"]  # a fixture, used by name
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
-FAKES = Path(__file__).parents[1] / "fakes" / "nvml"
-double: dict[str, Any] = runpy.run_path(str(FAKES / "double.py"))
 SCENARIO = """\
 driver 580.95.05
 count 1
@@ -30,24 +25,14 @@ count 1
 0.total 150323855360
 0.used 12884901888
 """
-LAYOUT = """\
-framework = "generic"
-[[component]]
-id = "serve"
-command = ["{python}", "-I", "-c", "import signal; signal.pause()"]
-gpus = "0"
-stop = { grace_s = 2 }
-"""
 
 
 @pytest.fixture
 def gpu_box(box: Box) -> Box:
     """A box with one GPU and an experiment that is not started."""
-    scenario = box.root / "gpus.conf"
-    scenario.write_text(SCENARIO)
     (box.work / "run.toml").write_text("max_steps = 1\n")
-    (box.work / "parts.toml").write_text(LAYOUT)
-    return replace(box, env={**double["environment"](scenario), **box.env})
+    (box.work / "parts.toml").write_text(SERVING)
+    return with_gpus(box, SCENARIO)
 
 
 def hold(box: Box, *pids: int) -> None:
@@ -55,7 +40,7 @@ def hold(box: Box, *pids: int) -> None:
     lines = "".join(f"0.compute {pid} {(5 - number) << 30}\n" for number, pid in enumerate(pids))
     # A change of what is used makes the reader look at the processes at once.
     used = (6 + 6 * len(pids)) << 30
-    (box.root / "gpus.conf").write_text(SCENARIO.replace("12884901888", str(used)) + lines)
+    scenario_of(box).write_text(SCENARIO.replace("12884901888", str(used)) + lines)
 
 
 def up(box: Box) -> int:

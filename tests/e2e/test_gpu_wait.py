@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import runpy
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
-
 import pytest
 from tests.conftest import Box
+from tests.e2e.gpu_box import SHARED, scenario_of, with_gpus
 from tests.waiting import retry_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
-FAKES = Path(__file__).parents[1] / "fakes" / "nvml"
-double: dict[str, Any] = runpy.run_path(str(FAKES / "double.py"))
-FULL = (FAKES / "scenarios/shared.conf").read_text()
 LAYOUT = """\
 framework = "generic"
 [[component]]
@@ -30,9 +23,7 @@ stop = { grace_s = 2 }
 
 
 def test_start_waits_for_gpu_memory_and_names_its_holders(box: Box) -> None:
-    scenario = box.root / "gpus.conf"
-    scenario.write_text(FULL)
-    box = replace(box, env={**double["environment"](scenario), **box.env})
+    box = with_gpus(box, SHARED)
     (box.work / "run.toml").write_text("max_steps = 1\n")
     (box.work / "parts.toml").write_text(LAYOUT)
     started = box.run("up", "run.toml", "-l", "parts.toml", "-n", "one", "-o", "out", "--no-wait")
@@ -41,6 +32,6 @@ def test_start_waits_for_gpu_memory_and_names_its_holders(box: Box) -> None:
     assert box.component("serve")["state"] == "waiting"
     assert reason.startswith("waits for GPU 0: needs 21.2 GiB free, ")
     assert "12.0 GiB held by pid 4100001" in reason
-    scenario.write_text(FULL.replace("0.used 19327352832", "0.used 1073741824"))
+    scenario_of(box).write_text(SHARED.replace("0.used 19327352832", "0.used 1073741824"))
     box.wait_for("serve", "ready")
     assert box.component("serve")["attempt"] == 1

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import runpy
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.conftest import Box
+from tests.e2e.gpu_box import SERVING, scenario_of, with_gpus
+from tests.fakes.nvml import double
 from tests.terminal import Terminal
 from tests.waiting import retry_until
 
@@ -23,8 +22,6 @@ from rltui.core.gpu.report import GpuReport
 
 pytestmark = pytest.mark.e2e
 
-FAKES = Path(__file__).parents[1] / "fakes" / "nvml"
-double: dict[str, Any] = runpy.run_path(str(FAKES / "double.py"))
 SCENARIO = """\
 driver 580.95.05
 count 1
@@ -37,20 +34,6 @@ count 1
 0.power 311250
 0.temp 64
 """
-LAYOUT = """\
-framework = "generic"
-[[component]]
-id = "serve"
-command = ["{python}", "-I", "-c", "import signal; signal.pause()"]
-gpus = "0"
-stop = { grace_s = 2 }
-"""
-
-
-def with_gpus(box: Box, scenario: str) -> Box:
-    path = box.root / "gpus.conf"
-    path.write_text(scenario)
-    return replace(box, env={**double["environment"](path), **box.env})
 
 
 @pytest.fixture
@@ -82,7 +65,7 @@ def started(box: Box, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 def test_without_a_driver_it_says_why(box: Box) -> None:
     folder = box.root / "no-driver"
     folder.mkdir()
-    bare = replace(box, env={**double["environment_without_driver"](folder), **box.env})
+    bare = replace(box, env={**double.environment_without_driver(folder), **box.env})
     result = bare.run("gpus")
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.startswith("no GPU figures: ")
@@ -149,7 +132,7 @@ def test_on_a_terminal_it_draws_in_place_and_leaves_the_last_reading(gpu_box: Bo
         screen = terminal.wait_for("every 0.5 s")
         assert screen.count("NVIDIA H200") == 1
         assert max(map(len, screen.splitlines())) <= 50
-        (gpu_box.root / "gpus.conf").write_text(SCENARIO.replace("0.used 12884901888", "0.used 0"))
+        scenario_of(gpu_box).write_text(SCENARIO.replace("0.used 12884901888", "0.used 0"))
         screen = terminal.wait_for(" 0.0 of 140 GiB")
         assert "12.0 of" not in screen
         assert "yours" not in screen, "a row that is gone is not left on the screen"
@@ -178,7 +161,7 @@ def test_with_a_name_it_is_what_the_supervisor_sees(gpu_box: Box) -> None:
     source = json.dumps(["cat", str(box.work / "other")])
     other = box.json("gpus")
     (box.work / "other").write_text(json.dumps(other, indent=1) + "\n")
-    (box.work / "parts.toml").write_text(f'{LAYOUT}[[gpu_source]]\nname = "node-2"\ncommand = {source}\n')
+    (box.work / "parts.toml").write_text(f'{SERVING}[[gpu_source]]\nname = "node-2"\ncommand = {source}\n')
     up = box.run("up", "run.toml", "-l", "parts.toml", "-n", "one", "-o", "out")
     assert up.returncode == 0, up.stderr
 
@@ -212,7 +195,7 @@ def test_opening_runs_no_command_of_a_layout_that_nobody_trusts(box: Box) -> Non
     """Finding H2: the supervisor lives, nobody said yes yet."""
     (box.work / "run.toml").write_text("max_steps = 1\n")
     source = json.dumps(["sh", "-c", "touch ran; sleep 600"])
-    layout = LAYOUT.replace('gpus = "0"\n', "")
+    layout = SERVING.replace('gpus = "0"\n', "")
     (box.work / "parts.toml").write_text(f'{layout}[[gpu_source]]\nname = "node-2"\ncommand = {source}\n')
     command = [sys.executable, "-c", CREATE]
     subprocess.run(command, cwd=box.work, env=box.env, check=True, capture_output=True)

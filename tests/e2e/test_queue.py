@@ -10,14 +10,13 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.conftest import Box
+from tests.e2e.gpu_box import with_gpus
 from tests.engine import write_example
-from tests.fakes.nvml import double
 from tests.waiting import retry_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
@@ -283,18 +282,16 @@ def test_a_sweep_of_the_embedded_engine_two_at_a_time_with_a_rule_that_stops_som
 
 @pytest.mark.slow
 def test_runs_get_devices_of_their_own_and_wait_for_them(queue: Queue) -> None:
-    box = queue.box
-    scenario = box.root / "gpus.conf"
     cards = "".join(f"{n}.name A100\n{n}.uuid GPU-{n}\n{n}.used 0\n" for n in (0, 1))
-    scenario.write_text(f"driver 580.95.05\ncount 2\n*.total {80 << 30}\n*.reserved 0\n{cards}")
-    queue.box = replace(box, env={**double.environment(scenario), **box.env})
+    scenario = f"driver 580.95.05\ncount 2\n*.total {80 << 30}\n*.reserved 0\n{cards}"
+    queue.box = with_gpus(queue.box, scenario)
     queue.write(pause="60")
     for name in ("a", "b", "c"):
         queue.ask("queue", "add", "run.toml", "-l", "job.toml", "-n", name, "--gpus", "1")
     retry_until(lambda: list(queue.states.values()) == ["running", "running", "waiting"], timeout_s=60.0)
     assert [entry.get("devices", "") for entry in queue.entries.values()] == ["0", "1", ""]
     retry_until(lambda: "GPU 0 is given to a" in queue.entries["c"]["why"])
-    record = (box.work / "outputs/b/.rltui/experiment.toml").read_text()
+    record = (queue.box.work / "outputs/b/.rltui/experiment.toml").read_text()
     assert 'devices = "1"' in record
     queue.ask("down", "b")
     retry_until(lambda: queue.states["c"] == "running", timeout_s=60.0)

@@ -118,24 +118,21 @@ def test_new_supervisor_adopts_it_and_can_stop_it(experiment: Experiment, behavi
 
 
 @pytest.mark.faults
-def test_dies_before_it_is_ready(experiment: Experiment) -> None:
-    experiment.behave("inference", "die-early")
-    experiment.up()
-    shown = experiment.shown()
-    assert (shown["inference"]["state"], shown["inference"]["exit_code"]) == ("failed", 3)
-    assert shown["orchestrator"]["state"] == "failed"
-    assert "inference" in shown["orchestrator"]["reason"]
-    assert experiment.truth.beings("orchestrator") == []
-    invariants.assert_all(experiment, {})
-
-
-@pytest.mark.faults
-def test_hangs_before_it_is_ready(experiment: Experiment) -> None:
-    experiment.behave("inference", "hang")
+@pytest.mark.parametrize(
+    ("behaviour", "exit_code", "reason"), [("die-early", 3, ""), ("hang", None, "not ready after")]
+)
+def test_what_ends_before_it_is_ready_has_failed_and_nothing_starts_after_it(
+    experiment: Experiment, behaviour: str, exit_code: int | None, reason: str
+) -> None:
+    experiment.behave("inference", behaviour)
     experiment.up()
     shown = experiment.shown()
     assert shown["inference"]["state"] == "failed"
-    assert "not ready after" in shown["inference"]["reason"]
+    assert reason in (shown["inference"]["reason"] or "")
+    if exit_code is not None:
+        assert shown["inference"]["exit_code"] == exit_code
+    assert shown["orchestrator"]["state"] == "failed"
+    assert "inference" in shown["orchestrator"]["reason"]
     assert experiment.truth.beings("orchestrator") == []
     invariants.assert_all(experiment, {})
 

@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -196,48 +198,43 @@ def test_a_window_after_the_server_was_killed_makes_the_session_anew(
     )
 
 
-def test_attach_readonly_passes_no_keys_on(host: TmuxHost, tmp_path: Path) -> None:
-    start(host)
-    typed = tmp_path / "typed"
-    host.start_window("s", "w", ["sh", "-c", f"echo here-I-am; head -n 1 > {typed}; sleep 1000"], cwd="/")
+@contextmanager
+def attached(argv: list[str], **variables: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """A client, and the terminal it is in, once that shows what the window says."""
     leader, follower = pty.openpty()
-    env = {**os.environ, "TERM": "xterm"}
-    argv = host.attach_argv("s", "w", readonly=True)
+    env = {**os.environ, "TERM": "xterm", **variables}
     client = subprocess.Popen(argv, stdin=follower, stdout=follower, stderr=follower, env=env)
     os.close(follower)
     shown = b""
     try:
         while b"here-I-am" not in shown:
             shown += os.read(leader, 4096)
+        yield client, leader
+    finally:
+        client.kill()
+        client.wait()
+        os.close(leader)
+
+
+def test_attach_readonly_passes_no_keys_on(host: TmuxHost, tmp_path: Path) -> None:
+    start(host)
+    typed = tmp_path / "typed"
+    host.start_window("s", "w", ["sh", "-c", f"echo here-I-am; head -n 1 > {typed}; sleep 1000"], cwd="/")
+    with attached(host.attach_argv("s", "w", readonly=True)) as (client, leader):
         os.write(leader, b"from the reader\r")
         # One by one, since tmux takes keys that come at once for a paste. ctrl-b d still leaves.
         for key in (b"\x02", b"d"):
             time.sleep(0.05)
             os.write(leader, key)
         client.wait(timeout=10)
-    finally:
-        client.kill()
-        client.wait()
-        os.close(leader)
     assert typed.read_text() == ""
 
 
 def test_attach_shows_the_window_from_within_tmux(host: TmuxHost) -> None:
     start(host)
     host.start_window("s", "w", ["sh", "-c", "echo here-I-am; sleep 1000"], cwd="/")
-    argv = host.attach_argv("s", "w")
-    leader, follower = pty.openpty()
-    env = {**os.environ, "TMUX": "/tmp/users-own,1,0", "TERM": "xterm"}
-    client = subprocess.Popen(argv, stdin=follower, stdout=follower, stderr=follower, env=env)
-    os.close(follower)
-    shown = b""
-    try:
-        while b"here-I-am" not in shown:
-            shown += os.read(leader, 4096)
-    finally:
-        client.kill()
-        client.wait()
-        os.close(leader)
+    with attached(host.attach_argv("s", "w"), TMUX="/tmp/users-own,1,0"):
+        pass
     with pytest.raises(RltuiError, match="no window"):
         host.attach_argv("s", "absent")
 

@@ -10,18 +10,16 @@ from pathlib import Path
 
 import pytest
 from tests.ui.conftest import press, until
+from tests.ui.logs.conftest import search_file
 from textual import on
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.widgets import Input
 
 from rltui.services.logs.index import LogFile
-from rltui.services.logs.search import FileScan
 from rltui.ui.copying import CopyRequested
 from rltui.ui.logs import view
 from rltui.ui.logs.view import LogView
-
-ERROR = "12:00:03   ERROR CUDA out of memory\n  in worker 3"
 
 
 class SearchApp(App[None]):
@@ -35,7 +33,7 @@ class SearchApp(App[None]):
         self.show()
 
     def show(self) -> None:
-        search = partial(_search, self.path)
+        search = partial(search_file, self.path)
         self.pane.log_name = "trainer"
         self.pane.set_source(LogFile(self.path), search=search)
 
@@ -48,10 +46,6 @@ class SearchApp(App[None]):
     @on(CopyRequested)
     def _take(self, message: CopyRequested) -> None:
         self.taken.append(message)
-
-
-def _search(path: Path, query: object, level: object, start: int) -> FileScan:
-    return FileScan(path, query, level=level, start=start)  # type: ignore[arg-type]
 
 
 @pytest.fixture(autouse=True)
@@ -92,16 +86,6 @@ def read(path: Path) -> str:
 
 def words(pane: LogView, *texts: str) -> Callable[[], bool]:
     return lambda: all(text in subtitle(pane) for text in texts)
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    file = tmp_path / "output.log"
-    lines = [f"12:00:{n % 60:02d}    INFO line {n}" for n in range(2000)]
-    lines[500] = ERROR
-    lines[1500] = ERROR.replace("worker 3", "worker 4")
-    file.write_text("\n".join([*lines, ""]))
-    return file
 
 
 async def test_keys_search_and_go_from_match_to_match(path: Path) -> None:

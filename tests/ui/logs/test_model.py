@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 from tests.fakes.log import FakeLog
+from tests.ui.logs.conftest import search_file
 
 from rltui.core.lines import LogChange, LogSource
-from rltui.core.log_query import Query
 from rltui.services.logs.index import LogFile
-from rltui.services.logs.search import FileScan
 from rltui.ui.logs.model import LogModel, Tint
 from rltui.ui.logs.search import OpenSearch
 from rltui.ui.logs.selection import TextPosition, word_at
@@ -255,27 +254,11 @@ def test_keys_do_not_wait_for_the_end_of_a_flood() -> None:
 
 # searching, in real files
 
-ERROR = "12:00:03   ERROR CUDA out of memory\n  in worker 3"
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    file = tmp_path / "output.log"
-    lines = [f"12:00:{n % 60:02d}    INFO line {n}" for n in range(2000)]
-    lines[500] = ERROR
-    lines[1500] = ERROR.replace("worker 3", "worker 4")
-    file.write_text("\n".join([*lines, ""]))
-    return file
-
 
 def opened_file(path: Path) -> Reader:
-    reader = Reader(LogFile(path), width=58, height=12, search=partial(_search, path))
+    reader = Reader(LogFile(path), width=58, height=12, search=partial(search_file, path))
     reader.model.lay_out()
     return reader
-
-
-def _search(path: Path, query: Query | None, level: object, start: int) -> FileScan:
-    return FileScan(path, query, level=level, start=start)  # type: ignore[arg-type]
 
 
 def test_matches_are_gone_to_counted_and_followed(path: Path) -> None:
@@ -379,7 +362,7 @@ def test_a_search_that_goes_on_is_cancelled_and_keeps_its_matches(path: Path) ->
     works: list[Callable[[], None]] = []
     ended: list[object] = []
     model = LogModel(works.append, ended.append, KEYS.__getitem__)
-    model.set_log(LogFile(path), open_search=partial(_search, path))
+    model.set_log(LogFile(path), open_search=partial(search_file, path))
     model.search_text("x")
     assert model.status.startswith("searching “x”: 0 %, 0 found, esc ends it")
     search = model.search
