@@ -6,12 +6,13 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from tests.fakes.experiment import NOW, FakeExperiment
 from tests.fakes.runs import FakeRuns
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 from rltui.ui.actions import Use
 from rltui.ui.app import RltuiApp
@@ -21,6 +22,7 @@ from rltui.ui.palette.providers import offered_actions
 
 AppMaker = Callable[..., RltuiApp]
 Opener = Callable[..., AbstractAsyncContextManager[Pilot[None]]]
+S = TypeVar("S", bound=Screen[Any])
 REST_S = 5.0
 """Longer than anything here is busy; the same without end is for the test to tell."""
 
@@ -107,6 +109,16 @@ def screen_lines(pilot: Pilot[None]) -> list[str]:
 
 def screen_text(pilot: Pilot[None]) -> str:
     return "\n".join(screen_lines(pilot))
+
+
+async def opened(pilot: Pilot[None], kind: type[S], *keys: str) -> S:
+    """The screen that the last of `keys` has opened, once it has read what it shows."""
+    await press(pilot, *keys)
+    screen = pilot.app.screen
+    assert isinstance(screen, kind)
+    await until(pilot, lambda: "reading…" not in screen_text(pilot))
+    await settle(pilot)
+    return screen
 
 
 def said(pilot: Pilot[None]) -> list[str]:

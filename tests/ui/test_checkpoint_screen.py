@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from tests.fakes.experiment import NOW
-from tests.ui.checkpoint_cases import EDIT, REPORT, RUN, with_checkpoints
-from tests.ui.conftest import Opener, make_app, press, settle, until
+from tests.ui.checkpoint_cases import EDIT, REPORT, with_checkpoints
+from tests.ui.conftest import Opener, make_app, opened, press, settle, until
 from textual.pilot import Pilot
 from textual.widgets import Static
 
@@ -19,11 +19,7 @@ from rltui.views.table import Arranged
 
 
 async def open_screen(pilot: Pilot[None], *, at: int = 0) -> CheckpointScreen:
-    await press(pilot, "9")
-    screen = pilot.app.screen
-    assert isinstance(screen, CheckpointScreen)
-    await until(pilot, lambda: screen._report is not None)
-    await settle(pilot)
+    screen = await opened(pilot, CheckpointScreen, "9")
     await press(pilot, *["j"] * at)
     return screen
 
@@ -31,18 +27,6 @@ async def open_screen(pilot: Pilot[None], *, at: int = 0) -> CheckpointScreen:
 def text_of(selected: str | None, width: int = 120, report: CheckpointReport | None = REPORT) -> list[str]:
     rows = checkpoint_rows(report, [EDIT], width, selected, NOW, Arranged(VIEW))
     return [line.plain for row in rows for line in row.lines]
-
-
-def test_the_selected_one_says_what_going_back_means() -> None:
-    lines = text_of("420")
-    assert lines[4].split("  ")[1:4] == ["440", " 1h20m", "0.42 → 0.12"]
-    assert lines[4].endswith("incomplete: no orchestrator")
-    at = next(number for number, line in enumerate(lines) if line.startswith("▸ 420"))
-    below = [line.strip() for line in lines[at + 1 : at + 9]]
-    assert f"{RUN}/checkpoints/step_420" in below[0]
-    assert any("83 steps since, to be done again" in line for line in below)
-    assert any("checkpoints 440 to 500 (4) set aside" in line for line in below)
-    assert any("trainer.optim.lr 1e-06 → 0.01 (1h35m ago)" in line for line in below)
 
 
 async def test_they_are_sorted_and_filtered() -> None:

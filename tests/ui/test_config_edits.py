@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 
 import pytest
-from tests.fakes.experiment import FakeExperiment, simple_plan
+from tests.fakes.experiment import FakeExperiment, running_status, simple_plan
 from tests.ui.config_cases import (
     BASE,
     BATCH,
@@ -310,7 +310,7 @@ async def test_nothing_to_take_back_is_no_key(open_app: Opener) -> None:
 
 async def test_a_rollback_is_offered_once_and_stays_at_hand(open_app: Opener) -> None:
     experiment = config_experiment()
-    status = experiment._first[0].model_copy(update={"rollback": OFFER})
+    status = running_status(rollback=OFFER)
     async with open_app(experiment) as pilot:
         experiment.push(status)
         await see(pilot, ConfigReview)
@@ -330,7 +330,7 @@ async def test_a_rollback_does_not_catch_the_keys_of_a_dialog(open_app: Opener) 
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
         await press(pilot, "question_mark")
-        experiment.push(experiment._first[0].model_copy(update={"rollback": OFFER}))
+        experiment.push(running_status(rollback=OFFER))
         await until(pilot, lambda: said(pilot))
         assert "B takes it back" in said(pilot)[0]
         assert experiment.planned == []
@@ -342,7 +342,7 @@ COLLAPSE = OFFER.model_copy(update={"reason": "reward collapsed: 0.97 to 0.01", 
 async def test_after_a_collapse_b_goes_back_and_takes_the_edit_back(open_app: Opener) -> None:
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
-        experiment.push(experiment._first[0].model_copy(update={"rollback": COLLAPSE}))
+        experiment.push(running_status(rollback=COLLAPSE))
         await until(pilot, lambda: said(pilot))
         assert "B goes back to checkpoint 420 and takes back" in said(pilot)[0]
         assert experiment.planned == [], "the run goes on: nobody is asked unless they want"
@@ -357,9 +357,7 @@ async def test_after_a_collapse_b_goes_back_and_takes_the_edit_back(open_app: Op
 async def test_after_a_collapse_without_an_edit_to_blame_b_just_goes_back(open_app: Opener) -> None:
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
-        experiment.push(
-            experiment._first[0].model_copy(update={"rollback": COLLAPSE.model_copy(update={"edit": ""})})
-        )
+        experiment.push(running_status(rollback=COLLAPSE.model_copy(update={"edit": ""})))
         await until(pilot, lambda: said(pilot))
         await press(pilot, "B")
         await see(pilot, PlanDialog)
@@ -395,7 +393,7 @@ async def test_no_check_outlives_the_editor(
 
 
 async def test_the_difference_to_what_runs_is_shown_also_to_who_may_only_look(open_app: Opener) -> None:
-    experiment = FakeExperiment(config_experiment()._first[0], config_table(), readonly=True)
+    experiment = FakeExperiment(running_status(), config_table(), readonly=True)
     async with open_app(experiment) as pilot:
         await press(pilot, "ctrl+k", "d")
         await see(pilot, PendingDialog)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.fakes.experiment import NOW, FakeExperiment
-from tests.ui.conftest import Opener, press, said, screen_text, settle, until
+from tests.ui.conftest import Opener, opened, press, said, screen_lines, screen_text, until
 from tests.ui.journal import EVIL, entry, journal
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -39,12 +39,9 @@ def under_cursor(pilot: Pilot[None]) -> str:
     return "" if item is None else item.entry.text
 
 
-async def opened(pilot: Pilot[None]) -> EventScreen:
-    await press(pilot, "8")
-    screen = pilot.app.screen
-    assert isinstance(screen, EventScreen)
-    await until(pilot, lambda: screen._items)
-    await settle(pilot)
+async def open_events(pilot: Pilot[None]) -> EventScreen:
+    screen = await opened(pilot, EventScreen, "8")
+    await until(pilot, lambda: "· Events · " in screen_lines(pilot)[0])
     return screen
 
 
@@ -54,7 +51,7 @@ def test_the_fake_journal_has_what_the_real_one_may_have() -> None:
 
 async def test_the_newest_comes_last_with_what_belongs_to_it(told: FakeExperiment, open_app: Opener) -> None:
     async with open_app(told) as pilot:
-        await opened(pilot)
+        await open_events(pilot)
         assert under_cursor(pilot).startswith("write: 20 keys")
         assert "-key_12 = 12" in screen_text(pilot), "under the cursor, all of the diff"
         assert "153" in screen_text(pilot)
@@ -74,7 +71,7 @@ async def test_a_long_entry_is_read_to_its_end_before_the_next(
 ) -> None:
     told.entries.append(entry(1, "note", "the last"))
     async with open_app(told, (100, 20)) as pilot:
-        await opened(pilot)
+        await open_events(pilot)
         await press(pilot, "k")
         assert "-key_0 = 0" in screen_text(pilot)
         seen = ""
@@ -96,11 +93,11 @@ async def test_what_comes_is_followed_from_the_end_only(told: FakeExperiment, op
         new = JournalEntry(at=NOW, kind="ready", text=text, component="trainer")
         told.entries.append(new)
         told.push(new)
-        count = len(told.entries)
-        await until(pilot, lambda: len(pilot.app.screen._items) == count)  # type: ignore[attr-defined]
+        title = f"· Events · {len(told.entries)}"
+        await until(pilot, lambda: screen_lines(pilot)[0].rstrip().endswith(title))
 
     async with open_app(told) as pilot:
-        await opened(pilot)
+        await open_events(pilot)
         await happens(pilot, "trainer ready")
         assert under_cursor(pilot) == "trainer ready"
         await press(pilot, "k", "k")
@@ -109,37 +106,36 @@ async def test_what_comes_is_followed_from_the_end_only(told: FakeExperiment, op
         assert under_cursor(pilot) == before
         del told.entries[3:]
         await happens(pilot, "another journal")
-        assert len(rows(pilot)._items) == 4
 
 
 async def test_kinds_components_and_words(told: FakeExperiment, open_app: Opener) -> None:
     async with open_app(told) as pilot:
-        screen = await opened(pilot)
-        count = len(told.entries)
+        await open_events(pilot)
         await press(pilot, "f", "down", "enter")
         assert "· 9 of 15 · only marks" in screen_text(pilot)
         await press(pilot, "slash", *"LR", "enter")
         assert under_cursor(pilot) == "trainer.optim.lr 1e-5 → 1e-4"
-        assert screen._shown == 1, "among the marks"
+        assert "· 1 of 15 · only marks" in screen_text(pilot)
         await press(pilot, "slash", *"xyz", "enter")
         assert "Nothing matches" in screen_text(pilot)
         await press(pilot, "enter", "L", "j", "pagedown", "G", "b", "b")
         await press(pilot, "escape")
-        assert screen._shown == 9
+        assert "· 9 of 15 · only marks" in screen_text(pilot)
         await press(pilot, "escape")
-        assert screen._shown == count
+        assert screen_lines(pilot)[0].rstrip().endswith("· Events · 15")
         await press(pilot, "f")
         assert isinstance(pilot.app.screen, ChoiceMenu)
         below = list(pilot.app.screen.choices).index("of trainer")
         await press(pilot, *["down"] * below, "enter")
-        assert {item.entry.component for item in rows(pilot)._items} == {"trainer"}
+        assert "trainer ready" in screen_text(pilot)
+        assert "inference ready" not in screen_text(pilot)
         await press(pilot, "escape", "escape")
         assert isinstance(pilot.app.screen, Overview)
 
 
 async def test_folding_hides_diffs(told: FakeExperiment, open_app: Opener) -> None:
     async with open_app(told, (100, 60)) as pilot:
-        await opened(pilot)
+        await open_events(pilot)
         await press(pilot, "g")
         assert "+lr = 1e-4" in screen_text(pilot)
         assert "step (trainer.py:91)" in screen_text(pilot)
@@ -162,7 +158,7 @@ async def test_an_entry_leads_to_its_moment(
     monkeypatch.setitem(SCREENS, "logs", "of another test")
     monkeypatch.setitem(SCREENS, "metrics", "of another test")
     async with open_app(told) as pilot:
-        screen = await opened(pilot)
+        screen = await open_events(pilot)
         monkeypatch.setattr(EventScreen, "show_screen", show_screen)
         await press(pilot, "enter", "L", "k", "enter", "apostrophe")
         edit, crash = told.entries[-1].at, told.entries[-2].at
@@ -179,14 +175,14 @@ async def test_an_entry_leads_to_its_moment(
         assert isinstance(overview, Overview)
         overview.show_screen("events", at=NOW - 7_100)
         await until(pilot, lambda: under_cursor(pilot) == "the new data from here on")
-        assert not screen._is_filtered
+        assert " of " not in screen_lines(pilot)[0]
         screen.go_to(NOW - 89_000, "inference")
         await until(pilot, lambda: under_cursor(pilot) == "inference ready")
 
 
 async def test_a_journal_that_cannot_be_read_says_so(told: FakeExperiment, open_app: Opener) -> None:
     async with open_app(told) as pilot:
-        await opened(pilot)
+        await open_events(pilot)
         told.error = RltuiError("the disk is away")
         told.push(told.entries[-1])
         await until(pilot, lambda: "⚠ the disk is away" in screen_text(pilot))
@@ -198,7 +194,7 @@ async def test_a_note_is_made_on_any_screen(told: FakeExperiment, open_app: Open
         await press(pilot, "number_sign", *"qy n", "enter")
         assert told.entries[-1].text == "qy n", "no key of it is a command"
         assert "Noted: qy n" in said(pilot)
-        await opened(pilot)
+        await open_events(pilot)
         await press(pilot, "number_sign")
         assert isinstance(pilot.app.screen, NoteDialog)
         await press(pilot, *"no", "escape")

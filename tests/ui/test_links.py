@@ -5,12 +5,11 @@ from __future__ import annotations
 import base64
 
 import pytest
-from tests.fakes.experiment import FakeExperiment
+from tests.fakes.experiment import FakeExperiment, running_status
 from tests.ui.conftest import Opener, press
 from tests.ui.status_cases import PAGES, with_links
 from textual.drivers.headless_driver import HeadlessDriver
 
-from rltui.core.api import Status
 from rltui.ui.screens.dialogs import LinkMenu
 
 
@@ -41,8 +40,6 @@ async def test_without_links_the_key_does_nothing(experiment: FakeExperiment, op
     async with open_app(experiment) as pilot:
         await press(pilot, "O")
         assert not isinstance(pilot.app.screen, LinkMenu)
-        status = experiment._first[0]
-        assert isinstance(status, Status)
-        experiment.push(status.model_copy(update={"links": PAGES}))
+        experiment.push(running_status(links=PAGES))
         await press(pilot, "O")
         assert isinstance(pilot.app.screen, LinkMenu)

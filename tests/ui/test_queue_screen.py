@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 from tests.fakes.experiment import FakeExperiment
-from tests.ui.conftest import Opener, make_app, press, settle, until
+from tests.ui.conftest import Opener, make_app, opened, press, screen_text, settle, until
 from tests.ui.queue_cases import entry, with_queue
-from textual.pilot import Pilot
 
 from rltui.errors import ConflictError
 from rltui.ui.screens.dialogs import MessageDialog
@@ -14,19 +13,10 @@ from rltui.ui.screens.queue import QueueScreen
 from rltui.ui.screens.runs import RunsScreen
 
 
-async def open_screen(pilot: Pilot[None]) -> QueueScreen:
-    await press(pilot, "7", "Q")
-    screen = pilot.app.screen
-    assert isinstance(screen, QueueScreen)
-    await until(pilot, lambda: screen._queue is not None)
-    await settle(pilot)
-    return screen
-
-
 async def test_keys_ask_for_what_the_entry_under_the_cursor_allows(open_app: Opener) -> None:
     runs = with_queue()
     async with open_app(FakeExperiment(), runs=runs) as pilot:
-        screen = await open_screen(pilot)
+        await opened(pilot, QueueScreen, "7", "Q")
         await press(pilot, "delete", "r", "shift+up")
         assert runs.queue_requests == [], "it runs"
         await press(pilot, "j", "j", "shift+up", "shift+down", "shift+home", "delete")
@@ -39,7 +29,7 @@ async def test_keys_ask_for_what_the_entry_under_the_cursor_allows(open_app: Ope
             ("retry", "typo", ""),
             ("pause", "", ""),
         ]
-        await until(pilot, lambda: screen._queue is not None and screen._queue.paused)
+        await until(pilot, lambda: "‖ paused" in screen_text(pilot))
         await press(pilot, "S")
         assert runs.queue_requests[-1] == ("resume", "", "")
         runs.error = ConflictError("another rltui holds the queue")
@@ -66,7 +56,7 @@ async def test_who_only_looks_changes_nothing(open_app: Opener) -> None:
     runs = with_queue()
     runs.readonly = True
     async with open_app(FakeExperiment(), runs=runs) as pilot:
-        await open_screen(pilot)
+        await opened(pilot, QueueScreen, "7", "Q")
         await press(pilot, "D", "G", "r", "delete")
         assert runs.queue_requests == []
 
@@ -77,5 +67,5 @@ async def test_jobs_that_slurm_holds_back_are_not_counted_as_running() -> None:
     app = make_app(FakeExperiment(), runs=with_queue(entries=entries))
     async with app.run_test() as pilot:
         await settle(pilot)
-        screen = await open_screen(pilot)
+        screen = await opened(pilot, QueueScreen, "7", "Q")
         assert str(screen.title_line.render()) == " rltui · Queue · 1 run · 1 pending"

@@ -23,7 +23,12 @@ LOGS = ("trainer      Waiting for batch 13 since 2.1s", "orchestrator Step 12 | 
 MARKS = "✗ 1 crash · e 1 edit · n 1 note · r 1 restart · ▴ 11 checkpoints"
 ROLLOUTS = "31 samples · reward 0.790 ± 0.202 · 4 groups, 1 without spread (=)"
 CHECKPOINTS = ("reverse-text · Checkpoints · step 503", "5 complete, 2 incomplete, 14.2 GiB · 182 GiB free")
-GOING_BACK = ("▸ 420", "evals     math 0.823 · code 0.64", "back      83 steps since, to be done again")
+GOING_BACK = (
+    "▸ 420",
+    "evals     math 0.823 · code 0.64",
+    "trainer.optim.lr 1e-06 → 0.01 (1h35m ago)",
+    "back      83 steps since, to be done again",
+)
 
 
 def with_status() -> FakeExperiment:
@@ -148,9 +153,10 @@ SCENES: dict[str, Scene] = {
         medium=("answer 800 to t0", "answer 700 to t0"),
     ),
     "checkpoints": scene(
-        on(with_checkpoints), ("9", *"jjjj"), *CHECKPOINTS, *GOING_BACK, "0.91 → 0.62",
+        on(with_checkpoints), ("9", *"jjjj"), *CHECKPOINTS, *GOING_BACK,
+        "/data/outputs/reverse-text/checkpoints/step_420", "0.91 → 0.62", "0.42 → 0.12",
         "incomplete: no orchestrator", "86 more fit, 25 to come", "enter go back", small=(),
-        medium=("0.82 +1", "u bring back"),
+        medium=("0.82 +1", "checkpoints 440 to 500 (4) set aside", "u bring back"),
         huge=("trainer orchestrator weights  2.1 GiB  #1", "u bring back"),
     ),
     "checkpoints-prune": scene(
@@ -167,7 +173,8 @@ SCENES: dict[str, Scene] = {
         on(with_evals), ("V", *"jjjjjj"), "reverse-text · Evaluations · from base to the last step",
         "◐ checkpoint 40 on reverse-text · 24/60 rollouts", "0.702 ± 0.012  +0.650 ± 0.013 ▲",
         "with base (#1): +0.650 ± 0.013 ▲, example by example, over 20", "⚠ truncated", "c baseline",
-        small=(), medium=("waiting for GPU memory: 12 of 80 GiB are free, it needs 40", "90 %"),
+        small=(),
+        medium=("▸ 4   checkpoint 20 (run 1)", "asked for by eval_every · 31s", "it needs 40", "90 %"),
     ),
     "evaluations-ask": scene(
         on(with_evals), ("V", "s"), "─ Evaluate ─", "the one that the config trains on", "rollouts of each",
