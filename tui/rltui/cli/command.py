@@ -12,11 +12,10 @@ import argparse
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rltui.cli.command_list import SENTENCES
 from rltui.errors import UsageError
-from rltui.frameworks.launchers.line import Options
 
 
 class Declared(Protocol):
@@ -166,7 +165,10 @@ def section(title: str, *members: Declared) -> Section:
     return Section(title, members)
 
 
-Grammar = Callable[[list[str], Options], tuple[list[str], Mapping[str, object]]]
+if TYPE_CHECKING:
+    from rltui.frameworks.launchers.line import Options  # most commands need no launcher
+
+    Grammar = Callable[[list[str], Options], tuple[list[str], Mapping[str, object]]]
 """Reads words that argparse cannot: takes those behind the name of the command, and its options; returns the
 words for argparse, and values of the namespace."""
 Handler = Callable[[argparse.Namespace], int]

@@ -6,13 +6,15 @@ import argparse
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rltui.cli.command import load, split
 from rltui.cli.command_list import SENTENCES
-from rltui.cli.config_line import is_pasted
 from rltui.core import hints
 from rltui.errors import RltuiError, UsageError
-from rltui.frameworks.launchers.line import Options
+
+if TYPE_CHECKING:
+    from rltui.frameworks.launchers.line import Options
 
 _MOST_NAMED = 8
 """Experiments that a refusal names, the newest."""
@@ -30,6 +32,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
         return overview().parse_args(argv)
     if not argv or argv[0] not in SENTENCES:  # a name, a file, an option, or misspelt
+        from rltui.cli.config_line import is_pasted
+
         is_config = bool(argv) and (argv[0].startswith("-") or is_pasted(argv))
         if argv and not is_config and not is_file_name(argv[0]):
             _refuse_unless_experiment(argv[0])

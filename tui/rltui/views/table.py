@@ -7,7 +7,6 @@ list the names of those they show.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from rltui.core.states import Role
@@ -19,27 +18,25 @@ class Cell(NamedTuple):
     text: str
     role: Role | None = None
     length: int | None = None
-    """Characters at its beginning that have the role; `None`: all."""
+    """Number of characters at the beginning that have the role; `None`: all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column(Generic[Row]):
-    """What of a row stands in a column, and how it gives way where there is no room."""
+class Column(NamedTuple, Generic[Row]):
+    """A column of a table, and how it gives way where there is no room. Fields after `content` by name."""
 
     name: str
-    """By which a face lists it; also what stands above it, unless there is a heading."""
+    """Name by which a face lists the column; also what stands above it, unless there is a heading."""
     content: Callable[[Row, float], str | Cell]
-    """Of a row, at a moment in seconds since the epoch. Empty: not known, or does not apply."""
-    _: KW_ONLY
+    """Row, moment in seconds since the epoch → content; empty if it is not known or does not apply."""
     heading: str | None = None
     is_right: bool = False
-    """Aligned at the right where the face does that: numbers."""
+    """True for numbers: aligned at the right where the face does that."""
     least: int | None = None
-    """Characters that a text may be cut to; `None`: it is never cut."""
+    """Number of characters that a text may be cut to; `None`: it is never cut."""
     cut: Literal["end", "middle", "start"] = "end"
-    """What gives way of a long text: in the middle, for names, what they have in common."""
+    """End of a long text that gives way; the middle for names, which differ at both ends."""
     goes: int = 0
-    """Columns go from the highest on; 0: never."""
+    """Columns leave a narrow screen from the highest number on; 0 stays."""
 
     @property
     def title(self) -> str:
@@ -52,43 +49,42 @@ class Column(Generic[Row]):
 
 class Order(NamedTuple, Generic[Row]):
     title: str
-    """As a title says it: `newest first`."""
+    """Words for the title of a screen: `newest first`."""
     key: Callable[[Row], Any]
 
 
 class Filter(NamedTuple, Generic[Row]):
     title: str
-    """As a title says it: `only complete ones`; empty where all are shown."""
+    """Words for the title of a screen: `only complete ones`; empty for the filter that admits all."""
     admits: Callable[[Row], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class View(Generic[Row]):
+class View(NamedTuple, Generic[Row]):
     """A resource as a table."""
 
     key: Callable[[Row], str]
-    """Of a row, by which a cursor stays on it."""
+    """Row → id, by which a cursor stays on the row."""
     columns: tuple[Column[Row], ...]
-    orders: Mapping[str, Order[Row]] = field(default_factory=dict)
-    """By name; the first is the usual one."""
-    filters: Mapping[str, Filter[Row]] = field(default_factory=dict)
-    """By name; the first admits all."""
+    orders: Mapping[str, Order[Row]] = {}
+    """Name → order; the first is the default."""
+    filters: Mapping[str, Filter[Row]] = {}
+    """Name → filter; the first admits all."""
 
     def named(self, names: Iterable[str], *, first_to_go: Sequence[str] = ()) -> tuple[Column[Row], ...]:
-        """The columns of these names, in that order. With `first_to_go` only these go, in its order.
+        """Return the columns of these names, in that order. With `first_to_go` only these go, in its order.
 
         Raises:
-            KeyError: for a name of none.
+            KeyError: if no column has one of the names.
         """
         by_name = {column.name: column for column in self.columns}
         if first_to_go:
             ranks = {name: rank for rank, name in enumerate(reversed(first_to_go), start=1)}
-            by_name = {name: replace(column, goes=ranks.get(name, 0)) for name, column in by_name.items()}
+            by_name = {name: column._replace(goes=ranks.get(name, 0)) for name, column in by_name.items()}
         return tuple(by_name[name] for name in names)
 
 
 class Arranged(Generic[Row]):
-    """A view as a person has it at the moment: in one of its orders, narrowed by one of its filters."""
+    """A view as a person has arranged it: in one of its orders, narrowed by one of its filters."""
 
     def __init__(self, view: View[Row]) -> None:
         self._view = view
@@ -104,15 +100,15 @@ class Arranged(Generic[Row]):
         return self._view.filters[self.only].title
 
     def sort(self, step: int) -> None:
-        """By the next order, or one before."""
+        """Take the next order, or with `step` -1 the one before."""
         self.order = _after(list(self._view.orders), self.order, step)
 
     def narrow(self) -> None:
-        """To what the next filter admits, and at last to all again."""
+        """Take the next filter; after the last, the first, which admits all."""
         self.only = _after(list(self._view.filters), self.only, 1)
 
     def listed(self, rows: Iterable[Row]) -> list[Row]:
-        """Those that the filter admits, in the order; rows that are equal in it stay as they are."""
+        """Return the rows that the filter admits, sorted; the sort is stable."""
         admitted = filter(self._view.filters[self.only].admits, rows) if self.only else rows
         return sorted(admitted, key=self._view.orders[self.order].key)
 

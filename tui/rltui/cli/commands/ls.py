@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rltui.cli.arguments import JSON
@@ -44,7 +44,7 @@ def list_experiments(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def list_lines(rows: Sequence[dict[str, Any]], *, width: int | None = None) -> list[str]:
+def list_lines(rows: Sequence[Mapping[str, Any]], *, width: int | None = None) -> list[str]:
     """A head, and a line per experiment."""
     now = time.time()
     return table_lines(view_shapes(_COLUMNS), view_cells(_COLUMNS, rows, now), width=width)
