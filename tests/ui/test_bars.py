@@ -45,7 +45,7 @@ async def click(pilot: Pilot[None], bar: type[HeaderBar | KeyBar], words: str) -
     [(80, "trainer · ready · enter: Go there"), (40, "trainer · ready"), (28, ""), (5, "")],
 )
 def test_the_footer_says_what_its_keys_are_about_where_there_is_room(width: int, told: str) -> None:
-    line = footer_line(ENTRIES, width, about="trainer · ready", enter="enter: Go there").plain
+    line = footer_line(ENTRIES, width, description="trainer · ready", enter="enter: Go there").plain
     assert line.endswith(told or line)
     assert ("trainer" in line) is bool(told)
     assert len(line) <= max(width, 8)
@@ -53,7 +53,7 @@ def test_the_footer_says_what_its_keys_are_about_where_there_is_room(width: int,
 
 
 def test_a_long_meaning_is_cut() -> None:
-    line = footer_line(ENTRIES, 60, about="lr: " + "x" * 100).plain
+    line = footer_line(ENTRIES, 60, description="lr: " + "x" * 100).plain
     assert len(line) == 59
     assert line.endswith("x…")
 

@@ -75,7 +75,7 @@ CASES: dict[str, tuple[Callable[[], DialogBase[Any]], str, dict[str, object]]] =
         {"enter": "a", "n": None},
     ),
     "note": (
-        lambda: NoteDialog("text", done="keep it"),
+        lambda: NoteDialog("text", purpose="keep it"),
         "enter: keep it · esc: cancel",
         {"enter": "text", "escape": None},
     ),

@@ -151,9 +151,9 @@ async def test_an_entry_leads_to_its_moment(
     went: list[tuple[str, float, str | None]] = []
 
     def show_screen(
-        self: BaseScreen, name: str, *, aim: str = "", at: float = 0.0, component: str | None = None
+        self: BaseScreen, name: str, *, aim: str = "", moment: float = 0.0, component: str | None = None
     ) -> None:
-        went.append((name, at, component))
+        went.append((name, moment, component))
 
     monkeypatch.setitem(SCREENS, "logs", "of another test")
     monkeypatch.setitem(SCREENS, "metrics", "of another test")
@@ -173,7 +173,7 @@ async def test_an_entry_leads_to_its_moment(
         await pilot.pause()
         overview = pilot.app.screen
         assert isinstance(overview, Overview)
-        overview.show_screen("events", at=NOW - 7_100)
+        overview.show_screen("events", moment=NOW - 7_100)
         await until(pilot, lambda: under_cursor(pilot) == "the new data from here on")
         assert " of " not in screen_lines(pilot)[0]
         screen.go_to(NOW - 89_000, "inference")

@@ -74,10 +74,10 @@ async def test_a_moment_is_gone_to(experiment: FakeExperiment, open_app: Opener)
     async with open_app(experiment) as pilot:
         experiment.push(running_status())
         overview = pilot.app.screen
-        overview.show_screen("logs", at=1.0, component="trainer")  # type: ignore[attr-defined]
+        overview.show_screen("logs", moment=1.0, component="trainer")  # type: ignore[attr-defined]
         await until(pilot, lambda: isinstance(pilot.app.screen, LogScreen) and len(rows(pilot)) == 14)
         await press(pilot, "escape")
-        overview.show_screen("logs", at=1.0)  # type: ignore[attr-defined]
+        overview.show_screen("logs", moment=1.0)  # type: ignore[attr-defined]
         await until(pilot, lambda: len(rows(pilot)) > 14)
 
 

@@ -101,7 +101,7 @@ async def test_the_cursor_reads_all_series_and_goes_to_marks(open_app: Opener) -
 async def test_a_moment_is_gone_to(open_app: Opener) -> None:
     """As the events screen does it."""
     async with open_app(experiment_with_run()) as pilot:
-        pilot.app.screen.show_screen("metrics", at=STARTED + 204 * STEP_S)  # type: ignore[attr-defined]
+        pilot.app.screen.show_screen("metrics", moment=STARTED + 204 * STEP_S)  # type: ignore[attr-defined]
         await until(pilot, lambda: isinstance(pilot.app.screen, MetricsScreen) and titles(pilot))
         await until(pilot, lambda: screen_of(pilot)._view.cursor is not None)
         assert screen_of(pilot)._view.cursor == pytest.approx(205, abs=0.1)

@@ -56,16 +56,16 @@ def collected(
     for use, contexts in places.items():
         uses[use.id].append(replace(use, places=tuple(contexts)))
     before = {action.id: action for action in order}
-    found = [replace(action, uses=_in_order(uses[id_], before.get(id_))) for id_, action in actions.items()]
-    scopes, known = list(Scope), list(before)
-    last = {action.scope: at for at, action in enumerate(order)}
+    merged = [replace(action, uses=_in_order(uses[id_], before.get(id_))) for id_, action in actions.items()]
+    scopes, old_ids = list(Scope), list(before)
+    last = {action.scope: position for position, action in enumerate(order)}
     return tuple(
         sorted(
-            found,
+            merged,
             key=lambda action: (
-                known.index(action.id)
-                if action.id in known
-                else last.get(action.scope, len(known)) + 0.5 + scopes.index(action.scope) / 1000
+                old_ids.index(action.id)
+                if action.id in old_ids
+                else last.get(action.scope, len(old_ids)) + 0.5 + scopes.index(action.scope) / 1000
             ),
         )
     )
@@ -87,8 +87,11 @@ def _use(binding: KeyBinding) -> Use:
 
 def _in_order(uses: Sequence[Use], before: Action | None) -> tuple[Use, ...]:
     """The uses of one action, and the places of each, in the order in which `before` has the places."""
-    known = [] if before is None else [place for use in before.uses for place in use.places]
-    ranks = {place: known.index(place) if place in known else len(known) for place in KeyContext}
+    old_contexts = [] if before is None else [context for use in before.uses for context in use.places]
+    ranks = {
+        context: old_contexts.index(context) if context in old_contexts else len(old_contexts)
+        for context in KeyContext
+    }
     ordered = [replace(use, places=tuple(sorted(use.places, key=ranks.__getitem__))) for use in uses]
     return tuple(sorted(ordered, key=lambda use: ranks[use.places[0]]))
 
@@ -115,7 +118,7 @@ def _action_json(action: Action) -> str:
 def _use_record(action: Action, use: Use) -> dict[str, object]:
     """Without what it has in common with its action, and what is so for most."""
     return {
-        "places": [place.name for place in use.places],
+        "places": [context.name for context in use.places],
         "name": use.name,
         **({"label": use.label} if use.label != action.label else {}),
         **({"help": use.help} if use.help != action.help else {}),

@@ -272,17 +272,17 @@ def key_of(action_id: str) -> str:
     return key_text(first) if first else f":{action_id}"
 
 
-def uses(place: KeyContext | None = None) -> Iterator[Use]:
+def uses(context: KeyContext | None = None) -> Iterator[Use]:
     """All uses in the table's order, or those in one place."""
     for action in ACTIONS:
-        yield from (use for use in action.uses if place is None or place in use.places)
+        yield from (use for use in action.uses if context is None or context in use.places)
 
 
 def offered_on(screen: KeyContext) -> tuple[Use, ...]:
     return tuple(
         use
         for use in uses()
-        if use.palette is InPalette.YES and any(place.screen is screen for place in use.places)
+        if use.palette is InPalette.YES and any(context.screen is screen for context in use.places)
     )
 
 
@@ -294,10 +294,10 @@ CHANGING_CALLS = frozenset(use.call for use in uses() if use.changes)
 """Methods and parameters that a client which may only look must not run."""
 
 
-def changing_keys(place: KeyContext) -> Mapping[str, Sequence[tuple[str, tuple[object, ...]]]]:
+def changing_keys(context: KeyContext) -> Mapping[str, Sequence[tuple[str, tuple[object, ...]]]]:
     """The keys that would change the experiment there, with what they call."""
     calls: dict[str, list[tuple[str, tuple[object, ...]]]] = {}
-    for use in uses(place):
+    for use in uses(context):
         if use.changes and use.keys:
             for key in use.keys.split(","):
                 calls.setdefault(key, []).append(use.call)

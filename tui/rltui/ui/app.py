@@ -141,22 +141,22 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
 
     def _send_behind(self, key: events.Key | events.Paste, target: Widget, top: Screen[Any] | None) -> None:
         """On the way that the key goes; at once, or by the clock, where something on that way has gone."""
-        done = _KeyPassed(key, top)
-        if not target.post_message(done):
-            self.post_message(done)
+        passed_key = _KeyPassed(key, top)
+        if not target.post_message(passed_key):
+            self.post_message(passed_key)
         if self._typing_clock is not None:
             self._typing_clock.cancel()
         late = _KeyPassed(key, self.screen)
         self._typing_clock = asyncio.get_running_loop().call_later(_LONGEST_KEY_S, self.post_message, late)
 
     @on(_KeyPassed)
-    async def _go_on_typing(self, done: _KeyPassed) -> None:
+    async def _go_on_typing(self, passed_key: _KeyPassed) -> None:
         """What the key has opened has the focus, once the same screen has been on top for a round."""
         if self._is_leaving:
             self._typed.clear()
-        elif self._typed and done.key is self._typed[0]:
-            if done.top is not self.screen:
-                self._send_behind(done.key, self.focused or self.screen, self.screen)
+        elif self._typed and passed_key.key is self._typed[0]:
+            if passed_key.top is not self.screen:
+                self._send_behind(passed_key.key, self.focused or self.screen, self.screen)
                 return
             self._typed.popleft()
             if self._typed:
@@ -199,8 +199,8 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
                 if is_same and not request.again:
                     self._come_back(before, request.screen)
                     return
-                lost = unwritten(before.shared)
-                if lost and not await self.push_screen_wait(LeaveDialog(lost)):
+                unsaved = unwritten(before.shared)
+                if unsaved and not await self.push_screen_wait(LeaveDialog(unsaved)):
                     return
             async with self.messages.waiting("Opening the run", cancels=not request.again):
                 experiment = await asyncio.to_thread(runs.open, request.id, again=request.again)
@@ -273,12 +273,12 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
             except (OSError, EOFError, ValueError) as error:  # hung up, cut off, or not understood
                 reason = clean_line(str(error).partition("\n")[0]) or reason
             if is_down:
-                again = (
+                is_reopened = (
                     ""
                     if overview.experiment.readonly
                     else f"; {key_of('component.start-all')} starts it again"
                 )
-                overview.shared.show_connection(f"{reason}{again}")
+                overview.shared.show_connection(f"{reason}{is_reopened}")
                 await asyncio.sleep(LOOK_AGAIN_S)
                 continue
             overview.shared.show_connection(f"{reason}: reconnecting… (components keep running)")
@@ -319,10 +319,10 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
     def _open_pager(self, request: LogView.PagerRequested) -> None:
         self._lend_terminal(self._experiment.pager_command, request.path)
 
-    def _lend_terminal(self, made: Callable[[str], Sequence[str]], of: str) -> None:
+    def _lend_terminal(self, command_for: Callable[[str], Sequence[str]], subject: str) -> None:
         """Step aside while the command runs that is `made`; tell it where this terminal cannot be lent."""
         try:
-            command = made(of)
+            command = command_for(subject)
         except RltuiError as error:
             self.notify(clean(str(error)), severity="error", markup=False)
             return
@@ -339,20 +339,20 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
             return False
         return True
 
-    def action_command_palette(self, typed: str = "") -> None:
+    def action_command_palette(self, text: str = "") -> None:
         """Find anything by a few letters. `typed`: what its line begins with."""
         if isinstance(self.screen, BaseScreen):
             from rltui.ui.palette.screen import open_palette  # the first frame need not wait for it
 
-            open_palette(self.screen, typed)
+            open_palette(self.screen, text)
 
     def action_detach(self) -> None:
         """Leave; asks first where that loses edits that are not written."""
-        lost = () if self._overview is None else unwritten(self._overview.shared)
-        if not lost:
+        unsaved = () if self._overview is None else unwritten(self._overview.shared)
+        if not unsaved:
             self._leave()
         elif not isinstance(self.screen, LeaveDialog):
-            self.push_screen(LeaveDialog(lost), lambda leave: self._leave() if leave else None)
+            self.push_screen(LeaveDialog(unsaved), lambda leave: self._leave() if leave else None)
 
     def _leave(self) -> None:
         if self._exit:  # `q` twice in haste would be told as two errors

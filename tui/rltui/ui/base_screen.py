@@ -130,8 +130,8 @@ class BaseScreen(NotifyingScreen[None]):
     @property
     def pane_place(self) -> KeyContext | None:
         """Context of the pane that has the keys, where it has some of its own."""
-        place = getattr(self.focused, "place", None)
-        return place if isinstance(place, KeyContext) else None
+        context = getattr(self.focused, "place", None)
+        return context if isinstance(context, KeyContext) else None
 
     def keep(self) -> None:
         """Have the next app know what this one does."""
@@ -157,8 +157,8 @@ class BaseScreen(NotifyingScreen[None]):
         if call in CHANGING_CALLS and self.readonly_text and not self._opens_again(call):
             return False
         command, arguments = (str(parameters[0]), parameters[1:]) if action == "command" else call
-        part, _, method = command.rpartition(".")
-        allows = getattr(getattr(self, part), "allows", None) if part else None
+        owner, _, method = command.rpartition(".")
+        allows = getattr(getattr(self, owner), "allows", None) if owner else None
         return (allows is None or allows(method, *arguments)) and self.enabled(command, *arguments)
 
     def _opens_again(self, call: tuple[str, tuple[object, ...]]) -> bool:
@@ -194,9 +194,9 @@ class BaseScreen(NotifyingScreen[None]):
         """The answer to a dialog; `None` where it was left without one."""
         return await self.app.push_screen_wait(dialog)
 
-    def waiting(self, what: str, *, cancels: bool = False) -> AbstractAsyncContextManager[None]:
+    def waiting(self, label: str, *, cancels: bool = False) -> AbstractAsyncContextManager[None]:
         """Say that `what` is waited for; `cancels`: esc ends the wait, which changes nothing."""
-        return waiting(self.app, what, cancels=cancels)
+        return waiting(self.app, label, cancels=cancels)
 
     def suspend(self) -> AbstractContextManager[None]:
         """Lend the terminal to another program, as `App.suspend`."""
@@ -227,7 +227,7 @@ class BaseScreen(NotifyingScreen[None]):
     # from one main screen to another
 
     def show_screen(
-        self, name: str, *, aim: str = "", at: float | None = None, component: str | None = None
+        self, name: str, *, aim: str = "", moment: float | None = None, component: str | None = None
     ) -> None:
         """Open the screen `name`: on top of the overview, in place of any other.
 
@@ -241,8 +241,8 @@ class BaseScreen(NotifyingScreen[None]):
             self.app.install_screen(resolve_name(SCREENS[name])(self.home), name)
         screen = self.app.get_screen(name, BaseScreen)
         screen.aim = aim or screen.aim
-        if at is not None:
-            screen.go_to(at, component)
+        if moment is not None:
+            screen.go_to(moment, component)
         if above.place is KeyContext.OVERVIEW:
             self.app.push_screen(screen)
         elif screen is not above:
@@ -253,7 +253,7 @@ class BaseScreen(NotifyingScreen[None]):
         self.left()
         self.app.switch_screen(screen)
 
-    def go_to(self, at: float, component: str | None) -> None:
+    def go_to(self, moment: float, component: str | None) -> None:
         """Show what was at that moment, once it is open; a screen that knows only the present does not."""
 
     def left(self) -> None:
@@ -277,8 +277,8 @@ class BaseScreen(NotifyingScreen[None]):
     def action_show_help(self) -> None:
         from rltui.ui.screens.help import HelpContext, HelpScreen
 
-        here = HelpContext(self.place, self.pane_place, self._can, readonly=bool(self.readonly_text))
-        self.app.push_screen(HelpScreen(here))
+        context = HelpContext(self.place, self.pane_place, self._can, readonly=bool(self.readonly_text))
+        self.app.push_screen(HelpScreen(context))
 
     def _can(self, use: Use) -> bool:
         """It would do something now."""

@@ -101,18 +101,20 @@ async def copy(request: CopyRequested, home: AppState, write: Callable[[str], ob
     Raises:
         RltuiError: if a file cannot be written.
     """
-    what = request.what or f"“{truncate(clean_line(request.text), _WORDS_OF_A_COPY)}”"
+    name = request.what or f"“{truncate(clean_line(request.text), _WORDS_OF_A_COPY)}”"
     if request.name and home.shared is not None:
         path = home.shared.experiment.save(request.name, f"{request.text}\n" if request.text else "")
-        return f"Written in {clean_line(path)} ({what})"
+        return f"Written in {clean_line(path)} ({name})"
     sequence = clipboard_sequence(request.text, inside_tmux=is_inside_tmux())
     if sequence is not None and write is not None:
         write(sequence)
-    message = f"Copied {what}" if sequence is not None else f"Too much for a clipboard: {what}"
+    message = f"Copied {name}" if sequence is not None else f"Too much for a clipboard: {name}"
     other_clipboard, runs = may_keep_it(), home.runs
     if other_clipboard == TMUX and await asyncio.to_thread(runs.copy_to_tmux, request.text):
         return f"{message}; tmux has it too"
     if sequence is not None and not other_clipboard:
         return message
-    why = "written to" if sequence is None else f"in case {other_clipboard} keeps it for itself, also in"
-    return f"{message}; {why} {clean_line(await asyncio.to_thread(runs.save_copy, request.text))}"
+    preposition = (
+        "written to" if sequence is None else f"in case {other_clipboard} keeps it for itself, also in"
+    )
+    return f"{message}; {preposition} {clean_line(await asyncio.to_thread(runs.save_copy, request.text))}"

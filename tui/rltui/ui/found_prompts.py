@@ -24,10 +24,10 @@ class FoundPrompts:
     """Those that were found so far, and the one that is shown."""
 
     def __init__(
-        self, known: Sequence[FoundPrompt] = (), further: Iterator[FoundPrompt] | None = None
+        self, prompts: Sequence[FoundPrompt] = (), further: Iterator[FoundPrompt] | None = None
     ) -> None:
         """`further`: places where to look, the nearest first; each may be read from a file."""
-        self._found = [*known]
+        self._found = [*prompts]
         self._further = further
         self._at = 0
 
@@ -38,18 +38,18 @@ class FoundPrompts:
     async def look(self, places: int) -> AsyncIterator[FoundPrompt]:
         """Look in as many further places as it takes to move on by so many; each of them is told."""
         while max(0, self._at + places) >= len(self._found) and self._further is not None:
-            place = await asyncio.to_thread(next, self._further, None)
-            if place is None:
+            prompt = await asyncio.to_thread(next, self._further, None)
+            if prompt is None:
                 self._further = None
                 return
-            if place.sample is not None:
-                self._found.append(place)
-            yield place
+            if prompt.sample is not None:
+                self._found.append(prompt)
+            yield prompt
 
     def move(self, places: int) -> bool:
         """Show the one so many further on, or back; whether there is one."""
-        at = max(0, self._at + places)
-        if at >= len(self._found):
+        index = max(0, self._at + places)
+        if index >= len(self._found):
             return False
-        self._at = at
+        self._at = index
         return True

@@ -30,22 +30,26 @@ def presets() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
 
 def idle_key(key: str, screen: KeyContext) -> str:
     """What to say of a key that does nothing on a main screen now: the nearest that does something."""
-    name, here = key_text(key), (screen, *PANES.get(screen, ()))
+    name, contexts = key_text(key), (screen, *PANES.get(screen, ()))
     with_it = [use for use in uses() if key in use.keys.split(",")]
     for use in with_it:
         if screen in use.places:
             return f"{name}: {use.label} makes no sense now"
-        if pane := next((place for place in use.places if place in here), None):
+        if pane := next((context for context in use.places if context in contexts), None):
             return f"{name}: {use.label} is for the {pane.value}"
-    other_case = [use for use in uses() if key.swapcase() in use.keys.split(",") and {*use.places} & {*here}]
+    other_case = [
+        use for use in uses() if key.swapcase() in use.keys.split(",") and {*use.places} & {*contexts}
+    ]
     if other_case and len(key) == 1:
         return f"{name} is no key here. {key_text(key.swapcase())}: {other_case[0].label}"
-    elsewhere = next(((use, place) for use in with_it for place in use.places if place in SCREENS), None)
+    elsewhere = next(
+        ((use, context) for use in with_it for context in use.places if context in SCREENS), None
+    )
     if elsewhere is not None:
-        use, place = elsewhere
-        screen_id = f"screen.{place.name.lower()}"
+        use, context = elsewhere
+        screen_id = f"screen.{context.name.lower()}"
         way = f" ({key_of(screen_id)})" if screen_id in _DEFAULTS else ""
-        return f"{name} is no key here. {use.label} works on the {place.value}{way}"
+        return f"{name} is no key here. {use.label} works on the {context.value}{way}"
     return f"{name} is no key here. {key_of('help')}: all keys"
 
 
@@ -58,25 +62,25 @@ def load(path: Path, preset: str = "") -> dict[str, str]:
         ConfigError: if the settings cannot be read, name no action or no key, or give two actions one key on
             the same screen: names file, line, key and both.
     """
-    chosen = settings.load(path)
-    name = preset or chosen.keymap
+    config = settings.load(path)
+    name = preset or config.keymap
     if name and name not in presets():
         raise ConfigError(f"there is no keymap {name!r}", hint=f"there are: {', '.join(presets())}")
     preset_keys = presets()[name] if name else {}
-    if not preset_keys and not chosen.keys:
+    if not preset_keys and not config.keys:
         return {}
-    keys_by_id = {id_: _names(path, id_, keys) for id_, keys in {**preset_keys, **chosen.keys}.items()}
+    keys_by_id = {id_: _names(path, id_, keys) for id_, keys in {**preset_keys, **config.keys}.items()}
     effective = {**_DEFAULTS, **keys_by_id}
     by_place: dict[KeyContext, dict[str, str]] = {}
-    for id_ in (*(id_ for id_ in _DEFAULTS if id_ not in chosen.keys), *chosen.keys):
+    for id_ in (*(id_ for id_ in _DEFAULTS if id_ not in config.keys), *config.keys):
         for key in filter(None, effective[id_].split(",")):
-            for place in _screens_of(id_):
-                other = by_place.setdefault(place, {}).setdefault(key, id_)
+            for context in _screens_of(id_):
+                other = by_place.setdefault(context, {}).setdefault(key, id_)
                 if other != id_:
                     raise _fault(
                         path,
                         id_,
-                        f"on the {place.value}, {key_text(key)} is the key of {_name(other)} already, "
+                        f"on the {context.value}, {key_text(key)} is the key of {_name(other)} already, "
                         f"not of {_name(id_)}",
                         hint=f'give {other} another one, or none: "{other}" = []',
                     )
@@ -107,14 +111,15 @@ def _screens_of(id_: str) -> tuple[KeyContext, ...]:
     """Contexts where keys of other actions are at hand too: main screens with their panes, else a place
     alone.
     """
-    places = {place for use in uses() if use.id == id_ for place in use.places}
-    screens = [screen for screen in SCREENS if places & {screen, *PANES.get(screen, ())}]
+    contexts = {context for use in uses() if use.id == id_ for context in use.places}
+    screens = [screen for screen in SCREENS if contexts & {screen, *PANES.get(screen, ())}]
     panes = {pane for panes in PANES.values() for pane in panes}
-    return (*screens, *(places - panes - {*screens}))
+    return (*screens, *(contexts - panes - {*screens}))
 
 
-def _fault(path: Path, id_: str, what: str, *, hint: str = "") -> ConfigError:
-    usual = "until then the usual keys hold"
+def _fault(path: Path, id_: str, fault: str, *, hint: str = "") -> ConfigError:
+    fallback = "until then the usual keys hold"
     return ConfigError(
-        f"{settings.place(path, 'keys', id_)}: keys.{id_}: {what}", hint=f"{hint}; {usual}" if hint else usual
+        f"{settings.place(path, 'keys', id_)}: keys.{id_}: {fault}",
+        hint=f"{hint}; {fallback}" if hint else fallback,
     )

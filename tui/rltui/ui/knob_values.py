@@ -24,8 +24,10 @@ def typed_value(knob: KnobInfo, text: str) -> KnobValue:
     text = text.strip()
     if not text or knob.kind in ("str", "enum"):
         return text or None
-    asked = Knob(knob.key, knob.kind, knob.readers, knob.help, nullable=knob.nullable, choices=knob.choices)
-    return parse_value(asked, text)
+    declaration = Knob(
+        knob.key, knob.kind, knob.readers, knob.help, nullable=knob.nullable, choices=knob.choices
+    )
+    return parse_value(declaration, text)
 
 
 def edit_text(knob: KnobInfo) -> str:

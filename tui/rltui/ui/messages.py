@@ -65,8 +65,8 @@ class Notification:
         """All of it, its symbol and the word for it first: colour is not the only thing that tells."""
         if self.alert is not None:
             return f"{self.mark[0]} {clean_line(self.alert.title)}: {self.text}"
-        symbol, word, _ = _MARKS[self.severity]
-        return f"{symbol} {word}: {self.text}" if word else f"{symbol} {self.text}"
+        symbol, label, _ = _MARKS[self.severity]
+        return f"{symbol} {label}: {self.text}" if label else f"{symbol} {self.text}"
 
     def line(self, width: int, *, more: int | None = None) -> Content:
         """On one line of so many cells, and how to read what is cut off or how many others there are.
@@ -125,10 +125,10 @@ class Messages:
         self._watchers: list[Callable[[], None]] = []
         self._timer: asyncio.TimerHandle | None = None
 
-    def watch(self, tell: Callable[[], None]) -> Callable[[], None]:
+    def watch(self, watcher: Callable[[], None]) -> Callable[[], None]:
         """`tell` is called when the line is another one, until what is returned is called."""
-        self._watchers.append(tell)
-        return lambda: self._watchers.remove(tell)
+        self._watchers.append(watcher)
+        return lambda: self._watchers.remove(watcher)
 
     def say(
         self,
@@ -139,24 +139,24 @@ class Messages:
         stays_s: float | None = None,
     ) -> None:
         """Show it, and keep it to be read again."""
-        said = Notification(next(self._order), self._clock(), clean(text).strip(), severity, alert)
-        self.said = [*self.said, said][-_MOST_SAID:]
+        notification = Notification(next(self._order), self._clock(), clean(text).strip(), severity, alert)
+        self.said = [*self.said, notification][-_MOST_SAID:]
         if stays_s is None:
-            read_s = min(_LONGEST_STAY_S, len(said.text) / _CELLS_READ_PER_S)
+            read_s = min(_LONGEST_STAY_S, len(notification.text) / _CELLS_READ_PER_S)
             stays_s = max(_STAY_S[severity], read_s)
         now = self._now()
-        self._live = [message for message in self._live if message.said.full != said.full]
-        self._live.append(_Live(said, now, now + stays_s))
+        self._live = [message for message in self._live if message.said.full != notification.full]
+        self._live.append(_Live(notification, now, now + stays_s))
         self._turn()
 
     @asynccontextmanager
-    async def waiting(self, what: str, *, cancels: bool) -> AsyncIterator[None]:
+    async def waiting(self, label: str, *, cancels: bool) -> AsyncIterator[None]:
         """Say what is waited for, and for how long, where that is longer than a moment.
 
         `cancels`: esc ends the task that waits, which changes nothing.
         """
         wait = _Wait(
-            next(self._order), clean_line(what), self._now(), asyncio.current_task() if cancels else None
+            next(self._order), clean_line(label), self._now(), asyncio.current_task() if cancels else None
         )
         self._waits.append(wait)
         self._turn()
@@ -220,8 +220,8 @@ class Messages:
         """Show what is to be shown now, and look again when that is another thing."""
         now = self._now()
         self._live = [message for message in self._live if message.until > now]
-        for tell in tuple(self._watchers):
-            tell()
+        for watcher in tuple(self._watchers):
+            watcher()
         if self._timer is not None:
             self._timer.cancel()
         ends = [message.until for message in self._live]
@@ -280,8 +280,8 @@ class NotifyingScreen(Screen[ScreenResultType]):
 
     def action_command(self, command: str, *arguments: object) -> object:
         """`config.undo`: a method of a part that this screen is composed of; what it returns is awaited."""
-        part, _, method = command.rpartition(".")
-        return getattr(getattr(self, part), method)(*arguments)
+        owner, _, method = command.rpartition(".")
+        return getattr(getattr(self, owner), method)(*arguments)
 
     def _extend_compose(self, widgets: list[Widget]) -> None:
         super()._extend_compose(widgets)
@@ -323,10 +323,10 @@ class NotifyingApp(App[None]):
 
 
 @asynccontextmanager
-async def waiting(app: App[Any], what: str, *, cancels: bool = False) -> AsyncIterator[None]:
+async def waiting(app: App[Any], label: str, *, cancels: bool = False) -> AsyncIterator[None]:
     """As `Messages.waiting`, where the app says anything."""
     if not isinstance(app, NotifyingApp):
         yield
         return
-    async with app.messages.waiting(what, cancels=cancels):
+    async with app.messages.waiting(label, cancels=cancels):
         yield

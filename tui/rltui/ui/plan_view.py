@@ -44,12 +44,12 @@ def figures(derived: Iterable[DerivedValue], before: Iterable[DerivedValue] = ()
     old = {item.name: item.value for item in before}
     lines = []
     for item in derived:
-        changed = item.name in old and old[item.name] != item.value
-        was = f"{figure_value(old[item.name])} → " if changed else ""
+        is_changed = item.name in old and old[item.name] != item.value
+        was = f"{figure_value(old[item.name])} → " if is_changed else ""
         value = f"{was}{figure_value(item.value)}{figure_unit(item)}"
         lines.append(
             Content.assemble(
-                (f"{clean_line(item.name)} ", "$foreground 60%"), (clean(value), "bold" if changed else "")
+                (f"{clean_line(item.name)} ", "$foreground 60%"), (clean(value), "bold" if is_changed else "")
             )
         )
     return lines
@@ -138,10 +138,10 @@ def changed_lines(diff: str) -> list[Content]:
 
 def plan_content(plan: Plan) -> Content:
     """The whole plan, its parts with a blank line between."""
-    parts = [
+    blocks = [
         problem_lines(plan.problems),
         plan_steps(plan),
         derived_lines(plan.derived),
         diff_lines(plan.diff),
     ]
-    return Content("\n\n").join([Content("\n").join(lines) for lines in parts if lines])
+    return Content("\n\n").join([Content("\n").join(lines) for lines in blocks if lines])

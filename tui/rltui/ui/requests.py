@@ -52,12 +52,12 @@ class ConfirmableRequest:
 
 
 def request_for(
-    what: str, status: Status | None, component: ComponentStatus | None
+    verb: str, status: Status | None, component: ComponentStatus | None
 ) -> ConfirmableRequest | None:
     """What a key asks for, `None` where it does not apply. `component` is the selected one."""
     names = () if component is None else (component.id,)
     name = "".join(names)
-    match what:
+    match verb:
         case "start-all":
             return ConfirmableRequest(Request(action="start"), "Start everything?")
         case "stop-all":
@@ -67,7 +67,7 @@ def request_for(
             request = Request(action="free", pids=pids)
             return ConfirmableRequest(request, "End these leftover processes?", verb="End them", danger=True)
         case "start" | "stop" | "restart" if names:
-            return ConfirmableRequest(Request(action=what, components=names), f"{what.capitalize()} {name}?")
+            return ConfirmableRequest(Request(action=verb, components=names), f"{verb.capitalize()} {name}?")
         case "kill" if names:
             request = Request(action="stop", components=names, kill=True)
             heading = f"Kill {name} and all its processes at once?"
@@ -76,11 +76,11 @@ def request_for(
             return None
 
 
-def makes_sense(what: str, status: Status | None, component: ComponentStatus | None) -> bool:
+def makes_sense(verb: str, status: Status | None, component: ComponentStatus | None) -> bool:
     """Whether the state of things allows what a key asks for."""
     state = component.state if component is not None else None
     states = [item.state for item in status.components] if status is not None else []
-    match what:
+    match verb:
         case "start":
             return state is not None and state not in ALIVE_STATES and state is not ComponentState.WAITING
         case "stop":
@@ -129,6 +129,6 @@ def rollback_text(offer: RollbackOffer) -> str:
     if offer.resume_step is None:
         reason = f"{clean_line(offer.component)} ended right after: {clean_line(offer.edit)}"
         return f"{reason}. {key} takes it back"
-    others = ", ".join(f"{name} = {value}" for name, value in offer.edits.items())
-    back = f" and takes back: {offer.edit}" if offer.edit else f" with {others}" if others else ""
+    edits = ", ".join(f"{name} = {value}" for name, value in offer.edits.items())
+    back = f" and takes back: {offer.edit}" if offer.edit else f" with {edits}" if edits else ""
     return clean_line(f"{offer.reason}. {key} goes back to checkpoint {offer.resume_step}{back}")

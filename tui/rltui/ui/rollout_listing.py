@@ -96,13 +96,13 @@ class RolloutListing:
             source.poll(unread[0], _BUDGET_S)
             is_behind = True
         batches = source.batches()
-        seen = {batch.key for batch in in_view} | {key}
-        figures = {}
+        needed = {batch.key for batch in in_view} | {key}
+        metrics = {}
         for batch in batches:
-            if batch.key in seen and batch.samples and counts.get(batch.key) != batch.samples:
+            if batch.key in needed and batch.samples and counts.get(batch.key) != batch.samples:
                 table = source.table(batch.key)
-                figures[batch.key] = BatchFigures(batch.samples, BatchSummary.of(table), table)
-        return RolloutUpdate(is_behind, batches, SampleTable() if key is None else source.table(key), figures)
+                metrics[batch.key] = BatchFigures(batch.samples, BatchSummary.of(table), table)
+        return RolloutUpdate(is_behind, batches, SampleTable() if key is None else source.table(key), metrics)
 
     def take_batches(self, update: RolloutUpdate) -> int | None:
         """Take over the figures and the batches; where to put the cursor, if the batches are others."""
@@ -133,8 +133,8 @@ class RolloutListing:
     def choose(self, key: BatchKey) -> None:
         """List this batch's samples, as soon as they are read."""
         self.key, self.matches, self.group = key, None, ""
-        figures = self.figures.get(key)
-        self.table = SampleTable() if figures is None else figures.table
+        metrics = self.figures.get(key)
+        self.table = SampleTable() if metrics is None else metrics.table
 
     def lay_out(self, before: Sample | None = None) -> int | None:
         """Sort and narrow anew; the place of the sample `before` in the list of samples, if it is there."""
@@ -148,34 +148,38 @@ class RolloutListing:
         if before is None:
             return None
         where = self.table.columns["where"]
-        return next((at for at, place in enumerate(self.places) if where[place] == before.where), None)
+        return next(
+            (index for index, position in enumerate(self.places) if where[position] == before.where), None
+        )
 
     def _wanted_places(self) -> list[int]:
-        places = filter_samples(self.table, self.only)
+        positions = filter_samples(self.table, self.only)
         if self.matches is not None:
-            allowed = set(places)
-            places = [place for place in self.matches if place in allowed]
+            allowed = set(positions)
+            positions = [position for position in self.matches if position in allowed]
         if self.group:
-            places = [place for place in places if self.table.text("group", place) == self.group]
-        return places
+            positions = [
+                position for position in positions if self.table.text("group", position) == self.group
+            ]
+        return positions
 
     @property
     def count(self) -> int:
         """Of the samples or groups that are listed."""
         return len(self.places) if self.groups is None else len(self.groups)
 
-    def sample(self, at: int) -> Sample | None:
+    def sample(self, index: int) -> Sample | None:
         """At that place of the list; of a group, its first."""
         if self.groups is not None:
-            place = self.groups[at].places[0] if at < len(self.groups) else len(self.table)
+            position = self.groups[index].places[0] if index < len(self.groups) else len(self.table)
         else:
-            place = self.places[at] if at < len(self.places) else len(self.table)
-        return self.table[place] if place < len(self.table) else None
+            position = self.places[index] if index < len(self.places) else len(self.table)
+        return self.table[position] if position < len(self.table) else None
 
     @property
     def scale(self) -> tuple[float, float]:
         """Of all histograms: 0 to 1, and further where a reward is."""
-        summaries = [figures.summary for figures in self.figures.values()]
+        summaries = [metrics.summary for metrics in self.figures.values()]
         lows = [summary.low for summary in summaries if math.isfinite(summary.low)]
         highs = [summary.high for summary in summaries if math.isfinite(summary.high)]
         return min([0.0, *lows]), max([1.0, *highs])
@@ -223,5 +227,7 @@ def _differ(one: SampleTable, other: SampleTable) -> bool:
 
 def _newest(batches: Sequence[Batch]) -> int:
     """Place of the newest one that is whole; else of the first."""
-    whole = (at for at, batch in enumerate(batches) if batch.key.kind == "train" and not batch.key.part)
-    return next(whole, 0)
+    complete = (
+        index for index, batch in enumerate(batches) if batch.key.kind == "train" and not batch.key.part
+    )
+    return next(complete, 0)

@@ -50,11 +50,11 @@ class StagedEdits:
         return Request(action="set", edits=dict(self.edits), base=dict(self.base))
 
 
-def edit_request(staged: StagedEdits, key: str, value: KnobValue, seen: Plan | None) -> Request:
+def edit_request(staged: StagedEdits, key: str, value: KnobValue, plan: Plan | None) -> Request:
     """A request that sets `key` together with what is collected. `seen`: the first plan the person saw of
     it.
     """
-    return staged.adding({key: value}, {} if seen is None else seen.base).request()
+    return staged.adding({key: value}, {} if plan is None else plan.base).request()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +81,12 @@ class UiStateStore:
     async def write(self) -> None:
         """What has changed since, beside what another rltui has written meanwhile."""
         if self._changed:
-            changed, self._changed = self._changed, {}
-            await asyncio.to_thread(self._write, changed)
+            changes, self._changed = self._changed, {}
+            await asyncio.to_thread(self._write, changes)
 
-    def _write(self, changed: Mapping[str, Any]) -> None:
+    def _write(self, changes: Mapping[str, Any]) -> None:
         try:
-            self._runs.keep(self._owner, {**self._runs.kept(self._owner), **changed})
+            self._runs.keep(self._owner, {**self._runs.kept(self._owner), **changes})
         except RltuiError as error:  # the screen is as it should be; the next one is as usual
             logger.warning("not kept: %s", error)
 
@@ -118,8 +118,8 @@ class AppState:
         return [name for name in used if isinstance(name, str)] if isinstance(used, list) else []
 
     def remember_used(self, name: str) -> None:
-        others = [other for other in self.recent if other != name]
-        self.kept.note("palette", [name, *others][:_MOST_RECENT])
+        other_names = [other for other in self.recent if other != name]
+        self.kept.note("palette", [name, *other_names][:_MOST_RECENT])
 
 
 class ExperimentState:
@@ -154,7 +154,7 @@ class ExperimentState:
         host = self.experiment.host
         return f"{host}:{self.experiment.name}" if host else self.experiment.name
 
-    def heading(self, *parts: Content | tuple[str, str] | str, problem: str | None = None) -> Content:
+    def heading(self, *fragments: Content | tuple[str, str] | str, problem: str | None = None) -> Content:
         """The first line of a screen: whose it is, its name, facts (each as it is or with its style; empty
         ones are left out), and why what is shown may be old, or not all there is.
         """
@@ -163,17 +163,17 @@ class ExperimentState:
             (clean_line(self.full_name), "bold"),
         ]
         troubles = [f"⚠ {clean_line(text)}" for text in (problem, self.connection_problem) if text]
-        for part in (*parts, *((text, "bold $text-warning") for text in troubles)):
-            text, style = (part, "") if isinstance(part, str | Content) else part
+        for fragment in (*fragments, *((text, "bold $text-warning") for text in troubles)):
+            text, style = (fragment, "") if isinstance(fragment, str | Content) else fragment
             if isinstance(text, Content):
                 line += [(" · ", ""), text]
             elif text:
                 line.append((f" · {text}", style))
         return Content.assemble(*line)
 
-    def watch(self, what: What, tell: Callable[[], None]) -> None:
+    def watch(self, topic: What, watcher: Callable[[], None]) -> None:
         """`tell` is called after each change. The config: `table` or `staged`."""
-        self._watchers[what].append(tell)
+        self._watchers[topic].append(watcher)
 
     def show_gpus(self, report: GpuReport) -> None:
         self.gpus = report
@@ -212,6 +212,6 @@ class ExperimentState:
         """The framework's knobs, then every other key of the files."""
         return (*self.table.knobs, *self.table.others)
 
-    def _tell(self, what: What) -> None:
-        for tell in self._watchers[what]:
-            tell()
+    def _tell(self, topic: What) -> None:
+        for watcher in self._watchers[topic]:
+            watcher()

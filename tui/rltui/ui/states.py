@@ -43,7 +43,7 @@ def component_title(
     only the part before its first colon is told; that of a failure is always told below.
     """
     badge = COMPONENT_STATES[status.state]
-    parts: list[tuple[str, str]] = [
+    fragments: list[tuple[str, str]] = [
         ("▸ " if selected else "", "bold"),
         (status.id, "bold"),
         (" ", ""),
@@ -52,23 +52,23 @@ def component_title(
     if status.host is not None and status.state in ALIVE_STATES:
         for text in map(clean_line, host_texts(status.host.model_dump(), now)):
             style = STYLES[STALLED.role] if text.startswith(STALLED.sign) else ""
-            parts.extend([SEPARATOR, (text, style)])
+            fragments.extend([SEPARATOR, (text, style)])
     if status.stalled:
-        parts.extend([SEPARATOR, (f"{STALLED.sign} {STALLED.word}", STYLES[STALLED.role])])
+        fragments.extend([SEPARATOR, (f"{STALLED.sign} {STALLED.word}", STYLES[STALLED.role])])
     reason = clean_line(status.reason or "")
     is_told = not reason
     if reason and status.state is not ComponentState.FAILED:
         for text in (reason, reason.partition(": ")[0]):
-            longer = [*parts, *_behind_state(status.state, text)]
+            longer = [*fragments, *_behind_state(status.state, text)]
             if width is None or Content.assemble(*longer).cell_length <= width:
-                parts, is_told = longer, text == reason
+                fragments, is_told = longer, text == reason
                 break
     has_port = status.port is not None and status.state in ALIVE_STATES
     texts = [f":{status.port}"] if has_port else []
     texts.extend(clean_line(fact) for fact in status.facts)
     for text in texts:
-        parts.extend([SEPARATOR, (text, FAINT if text.startswith(":") else "")])
-    return Content.assemble(*parts), is_told
+        fragments.extend([SEPARATOR, (text, FAINT if text.startswith(":") else "")])
+    return Content.assemble(*fragments), is_told
 
 
 def told_below(status: ComponentStatus, *, reason_is_told: bool) -> Content:
@@ -103,10 +103,10 @@ def experiment_badge(status: Status) -> Badge:
         case "running":
             return RUN_STATES["running"]
         case word:
-            known: dict[str, Badge] = {badge.word: badge for badge in COMPONENT_STATES.values()}
+            by_word: dict[str, Badge] = {badge.word: badge for badge in COMPONENT_STATES.values()}
             concerns = status.progress.concerns
             is_bad = bool(concerns) and status.word == concerns[0].word and concerns[0].severity == "error"
-            return known.get(word, Badge(STALLED.sign, word, "bad" if is_bad else "busy"))
+            return by_word.get(word, Badge(STALLED.sign, word, "bad" if is_bad else "busy"))
 
 
 def told_of_memory(status: ComponentStatus, *, readonly: bool = False) -> Content:
@@ -119,8 +119,8 @@ def told_of_memory(status: ComponentStatus, *, readonly: bool = False) -> Conten
     badge = COMPONENT_STATES[status.state]
     lines = [Content.styled(f"{badge.sign} {verdict(status.out_of_memory)}", STYLES[badge.role])]
     if status.remedies:
-        first, *others = (clean_line(remedy.title) for remedy in status.remedies)
+        first, *other_remedies = (clean_line(remedy.title) for remedy in status.remedies)
         key = "" if readonly else f" {key_of('component.fix')}"
-        more = f" · or {len(others)} more" if others else ""
+        more = f" · or {len(other_remedies)} more" if other_remedies else ""
         lines.append(Content.assemble((f"→{key} ", "bold"), (first, ""), (more, FAINT)))
     return Content("\n").join(lines)

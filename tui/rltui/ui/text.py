@@ -30,9 +30,9 @@ def rate(per_second: float) -> str:
 def progress_bar(fraction: float, width: int) -> tuple[str, str]:
     """The filled and the empty part of a bar, `width` cells together."""
     eighths = round(min(1.0, max(0.0, fraction)) * width * 8)
-    full, part = divmod(eighths, 8)
-    filled = "█" * full + (_EIGHTHS[part] if part else "")
-    return filled, "░" * (width - len(filled))
+    full, remainder = divmod(eighths, 8)
+    bar = "█" * full + (_EIGHTHS[remainder] if remainder else "")
+    return bar, "░" * (width - len(bar))
 
 
 def value_text(value: object) -> str:

@@ -35,7 +35,7 @@ class ThemedApp(NotifyingApp):
     theme: Reactive[str] = Reactive(themes.FOLLOWING)
     abilities = Abilities()
 
-    def __init__(self, home: AppState, abilities: Abilities | None, wanted: str) -> None:
+    def __init__(self, home: AppState, abilities: Abilities | None, theme_name: str) -> None:
         """`abilities`: of the terminal, all that there are by default. `wanted`: the theme of somebody who
         has chosen none while the app ran.
         """
@@ -48,8 +48,8 @@ class ThemedApp(NotifyingApp):
             self.no_color = True
             self._filters.append(Monochrome())
         self._registered_themes = themes.available()
-        self._unknown_theme = "" if wanted in self.available_themes else wanted
-        names = [name for name in (home.kept.values.get(_KEY), wanted) if name in self.available_themes]
+        self._unknown_theme = "" if theme_name in self.available_themes else theme_name
+        names = [name for name in (home.kept.values.get(_KEY), theme_name) if name in self.available_themes]
         if names:
             self.theme = names[0]
 

@@ -228,22 +228,22 @@ def corrected(theme: Theme, colors: ColorSystem = ColorSystem.TRUECOLOR) -> Them
     """The same look, with as little changed as makes text stand out by 4.5 and lines by 3, and focus differ
     from failure, on a terminal of so many colours.
     """
-    made = {
+    corrections = {
         name: "#{:02x}{:02x}{:02x}".format(*color) for name, color in _Correction(theme, colors).made.items()
     }
     return replace(
         theme,
-        primary=made["primary"],
-        secondary=made["secondary"],
-        accent=made["accent"],
-        success=made["success"],
-        warning=made["warning"],
-        error=made["error"],
-        foreground=made["foreground"],
-        background=made["background"],
-        surface=made["surface"],
-        panel=made["panel"],
-        variables={**theme.variables, **made},
+        primary=corrections["primary"],
+        secondary=corrections["secondary"],
+        accent=corrections["accent"],
+        success=corrections["success"],
+        warning=corrections["warning"],
+        error=corrections["error"],
+        foreground=corrections["foreground"],
+        background=corrections["background"],
+        surface=corrections["surface"],
+        panel=corrections["panel"],
+        variables={**theme.variables, **corrections},
     )
 
 
@@ -296,9 +296,9 @@ class _Correction:
         """What is nearest to the one it should be, has room for colours and can be told from the background;
         else darkened, or lightened, until it has room.
         """
-        of, share = TINTS[name]
+        base, share = TINTS[name]
         background = self.made["background"]
-        tint = blend(background, self.made.get(of, self._foreground), share)
+        tint = blend(background, self.made.get(base, self._foreground), share)
         if name in theme.variables:
             tint = _rgb(theme.variables[name], background)
         if self._colors is not ColorSystem.STANDARD:
@@ -316,16 +316,18 @@ class _Correction:
         def is_seen(color: Rgb) -> bool:
             return has_room(color) and displayed_ratio(color, background, self._colors) >= _TOLD_APART
 
-        found = _on_the_way(tint, background, is_seen)
-        return found if found != background else _on_the_way(tint, self._other, has_room)
+        candidate = _on_the_way(tint, background, is_seen)
+        return candidate if candidate != background else _on_the_way(tint, self._other, has_room)
 
     def _part_focus_from_failure(self, below: _Below) -> None:
         """Where the accent is taken for a failure, the next colour that is not."""
         failures = [displayed_colors(self.made[name], self._colors) for name in ("error", "text-error")]
         for color in (*(self._given[name] for name in ("accent", "primary", "secondary", "success")), _CYAN):
             accent = self._moved(color, below, TEXT)
-            seen = displayed_colors(accent, self._colors)
-            apart = [hues_apart(*pair) for failure in failures for pair in zip(seen, failure, strict=True)]
+            displayed = displayed_colors(accent, self._colors)
+            apart = [
+                hues_apart(*pair) for failure in failures for pair in zip(displayed, failure, strict=True)
+            ]
             if min(apart) >= HUES_APART:
                 self.made["accent"] = accent
                 return
@@ -335,16 +337,16 @@ class _Below:
     """Surfaces, all of them darker or all lighter than what stands on them."""
 
     def __init__(self, surfaces: Iterable[Rgb], colors: ColorSystem) -> None:
-        seen = [displayed_colors(surface, colors) for surface in surfaces]
+        displayed = [displayed_colors(surface, colors) for surface in surfaces]
         self._colors = colors
         self._ranges = [
             (min(kind) + 0.05, max(kind) + 0.05)
-            for kind in zip(*(map(luminance, each) for each in seen), strict=True)
+            for kind in zip(*(map(luminance, row) for row in displayed), strict=True)
         ]
 
     def shows(self, color: Rgb, least: float) -> bool:
         """Whether `color` stands out from each by `least`."""
-        lights = (luminance(each) + 0.05 for each in displayed_colors(color, self._colors))
+        lights = (luminance(displayed) + 0.05 for displayed in displayed_colors(color, self._colors))
         return all(
             light >= least * high or low >= least * light
             for light, (low, high) in zip(lights, self._ranges, strict=True)
@@ -355,7 +357,7 @@ def hues_apart(one: Rgb, other: Rgb) -> float:
     """Of a whole circle, at most half; all of it where a colour is grey."""
     hues = []
     for color in (one, other):
-        hue, _, saturation = colorsys.rgb_to_hls(*(part / 255 for part in color))
+        hue, _, saturation = colorsys.rgb_to_hls(*(channel / 255 for channel in color))
         if saturation < 0.15:
             return 1.0
         hues.append(hue)

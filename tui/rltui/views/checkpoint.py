@@ -153,9 +153,9 @@ def checkpoint_note(checkpoint: Checkpoint) -> str:
 
 def checkpoint_summary(report: CheckpointReport) -> list[str]:
     """`12 complete, 24.1 GiB`, `182 GiB free: 90 more fit, 8 to come`, what was set aside: short texts."""
-    whole, rest = len(report.complete), len(report.checkpoints) - len(report.complete)
-    count = f"{whole} complete" if whole else "no checkpoint is complete yet"
-    count += f", {rest} incomplete" if rest else ""
+    complete_count, incomplete_count = len(report.complete), len(report.checkpoints) - len(report.complete)
+    count = f"{complete_count} complete" if complete_count else "no checkpoint is complete yet"
+    count += f", {incomplete_count} incomplete" if incomplete_count else ""
     texts = [f"{count}, {size_text(report.total_bytes)}" if report.checkpoints else count]
     if report.free_bytes is not None:
         more = [f"{report.fits} more fit"] if report.fits is not None else []
@@ -201,7 +201,8 @@ def prune_rows(plan: PrunePlan) -> list[tuple[str, str]]:
     rows.append(("free", size_text(plan.frees_bytes)))
     rows.extend(("keep", f"checkpoint {checkpoint.step}: {checkpoint.why}") for checkpoint in plan.keep)
     return [
-        (label if at == 0 or rows[at - 1][0] != label else "", text) for at, (label, text) in enumerate(rows)
+        (label if index == 0 or rows[index - 1][0] != label else "", text)
+        for index, (label, text) in enumerate(rows)
     ]
 
 
@@ -209,5 +210,5 @@ def publication_text(published: Publication) -> str:
     count = len(published.files)
     files = f"{count} file{'' if count == 1 else 's'}, {size_text(published.size_bytes)}"
     more = f" and {count - _FILES_NAMED} more" if count > _FILES_NAMED else ""
-    named = f"{', '.join(published.files[:_FILES_NAMED])}{more}"
-    return f"upload     {files}: {named}\nof         {published.folder}\n"
+    file_names = f"{', '.join(published.files[:_FILES_NAMED])}{more}"
+    return f"upload     {files}: {file_names}\nof         {published.folder}\n"

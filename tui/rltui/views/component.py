@@ -62,9 +62,9 @@ def _signed_id(listed: ListedComponent, _: float) -> Cell:
 
 
 def _state(listed: ListedComponent, _: float) -> Cell:
-    word = component_badge(listed.status["state"], listed.status.get("host")).word
+    state = component_badge(listed.status["state"], listed.status.get("host")).word
     stalled = f" {STALLED.sign} {STALLED.word}" if listed.status["stalled"] else ""
-    return Cell(f"{word}{stalled}", listed.role)
+    return Cell(f"{state}{stalled}", listed.role)
 
 
 def _uptime_text(listed: ListedComponent, _: float) -> str:
@@ -158,9 +158,9 @@ def retry_text(status: Mapping[str, Any], now: float) -> str:
 
 
 def _log_state(log: Mapping[str, Any], now: float) -> Cell:
-    word, since = log_state(log["path"], log["changed_at"], now)
-    sign, role, _ = LOG_SIGNS[word]
-    return Cell(f"{sign} {word} {since}".rstrip(), role)
+    state, since = log_state(log["path"], log["changed_at"], now)
+    sign, role, _ = LOG_SIGNS[state]
+    return Cell(f"{sign} {state} {since}".rstrip(), role)
 
 
 LOGS: View[Mapping[str, Any]] = View(
@@ -179,12 +179,12 @@ LOGS: View[Mapping[str, Any]] = View(
 
 def concern_text(concern: HealthIssue) -> str:
     """In a line or two: what is wrong, where to go back to, what was edited since."""
-    parts = [f"{concern.word}: {concern.evidence}"]
+    lines = [f"{concern.word}: {concern.evidence}"]
     if concern.last_good is not None:
-        parts.append(f"last good checkpoint {concern.last_good}")
+        lines.append(f"last good checkpoint {concern.last_good}")
     if concern.edits:
-        parts.append(f"edited since: {'; '.join(concern.edits[-_MOST_EDITS:])}")
-    return " · ".join(parts)
+        lines.append(f"edited since: {'; '.join(concern.edits[-_MOST_EDITS:])}")
+    return " · ".join(lines)
 
 
 def failed_text(components: Sequence[str]) -> str:
@@ -200,14 +200,14 @@ def waits_text(waits: str, waits_for: str, share_frac: float) -> str:
 def server_text(server: Mapping[str, Any]) -> str:
     """Of a `ServerStatus`: `inference (external) ● ready · KV 41 % · http://gpu-2:8000/v1 · serves tiny`."""
     source = server["source"]
-    whose = "external" if source in ("config", "--inference") else f"of {source}"
-    parts = [f"{server['id']} ({whose}) {_SERVER_WORDS[server['state']]}", *server["facts"], server["url"]]
+    origin = "external" if source in ("config", "--inference") else f"of {source}"
+    facts = [f"{server['id']} ({origin}) {_SERVER_WORDS[server['state']]}", *server["facts"], server["url"]]
     if server["reason"]:
-        parts.append(server["reason"])
+        facts.append(server["reason"])
     elif server["models"]:
         model = server["model"] if server["model"] in server["models"] else server["models"][0]
-        parts.append(f"serves {model}")
-    return " · ".join(parts)
+        facts.append(f"serves {model}")
+    return " · ".join(facts)
 
 
 def host_texts(host: Mapping[str, Any], now: float) -> list[str]:

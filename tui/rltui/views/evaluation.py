@@ -37,24 +37,30 @@ class ComparedEvaluation:
         return self.to == self.evaluation
 
 
-def compared(evaluations: Sequence[Evaluation], chosen: Evaluation | None = None) -> list[ComparedEvaluation]:
+def compared(
+    evaluations: Sequence[Evaluation], reference: Evaluation | None = None
+) -> list[ComparedEvaluation]:
     """Each with its difference to the chosen one, else to the one that suggests itself."""
     by_time = sorted(evaluations, key=lambda evaluation: evaluation.at)
     runs = [*dict.fromkeys(evaluation.run for evaluation in by_time if evaluation.run)]
     rows = []
     for evaluation in evaluations:
-        to = chosen or baseline(evaluations, evaluation)
-        gap = difference(evaluation, to) if to is not None and to != evaluation else None
+        compared_to = reference or baseline(evaluations, evaluation)
+        gap = (
+            difference(evaluation, compared_to)
+            if compared_to is not None and compared_to != evaluation
+            else None
+        )
         run = runs.index(evaluation.run) + 1 if evaluation.run else 0
-        rows.append(ComparedEvaluation(evaluation, to, gap, run, is_only_run=len(runs) < 2))
+        rows.append(ComparedEvaluation(evaluation, compared_to, gap, run, is_only_run=len(runs) < 2))
     return rows
 
 
 def _note_text(row: ComparedEvaluation, _: float) -> str:
-    verdict, words = row.evaluation.verdict, row.evaluation.words
+    verdict, text = row.evaluation.verdict, row.evaluation.words
     if verdict == "ok":
-        return words
-    return f"{verdict}: {words}" if words else verdict
+        return text
+    return f"{verdict}: {text}" if text else verdict
 
 
 def _short_label(row: ComparedEvaluation, _: float) -> str:
@@ -72,8 +78,8 @@ def _standing(row: ComparedEvaluation, _: float) -> Cell:
         return Cell(f"⚠ {row.evaluation.verdict}")
     if row.is_baseline:
         return Cell("baseline")
-    words = "" if row.difference is None else row.difference.words
-    return Cell(words, _ROLES.get(words[-1:]))
+    text = "" if row.difference is None else row.difference.words
+    return Cell(text, _ROLES.get(text[-1:]))
 
 
 def _by_kind(row: ComparedEvaluation) -> tuple[object, ...]:
@@ -129,13 +135,13 @@ VIEW: View[ComparedEvaluation] = View(
 def evaluation_details(row: ComparedEvaluation) -> list[tuple[str, str]]:
     """All that is known of one, as labels and texts."""
     evaluation = row.evaluation
-    asked = f"{evaluation.num_examples} examples"
+    size = f"{evaluation.num_examples} examples"
     rows = [
         ("because", evaluation.words),
         ("compared", _comparison_text(row)),
         ("model", evaluation.model),
         ("rewards", _rewards_text(evaluation)),
-        ("asked", f"{asked} of {evaluation.env}, {evaluation.rollouts_per_example} rollouts each"),
+        ("asked", f"{size} of {evaluation.env}, {evaluation.rollouts_per_example} rollouts each"),
         ("took", duration(evaluation.seconds) if evaluation.seconds else ""),
         ("samples", evaluation.results),
         ("command", shlex.join(evaluation.command)),
@@ -144,14 +150,14 @@ def evaluation_details(row: ComparedEvaluation) -> list[tuple[str, str]]:
 
 
 def _comparison_text(row: ComparedEvaluation) -> str:
-    to = row.to
-    if to is None or row.is_baseline or not row.evaluation.is_sound:
+    reference = row.to
+    if reference is None or row.is_baseline or not row.evaluation.is_sound:
         return ""
     if row.difference is None:
-        return f"not with {to.label}: that one was of {to.env}"
+        return f"not with {reference.label}: that one was of {reference.env}"
     examples = row.difference.examples
-    how = f"example by example, over {examples}" if examples else "by the means"
-    return f"with {to.label} (#{to.id}): {row.difference.words}, {how}"
+    method = f"example by example, over {examples}" if examples else "by the means"
+    return f"with {reference.label} (#{reference.id}): {row.difference.words}, {method}"
 
 
 def _rewards_text(evaluation: Evaluation) -> str:
@@ -159,7 +165,7 @@ def _rewards_text(evaluation: Evaluation) -> str:
         return ""
     std = "" if evaluation.std is None else f", spread {evaluation.std:.3f}"
     rates = ((evaluation.truncated_frac, "cut off"), (evaluation.failed_frac, "failed"))
-    bad = "".join(f", {100 * part:.0f} % {word}" for part, word in rates if part)
+    bad = "".join(f", {100 * rate:.0f} % {label}" for rate, label in rates if rate)
     return f"mean {evaluation.mean:.3f} of {evaluation.rollouts}{std}{bad}"
 
 
@@ -167,10 +173,10 @@ def queued_text(queued: QueuedEval, now: float) -> str:
     """`◐ checkpoint 20 · 24/60 rollouts · asked for by eval_every · 31s`."""
     is_running = queued.state == "running"
     since = queued.started_at if is_running else queued.at
-    parts = [queued.label, queued.words]
-    parts += [f"asked for by {queued.by}"] if queued.by != "you" else []
-    parts += [duration(max(0.0, now - since))] if since else []
-    return f"{'◐' if is_running else '◌'} {' · '.join(filter(None, parts))}"
+    facts = [queued.label, queued.words]
+    facts += [f"asked for by {queued.by}"] if queued.by != "you" else []
+    facts += [duration(max(0.0, now - since))] if since else []
+    return f"{'◐' if is_running else '◌'} {' · '.join(filter(None, facts))}"
 
 
 def _share(frac: float) -> str:

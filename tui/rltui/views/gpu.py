@@ -158,7 +158,7 @@ def load_texts(device: GpuDevice) -> list[str]:
     limit = "" if device.power_limit_w is None else f"/{device.power_limit_w:.0f}"
     heat = "" if device.temperature_c is None else f"{device.temperature_c:.0f} °C"
     choices = [(util, power.replace(" W", f"{limit} W"), heat), (util, power, heat), (util, heat), (util,)]
-    return ["  ".join(part for part in choice if part) for choice in choices]
+    return ["  ".join(text for text in choice if text) for choice in choices]
 
 
 def device_warnings(device: GpuDevice) -> list[str]:
@@ -182,8 +182,8 @@ def budget_text(budget: GpuBudget) -> str:
 
 
 def reservation_text(reservation: GpuReservation) -> str:
-    known = f"{gib(reservation.left_bytes)} GiB more"
-    size = known if reservation.size_bytes else "memory, nobody knows how much,"
+    amount = f"{gib(reservation.left_bytes)} GiB more"
+    size = amount if reservation.size_bytes else "memory, nobody knows how much,"
     return f"{_reserver(reservation)} is starting and will take {size}"
 
 
@@ -235,8 +235,8 @@ def shares_text(device: GpuDevice, shares: Sequence[GpuShare], label: str) -> st
     peak = f", peak {gib(max(peaks))}" if peaks else ""
     pids = sorted({pid for share in shares for pid in share.pids})
     more = ", …" if len(pids) > _MOST_PIDS else ""
-    named = f": pid {', '.join(map(str, pids[:_MOST_PIDS]))}{more}" if pids else ""
-    return f"{label} holds {estimated}{gib(used)}{total} GiB of GPU {device.label}{peak}{named}"
+    pid_text = f": pid {', '.join(map(str, pids[:_MOST_PIDS]))}{more}" if pids else ""
+    return f"{label} holds {estimated}{gib(used)}{total} GiB of GPU {device.label}{peak}{pid_text}"
 
 
 def size_text(size: int | None, *, estimated: bool = False) -> str:
@@ -270,9 +270,9 @@ def freeable_texts(process: GpuProcess, size: int | None) -> list[str]:
     if process.owner == "mine":
         return [f"unknown {name} {memory}", f"unknown {pid} {memory}", f"{pid} {memory}"]
     attempt = "" if process.attempt is None else f" attempt {process.attempt}"
-    whose = f" of {process.component}{attempt}:" if process.component else ""
+    component_text = f" of {process.component}{attempt}:" if process.component else ""
     return [
-        f"leftover{whose} {name} {memory}",
+        f"leftover{component_text} {name} {memory}",
         f"leftover {name} {memory}",
         f"leftover {pid} {memory}",
         f"{pid} {memory}",
@@ -304,14 +304,14 @@ def holders(device: GpuDevice) -> list[Holder]:
     """By share, the largest process first; then what no share names."""
     if device.problem:
         return []
-    others = {process.pid: process for process in device.processes}
+    by_pid = {process.pid: process for process in device.processes}
     rows: list[Holder] = []
     for share in device.shares:
-        members = [others.pop(pid) for pid in share.pids if pid in others]
+        members = [by_pid.pop(pid) for pid in share.pids if pid in by_pid]
         rows.extend(_share_holders(device, share, _largest_first(members)))
     rows.extend(
         Holder(device, process.used_bytes, process.estimated, process)
-        for process in _largest_first(others.values())
+        for process in _largest_first(by_pid.values())
     )
     return rows
 
@@ -340,28 +340,28 @@ def _gib_text(holder: Holder, _: float) -> str:
 
 
 def _user_text(holder: Holder, _: float) -> str:
-    of = holder.process or holder.share
-    return "" if of is None else of.user or ""
+    owner = holder.process or holder.share
+    return "" if owner is None else owner.user or ""
 
 
 def _owner_text(holder: Holder, _: float) -> str:
     """`inference attempt 2, peak 60.1`, `⚠ leftover of demo/trainer attempt 1`, `yours, not rltui's`."""
-    of = holder.process or holder.share
-    if of is None:
+    owner = holder.process or holder.share
+    if owner is None:
         return ""
-    whose = "/".join(part for part in (of.experiment, of.component) if part)
+    owner_name = "/".join(name for name in (owner.experiment, owner.component) if name)
     attempt = None if holder.process is None else holder.process.attempt
     number = "" if attempt is None else f" attempt {attempt}"
     texts = {
-        "component": f"{of.component}{number}",
-        "experiment": f"{whose}{number}",
-        "orphan": f"⚠ leftover of {whose}{number}" if whose else "⚠ leftover",
+        "component": f"{owner.component}{number}",
+        "experiment": f"{owner_name}{number}",
+        "orphan": f"⚠ leftover of {owner_name}{number}" if owner_name else "⚠ leftover",
         "mine": "yours, not rltui's",
         "other": "another user's",
         "hidden": "driver, or processes that are not listed",
     }
     graphics = " (graphics)" if holder.process is not None and holder.process.kind == "G" else ""
-    return f"{texts.get(of.owner, 'not known whose')}{graphics}{holder.peak}"
+    return f"{texts.get(owner.owner, 'not known whose')}{graphics}{holder.peak}"
 
 
 def _what(holder: Holder, _: float) -> Cell:

@@ -61,8 +61,10 @@ def _value(row: KnobRow, _: float) -> Cell:
 
 
 def _allowed_text(row: KnobRow, choices: Sequence[str]) -> str:
-    others = len(row["choices"]) - len(choices)
-    return range_text(row["bounds"]) or "|".join([*choices, *([f"… {others} more: -v"] if others else [])])
+    other_count = len(row["choices"]) - len(choices)
+    return range_text(row["bounds"]) or "|".join(
+        [*choices, *([f"… {other_count} more: -v"] if other_count else [])]
+    )
 
 
 VIEW: View[KnobRow] = View(
@@ -123,23 +125,23 @@ def bounds_text(knob: KnobInfo) -> str:
 
 def origin_text(knob: KnobInfo) -> str:
     """Where the value comes from and what else it may be."""
-    parts = [] if knob.is_set else ["not in the file"]
+    facts = [] if knob.is_set else ["not in the file"]
     if knob.default is not None:
-        parts.append(f"default {value_text(knob.default)}")
+        facts.append(f"default {value_text(knob.default)}")
     if bounds := bounds_text(knob):
-        parts.append(bounds)
+        facts.append(bounds)
     if knob.readers:
-        parts.append(f"read by {join_words(knob.readers)}")
-    return " · ".join(parts)
+        facts.append(f"read by {join_words(knob.readers)}")
+    return " · ".join(facts)
 
 
-def figure_text(figure: DerivedValue) -> str:
+def figure_text(value: DerivedValue) -> str:
     """`prompts per step: 8  (128 rollouts / 16 per example)`, or the words alone where it varies."""
-    if figure.value is None:
-        return f"{figure.name}: {figure.text}"
-    explained = f"  ({figure.text})" if figure.text else ""
-    most = "at most " if figure.text.startswith("at most ") else ""
-    return f"{figure.name}: {most}{figure_value(figure.value)}{figure_unit(figure)}{explained}"
+    if value.value is None:
+        return f"{value.name}: {value.text}"
+    explained = f"  ({value.text})" if value.text else ""
+    qualifier = "at most " if value.text.startswith("at most ") else ""
+    return f"{value.name}: {qualifier}{figure_value(value.value)}{figure_unit(value)}{explained}"
 
 
 def figure_value(value: float | str | None) -> str:
@@ -149,9 +151,9 @@ def figure_value(value: float | str | None) -> str:
     return value if isinstance(value, str) else group_digits(value)
 
 
-def figure_unit(figure: DerivedValue) -> str:
+def figure_unit(value: DerivedValue) -> str:
     """` tokens`; empty where it is a word of the name: `prompts per step` needs no `prompts` behind it."""
-    return "" if figure.unit in figure.name.split() else f" {figure.unit}"
+    return "" if value.unit in value.name.split() else f" {value.unit}"
 
 
 def range_text(bounds: Sequence[float | None]) -> str:
@@ -188,8 +190,8 @@ def by_section(knobs: Iterable[KnobInfo]) -> dict[str, list[KnobInfo]]:
 
 
 def worst_problem(knob: KnobInfo, problems: tuple[Problem, ...]) -> Problem | None:
-    own = [problem for problem in problems if problem.key == knob.key]
-    return min(own, key=lambda problem: [*SEVERITIES].index(problem.severity), default=None)
+    knob_problems = [problem for problem in problems if problem.key == knob.key]
+    return min(knob_problems, key=lambda problem: [*SEVERITIES].index(problem.severity), default=None)
 
 
 def is_worth_a_row(knob: KnobInfo, staged: Collection[str]) -> bool:
@@ -217,10 +219,10 @@ def knob_groups(
     by_key = {knob.key: knob for knob in (*table.knobs, *table.others)}
     pinned = tuple(by_key[key] for key in pins if key in by_key)
     unpinned = [knob for knob in table.knobs if knob not in pinned and is_worth_a_row(knob, staged)]
-    changed = [knob for knob in unpinned if knob.changed or knob.key in staged or knob.key in edited]
-    others = [knob for knob in unpinned if knob not in changed]
-    few = [knob for knob in others if knob.main][:_FEW]
-    rest = [knob for knob in others if knob not in few]
+    changed_knobs = [knob for knob in unpinned if knob.changed or knob.key in staged or knob.key in edited]
+    other_knobs = [knob for knob in unpinned if knob not in changed_knobs]
+    few = [knob for knob in other_knobs if knob.main][:_FEW]
+    rest = [knob for knob in other_knobs if knob not in few]
     if len(rest) < _WORTH_FOLDING:
-        few, rest = others, []
-    return KnobGroups(pinned, tuple(changed), tuple(few), tuple(rest))
+        few, rest = other_knobs, []
+    return KnobGroups(pinned, tuple(changed_knobs), tuple(few), tuple(rest))

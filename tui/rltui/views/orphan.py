@@ -34,8 +34,8 @@ def owner_text(orphan: Orphan) -> str:
 
 def evidence_text(orphan: Orphan) -> str:
     """How it was told to belong to an attempt, or that it belongs to none."""
-    whose = "" if orphan.evidence == "gpu" else f"of {owner_text(orphan)}: "
-    return f"{whose}{_EVIDENCE[orphan.evidence]}"
+    owner = "" if orphan.evidence == "gpu" else f"of {owner_text(orphan)}: "
+    return f"{owner}{_EVIDENCE[orphan.evidence]}"
 
 
 def brief_orphan(orphan: Orphan) -> str:
@@ -45,8 +45,8 @@ def brief_orphan(orphan: Orphan) -> str:
 
 def orphan_text(orphan: Orphan) -> str:
     """`pid 4711 VLLM::EngineCore · of inference attempt 1 · 4m12s · 58.0 GiB · :8000`, as far as known."""
-    whose = [] if orphan.component is None else [f"of {owner_text(orphan)}"]
-    return " · ".join((_pid_text(orphan), *whose, *_held(orphan)))
+    owner = [] if orphan.component is None else [f"of {owner_text(orphan)}"]
+    return " · ".join((_pid_text(orphan), *owner, *_held(orphan)))
 
 
 def orphan_details(orphan: Orphan) -> list[str]:

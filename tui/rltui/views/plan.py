@@ -40,7 +40,7 @@ def plan_text(plan: Plan) -> str:
     """A plan in lines; ends with a newline unless there is nothing to say."""
     lines = plan.diff.rstrip("\n").split("\n") if plan.diff else []  # only line feeds end a line
     lines.extend(f"{label:<{_LABEL_WIDTH}}{text}" for label, text in plan_rows(plan))
-    lines.extend(figure_text(figure) for figure in plan.derived)
+    lines.extend(figure_text(value) for value in plan.derived)
     lines.extend(f"{problem.severity}: {problem.text}" for problem in plan.problems)
     return "\n".join(lines) + "\n" if lines else ""
 
@@ -72,18 +72,18 @@ def _labelled(label: str, texts: Sequence[str]) -> list[tuple[str, str]]:
     return [("" if position else label, text) for position, text in enumerate(texts)]
 
 
-def lost_text(lost: Lost) -> str:
+def lost_text(loss: Lost) -> str:
     """What is thrown away, and where the run goes on; empty where nothing is lost or begun again."""
     thrown_away = []
-    if lost.steps:
-        thrown_away.append(_counted(lost.steps, "step"))
-    if lost.rollouts:
-        thrown_away.append(f"{_counted(lost.rollouts, 'rollout')} in flight")
+    if loss.steps:
+        thrown_away.append(_counted(loss.steps, "step"))
+    if loss.rollouts:
+        thrown_away.append(f"{_counted(loss.rollouts, 'rollout')} in flight")
     goes_on = ""
-    if lost.resume_step is not None:
-        step = lost.resume_step
-        goes_on = f"from the newest checkpoint ({step} now)" if lost.newest else f"resumes after step {step}"
-    elif lost.steps:
+    if loss.resume_step is not None:
+        step = loss.resume_step
+        goes_on = f"from the newest checkpoint ({step} now)" if loss.newest else f"resumes after step {step}"
+    elif loss.steps:
         goes_on = "starts from the beginning"
     if goes_on and not thrown_away:
         return f"nothing · {goes_on}"

@@ -30,13 +30,13 @@ def queued_runs(queue: RunQueue, run_of: Callable[[QueueEntry], RunRow | None]) 
 
     `run_of` is asked for entries that have started.
     """
-    ended = sorted(
+    finished = sorted(
         (entry for entry in queue.entries if not entry.is_open), key=lambda entry: -(entry.ended_at or 0.0)
     )
     going = [entry for entry in queue.entries if entry.is_open]
     going.sort(key=lambda entry: (ENTRY_STATES[entry.state].rank, -entry.priority))
     return [
-        QueuedRun(entry, None if entry.state == "waiting" else run_of(entry)) for entry in (*going, *ended)
+        QueuedRun(entry, None if entry.state == "waiting" else run_of(entry)) for entry in (*going, *finished)
     ]
 
 
@@ -125,7 +125,7 @@ def queue_counts(queue: RunQueue) -> list[str]:
         "wait": sum(entry.state == "waiting" for entry in entries),
         "failed": sum(entry.state == "failed" for entry in entries),
     }
-    return [f"{count} {word}" for word, count in counts.items() if count]
+    return [f"{count} {state}" for state, count in counts.items() if count]
 
 
 def entry_badge(entry: QueueEntry) -> Badge:

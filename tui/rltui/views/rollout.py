@@ -21,8 +21,8 @@ FAILED, TRUNCATED = Cell("✗", "bad"), Cell("✂", "busy")
 
 def histogram_blocks(counts: Sequence[int]) -> str:
     """A cell per count, as high as the count beside the largest one; where there is none, a dot."""
-    most, top = max(counts, default=0), len(_BLOCKS) - 1
-    return "".join(UNKNOWN if not count else _BLOCKS[round(count / most * top)] for count in counts)
+    highest, top = max(counts, default=0), len(_BLOCKS) - 1
+    return "".join(UNKNOWN if not count else _BLOCKS[round(count / highest * top)] for count in counts)
 
 
 def no_rollouts_text(framework: str) -> str:
@@ -104,8 +104,8 @@ def summary_texts(summary: BatchSummary) -> list[str]:
     return texts
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count:,} {what}s"
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 # --- samples ----------------------------------------------------------------------------------------------
@@ -124,8 +124,8 @@ def _group_text(listed: ListedSample, _: float) -> str:
 
 
 def _ended_words(sample: Sample) -> list[str]:
-    words = (sample.stop, "truncated" if sample.truncated else "", "failed" if sample.failed else "")
-    return [word for word in words if word]
+    endings = (sample.stop, "truncated" if sample.truncated else "", "failed" if sample.failed else "")
+    return [ending for ending in endings if ending]
 
 
 def _known_count(count: int) -> str:

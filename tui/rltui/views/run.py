@@ -53,25 +53,25 @@ def sweep_details(name: str, runs: Sequence[RunRow]) -> Details:
 def sweep_texts(runs: Sequence[RunRow]) -> list[str]:
     """`6 runs`, `2 running`, `3 done`, `highest reward 0.83 ± 0.02: NAME`."""
     counts = Counter(row.state for row in runs)
-    parts = [f"{len(runs)} run{'' if len(runs) == 1 else 's'}"]
-    parts += [f"{counts[state]} {badge.word}" for state, badge in RUN_STATES.items() if counts[state]]
+    facts = [f"{len(runs)} run{'' if len(runs) == 1 else 's'}"]
+    facts += [f"{counts[state]} {badge.word}" for state, badge in RUN_STATES.items() if counts[state]]
     levels = {row.name: row.levels["reward"] for row in runs if "reward" in row.levels}
     if levels:
         highest = max(levels, key=lambda name: levels[name].mean)
-        parts.append(f"highest reward {levels[highest].text()}: {highest}")
-    return parts
+        facts.append(f"highest reward {levels[highest].text()}: {highest}")
+    return facts
 
 
 def _origin(row: RunRow, names: Mapping[str, str]) -> list[str]:
-    parts = []
+    facts = []
     if row.parent:
-        at = "" if row.parent_step is None else f" at step {row.parent_step}"
-        parts.append(f"forked from {names.get(row.parent, row.parent)}{at}")
+        step_text = "" if row.parent_step is None else f" at step {row.parent_step}"
+        facts.append(f"forked from {names.get(row.parent, row.parent)}{step_text}")
     if row.again:
-        parts.append(f"repeats {names.get(row.again, row.again)}")
+        facts.append(f"repeats {names.get(row.again, row.again)}")
     if row.group:
-        parts.append(f"sweep {row.group}")
-    return parts
+        facts.append(f"sweep {row.group}")
+    return facts
 
 
 def _changes(row: RunRow) -> list[str]:
@@ -123,8 +123,8 @@ def _when(row: RunRow) -> list[str]:
     return [*texts, f"id {row.id}"]
 
 
-def _time(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+def _time(moment: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
 
 
 def fork_lines(plan: ForkPlan) -> list[str]:

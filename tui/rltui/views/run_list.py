@@ -65,8 +65,8 @@ class RunSelection:
 
     @property
     def columns(self) -> tuple[RunColumn, ...]:
-        name, *others = self.view.columns
-        return columns_of((name, *(("host",) if self.with_host else ()), *others))
+        name, *other_columns = self.view.columns
+        return columns_of((name, *(("host",) if self.with_host else ()), *other_columns))
 
     @property
     def needs_configs(self) -> bool:
@@ -114,11 +114,11 @@ class RunSelection:
 def _living_lines(tree: Sequence[TreeLine]) -> int:
     """So many lines there are up to the end of the last tree in which something runs."""
     end, is_living = 0, False
-    for at, line in enumerate(tree, start=1):
+    for count, line in enumerate(tree, start=1):
         rows = line.members if line.row is None else (line.row, *line.members)
         is_living = any(row.is_running for row in rows) or (is_living and bool(line.branch))
         if is_living:
-            end = at
+            end = count
     return end
 
 

@@ -26,7 +26,7 @@ class CheckpointCommands:
         commands: ExperimentCommands,
         report: Callable[[], CheckpointReport | None],
         selected: Callable[[], Checkpoint | None],
-        changed: Callable[[], Awaitable[None]],
+        on_change: Callable[[], Awaitable[None]],
     ) -> None:
         """`changed` is awaited when there are other checkpoints than before."""
         self._frontend = frontend
@@ -35,7 +35,7 @@ class CheckpointCommands:
         self._commands = commands
         self._report = report
         self._selected = selected
-        self._changed = changed
+        self._changed = on_change
 
     def allows(self, command: str, *arguments: object) -> bool:
         """Whether there are checkpoints to do it to."""
@@ -55,13 +55,15 @@ class CheckpointCommands:
 
     def go_back(self) -> None:
         """Restart the run from the selected one. Asks, default no; of one not complete, say why not."""
-        if (chosen := self._selected()) is None:
+        if (checkpoint := self._selected()) is None:
             return
-        if not chosen.complete:
-            self._frontend.notify(f"Checkpoint {chosen.step} is {checkpoint_note(chosen)}", markup=False)
+        if not checkpoint.complete:
+            self._frontend.notify(
+                f"Checkpoint {checkpoint.step} is {checkpoint_note(checkpoint)}", markup=False
+            )
             return
-        request = Request(action="restart", resume_step=chosen.step)
-        heading = f"Go back to checkpoint {chosen.step}?"
+        request = Request(action="restart", resume_step=checkpoint.step)
+        heading = f"Go back to checkpoint {checkpoint.step}?"
         self._commands.request(ConfirmableRequest(request, heading, verb="Go back", danger=True))
 
     def prune(self) -> None:
@@ -86,8 +88,8 @@ class CheckpointCommands:
             if await frontend.prompt(RowsDialog(title, prune_rows(plan), "Delete", is_danger=True)):
                 steps = tuple(checkpoint.step for checkpoint in plan.delete)
                 async with frontend.waiting("Deleting checkpoints"):
-                    done = await self._experiment.prune(retention, steps)
-                frontend.notify(f"Deleted; {size_text(done.frees_bytes)} are free again", markup=False)
+                    result = await self._experiment.prune(retention, steps)
+                frontend.notify(f"Deleted; {size_text(result.frees_bytes)} are free again", markup=False)
                 await self._changed()
         except RltuiError as error:
             await frontend.show_error(error)
@@ -122,8 +124,8 @@ class CheckpointCommands:
 
     def publish(self) -> None:
         """Ask where to upload the selected one, then show what that uploads. Asks, default no."""
-        if (chosen := self._selected()) is not None:
-            self._frontend.work(self._publish(chosen.step))
+        if (checkpoint := self._selected()) is not None:
+            self._frontend.work(self._publish(checkpoint.step))
 
     async def _publish(self, step: int) -> None:
         frontend, repo = self._frontend, ""
@@ -149,6 +151,6 @@ class CheckpointCommands:
             text,
             title=f"Upload the weights of step {step} to the hub as",
             placeholder="USER/NAME",
-            done="show what would be uploaded",
+            purpose="show what would be uploaded",
         )
         return await self._frontend.prompt(dialog) or ""

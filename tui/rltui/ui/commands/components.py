@@ -104,12 +104,12 @@ class ComponentCommands:
             case _:
                 return True
 
-    def request(self, what: str) -> None:
+    def request(self, name: str) -> None:
         """Plan first, and ask: but for a plain start. A finished run is given a supervisor instead."""
         if self._experiment.finished:
             self._frontend.post_message(BaseScreen.OpenRunRequested(self._experiment.run_id, again=True))
             return
-        confirmable = request_for(what, self._shared.status, self._selected())
+        confirmable = request_for(name, self._shared.status, self._selected())
         if confirmable is not None:
             self._commands.request(confirmable)
 

@@ -110,8 +110,8 @@ class ConfigCommands:
         """Living components that were started with other values than the files have now."""
         status = self._shared.status
         alive = {item.id for item in status.components if item.state in ALIVE_STATES} if status else set()
-        changed = [knob for knob in self._shared.knobs if knob.changed]
-        return tuple(dict.fromkeys(name for knob in changed for name in knob.readers if name in alive))
+        changes = [knob for knob in self._shared.knobs if knob.changed]
+        return tuple(dict.fromkeys(name for knob in changes for name in knob.readers if name in alive))
 
     def apply(self) -> None:
         """Make what was collected count, or else what is in the files already."""

@@ -44,9 +44,9 @@ class ConfigDialogue:
             )
             for knob in knobs
         }
-        chosen = await self._frontend.prompt(ChoiceMenu(f"Knobs of {clean_line(reader)}", choices))
-        if chosen is not None:
-            await self.edit(next(knob for knob in knobs if knob.key == chosen))
+        key = await self._frontend.prompt(ChoiceMenu(f"Knobs of {clean_line(reader)}", choices))
+        if key is not None:
+            await self.edit(next(knob for knob in knobs if knob.key == key))
 
     async def edit(self, knob: KnobInfo) -> None:
         """Let a person edit a knob, and write or collect what was decided."""
@@ -76,9 +76,9 @@ class ConfigDialogue:
     async def review(self, *, apply: bool = False) -> None:
         """All collected edits as one diff. `apply`: with a restart, and *no* as the default."""
         count = len(self._shared.staged)
-        what = f"Write {count} edits" if count > 1 else "Write 1 edit"
+        title = f"Write {count} edits" if count > 1 else "Write 1 edit"
         restarts = f" and restart what reads {'them' if count > 1 else 'it'}" if apply else ""
-        question = Question(f"{what}{restarts}?", prefers_restart=apply, danger=apply)
+        question = Question(f"{title}{restarts}?", prefers_restart=apply, danger=apply)
         await self._review(self._shared.staged.request(), question)
 
     async def undo(self) -> None:
@@ -117,10 +117,10 @@ class ConfigDialogue:
             except RltuiError as error:
                 await self._frontend.show_error(error)
             return
-        others = ", ".join(f"{key} = {value}" for key, value in offer.edits.items())
+        edits = ", ".join(f"{key} = {value}" for key, value in offer.edits.items())
         before = " before that edit" if offer.edit else ""
         question = Question(
-            f"{heading}, and take back: {offer.edit}?" if offer.edit else f"{heading}, with {others}?",
+            f"{heading}, and take back: {offer.edit}?" if offer.edit else f"{heading}, with {edits}?",
             reason=f"{offer.reason}; checkpoint {step} is the last good one{before}",
             prefers_restart=True,
         )
@@ -129,19 +129,19 @@ class ConfigDialogue:
 
     async def convert(self) -> None:
         """The batch counted the other way, reviewed like every edit."""
-        if (to := self._shared.table.converts_to) is None:
+        if (generation := self._shared.table.converts_to) is None:
             return
         try:
             async with self._frontend.waiting("Counting the batch", cancels=True):
-                first = await self._experiment.convert(to)
+                first = await self._experiment.convert(generation)
         except RltuiError as error:
             await self._frontend.show_error(error)
             return
-        dialog = ConverterDialog(first, lambda mean: self._experiment.convert(to, mean))
+        dialog = ConverterDialog(first, lambda mean: self._experiment.convert(generation, mean))
         conversion = await self._frontend.prompt(dialog)
         if conversion is not None:
             staged = self._shared.staged.adding(conversion.edits, {})
-            await self._review(staged.request(), Question(f"Count the batch in {to}?"))
+            await self._review(staged.request(), Question(f"Count the batch in {generation}?"))
 
     async def show_pending(self, readers: tuple[str, ...]) -> None:
         """What the files say and what runs with another value, and what a restart would mean; and what a copy
@@ -175,9 +175,9 @@ class ConfigDialogue:
     async def _draft_of(self, path: str) -> TextDraft | None:
         """The file as it is, or what was left unwritten the last time."""
         draft = self._shared.drafts.get(path)
-        seen = await asyncio.to_thread(self._experiment.read_config, path)
+        file = await asyncio.to_thread(self._experiment.read_config, path)
         if draft is None:
-            return TextDraft(seen, seen.text)
+            return TextDraft(file, file.text)
         choices = {
             "kept": ("Your text", "What you left unwritten the last time"),
             "file": ("The file", "As it is now; your text is forgotten"),
@@ -185,27 +185,27 @@ class ConfigDialogue:
         choice = await self._frontend.prompt(ChoiceMenu("Edit which text?", choices))
         if choice == "file":
             self._shared.drafts.pop(path)
-        return {"kept": draft, "file": TextDraft(seen, seen.text)}.get(choice or "")
+        return {"kept": draft, "file": TextDraft(file, file.text)}.get(choice or "")
 
     async def _edited(self, draft: TextDraft) -> TextDraft | None:
         """One round with the editor; the text to go on with, `None` when done."""
-        seen = draft.seen
+        original = draft.seen
         try:
             with self._frontend.suspend():
-                text = self._experiment.edit_text(seen.path, draft.text)
+                text = self._experiment.edit_text(original.path, draft.text)
         except SuspendNotSupported:
-            self._notify(f"This terminal cannot be lent. Edit it in another one:\n{clean(seen.path)}")
+            self._notify(f"This terminal cannot be lent. Edit it in another one:\n{clean(original.path)}")
             return None
-        self._shared.drafts.pop(seen.path, None)
-        if text == seen.text:
+        self._shared.drafts.pop(original.path, None)
+        if text == original.text:
             self._notify("Unchanged: nothing was written")
             return None
-        name = clean_line(seen.path.rpartition("/")[2])
-        request = Request(action="write", texts={seen.path: text}, base={seen.path: seen.sha256})
+        name = clean_line(original.path.rpartition("/")[2])
+        request = Request(action="write", texts={original.path: text}, base={original.path: original.sha256})
         outcome = await self._review(request, Question(f"Write {name}?", may_edit_again=True))
-        draft = TextDraft(seen, text)
+        draft = TextDraft(original, text)
         if outcome == "kept":
-            self._shared.drafts[seen.path] = draft
+            self._shared.drafts[original.path] = draft
             self._notify("Not written. Your text is kept: $ goes on with it")
         return draft if outcome == "again" else None
 
@@ -245,9 +245,9 @@ class ConfigDialogue:
             if answer == "again":
                 return answer
             request = request.model_copy(update={"base": plan.base, "restart": answer == "restart"})
-            done = await self._execute(with_consent(request, plan))
-            if done is not None:
-                return done
+            result = await self._execute(with_consent(request, plan))
+            if result is not None:
+                return result
 
     async def _execute(self, request: Request) -> Outcome | None:
         """`None` where the files changed while the review was open: it is asked about again."""

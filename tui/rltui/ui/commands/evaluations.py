@@ -45,8 +45,8 @@ class EvaluationCommands:
             report = await self._experiment.order_evals(every, request)
             if not report.every:
                 return "No checkpoint is evaluated unasked any more"
-            which = "Every checkpoint" if report.every == 1 else f"One of {report.every} checkpoints"
-            return f"{which} is evaluated from now on"
+            subject = "Every checkpoint" if report.every == 1 else f"One of {report.every} checkpoints"
+            return f"{subject} is evaluated from now on"
         queued = await self._experiment.evaluate(request)
         where = f"; {key_of('screen.evals')} shows it" if self._names_screen else ""
         return f"Evaluation {queued.id}, {queued.label}: {queued.words}{where}"

@@ -57,8 +57,8 @@ class ExperimentCommands:
                 if not await frontend.prompt(dialog):
                     return
             async with frontend.waiting(f"Having it done: {confirmable.heading.rstrip('?')}"):
-                done = await self._experiment.execute(with_consent(request, plan))
-            frontend.notify(done_text(done), markup=False)
+                result = await self._experiment.execute(with_consent(request, plan))
+            frontend.notify(done_text(result), markup=False)
         except RltuiError as error:
             await frontend.show_error(error)
 

@@ -21,7 +21,7 @@ class Frontend(Protocol):
     async def prompt(self, dialog: Screen[ScreenResultType]) -> ScreenResultType | None:
         """The answer to a dialog; `None` where it was left without one."""
 
-    def waiting(self, what: str, *, cancels: bool = False) -> AbstractAsyncContextManager[None]:
+    def waiting(self, label: str, *, cancels: bool = False) -> AbstractAsyncContextManager[None]:
         """Say that `what` is waited for; `cancels`: a person may end the wait."""
 
     def suspend(self) -> AbstractContextManager[None]:

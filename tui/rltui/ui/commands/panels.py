@@ -150,14 +150,14 @@ class PanelCommands:
         error.
         """
         panes = self.body.readers
-        here = next((pane for pane in panes if pane.log_pane is log), None)
+        current = next((pane for pane in panes if pane.log_pane is log), None)
         failed = [pane for pane in panes if pane.has_failed]
-        if here is None or (failed and here not in failed):
-            here = failed[0] if failed else panes[0]
-            self.go_to(here)
-        index = panes.index(here)
-        self._next_with_errors = [*panes[index + 1 :], *panes[:index], here]
-        return here.log_pane
+        if current is None or (failed and current not in failed):
+            current = failed[0] if failed else panes[0]
+            self.go_to(current)
+        index = panes.index(current)
+        self._next_with_errors = [*panes[index + 1 :], *panes[:index], current]
+        return current.log_pane
 
     def find_errors_elsewhere(self, log: LogView) -> None:
         """Search the log after `log`; back where the search began, say that there is no error."""

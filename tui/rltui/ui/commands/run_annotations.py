@@ -33,14 +33,14 @@ class RunAnnotationCommands:
         self,
         frontend: Frontend,
         runs: Runs,
-        chosen: Callable[[], Sequence[RunRow]],
-        changed: Callable[[], Awaitable[None]],
+        selection: Callable[[], Sequence[RunRow]],
+        on_change: Callable[[], Awaitable[None]],
     ) -> None:
         """`chosen`: the runs that are meant. `changed` is awaited when the index may say something else."""
         self._frontend = frontend
         self._runs = runs
-        self._chosen = chosen
-        self._changed = changed
+        self._chosen = selection
+        self._changed = on_change
         self._done: list[DoneChange] = []
 
     def allows(self, command: str, *arguments: object) -> bool:
@@ -66,7 +66,7 @@ class RunAnnotationCommands:
                 "".join(f"{tag} " for tag in sorted(common)),
                 title=f"Tags of {runs_named(rows)}",
                 placeholder="words with spaces between them",
-                done="keep them",
+                purpose="keep them",
                 may_be_empty=True,
             )
         )
@@ -87,7 +87,7 @@ class RunAnnotationCommands:
                 row.note,
                 title=f"What is to be said of {clean_line(row.name)}?",
                 placeholder="why it was tried, what it showed",
-                done="keep it",
+                purpose="keep it",
                 may_be_empty=True,
             )
         )
@@ -100,14 +100,14 @@ class RunAnnotationCommands:
         """All of them, or none any more where all are."""
         if rows := self._chosen():
             is_best = not all(row.is_best for row in rows)
-            what = f"{runs_named(rows)} {'marked as best' if is_best else 'no longer marked as best'}"
-            self._frontend.work(self._keep(rows, RunChange(is_best=is_best), what))
+            summary = f"{runs_named(rows)} {'marked as best' if is_best else 'no longer marked as best'}"
+            self._frontend.work(self._keep(rows, RunChange(is_best=is_best), summary))
 
     def archive(self) -> None:
         if rows := self._chosen():
             archived = not all(row.archived_at is not None for row in rows)
-            what = f"{runs_named(rows)} {'archived' if archived else 'listed again'}"
-            self._frontend.work(self._keep(rows, RunChange(is_archived=archived), what))
+            summary = f"{runs_named(rows)} {'archived' if archived else 'listed again'}"
+            self._frontend.work(self._keep(rows, RunChange(is_archived=archived), summary))
 
     def trash(self) -> None:
         """Put the chosen runs into the trash. Asks, default no."""
@@ -137,18 +137,18 @@ class RunAnnotationCommands:
             self._frontend.notify(f"Taken back: {last.what}", markup=False)
         await self._changed()
 
-    async def _keep(self, rows: Sequence[RunRow], change: RunChange, what: str) -> None:
+    async def _keep(self, rows: Sequence[RunRow], change: RunChange, summary: str) -> None:
         """One after the other; of those done until an error, each can be taken back."""
         back: list[tuple[str, RunChange]] = []
         try:
-            async with self._frontend.waiting(f"Having it done: {what}"):
+            async with self._frontend.waiting(f"Having it done: {summary}"):
                 for row in rows:
                     await asyncio.to_thread(self._runs.change, row.id, change)
                     back.append((row.id, change.inverse(row)))
         except RltuiError as error:
             await self._frontend.show_error(error)
         else:
-            self._frontend.notify(f"Done: {what}. {key_of('undo')} takes it back", markup=False)
+            self._frontend.notify(f"Done: {summary}. {key_of('undo')} takes it back", markup=False)
         if back:
-            self._done = [*self._done, DoneChange(what, tuple(back))][-_MOST_UNDONE:]
+            self._done = [*self._done, DoneChange(summary, tuple(back))][-_MOST_UNDONE:]
         await self._changed()

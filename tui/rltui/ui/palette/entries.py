@@ -71,43 +71,45 @@ class PaletteEntry:
         return f"{self.kind}:{self.target}"
 
 
-def split_prefix(typed: str) -> tuple[Kind | None, str]:
+def split_prefix(query: str) -> tuple[Kind | None, str]:
     """The only kind that is to be offered, and the text to search."""
-    kind = PREFIXES.get(typed[:1])
-    return (None, typed) if kind is None else (kind, typed[1:])
+    kind = PREFIXES.get(query[:1])
+    return (None, query) if kind is None else (kind, query[1:])
 
 
 def ranked(
-    entries: Sequence[PaletteEntry], typed: str, recent: Sequence[str] = ()
+    entries: Sequence[PaletteEntry], query: str, recent: Sequence[str] = ()
 ) -> tuple[PaletteEntry, ...]:
     """Those that answer what was typed, the best first; all of them where nothing was.
 
     A label that was typed in full comes before all; of equals the one used last comes first, then by their
     kinds, then in the order they came in.
     """
-    kind, text = split_prefix(typed)
-    words, whole = fuzzy.query_words(text), fuzzy.folded(text).strip()
+    kind, text = split_prefix(query)
+    tokens, phrase = fuzzy.query_words(text), fuzzy.folded(text).strip()
     used = {name: index for index, name in enumerate(recent)}
     keyed = []
     for index, entry in enumerate(entries):
-        if (kind is None or entry.kind is kind) and (rank := _rank(entry, words)) is not None:
+        if (kind is None or entry.kind is kind) and (rank := _rank(entry, tokens)) is not None:
             quality, position = rank
             position = 0 if quality == fuzzy.WORD else position
             last_used = used.get(entry.name, len(used))
-            order = (entry.folded != whole, quality, last_used, _ORDER[entry.kind], position, index)
+            order = (entry.folded != phrase, quality, last_used, _ORDER[entry.kind], position, index)
             keyed.append((order, entry))
     keyed.sort(key=lambda pair: pair[0])
     return tuple(entry for _, entry in keyed)
 
 
-def _rank(entry: PaletteEntry, words: Sequence[str]) -> fuzzy.Rank | None:
+def _rank(entry: PaletteEntry, tokens: Sequence[str]) -> fuzzy.Rank | None:
     """A word may also name the kind: `theme nord`."""
-    others = [word for word in words if len(word) < _MIN_KIND_LETTERS or not entry.kind.startswith(word)]
-    if len(others) < len(words) and (rank := fuzzy.rank(others, entry.folded)) is not None:
+    label_tokens = [
+        token for token in tokens if len(token) < _MIN_KIND_LETTERS or not entry.kind.startswith(token)
+    ]
+    if len(label_tokens) < len(tokens) and (rank := fuzzy.rank(label_tokens, entry.folded)) is not None:
         return max(rank, (fuzzy.PREFIX, 0))
-    rank = fuzzy.rank(words, entry.folded)
+    rank = fuzzy.rank(tokens, entry.folded)
     if rank is not None or not entry.detail:
         return rank
-    if all(word in entry.folded_detail or word in entry.folded for word in words):
-        rank = fuzzy.rank(words, f"{entry.folded} {entry.folded_detail}")
+    if all(token in entry.folded_detail or token in entry.folded for token in tokens):
+        rank = fuzzy.rank(tokens, f"{entry.folded} {entry.folded_detail}")
     return None if rank is None else (rank[0] + _DETAIL_PENALTY, rank[1])

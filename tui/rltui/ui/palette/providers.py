@@ -33,8 +33,8 @@ def offered_actions(screen: BaseScreen) -> tuple[tuple[Widget | Screen[Any], Use
     pane, helps = screen.focused, {use.help for use in common}
     if pane is None or screen.pane_place is None:
         return tuple((screen, use) for use in common)
-    own = [use for use in offered_in(screen.pane_place) if pane.check_action(*use.call) is True]
-    return (*((screen, use) for use in common), *((pane, use) for use in own if use.help not in helps))
+    pane_uses = [use for use in offered_in(screen.pane_place) if pane.check_action(*use.call) is True]
+    return (*((screen, use) for use in common), *((pane, use) for use in pane_uses if use.help not in helps))
 
 
 def actions(screen: BaseScreen) -> Iterable[PaletteEntry]:
@@ -72,11 +72,11 @@ def knobs(screen: BaseScreen) -> Iterable[PaletteEntry]:
     def edit(key: str) -> None:
         """In its editor; where nothing may be changed, its row on the config screen is shown."""
         shared, overview = screen.home.shared, _overview(screen)
-        known = {} if shared is None else {knob.key: knob for knob in shared.knobs}
-        if key not in known:
+        by_key = {} if shared is None else {knob.key: knob for knob in shared.knobs}
+        if key not in by_key:
             screen.notify(f"{key} is not in the config any more", markup=False)
         elif isinstance(overview, Overview) and not overview.readonly_text:
-            overview.config.edit(known[key])
+            overview.config.edit(by_key[key])
         else:
             screen.show_screen("config", aim=key)
 

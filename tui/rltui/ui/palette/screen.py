@@ -38,7 +38,7 @@ _LABEL_WIDTH = 18
 _MIN_DETAIL_WIDTH = 12
 
 
-def entry_line(entry: PaletteEntry, words: Sequence[str], width: int) -> Content:
+def entry_line(entry: PaletteEntry, tokens: Sequence[str], width: int) -> Content:
     """`knob  trainer.optim.lr  1e-6 · learning rate        e`: the letters that answer `words` are set off.
 
     Where it is too narrow, the description gives way first, then the end of the label.
@@ -46,7 +46,7 @@ def entry_line(entry: PaletteEntry, words: Sequence[str], width: int) -> Content
     room = max(1, width - _KIND_WIDTH - (len(entry.keys) + 2 if entry.keys else 0) - 1)
     text = truncate(entry.label, room)
     label = Content(text)
-    for position in fuzzy.places(words, fuzzy.folded(text)):
+    for position in fuzzy.places(tokens, fuzzy.folded(text)):
         label = label.stylize("bold $text-accent", position, position + 1)
     detail_start = max(_LABEL_WIDTH, len(text)) + 2
     detail_width = room - detail_start
@@ -85,13 +85,13 @@ class Palette(TypingScreen[PaletteEntry]):
         sources: Sequence[Source] = (),
         *,
         recent: Sequence[str] = (),
-        typed: str = "",
+        query: str = "",
         log_search: Callable[[str], PaletteEntry] | None = None,
     ) -> None:
         """`sources`: of entries that come later. `recent`: names of entries, the one used last first.
         `log_search`: makes an entry of any text.
         """
-        super().__init__(Input(typed, placeholder=_HINT, select_on_focus=False))
+        super().__init__(Input(query, placeholder=_HINT, select_on_focus=False))
         self._entries = list(entries)
         self._sources = sources
         self._recent = recent
@@ -157,8 +157,8 @@ class Palette(TypingScreen[PaletteEntry]):
         self._try_theme()
 
     def _line(self, index: int, width: int) -> Content:
-        words = fuzzy.query_words(split_prefix(self._listed_for or "")[1])
-        return entry_line(self._listed[index], words, width)
+        tokens = fuzzy.query_words(split_prefix(self._listed_for or "")[1])
+        return entry_line(self._listed[index], tokens, width)
 
     @property
     def _cursor_entry(self) -> PaletteEntry | None:
@@ -216,7 +216,7 @@ class Palette(TypingScreen[PaletteEntry]):
         self.dismiss(entry)
 
 
-def open_palette(screen: BaseScreen, typed: str) -> None:
+def open_palette(screen: BaseScreen, query: str) -> None:
     """On a main screen, with `typed` in its line; what is chosen is done there, and remembered."""
 
     def choose(entry: PaletteEntry | None) -> None:
@@ -229,7 +229,7 @@ def open_palette(screen: BaseScreen, typed: str) -> None:
         [entry for provider in PROVIDERS for entry in provider(screen)],
         [partial(provider, screen) for provider in SLOW_PROVIDERS],
         recent=screen.home.recent,
-        typed=typed,
+        query=query,
         log_search=partial(log_search, screen) if screen.home.shared is not None else None,
     )
     screen.app.push_screen(palette, choose)

@@ -108,10 +108,10 @@ def arrange_words(name: str, width: int) -> Content:
     """`Arrange trainer  h j k l move · …  esc ends`, as far as there is room."""
     line = Content.assemble((f" Arrange {name} ", "bold $accent"))
     end = Content.assemble((f" {key_of('arrange.end')}", "bold $accent"), (" ends", ""))
-    for words, actions in _WORDS.items():
+    for label, actions in _WORDS.items():
         keys = " ".join(key_of(f"arrange.{action}") for action in actions)
-        part = Content.assemble((f" {keys}", "bold $accent"), (f" {words} ", ""))
-        if line.cell_length + part.cell_length + end.cell_length > width:
+        hint = Content.assemble((f" {keys}", "bold $accent"), (f" {label} ", ""))
+        if line.cell_length + hint.cell_length + end.cell_length > width:
             break
-        line += part
+        line += hint
     return line + end

@@ -36,16 +36,16 @@ class Arrangement:
             columns, widths = layout.columns, [_share(text) for text in layout.widths]
         else:
             columns, widths = (tuple(reader_ids), (GPUS, KNOBS)), []
-        named = {name for column in columns for name in column}
-        others = tuple(name for name in reader_ids if name not in named)
-        panels = tuple(name for name in PANELS if name not in named)
-        columns = ((*columns[0], *others), *columns[1:-1], *((*column, *panels) for column in columns[-1:]))
+        placed_ids = {name for column in columns for name in column}
+        unplaced = tuple(name for name in reader_ids if name not in placed_ids)
+        panels = tuple(name for name in PANELS if name not in placed_ids)
+        columns = ((*columns[0], *unplaced), *columns[1:-1], *((*column, *panels) for column in columns[-1:]))
         if len(columns) > len(layout.columns or columns):  # the only column is the first and the last one
             columns = ((*columns[0], *panels),)
         return cls(
             columns,
             tuple(widths) or (2.0, *(1.0,) * (len(columns) - 1)),
-            hidden=frozenset((*others, *panels)),
+            hidden=frozenset((*unplaced, *panels)),
         )
 
     # as it is saved
@@ -153,12 +153,12 @@ class Arrangement:
         widths = (shares.get(index, share) for index, share in enumerate(self.widths))
         return replace(self, widths=tuple(widths))
 
-    def _with_columns(self, changed: Mapping[int, tuple[str, ...]]) -> Arrangement:
+    def _with_columns(self, replacements: Mapping[int, tuple[str, ...]]) -> Arrangement:
         """With these columns instead; an empty one goes."""
         pairs = [
             (column, share)
             for index, share in enumerate(self.widths)
-            if (column := changed.get(index, self.columns[index]))
+            if (column := replacements.get(index, self.columns[index]))
         ]
         columns = tuple(column for column, _ in pairs)
         return replace(self, columns=columns, widths=tuple(share for _, share in pairs))

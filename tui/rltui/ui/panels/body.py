@@ -108,8 +108,10 @@ class Body(Widget):
         if name == KNOBS:
             return KnobPanel(classes="pane frame", readonly=self._shared.experiment.readonly)
         if name == CHARTS:
-            made: Callable[..., Widget] = resolve_name("rltui.ui.charts.panel:ChartPanel")  # numpy: only now
-            return made(self._shared, classes="pane frame")
+            chart_class: Callable[..., Widget] = resolve_name(
+                "rltui.ui.charts.panel:ChartPanel"
+            )  # numpy: only now
+            return chart_class(self._shared, classes="pane frame")
         if name in self._log_ids:
             return LogFilePane(name, self._shared)
         return ComponentPane(name, self._shared)

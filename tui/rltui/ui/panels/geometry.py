@@ -115,8 +115,8 @@ class Geometry:
                 continue
             if x == rectangle.right - 1 and (right := self.column_at(rectangle.right)):
                 return Border(name, right[0], between_columns=True)
-            if x == rectangle.x and (left := self.column_at(rectangle.x - 1)):
-                return Border(left[0], name, between_columns=True)
+            if x == rectangle.x and (left_column := self.column_at(rectangle.x - 1)):
+                return Border(left_column[0], name, between_columns=True)
             if y == rectangle.y:
                 return self._border_above(column, index)
             if y == rectangle.bottom - 1 and not self.is_flat:
@@ -134,10 +134,10 @@ class Geometry:
         if (rectangle := self.rectangles.get(name)) is None:
             return None
         if between_columns:
-            right, left = self.column_at(rectangle.right), self.column_at(rectangle.x - 1)
-            if right:
-                return Border(name, right[0], between_columns=True), 1
-            return (Border(left[0], name, between_columns=True), -1) if left else None
+            right_column, left_column = self.column_at(rectangle.right), self.column_at(rectangle.x - 1)
+            if right_column:
+                return Border(name, right_column[0], between_columns=True), 1
+            return (Border(left_column[0], name, between_columns=True), -1) if left_column else None
         column = [other for other in self.column_at(rectangle.x) if not self.rectangles[other].is_folded]
         if name not in column or len(column) == 1:
             return None
@@ -260,11 +260,11 @@ class _Stack:
 
     def _demand(self, name: str) -> _Demand:
         state = self._states[name]
-        most = self._height if state.rows is None else max(1, state.rows(self._cells) - self.is_flat)
-        least = min(most, _MIN_FLAT_ROWS if self.is_flat else _MIN_ROWS)
+        maximum = self._height if state.rows is None else max(1, state.rows(self._cells) - self.is_flat)
+        least = min(maximum, _MIN_FLAT_ROWS if self.is_flat else _MIN_ROWS)
         if self._is_tight and state.is_side:
-            least = most = min(most, max(least, self._height // 2))
-        return _Demand(self._shares.get(name, 1.0), least, most)
+            least = maximum = min(maximum, max(least, self._height // 2))
+        return _Demand(self._shares.get(name, 1.0), least, maximum)
 
     def fill(self) -> tuple[dict[str, Rectangle], list[Caption]]:
         """Where each is, with what stands where there is no room for a title."""
@@ -281,25 +281,25 @@ class _Stack:
             y += height
         return rectangles, []
 
-    def _fill_around(self, opened: str) -> tuple[dict[str, Rectangle], list[Caption]]:
+    def _fill_around(self, open_name: str) -> tuple[dict[str, Rectangle], list[Caption]]:
         """One is open; of the titles as many as there is room for, around it."""
-        others, index = len(self._names) - 1, self._names.index(opened)
-        titles = min(others, self._height - min(self._height, max(_OPEN_AMONG_MANY, self._height // 2)))
-        if others <= self._height - _OPEN_AMONG_MANY:
-            titles = others
-        above = min(max(0, index - titles // 2), others - titles)
-        below = others - titles - above
+        other_count, index = len(self._names) - 1, self._names.index(open_name)
+        titles = min(other_count, self._height - min(self._height, max(_OPEN_AMONG_MANY, self._height // 2)))
+        if other_count <= self._height - _OPEN_AMONG_MANY:
+            titles = other_count
+        above = min(max(0, index - titles // 2), other_count - titles)
+        below = other_count - titles - above
         names, captions, y = self._names[above : above + titles + 1], [], 0
-        if above and names[0] != opened:
+        if above and names[0] != open_name:
             captions.append(Caption(self._x, 0, self._cells, f" ↑ {above + 1} more"))
             names, y = names[1:], 1
-        if below and names[-1] != opened:
+        if below and names[-1] != open_name:
             captions.append(Caption(self._x, self._height - 1, self._cells, f" ↓ {below + 1} more"))
             names = names[:-1]
         rectangles = {}
         for name in names:
-            height = self._height - titles if name == opened else 1
-            rectangles[name] = Rectangle(self._x, y, self._cells, height, is_folded=name != opened)
+            height = self._height - titles if name == open_name else 1
+            rectangles[name] = Rectangle(self._x, y, self._cells, height, is_folded=name != open_name)
             y += height
         return rectangles, captions
 

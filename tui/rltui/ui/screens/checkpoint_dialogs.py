@@ -38,8 +38,8 @@ class PublishDialog(ButtonDialog[bool]):
     """Says what would be uploaded. Whether to a private repository; `None`: not at all, the default."""
 
     def __init__(self, published: Publication) -> None:
-        made = "A repository that does not exist yet is made."
-        lines = [clean_line(line) for line in (*publication_text(published).splitlines(), "", made)]
+        note = "A repository that does not exist yet is made."
+        lines = [clean_line(line) for line in (*publication_text(published).splitlines(), "", note)]
         super().__init__(
             f"Upload to {published.repo}?",
             Content("\n".join(lines)),

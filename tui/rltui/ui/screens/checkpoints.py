@@ -57,8 +57,8 @@ def checkpoint_rows(
         text = f"none of {len(report.checkpoints)}: {arranged.filter_title}; {key_of('filter')} shows others"
         return (Row(None, (Content.styled(text, FAINT),)),)
 
-    def details(each: Checkpoint, room: int) -> list[Content]:
-        return labelled_lines(checkpoint_details(each, report, edits, now), room, _LABEL)
+    def details(checkpoint: Checkpoint, room: int) -> list[Content]:
+        return labelled_lines(checkpoint_details(checkpoint, report, edits, now), room, _LABEL)
 
     return _TABLE.rows(listed, width, selected, now, details)
 
@@ -115,8 +115,8 @@ class CheckpointScreen(ResourceScreen):
         step = None if self._report is None else self._report.step
         facts = ["" if step is None else f"step {step}", self._view.filter_title]
         facts += [self._view.order_title] if self._view.order != "newest" else []
-        words = [(fact, FAINT) for fact in facts if fact]
-        self.title_line.update(self.shared.heading("Checkpoints", *words, problem=self.problem))
+        fragments = [(fact, FAINT) for fact in facts if fact]
+        self.title_line.update(self.shared.heading("Checkpoints", *fragments, problem=self.problem))
         texts = [] if self._report is None else checkpoint_summary(self._report)
         self.notes.update(Content.styled(clean_line(" · ".join(texts)), FAINT))
 
@@ -131,22 +131,22 @@ class CheckpointScreen(ResourceScreen):
         return self._report.of(int(key)) if self._report is not None and key is not None else None
 
     def copied(self) -> CopyRequested | None:
-        chosen = self._selected
-        if chosen is None or not chosen.path:
+        checkpoint = self._selected
+        if checkpoint is None or not checkpoint.path:
             return super().copied()
-        return CopyRequested(chosen.path, f"the folder of checkpoint {chosen.step}")
+        return CopyRequested(checkpoint.path, f"the folder of checkpoint {checkpoint.step}")
 
     def action_fork(self) -> None:
         """From this one; of one that is not complete, say why not."""
-        chosen = self._selected
-        if chosen is not None and not chosen.complete:
-            self.notify(f"Checkpoint {chosen.step} is {checkpoint_note(chosen)}", markup=False)
+        checkpoint = self._selected
+        if checkpoint is not None and not checkpoint.complete:
+            self.notify(f"Checkpoint {checkpoint.step} is {checkpoint_note(checkpoint)}", markup=False)
             return
-        self.forks.fork_open(str(chosen.step) if chosen is not None else "")
+        self.forks.fork_open(str(checkpoint.step) if checkpoint is not None else "")
 
     def action_evaluate(self) -> None:
-        if (chosen := self._selected) is not None:
-            self.evaluations.evaluate(str(chosen.step))
+        if (checkpoint := self._selected) is not None:
+            self.evaluations.evaluate(str(checkpoint.step))
 
     def enabled(self, command: str, *arguments: object) -> bool:
         match command:

@@ -45,11 +45,11 @@ class ColumnDialog(DialogBase[tuple[str, ...]]):
         own("columns.page-up", "pageup", "moved_list.move_pages(-1)", "page up", "", Scope.COLUMNS),
     )  # fmt: skip
 
-    def __init__(self, chosen: Sequence[str]) -> None:
+    def __init__(self, column_ids: Sequence[str]) -> None:
         super().__init__()
-        self._chosen = list(chosen)
+        self._chosen = list(column_ids)
         self._columns = {column.id: column_of(column.id) for column in known_columns()}
-        self._columns |= {name: column_of(name) for name in chosen if name not in self._columns}
+        self._columns |= {name: column_of(name) for name in column_ids if name not in self._columns}
         self._list = RowList(self._rows, id="columns-list")
         self._field = Input(
             placeholder="another: a metric, or a config key", id="columns-field", compact=True
@@ -65,23 +65,23 @@ class ColumnDialog(DialogBase[tuple[str, ...]]):
             yield self._trouble
 
     def footer_hints(self) -> Sequence[KeyHint]:
-        moved = ("columns.left columns.right", "move")
+        move_hint = ("columns.left columns.right", "move")
         ids = ("columns.toggle", "columns.field", "columns.usual", "columns.cancel")
-        return ("columns.keep", ""), moved, *((id_, "") for id_ in ids)
+        return ("columns.keep", ""), move_hint, *((id_, "") for id_ in ids)
 
     def on_mount(self) -> None:
         self._list.focus()
 
     def _rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
-        others = [id_ for id_ in self._columns if id_ not in self._chosen]
-        return tuple(self._row(self._columns[id_], width, selected) for id_ in (*self._chosen, *others))
+        unlisted = [id_ for id_ in self._columns if id_ not in self._chosen]
+        return tuple(self._row(self._columns[id_], width, selected) for id_ in (*self._chosen, *unlisted))
 
     def _row(self, column: RunColumn, width: int, selected: str | None) -> Row:
         is_shown = column.id in self._chosen
         sign = "✓" if is_shown else " "
         text = f"{'▸' if column.id == selected else ' '}{sign} {clean_line(column.id):{_ID_CELLS}} "
-        about = truncate(clean_line(column.about), max(0, width - len(text)))
-        line = Content.assemble((text, "bold" if is_shown else ""), (about, FAINT))
+        description = truncate(clean_line(column.about), max(0, width - len(text)))
+        line = Content.assemble((text, "bold" if is_shown else ""), (description, FAINT))
         return Row(column.id, (line,))
 
     @property
@@ -102,8 +102,8 @@ class ColumnDialog(DialogBase[tuple[str, ...]]):
     def action_carry(self, places: int) -> None:
         id_ = self._list.key
         if id_ in self._chosen:
-            at = self._chosen.index(id_)
-            self._chosen.insert(max(0, at + places), self._chosen.pop(at))
+            index = self._chosen.index(id_)
+            self._chosen.insert(max(0, index + places), self._chosen.pop(index))
             self._list.reload()
 
     def action_usual(self) -> None:

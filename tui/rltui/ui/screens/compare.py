@@ -85,15 +85,15 @@ class CompareScreen(ResourceScreen):
         return self._found is None or any(run.is_running for run in self._found.runs)
 
     def update_title(self) -> None:
-        words = [f"{len(self._ids)} runs"]
+        texts = [f"{len(self._ids)} runs"]
         if self._found is None:
-            words = [] if self.problem else ["reading…"]
+            texts = [] if self.problem else ["reading…"]
         else:
             count = len(self._found.differing)
-            words.append(f"{count} {'key differs' if count == 1 else 'keys differ'}")
+            texts.append(f"{count} {'key differs' if count == 1 else 'keys differ'}")
         if self.problem:
-            words.append(f"⚠ {clean_line(self.problem)}")
-        facts = "".join(f" · {word}" for word in words)
+            texts.append(f"⚠ {clean_line(self.problem)}")
+        facts = "".join(f" · {text}" for text in texts)
         title = (" rltui", "bold $accent"), " ", ("Compare", "bold"), facts
         self.title_line.update(Content.assemble(*title))
 
@@ -133,8 +133,8 @@ class CompareScreen(ResourceScreen):
                     lines = [Run(name, source) for name, source in zip(names, sources, strict=True)]
                     screen = RunCurves(self.home, shared, lines)
                 else:
-                    others = [await asyncio.to_thread(runs.open_rollouts, run.id) for run in rows[1:]]
-                    screen = RunRollouts(self.home, shared, [*zip(names[1:], others, strict=True)])
+                    other_runs = [await asyncio.to_thread(runs.open_rollouts, run.id) for run in rows[1:]]
+                    screen = RunRollouts(self.home, shared, [*zip(names[1:], other_runs, strict=True)])
             await self.app.push_screen(screen)
         except RltuiError as error:
             await self.show_error(error)
@@ -182,23 +182,23 @@ class RunRollouts(RolloutScreen):
     """Lies on the comparison: the rollouts of the first run, and beside one the same prompt in the others."""
 
     def __init__(
-        self, home: AppState, shared: ExperimentState, others: Sequence[tuple[str, RolloutSource]]
+        self, home: AppState, shared: ExperimentState, other_runs: Sequence[tuple[str, RolloutSource]]
     ) -> None:
-        names = [clean_line(shared.experiment.name), *(name for name, _ in others)]
-        super().__init__(home, of=f"beside {', '.join(names[1:])}", shared=shared)
-        self._others = others
+        names = [clean_line(shared.experiment.name), *(name for name, _ in other_runs)]
+        super().__init__(home, subject=f"beside {', '.join(names[1:])}", shared=shared)
+        self._others = other_runs
 
     def prompts_elsewhere(self, key: BatchKey, transcript: Transcript) -> Iterator[FoundPrompt]:
         """In each other run at the nearest step that has it, then in each at the next one."""
         looking = [(name, source, same_prompt_in(source, key, transcript)) for name, source in self._others]
         while looking:
-            for name, source, places in tuple(looking):
-                for place, sample in places:
-                    yield FoundPrompt(source, place, sample, name)
+            for name, source, positions in tuple(looking):
+                for position, sample in positions:
+                    yield FoundPrompt(source, position, sample, name)
                     if sample is not None:
                         break
                 else:
-                    looking.remove((name, source, places))
+                    looking.remove((name, source, positions))
 
     def enabled(self, command: str, *arguments: object) -> bool:
         """Nothing that leads to another screen than back."""

@@ -75,17 +75,17 @@ def columns_for(knobs: Sequence[KnobInfo], staged: Mapping[str, Any], width: int
     room = max(0, width - 2)
     name = min(max(names, 8), max(8, room * 2 // 5))
     value = min(max(values, 8), max(8, room // 4))
-    left = room - name - value - _GAP
+    remaining = room - name - value - _GAP
     extra: dict[str, int] = {}
     for column, least in _EXTRA:
-        if left < least + _GAP:
+        if remaining < least + _GAP:
             break
         extra[column] = least
-        left -= least + _GAP
+        remaining -= least + _GAP
     if "meaning" in extra:
-        extra["meaning"] += left
+        extra["meaning"] += remaining
     else:
-        value += max(0, min(left, values - value))
+        value += max(0, min(remaining, values - value))
     return Columns(name, value, extra)
 
 
@@ -103,9 +103,9 @@ def config_rows(
     """
     sections: dict[tuple[str, str], list[KnobInfo]] = {}
     ranked = [
-        (found, knob)
+        (rank, knob)
         for knob in (*table.knobs, *table.others)
-        if (found := row_filter.rank(knob, staged, worst_problem(knob, table.problems))) is not None
+        if (rank := row_filter.rank(knob, staged, worst_problem(knob, table.problems))) is not None
     ]
     for _, knob in sorted(ranked, key=lambda pair: pair[0]):
         sections.setdefault((knob.file, section_of(knob.key)), []).append(knob)
@@ -155,16 +155,18 @@ def problem_rows(problems: Sequence[Problem], width: int) -> tuple[Row, ...]:
     """A row per problem, errors first, with its place."""
     order = list(SEVERITY_MARKS)
     rows = []
-    for at, problem in sorted(enumerate(problems), key=lambda item: order.index(item[1].severity)):
+    for index, problem in sorted(enumerate(problems), key=lambda item: order.index(item[1].severity)):
         mark, style = SEVERITY_MARKS[problem.severity]
-        place = ""
+        position = ""
         if problem.file:
-            place = clean_line(problem.file.rpartition("/")[2]) + (f":{problem.line}" if problem.line else "")
-        text = f"{place} {clean_line(problem.message)}".strip()
+            position = clean_line(problem.file.rpartition("/")[2]) + (
+                f":{problem.line}" if problem.line else ""
+            )
+        text = f"{position} {clean_line(problem.message)}".strip()
         lines = textwrap.wrap(text, max(8, width - 2)) or [""]
         contents = [Content.assemble((f"{mark} ", style), (lines[0], style))]
         contents.extend(Content.styled(f"  {line}", style) for line in lines[1:])
-        rows.append(Row(str(at), tuple(contents)))
+        rows.append(Row(str(index), tuple(contents)))
     return tuple(rows)
 
 

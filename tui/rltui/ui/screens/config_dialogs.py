@@ -50,9 +50,9 @@ def _review_content(plan: Plan, table: KnobTable, reason: str = "") -> Content:
     if plan.start:
         steps.insert(0, Content.styled("To make it count (ctrl+r):", FAINT))
     derived = derived_lines(plan.derived, table.derived)
-    why = [Content.styled(clean_line(reason), "$text-warning")] if reason else []
-    parts = [why, problem_lines(plan.problems), diff_lines(plan.diff), derived, steps]
-    return Content("\n\n").join([Content("\n").join(lines) for lines in parts if lines])
+    reason_lines = [Content.styled(clean_line(reason), "$text-warning")] if reason else []
+    blocks = [reason_lines, problem_lines(plan.problems), diff_lines(plan.diff), derived, steps]
+    return Content("\n\n").join([Content("\n").join(lines) for lines in blocks if lines])
 
 
 class ConfigReview(ButtonDialog[Answer]):
@@ -94,10 +94,10 @@ class ConfigReview(ButtonDialog[Answer]):
 
     def footer_hints(self) -> Sequence[KeyHint]:
         """Also the one that writes and restarts, where y does not."""
-        told = [*super().footer_hints()]
+        hints = [*super().footer_hints()]
         if self.answers.get("restart") not in (None, self.answers.get("yes")):
-            told.insert(2, ("review.restart", ""))
-        return told
+            hints.insert(2, ("review.restart", ""))
+        return hints
 
     def action_restart(self) -> None:
         if "restart" in self.answers:
@@ -121,7 +121,7 @@ def _key_table(keys: Sequence[KeyConflict]) -> list[Content]:
             ("yours", key.yours, "$text-success"),
         )
         spans = [
-            (f"{word} {truncate(value_text(value), _MOST_CELLS)}", style) for word, value, style in sides
+            (f"{label} {truncate(value_text(value), _MOST_CELLS)}", style) for label, value, style in sides
         ]
         lines.append(Content("    ") + Content("  ").join([Content.styled(*span) for span in spans]))
     return lines
@@ -132,7 +132,7 @@ _WITHOUT_CLASH = {"set": "yours fits onto the new file", "write": "your text tak
 
 def _conflict_content(plan: Plan) -> Content:
     """The keys both sides changed, then what each side changed."""
-    parts: list[Content] = []
+    blocks: list[Content] = []
     for conflict in plan.conflicts:
         name = clean_line(conflict.file.rpartition("/")[2])
         if conflict.keys:
@@ -141,11 +141,11 @@ def _conflict_content(plan: Plan) -> Content:
         else:
             fits = f", {_WITHOUT_CLASH[plan.action]}" if plan.action in _WITHOUT_CLASH else ""
             lines = [Content.styled(f"{name}: no key is changed by both sides{fits}", "bold")]
-        parts.append(Content("\n").join(lines))
-        for word, diff in (("changed meanwhile", conflict.theirs), ("your change", conflict.yours)):
-            if changed := [line for line in changed_lines(diff) if not line.plain.startswith("─")]:
-                parts.append(Content("\n").join([Content.styled(word, FAINT), *changed]))
-    return Content("\n\n").join(parts)
+        blocks.append(Content("\n").join(lines))
+        for label, diff in (("changed meanwhile", conflict.theirs), ("your change", conflict.yours)):
+            if changes := [line for line in changed_lines(diff) if not line.plain.startswith("─")]:
+                blocks.append(Content("\n").join([Content.styled(label, FAINT), *changes]))
+    return Content("\n\n").join(blocks)
 
 
 class ConflictDialog(ButtonDialog[_Choice]):
@@ -174,11 +174,11 @@ def _conversion_content(conversion: Conversion) -> Content:
     source = conversion.measured or (
         "as you typed it" if conversion.mean_tokens is not None else "nothing was measured yet: type it"
     )
-    parts = [Content.styled(clean_line(source), "$foreground 60%")]
+    blocks = [Content.styled(clean_line(source), "$foreground 60%")]
     if conversion.arithmetic:
-        parts.append(Content("\n").join([Content(clean_line(line)) for line in conversion.arithmetic]))
+        blocks.append(Content("\n").join([Content(clean_line(line)) for line in conversion.arithmetic]))
     if conversion.edits:
-        parts.append(
+        blocks.append(
             Content("\n").join(
                 Content.assemble(
                     (f"{clean_line(key)} ", ""),
@@ -187,7 +187,7 @@ def _conversion_content(conversion: Conversion) -> Content:
                 for key, value in conversion.edits.items()
             )
         )
-    return Content("\n\n").join(parts)
+    return Content("\n\n").join(blocks)
 
 
 class ConverterDialog(DialogBase[Conversion]):

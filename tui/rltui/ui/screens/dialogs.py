@@ -71,21 +71,21 @@ KeyHint = tuple[str, str]
 
 def _key_words(key: str) -> str:
     """`y`, `enter`, `↑↓`, `shift+↑↓`."""
-    words = [key_of(each) if each in ACTION_IDS else key_text(each) for each in key.split()]
-    modifier = "shift+" if len(words) > 1 and all(each.startswith("shift+") for each in words) else ""
-    return modifier + "".join(each.removeprefix(modifier) for each in words)
+    names = [key_of(name) if name in ACTION_IDS else key_text(name) for name in key.split()]
+    modifier = "shift+" if len(names) > 1 and all(name.startswith("shift+") for name in names) else ""
+    return modifier + "".join(name.removeprefix(modifier) for name in names)
 
 
-def keys_line(told: Sequence[KeyHint]) -> str:
+def keys_line(hints: Sequence[KeyHint]) -> str:
     """`enter: Cancel · y: Stop everything · esc: Cancel`; neighbours that do the same stand together."""
     groups: list[tuple[list[str], str]] = []
-    for key, words in told:
-        words = words or label_of(key.split()[0])
-        if groups and groups[-1][1] == words:
+    for key, label in hints:
+        label = label or label_of(key.split()[0])
+        if groups and groups[-1][1] == label:
             groups[-1][0].append(_key_words(key))
         else:
-            groups.append(([_key_words(key)], words))
-    return " · ".join(f"{' / '.join(keys)}: {words}" for keys, words in groups)
+            groups.append(([_key_words(key)], label))
+    return " · ".join(f"{' / '.join(keys)}: {label}" for keys, label in groups)
 
 
 class DialogBase(ResultScreen[Answer], Generic[Answer]):
@@ -107,9 +107,9 @@ class DialogBase(ResultScreen[Answer], Generic[Answer]):
         return ()
 
     def tell_keys(self) -> None:
-        if told := self.footer_hints():
+        if hints := self.footer_hints():
             for box in self.query(".box"):
-                box.border_subtitle = Content(keys_line(told))
+                box.border_subtitle = Content(keys_line(hints))
 
     def on_mount(self) -> None:
         self.tell_keys()
@@ -188,15 +188,15 @@ class ButtonDialog(Dialog[Answer], Generic[Answer]):
 
     def footer_hints(self) -> Sequence[KeyHint]:
         """Enter presses the button that has the focus; y does what the title asks."""
-        labels = {each.id: str(each.label) for each in self._buttons}
-        chosen = next((each.id for each in self._buttons if each.has_focus), self.default)
-        told = [("enter", labels[chosen])]
+        labels = {button.id: str(button.label) for button in self._buttons}
+        button_id = next((button.id for button in self._buttons if button.has_focus), self.default)
+        hints = [("enter", labels[button_id])]
         if "yes" in self.answers:
-            asked = self.heading.removesuffix("?")
-            is_said = asked != self.heading and len(asked) <= _LONGEST_YES
-            told.append(("dialog.yes", self._yes or (asked if is_said else labels["yes"])))
-        told.append(("dialog.no", labels["no"]))
-        return [*told, ("dialog.other", "")] if len(labels) > 2 else told
+            question = self.heading.removesuffix("?")
+            is_said = question != self.heading and len(question) <= _LONGEST_YES
+            hints.append(("dialog.yes", self._yes or (question if is_said else labels["yes"])))
+        hints.append(("dialog.no", labels["no"]))
+        return [*hints, ("dialog.other", "")] if len(labels) > 2 else hints
 
     @on(Button.Pressed)
     def _press(self, event: Button.Pressed) -> None:
@@ -221,10 +221,10 @@ class MessageDialog(ButtonDialog[None]):
         is_error: bool = False,
     ) -> None:
         """`note` is what matters least, `style` colours the title."""
-        words = _message(Content.styled(clean_line(title), f"bold {style}".strip()), lines, hint)
+        message = _message(Content.styled(clean_line(title), f"bold {style}".strip()), lines, hint)
         if note:
-            words += Content.styled(f"\n\n{clean_line(note)}", FAINT)
-        super().__init__("", words, [button("Close", "no")], {}, is_danger=is_error)
+            message += Content.styled(f"\n\n{clean_line(note)}", FAINT)
+        super().__init__("", message, [button("Close", "no")], {}, is_danger=is_error)
 
     @classmethod
     def for_error(cls, error: RltuiError) -> MessageDialog:
@@ -251,10 +251,10 @@ async def show_error(app: App[Any], error: RltuiError) -> None:
 
 
 def _message(title: Content, lines: Sequence[str], hint: str) -> Content:
-    parts = [title, *(Content(clean(line)) for line in lines)]
+    blocks = [title, *(Content(clean(line)) for line in lines)]
     if hint:
-        parts.append(Content.assemble(("\n→ ", "$text-accent"), clean(hint)))
-    return Content("\n").join(parts)
+        blocks.append(Content.assemble(("\n→ ", "$text-accent"), clean(hint)))
+    return Content("\n").join(blocks)
 
 
 class EditAgain(ButtonDialog[bool]):
@@ -300,8 +300,8 @@ class LeaveDialog(PlanDialog):
 
     def __init__(self, unwritten: tuple[str, ...]) -> None:
         """`unwritten`: what would be lost, a line each."""
-        lost = tuple(Problem(severity="warning", message=f"not written: {line}") for line in unwritten)
-        super().__init__(Plan(action="set", problems=lost), "Leave?", verb="Leave", danger=True)
+        warnings = tuple(Problem(severity="warning", message=f"not written: {line}") for line in unwritten)
+        super().__init__(Plan(action="set", problems=warnings), "Leave?", verb="Leave", danger=True)
 
 
 class PendingDialog(ButtonDialog[None]):
@@ -314,19 +314,19 @@ class PendingDialog(ButtonDialog[None]):
             for knob in knobs
             if knob.changed
         ]
-        parts = []
+        blocks = []
         if plan is not None:
             differs = Content.styled("running → file, and who reads it:", FAINT)
-            parts.append([differs, *pending_lines(pending)])
-            parts.append(
+            blocks.append([differs, *pending_lines(pending)])
+            blocks.append(
                 [Content.styled(f"To make it count ({key_of('knob.apply')}):", FAINT), *plan_steps(plan)]
             )
         if since_origin:
-            told = "original → this run's own copy, on which edits work:"
-            parts.append([Content.styled(told, FAINT), *diff_lines(since_origin)])
-        words = Content("\n\n").join([Content("\n").join(lines) for lines in parts])
+            heading = "original → this run's own copy, on which edits work:"
+            blocks.append([Content.styled(heading, FAINT), *diff_lines(since_origin)])
+        message = Content("\n\n").join([Content("\n").join(lines) for lines in blocks])
         title = "File and running differ" if plan is not None else "Original and own copy differ"
-        super().__init__(title, words, [button("Close", "no")], {})
+        super().__init__(title, message, [button("Close", "no")], {})
 
 
 class NoteDialog(DialogBase[str]):
@@ -343,15 +343,15 @@ class NoteDialog(DialogBase[str]):
         *,
         title: str = "Note",
         placeholder: str = "what is to be remembered",
-        done: str = "keep it with the events",
+        purpose: str = "keep it with the events",
         may_be_empty: bool = False,
-        most: int = LONGEST_NOTE,
+        max_length: int = LONGEST_NOTE,
     ) -> None:
         """`done`: what enter does. `most`: characters; 0: any number."""
         super().__init__()
-        self._title, self._done = clean_line(title), done
+        self._title, self._done = clean_line(title), purpose
         self._may_be_empty = may_be_empty
-        self._field = Input(text, placeholder=placeholder, max_length=most)
+        self._field = Input(text, placeholder=placeholder, max_length=max_length)
         self._field.cursor_blink = False
 
     def compose(self) -> ComposeResult:
@@ -369,8 +369,8 @@ class NoteDialog(DialogBase[str]):
     def _keep(self, event: Input.Submitted) -> None:
         self.dismiss(self.answer(event.value))
 
-    def answer(self, typed: str) -> str | None:
-        text = typed.strip()
+    def answer(self, entered: str) -> str | None:
+        text = entered.strip()
         return text if text or self._may_be_empty else None
 
     def action_cancel(self) -> None:
@@ -382,10 +382,12 @@ class SearchPrompt(NoteDialog):
 
     def __init__(self, text: str = "", *, where: str = "this log") -> None:
         placeholder = "text, or a regular expression; upper case counts"
-        super().__init__(text, title=f"Search {where}", placeholder=placeholder, done="search", most=0)
+        super().__init__(
+            text, title=f"Search {where}", placeholder=placeholder, purpose="search", max_length=0
+        )
 
-    def answer(self, typed: str) -> str | None:
-        return typed
+    def answer(self, text: str) -> str | None:
+        return text
 
 
 class Field(NamedTuple):
@@ -405,7 +407,7 @@ class FieldsDialog(DialogBase[str]):
     """Has a line for each field, and below what they come to. Its answer is `None` where it was cancelled."""
 
     def __init__(
-        self, heading: str, fields: Mapping[str, Field], below: Widget, chosen: str, choices: Sequence[str]
+        self, heading: str, fields: Mapping[str, Field], below: Widget, choice: str, choices: Sequence[str]
     ) -> None:
         """`chosen`: the field whose `choices` up and down go through."""
         super().__init__()
@@ -416,7 +418,7 @@ class FieldsDialog(DialogBase[str]):
         }
         for line in self.fields.values():
             line.cursor_blink = False
-        self._chosen, self._choices = self.fields[chosen], choices
+        self._chosen, self._choices = self.fields[choice], choices
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box") as box:
@@ -437,8 +439,8 @@ class FieldsDialog(DialogBase[str]):
         if not line.has_focus:
             self.focus_next(Input) if choices > 0 else self.focus_previous(Input)
             return
-        at = self._choices.index(line.value) if line.value in self._choices else -choices
-        line.value = self._choices[(at + choices) % len(self._choices)]
+        index = self._choices.index(line.value) if line.value in self._choices else -choices
+        line.value = self._choices[(index + choices) % len(self._choices)]
         line.cursor_position = len(line.value)
 
     def action_cancel(self) -> None:
@@ -486,13 +488,13 @@ class LinkMenu(ChoiceMenu):
     """The address of one of `links`. `y` copies it instead."""
 
     def __init__(self, links: Sequence[Link]) -> None:
-        words = {
+        labels = {
             link.url: (f"{link.title} ({link.component})" if link.component else link.title, link.url)
             for link in links
         }
         super().__init__(
             "Pages about this run",
-            {url: (clean_line(label), clean_line(address)) for url, (label, address) in words.items()},
+            {url: (clean_line(label), clean_line(address)) for url, (label, address) in labels.items()},
         )
 
     def footer_hints(self) -> Sequence[KeyHint]:

@@ -46,7 +46,11 @@ Ask = Callable[[EvalRequest, int | None], Awaitable[str]]
 
 def targets(steps: Iterable[int], report: EvalReport | None, *, has_sft: bool) -> tuple[str, ...]:
     """What can be evaluated, as far as it is known: each as a person types it."""
-    models = () if report is None else (each.model for each in report.evaluations if each.kind == "model")
+    models = (
+        ()
+        if report is None
+        else (evaluation.model for evaluation in report.evaluations if evaluation.kind == "model")
+    )
     names = ("now", "base", *(("sft",) if has_sft else ()), *map(str, sorted(steps, reverse=True)), *models)
     return tuple(dict.fromkeys(filter(None, names)))
 
@@ -73,7 +77,7 @@ class EvalDialog(FieldsDialog):
             "examples": str(plain.num_examples),
             "rollouts": str(plain.rollouts_per_example),
         }
-        fields = {name: Field(*words, values.get(name, "")) for name, words in _FIELDS.items()}
+        fields = {name: Field(*texts, values.get(name, "")) for name, texts in _FIELDS.items()}
         self._words = Static(id="eval-words", classes="body")
         super().__init__("Evaluate", fields, self._words, "target", choices)
         self._ask = ask
@@ -138,8 +142,8 @@ class EvalDialog(FieldsDialog):
     async def _carry_out(self) -> None:
         try:
             async with waiting(self.app, "Asking for the evaluation"):
-                said = await self._ask(*self._request())
-            self.dismiss(said)
+                answer = await self._ask(*self._request())
+            self.dismiss(answer)
         except RltuiError as error:
             self._refusal = clean(str(error))
             self._show()
@@ -158,7 +162,7 @@ def _summary(request: EvalRequest, every: int | None) -> str:
         return "no checkpoint is evaluated unasked any more"
     kind = request.target.kind
     if every is not None:
-        what = "every checkpoint" if every == 1 else f"one of {every} checkpoints"
-        return f"{request.rollouts} rollouts of {what} from now on"
+        subject = "every checkpoint" if every == 1 else f"one of {every} checkpoints"
+        return f"{request.rollouts} rollouts of {subject} from now on"
     meaning = _MEANINGS.get(kind, f"{request.target.label}, on a server of its own")
     return f"{request.rollouts} rollouts · {meaning}"

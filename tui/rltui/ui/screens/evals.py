@@ -44,7 +44,7 @@ _FIRST_TO_GO = ("spread", "when", "asked", "id", "failed", "cut off", "short on"
 
 def eval_rows(
     report: EvalReport | None,
-    chosen: Evaluation | None,
+    reference: Evaluation | None,
     arranged: Arranged[ComparedEvaluation],
     width: int,
     selected: str | None,
@@ -53,13 +53,13 @@ def eval_rows(
     """The queue, then a row per evaluation; the selected one says more. `chosen`: the baseline."""
     if report is None:
         return READING
-    rows = [_queued_row(each, width, f"{_QUEUED}{each.id}" == selected, now) for each in report.queue]
+    rows = [_queued_row(queued, width, f"{_QUEUED}{queued.id}" == selected, now) for queued in report.queue]
     if rows:
         rows = [Row(None, (Content.styled("  queue", FAINT),)), *rows, Row(None, (Content(""),))]
     if not report.evaluations:
         text = f"no evaluation yet: {key_of('component.start')} asks for one, {hints.EVAL} does the same"
         return (*rows, note_row(text, width))
-    is_of_several = len({each.env for each in report.evaluations}) > 1
+    is_of_several = len({evaluation.env for evaluation in report.evaluations}) > 1
     names = [name for name in _COLUMNS if is_of_several or name != "short on"]
     table = ResourceTable(
         VIEW,
@@ -67,7 +67,7 @@ def eval_rows(
         style=lambda row: "" if row.evaluation.is_sound else STYLES["busy"],
         bar=lambda row: row.evaluation.mean,
     )
-    listed = arranged.listed(compared(report.evaluations, chosen))
+    listed = arranged.listed(compared(report.evaluations, reference))
     return (*rows, *table.rows(listed, width, selected, now, _details))
 
 
@@ -75,14 +75,14 @@ def _details(row: ComparedEvaluation, width: int) -> list[Content]:
     return labelled_lines(evaluation_details(row), width, _LABEL)
 
 
-def _queued_row(each: QueuedEval, width: int, is_selected: bool, now: float) -> Row:
-    text = f"{CURSOR if is_selected else '  '}{clean_line(queued_text(each, now))}"
-    is_running = each.state == "running"
+def _queued_row(entry: QueuedEval, width: int, is_selected: bool, now: float) -> Row:
+    text = f"{CURSOR if is_selected else '  '}{clean_line(queued_text(entry, now))}"
+    is_running = entry.state == "running"
     line = Content.styled(truncate(text, width), "$text-accent" if is_running else FAINT)
-    if is_running and each.done and line.cell_length + _BAR + 2 <= width:
-        filled, empty = progress_bar(each.done / each.request.rollouts, _BAR)
-        line = Content.assemble(line, "  ", (filled, "$primary"), (empty, FAINT))
-    return Row(f"{_QUEUED}{each.id}", (line,))
+    if is_running and entry.done and line.cell_length + _BAR + 2 <= width:
+        full, empty = progress_bar(entry.done / entry.request.rollouts, _BAR)
+        line = Content.assemble(line, "  ", (full, "$primary"), (empty, FAINT))
+    return Row(f"{_QUEUED}{entry.id}", (line,))
 
 
 class EvalScreen(ResourceScreen):
@@ -123,18 +123,20 @@ class EvalScreen(ResourceScreen):
         self._report, self.problem = await self.experiment.evals(), ""
 
     def update_title(self) -> None:
-        report, parts = self._report, []
+        report, facts = self._report, []
         if report is not None and report.evaluations:
-            envs = {clean_line(each.env) for each in report.evaluations}
-            parts += [*envs] if len(envs) == 1 else []
-            parts.append(self._view.order_title)
+            envs = {clean_line(evaluation.env) for evaluation in report.evaluations}
+            facts += [*envs] if len(envs) == 1 else []
+            facts.append(self._view.order_title)
         if report is not None and report.every:
-            parts.append(order_text(report.every))
-        words = [(part, FAINT) for part in parts]
-        self.title_line.update(self.shared.heading("Evaluations", *words, problem=self.problem))
-        chosen = self._ended(self._chosen)
-        to = f"base, else SFT ({key_of('compare')}: this one)" if chosen is None else chosen.label
-        text = f"against {to} · ▲ ▼ beyond 95 %, same examples"
+            facts.append(order_text(report.every))
+        fragments = [(fact, FAINT) for fact in facts]
+        self.title_line.update(self.shared.heading("Evaluations", *fragments, problem=self.problem))
+        reference = self._ended(self._chosen)
+        reference_label = (
+            f"base, else SFT ({key_of('compare')}: this one)" if reference is None else reference.label
+        )
+        text = f"against {reference_label} · ▲ ▼ beyond 95 %, same examples"
         self.notes.update(Content.styled(clean_line(text), FAINT))
 
     def make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
@@ -144,40 +146,45 @@ class EvalScreen(ResourceScreen):
     # keys
 
     def _ended(self, key: str | None) -> Evaluation | None:
-        found = () if self._report is None else self._report.evaluations
-        return next((each for each in found if each.id == key), None)
+        evaluations = () if self._report is None else self._report.evaluations
+        return next((evaluation for evaluation in evaluations if evaluation.id == key), None)
 
     @property
     def _queued(self) -> QueuedEval | None:
-        found = () if self._report is None else self._report.queue
-        return next((each for each in found if f"{_QUEUED}{each.id}" == self.rows.key), None)
+        queue = () if self._report is None else self._report.queue
+        return next((entry for entry in queue if f"{_QUEUED}{entry.id}" == self.rows.key), None)
 
     def action_read_samples(self) -> None:
-        if (each := self._ended(self.rows.key)) is None:
+        if (evaluation := self._ended(self.rows.key)) is None:
             return
-        if not each.results:
+        if not evaluation.results:
             self.notify("It left no samples", markup=False)
             return
-        self.show_instead(RolloutScreen(self.home, folder=each.results, of=each.label, back_to="evals"))
+        self.show_instead(
+            RolloutScreen(self.home, folder=evaluation.results, subject=evaluation.label, back_to="evals")
+        )
 
     def action_evaluate(self) -> None:
         """What was evaluated in the row under the cursor, or anything else."""
-        each = self._ended(self.rows.key)
-        target = "now" if each is None else each.model if each.kind == "model" else each.kind
-        if each is not None and each.kind == "checkpoint":
-            target = str(each.step)
+        evaluation = self._ended(self.rows.key)
+        if evaluation is None:
+            target = "now"
+        elif evaluation.kind == "checkpoint":
+            target = str(evaluation.step)
+        else:
+            target = evaluation.model if evaluation.kind == "model" else evaluation.kind
         self.evaluations.evaluate(target)
 
     def action_choose_baseline(self) -> None:
-        each = self._ended(self.rows.key)
-        if each is not None and (each.mean is None or each.verdict == "failed"):
-            why = clean_line(each.words or each.verdict)
-            self.notify(f"It says nothing of the model: {why}", markup=False)
-        elif each is not None:
-            self._chosen = None if self._chosen == each.id else each.id
+        evaluation = self._ended(self.rows.key)
+        if evaluation is not None and (evaluation.mean is None or evaluation.verdict == "failed"):
+            reason = clean_line(evaluation.words or evaluation.verdict)
+            self.notify(f"It says nothing of the model: {reason}", markup=False)
+        elif evaluation is not None:
+            self._chosen = None if self._chosen == evaluation.id else evaluation.id
             self.show()
-            if not each.is_sound:
-                self.notify(f"To be compared with care: {clean_line(each.words)}", markup=False)
+            if not evaluation.is_sound:
+                self.notify(f"To be compared with care: {clean_line(evaluation.words)}", markup=False)
 
     def action_cancel_eval(self) -> None:
         """At once: it can be asked for again."""

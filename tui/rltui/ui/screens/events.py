@@ -97,11 +97,11 @@ class EventScreen(BaseScreen):
     def on_screen_resume(self) -> None:
         self._read()
 
-    def go_to(self, at: float, component: str | None) -> None:
+    def go_to(self, moment: float, component: str | None) -> None:
         """The entry nearest to that moment, among all that there are, or among those of `component`."""
         self._filter = EventFilter(components=frozenset(() if component is None else (component,)))
         self._only_marks = False
-        self._wanted_at = at
+        self._wanted_at = moment
         self._read()
 
     # values in
@@ -127,21 +127,21 @@ class EventScreen(BaseScreen):
 
     async def _take(self, entries: tuple[JournalEntry, ...]) -> None:
         """Wrap what is new; all of it where the journal is another one. In a thread: it may be long."""
-        known = len(self._entries)
-        if known > len(entries) or (known and entries[known - 1] is not self._entries[-1]):
-            known = 0
-        new = await asyncio.to_thread(lambda: [EventItem.of(entry) for entry in entries[known:]])
-        self._items = [*self._items[:known], *new]
+        old_count = len(self._entries)
+        if old_count > len(entries) or (old_count and entries[old_count - 1] is not self._entries[-1]):
+            old_count = 0
+        new = await asyncio.to_thread(lambda: [EventItem.of(entry) for entry in entries[old_count:]])
+        self._items = [*self._items[:old_count], *new]
         self._entries = entries
 
     def _show(self) -> None:
-        shown = [item for item in self._items if self._admits(item.entry)]
-        self._shown = len(shown)
-        self._list.show(shown)
+        items = [item for item in self._items if self._admits(item.entry)]
+        self._shown = len(items)
+        self._list.show(items)
         if self._wanted_at is not None:
             self._list.go_to(self._wanted_at)
             self._wanted_at = None
-        self._empty.set_class(not shown, "-shown")
+        self._empty.set_class(not items, "-shown")
         nothing = "Nothing matches. esc shows all events again." if self._items else "Nothing happened yet."
         self._empty.update(Content.styled(nothing, FAINT))
         self._update_title()
@@ -154,15 +154,15 @@ class EventScreen(BaseScreen):
 
     def _update_title(self) -> None:
         count = len(self._items)
-        wanted = [*self._filter.kinds, *self._filter.components, *(["marks"] if self._only_marks else [])]
-        only = [f"only {clean_line(name)}" for name in wanted]
+        filters = [*self._filter.kinds, *self._filter.components, *(["marks"] if self._only_marks else [])]
+        only = [f"only {clean_line(name)}" for name in filters]
         if self._filter.words:
             only.append(repr(clean_line(self._filter.words)))
         self._title.update(
             self.shared.heading(
                 "Events",
                 (f"{self._shown} of {count}" if self._is_filtered else str(count), FAINT),
-                *((each, "bold") for each in only),
+                *((filter_name, "bold") for filter_name in only),
                 problem=self._problem,
             )
         )
@@ -176,10 +176,10 @@ class EventScreen(BaseScreen):
     def action_choose_kind(self) -> None:
         """Of those that there are, or a component of those that something is told of."""
         counts = Counter(item.kind for item in self._items)
-        marked = sum(annotation_kind(entry.kind, entry.data) is not None for entry in self._entries)
+        mark_count = sum(annotation_kind(entry.kind, entry.data) is not None for entry in self._entries)
         choices = {
             _ALL: ("everything", f"{len(self._items)} events"),
-            _MARKS: ("what the charts mark", f"{marked}: edits, crashes, alerts, notes, checkpoints …"),
+            _MARKS: ("what the charts mark", f"{mark_count}: edits, crashes, alerts, notes, checkpoints …"),
         }
         choices |= {f"kind {kind}": (kind, _times(count)) for kind, count in counts.most_common()}
         owners = Counter(entry.component for entry in self._entries if entry.component)
@@ -192,13 +192,13 @@ class EventScreen(BaseScreen):
         """A kind and a component narrow the list together."""
         if choice is None:
             return
-        what, _, name = choice.partition(" ")
-        if what == "of":
+        category, _, name = choice.partition(" ")
+        if category == "of":
             self._filter = replace(self._filter, components=frozenset((name,)))
         else:
-            self._only_marks = what == _MARKS
+            self._only_marks = category == _MARKS
             self._filter = replace(self._filter, kinds=frozenset((name,) if name else ()))
-        if what == _ALL:
+        if category == _ALL:
             self._filter = replace(self._filter, components=frozenset())
         self._show()
 
@@ -251,7 +251,7 @@ class EventScreen(BaseScreen):
 
     def _jump(self, name: str) -> None:
         if (item := self._list.item) is not None:
-            self.show_screen(name, at=item.entry.at, component=item.entry.component)
+            self.show_screen(name, moment=item.entry.at, component=item.entry.component)
 
     def enabled(self, command: str, *arguments: object) -> bool:
         match command:

@@ -111,11 +111,11 @@ class ForkDialog(FieldsDialog):
 
     async def _carry_out(self) -> None:
         try:
-            wish = self._wish()
+            request = self._wish()
             self._words.update("Being made; a large checkpoint takes its time to copy …")
             async with waiting(self.app, "Making the fork"):
-                said = await self._start(wish)
-            self.dismiss(said)
+                answer = await self._start(request)
+            self.dismiss(answer)
         except RltuiError as error:
             self._refuse(error)
             self.app.bell()

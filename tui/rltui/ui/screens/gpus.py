@@ -106,7 +106,7 @@ def _lines(
             width - 2,
             gap=" · ",
         ),
-        *warning_lines([device], width - 2, named=False),
+        *warning_lines([device], width - 2, has_names=False),
     ]
     return [first, *(Content("    ") + line for line in below)]
 
@@ -186,7 +186,7 @@ def _process_rows(
 def _line(holder: Holder, width: int, marks: Marks, *, is_selected: bool) -> Content:
     process = holder.process
     assert process is not None, "only processes are listed"
-    pid, user, what, kind, memory, part, command = (column.cell(holder, 0.0) for column in _COLUMNS)
+    pid, user, name, kind, memory, share, command = (column.cell(holder, 0.0) for column in _COLUMNS)
     what_width = _what_width(width)
     mark = marks[share_label(_share(process))]
     room = max(0, width - _FIXED - what_width - 2)
@@ -195,12 +195,12 @@ def _line(holder: Holder, width: int, marks: Marks, *, is_selected: bool) -> Con
         truncate(clean_line(user.text or "?"), _USER - 1).ljust(_USER),
         (f"{mark.glyph} ", mark.style),
         (
-            truncate(clean_line(what.text), what_width - 3).ljust(what_width - 2),
-            STYLES[what.role] if what.role else "",
+            truncate(clean_line(name.text), what_width - 3).ljust(what_width - 2),
+            STYLES[name.role] if name.role else "",
         ),
         kind.text.ljust(_KIND),
         memory.text.rjust(_MEMORY),
-        part.text.rjust(_PART),
+        share.text.rjust(_PART),
         (f"  {short_command(clean_line(command.text), room)}", FAINT),
     )
 
@@ -345,10 +345,10 @@ class GpuScreen(BaseScreen):
         self._chart_box.border_title = self._heading("Memory", device, " · ".join(notes))
 
     @staticmethod
-    def _heading(words: str, device: GpuDevice | None, more: str = "") -> Content:
+    def _heading(title: str, device: GpuDevice | None, more: str = "") -> Content:
         where = "" if device is None else f" of GPU {device.label}"
         host = "" if device is None or not device.host else f" of {clean_line(device.host)}"
-        return Content.assemble((f"{words}{where}{host}", "bold"), (f" · {more}" if more else "", FAINT))
+        return Content.assemble((f"{title}{where}{host}", "bold"), (f" · {more}" if more else "", FAINT))
 
     # rows
 
@@ -359,8 +359,8 @@ class GpuScreen(BaseScreen):
 
     @property
     def _process(self) -> GpuProcess | None:
-        found = () if self._device is None else self._device.processes
-        return next((process for process in found if str(process.pid) == self._processes.key), None)
+        processes = () if self._device is None else self._device.processes
+        return next((process for process in processes if str(process.pid) == self._processes.key), None)
 
     def _device_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
         return _device_rows(self.shared.gpus, width, selected, is_stale=self._is_stale)

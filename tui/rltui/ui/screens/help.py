@@ -85,16 +85,18 @@ class HelpContext:
 def here_rows(situation: HelpContext) -> list[HelpRow]:
     """What works in the pane with the focus, on the screen, and everywhere, in this order."""
     rows: list[HelpRow] = []
-    taken: set[str] = set()
+    used_keys: set[str] = set()
     scopes = {action.id: action.scope for action in ACTIONS}
     pane, screen = situation.pane, situation.screen
     if pane is not None:
-        own = [use for use in uses(pane) if use.keys and use.help]
-        own.sort(key=lambda use: scopes[use.id] is Scope.MOVING)
-        taken = {use.keys for use in own}
-        rows += [_row_here(f"This pane: {pane.value}", use, situation) for use in own]
-    common = [use for use in uses(screen) if use.help and use.keys not in taken]
-    for scope in sorted((each for each in Scope if each not in _EVERYWHERE), key=Scope.MOVING.__eq__):
+        pane_uses = [use for use in uses(pane) if use.keys and use.help]
+        pane_uses.sort(key=lambda use: scopes[use.id] is Scope.MOVING)
+        used_keys = {use.keys for use in pane_uses}
+        rows += [_row_here(f"This pane: {pane.value}", use, situation) for use in pane_uses]
+    common = [use for use in uses(screen) if use.help and use.keys not in used_keys]
+    for scope in sorted(
+        (other_scope for other_scope in Scope if other_scope not in _EVERYWHERE), key=Scope.MOVING.__eq__
+    ):
         heading = f"This screen, {screen.value}: {scope.value[0].lower()}{scope.value[1:]}"
         rows += [_row_here(heading, use, situation) for use in common if scopes[use.id] is scope]
     for scope in _EVERYWHERE:
@@ -109,11 +111,11 @@ def _row_here(heading: str, use: Use, situation: HelpContext) -> HelpRow:
 
 
 def all_rows(*, readonly: bool) -> list[HelpRow]:
-    told = [action for action in ACTIONS if action.help]
+    documented = [action for action in ACTIONS if action.help]
     return [
         row
         for scope in Scope
-        for action in told
+        for action in documented
         if action.scope is scope
         for row in _rows_of(action, readonly=readonly)
     ]
@@ -121,12 +123,12 @@ def all_rows(*, readonly: bool) -> list[HelpRow]:
 
 def _rows_of(action: Action, *, readonly: bool) -> Iterator[HelpRow]:
     """What it means everywhere, and what it is done to where that is not all."""
-    own = [use for use in action.meanings if use.help != action.help]
-    alone = own[0].help if len(own) == len(action.meanings) == 1 else ""
+    special_uses = [use for use in action.meanings if use.help != action.help]
+    alone = special_uses[0].help if len(special_uses) == len(action.meanings) == 1 else ""
     lacks = readonly and all(use.changes for use in action.uses)
     yield _told(action, action.shown_keys, alone or action.help, lacks=lacks)
-    for use in () if alone else own:
-        where = ", ".join(place.value for place in use.places)
+    for use in () if alone else special_uses:
+        where = ", ".join(context.value for context in use.places)
         lacks = readonly and use.changes
         yield _told(action, "", f"· {where}: {use.help}", lacks=lacks, label=use.label)
 
@@ -150,35 +152,35 @@ def symbol_rows() -> list[HelpRow]:
 # --- the page -----------------------------------------------------------------------------------------------
 
 
-def page(rows: Sequence[HelpRow], words: Sequence[str], width: int) -> Content:
+def page(rows: Sequence[HelpRow], tokens: Sequence[str], width: int) -> Content:
     """The rows that answer the folded `words`, below their headings; what answers is set off."""
     lines: list[Content] = []
     heading = ""
     for row in rows:
         text = fuzzy.folded(f"{row.keys} {row.text} {row.label}")
-        found = fuzzy.rank(words, text)
-        if found is None or found[0] > fuzzy.SUBSTRING:
+        matches = fuzzy.rank(tokens, text)
+        if matches is None or matches[0] > fuzzy.SUBSTRING:
             continue
         if row.heading != heading:
             heading = row.heading
             lines += [*([Content("")] if lines else []), Content.styled(heading, "bold underline")]
-        lines += _lines(row, fuzzy.places(words, text), width)
+        lines += _lines(row, fuzzy.places(tokens, text), width)
     return Content("\n").join(lines) if lines else Content.styled("No key does that.", FAINT)
 
 
-def _lines(row: HelpRow, places: Sequence[int], width: int) -> Iterator[Content]:
+def _lines(row: HelpRow, positions: Sequence[int], width: int) -> Iterator[Content]:
     """The keys at the left, the text in a column of its own."""
     keys = Content.styled(row.keys.rjust(_KEY_WIDTH), FAINT if row.faint else row.style)
     room = max(8, width - _KEY_WIDTH - 2)
     begin = len(row.keys) + 1
     for line in textwrap.wrap(row.text, room) or [""]:
-        at = begin + row.text.find(line, max(0, begin - len(row.keys) - 1))
+        offset = begin + row.text.find(line, max(0, begin - len(row.keys) - 1))
         text = Content.styled(line, FAINT if row.faint else "")
-        for place in places:
-            if at <= place < at + len(line):
-                text = text.stylize("bold $text-accent", place - at, place - at + 1)
+        for position in positions:
+            if offset <= position < offset + len(line):
+                text = text.stylize("bold $text-accent", position - offset, position - offset + 1)
         yield keys + Content("  ") + text
-        keys, begin = Content(" " * _KEY_WIDTH), at + len(line)
+        keys, begin = Content(" " * _KEY_WIDTH), offset + len(line)
 
 
 class _HelpLine(Input):
@@ -223,17 +225,17 @@ class HelpScreen(TypingScreen[None]):
     @on(Input.Changed)
     def _show(self) -> None:
         box, scroll = self.query_one(".box"), self.query_one(".page")
-        here = self._situation
-        rows = all_rows(readonly=here.readonly) if self._shows_all else here_rows(here)
-        words = fuzzy.query_words(self.typed)
-        shown = page([*rows, *symbol_rows()], words, scroll.scrollable_content_region.width - 1)
-        about = "" if self._shows_all else _WORDS.get(here.pane or here.screen, "")
-        top = Content.styled(f"{with_keys(about)}\n{_RULE}\n".lstrip(), FAINT)
-        self._page.update(shown if words else Content("\n").join([top, shown]))
+        situation = self._situation
+        rows = all_rows(readonly=situation.readonly) if self._shows_all else here_rows(situation)
+        tokens = fuzzy.query_words(self.typed)
+        content = page([*rows, *symbol_rows()], tokens, scroll.scrollable_content_region.width - 1)
+        description = "" if self._shows_all else _WORDS.get(situation.pane or situation.screen, "")
+        top = Content.styled(f"{with_keys(description)}\n{_RULE}\n".lstrip(), FAINT)
+        self._page.update(content if tokens else Content("\n").join([top, content]))
         box.border_title = "Keys of all screens" if self._shows_all else "Keys that work here"
         other = "those that work here" if self._shows_all else "all screens"
-        told = (("help.all", other), ("help.down help.up", "scroll"), ("help.close", ""))
-        box.border_subtitle = Content(keys_line(told))
+        hints = (("help.all", other), ("help.down help.up", "scroll"), ("help.close", ""))
+        box.border_subtitle = Content(keys_line(hints))
 
     def action_show_all(self) -> None:
         self._shows_all = not self._shows_all

@@ -75,7 +75,7 @@ def _facts_text(knob: KnobInfo) -> str:
     running = f"running {value_text(knob.running)}" if knob.is_running else "nothing runs"
     rest = clean_line(origin_text(knob)).removeprefix("not in the file").removeprefix(" · ")
     return " · ".join(
-        part for part in (f"{clean_line(knob.file.rpartition('/')[2])} says {in_file}", running, rest) if part
+        fact for fact in (f"{clean_line(knob.file.rpartition('/')[2])} says {in_file}", running, rest) if fact
     )
 
 
@@ -87,21 +87,23 @@ def _draft_content(draft: EditCheck, table: KnobTable) -> Content:
         return Content.styled("checking…", FAINT)
     plan = draft.plan
     changes = changed_lines(plan.diff)
-    if place := placed_text(plan.diff):
-        changes.append(Content.styled(place, FAINT))
+    if location := placed_text(plan.diff):
+        changes.append(Content.styled(location, FAINT))
     problems = problem_lines(plan.problems)
     if plan.asks_more:
         problems.append(Content.styled("asking the framework's own models…", FAINT))
     blocks = (problems, figures(plan.derived, table.derived), changes)
-    parts = [Content("\n").join(lines) for lines in blocks if lines]
+    paragraphs = [Content("\n").join(lines) for lines in blocks if lines]
     if plan.conflicts:
-        parts.insert(0, Content.styled("⚠ The file was changed by somebody else meanwhile.", "$text-warning"))
+        paragraphs.insert(
+            0, Content.styled("⚠ The file was changed by somebody else meanwhile.", "$text-warning")
+        )
     if not changes:
-        parts.append(Content.styled("No change.", FAINT))
+        paragraphs.append(Content.styled("No change.", FAINT))
     if steps := plan_steps(plan):
         heading = [Content.styled("To make it count (ctrl+r):", FAINT)] if plan.start else []
-        parts.append(Content("\n").join([*heading, *steps]))
-    return Content("\n\n").join(parts)
+        paragraphs.append(Content("\n").join([*heading, *steps]))
+    return Content("\n\n").join(paragraphs)
 
 
 class KnobEditor(DialogBase[Decision]):
@@ -213,14 +215,14 @@ class KnobEditor(DialogBase[Decision]):
             self._bar.verdict = next(iter(draft.plan.memory), None)
 
     def footer_hints(self) -> Sequence[KeyHint]:
-        told: list[KeyHint] = []
+        hints: list[KeyHint] = []
         if self.draft.acceptable:
-            told.append(("editor.write", f"write all {len(self._staged) + 1}" if self._staged else ""))
+            hints.append(("editor.write", f"write all {len(self._staged) + 1}" if self._staged else ""))
             if self.draft.plan and self.draft.plan.start:
-                told.append(("editor.write-restart", ""))
+                hints.append(("editor.write-restart", ""))
         if self.draft.plan is not None:
-            told.append(("editor.collect", ""))
-        return [*told, ("editor.cancel", "")]
+            hints.append(("editor.collect", ""))
+        return [*hints, ("editor.cancel", "")]
 
     @on(ValueSubmitted)
     def _answered(self, event: ValueSubmitted) -> None:
@@ -228,20 +230,20 @@ class KnobEditor(DialogBase[Decision]):
         # In a group of its own: a late check must not cancel it.
         in_background(self, partial(self._confirm, event.text, event.how), group="confirm")
 
-    async def _confirm(self, text: str, how: How) -> None:
+    async def _confirm(self, text: str, mode: How) -> None:
         draft = self.draft
         is_known = draft.refusal is not None or (draft.plan is not None and not draft.plan.asks_more)
         if draft.text != text or not is_known:
             draft = await self._check(text, patience_s=LAST_WORD_S)
         plan = draft.plan
-        if plan is None or not (draft.acceptable or how == "collect"):
+        if plan is None or not (draft.acceptable or mode == "collect"):
             self.app.bell()
-        elif not (plan.diff or plan.blocked or plan.conflicts or (how == "restart" and plan.start)):
+        elif not (plan.diff or plan.blocked or plan.conflicts or (mode == "restart" and plan.start)):
             self._leave(None)
-        elif how == "collect" or await self._is_meant(plan):
+        elif mode == "collect" or await self._is_meant(plan):
             request = edit_request(self._staged, self.knob.key, draft.value, self._seen)
-            request = request.model_copy(update={"restart": how == "restart"})
-            self._leave(Decision(with_consent(request, plan), how))
+            request = request.model_copy(update={"restart": mode == "restart"})
+            self._leave(Decision(with_consent(request, plan), mode))
 
     async def _is_meant(self, plan: Plan) -> bool:
         """Ask where the edit brings warnings that were not there before."""
@@ -249,8 +251,8 @@ class KnobEditor(DialogBase[Decision]):
             return True
         new = (problem for problem in plan.problems if not problem.standing)
         warnings = tuple(problem for problem in new if problem.severity == "warning")
-        asked = Plan(action="set", problems=warnings, diff=plan.diff)
-        dialog = PlanDialog(asked, "Write in spite of this?", danger=True)
+        question = Plan(action="set", problems=warnings, diff=plan.diff)
+        dialog = PlanDialog(question, "Write in spite of this?", danger=True)
         answer = await self.app.push_screen_wait(dialog)
         return answer is True
 

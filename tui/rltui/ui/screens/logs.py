@@ -47,8 +47,8 @@ class Combined(StrEnum):
 _Shown = LogEntry | Combined
 
 
-def _tab_name(shown: _Shown) -> str:
-    return shown.component if isinstance(shown, LogEntry) else shown
+def _tab_name(tab: _Shown) -> str:
+    return tab.component if isinstance(tab, LogEntry) else tab
 
 
 def newest_logs(logs: tuple[LogEntry, ...]) -> tuple[LogEntry, ...]:
@@ -142,44 +142,44 @@ class LogScreen(BaseScreen):
             logs_by_component = {log.component: log for log in logs}
             await self._show(logs_by_component.get(aim, Combined.MERGED))
         if self._goal is not None:
-            (at, component), self._goal = self._goal, None
-            await self._to_moment(at, component)
+            (moment, component), self._goal = self._goal, None
+            await self._to_moment(moment, component)
         elif self._source is None or (is_new and self._shown == Combined.MERGED):
             await self._show(self._shown)
 
-    async def _open(self, shown: _Shown) -> LogSource:
-        if shown == Combined.MATCHES and self._search is not None:
+    async def _open(self, tab: _Shown) -> LogSource:
+        if tab == Combined.MATCHES and self._search is not None:
             return self._search
         async with waiting(self.app, "Opening the log"):
-            if isinstance(shown, LogEntry):
-                return await asyncio.to_thread(self.experiment.open_log, shown.path)
+            if isinstance(tab, LogEntry):
+                return await asyncio.to_thread(self.experiment.open_log, tab.path)
             merged = await asyncio.to_thread(self.experiment.open_merged, newest_logs(self._logs))
             self._merged = merged
             return merged
 
-    async def _show(self, shown: _Shown) -> None:
+    async def _show(self, tab: _Shown) -> None:
         """Show a log, all of them, or the matches in them."""
-        if shown == Combined.MATCHES and self._search is None:
-            shown = Combined.MERGED
+        if tab == Combined.MATCHES and self._search is None:
+            tab = Combined.MERGED
         try:
-            source = await self._open(shown)
+            source = await self._open(tab)
         except RltuiError as error:
             await self.show_error(error)
             return
         finally:
-            if self._next is shown:
+            if self._next is tab:
                 self._next = None
-        before, self._source, self._shown = self._source, source, shown
-        if isinstance(shown, LogEntry):
-            search = partial(self.experiment.search_log, shown.path, with_text=False)
-            self._pane.log_path, self._pane.log_name = shown.path, shown.name
+        before, self._source, self._shown = self._source, source, tab
+        if isinstance(tab, LogEntry):
+            search = partial(self.experiment.search_log, tab.path, with_text=False)
+            self._pane.log_path, self._pane.log_name = tab.path, tab.name
             self._pane.set_source(source, "Nothing printed yet.", search=search)
         else:
             self._pane.log_path, self._pane.log_name = None, self.experiment.name
-            placeholder = "No log has a line yet." if shown == Combined.MERGED else "Searching…"
+            placeholder = "No log has a line yet." if tab == Combined.MERGED else "Searching…"
             self._pane.set_source(source, placeholder)
-            self._pane.model.has_cursor = shown == Combined.MATCHES
-            if shown == Combined.MATCHES and self._search is not None:
+            self._pane.model.has_cursor = tab == Combined.MATCHES
+            if tab == Combined.MATCHES and self._search is not None:
                 self._pane.mark_matches(self._search.query)
         if before is not None and before is not source:
             before.close()
@@ -190,14 +190,14 @@ class LogScreen(BaseScreen):
         names: list[str] = [Combined.MERGED, *(log.component for log in newest_logs(self._logs))]
         if self._search is not None:
             names.insert(1, Combined.MATCHES)
-        shown = _tab_name(self._shown)
+        tab_name = _tab_name(self._shown)
         heading = self.shared.heading()
         tail = f" · {self._tail()}" if self._tail() else ""
         if sum(len(name) + 3 for name in names) > width - heading.cell_length - len(tail) - 4:
-            names = [shown]
+            names = [tab_name]
         parts: list[tuple[str, str]] = []
         for name in names:
-            style = "bold reverse" if name == shown else "$foreground 60%"
+            style = "bold reverse" if name == tab_name else "$foreground 60%"
             parts += [("  ", ""), (f" {clean_line(name)} ", style)]
         self._title.update(Content.assemble(heading, *parts, (tail, "$foreground 60%")))
 
@@ -227,48 +227,48 @@ class LogScreen(BaseScreen):
             if log.component == component_id:
                 self._go(log)
 
-    def _go(self, shown: _Shown) -> None:
-        self._next = shown
-        in_background(self, partial(self._show, shown), group="show")
+    def _go(self, tab: _Shown) -> None:
+        self._next = tab
+        in_background(self, partial(self._show, tab), group="show")
 
     @on(LogView.AttemptRequested)
     def _show_attempt(self, message: LogView.AttemptRequested) -> None:
         message.stop()
-        shown = self._next or self._shown
-        if not isinstance(shown, LogEntry) or shown.attempt is None:
+        tab = self._next or self._shown
+        if not isinstance(tab, LogEntry) or tab.attempt is None:
             self.notify(f"Choose a component's log first: {key_of('pane.next')}", markup=False)
             return
-        attempts = [log for log in self._logs if log.component == shown.component]
-        index = attempts.index(shown) + message.step if shown in attempts else -1
+        attempts = [log for log in self._logs if log.component == tab.component]
+        index = attempts.index(tab) + message.step if tab in attempts else -1
         if 0 <= index < len(attempts):
             self._go(attempts[index])
         else:
-            which = "earlier" if message.step < 0 else "later"
-            self.notify(f"{clean_line(shown.component)} has no {which} attempt", markup=False)
+            direction = "earlier" if message.step < 0 else "later"
+            self.notify(f"{clean_line(tab.component)} has no {direction} attempt", markup=False)
 
-    def go_to(self, at: float, component: str | None) -> None:
+    def go_to(self, moment: float, component: str | None) -> None:
         """Show the lines of the moment `at`, of `component` or of all."""
-        self._goal = (at, component)
+        self._goal = (moment, component)
         if self.is_open and self.is_current:
             in_background(self, self._list_logs, group="logs")
 
-    async def _to_moment(self, at: float, component: str | None) -> None:
+    async def _to_moment(self, moment: float, component: str | None) -> None:
         attempts = [log for log in self._logs if log.component == component]
         if attempts:
-            log = next((log for log in reversed(attempts) if log.started_at <= at), attempts[0])
+            log = next((log for log in reversed(attempts) if log.started_at <= moment), attempts[0])
             async with waiting(self.app, "Looking for that moment in the log"):
-                offset = await asyncio.to_thread(self.experiment.log_offset_at, log, at)
+                offset = await asyncio.to_thread(self.experiment.log_offset_at, log, moment)
             await self._show(log)
             if offset is not None:
                 self._pane.go_to_offset(offset)
             return
         await self._show(Combined.MERGED)
         if (merged := self._merged) is not None:
-            self._pane.go_to_offset(await self._merged_to(merged, at))
+            self._pane.go_to_offset(await self._merged_to(merged, moment))
 
-    async def _merged_to(self, merged: MergedSource, at: float) -> int:
+    async def _merged_to(self, merged: MergedSource, moment: float) -> int:
         """The line of a moment; as far back as it goes in reasonable time."""
-        while (number := merged.number_near(at)) is None:
+        while (number := merged.number_near(moment)) is None:
             if merged.stop - merged.start >= _MAX_MERGED_LINES:
                 break
             if merged.is_waiting:

@@ -62,46 +62,51 @@ class MessageList(Dialog[None]):
     @property
     def _selected(self) -> Notification | None:
         key = self._list.key
-        return next((said for said in self._messages.said if str(said.number) == key), None)
+        return next(
+            (notification for notification in self._messages.said if str(notification.number) == key), None
+        )
 
     def _rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
-        said = self._messages.said[::-1]
-        if not said:
+        notifications = self._messages.said[::-1]
+        if not notifications:
             return (Row(None, (Content.styled("Nothing was said yet", "$foreground 60%"),)),)
         return tuple(
-            Row(key := str(each.number), _lines(each, width, is_open=key == selected)) for each in said
+            Row(key := str(notification.number), _lines(notification, width, is_open=key == selected))
+            for notification in notifications
         )
 
     def action_read(self) -> None:
-        if (said := self._selected) is None:
+        if (notification := self._selected) is None:
             return
-        if said.alert is not None:
-            self.app.push_screen(MessageDialog.for_alert(said.alert, self._clock() - said.at))
+        if notification.alert is not None:
+            self.app.push_screen(MessageDialog.for_alert(notification.alert, self._clock() - notification.at))
         else:
-            head, _, rest = said.full.partition("\n")
-            dialog = MessageDialog(head, tuple(rest.split("\n")) if rest else (), note=_time_of(said))
+            head, _, rest = notification.full.partition("\n")
+            dialog = MessageDialog(head, tuple(rest.split("\n")) if rest else (), note=_time_of(notification))
             self.app.push_screen(dialog)
 
     def action_copy(self) -> None:
-        if (said := self._selected) is not None:
-            title = f"{said.alert.title}: " if said.alert is not None else ""
-            self.post_message(CopyRequested(f"{title}{said.text}", "the message"))
+        if (notification := self._selected) is not None:
+            title = f"{notification.alert.title}: " if notification.alert is not None else ""
+            self.post_message(CopyRequested(f"{title}{notification.text}", "the message"))
 
 
-def _time_of(said: Notification) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(said.at))
+def _time_of(notification: Notification) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(notification.at))
 
 
-def _lines(said: Notification, width: int, *, is_open: bool) -> tuple[Content, ...]:
+def _lines(notification: Notification, width: int, *, is_open: bool) -> tuple[Content, ...]:
     """Time of a message, and as much of it as there is room for, or all."""
-    when = Content.styled(f" {_time_of(said)} ", "$foreground 60%")
+    when = Content.styled(f" {_time_of(notification)} ", "$foreground 60%")
     if not is_open:
-        return (when + said.line(width - _TIME_CELLS),)
-    style = f"bold {said.mark[1]}"
+        return (when + notification.line(width - _TIME_CELLS),)
+    style = f"bold {notification.mark[1]}"
     rows = [
-        row for line in said.full.split("\n") for row in Content.styled(line, style).wrap(width - _TIME_CELLS)
+        row
+        for line in notification.full.split("\n")
+        for row in Content.styled(line, style).wrap(width - _TIME_CELLS)
     ]
     more = len(rows) - _MOST_LINES
     if more > 0:
         rows[_MOST_LINES:] = [Content.styled(f"… {more} more lines: enter", "$foreground 60%")]
-    return tuple((when if not at else Content(" " * _TIME_CELLS)) + row for at, row in enumerate(rows))
+    return tuple((when if not index else Content(" " * _TIME_CELLS)) + row for index, row in enumerate(rows))

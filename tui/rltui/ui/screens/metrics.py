@@ -141,9 +141,9 @@ class MetricsScreen(BaseScreen):
     def on_resize(self) -> None:
         self.call_after_refresh(self._rearrange)
 
-    def go_to(self, at: float, component: str | None) -> None:
+    def go_to(self, moment: float, component: str | None) -> None:
         del component
-        self._sought_time = at
+        self._sought_time = moment
         self._wake.set()
 
     def opened(self) -> Sequence[Run]:
@@ -318,9 +318,9 @@ class MetricsScreen(BaseScreen):
     def action_reset(self) -> None:
         self._set_view(replace(self._view, window=None, cursor=None))
 
-    def action_switch(self, what: str) -> None:
+    def action_switch(self, option: str) -> None:
         if (chart := self._grid.chosen) is not None:
-            self._set_view(self._view.toggle(what, chart.id))
+            self._set_view(self._view.toggle(option, chart.id))
 
     def action_search(self) -> None:
         self._filter.add_class("-shown")
@@ -338,8 +338,8 @@ class MetricsScreen(BaseScreen):
     def action_pin(self) -> None:
         """First in the grid, also the next time; or no more."""
         if (chart := self._grid.chosen) is not None:
-            others = tuple(pin for pin in self._pins if pin != chart.id)
-            self._pins = others if chart.id in self._pins else (*others, chart.id)
+            other_pins = tuple(pin for pin in self._pins if pin != chart.id)
+            self._pins = other_pins if chart.id in self._pins else (*other_pins, chart.id)
             self._wake.set()
             self.work(self._keep_pins(), changes=False)
 

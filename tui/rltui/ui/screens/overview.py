@@ -338,12 +338,14 @@ class Overview(BaseScreen):
     def action_edit_knob(self) -> None:
         """The knob under the table's cursor; from a component, one of those that it reads."""
         table, component = self.shared.table, self.component
-        own = [knob for knob in table.knobs if component is not None and component.id in knob.readers]
-        own = [knob for knob in own if is_worth_a_row(knob, self.shared.staged.edits)]
+        component_knobs = [
+            knob for knob in table.knobs if component is not None and component.id in knob.readers
+        ]
+        component_knobs = [knob for knob in component_knobs if is_worth_a_row(knob, self.shared.staged.edits)]
         if (knob := self.cursor_knob) is not None:
             self.config.edit(knob)
-        elif component is not None and own:
-            self.config.edit_one_of(own, component.id)
+        elif component is not None and component_knobs:
+            self.config.edit_one_of(component_knobs, component.id)
         else:
             self.panels.focus_knobs()
 

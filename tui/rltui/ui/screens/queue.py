@@ -114,17 +114,17 @@ class QueueScreen(ResourceScreen):
         if self._entry is not None and (row := self._run_of(self._entry)) is not None:
             self.post_message(self.OpenRunRequested(row.id))
 
-    def action_change(self, action: QueueAction, place: str = "") -> None:
+    def action_change(self, action: QueueAction, position: str = "") -> None:
         """Change the queue, or the entry under the cursor."""
         if action in ("pause", "resume"):
             self.work(self._change(action))
         elif self._entry is not None:
-            self.work(self._change(action, self._entry.id, place))
+            self.work(self._change(action, self._entry.id, position))
 
-    async def _change(self, action: QueueAction, entry: str = "", place: str = "") -> None:
+    async def _change(self, action: QueueAction, entry: str = "", position: str = "") -> None:
         try:
             async with waiting(self.app, "Changing the queue"):
-                await asyncio.to_thread(self.home.runs.change_queue, action, entry, place=place)
+                await asyncio.to_thread(self.home.runs.change_queue, action, entry, place=position)
         except RltuiError as error:
             await self.show_error(error)
         await self.look()

@@ -66,11 +66,11 @@ _FORMATS = {
 }
 
 
-def _title(words: str, key: BatchKey, sample: Sample | None = None) -> Content:
+def _title(text: str, key: BatchKey, sample: Sample | None = None) -> Content:
     reward = "" if sample is None else f" · reward {reward_text(sample.reward)}"
     label = clean_line(key.label)
     step = f"step {label}" if label[:1].isdigit() else label
-    return Content.assemble((words, "bold"), (f" · {step}{reward}", FAINT))
+    return Content.assemble((text, "bold"), (f" · {step}{reward}", FAINT))
 
 
 class RolloutScreen(BaseScreen):
@@ -126,13 +126,13 @@ class RolloutScreen(BaseScreen):
         home: AppState,
         *,
         folder: str = "",
-        of: str = "",
+        subject: str = "",
         back_to: str = "",
         shared: ExperimentState | None = None,
     ) -> None:
         """`folder`: as `open_rollouts`; `of` says whose they are, `back_to` which screen is below."""
         super().__init__(home, shared)
-        self._of, self._back_to = of, back_to
+        self._of, self._back_to = subject, back_to
         self._source = self.experiment.open_rollouts(folder)
         self._listing = RolloutListing(self._source)
         self._reader = ThreadPoolExecutor(1, "rollouts")
@@ -185,9 +185,9 @@ class RolloutScreen(BaseScreen):
         self._update_title()
 
     def _update_title(self) -> None:
-        marked = f"{len(self._listing.marked)} marked" if self._listing.marked else ""
+        marked_count = f"{len(self._listing.marked)} marked" if self._listing.marked else ""
         self._title.update(
-            self.shared.heading("Rollouts", clean_line(self._of), marked, clean_line(self._progress))
+            self.shared.heading("Rollouts", clean_line(self._of), marked_count, clean_line(self._progress))
         )
 
     # values in
@@ -209,7 +209,7 @@ class RolloutScreen(BaseScreen):
         while True:
             key, top = listing.key, self._steps.scroll_offset.y
             in_view = listing.batches[top : top + max(1, self._steps.size.height)]
-            counts = {each: figures.count for each, figures in listing.figures.items()}
+            counts = {batch: metrics.count for batch, metrics in listing.figures.items()}
             update = await asyncio.get_running_loop().run_in_executor(
                 self._reader, listing.read, key, in_view, counts
             )
@@ -220,11 +220,11 @@ class RolloutScreen(BaseScreen):
 
     def _show_update(self, update: RolloutUpdate) -> None:
         listing = self._listing
-        at = listing.take_batches(update)
-        if at is not None:
-            self._steps.show(len(listing.batches), at)
-            if listing.batches and listing.batches[at].key != listing.key:
-                self._choose(listing.batches[at].key)
+        index = listing.take_batches(update)
+        if index is not None:
+            self._steps.show(len(listing.batches), index)
+            if listing.batches and listing.batches[index].key != listing.key:
+                self._choose(listing.batches[index].key)
                 return
         has_changed = listing.take_table(update)
         if has_changed:
@@ -245,10 +245,10 @@ class RolloutScreen(BaseScreen):
         self._lay_out(0)
         in_background(self, self._follow, group="rollouts")
 
-    def _lay_out(self, at: int | None = None) -> None:
+    def _lay_out(self, index: int | None = None) -> None:
         """The list anew, with the cursor on the same sample, or at `at`."""
         same = self._listing.lay_out(self._sample)
-        self._samples.show(self._listing.count, same if at is None else at)
+        self._samples.show(self._listing.count, same if index is None else index)
         self._update_words()
         self.look_at_sample()
 
@@ -262,26 +262,26 @@ class RolloutScreen(BaseScreen):
         """Under the cursor; of a group, its first."""
         return self._listing.sample(self._samples.at)
 
-    def _batch_line(self, at: int, width: int) -> Content:
+    def _batch_line(self, index: int, width: int) -> Content:
         del width
-        batch = self._listing.batches[at]
-        figures = self._listing.figures.get(batch.key)
-        if figures is None:
+        batch = self._listing.batches[index]
+        metrics = self._listing.figures.get(batch.key)
+        if metrics is None:
             return rollout_lines.batch_line(batch, None, ())
-        counts = histogram(figures.table.columns["reward"], rollout_lines.BINS, *self._listing.scale)
-        return rollout_lines.batch_line(batch, figures.summary, counts)
+        counts = histogram(metrics.table.columns["reward"], rollout_lines.BINS, *self._listing.scale)
+        return rollout_lines.batch_line(batch, metrics.summary, counts)
 
-    def _sample_line(self, at: int, width: int) -> Content:
+    def _sample_line(self, index: int, width: int) -> Content:
         listing = self._listing
         if listing.groups is not None:
-            return rollout_lines.group_line(listing.groups[at])
-        sample = listing.table[listing.places[at]]
+            return rollout_lines.group_line(listing.groups[index])
+        sample = listing.table[listing.places[index]]
         is_marked = listing.key is not None and (listing.key, sample.where) in listing.marked
         is_flat = sample.group in listing.flat
         return rollout_lines.sample_line(sample, width, is_flat=is_flat, is_marked=is_marked)
 
-    def _heading_line(self, at: int, width: int) -> Content:
-        del at
+    def _heading_line(self, index: int, width: int) -> Content:
+        del index
         is_grouped = self._listing.groups is not None
         return (rollout_lines.group_heading if is_grouped else rollout_lines.sample_heading)(width)
 
@@ -289,22 +289,26 @@ class RolloutScreen(BaseScreen):
         self._heading.refresh()
         listing = self._listing
         label = "" if listing.key is None else clean_line(listing.key.label)
-        words = [_ONLY_WORDS[listing.only], f"group {clean_line(listing.group)}" if listing.group else ""]
-        words.append(f"{len(listing.matches)} match" if listing.matches is not None else "")
-        words.append(_ORDER_WORDS[listing.order])
+        filters = [_ONLY_WORDS[listing.only], f"group {clean_line(listing.group)}" if listing.group else ""]
+        filters.append(f"{len(listing.matches)} match" if listing.matches is not None else "")
+        filters.append(_ORDER_WORDS[listing.order])
         name = "Samples" if listing.groups is None else "Groups"
-        more = "" if listing.groups is not None else "".join(f" · {word}" for word in words if word)
+        more = (
+            ""
+            if listing.groups is not None
+            else "".join(f" · {filter_text}" for filter_text in filters if filter_text)
+        )
         step = "" if not label else f" of step {label}" if label[:1].isdigit() else f" of {label}"
         self._samples_box.border_title = Content.assemble((f"{name}{step}", "bold"), (more, FAINT))
         low, high = listing.scale
         self._steps_box.border_title = Content.assemble(
             ("Steps", "bold"), (f" · reward {low:g} … {high:g}", FAINT)
         )
-        figures = None if listing.key is None else listing.figures.get(listing.key)
-        text = " · ".join(summary_texts(figures.summary)) if figures else self._nothing_text()
+        metrics = None if listing.key is None else listing.figures.get(listing.key)
+        text = " · ".join(summary_texts(metrics.summary)) if metrics else self._nothing_text()
         self._summary.update(Content(text))
         counts = histogram(listing.table.columns["reward"], _TALL_BINS, low, high)
-        rows = rollout_lines.histogram_rows(counts, _TALL_ROWS, low, high) if figures else []
+        rows = rollout_lines.histogram_rows(counts, _TALL_ROWS, low, high) if metrics else []
         self._histogram.update(Content("\n").join(rows))
 
     def _nothing_text(self) -> str:
@@ -355,8 +359,8 @@ class RolloutScreen(BaseScreen):
             self._reading.show(None, note=clean_line(str(error).replace("\n", " ")))
             return
         self._reading.show(transcript)
-        place = f" {self._samples.at + 1} of {self._samples.count}"
-        self._reading_box.border_title = _title(f"Sample{place}", key)
+        position = f" {self._samples.at + 1} of {self._samples.count}"
+        self._reading_box.border_title = _title(f"Sample{position}", key)
 
     def action_toggle_raw(self) -> None:
         for view in (self._reading, self._other):
@@ -381,13 +385,15 @@ class RolloutScreen(BaseScreen):
         if transcript is None or key is None or self._sample is None:
             self.notify("Read a sample first, then compare it", markup=False)
             return
-        here = (key, transcript.sample.where)
-        marked = [
-            FoundPrompt(self._source, each[0], sample)
-            for each, sample in self._listing.marked.items()
-            if each != here
+        current = (key, transcript.sample.where)
+        marked_samples = [
+            FoundPrompt(self._source, mark[0], sample)
+            for mark, sample in self._listing.marked.items()
+            if mark != current
         ]
-        self._prompts = FoundPrompts(marked, None if marked else self.prompts_elsewhere(key, transcript))
+        self._prompts = FoundPrompts(
+            marked_samples, None if marked_samples else self.prompts_elsewhere(key, transcript)
+        )
         in_background(self, partial(self._compare, 0), group="compare")
 
     def prompts_elsewhere(self, key: BatchKey, transcript: Transcript) -> Iterator[FoundPrompt]:
@@ -402,9 +408,9 @@ class RolloutScreen(BaseScreen):
 
     async def _go_on_comparing(self, batches: int) -> None:
         async with waiting(self.app, "Looking for the prompt"):
-            async for place in self._prompts.look(batches):
-                of = f" of {place.run}" if place.run else ""
-                self.say(f"looking for the prompt at {place.key.label}{of}: esc ends it")
+            async for prompt in self._prompts.look(batches):
+                run_text = f" of {prompt.run}" if prompt.run else ""
+                self.say(f"looking for the prompt at {prompt.key.label}{run_text}: esc ends it")
         self.say("")
         if not self._prompts.move(batches):
             self.notify(
@@ -412,27 +418,27 @@ class RolloutScreen(BaseScreen):
                 markup=False,
             )
             return
-        shown = self._prompts.shown
-        if shown is None or shown.sample is None:
+        current = self._prompts.shown
+        if current is None or current.sample is None:
             return
         try:
             async with waiting(self.app, "Reading the other sample"):
-                transcript = await asyncio.to_thread(shown.source.open, shown.key, shown.sample)
+                transcript = await asyncio.to_thread(current.source.open, current.key, current.sample)
         except RltuiError as error:
             await self.show_error(error)
             return
-        self._show_beside(shown, transcript)
+        self._show_beside(current, transcript)
 
-    def _show_beside(self, shown: FoundPrompt, transcript: Transcript) -> None:
-        mine = self._reading.transcript
-        if mine is None or self._listing.key is None:
+    def _show_beside(self, prompt: FoundPrompt, transcript: Transcript) -> None:
+        own = self._reading.transcript
+        if own is None or self._listing.key is None:
             return
         self.add_class("-reading", "-comparing")
         self._reading.focus()
         self._other.show(transcript)
-        this = clean_line(self.experiment.name) if shown.run else "This one"
-        self._reading_box.border_title = _title(this, self._listing.key, mine.sample)
-        self._other_box.border_title = _title(shown.run or "The other one", shown.key, transcript.sample)
+        this = clean_line(self.experiment.name) if prompt.run else "This one"
+        self._reading_box.border_title = _title(this, self._listing.key, own.sample)
+        self._other_box.border_title = _title(prompt.run or "The other one", prompt.key, transcript.sample)
 
     # reading
 
@@ -493,10 +499,12 @@ class RolloutScreen(BaseScreen):
         return focused if isinstance(focused, VirtualList | TranscriptView) else self._samples
 
     def action_focus_beside(self, direction: int) -> None:
-        seen = [each for each in (self._steps, self._samples, self._reading, self._other) if each.size.width]
-        if seen:
-            at = seen.index(self.moved_list) if self.moved_list in seen else 0
-            seen[(at + direction) % len(seen)].focus()
+        visible = [
+            pane for pane in (self._steps, self._samples, self._reading, self._other) if pane.size.width
+        ]
+        if visible:
+            index = visible.index(self.moved_list) if self.moved_list in visible else 0
+            visible[(index + direction) % len(visible)].focus()
 
     def action_go_to_step(self, batches: int) -> None:
         """Up or down the list of steps; in a comparison, on to another step."""
@@ -536,12 +544,12 @@ class RolloutScreen(BaseScreen):
         self._listing.matches, self._listing.groups = [], None
         self._lay_out(0)
         looked, count = 0, len(samples)
-        found = self._source.search(key, samples, pattern)
+        search = self._source.search(key, samples, pattern)
         try:
-            while results := await asyncio.to_thread(lambda: list(islice(found, _SEARCH_SLICE))):
+            while results := await asyncio.to_thread(lambda: list(islice(search, _SEARCH_SLICE))):
                 if key != self._listing.key or self._listing.matches is None:
                     break
-                if more := [at for at, matches in enumerate(results, start=looked) if matches]:
+                if more := [index for index, matches in enumerate(results, start=looked) if matches]:
                     self._listing.matches = [*self._listing.matches, *more]
                     self._lay_out()
                 looked += len(results)
@@ -566,24 +574,24 @@ class RolloutScreen(BaseScreen):
         self.work(self._write(), changes=False)
 
     async def _write(self) -> None:
-        chosen = [(key, sample) for (key, _), sample in self._listing.marked.items()]
-        if not chosen and self._listing.key is not None and self._sample is not None:
-            chosen = [(self._listing.key, self._sample)]
-        if not chosen:
+        marked_samples = [(key, sample) for (key, _), sample in self._listing.marked.items()]
+        if not marked_samples and self._listing.key is not None and self._sample is not None:
+            marked_samples = [(self._listing.key, self._sample)]
+        if not marked_samples:
             self.notify("There is no sample under the cursor, and none is marked", markup=False)
             return
-        count = "1 sample" if len(chosen) == 1 else f"{len(chosen)} samples"
+        count = "1 sample" if len(marked_samples) == 1 else f"{len(marked_samples)} samples"
         ending = await self.app.push_screen_wait(ChoiceMenu(f"Write {count} as", _FORMATS))
         if ending is None:
             return
         try:
             async with waiting(self.app, f"Writing {count}"):
-                path = await asyncio.to_thread(self._exported, chosen, ending)
+                path = await asyncio.to_thread(self._exported, marked_samples, ending)
         except RltuiError as error:
             await self.show_error(error)
             return
         self.notify(f"Written: {clean_line(str(path))}", timeout=15, markup=False)
 
-    def _exported(self, chosen: list[tuple[BatchKey, Sample]], ending: str) -> Path:
-        transcripts = [self._source.open(key, sample) for key, sample in chosen]
+    def _exported(self, marked_samples: list[tuple[BatchKey, Sample]], ending: str) -> Path:
+        transcripts = [self._source.open(key, sample) for key, sample in marked_samples]
         return self._source.keep(transcripts, ending)

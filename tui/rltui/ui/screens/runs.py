@@ -204,14 +204,14 @@ class RunsScreen(BaseScreen):
     def _update_title(self) -> None:
         reader = self._reader
         name = f"{clean_line(host)}: Runs" if (host := self.home.runs.host) else "Runs"
-        parts: list[tuple[str, str]] = [(" rltui ", "bold $accent"), (name, "bold")]
+        fragments: list[tuple[str, str]] = [(" rltui ", "bold $accent"), (name, "bold")]
         facts = title_facts(
             reader.rows, self._selection, self._listing.lines, reader.queue, archive_key=key_of("filter")
         )
-        parts += [(f" · {clean_line(fact.text)}", STYLES[fact.role or "faint"]) for fact in facts]
-        parts += [(f" · {len(self._marked)} marked", "bold $text-accent")] if self._marked else []
-        parts += [(f" · ⚠ {clean_line(reader.problem)}", "bold $text-warning")] if reader.problem else []
-        self._title.update(Content.assemble(*parts))
+        fragments += [(f" · {clean_line(fact.text)}", STYLES[fact.role or "faint"]) for fact in facts]
+        fragments += [(f" · {len(self._marked)} marked", "bold $text-accent")] if self._marked else []
+        fragments += [(f" · ⚠ {clean_line(reader.problem)}", "bold $text-warning")] if reader.problem else []
+        self._title.update(Content.assemble(*fragments))
 
     def _show_details(self) -> None:
         width, height = self._details.content_size
@@ -255,9 +255,9 @@ class RunsScreen(BaseScreen):
 
     async def _look_again(self, key: str | None) -> None:
         await self._show_with_configs()
-        if (asked := self._selection.filter) is not None:
+        if (row_filter := self._selection.filter) is not None:
             try:
-                asked.check(self._reader.configs)
+                row_filter.check(self._reader.configs)
             except UsageError as error:
                 self._filter.show_error(error)
         if key is not None:
@@ -304,15 +304,15 @@ class RunsScreen(BaseScreen):
         """Forks below their parents and sweeps below their names, or all by themselves."""
         self._keep_view(replace(self._selection.view, is_grouped=not self._selection.view.is_grouped))
 
-    def action_fold(self, wanted: bool) -> None:
+    def action_fold(self, is_folded: bool) -> None:
         """What stands below the line; where nothing does, below the line above it."""
-        line, folded = self._table.line, self._selection.folded
+        line, folded_ids = self._table.line, self._selection.folded
         if not isinstance(line, TreeLine) or not self._selection.view.is_grouped:
             return
-        if wanted and (not line.is_parent or line.key in folded):
+        if is_folded and (not line.is_parent or line.key in folded_ids):
             line = self._listing.above(line)
         if line is not None and line.is_parent:
-            keys = folded | {line.key} if wanted else folded - {line.key}
+            keys = folded_ids | {line.key} if is_folded else folded_ids - {line.key}
             self._look_as(replace(self._selection, folded=keys), line.key)
 
     def action_show_archived(self) -> None:
@@ -325,8 +325,8 @@ class RunsScreen(BaseScreen):
         """The marked ones; else the run under the cursor, or all of the sweep."""
         if self._marked:
             by_id: dict[str, RunRow] = {row.id: row for row in self._reader.rows}
-            shown = [key for line in self._listing.lines if (key := line_key(line)) in self._marked]
-            return tuple(by_id[id_] for id_ in dict.fromkeys((*shown, *sorted(self._marked))))
+            marked_keys = [key for line in self._listing.lines if (key := line_key(line)) in self._marked]
+            return tuple(by_id[id_] for id_ in dict.fromkeys((*marked_keys, *sorted(self._marked))))
         line = self._table.line
         if not isinstance(line, TreeLine):
             return ()
@@ -368,8 +368,8 @@ class RunsScreen(BaseScreen):
         """
         line, rows = self._table.line, self.chosen
         if len(rows) == 1:
-            here = line.row if isinstance(line, TreeLine) else None
-            other = here if self._marked and here is not None and here not in rows else None
+            current = line.row if isinstance(line, TreeLine) else None
+            other = current if self._marked and current is not None and current not in rows else None
             parent = next((row for row in self._reader.rows if row.id == rows[0].parent), None)
             rows = tuple(row for row in (*rows, other or parent) if row is not None)
         return tuple(sorted(rows, key=lambda row: row.started_at or row.created_at))

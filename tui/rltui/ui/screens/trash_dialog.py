@@ -29,9 +29,9 @@ class TrashDialog(ButtonDialog[bool]):
 
     def __init__(self, rows: Sequence[RunRow]) -> None:
         sizes = [row.disk_bytes for row in rows]
-        known = sum(size for size in sizes if size is not None)
-        freed = "an unknown size" if all(size is None for size in sizes) else size_text(known)
-        if None in sizes and known:
+        total = sum(size for size in sizes if size is not None)
+        freed = "an unknown size" if all(size is None for size in sizes) else size_text(total)
+        if None in sizes and total:
             freed = f"at least {freed}"
         lines = [clean_line(f"{row.name}  {row.folder}") for row in rows[:_MOST_LISTED]]
         lines += [f"and {len(rows) - _MOST_LISTED} more"] if len(rows) > _MOST_LISTED else []

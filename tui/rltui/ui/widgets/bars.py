@@ -60,45 +60,47 @@ def _header_parts(
     step = status.step if progress.step is None else progress.step
     max_steps = status.max_steps if progress.max_steps is None else progress.max_steps
     reward = status.reward if progress.reward is None else progress.reward
-    failed = (each.id for each in status.components if each.state is ComponentState.FAILED)
+    failed = (component.id for component in status.components if component.state is ComponentState.FAILED)
     to_trouble = next((f"focus_component({id_!r})" for id_ in failed), _TO_EVENTS)
-    parts = [
+    fragments = [
         HeaderPart(0, ((clean_line(name), "bold"),), _TO_RUNS),
         HeaderPart(7, ((clean_line(status.title or status.framework), ""),), _TO_CONFIG),
         HeaderPart(1, ((f"{badge.sign} {badge.word}", f"bold {STYLES[badge.role]}"),), to_trouble),
     ]
-    parts.extend(_trouble_beside(status))
+    fragments.extend(_trouble_beside(status))
     if access:
-        parts.insert(1, HeaderPart(0, ((access, "bold $text-warning"),)))
+        fragments.insert(1, HeaderPart(0, ((access, "bold $text-warning"),)))
     if step is not None:
-        parts.append(
+        fragments.append(
             HeaderPart(1, ((f"step {step}" + (f"/{max_steps}" if max_steps else ""), ""),), _TO_METRICS)
         )
         if max_steps:
-            filled, empty = progress_bar(step / max_steps, bar_width)
+            full, empty = progress_bar(step / max_steps, bar_width)
             percent = f" {100 * min(step, max_steps) // max_steps} %"
-            parts.append(
-                HeaderPart(8, ((filled, "$primary"), (empty, "$foreground 60%"), (percent, "")), _TO_METRICS)
+            fragments.append(
+                HeaderPart(8, ((full, "$primary"), (empty, "$foreground 60%"), (percent, "")), _TO_METRICS)
             )
     moves = status.state == "running" and not (status.done or status.failed) and badge not in TROUBLES
     if progress.eta_s is not None and moves:
-        parts.append(
+        fragments.append(
             HeaderPart(3, (("ETA ", "$foreground 60%"), (duration(progress.eta_s), "")), _TO_METRICS)
         )
     if reward is not None:
-        parts.append(HeaderPart(2, (("reward ", "$foreground 60%"), (f"{reward:.2f}", "bold")), _TO_METRICS))
+        fragments.append(
+            HeaderPart(2, (("reward ", "$foreground 60%"), (f"{reward:.2f}", "bold")), _TO_METRICS)
+        )
         if progress.reward_all is not None:
             of_all = f"{progress.reward_all:.2f} of all rollouts"
-            parts.append(HeaderPart(5, ((of_all, "$foreground 60%"),), _TO_METRICS))
+            fragments.append(HeaderPart(5, ((of_all, "$foreground 60%"),), _TO_METRICS))
         if graph and not status.done and (sparks := sparkline(progress.rewards, 12)):
-            parts.append(HeaderPart(6, ((sparks, "$text-success"),), _TO_METRICS))
+            fragments.append(HeaderPart(6, ((sparks, "$text-success"),), _TO_METRICS))
     if progress.tokens_per_s is not None and moves:
-        parts.append(HeaderPart(4, ((f"{rate(progress.tokens_per_s)} tok/s", ""),), _TO_METRICS))
+        fragments.append(HeaderPart(4, ((f"{rate(progress.tokens_per_s)} tok/s", ""),), _TO_METRICS))
     if progress.bottleneck is not None and moves:
         waits = progress.bottleneck
         text = waits_text(clean_line(waits.waits), waits.waits_for, waits.share_frac)
-        parts.append(HeaderPart(5, ((text, "$foreground 60%"),), _TO_METRICS))
-    return parts
+        fragments.append(HeaderPart(5, ((text, "$foreground 60%"),), _TO_METRICS))
+    return fragments
 
 
 def _trouble_beside(status: Status) -> list[HeaderPart]:
@@ -117,10 +119,10 @@ def _shown_parts(
     status: Status, width: int, *, access: str = "", host: str = "", graph: bool = True
 ) -> list[HeaderPart]:
     bar_width = max(8, min(24, width // 8))
-    parts = _header_parts(status, bar_width=bar_width, access=access, host=host, graph=graph)
-    while len(parts) > 1 and len(_NAME) + sum(part.width for part in parts) > width:
-        parts.remove(max(parts, key=lambda part: part.rank))
-    return parts
+    fragments = _header_parts(status, bar_width=bar_width, access=access, host=host, graph=graph)
+    while len(fragments) > 1 and len(_NAME) + sum(fragment.width for fragment in fragments) > width:
+        fragments.remove(max(fragments, key=lambda fragment: fragment.rank))
+    return fragments
 
 
 def header_line(
@@ -131,9 +133,9 @@ def header_line(
     `access`: that this client may only look, in words. `host`: the machine, where it is another one.
     """
     spans: list[tuple[str, str]] = [(_NAME, "bold $accent")]
-    for position, part in enumerate(_shown_parts(status, width, access=access, host=host, graph=graph)):
+    for position, fragment in enumerate(_shown_parts(status, width, access=access, host=host, graph=graph)):
         spans.append(SEPARATOR if position else (" ", ""))
-        spans.extend(part.spans)
+        spans.extend(fragment.spans)
     return Content.assemble(*spans)
 
 
@@ -159,12 +161,12 @@ class HeaderBar(Widget):
         if self.status is None:
             return
         x = event.x - len(_NAME) + 2  # the first part has one blank before it, not three cells
-        for part in _shown_parts(
+        for fragment in _shown_parts(
             self.status, self.size.width, access=self._access, host=self._host, graph=self.graph
         ):
-            if 0 <= x < part.width and part.leads_to:
-                await self.screen.run_action(part.leads_to)
-            x -= part.width
+            if 0 <= x < fragment.width and fragment.leads_to:
+                await self.screen.run_action(fragment.leads_to)
+            x -= fragment.width
 
 
 _CURVE_ROWS = 3
@@ -221,8 +223,8 @@ class ServerBar(Static):
 
     def watch_servers(self) -> None:
         self.set_class(bool(self.servers), "-shown")
-        self.set_class(any(each.state in ("down", "refused") for each in self.servers), "-trouble")
-        lines = (clean_line(server_text(each.model_dump())) for each in self.servers)
+        self.set_class(any(server.state in ("down", "refused") for server in self.servers), "-trouble")
+        lines = (clean_line(server_text(server.model_dump())) for server in self.servers)
         self.update(Content("\n".join(lines)))
 
 
@@ -273,10 +275,10 @@ def bar_lines(orphans: Sequence[Orphan], width: int, *, rows: int, hint: str) ->
     room = max(0, width - len(hint))
     if len(groups) > rows:
         owners = join_words([owner_text(group[0]) for group in groups])
-        held = _held_text(orphans)
+        resources = _held_text(orphans)
         short = f"⚠ {orphan_count(orphans)}"
-        holding = f"{short}: {held}" if held else short
-        texts = [f"{short} of {owners}: {held}" if held else f"{short} of {owners}", holding, short]
+        holding = f"{short}: {resources}" if resources else short
+        texts = [f"{short} of {owners}: {resources}" if resources else f"{short} of {owners}", holding, short]
         return [_first_that_fits(texts, room) + hint]
     lines = [_group_line(group, room) for group in groups]
     return [*lines[:-1], lines[-1] + hint] if lines else []
@@ -284,12 +286,17 @@ def bar_lines(orphans: Sequence[Orphan], width: int, *, rows: int, hint: str) ->
 
 def _group_line(group: Sequence[Orphan], width: int) -> str:
     group = sorted(group, key=_weight)
-    whose = f"⚠ {orphan_count(group)} of {owner_text(group[0])}"
-    held = _held_text(group)
+    label = f"⚠ {orphan_count(group)} of {owner_text(group[0])}"
+    resources = _held_text(group)
     all_named = ", ".join(map(brief_orphan, group))
     first_named = brief_orphan(group[0]) + (", …" if len(group) > 1 else "")
     return _first_that_fits(
-        [f"{whose}: {all_named}", f"{whose}: {first_named}", f"{whose}: {held}" if held else whose, whose],
+        [
+            f"{label}: {all_named}",
+            f"{label}: {first_named}",
+            f"{label}: {resources}" if resources else label,
+            label,
+        ],
         width,
     )
 
@@ -308,7 +315,7 @@ def _held_text(orphans: Sequence[Orphan]) -> str:
     """What they hold together, `58.0 GiB, :8000`; empty where nothing is known of it."""
     memory = sum(orphan.gpu_bytes or 0 for orphan in orphans)
     ports = ports_text([port for orphan in orphans for port in orphan.ports])
-    return ", ".join(part for part in (f"{gib(memory)} GiB" if memory else "", ports) if part)
+    return ", ".join(text for text in (f"{gib(memory)} GiB" if memory else "", ports) if text)
 
 
 _RANKS = {use.id: rank for rank, use in enumerate(uses())}
@@ -346,28 +353,30 @@ def footer_entries(active: dict[str, ActiveBinding]) -> list[FooterEntry]:
 
 
 def _fitting_entries(entries: Sequence[FooterEntry], width: int) -> list[FooterEntry]:
-    shown: set[str] = set()
+    names: set[str] = set()
     for entry in sorted(entries, key=lambda entry: -_FOOTERS[entry.id, entry.name].value):
-        if entry.width <= width or not shown:
-            shown.add(entry.id)
+        if entry.width <= width or not names:
+            names.add(entry.id)
             width -= entry.width
-    return [entry for entry in entries if entry.id in shown]
+    return [entry for entry in entries if entry.id in names]
 
 
-def footer_line(entries: Sequence[FooterEntry], width: int, *, about: str = "", enter: str = "") -> Content:
+def footer_line(
+    entries: Sequence[FooterEntry], width: int, *, description: str = "", enter: str = ""
+) -> Content:
     """As many entries as fit `width` cells. At the right, where there is room, what the keys are `about` and
     what `enter` does there.
     """
-    shown = _fitting_entries(entries, width)
+    entries_in_line = _fitting_entries(entries, width)
     line = Content("")
-    for entry in shown:
+    for entry in entries_in_line:
         line += Content.assemble((f" {entry.key}", "bold $accent"), (f" {entry.label} ", ""))
     room = width - line.cell_length - 2
-    texts = [" · ".join(filter(None, (about, enter))), about, enter]
-    told = next((text for text in texts if text and len(text) <= room), truncate(about or enter, room))
-    if room < _LEAST_ABOUT or not told:
+    texts = [" · ".join(filter(None, (description, enter))), description, enter]
+    hint = next((text for text in texts if text and len(text) <= room), truncate(description or enter, room))
+    if room < _LEAST_ABOUT or not hint:
         return line
-    return Content.assemble(line, " " * (room + 1 - len(told)), (told, "$foreground 60%"))
+    return Content.assemble(line, " " * (room + 1 - len(hint)), (hint, "$foreground 60%"))
 
 
 @runtime_checkable
@@ -403,18 +412,21 @@ class KeyBar(Widget):
 
     def render(self) -> Content:
         active = self._now()
-        opened = next((each for each in active.values() if each.binding.id == "open" and each.enabled), None)
-        enter = "" if opened is None else f"{key_of('open')}: {opened.tooltip}"
+        open_key = next(
+            (key for key in active.values() if key.binding.id == "open" and key.enabled),
+            None,
+        )
+        enter = "" if open_key is None else f"{key_of('open')}: {open_key.tooltip}"
         focused = self.screen.focused
         nodes = () if focused is None else focused.ancestors_with_self
-        about = next((clean_line(node.about) for node in nodes if isinstance(node, Attended)), "")
-        return footer_line(footer_entries(active), self.size.width, about=about, enter=enter)
+        description = next((clean_line(node.about) for node in nodes if isinstance(node, Attended)), "")
+        return footer_line(footer_entries(active), self.size.width, description=description, enter=enter)
 
     async def on_click(self, event: Click) -> None:
         x = event.x
         for entry in _fitting_entries(footer_entries(self._now()), self.size.width):
             if 0 <= x < entry.width:
-                node = next(each.node for each in self._now().values() if each.binding.action == entry.name)
+                node = next(key.node for key in self._now().values() if key.binding.action == entry.name)
                 await self.app.run_action(entry.name, node)
                 return
             x -= entry.width

@@ -35,33 +35,33 @@ class CompareTable:
 
 
 def compare_table(
-    found: Comparison, width: int, selected: str | None, *, first: int, all_keys: bool
+    comparison: Comparison, width: int, selected: str | None, *, first: int, all_keys: bool
 ) -> CompareTable:
     """For so many cells. `first`: place of the first run that is seen; `selected`: the row that says more."""
-    shown = found.rows(all_keys=all_keys)
-    names = [clean_line(run.name) for run in found.runs]
-    columns = _RunColumns(shown, names, width, first)
+    compared_rows = comparison.rows(all_keys=all_keys)
+    names = [clean_line(run.name) for run in comparison.runs]
+    columns = _RunColumns(compared_rows, names, width, first)
     rows: list[Row] = []
-    part = ""
-    for row in shown:
-        if row.part != part:
-            part = row.part
+    section = ""
+    for row in compared_rows:
+        if row.part != section:
+            section = row.part
             rows += [Row(None, (Content(""),))] if rows else []
-            rows.append(Row(None, (_heading(found, part, all_keys=all_keys),)))
+            rows.append(Row(None, (_heading(comparison, section, all_keys=all_keys),)))
         is_selected = row_key(row) == selected
         lines = [columns.line(row, is_selected=is_selected)]
         if is_selected and columns.cuts(row):
             lines += _whole(row, names, width)
         rows.append(Row(row_key(row), tuple(lines)))
-    if not found.differing and not all_keys:
+    if not comparison.differing and not all_keys:
         rows.append(
             Row(
                 None,
                 (Content.styled(f"  no config key differs: {key_of('filter')} shows all of them", FAINT),),
             )
         )
-    if found.remark:
-        lines = hanging(found.remark, width - len(_CURSOR), FAINT)
+    if comparison.remark:
+        lines = hanging(comparison.remark, width - len(_CURSOR), FAINT)
         rows += [Row(None, (Content(""),)), Row(None, tuple(Content("  ") + line for line in lines))]
     return CompareTable(columns.head(names), tuple(rows), columns.last)
 
@@ -70,11 +70,11 @@ def row_key(row: ComparedRow) -> str:
     return f"{row.part}:{row.label}"
 
 
-def _heading(found: Comparison, part: str, *, all_keys: bool) -> Content:
-    text = _HEADINGS[part]
-    if part == "config":
-        differing = len(found.differing)
-        text += f" · {differing} of {len(found.keys)} keys {'differs' if differing == 1 else 'differ'}"
+def _heading(comparison: Comparison, section: str, *, all_keys: bool) -> Content:
+    text = _HEADINGS[section]
+    if section == "config":
+        differing = len(comparison.differing)
+        text += f" · {differing} of {len(comparison.keys)} keys {'differs' if differing == 1 else 'differ'}"
         text += "" if all_keys or not differing else ", the others are alike"
     return Content.styled(f"  {text}", f"bold {FAINT}")
 
@@ -85,17 +85,17 @@ class _RunColumns:
     def __init__(self, rows: tuple[ComparedRow, ...], names: list[str], width: int, first: int) -> None:
         keys = tuple(row.label for row in rows if row.part == "config")
         self._names = {row.label: clean_line(row.label) for row in rows}
-        most = max(_LEAST_LABEL, width * 2 // 5)
-        if max(map(cell_len, self._names.values()), default=0) > most:
+        max_label = max(_LEAST_LABEL, width * 2 // 5)
+        if max(map(cell_len, self._names.values()), default=0) > max_label:
             self._names |= {key: clean_line(short) for key, short in short_names(keys).items()}
-        self._label = min(most, max(map(cell_len, self._names.values()), default=0))
-        wanted = [
-            max(cell_len(name) + len(BEST), *(_cell_width(row, at) for row in rows))
-            for at, name in enumerate(names)
+        self._label = min(max_label, max(map(cell_len, self._names.values()), default=0))
+        ideal_widths = [
+            max(cell_len(name) + len(BEST), *(_cell_width(row, index) for row in rows))
+            for index, name in enumerate(names)
         ]
         room = width - len(_CURSOR) - self._label
         for widest in _WIDEST_COLUMNS:
-            self._widths = [min(widest, each) for each in wanted]
+            self._widths = [min(widest, ideal) for ideal in ideal_widths]
             if sum(self._widths) + _GAP * len(names) <= room:
                 break
         self.first = self.last = min(first, len(names) - 1)
@@ -111,8 +111,10 @@ class _RunColumns:
     def head(self, names: list[str]) -> Content:
         more = f"← {self.first} more" if self.first else ""
         line = Content.styled(f"  {_cut(more, self._label):<{self._label}}", FAINT)
-        for at in range(self.first, self.last):
-            line += _at_right(_cut(names[at], self._widths[at] - len(BEST)), self._widths[at], "bold")
+        for index in range(self.first, self.last):
+            line += _at_right(
+                _cut(names[index], self._widths[index] - len(BEST)), self._widths[index], "bold"
+            )
         hidden = len(names) - self.last
         return line + Content.styled(f"  {hidden} more →", FAINT) if hidden else line
 
@@ -120,17 +122,17 @@ class _RunColumns:
         """Label and values. Of the config, what is not as in the first run stands out."""
         label = _tail(self._names[row.label], self._label)
         line = Content(_CURSOR if is_selected else "  ") + Content(label.ljust(self._label))
-        for at in range(self.first, self.last):
-            style = "$text-success bold" if at in row.best else ""
+        for index in range(self.first, self.last):
+            style = "$text-success bold" if index in row.best else ""
             if row.part == "config":
-                style = "$text-warning" if row.cells[at] != row.cells[0] else ""
-            width = self._widths[at]
-            cell = _cut(clean_line(row.cells[at]), width - len(BEST)) + (BEST if at in row.best else "")
-            line += _at_right(cell, width, style, is_best=at in row.best)
+                style = "$text-warning" if row.cells[index] != row.cells[0] else ""
+            width = self._widths[index]
+            cell = _cut(clean_line(row.cells[index]), width - len(BEST)) + (BEST if index in row.best else "")
+            line += _at_right(cell, width, style, is_best=index in row.best)
         return line
 
     def cuts(self, row: ComparedRow) -> bool:
-        is_cut = any(_cell_width(row, at) > width for at, width in enumerate(self._widths))
+        is_cut = any(_cell_width(row, index) > width for index, width in enumerate(self._widths))
         hides = self.first > 0 or self.last < len(self._widths)
         return is_cut or hides or clean_line(row.label) != _tail(self._names[row.label], self._label)
 
@@ -140,15 +142,15 @@ def _whole(row: ComparedRow, names: list[str], width: int) -> list[Content]:
     room = max(1, width - len(indent))
     lines = hanging(clean_line(row.label), room, "bold")
     widest = min(_WIDEST_NAME, max(map(cell_len, names)))
-    for at, name in enumerate(names):
-        told = clean_line(row.cells[at]) + (BEST if at in row.best else "")
-        lines += hanging(f"{_cut(name, widest):<{widest}}  {told}", room, FAINT)
+    for index, name in enumerate(names):
+        value = clean_line(row.cells[index]) + (BEST if index in row.best else "")
+        lines += hanging(f"{_cut(name, widest):<{widest}}  {value}", room, FAINT)
     return [Content(indent) + line for line in lines]
 
 
-def _cell_width(row: ComparedRow, at: int) -> int:
+def _cell_width(row: ComparedRow, index: int) -> int:
     """With room for the sign of the best, which stands behind the figures."""
-    return cell_len(clean_line(row.cells[at])) + len(BEST)
+    return cell_len(clean_line(row.cells[index])) + len(BEST)
 
 
 def _at_right(text: str, width: int, style: str, *, is_best: bool = False) -> Content:

@@ -101,16 +101,16 @@ class EventList(PaintedList, inherit_bindings=False):
         """Others. The cursor stays on its entry; on the newest it goes along with what comes."""
         before, was_last = self.item, self._at >= len(self._items) - 1
         self._items = items
-        at = None if before is None else _index(items, before)
-        if before is None or (was_last and at is not None):
+        index = None if before is None else _index(items, before)
+        if before is None or (was_last and index is not None):
             self._at = max(0, len(items) - 1)
         else:
-            self._at = _nearest(items, before.entry.at) if at is None else at
+            self._at = _nearest(items, before.entry.at) if index is None else index
         self._arrange()
 
-    def go_to(self, at: float) -> None:
+    def go_to(self, moment: float) -> None:
         """Put the cursor on the entry nearest to a moment."""
-        self._move_to(_nearest(self._items, at))
+        self._move_to(_nearest(self._items, moment))
 
     def fold(self, is_folded: bool) -> None:
         """Whether entries other than the one under the cursor show what is below them."""
@@ -121,32 +121,32 @@ class EventList(PaintedList, inherit_bindings=False):
         """Move the cursor; where its entry goes on beyond what is visible, go on there first."""
         height, top = self.size.height, self.scroll_offset.y
         rest = self._tops[min(self._at + 1, len(self._tops) - 1)] - (top + height)
-        over = top - self._tops[self._at]
+        offset = top - self._tops[self._at]
         if entries > 0 and rest > 0 and self._tops[self._at] <= top + height:
             self.scroll_relative(y=min(rest, max(1, height // 2)), animate=False)
-        elif entries < 0 and over > 0:
-            self.scroll_relative(y=-min(over, max(1, height // 2)), animate=False)
+        elif entries < 0 and offset > 0:
+            self.scroll_relative(y=-min(offset, max(1, height // 2)), animate=False)
         else:
             self._move_to(self._at + entries)
 
     def move_pages(self, pages: int) -> None:
         line = self._tops[self._at] + pages * max(1, self.size.height - 1)
-        found = self._item_at(line)
-        self._move_to(found if found != self._at else found + pages)
+        index = self._item_at(line)
+        self._move_to(index if index != self._at else index + pages)
 
     def move_to_end(self, last: bool) -> None:
         self._move_to(len(self._items) - 1 if last else 0)
 
-    def _move_to(self, at: int) -> None:
-        at = max(0, min(len(self._items) - 1, at))
-        if self._items and at != self._at:
-            self._at = at
+    def _move_to(self, index: int) -> None:
+        index = max(0, min(len(self._items) - 1, index))
+        if self._items and index != self._at:
+            self._at = index
             self._arrange()
 
     def _arrange(self) -> None:
         """Heights anew, and the cursor's entry in view."""
         self._made.clear()
-        self._tops = [0, *itertools.accumulate(self._height(at) for at in range(len(self._items)))]
+        self._tops = [0, *itertools.accumulate(self._height(index) for index in range(len(self._items)))]
         size = Size(0, self._tops[-1])
         if size != self.virtual_size:
             self.virtual_size = size
@@ -157,27 +157,29 @@ class EventList(PaintedList, inherit_bindings=False):
         self.refresh()
         self.post_message(self.EntryMoved())
 
-    def _height(self, at: int) -> int:
-        if at == self._at:
-            return len(self._lines(at))
-        below = 0 if self.is_folded else len(self._items[at].below)
-        return self._has_day(at) + 1 + (below if below <= _MOST_BELOW else _MOST_BELOW + 1)
+    def _height(self, index: int) -> int:
+        if index == self._at:
+            return len(self._lines(index))
+        below = 0 if self.is_folded else len(self._items[index].below)
+        return self._has_day(index) + 1 + (below if below <= _MOST_BELOW else _MOST_BELOW + 1)
 
-    def _has_day(self, at: int) -> bool:
-        return at == 0 or self._items[at].day != self._items[at - 1].day
+    def _has_day(self, index: int) -> bool:
+        return index == 0 or self._items[index].day != self._items[index - 1].day
 
-    def _lines(self, at: int) -> list[Content]:
+    def _lines(self, index: int) -> list[Content]:
         """Of an item, each cut to the width."""
-        if (made := self._made.get(at)) is None:
+        if (lines := self._made.get(index)) is None:
             if len(self._made) > _KEPT_LINES:
                 self._made.clear()
             width = self.scrollable_content_region.width
-            made = self._made[at] = [line.truncate(width, ellipsis=True) for line in self._make(at, width)]
-        return made
+            lines = self._made[index] = [
+                line.truncate(width, ellipsis=True) for line in self._make(index, width)
+            ]
+        return lines
 
-    def _make(self, at: int, width: int) -> list[Content]:
-        item, is_cursor = self._items[at], at == self._at
-        lines = [Content.styled(f"── {item.day} ──", FAINT)] if self._has_day(at) else []
+    def _make(self, index: int, width: int) -> list[Content]:
+        item, is_cursor = self._items[index], index == self._at
+        lines = [Content.styled(f"── {item.day} ──", FAINT)] if self._has_day(index) else []
         has_step = width >= _STEP_FROM
         indent = 2 + _TIME + (_STEP if has_step else 0) + _KIND
         text = clean_line(first_line(item.entry.text))
@@ -191,21 +193,21 @@ class EventList(PaintedList, inherit_bindings=False):
             return lines + [Content("    ") + line for line in item.below]
         if self.is_folded:
             return lines
-        shown = item.below if len(item.below) <= _MOST_BELOW else item.below[:_MOST_BELOW]
-        lines += [Content("    ") + line for line in shown]
-        if more := len(item.below) - len(shown):
+        details = item.below if len(item.below) <= _MOST_BELOW else item.below[:_MOST_BELOW]
+        lines += [Content("    ") + line for line in details]
+        if more := len(item.below) - len(details):
             lines.append(Content.styled(f"    … {more} more lines", FAINT))
         return lines
 
     def _head(self, item: EventItem, text: str, *, is_cursor: bool, has_step: bool) -> Content:
         sign, style = item.look
         when, step = (column.cell(item.event, 0.0).text for column in _COLUMNS)
-        word = truncate(f"{sign} {item.kind}", _KIND - 2)
+        label = truncate(f"{sign} {item.kind}", _KIND - 2)
         return Content.assemble(
             "▸ " if is_cursor else "  ",
             (when.ljust(_TIME), FAINT),
             (f"{step:>{_STEP - 2}}  " if has_step else "", FAINT),
-            (word.ljust(_KIND), style),
+            (label.ljust(_KIND), style),
             (text, style if item.kind in ("crash", "alert", "note", "edit") else ""),
         )
 
@@ -228,16 +230,16 @@ class EventList(PaintedList, inherit_bindings=False):
         width, line = self.scrollable_content_region.width, y + self.scroll_offset.y
         if line >= self._tops[-1]:
             return Strip.blank(width, self.rich_style)
-        at = self._item_at(line)
-        has_cursor = at == self._at and line == self._tops[at] + self._has_day(at)
-        return self.painted(self._lines(at)[line - self._tops[at]], has_cursor=has_cursor)
+        index = self._item_at(line)
+        has_cursor = index == self._at and line == self._tops[index] + self._has_day(index)
+        return self.painted(self._lines(index)[line - self._tops[index]], has_cursor=has_cursor)
 
 
-def _index(items: Sequence[EventItem], wanted: EventItem) -> int | None:
+def _index(items: Sequence[EventItem], item: EventItem) -> int | None:
     """Where that very entry is now."""
-    return next((at for at in range(len(items) - 1, -1, -1) if items[at].entry is wanted.entry), None)
+    return next((index for index in range(len(items) - 1, -1, -1) if items[index].entry is item.entry), None)
 
 
-def _nearest(items: Sequence[EventItem], at: float) -> int:
+def _nearest(items: Sequence[EventItem], moment: float) -> int:
     """The clock may have been set back: all of them are looked at."""
-    return min(range(len(items)), key=lambda index: abs(items[index].entry.at - at), default=0)
+    return min(range(len(items)), key=lambda index: abs(items[index].entry.at - moment), default=0)

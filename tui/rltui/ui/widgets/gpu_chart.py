@@ -47,15 +47,15 @@ def columns(history: GpuHistory, width: int) -> list[Sizes]:
     """
     times, series = history.times, history.series
     first, span = times[0], times[-1] - times[0]
-    found: list[Sizes] = []
+    result: list[Sizes] = []
     for column in range(width):
         low = min(bisect_left(times, first + span * column / width), len(times) - 1)
         high = bisect_right(times, first + span * (column + 1) / width) if column + 1 < width else len(times)
-        at = max(
+        peak = max(
             range(low, max(high, low + 1)), key=lambda index: sum(item.used_bytes[index] for item in series)
         )
-        found.append(tuple(item.used_bytes[at] for item in series))
-    return found
+        result.append(tuple(item.used_bytes[peak] for item in series))
+    return result
 
 
 def _stack(sizes: Sizes, glyphs: Sequence[CellMark], total: int, height: int) -> list[CellMark]:
@@ -63,16 +63,16 @@ def _stack(sizes: Sizes, glyphs: Sequence[CellMark], total: int, height: int) ->
     somebody small on top of an engine is seen; the highest is filled as far as it is held.
     """
     cell = total / height
-    held = min(sum(sizes), total) / cell
+    full_cells = min(sum(sizes), total) / cell
     cells: list[CellMark] = []
     for row in range(height):
-        low, most, owner = 0.0, 0.0, _EMPTY
+        low, largest, owner = 0.0, 0.0, _EMPTY
         for size, mark in zip(sizes, glyphs, strict=True):
             share = min(low + size / cell, row + 1) - max(low, row)
             low += size / cell
-            if share > min(most, _GOOD_PART):
-                most, owner = share, mark
-        level = round((held - row) * len(LEVELS))
+            if share > min(largest, _GOOD_PART):
+                largest, owner = share, mark
+        level = round((full_cells - row) * len(LEVELS))
         if level < len(LEVELS) and owner is not _EMPTY:
             owner = CellMark(LEVELS[level - 1], owner.style) if level > 0 else _EMPTY
         cells.append(owner)
@@ -91,7 +91,9 @@ def chart_lines(
         return [Content.styled("no room for a chart", FAINT)]
     budgets = {mark_cell(budget.budget_bytes, total, rows): budget.budget_bytes for budget in device.budgets}
     # What somebody without a budget holds is not painted over: on a small chart it has no other row.
-    engines = [marks[each.component] for each in device.budgets if each.component in marks]
+    engines = [
+        marks[device_budget.component] for device_budget in device.budgets if device_budget.component in marks
+    ]
     under_budget = {_EMPTY, *engines, *(CellMark(level, mark.style) for mark in engines for level in LEVELS)}
     # With a budget at the bottom, so that its line lies where they have to end; `others` on top.
     budgeted = {budget.component for budget in device.budgets}
@@ -118,9 +120,9 @@ def chart_lines(
 def _time_axis(history: GpuHistory, width: int) -> Content:
     span = history.times[-1] - history.times[0]
     start, middle, end = f"{duration(span)} ago", duration(span / 2), "now"
-    left = (width - len(middle)) // 2 - len(start)
-    right = width - len(start) - left - len(middle) - len(end)
-    text = f"{start}{' ' * left}{middle}{' ' * right}{end}" if left > 0 and right > 0 else start
+    padding = (width - len(middle)) // 2 - len(start)
+    right = width - len(start) - padding - len(middle) - len(end)
+    text = f"{start}{' ' * padding}{middle}{' ' * right}{end}" if padding > 0 and right > 0 else start
     return Content.styled(" " * _AXIS_WIDTH + text, FAINT)
 
 

@@ -97,12 +97,12 @@ def memory_bar(device: GpuDevice, width: int, marks: Marks) -> Content:
     if total <= 0 or device.used_bytes is None:
         return Content.styled(UNREAD.glyph * width, UNREAD.style)
     cells: list[CellMark] = []
-    held = 0
+    used_bytes = 0
     shares = [share for share in shares_in_order(device) if share.used_bytes]
     ends: list[tuple[int, str]] = []
     for further, share in zip(reversed(range(len(shares))), shares, strict=True):
-        held += share.used_bytes
-        end = max(len(cells) + 1, min(width - further, round(held / total * width)))
+        used_bytes += share.used_bytes
+        end = max(len(cells) + 1, min(width - further, round(used_bytes / total * width)))
         cells.extend([marks[share_label(share)]] * (min(width, end) - len(cells)))
         ends.append((len(cells), share_label(share)))
     claimed = round(device.claimed_bytes / total * width)
@@ -142,8 +142,8 @@ def joined(cells: list[CellMark]) -> Content:
 
 def level_sparkline(percents: tuple[int, ...], width: int) -> str:
     """The newest `width` values as blocks, on a scale from 0 to 100."""
-    shown = percents[-width:] if width > 0 else ()
-    return "".join(LEVELS[max(0, min(len(LEVELS) - 1, value * len(LEVELS) // 100))] for value in shown)
+    newest = percents[-width:] if width > 0 else ()
+    return "".join(LEVELS[max(0, min(len(LEVELS) - 1, value * len(LEVELS) // 100))] for value in newest)
 
 
 _MAX_CLAIMS = 3
@@ -151,7 +151,7 @@ _MAX_CLAIMS = 3
 _WARNING = "$text-warning"
 
 
-def warning_lines(devices: Sequence[GpuDevice], width: int, *, named: bool) -> list[Content]:
+def warning_lines(devices: Sequence[GpuDevice], width: int, *, has_names: bool) -> list[Content]:
     """A row for each thing that is wrong; `named` says which devices it is about."""
     devices_by_text: dict[str, list[str]] = {}
     for device in devices:
@@ -159,7 +159,7 @@ def warning_lines(devices: Sequence[GpuDevice], width: int, *, named: bool) -> l
             devices_by_text.setdefault(text, []).append(device.label)
     lines = []
     for text, labels in devices_by_text.items():
-        where = f"GPU {', '.join(labels)}: " if named else ""
+        where = f"GPU {', '.join(labels)}: " if has_names else ""
         lines.extend(hanging(f"⚠ {where}{text}", width, _WARNING))
     return lines
 
@@ -174,26 +174,26 @@ def verdict_lines(verdicts: Sequence[MemoryVerdict], width: int) -> list[Content
         devices.setdefault((verdict.verdict, clean_line(verdict.text)), []).append(verdict)
     several = len({verdict.device for verdict in verdicts}) > 1
     lines = []
-    for (kind, text), found in devices.items():
+    for (kind, text), device_names in devices.items():
         sign, role, _ = verdict_sign(kind)
         where = ""
         if several and "GPU " not in text:
-            where = f"GPU {', '.join(str(verdict.device) for verdict in found)}: "
+            where = f"GPU {', '.join(str(verdict.device) for verdict in device_names)}: "
         lines.extend(hanging(f"{sign} {where}{text}", width, STYLES[role] if role else ""))
     return lines
 
 
 def claim_lines(report: GpuReport, width: int, hint: str) -> list[Content]:
     """A row for each of the largest `freeable` processes; `hint` closes it: which key ends them."""
-    found = freeable(report)
+    freeable_memory = freeable(report)
     lines = []
-    for process, size in found[:_MAX_CLAIMS]:
+    for process, size in freeable_memory[:_MAX_CLAIMS]:
         texts = [f"⚠ {clean_line(text)}{hint}" for text in freeable_texts(process, size)]
         lines.append(Content.styled(first_that_fits(texts, width), _WARNING))
-    if len(found) > _MAX_CLAIMS:
+    if len(freeable_memory) > _MAX_CLAIMS:
         texts = [
-            f"⚠ and {len(found) - _MAX_CLAIMS} more: 3 lists them",
-            f"⚠ {len(found) - _MAX_CLAIMS} more: 3",
+            f"⚠ and {len(freeable_memory) - _MAX_CLAIMS} more: 3 lists them",
+            f"⚠ {len(freeable_memory) - _MAX_CLAIMS} more: 3",
         ]
         lines.append(Content.styled(first_that_fits(texts, width), _WARNING))
     return lines

@@ -148,7 +148,7 @@ def gpu_lines(
     if report.devices:
         lines.extend(_device_lines(report, width, is_stale=is_stale))
         lines.extend(claim_lines(report, width, hint))
-        lines.extend(warning_lines(report.devices, width, named=len(report.devices) > 1))
+        lines.extend(warning_lines(report.devices, width, has_names=len(report.devices) > 1))
     lines.extend(
         line
         for source in report.sources
@@ -169,8 +169,8 @@ def _device_lines(report: GpuReport, width: int, *, is_stale: bool) -> list[Cont
     marks = owner_marks(report)
     silent = {source.name for source in report.sources if source.problem}
     lines: list[Content] = []
-    for host, found in groupby(report.devices, key=lambda device: device.host):
-        devices = list(found)
+    for host, host_devices in groupby(report.devices, key=lambda device: device.host):
+        devices = list(host_devices)
         if host:
             name = truncate(clean_line(host), width)
             lines.append(Content.styled(f"{name} {'─' * (width - len(name) - 1)}".strip(), FAINT))
@@ -290,8 +290,8 @@ class GpuBars(Widget):
         old, new = self._painted, self._lines(width)
         if len(old) != len(new):
             self.refresh(layout=True)
-        elif changed := [y for y, line in enumerate(new) if not line.is_same(old[y])]:
-            self.refresh(*(Region(0, y, width, 1) for y in changed))
+        elif changes := [y for y, line in enumerate(new) if not line.is_same(old[y])]:
+            self.refresh(*(Region(0, y, width, 1) for y in changes))
 
     def _lines(self, width: int) -> list[Content]:
         return gpu_lines(self.report, width, is_stale=self.is_stale, hint=self.hint)

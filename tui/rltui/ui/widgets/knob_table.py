@@ -66,9 +66,9 @@ def unwritten(shared: ExperimentState) -> tuple[str, ...]:
     """What is lost with the app, a line each: collected edits, texts that came out of an editor."""
     edits = shared.staged.edits
     lines = [
-        f"{clean_line(each.key)} {clean_line(change_text(each, edits))}"
-        for each in shared.knobs
-        if each.key in edits
+        f"{clean_line(knob.key)} {clean_line(change_text(knob, edits))}"
+        for knob in shared.knobs
+        if knob.key in edits
     ]
     return (*lines, *(f"the text of {clean_line(path)}" for path in shared.drafts))
 
@@ -98,8 +98,10 @@ def knob_columns(table: KnobTable, width: int, staged: Mapping[str, Any] = NOTHI
     )
     needed = len(_INDENT) + longest + 1
     readers = 0
-    for most in _READERS_WIDTHS:
-        readers = max((len(clean_line(readers_text(knob.readers, most))) for knob in table.knobs), default=0)
+    for max_readers in _READERS_WIDTHS:
+        readers = max(
+            (len(clean_line(readers_text(knob.readers, max_readers))) for knob in table.knobs), default=0
+        )
         if needed + 1 + readers <= width:
             break
     else:
@@ -166,9 +168,9 @@ def table_note(table: KnobTable, staged: StagedEdits | None = None, *, readonly:
     if staged:
         spans.append((" · " if spans else "", ""))
         spans.append((f"+ {len(staged)} collected: {key_of('write')} writes", "bold $text-accent"))
-    if changed := sum(knob.changed for knob in (*table.knobs, *table.others)):
+    if change_count := sum(knob.changed for knob in (*table.knobs, *table.others)):
         apply = key_of("knob.apply")
-        text = "1 change waits" if changed == 1 else f"{changed} changes wait"
+        text = "1 change waits" if change_count == 1 else f"{change_count} changes wait"
         spans.append((" · " if spans else "", ""))
         spans.append((f"{text} for a restart{'' if readonly else f': {apply}'}", "$text-warning"))
     return Content.assemble(*spans)
@@ -301,8 +303,10 @@ class KnobRows(RowList):
 
     def action_pin(self) -> None:
         if (knob := self.knob) is not None:
-            others = tuple(pin for pin in self._pins if pin != knob.key)
-            self.post_message(self.PinsChanged(others if knob.key in self._pins else (*self._pins, knob.key)))
+            other_pins = tuple(pin for pin in self._pins if pin != knob.key)
+            self.post_message(
+                self.PinsChanged(other_pins if knob.key in self._pins else (*self._pins, knob.key))
+            )
 
 
 _DETAIL_ROWS = 4

@@ -223,12 +223,12 @@ class ComponentPane(ReaderPane):
             self.status, self._shared.clock(), selected=self.selected, width=self._title_width
         )
         self._show_title(title)
-        words = told_of_memory(self.status, readonly=self._shared.experiment.readonly)
-        words = words or told_below(self.status, reason_is_told=is_told)
-        if words.markup != self._told:
-            self._told = words.markup
-            self.query_one(".reason", Static).update(words)
-            self.set_class(bool(words), "-told")
+        memory_text = told_of_memory(self.status, readonly=self._shared.experiment.readonly)
+        memory_text = memory_text or told_below(self.status, reason_is_told=is_told)
+        if memory_text.markup != self._told:
+            self._told = memory_text.markup
+            self.query_one(".reason", Static).update(memory_text)
+            self.set_class(bool(memory_text), "-told")
 
     @property
     def about(self) -> str:
@@ -245,26 +245,26 @@ class ComponentPane(ReaderPane):
 
 def log_title(log: FollowedLog, now: float, *, selected: bool, width: int | None = None) -> Content:
     """`trainer ● growing · logs/latest/trainer.log`. The file is left out where it does not fit."""
-    word, since = log_state(log.path, log.changed_at, now)
-    sign = LOG_SIGNS[word]
-    parts: list[tuple[str, str]] = [
+    state, since = log_state(log.path, log.changed_at, now)
+    sign = LOG_SIGNS[state]
+    fragments: list[tuple[str, str]] = [
         ("▸ " if selected else "", "bold"),
         (clean_line(log.title or log.id), "bold"),
         (" ", ""),
-        (f"{sign.text} {word} {since}".rstrip(), STYLES[sign.role or "faint"]),
+        (f"{sign.text} {state} {since}".rstrip(), STYLES[sign.role or "faint"]),
     ]
     if log.name:
-        longer = [*parts, SEPARATOR, (clean_line(log.name), "$foreground 60%")]
+        longer = [*fragments, SEPARATOR, (clean_line(log.name), "$foreground 60%")]
         if width is None or Content.assemble(*longer).cell_length <= width:
-            parts = longer
-    return Content.assemble(*parts)
+            fragments = longer
+    return Content.assemble(*fragments)
 
 
 def _log_placeholder(log: FollowedLog) -> str:
     if log.path is not None:
         return "Nothing in it yet."
-    others = len(log.wanted) - 1
-    more = f" and {others} more" if others else ""
+    other_count = len(log.wanted) - 1
+    more = f" and {other_count} more" if other_count else ""
     return f"Looked for {log.wanted[0]}{more}."
 
 

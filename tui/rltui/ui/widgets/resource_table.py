@@ -52,18 +52,18 @@ class ResourceTable(Generic[Resource]):
         ]
         room = width - len(CURSOR)
         fitting = self._fitting(cells, room)
-        taken = sum(cells + len(_GAP) for _, cells in fitting)
+        used_cells = sum(cells + len(_GAP) for _, cells in fitting)
         shares = [None if self.bar is None else self.bar(resource) for resource in resources]
-        most = max([1.0, *(share for share in shares if share is not None)])
+        largest = max([1.0, *(share for share in shares if share is not None)])
         titles = [Cell(column.title) for column in self.columns]
         rows = [Row(None, (_line(_GAP, titles, fitting, width, FAINT),))]
         for resource, row, share in zip(resources, cells, shares, strict=True):
             key = self.view.key(resource)
             line = _line(CURSOR if key == selected else _GAP, row, fitting, width, self.style(resource))
-            if share is not None and taken + _BAR <= room:
-                line = line.pad_right(max(0, taken + len(CURSOR) - line.cell_length))
-                filled, empty = progress_bar(max(0.0, share) / most, _BAR)
-                line = Content.assemble(line, (filled, "$primary"), (empty, FAINT))
+            if share is not None and used_cells + _BAR <= room:
+                line = line.pad_right(max(0, used_cells + len(CURSOR) - line.cell_length))
+                full, empty = progress_bar(max(0.0, share) / largest, _BAR)
+                line = Content.assemble(line, (full, "$primary"), (empty, FAINT))
             below = details(resource, width - len(_BELOW)) if key == selected else ()
             rows.append(Row(key, (line, *(Content(_BELOW) + more for more in below))))
         return tuple(rows)
@@ -73,22 +73,22 @@ class ResourceTable(Generic[Resource]):
 
     def _fitting(self, cells: Sequence[Sequence[Cell]], room: int) -> list[tuple[int, int]]:
         """Places of the columns that something stands in, and their widths, as far as there is room."""
-        places = [at for at in range(len(self.columns)) if any(row[at].text for row in cells)]
+        places = [index for index in range(len(self.columns)) if any(row[index].text for row in cells)]
         last = len(self.columns) - 1
         widths = {}
-        for at in places:
-            longest = max(len(row[at].text) for row in cells)
-            if at == last and self.last_least is not None:
+        for index in places:
+            longest = max(len(row[index].text) for row in cells)
+            if index == last and self.last_least is not None:
                 longest = min(longest, self.last_least)
-            widths[at] = max(len(self.columns[at].title), longest)
-        for spare in sorted(places, key=lambda at: -self.columns[at].goes):
+            widths[index] = max(len(self.columns[index].title), longest)
+        for spare in sorted(places, key=lambda index: -self.columns[index].goes):
             if (
-                sum(widths[at] + len(_GAP) for at in places) - len(_GAP) <= room
+                sum(widths[index] + len(_GAP) for index in places) - len(_GAP) <= room
                 or not self.columns[spare].goes
             ):
                 break
             places.remove(spare)
-        return [(at, widths[at]) for at in places]
+        return [(index, widths[index]) for index in places]
 
 
 def _line(
@@ -96,13 +96,13 @@ def _line(
 ) -> Content:
     """Behind its mark, cut to the width; a cell in the style of its role, or as the whole row."""
     text, spans = mark, []
-    for at, cells_wide in fitting:
-        role = cells[at].role
+    for index, cells_wide in fitting:
+        role = cells[index].role
         if role is not None:
-            length = cells[at].length
-            length = len(cells[at].text) if length is None else length
+            length = cells[index].length
+            length = len(cells[index].text) if length is None else length
             spans.append((STYLES[role], len(text), len(text) + length))
-        text += f"{cells[at].text:<{cells_wide}}{_GAP}"
+        text += f"{cells[index].text:<{cells_wide}}{_GAP}"
     line = Content.styled(truncate(text.rstrip(), width), style)
     for role_style, begin, end in spans:
         line = line.stylize(role_style, begin, end)

@@ -52,11 +52,11 @@ def batch_line(batch: Batch, summary: BatchSummary | None, counts: Sequence[int]
 
 
 def sample_heading(width: int) -> Content:
-    parts = [f"{'':3}"]
+    fragments = [f"{'':3}"]
     for column, cells, _ in _sample_columns(width):
         is_text = cells < 0
-        parts.append(f"  {column.title:<{-cells}}  " if is_text else column.title[:cells].rjust(cells))
-    return Content.styled(truncate("".join([*parts, "ended"]), width), FAINT)
+        fragments.append(f"  {column.title:<{-cells}}  " if is_text else column.title[:cells].rjust(cells))
+    return Content.styled(truncate("".join([*fragments, "ended"]), width), FAINT)
 
 
 def _sample_columns(width: int) -> list[tuple[Column[ListedSample], int, str]]:
@@ -70,7 +70,7 @@ def _sample_columns(width: int) -> list[tuple[Column[ListedSample], int, str]]:
 
 def sample_line(sample: Sample, width: int, *, is_flat: bool, is_marked: bool) -> Content:
     listed = ListedSample(0, sample, is_flat)
-    parts: list[str | tuple[str, str]] = [
+    fragments: list[str | tuple[str, str]] = [
         (MARK if is_marked else " ", "bold $accent"),
         (FLAT if is_flat else " ", STYLES["busy"]),
         " ",
@@ -78,15 +78,15 @@ def sample_line(sample: Sample, width: int, *, is_flat: bool, is_marked: bool) -
     for column, cells, style in _sample_columns(width):
         text = clean_line(column.cell(listed, 0.0).text)
         if cells < 0:
-            parts.append((f"  {truncate(text, -cells):<{-cells}}  ", style))
+            fragments.append((f"  {truncate(text, -cells):<{-cells}}  ", style))
         else:
-            parts.append((text.rjust(cells), style))
-    parts += [(f"{FAILED.text} ", f"bold {STYLES['bad']}")] if sample.failed else []
-    parts += [(f"{TRUNCATED.text} ", STYLES["busy"])] if sample.truncated else []
-    parts.append(clean_line(sample.stop))
+            fragments.append((text.rjust(cells), style))
+    fragments += [(f"{FAILED.text} ", f"bold {STYLES['bad']}")] if sample.failed else []
+    fragments += [(f"{TRUNCATED.text} ", STYLES["busy"])] if sample.truncated else []
+    fragments.append(clean_line(sample.stop))
     if width >= _WIDE and sample.env:
-        parts.append((f"  {clean_line(sample.env)}", FAINT))
-    return Content.assemble(*parts)
+        fragments.append((f"  {clean_line(sample.env)}", FAINT))
+    return Content.assemble(*fragments)
 
 
 _GROUP_CELLS = (7, 8, 5)
@@ -94,18 +94,18 @@ _GROUP_CELLS = (7, 8, 5)
 
 
 def group_heading(width: int) -> Content:
-    figures = [column.title.rjust(cells) for column, cells in zip(GROUPS.columns, _GROUP_CELLS, strict=False)]
-    return Content.styled(truncate(f"{'':3}{''.join(figures)}  group", width), FAINT)
+    titles = [column.title.rjust(cells) for column, cells in zip(GROUPS.columns, _GROUP_CELLS, strict=False)]
+    return Content.styled(truncate(f"{'':3}{''.join(titles)}  group", width), FAINT)
 
 
 def group_line(group: SampleGroup) -> Content:
     """Mean, spread, and whether it teaches anything."""
-    *figures, name, worth = (column.cell(group, 0.0).text for column in GROUPS.columns)
+    *metrics, name, value = (column.cell(group, 0.0).text for column in GROUPS.columns)
     return Content.assemble(
         (f" {FLAT if group.is_flat else ' '} ", STYLES["busy"]),
-        "".join(figure.rjust(cells) for figure, cells in zip(figures, _GROUP_CELLS, strict=True)),
+        "".join(metric.rjust(cells) for metric, cells in zip(metrics, _GROUP_CELLS, strict=True)),
         f"  {clean_line(name)}",
-        (f"  {worth}" if worth else "", STYLES["busy"]),
+        (f"  {value}" if value else "", STYLES["busy"]),
     )
 
 
@@ -114,15 +114,15 @@ _STEPS = " ▁▂▃▄▅▆▇█"
 
 def histogram_rows(counts: Sequence[int], rows: int, low: float, high: float) -> list[Content]:
     """Columns of two cells, so many rows high, and the scale below."""
-    most = max(counts, default=0) or 1
+    highest = max(counts, default=0) or 1
     lines = []
     for row in range(rows - 1, -1, -1):
         cells = []
         for count in counts:
-            eighths = math.ceil(count / most * rows * 8) - row * 8
+            eighths = math.ceil(count / highest * rows * 8) - row * 8
             cells.append(_STEPS[max(0, min(8, eighths))] * 2)
-        note = f"  {most}" if row == rows - 1 else ""
+        note = f"  {highest}" if row == rows - 1 else ""
         lines.append(Content.assemble((" ".join(cells), "$text-success"), (note, FAINT)))
-    left, right = f"{low:g}", f"{high:g}"
+    low_label, high_label = f"{low:g}", f"{high:g}"
     width = len(counts) * 3 - 1
-    return [*lines, Content.styled(f"{left}{right:>{max(1, width - len(left))}}", FAINT)]
+    return [*lines, Content.styled(f"{low_label}{high_label:>{max(1, width - len(low_label))}}", FAINT)]

@@ -82,8 +82,8 @@ class RowList(PaintedList, inherit_bindings=False):
     def _nearest(self, keys: list[str]) -> str | None:
         """Where the lost row was, as far as there are still so many."""
         before = self.keys
-        at = before.index(self.key) if self.key in before else 0
-        return keys[min(at, len(keys) - 1)] if keys else None
+        index = before.index(self.key) if self.key in before else 0
+        return keys[min(index, len(keys) - 1)] if keys else None
 
     def go_to(self, key: str) -> None:
         """Put the cursor on the row `key` and show all of it."""
@@ -136,33 +136,35 @@ class RowList(PaintedList, inherit_bindings=False):
 
     def row_at(self, y: int) -> str | None:
         """Key of the row that line `y` of what is visible belongs to."""
-        at = y + self.scroll_offset.y
-        return self._lines[at][0] if at < len(self._lines) else None
+        line = y + self.scroll_offset.y
+        return self._lines[line][0] if line < len(self._lines) else None
 
     def render_line(self, y: int) -> Strip:
-        at = y + self.scroll_offset.y
-        if at >= len(self._lines):
+        line_index = y + self.scroll_offset.y
+        if line_index >= len(self._lines):
             return Strip.blank(self.scrollable_content_region.width, self.rich_style)
-        key, line = self._lines[at]
-        has_cursor = key is not None and key == self.key and (at == 0 or self._lines[at - 1][0] != key)
+        key, line = self._lines[line_index]
+        has_cursor = (
+            key is not None and key == self.key and (line_index == 0 or self._lines[line_index - 1][0] != key)
+        )
         if has_cursor and self.has_focus and self.cursor_mark:
             line = Content(self.cursor_mark) + line[len(self.cursor_mark) :]
         return self.painted(line, has_cursor=has_cursor)
 
 
-def list_keys(part: str = "") -> tuple[KeyBinding, ...]:
+def list_keys(owner: str = "") -> tuple[KeyBinding, ...]:
     """Of a list whose cursor goes from row to row: methods of a part of the screen, `moved_list.`, or without
     `part` actions of the class itself.
     """
     return (
-        bind(verbs.CURSOR_DOWN, f"{part}move(1)"),
-        bind(verbs.CURSOR_UP, f"{part}move(-1)"),
-        bind(verbs.CURSOR_NEXT, f"{part}move(1)"),
-        bind(verbs.CURSOR_PREVIOUS, f"{part}move(-1)"),
-        bind(verbs.PAGE_DOWN, f"{part}move_pages(1)"),
-        bind(verbs.PAGE_UP, f"{part}move_pages(-1)"),
-        bind(verbs.PAGE_HALF_DOWN, f"{part}move_pages(1)"),
-        bind(verbs.PAGE_HALF_UP, f"{part}move_pages(-1)"),
-        bind(verbs.CURSOR_FIRST, f"{part}move_to_end(False)"),
-        bind(verbs.CURSOR_LAST, f"{part}move_to_end(True)"),
+        bind(verbs.CURSOR_DOWN, f"{owner}move(1)"),
+        bind(verbs.CURSOR_UP, f"{owner}move(-1)"),
+        bind(verbs.CURSOR_NEXT, f"{owner}move(1)"),
+        bind(verbs.CURSOR_PREVIOUS, f"{owner}move(-1)"),
+        bind(verbs.PAGE_DOWN, f"{owner}move_pages(1)"),
+        bind(verbs.PAGE_UP, f"{owner}move_pages(-1)"),
+        bind(verbs.PAGE_HALF_DOWN, f"{owner}move_pages(1)"),
+        bind(verbs.PAGE_HALF_UP, f"{owner}move_pages(-1)"),
+        bind(verbs.CURSOR_FIRST, f"{owner}move_to_end(False)"),
+        bind(verbs.CURSOR_LAST, f"{owner}move_to_end(True)"),
     )

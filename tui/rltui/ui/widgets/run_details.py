@@ -32,8 +32,8 @@ def _drawn(details: Details, width: int) -> list[Content]:
     for label, texts in details:
         texts, style = [clean_line(text) for text in texts if text], _STYLES.get(label, "")
         if len(texts) == 1:
-            shown = hanging(texts[0], width - _LABEL, style)
+            text_lines = hanging(texts[0], width - _LABEL, style)
         else:
-            shown = flow([Content.styled(text, style) for text in texts], width - _LABEL, gap=" · ")
-        lines += labelled(label, shown, _LABEL)
+            text_lines = flow([Content.styled(text, style) for text in texts], width - _LABEL, gap=" · ")
+        lines += labelled(label, text_lines, _LABEL)
     return lines

@@ -70,9 +70,9 @@ class RunTable(VirtualList, inherit_bindings=False):
     def show_listing(self, listing: RunListing, now: float, key: str | None) -> None:
         """The cursor goes to `key`, or stays about where it is."""
         self._listing, self._now = listing, now
-        at = next((at for at, line in enumerate(listing.lines) if line_key(line) == key), None)
+        index = next((index for index, line in enumerate(listing.lines) if line_key(line) == key), None)
         self._lay_out(self.scrollable_content_region.width)
-        self.show(len(listing.lines), at)
+        self.show(len(listing.lines), index)
 
     def show_time(self, now: float) -> None:
         """Ages grow; painted only where a text in view is another one."""
@@ -84,7 +84,7 @@ class RunTable(VirtualList, inherit_bindings=False):
     def _in_view(self) -> list[Content]:
         first, width = self.scroll_offset.y, self.scrollable_content_region.width
         last = min(self.count, first + self.size.height)
-        lines = [self._made(at, width) for at in range(first, last)] if width > 0 else []
+        lines = [self._made(index, width) for index in range(first, last)] if width > 0 else []
         self._shown = (first, lines)
         return lines
 
@@ -100,49 +100,49 @@ class RunTable(VirtualList, inherit_bindings=False):
         self._laid_out_for = width
         listing = self._listing
         tree = [line for line in listing.lines if isinstance(line, TreeLine)]
-        wanted = self._longest.of([line.row for line in tree if line.row is not None], listing)
-        wanted["name"] += max((len(line.branch) for line in tree), default=0)
+        widths = self._longest.of([line.row for line in tree if line.row is not None], listing)
+        widths["name"] += max((len(line.branch) for line in tree), default=0)
         self._bar = _BAR + 1 if width >= _BAR_FROM else 0
-        self._widths = _fitting(listing.columns, wanted, width - _GUTTER, self._bar)
+        self._widths = _fitting(listing.columns, widths, width - _GUTTER, self._bar)
         self._head.update(self._head_line(width))
 
     def _head_line(self, width: int) -> Content:
-        parts: list[tuple[str, str]] = [(" " * _GUTTER, "")]
-        for at, (column, cells) in enumerate(self._widths):
+        fragments: list[tuple[str, str]] = [(" " * _GUTTER, "")]
+        for index, (column, cells) in enumerate(self._widths):
             is_sorted = column.id == self._listing.view.sort
             arrow = ("↑" if self._listing.view.is_reversed else "↓") if is_sorted else ""
             heading = f"  {column.heading}" if column.id == "name" else column.heading
             text = _cell(f"{heading}{arrow}", cells, is_right=column.is_right and column.id != "trend")
-            parts += [(_GAP if at else "", ""), (text, f"bold {FAINT}" if is_sorted else FAINT)]
-        return Content.assemble(*parts).truncate(width)
+            fragments += [(_GAP if index else "", ""), (text, f"bold {FAINT}" if is_sorted else FAINT)]
+        return Content.assemble(*fragments).truncate(width)
 
     # lines
 
-    def _made(self, at: int, width: int) -> Content:
+    def _made(self, index: int, width: int) -> Content:
         lines = self._listing.lines
-        if at >= len(lines):
+        if index >= len(lines):
             return Content("")
         if width != self._laid_out_for:
             self._lay_out(width)
-        line = lines[at]
+        line = lines[index]
         key = line_key(line)
-        cursor = _CURSOR if at == self.at else " "
+        cursor = _CURSOR if index == self.at else " "
         gutter = (f"{cursor}{_MARK if key in self._listing.marked else ' '}", "bold $text-accent")
         if isinstance(line, QueueEntry):
-            parts = self._waiting(line)
+            fragments = self._waiting(line)
         else:
-            parts = self._heading(line) if line.row is None else self._run(line, line.row)
-        return Content.assemble(gutter, *parts).truncate(width, ellipsis=True)
+            fragments = self._heading(line) if line.row is None else self._run(line, line.row)
+        return Content.assemble(gutter, *fragments).truncate(width, ellipsis=True)
 
     def _run(self, line: TreeLine, row: RunRow) -> list[tuple[str, str]]:
         listing = self._listing
         is_past = row.archived_at is not None
         config = listing.configs.get(row.id, {})
-        parts: list[tuple[str, str]] = []
-        for at, (column, cells) in enumerate(self._widths):
-            parts.append((_GAP if at else "", ""))
+        fragments: list[tuple[str, str]] = []
+        for index, (column, cells) in enumerate(self._widths):
+            fragments.append((_GAP if index else "", ""))
             if column.id == "name":
-                parts += self._name_parts(line, row, cells)
+                fragments += self._name_parts(line, row, cells)
                 continue
             text = clean_line(column.text(row, config, now=self._now, names=listing.names))
             style = _STYLES.get(column.id, "")
@@ -151,10 +151,10 @@ class RunTable(VirtualList, inherit_bindings=False):
             elif column.id == "trend" and not row.is_running:
                 style = FAINT
             elif column.id == "step" and self._bar:
-                parts += _step_parts(row, text, cells)
+                fragments += _step_parts(row, text, cells)
                 continue
-            parts.append((_cell(text, cells, is_right=column.is_right and column.id != "trend"), style))
-        return [(text, FAINT) for text, _ in parts] if is_past else parts
+            fragments.append((_cell(text, cells, is_right=column.is_right and column.id != "trend"), style))
+        return [(text, FAINT) for text, _ in fragments] if is_past else fragments
 
     def _name_parts(self, line: TreeLine, row: RunRow, cells: int) -> list[tuple[str, str]]:
         badge = RUN_STATES[row.state]
@@ -187,24 +187,24 @@ class RunTable(VirtualList, inherit_bindings=False):
         """Name, what is its own, and why it does not run yet."""
         cells = next((cells for column, cells in self._widths if column.id == "name"), _NAME_LEAST)
         name = _cell(clean_line(entry.name), cells - 2)
-        why = clean_line(entry.why) or ("starts" if entry.state == "starting" else "waits")
-        told = f"{clean_line(entry.told)}{_GAP}" if entry.told else ""
+        reason = clean_line(entry.why) or ("starts" if entry.state == "starting" else "waits")
+        summary = f"{clean_line(entry.told)}{_GAP}" if entry.told else ""
         return [
             (f"{_WAITS} ", "$text-warning"),
             (name, ""),
             (_GAP, ""),
-            (why, "$text-warning"),
-            (f"{_GAP}{told}", FAINT),
+            (reason, "$text-warning"),
+            (f"{_GAP}{summary}", FAINT),
         ]
 
 
 def _step_parts(row: RunRow, text: str, cells: int) -> list[tuple[str, str]]:
     """The figures, and behind them a bar of a run that goes on."""
-    figures = (_cell(text, cells - _BAR - 1, is_right=True), "")
+    text_part = (_cell(text, cells - _BAR - 1, is_right=True), "")
     if not (row.is_running and row.step is not None and row.max_steps):
-        return [figures, (" " * (_BAR + 1), "")]
-    filled, empty = progress_bar(row.step / row.max_steps, _BAR)
-    return [figures, (" ", ""), (filled, "$primary"), (empty, FAINT)]
+        return [text_part, (" " * (_BAR + 1), "")]
+    full, empty = progress_bar(row.step / row.max_steps, _BAR)
+    return [text_part, (" ", ""), (full, "$primary"), (empty, FAINT)]
 
 
 def _shortened(text: str, cells: int) -> str:
@@ -235,32 +235,34 @@ class _Longest:
             self._columns, self._known = ids, {}
         widths = [0] * len(columns)
         for row in rows:
-            found = self._known.get(row.id)
-            if found is None or found[0] is not row:
+            entry = self._known.get(row.id)
+            if entry is None or entry[0] is not row:
                 config = listing.configs.get(row.id, {})
                 texts = (column.text(row, config, now=0.0, names=listing.names) for column in columns)
-                found = self._known[row.id] = (row, [cell_len(text) for text in texts])
-            widths = list(map(max, widths, found[1]))
+                entry = self._known[row.id] = (row, [cell_len(text) for text in texts])
+            widths = list(map(max, widths, entry[1]))
         heads = [len(column.heading) for column in columns]
-        wanted = {
-            id_: max(found, head) if found else 0 for id_, found, head in zip(ids, widths, heads, strict=True)
+        run_widths = {
+            id_: max(entry, head) if entry else 0 for id_, entry, head in zip(ids, widths, heads, strict=True)
         }
-        wanted["name"] = max(_NAME_LEAST, wanted.get("name", 0) + 4)
+        run_widths["name"] = max(_NAME_LEAST, run_widths.get("name", 0) + 4)
         for column in listing.columns:
-            if column.id not in wanted:
-                own = _LEVEL_WIDTH if column.level_of else _OWN_WIDTHS.get(column.id)
-                usual = own or _USUAL_WIDTHS[column.kind]
-                wanted[column.id] = max(usual, len(column.heading) + (column.id == listing.view.sort))
-        return wanted
+            if column.id not in run_widths:
+                fixed = _LEVEL_WIDTH if column.level_of else _OWN_WIDTHS.get(column.id)
+                default_width = fixed or _USUAL_WIDTHS[column.kind]
+                run_widths[column.id] = max(
+                    default_width, len(column.heading) + (column.id == listing.view.sort)
+                )
+        return run_widths
 
 
 def _fitting(
-    columns: Sequence[RunColumn], wanted: Mapping[str, int], width: int, bar: int
+    columns: Sequence[RunColumn], ideal_widths: Mapping[str, int], width: int, bar: int
 ) -> list[tuple[RunColumn, int]]:
     """Those that there is room for, in their order, with widths. The first come first; texts give way."""
     least: dict[str, int] = {}
     for column in sorted(columns, key=lambda column: column.id in _LAST_TO_FIT):
-        if not (cells := wanted[column.id]):
+        if not (cells := ideal_widths[column.id]):
             continue
         if _is_flexible(column):
             cells = min(cells, _NAME_LEAST if column.id == "name" else max(_TEXT_LEAST, len(column.heading)))
@@ -268,11 +270,11 @@ def _fitting(
             cells += bar
         if sum(least.values()) + len(_GAP) * len(least) + cells <= width or not least:
             least[column.id] = cells
-    shown = [column for column in columns if column.id in least]
+    fitting_columns = [column for column in columns if column.id in least]
     spare = width - sum(least.values()) - len(_GAP) * (len(least) - 1)
-    for column in sorted(shown, key=lambda column: column.id != "name"):
+    for column in sorted(fitting_columns, key=lambda column: column.id != "name"):
         if _is_flexible(column):
-            more = max(0, min(spare, min(wanted[column.id], column.widest + 4) - least[column.id]))
+            more = max(0, min(spare, min(ideal_widths[column.id], column.widest + 4) - least[column.id]))
             least[column.id] += more
             spare -= more
-    return [(column, least[column.id]) for column in shown]
+    return [(column, least[column.id]) for column in fitting_columns]

@@ -41,17 +41,17 @@ def transcript_lines(
     """All of it, wrapped. `is_folded`: of tools only their names and the beginning of what they said."""
     lines = [Content.styled(clean_line(heading), "bold")] if heading else []
     if is_raw:
-        shown = json.dumps(transcript.raw, indent=1, ensure_ascii=False, default=str)
-        return [*lines, *_wrapped(shown, width)]
+        raw_text = json.dumps(transcript.raw, indent=1, ensure_ascii=False, default=str)
+        return [*lines, *_wrapped(raw_text, width)]
     lines += _figures(transcript, width)
     for error in transcript.errors:
         lines += _wrapped(f"✗ {error}", width, "$text-error")
-    said = chain.from_iterable(
+    message_lines = chain.from_iterable(
         _conversation_lines(conversation, width, is_folded=is_folded)
         for conversation in transcript.conversations
     )
-    lines += islice(said, _MOST_LINES)
-    if next(said, None) is not None:
+    lines += islice(message_lines, _MOST_LINES)
+    if next(message_lines, None) is not None:
         lines += _wrapped(
             f"… more than {_MOST_LINES:,} lines: {key_of('write')} writes them all", width, "$text-warning"
         )
@@ -61,11 +61,11 @@ def transcript_lines(
 def _figures(transcript: Transcript, width: int) -> Iterator[Content]:
     sample = transcript.sample
     yield from _wrapped(sample_figures(sample), width, "bold")
-    about = [f"group {sample.group}"] if sample.group else []
-    about += [sample.env] if sample.env else []
-    about += [f"{name} {value}" for name, value in transcript.facts if name != "advantage"]
-    if about:
-        yield from _wrapped(" · ".join(clean_line(part) for part in about), width, FAINT)
+    facts = [f"group {sample.group}"] if sample.group else []
+    facts += [sample.env] if sample.env else []
+    facts += [f"{name} {value}" for name, value in transcript.facts if name != "advantage"]
+    if facts:
+        yield from _wrapped(" · ".join(clean_line(fact) for fact in facts), width, FAINT)
 
 
 def _conversation_lines(conversation: Conversation, width: int, *, is_folded: bool) -> Iterator[Content]:
@@ -107,10 +107,10 @@ def _indented(text: str, width: int, style: str, *, indent: int = _INDENT) -> It
 
 
 def _wrapped(text: str, width: int, style: str = "") -> Iterator[Content]:
-    shown = clean(text[:_LONGEST])
-    for line in shown.split("\n"):
-        for piece in _pieces(line, max(8, width)):
-            yield Content.styled(piece, style) if style else Content(piece)
+    cleaned = clean(text[:_LONGEST])
+    for line in cleaned.split("\n"):
+        for chunk in _pieces(line, max(8, width)):
+            yield Content.styled(chunk, style) if style else Content(chunk)
     if len(text) > _LONGEST:
         yield Content.styled(
             f"… {len(text) - _LONGEST:,} more characters: {key_of('write')} writes them all", "$text-warning"
@@ -119,41 +119,41 @@ def _wrapped(text: str, width: int, style: str = "") -> Iterator[Content]:
 
 def _pieces(line: str, width: int) -> Iterator[str]:
     """Of at most `width` cells, broken at spaces where that leaves more than half of it."""
-    at = 0
+    position = 0
     while True:
-        window = line[at : at + width + 1]
-        cut = min(width, len(window)) if window.isascii() else _cells_that_fit(window, width)
-        if at + cut >= len(line):
-            yield line[at:]
+        window = line[position : position + width + 1]
+        end = min(width, len(window)) if window.isascii() else _cells_that_fit(window, width)
+        if position + end >= len(line):
+            yield line[position:]
             return
-        space = window.rfind(" ", 0, cut + 1)
-        if space > cut // 2:
+        space = window.rfind(" ", 0, end + 1)
+        if space > end // 2:
             yield window[:space]
-            at += space + 1
+            position += space + 1
         else:
-            yield window[:cut]
-            at += cut
+            yield window[:end]
+            position += end
 
 
 def _cells_that_fit(line: str, width: int) -> int:
     cells = 0
-    for at, sign in enumerate(line):
+    for index, sign in enumerate(line):
         cells += cell_len(sign)
         if cells > width:
-            return max(1, at)
+            return max(1, index)
     return len(line)
 
 
 def transcript_text(transcript: Transcript) -> str:
     """What was said, not wrapped and with all that tools got and answered."""
-    parts = []
+    paragraphs = []
     for conversation in transcript.conversations:
-        parts += [f"━━ {conversation.title}"] if conversation.title else []
+        paragraphs += [f"━━ {conversation.title}"] if conversation.title else []
         for message in conversation.messages:
             calls = (f"⚒ {call.name} {call.arguments}".rstrip() for call in message.calls)
-            said = "\n".join(filter(None, (message.reasoning, message.text, *calls)))
-            parts.append(f"{message.role}:\n{said}")
-    return clean("\n\n".join(parts))
+            body = "\n".join(filter(None, (message.reasoning, message.text, *calls)))
+            paragraphs.append(f"{message.role}:\n{body}")
+    return clean("\n\n".join(paragraphs))
 
 
 def _place(transcript: Transcript | None) -> tuple[int, str] | None:
@@ -226,16 +226,16 @@ class TranscriptView(ScrollView, can_focus=True):
         self.move(pages * max(1, self.size.height - 1))
 
     def render_line(self, y: int) -> Strip:
-        at = y + self.scroll_offset.y
+        line_index = y + self.scroll_offset.y
         width = self.scrollable_content_region.width
-        if at >= len(self._lines):
+        if line_index >= len(self._lines):
             return Strip.blank(width, self.rich_style)
-        line = self._lines[at]
+        line = self._lines[line_index]
         line = line.pad_right(max(0, width - line.cell_length))
-        if self.text_selection is not None and (span := self.text_selection.get_span(at)) is not None:
+        if self.text_selection is not None and (span := self.text_selection.get_span(line_index)) is not None:
             line = line.stylize("reverse", span[0], None if span[1] < 0 else span[1])
         strips = Visual.to_strips(self, line, line.cell_length, 1, self.visual_style, apply_selection=False)
-        return strips[0].crop(0, width).apply_offsets(0, at)
+        return strips[0].crop(0, width).apply_offsets(0, line_index)
 
     def get_selection(self, selection: Selection) -> tuple[str, str]:
         """What the mouse has selected, and what stands behind it."""

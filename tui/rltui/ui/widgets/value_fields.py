@@ -100,8 +100,8 @@ class TypedValue(Input):
         """Its own keys before letters."""
         _run_at_once(self, event)
 
-    def action_answer(self, how: How) -> None:
-        self.post_message(ValueSubmitted(self.value, how))
+    def action_answer(self, mode: How) -> None:
+        self.post_message(ValueSubmitted(self.value, mode))
 
     def action_unset(self) -> None:
         self._replace("")
@@ -182,14 +182,14 @@ class ChosenValue(Widget, can_focus=True):
             for position, label in enumerate(self._labels)
         )
 
-    def action_answer(self, how: How) -> None:
-        self.post_message(ValueSubmitted(self.value, how))
+    def action_answer(self, mode: How) -> None:
+        self.post_message(ValueSubmitted(self.value, mode))
 
     def action_step(self, steps: int) -> None:
         """Arrow up is the choice before. Only `unset` leads out of the file."""
         count = len(self._texts) - 1
-        at = self.index if self.value else (0 if steps > 0 else -1)
-        self.index = (at - steps) % count
+        index = self.index if self.value else (0 if steps > 0 else -1)
+        self.index = (index - steps) % count
 
     def action_unset(self) -> None:
         self.index = len(self._texts) - 1
@@ -244,15 +244,15 @@ class ListValue(Widget, can_focus=True):
         return self._items[self._at] if self._at < len(self._items) else ""
 
     def render(self) -> RenderResult:
-        lines = [self._render_line_of(at, item) for at, item in enumerate([*self._items, ""])]
+        lines = [self._render_line_of(index, item) for index, item in enumerate([*self._items, ""])]
         if not self._is_set:
             lines.append(Content.styled(f"out of the file: {self._default}", "$foreground 60%"))
         return Content("\n").join(lines)
 
-    def _render_line_of(self, at: int, item: str) -> Content:
-        is_new = at == len(self._items)
-        sign = ("▸ " if at == self._at else "  ") + ("+ " if is_new else f"{at + 1} ")
-        if at != self._at or not self.has_focus:
+    def _render_line_of(self, index: int, item: str) -> Content:
+        is_new = index == len(self._items)
+        sign = ("▸ " if index == self._at else "  ") + ("+ " if is_new else f"{index + 1} ")
+        if index != self._at or not self.has_focus:
             return Content.assemble((sign, "$foreground 60%"), clean_line(item))
         before, under, after = (
             item[: self._column],
@@ -293,8 +293,8 @@ class ListValue(Widget, can_focus=True):
         self.post_message(ValueEdited(self.value))
         self.refresh(layout=True)
 
-    def action_answer(self, how: How) -> None:
-        self.post_message(ValueSubmitted(self.value, how))
+    def action_answer(self, mode: How) -> None:
+        self.post_message(ValueSubmitted(self.value, mode))
 
     def action_unset(self) -> None:
         """Out of the file; any edit puts it in again."""
@@ -316,9 +316,9 @@ class ListValue(Widget, can_focus=True):
 
     def action_delete(self, column: int) -> None:
         """The character before the cursor (-1) or under it (0)."""
-        if (at := self._column + column) >= 0:
-            self._column = at
-            self._change(self._line[:at] + self._line[at + 1 :])
+        if (position := self._column + column) >= 0:
+            self._column = position
+            self._change(self._line[:position] + self._line[position + 1 :])
 
     def action_remove_item(self) -> None:
         if self._at < len(self._items):
@@ -327,10 +327,10 @@ class ListValue(Widget, can_focus=True):
             self._tell()
 
     def action_carry_item(self, lines: int) -> None:
-        to = self._at + lines
-        if self._at < len(self._items) and 0 <= to < len(self._items):
-            self._items.insert(to, self._items.pop(self._at))
-            self._at = to
+        target = self._at + lines
+        if self._at < len(self._items) and 0 <= target < len(self._items):
+            self._items.insert(target, self._items.pop(self._at))
+            self._at = target
             self._tell()
 
 
@@ -355,28 +355,32 @@ _BAD = ("⚠", "$text-warning")
 def bar_line(fraction: float | None, safe: float | None, width: int, style: str = "$primary") -> Content:
     """`width` cells from 0 to 1: what the engine takes, and where its safe limit is."""
     cells = max(0, width - 2)
-    filled = 0 if fraction is None else round(min(1.0, max(0.0, fraction)) * cells)
-    at = None if safe is None else min(cells - 1, round(safe * cells))
-    bar = Content.assemble(("█" * filled, style), ("░" * (cells - filled), FAINT))
-    if at is not None and 0 <= at < cells:
-        bar = bar[:at] + Content.styled("┊", "bold reverse" if at < filled else "bold") + bar[at + 1 :]
+    full_cells = 0 if fraction is None else round(min(1.0, max(0.0, fraction)) * cells)
+    safe_cell = None if safe is None else min(cells - 1, round(safe * cells))
+    bar = Content.assemble(("█" * full_cells, style), ("░" * (cells - full_cells), FAINT))
+    if safe_cell is not None and 0 <= safe_cell < cells:
+        bar = (
+            bar[:safe_cell]
+            + Content.styled("┊", "bold reverse" if safe_cell < full_cells else "bold")
+            + bar[safe_cell + 1 :]
+        )
     return Content("▕") + bar + Content("▏")
 
 
 def _figures_line(verdict: MemoryVerdict) -> Content:
     """Budget, what is left, what the trainer is known to need."""
     mark, style = _MARKS.get(verdict.verdict, _BAD)
-    parts = []
+    fragments = []
     if verdict.budget_bytes is not None:
         total = "" if verdict.total_bytes is None else f" of {gib(verdict.total_bytes)}"
-        parts.append(f"budget {gib(verdict.budget_bytes)}{total} GiB on GPU {verdict.device}")
+        fragments.append(f"budget {gib(verdict.budget_bytes)}{total} GiB on GPU {verdict.device}")
     if verdict.left_bytes is not None:
-        parts.append(f"leaves the trainer {gib(verdict.left_bytes)} GiB")
+        fragments.append(f"leaves the trainer {gib(verdict.left_bytes)} GiB")
     if verdict.peak_bytes is not None:
-        parts.append(f"it held up to {gib(verdict.peak_bytes)}")
+        fragments.append(f"it held up to {gib(verdict.peak_bytes)}")
     if verdict.safe_utilization is not None:
-        parts.append(f"┊ safe up to {verdict.safe_utilization:g}")
-    return Content.assemble((f"{mark} ", style), " · ".join(parts) or verdict.text)
+        fragments.append(f"┊ safe up to {verdict.safe_utilization:g}")
+    return Content.assemble((f"{mark} ", style), " · ".join(fragments) or verdict.text)
 
 
 class FractionBar(Widget):

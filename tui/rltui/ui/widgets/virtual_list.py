@@ -64,26 +64,26 @@ class VirtualList(PaintedList):
         self.at = 0
         """Of the cursor; meaningless where there are no lines."""
 
-    def show(self, count: int, at: int | None = None) -> None:
+    def show(self, count: int, index: int | None = None) -> None:
         """There are so many lines now, all may be different; the cursor goes to `at`, or keeps its place.
 
         Says nothing of the cursor: who calls this knows.
         """
         self.count = count
-        self.at = max(0, min(count - 1, self.at if at is None else at))
+        self.at = max(0, min(count - 1, self.at if index is None else index))
         if self.virtual_size.height != count:
             self.virtual_size = Size(0, count)
         self.refresh()
         self._scroll_to_cursor()
 
-    def go_to(self, at: int) -> None:
+    def go_to(self, index: int) -> None:
         """Put the cursor there, as far as there are lines."""
-        at = max(0, min(self.count - 1, at))
-        if at == self.at or not self.count:
+        index = max(0, min(self.count - 1, index))
+        if index == self.at or not self.count:
             return
-        before, self.at = self.at, at
+        before, self.at = self.at, index
         self.post_message(self.CursorMoved(self))
-        for line in (before, at):
+        for line in (before, index):
             self.refresh_line(line)
         self._scroll_to_cursor()
 
@@ -106,9 +106,9 @@ class VirtualList(PaintedList):
         self._scroll_to_cursor()
 
     def on_click(self, event: events.Click) -> None:
-        at = event.y + self.scroll_offset.y
-        if at < self.count:
-            self.go_to(at)
+        index = event.y + self.scroll_offset.y
+        if index < self.count:
+            self.go_to(index)
 
     def copied(self) -> CopyRequested | None:
         if not (self.count and self._has_cursor):
@@ -117,9 +117,9 @@ class VirtualList(PaintedList):
         return CopyRequested(rows_text([self._make_line(self.at, width).plain]))
 
     def render_line(self, y: int) -> Strip:
-        at = y + self.scroll_offset.y
+        index = y + self.scroll_offset.y
         width = self.scrollable_content_region.width
-        if at >= self.count:
+        if index >= self.count:
             return Strip.blank(width, self.rich_style)
-        has_cursor = at == self.at and self._has_cursor
-        return self.painted(self._make_line(at, width), has_cursor=has_cursor).crop(0, width)
+        has_cursor = index == self.at and self._has_cursor
+        return self.painted(self._make_line(index, width), has_cursor=has_cursor).crop(0, width)
