@@ -131,7 +131,7 @@ def test_a_record_with_anything_in_it(place: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("count", example_counts(20, 2000))
 def test_a_queue_with_anything_in_it(place: Path, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     monkeypatch.setattr(QueueScheduler, "_run", lambda *_, **__: (_ for _ in ()).throw(OSError(2, "no", "x")))
-    monkeypatch.setattr(commands, "wake", lambda: None)
+    monkeypatch.setattr(commands, "ensure_scheduler", lambda: None)
     entry = QueueEntry(id="a", name="a", folder="/o/a", added_at=1.0, files={"/x": "0"}, surroundings="s")
     around = LaunchEnvironment(cwd="/", variables={"PATH": "/bin"})
     good = json.loads(RunQueue(entries=(entry,), surroundings={"s": around}, boot="").model_dump_json())
