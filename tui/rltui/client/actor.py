@@ -1,4 +1,4 @@
-"""Who asks for something, as the journal keeps it."""
+"""The person and process that ask for something, as the journal saves them."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from rltui.services.config.store import ConfigStore
 _OF_THE_BOX = "gpus."
 """Placeholders of devices: what lacks is told with the memory plan."""
 _PROGRAMS = "run"
-"""Where the framework's programs are: without them a config can be looked at, and not be started."""
+"""Directories of the framework's programs: without them a config can be checked, but not started."""
 
 
 def identify(
@@ -55,21 +55,22 @@ def identify(
     workspace = workspace or Path.cwd()
     folder = original_files(config_files)[0].parent if config_files else Path.cwd()
     if layout is None:
-        chosen = (
+        framework_choice = (
             registry.get(framework) if framework is not None else detect(config_files, workspace=workspace)
         )
-        roles = load_files(config_files, chosen).sources
-        return chosen, layout_files.find(registry.layout_for(chosen, roles), folder)
+        roles = load_files(config_files, framework_choice).sources
+        return framework_choice, layout_files.find(registry.layout_for(framework_choice, roles), folder)
     layout_file = layout_files.find(layout, folder)
-    wanted = layout_files.load(layout_file).framework
+    expected_name = layout_files.load(layout_file).framework
     if framework is not None and layout_file.stem in registry.get(framework).layouts.values():
         return registry.get(framework), layout_file
-    if wanted and framework is not None and wanted != framework:
+    if expected_name and framework is not None and expected_name != framework:
         raise ConfigError(
-            f"{layout_file} is for {wanted}, not for {framework}", hint="leave --framework out, or --layout"
+            f"{layout_file} is for {expected_name}, not for {framework}",
+            hint="leave --framework out, or --layout",
         )
-    if wanted:
-        return registry.get(wanted, named_in=str(layout_file)), layout_file
+    if expected_name:
+        return registry.get(expected_name, named_in=str(layout_file)), layout_file
     if framework is not None:
         return registry.get(framework), layout_file
     if not config_files:
@@ -86,14 +87,16 @@ def cluster_layout(config_files: tuple[Path, ...], framework: str | None, *, wor
     Raises:
         ConfigError: as `identify`, or if there is none.
     """
-    chosen, _ = identify(config_files, None, framework, workspace=workspace)
-    return registry.cluster_layout_for(chosen, load_files(config_files, chosen).sources)
+    identified, _ = identify(config_files, None, framework, workspace=workspace)
+    return registry.cluster_layout_for(identified, load_files(config_files, identified).sources)
 
 
 def _refuse_layouts(config_files: Iterable[Path]) -> None:
     for path in config_files:
         tables = read_file(path).data.get("component")
-        if isinstance(tables, list) and all(isinstance(each, dict) and "command" in each for each in tables):
+        if isinstance(tables, list) and all(
+            isinstance(table, dict) and "command" in table for table in tables
+        ):
             raise ConfigError(
                 f"{path} is a layout, which says what to run, and no config",
                 hint=f"use it with -l {path}, and name a config beside it where its commands need one",
@@ -121,30 +124,35 @@ def check(
     `starting`: what would stand in the way of a start is an error too. `inference`: addresses of servers that
     the run is sent to, in place of one of its own; `is_lent` as in `Framework.sent_to`.
     """
-    chosen, layout_file = identify(config_files, layout, framework, workspace=workspace)
-    chosen = chosen.fitted(runnable_layout(layout_file))
-    chosen = chosen.sent_to(inference, is_lent=is_lent) if inference else chosen
-    with closing(FrameworkModels(chosen, workspace or Path.cwd())) as models:
-        chosen = models.informed(config_files, ask=ask_models)
-        store = ConfigStore(list(config_files), chosen)
+    framework_of_files, layout_file = identify(config_files, layout, framework, workspace=workspace)
+    framework_of_files = framework_of_files.fitted(runnable_layout(layout_file))
+    framework_of_files = (
+        framework_of_files.sent_to(inference, is_lent=is_lent) if inference else framework_of_files
+    )
+    with closing(FrameworkModels(framework_of_files, workspace or Path.cwd())) as models:
+        framework_of_files = models.informed(config_files, ask=ask_models)
+        store = ConfigStore(list(config_files), framework_of_files)
         sources = store.load_sources()
         is_accepted = ask_models and models.accepts(sources)
-        own = "accepted by its own classes" if is_accepted else ""
+        models_text = "accepted by its own classes" if is_accepted else ""
         if is_accepted:
             store.accept(sources)
-        elif ask_models and models.reason and chosen.config_models is not None:
-            own = f"its own classes were not asked: {models.reason}"
+        elif ask_models and models.reason and framework_of_files.config_models is not None:
+            models_text = f"its own classes were not asked: {models.reason}"
         problems = store.problems()
         problems += models.problems(sources, problems) if ask_models else ()
     files = sources.files
-    loaded = layout_files.with_instances(
-        runnable_layout(layout_file), chosen.instances(files), layout_file, without=chosen.external(files)
+    with_instances = layout_files.with_instances(
+        runnable_layout(layout_file),
+        framework_of_files.instances(files),
+        layout_file,
+        without=framework_of_files.external(files),
     )
     problems += shared_configs(store.base())
-    problems += tuple(map(_uses, chosen.inference_servers(files)))
+    problems += tuple(map(_uses, framework_of_files.inference_servers(files)))
     in_the_way = (
-        *_programs_lacking(chosen, config_files, workspace or Path.cwd()),
-        *_start_problems(layout_file, loaded, chosen, files, workspace or Path.cwd()),
+        *_programs_lacking(framework_of_files, config_files, workspace or Path.cwd()),
+        *_start_problems(layout_file, with_instances, framework_of_files, files, workspace or Path.cwd()),
     )
     problems += (
         tuple(each.model_copy(update={"severity": "error"}) for each in in_the_way)
@@ -153,16 +161,16 @@ def check(
     )
     memory: tuple[MemoryVerdict, ...] = ()
     if with_memory and not in_the_way:
-        memory, here = _memory(config_files, layout_file, loaded, chosen, files, devices)
+        memory, here = _memory(config_files, layout_file, with_instances, framework_of_files, files, devices)
         problems += here
     return Check(
         valid=not any(problem.severity == "error" for problem in problems),
         startable=not in_the_way,
-        own=own,
-        framework=chosen.id,
+        own=models_text,
+        framework=framework_of_files.id,
         layout=str(layout_file),
         problems=problems,
-        derived=chosen.derive(files),
+        derived=framework_of_files.derive(files),
         memory=memory,
     )
 
@@ -171,22 +179,24 @@ def knobs(config_files: tuple[Path, ...], layout: str | None, framework: str | N
     """Every knob of a config that need never have run, by its files and the checkout that will read them; no
     side effects.
     """
-    chosen, layout_file = identify(config_files, layout, framework)
-    chosen = chosen.fitted(runnable_layout(layout_file))
-    with closing(FrameworkModels(chosen, Path.cwd())) as models:
-        chosen = models.informed(config_files)
-    store = ConfigStore(list(config_files), chosen)
-    instances = chosen.instances(store.load())
-    loaded = layout_files.with_instances(
-        runnable_layout(layout_file), instances, layout_file, without=chosen.external(store.files)
+    framework_of_files, layout_file = identify(config_files, layout, framework)
+    framework_of_files = framework_of_files.fitted(runnable_layout(layout_file))
+    with closing(FrameworkModels(framework_of_files, Path.cwd())) as models:
+        framework_of_files = models.informed(config_files)
+    store = ConfigStore(list(config_files), framework_of_files)
+    instances = framework_of_files.instances(store.load())
+    with_instances = layout_files.with_instances(
+        runnable_layout(layout_file), instances, layout_file, without=framework_of_files.external(store.files)
     )
-    components = [spec.id for spec in loaded.component]
-    store = ConfigStore(list(config_files), chosen, components=components, launched=loaded.launched)
+    components = [spec.id for spec in with_instances.component]
+    store = ConfigStore(
+        list(config_files), framework_of_files, components=components, launched=with_instances.launched
+    )
     return store.knob_table({})
 
 
 def _uses(server: ServerAddress) -> Problem:
-    """So that nobody wonders where the server is."""
+    """A hint that names the external server, as no inference component starts."""
     key = f", with the key in {server.key_variable}" if server.key_variable else ""
     return Problem(
         severity="hint", message=f"no inference server is started: the run uses the one at {server.url}{key}"
@@ -201,29 +211,31 @@ def converted(path: Path, framework: str, new: Path | None) -> ForeignConfig:
     Raises:
         ConfigError: if the file is not valid, or there is no way from its framework to the other.
     """
-    chosen, to = detect([path], workspace=Path.cwd()), registry.get(framework)
+    target, generation = detect([path], workspace=Path.cwd()), registry.get(framework)
     new = (new or path.with_name(f"{path.stem}.{framework}.toml")).absolute()
-    loaded = load_files([path], chosen)
-    with closing(FrameworkModels(to, Path.cwd())) as models:
-        to = models.informed([path])
-    made = chosen.converted(loaded.files, to)
-    if made is None:
-        faults = [each.text for each in ConfigStore([path], chosen).problems() if each.severity == "error"]
+    config = load_files([path], target)
+    with closing(FrameworkModels(generation, Path.cwd())) as models:
+        generation = models.informed([path])
+    conversion = target.converted(config.files, generation)
+    if conversion is None:
+        faults = [
+            problem.text for problem in ConfigStore([path], target).problems() if problem.severity == "error"
+        ]
         raise ConfigError(
-            f"{path} ({chosen.title}) cannot be written for {to.title}",
+            f"{path} ({target.title}) cannot be written for {generation.title}",
             details=faults,
             hint="mend the file first" if faults else "there is a way from vf-rl's files to prime-rl",
         )
-    source = parse_file(new, made.text.encode())
-    problems = to.check({"rl": ConfigFile("rl", str(new), source.data)})
+    source = parse_file(new, conversion.text.encode())
+    problems = generation.check({"rl": ConfigFile("rl", str(new), source.data)})
     return ForeignConfig(
-        framework=to.id,
+        framework=generation.id,
         path=str(new),
-        text=made.text,
-        diff=text_diff(loaded.sources["rl"].text, made.text, new.name),
-        notes=made.notes,
+        text=conversion.text,
+        diff=text_diff(config.sources["rl"].text, conversion.text, new.name),
+        notes=conversion.notes,
         problems=problems,
-        valid=not any(each.severity == "error" for each in problems),
+        valid=not any(problem.severity == "error" for problem in problems),
     )
 
 
@@ -250,7 +262,9 @@ def _memory(
     files: ConfigFiles,
     devices: str | None,
 ) -> tuple[tuple[MemoryVerdict, ...], tuple[Problem, ...]]:
-    """What will fit on the devices of this box; or why it cannot be said, such as too few of them."""
+    """The forecast for the devices of this machine; or the reason why there is none, such as too few of
+    them.
+    """
     from rltui.client.memory import verdicts  # reads the GPUs, which only `rltui check` does
 
     try:
@@ -263,24 +277,28 @@ def _memory(
 def _programs_lacking(
     framework: Framework, config_files: Sequence[Path], workspace: Path
 ) -> tuple[Problem, ...]:
-    """That what is installed has no such programs any more."""
+    """A warning if the installed framework has no such programs any more."""
     if framework.checkout is None:
         return ()
     try:
-        found = lacking(framework.checkout, workspace=workspace, config_files=config_files)
+        missing_programs = lacking(framework.checkout, workspace=workspace, config_files=config_files)
     except ConfigError:  # told where the programs are looked for
         return ()
-    return () if found is None else (Problem(severity="warning", message=f"{found.reason}; {found.hint}"),)
+    return (
+        ()
+        if missing_programs is None
+        else (Problem(severity="warning", message=f"{missing_programs.reason}; {missing_programs.hint}"),)
+    )
 
 
 def _start_problems(
     layout_file: Path, layout: Layout, framework: Framework, files: ConfigFiles, workspace: Path
 ) -> tuple[Problem, ...]:
-    """What stands in the way, each reason once: placeholders that nobody knows, or that have no value.
+    """Errors of unknown placeholders and warnings of those without a value, one for each reason.
 
-    The latter are warnings: the config may be sound and ask for something that this layout does not do.
+    A missing value is a warning: the config may be sound and ask for something that this layout does not do.
     """
-    found: dict[str, Problem] = {}
+    problems: dict[str, Problem] = {}
     checkout, paths = framework.checkout, [Path(file.path) for file in files.values()]
     context = RunContext(
         submits=layout.submits,
@@ -301,18 +319,20 @@ def _start_problems(
             if name.startswith(CONFIG) and _is_made(name.removeprefix(CONFIG), framework, files, context):
                 continue
             if name not in values:
-                known = f"known here: {', '.join('{' + one + '}' for one in sorted(values))}"
-                hint = did_you_mean(name, values) or known
+                known_names = (
+                    f"known here: {', '.join('{' + placeholder + '}' for placeholder in sorted(values))}"
+                )
+                hint = did_you_mean(name, values) or known_names
                 message = f"component {spec.id!r}: unknown placeholder {{{name}}}; {hint}"
-                found.setdefault(name, Problem(message=message, file=str(layout_file)))
+                problems.setdefault(name, Problem(message=message, file=str(layout_file)))
             elif isinstance(value, Missing) and not name.startswith(_OF_THE_BOX) and name != _PROGRAMS:
                 message = f"{spec.id} cannot be started: {value.reason}; {value.hint}".rstrip("; ")
-                found.setdefault(value.reason, Problem(severity="warning", message=message))
-    return tuple(found.values())
+                problems.setdefault(value.reason, Problem(severity="warning", message=message))
+    return tuple(problems.values())
 
 
 def _is_there(spec: ComponentSpec, values: Mapping[str, TemplateValue], workspace: Path) -> bool:
-    """What this job makes exists: it is not run."""
+    """True if the output of this job exists already: it is not run."""
     try:
         return bool(spec.creates) and (workspace / render(spec.creates, values, where=spec.id)).exists()
     except ConfigError:
@@ -321,5 +341,5 @@ def _is_there(spec: ComponentSpec, values: Mapping[str, TemplateValue], workspac
 
 def _is_made(name: str, framework: Framework, files: ConfigFiles, context: RunContext) -> bool:
     """Whether the framework makes this file as a component starts."""
-    found = framework.resolutions(files, context)
-    return any(each.makes([name]) and name not in each.optional for each in found)
+    resolutions = framework.resolutions(files, context)
+    return any(resolution.makes([name]) and name not in resolution.optional for resolution in resolutions)

@@ -35,7 +35,7 @@ from rltui.services.runs.run_metadata import change_metadata, new_metadata, read
 from rltui.services.shell import make_room_for_files, save_shell
 
 _LOCK_TIMEOUT_S = 60.0
-"""How long to wait for others who create experiments; each takes a second or two, more on a busy box."""
+"""Others who create experiments hold the lock for a second or two each, longer on a busy machine."""
 _LOCK_POLL_S = 0.05
 
 
@@ -45,11 +45,11 @@ class Created:
 
     record: ExperimentRecord
     notes: tuple[str, ...] = ()
-    """What is not as the config says, in words: ports that were busy."""
+    """Sentences about what differs from the config: ports that were busy."""
     made: tuple[Path, ...] = ()
     """Folders that were not there before, outer ones first."""
     supervisor: int | None = None
-    """Its pid, once it was started."""
+    """Pid of the supervisor, once it was started."""
 
 
 def examine(request: ExperimentRequest) -> ExperimentRecord:
@@ -96,11 +96,13 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
     """
     make_room_for_files()
     with alone():
-        record, moved = with_devices(examine(request))
+        record, device_notes = with_devices(examine(request))
         record, notes = with_ports(record)
         control = ControlFolder(Path(record.output_dir))
         owner = owner_of(Path(record.output_dir), record.name)
-        made = tuple(folder for folder in (Path(record.output_dir), control.path) if not folder.exists())
+        new_folders = tuple(
+            folder for folder in (Path(record.output_dir), control.path) if not folder.exists()
+        )
         # A supervisor with nothing to do knows the config and layout of before.
         try:
             down.stop_idle_supervisor(owner or find_experiment(record.name) or record)
@@ -108,9 +110,9 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
             examine(request)  # refuses in words that say whose it is
             raise
         make_folder(Path(record.output_dir))
-        with _kept_apart(record, request.copies) as (copies, why):
-            record, texts = _with_own_copies(record, copies, control)
-        notes = (*moved, *notes, *why)
+        with _kept_apart(record, request.copies) as (copies, copy_reason):
+            record, file_texts = _with_own_copies(record, copies, control)
+        notes = (*device_notes, *notes, *copy_reason)
         control.make()
         _keep_origin(
             control, record, request.origin
@@ -118,25 +120,25 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
         control.write_record(record)
         if record.inference_of:
             save_lease(launch.choose(record.inference_of), record)
-        if texts:
-            _edit(record, texts, is_birth=request.earlier_run != "resume")
+        if file_texts:
+            _edit(record, file_texts, is_birth=request.earlier_run != "resume")
         save_shell(control)
-        created = Created(record, notes, made)
+        creation = Created(record, notes, new_folders)
         if owner is not None:
             forget(owner)
             launch.clear_away(owner)
         try:
             launch.start_supervisor(record)
-            created = replace(created, supervisor=_supervisor(record))
-            begin(created)
+            creation = replace(creation, supervisor=_supervisor(record))
+            begin(creation)
         except (RltuiError, KeyboardInterrupt):
-            _undo(created)
+            _undo(creation)
             raise
-    return created
+    return creation
 
 
 def _keep_origin(control: ControlFolder, record: ExperimentRecord, origin: RunOrigin) -> None:
-    """In the sheet of the run; of one that goes on, by whom."""
+    """Save the origin in the metadata of the run; of a resumed run, only who resumed it."""
     sheet = read_metadata(control.path)
     if sheet is None:
         save_metadata(control.path, new_metadata(record.created_at, origin))
@@ -151,8 +153,8 @@ def own_copies(request: ExperimentRequest) -> tuple[Path, ...]:
     if request.earlier_run != "resume":
         return ()
     record, _ = plan_record(request)
-    record_there = ControlFolder(Path(record.output_dir)).read_record()
-    files = tuple(map(Path, record_there.config_files)) if record_there is not None else ()
+    earlier_record = ControlFolder(Path(record.output_dir)).read_record()
+    files = tuple(map(Path, earlier_record.config_files)) if earlier_record is not None else ()
     is_copy = any(origins.origin(path) is not None for path in files) and all(map(Path.exists, files))
     same = origins.original_files(files) == origins.original_files(map(Path, record.config_files))
     return files if is_copy and same else ()
@@ -165,25 +167,27 @@ def _kept_apart(record: ExperimentRecord, copies: RunConfig) -> Iterator[tuple[R
     """
     files = () if copies.unedited else tuple(map(Path, record.config_files))
     readers = [
-        (other, shared)
-        for other, shared in readers_of(files, record)
-        if launch.is_alive(other) or launch.lives(other)
+        (reader, shared_files)
+        for reader, shared_files in readers_of(files, record)
+        if launch.is_alive(reader) or launch.lives(reader)
     ]
     examples = paths.shipped_dir("examples").resolve()
-    shipped = [str(file) for file in files if file.resolve().is_relative_to(examples)]
-    if not readers and not shipped:
+    shipped_files = [str(file) for file in files if file.resolve().is_relative_to(examples)]
+    if not readers and not shipped_files:
         yield copies, ()
         return
     framework, workspace = registry.get(record.framework), Path(record.workspace)
-    names = join_words([other.name for other, _ in readers])
-    what = join_words(list(dict.fromkeys(file for _, shared in readers for file in shared)) or shipped)
+    names = join_words([reader.name for reader, _ in readers])
+    files_text = join_words(
+        list(dict.fromkeys(file for _, shared_files in readers for file in shared_files)) or shipped_files
+    )
     reason = f"{names} reads it too, and lives" if readers else "an example that comes with rltui"
-    why = f"{what}: {reason}; {record.name} has a copy of its own"
-    why += f", which edits change ({hints.PROMOTE(name=record.name)} writes them back)"
+    copy_reason = f"{files_text}: {reason}; {record.name} has a copy of its own"
+    copy_reason += f", which edits change ({hints.PROMOTE(name=record.name)} writes them back)"
     with RunConfigBuilder(
         ConfigLine(files, is_copied=True), lambda _: framework, workspace=workspace, force=record.forced
-    ).build() as made:
-        yield made, (why,)
+    ).build() as new_copies:
+        yield new_copies, (copy_reason,)
 
 
 def _with_own_copies(
@@ -193,17 +197,17 @@ def _with_own_copies(
     if not copies.unedited:
         return record, {}
     control.make()
-    files, texts = copies.save(control.path / origins.FOLDER)
-    return replace(record, config_files=tuple(map(str, files))), texts
+    files, file_texts = copies.save(control.path / origins.FOLDER)
+    return replace(record, config_files=tuple(map(str, files))), file_texts
 
 
-def _edit(record: ExperimentRecord, texts: Mapping[str, str], *, is_birth: bool) -> None:
+def _edit(record: ExperimentRecord, file_texts: Mapping[str, str], *, is_birth: bool) -> None:
     """Write what the overrides of the command line say: of a run that goes on, as an edit that can be
     undone.
     """
     store = ExperimentReader(record).store()
     editor = ExperimentReader(record).editor(store)
-    request = Request(action="write", texts=dict(texts), by=actor())
+    request = Request(action="write", texts=dict(file_texts), by=actor())
     preview = editor.preview(request)
     if preview.blocked:  # it was examined, by the framework's own models too
         store.accept(preview.after)
@@ -229,7 +233,7 @@ def undo(created: Created) -> None:
 
 
 def _supervisor(record: ExperimentRecord) -> int | None:
-    """Its pid; `None` where there is none."""
+    """Pid of the supervisor; `None` where there is none."""
     wire = launch.connect(record)
     if wire is None:
         return None
@@ -272,7 +276,7 @@ def alone() -> Iterator[None]:
 
 
 def _refuse_resume(record: ExperimentRecord, earlier: EarlierRun | None) -> None:
-    """Where there is nothing to continue, or not from where somebody asks for."""
+    """Raises ConflictError if there is nothing to resume, or not from the requested checkpoint."""
     if earlier is not None and earlier.point.problem is not None:
         raise ConflictError(earlier.point.problem.text, hint="choose one of these; nothing was started")
     if earlier is None and ControlFolder(Path(record.output_dir)).read_record() is None:

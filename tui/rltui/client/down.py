@@ -1,4 +1,4 @@
-"""`rltui down`: everything of an experiment is ended, whoever else wants that too."""
+"""`rltui down` ends everything of an experiment, whoever else wants that too."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Tell = Callable[[dict[str, Any]], object]
 """Takes every status there is on the way."""
 
 
-def shut_down(record: ExperimentRecord, tell: Tell) -> Down:
+def shut_down(record: ExperimentRecord, report: Tell) -> Down:
     """End all that belongs to `record`, its supervisor last. Returns how that came out.
 
     The supervisor carries it out whatever becomes of this process, once it was asked. Where none can be
@@ -39,13 +39,13 @@ def shut_down(record: ExperimentRecord, tell: Tell) -> Down:
     Raises:
         RltuiError: if the supervisor dies over it.
     """
-    done = Down(by=actor(), at=time.time(), complete=True)
+    completed = Down(by=actor(), at=time.time(), complete=True)
     try:
         wire = launch.connect(record)
         if wire is None:
             if not ExperimentReader(record).orphans():
                 launch.clear_away(record)
-                return done
+                return completed
             wire = launch.reach(record)
     except RltuiError as error:
         if launch.is_alive(record):
@@ -56,11 +56,11 @@ def shut_down(record: ExperimentRecord, tell: Tell) -> Down:
             launch.clear_away(record)
         except RltuiError as problem:
             print(f"its terminals stay: {problem}", file=sys.stderr)
-        return done.model_copy(update={"left": survivors})
+        return completed.model_copy(update={"left": survivors})
     with wire:
         wire.ask("shutdown", {"by": actor()})
         try:
-            _watch(record, tell)
+            _watch(record, report)
             status = wire.answer()
             wire.wait_for_end()
         except SupervisorGoneError:
@@ -71,7 +71,7 @@ def shut_down(record: ExperimentRecord, tell: Tell) -> Down:
                     hint=f"again: {hints.DOWN(name=record.name)}; a new supervisor ends what is left",
                 ) from None
             return down
-    return Down.model_validate(status["down"]) if status.get("down") else done
+    return Down.model_validate(status["down"]) if status.get("down") else completed
 
 
 async def _end(record: ExperimentRecord) -> tuple[str, ...]:
@@ -115,8 +115,8 @@ def stop_idle_supervisor(record: ExperimentRecord) -> None:
         wire.wait_for_end()
 
 
-def _watch(record: ExperimentRecord, tell: Tell) -> None:
-    """Until the supervisor hangs up; for want of a second connection, not at all."""
+def _watch(record: ExperimentRecord, report: Tell) -> None:
+    """Report each status until the supervisor hangs up; without a second connection, none."""
     try:
         wire = Wire(find_socket(record))
     except RltuiError as error:
@@ -125,4 +125,4 @@ def _watch(record: ExperimentRecord, tell: Tell) -> None:
     with wire:
         for kind, status in wire.events():
             if kind == "status":
-                tell(status)
+                report(status)

@@ -1,4 +1,4 @@
-"""From what the user asks for to the experiment that it comes to, step by step. Nothing is written."""
+"""A user's request becomes an experiment record, step by step. Nothing is written."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from rltui.services.runs.run_folder import ResumePoint, ResumePoints, RunFolder,
 
 @dataclass(frozen=True, slots=True)
 class ExperimentRequest:
-    """What the user asked for. `None`: take it from the config."""
+    """Request of the user. A field that is `None` is taken from the config."""
 
     config_files: tuple[Path, ...]
     layout: str | None = None
@@ -47,21 +47,21 @@ class ExperimentRequest:
     checkpoint: int | None = None
     """The checkpoint to resume from; `None`: the one that the config asks for, else the newest."""
     inference: tuple[str, ...] | None = None
-    """Where the inference servers are that it uses in place of its own; empty: as the config says, `None`:
-    likewise, or as before where an earlier run goes on."""
+    """URLs of the inference servers that it uses in place of its own; empty: as the config says; `None`:
+    likewise, or as before where an earlier run is resumed.
+    """
     inference_of: str | None = None
     """The experiment whose inference server it uses."""
     slurm: Mapping[str, str | bool | tuple[str, ...]] | None = None
-    """It is to run as SLURM jobs, which are told this besides what the layout says; `None`: as the layout
-    says."""
+    """Options of the SLURM jobs that it runs as, besides those of the layout; `None`: as the layout says."""
     devices: str | None = None
-    """Those that it shall use, as `CUDA_VISIBLE_DEVICES` lists them; `None`: as before, or all."""
+    """Devices that it may use, in the form of `CUDA_VISIBLE_DEVICES`; `None`: as before, or all."""
     force: bool = False
-    """No rule of ours refuses the config, now or when it is edited."""
+    """True if no rule of rltui refuses the config, now or when it is edited."""
     copies: RunConfig = RunConfig(())
-    """`config_files` as they were staged. Copies become the experiment's own."""
+    """The run config made of `config_files`. Its copies become the experiment's own."""
     origin: RunOrigin = RunOrigin()
-    """Kept in the sheet of a run that is new."""
+    """Origin that the metadata of a new run gets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +78,9 @@ class EarlierRun:
             if self.point.step is not None
             else "--resume begins it anew (it has no checkpoint; its files are kept aside)"
         )
-        whose = f"an earlier run of the experiment {self.owner}" if self.owner else "an earlier run"
+        owner_text = f"an earlier run of the experiment {self.owner}" if self.owner else "an earlier run"
         return ConflictError(
-            f"{self.output_dir} holds {whose}, which is left alone",
+            f"{self.output_dir} holds {owner_text}, which is left alone",
             hint=f"choose: {resumable}; --new starts a run of its own in {self.next_free}",
         )
 
@@ -95,7 +95,7 @@ class LentServers:
 
 
 def trust_what_runs(request: ExperimentRequest) -> None:
-    """For whoever starts what `request` describes: the programs that it runs are trusted.
+    """Trust the programs that `request` runs, for whoever starts it.
 
     Raises:
         ConfigError: as `identify`.
@@ -115,7 +115,7 @@ class Draft:
     request: ExperimentRequest
     workspace: Path
     config_files: tuple[Path, ...]
-    """Absolute."""
+    """Absolute paths of the config."""
     framework: Framework
     layout_file: Path
     layout: Layout
@@ -126,12 +126,12 @@ class Draft:
     instances: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Name of `each` in the layout → names of its instances, as the config says."""
     earlier: EarlierRun | None = None
-    """The run in its folder."""
+    """The earlier run in the output folder."""
     servers: LentServers = LentServers()
 
     @property
     def record_there(self) -> ExperimentRecord | None:
-        """What this experiment was before, where it lies in its folder already."""
+        """The earlier record of this experiment, if its output folder holds one."""
         before = ControlFolder(self.output_dir).read_record()
         return before if before is not None and before.name == self.name else None
 
@@ -152,7 +152,7 @@ def plan_record(request: ExperimentRequest) -> tuple[ExperimentRecord, EarlierRu
 
 
 def _identified(request: ExperimentRequest) -> Draft:
-    """What runs: framework, layout and config."""
+    """Add framework, layout and config."""
     config_files = tuple(path.absolute() for path in request.config_files)
     workspace = (request.workspace or Path.cwd()).absolute()
     framework, layout_file = identify(config_files, request.layout, request.framework, workspace=workspace)
@@ -163,7 +163,7 @@ def _identified(request: ExperimentRequest) -> Draft:
 
 
 def _located(draft: Draft) -> Draft:
-    """Where it lies, and how it is called."""
+    """Add output folder and name."""
     output_dir = _own_folder(draft.request, _output_dir(draft))
     return replace(draft, output_dir=output_dir, name=_name(draft.request, output_dir))
 
@@ -177,7 +177,7 @@ def _with_instances(draft: Draft) -> Draft:
 
 
 def _with_earlier_run(draft: Draft) -> Draft:
-    """With the run in its folder; or in the next free folder, where a new one is asked for."""
+    """Add the run in the output folder; or move to the next free folder, where a new run is asked for."""
     earlier = _earlier_run(draft)
     if earlier is None or draft.request.earlier_run != "new":
         return replace(draft, earlier=earlier)
@@ -187,7 +187,7 @@ def _with_earlier_run(draft: Draft) -> Draft:
 
 
 def _with_servers(draft: Draft) -> Draft:
-    """With the servers of somebody else that it uses.
+    """Add the external servers that it uses.
 
     Raises:
         ConflictError: if they cannot serve it.
@@ -199,7 +199,7 @@ def _with_servers(draft: Draft) -> Draft:
 
 
 def _sent(draft: Draft) -> Framework:
-    """Its framework, as it goes to the servers of somebody else."""
+    """The framework, set up for the external servers."""
     servers = draft.servers
     if not servers.urls:
         return draft.framework
@@ -230,16 +230,16 @@ def _record_of(draft: Draft) -> ExperimentRecord:
 
 
 def job_options(record: ExperimentRecord) -> Mapping[str, str | bool | tuple[str, ...]] | None:
-    """What was said of its jobs, for a run that goes on with or repeats it. What they waited for is over, and
-    so is the array that they were tasks of.
+    """Options of the jobs of a run, for one that resumes or repeats it. Dependencies on other jobs and the
+    array are left out: both are over.
     """
     over = ("dependency", "array")
     return {key: value for key, value in record.slurm.items() if key not in over} or None
 
 
 def _as_jobs_before(draft: Draft) -> ExperimentRequest | None:
-    """Where it goes on with a run of jobs and does not say itself how that is submitted: with what was said
-    then. Else `None`.
+    """The request with the job options of the earlier run, if it resumes a run of jobs and has none itself;
+    else `None`.
     """
     request = draft.request
     before = draft.record_there if request.earlier_run == "resume" else None
@@ -260,7 +260,7 @@ class ClusterConfigError(ConfigError):
 
 
 def _refuse_cluster(draft: Draft) -> None:
-    """Where config, layout and command line do not agree on whether this machine is meant."""
+    """Raises if config, layout and command line disagree on whether this machine is meant."""
     request, layout, files = draft.request, draft.layout, draft.files
     if request.slurm is None:
         if draft.framework.asks_for_cluster(files) and not layout.submits:
@@ -282,10 +282,10 @@ def _refuse_cluster(draft: Draft) -> None:
 
 
 def _lent_servers(draft: Draft) -> LentServers:
-    """Those that the request says; where it says nothing and goes on with an earlier run, those of that.
+    """Servers that the request names; a resumed run without any uses those that it had.
 
     Raises:
-        ConfigError: if the experiment that is named has no server.
+        ConfigError: if the named experiment has no server.
         ConflictError: if it is this one, or its server does not run.
     """
     request, name = draft.request, draft.name
@@ -299,11 +299,11 @@ def _lent_servers(draft: Draft) -> LentServers:
         owner = before.inference_of
     if owner is None:
         return LentServers()
-    other = launch.choose(owner)
-    if other.name == name:
+    owner_record = launch.choose(owner)
+    if owner_record.name == name:
         raise ConflictError(f"{name} cannot use its own inference server in place of its own")
-    url = inference_url(other)
-    if not living(other, ("inference",)):
+    url = inference_url(owner_record)
+    if not living(owner_record, ("inference",)):
         raise ConflictError(
             f"the inference server of {owner} does not run",
             hint=f"start it: {hints.START(component='inference', name=owner)}",
@@ -313,18 +313,20 @@ def _lent_servers(draft: Draft) -> LentServers:
 
 def _refuse_other_weights(owner: str, framework: Framework, files: ConfigFiles) -> None:
     """Raises ConflictError where its server gets weights in another way than `framework` would send them."""
-    other = launch.choose(owner)
-    theirs = framework_of(other).weights_by(ExperimentReader(other).store().load())
-    if theirs != (ours := framework.weights_by(files)):
+    owner_record = launch.choose(owner)
+    owner_weights = framework_of(owner_record).weights_by(ExperimentReader(owner_record).store().load())
+    if owner_weights != (ours := framework.weights_by(files)):
         raise ConflictError(
-            f"the inference server of {owner} takes weights by {theirs or 'another way'}, and this config"
-            f" sends them by {ours or 'another way'}",
+            f"the inference server of {owner} takes weights by {owner_weights or 'another way'}, and this"
+            f" config sends them by {ours or 'another way'}",
             hint="let [weight_broadcast] say the same in both",
         )
 
 
 def _output_dir(draft: Draft) -> Path:
-    """As a person says it, from the folder they are in; else where the config belongs, or as it says."""
+    """The requested folder, relative to the working directory; else the one that the config says, or next to
+    it.
+    """
     request, workspace, config_files = draft.request, draft.workspace, draft.config_files
     if request.output_dir is not None:
         return request.output_dir.absolute()
@@ -348,10 +350,10 @@ def _own_folder(request: ExperimentRequest, output_dir: Path) -> Path:
     """
     if request.name is None or request.output_dir is not None or owner_of(output_dir, request.name) is None:
         return output_dir
-    beside, listed = output_dir.with_name(request.name), find_experiment(request.name)
-    if listed is None:
-        return output_dir if request.earlier_run == "resume" else beside
-    return beside if same_folder(listed.output_dir, str(beside)) else output_dir
+    adjacent, same_name = output_dir.with_name(request.name), find_experiment(request.name)
+    if same_name is None:
+        return output_dir if request.earlier_run == "resume" else adjacent
+    return adjacent if same_folder(same_name.output_dir, str(adjacent)) else output_dir
 
 
 def _earlier_run(draft: Draft) -> EarlierRun | None:

@@ -28,7 +28,7 @@ Event = Status | GpuReport | KnobTable | JournalEntry | Alert
 
 
 class ShutDownError(RltuiError):
-    """Somebody has ended the experiment with `rltui down`: only a person's wish starts a supervisor again."""
+    """`rltui down` has ended the experiment: only a person's request starts a supervisor again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,32 +43,32 @@ class ConfigText:
 
 @dataclass(frozen=True, slots=True)
 class JournalTail:
-    """What the journal has beyond the entries that somebody knows."""
+    """Entries of the journal beyond those that a client has."""
 
     is_new: bool
-    """It is another journal: what is known of it counts no more."""
+    """True if it is another journal: entries that the client has are obsolete."""
     entries: tuple[JournalEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What does not change of an experiment while it is looked at."""
+    """Properties of an experiment that do not change while it is open."""
 
     name: str
     layout_name: str
-    """What its layout is chosen by."""
+    """Name that `--layout` chooses it by."""
     screen: Screen
-    """What the layout wants to see."""
+    """Columns and panels of the layout."""
     readonly: bool
     """`execute` is refused; `plan` is not."""
     observed: bool
-    """Somebody else runs it. Then it is read-only as well."""
+    """True if somebody else runs it. It is read-only then as well."""
     finished: bool
-    """It is read from its files alone, as nothing of it lives. Then it is read-only as well."""
+    """True if it is read from its files alone, as nothing of it runs. It is read-only then as well."""
     component_ids: tuple[str, ...]
     """Components that start by themselves, as the layout has them: what the first frame shows."""
     log_ids: tuple[str, ...]
-    """Log files of the layout."""
+    """Ids of the layout's log files."""
 
 
 class Experiment(ExperimentApi, ABC):
@@ -112,7 +112,7 @@ class Experiment(ExperimentApi, ABC):
 
     @abstractmethod
     async def journal(self) -> tuple[JournalEntry, ...]:
-        """Everything that happened, oldest first, whether or not anything of it lives. To ask again is cheap.
+        """All events, oldest first, whether or not anything runs. A repeated call is cheap.
 
         Later ones come as `events` as well.
         """
@@ -129,7 +129,7 @@ class Experiment(ExperimentApi, ABC):
 
     @question()
     async def publication(self, what: str, repo: str) -> Publication:
-        """What an upload of a step's weights to the hub consists of. No side effects."""
+        """Files and command of an upload of a step's weights to the hub. No side effects."""
 
     @command()
     async def publish(self, published: Publication, *, private: bool) -> None:
@@ -143,11 +143,11 @@ class Experiment(ExperimentApi, ABC):
 
     @question()
     def read_run_id(self) -> str:
-        """`run_id` as it is now."""
+        """Read `run_id` again from the files."""
 
     @question()
     def read_config(self, path: str) -> ConfigText:
-        """One of the config files (`KnobTable.files`), for an editor."""
+        """Read one of the config files (`KnobTable.files`), for an editor."""
 
     @question()
     def logs(self) -> tuple[LogEntry, ...]:
@@ -155,7 +155,7 @@ class Experiment(ExperimentApi, ABC):
 
     @question()
     def log_offset_at(self, log: LogEntry, at: float) -> int | None:
-        """Where the first line of a log begins that was written at the moment `at` or later."""
+        """Byte offset of the first line of a log that was written at the time `at` or later."""
 
     @question()
     def pins(self) -> tuple[str, ...]:
@@ -163,7 +163,7 @@ class Experiment(ExperimentApi, ABC):
 
     @command()
     def save_pins(self, pins: Sequence[str]) -> None:
-        """Keep these instead."""
+        """Replace the saved pins."""
 
     # --- what is read as it is looked at --------------------------------------------------------------------
 

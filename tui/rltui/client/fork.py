@@ -46,12 +46,12 @@ class ForkStart:
 
     @property
     def names(self) -> list[Path]:
-        """What belongs to it, relative to the folder."""
+        """Files of the checkpoint, relative to the folder."""
         return self.folder.belonging_to(self.step)
 
     @property
     def size_bytes(self) -> int:
-        return sum(size_of(self.folder.path / each) for each in self.names)
+        return sum(size_of(self.folder.path / name) for name in self.names)
 
 
 @contextmanager
@@ -91,7 +91,7 @@ def prepared(
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """One that could be started. Nothing is written yet."""
+    """A fork that could be started. Nothing is written yet."""
 
     plan: ForkPlan
     start: Request
@@ -141,7 +141,7 @@ def request_like(
 
 @contextmanager
 def plan_fork(row: RunRow, wish: ForkRequest) -> Iterator[Fork]:
-    """How `row` would be forked, as long as the context lasts. Nothing is written.
+    """Plan a fork of `row`; the plan is valid within the context. Nothing is written.
 
     Raises:
         UsageError: if it is a run that cannot be started.
@@ -209,35 +209,35 @@ def carry_out(fork: Fork) -> tuple[ExperimentRecord, tuple[str, ...]]:
 # --- what it begins with --------------------------------------------------------------------------------
 
 
-def _step(record: ExperimentRecord, folder: RunFolder, wanted: CheckpointChoice) -> int:
+def _step(record: ExperimentRecord, folder: RunFolder, choice: CheckpointChoice) -> int:
     """Raises ConflictError where there is no such checkpoint, with those there are."""
-    there = folder.checkpoints()
-    if wanted == "last" and there:
-        return there[-1]
-    if wanted == "best" and there:
-        return ExperimentReader(record).checkpoint_step(wanted)
-    if wanted in there:
-        return int(wanted)
+    steps = folder.checkpoints()
+    if choice == "last" and steps:
+        return steps[-1]
+    if choice == "best" and steps:
+        return ExperimentReader(record).checkpoint_step(choice)
+    if choice in steps:
+        return int(choice)
     if folder.files.no_resume:
         raise ConflictError(f"no run goes on from a checkpoint of {record.name}: {folder.files.no_resume}")
-    what = "no complete checkpoint" if isinstance(wanted, str) else f"no complete checkpoint {wanted}"
-    known = f"it has: {', '.join(map(str, there))}" if there else "leave --from out to begin anew"
-    raise ConflictError(f"{record.name} has {what}", hint=known)
+    absence = "no complete checkpoint" if isinstance(choice, str) else f"no complete checkpoint {choice}"
+    alternatives = f"it has: {', '.join(map(str, steps))}" if steps else "leave --from out to begin anew"
+    raise ConflictError(f"{record.name} has {absence}", hint=alternatives)
 
 
 def _place(row: RunRow, wish: ForkRequest, step: int | None) -> tuple[str, Path]:
     """Name and folder; free ones, where nobody asks for others."""
-    beside = Path(row.folder).parent
-    asked = wish.name or (Path(wish.folder).name if wish.folder else None)
-    if asked is not None:
-        folder = Path(wish.folder).absolute() if wish.folder else beside / asked
+    parent = Path(row.folder).parent
+    requested_name = wish.name or (Path(wish.folder).name if wish.folder else None)
+    if requested_name is not None:
+        folder = Path(wish.folder).absolute() if wish.folder else parent / requested_name
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise ConflictError(f"{folder} is there already", hint="choose another with -n NAME or -o DIR")
-        return asked, folder
-    wanted = fork_name(row.name, wish, step)
-    names = (wanted if number == 1 else f"{wanted}-{number}" for number in range(1, _MOST_NUMBERS))
-    name = next(each for each in names if not (beside / each).exists() and _is_free(each))
-    return name, beside / name
+        return requested_name, folder
+    base_name = fork_name(row.name, wish, step)
+    names = (base_name if number == 1 else f"{base_name}-{number}" for number in range(1, _MOST_NUMBERS))
+    name = next(free_name for free_name in names if not (parent / free_name).exists() and _is_free(free_name))
+    return name, parent / name
 
 
 def _is_free(name: str) -> bool:
@@ -255,17 +255,20 @@ def _cleared(
     """
     store = ConfigStore(config.files, framework)
     elsewhere = framework.resume_elsewhere
-    going = [*framework.resume_keys, *(key for key in elsewhere if is_resumed or key.endswith("output_dir"))]
+    removed_keys = [
+        *framework.resume_keys,
+        *(key for key in elsewhere if is_resumed or key.endswith("output_dir")),
+    ]
     names = {(knob.file, knob.key): knob.name for knob in store.knobs}
-    found = {
+    present = {
         names.get((role, key), key): "none"
         for role, file in store.files.items()
-        for key in going
+        for key in removed_keys
         if value_at(file.data, key) is not None
     }
-    if not found:
+    if not present:
         return {}, ()
-    return found, (f"{join_words(list(found))} of the parent is left out: it has checkpoints of its own",)
+    return present, (f"{join_words(list(present))} of the parent is left out: it has checkpoints of its own",)
 
 
 def _shared_server(record: ExperimentRecord) -> Iterator[str]:
@@ -278,7 +281,7 @@ def _shared_server(record: ExperimentRecord) -> Iterator[str]:
 
 
 def _claim(folder: Path) -> None:
-    """Of several at once, one gets the folder."""
+    """Create the folder, so that only one of several forks at once gets it."""
     make_folder(folder.parent)
     with suppress(OSError):  # it is empty: anybody's
         folder.rmdir()
@@ -293,7 +296,7 @@ def _claim(folder: Path) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """As it is, without taking room where the file system can share it; there once it is whole."""
+    """Copy the files, sharing blocks where the file system can; the target appears once it is complete."""
     make_folder(target.parent)
     partial = target.with_name(f".{target.name}.partial")
     command = ["cp", "-a", "--reflink=auto", f"{source}/.", str(partial)]

@@ -25,7 +25,7 @@ from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.observed import framework_of
 
 _LAUNCHER_S = 300.0
-"""So long a launcher may take to write its script."""
+"""Time limit for a launcher to write its script."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +33,13 @@ class JobPreview:
     component: str
     command: tuple[str, ...]
     script: str
-    """Without secrets."""
+    """The job script, with secrets masked."""
 
 
 def previews(record: ExperimentRecord) -> tuple[JobPreview, ...]:
-    """For each component that would be a job, of an experiment that need not be there. Nothing is submitted.
+    """Preview the job of each component that would be one. Nothing is submitted.
 
-    A launcher that writes a script itself is run, on a scratch folder.
+    The experiment need not exist. A launcher that writes a script itself is run, on a scratch folder.
 
     Raises:
         ConfigError: if a command cannot be put together, or a launcher refuses.
@@ -49,14 +49,14 @@ def previews(record: ExperimentRecord) -> tuple[JobPreview, ...]:
     scratch = Path(tempfile.mkdtemp(prefix="rltui-jobs-"))
     try:
         within = record.run_dir.removeprefix(record.output_dir).lstrip("/")
-        tried = replace(record, output_dir=str(scratch), run_dir=str(scratch / within))
-        launcher = Launcher(tried, layout, framework)
-        made = []
+        scratch_record = replace(record, output_dir=str(scratch), run_dir=str(scratch / within))
+        launcher = Launcher(scratch_record, layout, framework)
+        job_previews = []
         for name in _submitted(layout, launcher, files):
-            resolved = asyncio.run(_resolved(launcher, name, files, scratch, Path(record.workspace)))
-            launch_spec = launcher.launch(name, files, resume_step=None, resolved=resolved)
-            made.append(_preview(record, name, launch_spec, scratch))
-        return tuple(made)
+            resolved_config = asyncio.run(_resolved(launcher, name, files, scratch, Path(record.workspace)))
+            launch_spec = launcher.launch(name, files, resume_step=None, resolved=resolved_config)
+            job_previews.append(_preview(record, name, launch_spec, scratch))
+        return tuple(job_previews)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -69,10 +69,10 @@ def submitted(record: ExperimentRecord) -> tuple[str, ...]:
 
 
 def _submitted(layout: Layout, launcher: Launcher, files: ConfigFiles) -> Iterator[str]:
-    """Without those that make what is there already."""
+    """Ids of the components that would be submitted, without those whose output exists."""
     for spec in layout.automatic:
-        made = launcher.creates(spec.id, files)
-        if spec.slurm is not None and (made is None or not made.exists()):
+        outputs = launcher.creates(spec.id, files)
+        if spec.slurm is not None and (outputs is None or not outputs.exists()):
             yield spec.id
 
 
@@ -105,21 +105,21 @@ def _preview(record: ExperimentRecord, component: str, run: Launch, scratch: Pat
 
 
 def _written(run: Launch, places: tuple[str, ...]) -> str:
-    """What a launcher writes when it is only to show its script."""
+    """The script that a launcher writes when it is run without submitting."""
     assert run.host is not None
     argv = [*run.argv, *run.host["arguments"], *run.host["preview"]]
     env = {**os.environ, **run.env}
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             argv, cwd=run.cwd, env=env, capture_output=True, text=True, check=False, timeout=_LAUNCHER_S
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise RltuiError(f"cannot run {argv[0]}: {error}") from error
-    last_lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()][-12:]
-    if done.returncode:
-        raise RltuiError(f"{' '.join(argv[:3])} … ended with code {done.returncode}", details=last_lines)
-    for place in places:
-        path = Path(run.cwd, place)
+    last_lines = [line for line in (process.stdout + process.stderr).splitlines() if line.strip()][-12:]
+    if process.returncode:
+        raise RltuiError(f"{' '.join(argv[:3])} … ended with code {process.returncode}", details=last_lines)
+    for folder in places:
+        path = Path(run.cwd, folder)
         if path.is_file():
             return path.read_text(encoding="utf-8")
     raise RltuiError(f"no job script was written as {' or '.join(places)}", details=last_lines)

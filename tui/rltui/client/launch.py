@@ -21,7 +21,7 @@ from rltui.services.runs.experiments import find_experiment, find_socket, known_
 _START_TIMEOUT_S = 15.0
 _POLL_S = 0.05
 _AGAIN_S = 0.5
-"""Without a window for so long, another is opened, once."""
+"""After this time without a window another is opened, once."""
 _INDEX_PATIENCE_S = 0.5
 _VANISHED_S = 3.0
 """A supervisor without a window has ended. Another may hold its place, and needs this long to be reachable
@@ -82,9 +82,9 @@ def lives(record: ExperimentRecord) -> bool:
 
 
 def living(records: Iterable[ExperimentRecord], *, idle: bool = False) -> list[ExperimentRecord]:
-    """Those that live, by one look at the processes of this box; of stopped ones hardly anything is read.
+    """Running experiments, by one scan of this machine's processes; of stopped ones hardly anything is read.
 
-    `idle`: also those with a supervisor that has nothing to do.
+    `idle`: also those whose supervisor has nothing to do.
     """
     from rltui.services.processes import living_output_dirs  # not needed where one is named
 
@@ -109,7 +109,7 @@ def choose(name: str | None) -> ExperimentRecord:
         if record is None:
             from rltui.core.text import unknown_name
 
-            raise unknown_name("experiment", name, [other.name for other in known_experiments()])
+            raise unknown_name("experiment", name, [experiment.name for experiment in known_experiments()])
         return record
     records = known_experiments()
     alive = living(records)
@@ -132,8 +132,8 @@ def only_living() -> ExperimentRecord | None:
     names = {*names_with_socket()}
     with contextlib.suppress(RltuiError):  # without an index, the sockets tell
         index = RunIndex(timeout_s=_INDEX_PATIENCE_S)
-        running = [run.id for run in index.fingerprinted_runs() if run.state == "running"]
-        names |= {row.name for id_ in running if (row := index.row(id_)) is not None}
+        running_ids = [run.id for run in index.fingerprinted_runs() if run.state == "running"]
+        names |= {row.name for id_ in running_ids if (row := index.row(id_)) is not None}
     living_records: list[ExperimentRecord] = []
     for name in sorted(names):
         with contextlib.suppress(RltuiError):  # a damaged one: the runs screen lists it
@@ -167,7 +167,7 @@ def connect(record: ExperimentRecord, *, patience_s: float = CONNECT_TIMEOUT_S) 
 def wire_or_status(
     record: ExperimentRecord, *, patience_s: float = CONNECT_TIMEOUT_S
 ) -> Wire | dict[str, Any] | None:
-    """As `connect`; where nothing is alive, the status that was kept, if it still holds."""
+    """Connect like `connect`; if nothing runs, the saved status, if it is still valid."""
     try:
         return Wire(find_socket(record), patience_s=patience_s)
     except SupervisorGoneError:
@@ -214,35 +214,35 @@ def start_supervisor(record: ExperimentRecord) -> None:
                 tmux.start_supervisor(session, argv, cwd=record.workspace, env={})
 
     open_window()
-    seen = started_at = time.monotonic()
-    is_again = False
+    last_change = started_at = time.monotonic()
+    is_second_window = False
     while not is_alive(record):
-        last_words = _fatal_words(control.supervisor_log, log_start)
+        fatal_error = _fatal_words(control.supervisor_log, log_start)
         now = time.monotonic()
         if any(window.name == SUPERVISOR_WINDOW and not window.dead for window in tmux.list_windows(session)):
-            seen = now
-        elif not is_again and now > seen + _AGAIN_S:  # the one that we met was about to leave
-            is_again = True
+            last_change = now
+        elif not is_second_window and now > last_change + _AGAIN_S:  # the one that we met was about to leave
+            is_second_window = True
             open_window()
-        if last_words or now > started_at + _START_TIMEOUT_S or now > seen + _VANISHED_S:
+        if fatal_error or now > started_at + _START_TIMEOUT_S or now > last_change + _VANISHED_S:
             raise RltuiError(
-                "the supervisor did not start", details=last_words, hint=f"see {control.supervisor_log}"
+                "the supervisor did not start", details=fatal_error, hint=f"see {control.supervisor_log}"
             )
         time.sleep(_POLL_S)
 
 
 def _bring_back(control: ControlFolder, record: ExperimentRecord) -> None:
-    """What a supervisor needs to begin: its folder may have been deleted, or its record damaged."""
+    """Write what a supervisor needs to start: its folder may have been deleted, or its record damaged."""
     try:
-        is_there = control.read_record() is not None
+        has_record = control.read_record() is not None
     except ConfigError:
-        is_there = False
-    if not is_there:
+        has_record = False
+    if not has_record:
         control.write_record(record)
 
 
 def not_running(name: str) -> RltuiError:
-    """What a read-only client says where there is no supervisor."""
+    """The error of a read-only client without a supervisor."""
     return RltuiError(
         f"no supervisor of {name} runs, and a read-only client starts none",
         hint=f"read what is on disk: {hints.STATUS(name=name)}; or start it: {hints.OPEN(name=name)}",
@@ -277,8 +277,12 @@ def _no_terminal(record: ExperimentRecord, component: str) -> RltuiError:
         component_ids = [spec.id for spec in layout_files.load_for(record).component]
         if component not in component_ids:
             return unknown_name("component", component, [*component_ids, "supervisor"])
-        started = ", ".join(folder.parent.name for folder in control.newest_attempts()) or "nothing yet"
-        return RltuiError(f"{component!r} has not been started in {record.name}", hint=f"started: {started}")
+        started_components = (
+            ", ".join(folder.parent.name for folder in control.newest_attempts()) or "nothing yet"
+        )
+        return RltuiError(
+            f"{component!r} has not been started in {record.name}", hint=f"started: {started_components}"
+        )
     attempt = processes.read_attempt(control.attempt_dir(component, attempts[-1]))
     logs = hints.LOGS(component=component, name=record.name)
     if attempt is not None and (attempt.is_supervised or attempt.living_main is not None):
@@ -313,7 +317,7 @@ def _fatal_words(log: Path, start: int) -> list[str]:
 
 
 def refuse_if_alive(record: ExperimentRecord) -> None:
-    """For commands that make an experiment anew.
+    """Guard of commands that create an experiment again.
 
     Raises:
         ConflictError: if it runs.
@@ -323,7 +327,7 @@ def refuse_if_alive(record: ExperimentRecord) -> None:
 
 
 def running(record: ExperimentRecord) -> ConflictError:
-    """For whoever would make it anew."""
+    """The error of a command that would create a running experiment again."""
     return ConflictError(
         f"the experiment {record.name} is running in {record.output_dir}",
         hint=f"look at it: {hints.OPEN(name=record.name)}; end it: {hints.DOWN(name=record.name)}; "

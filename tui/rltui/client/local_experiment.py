@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 CHECKPOINTS = questions_of(Experiment)["checkpoints"]
 _LOOK_S = 3.0
-"""Between two looks whether somebody has started a finished experiment."""
+"""Interval of polls whether somebody has started a finished experiment."""
 
 
 def read_config(path: str) -> ConfigText:
@@ -196,7 +196,9 @@ class LocalExperiment(Experiment):
         return await super().execute(request.model_copy(update={"by": actor()}))
 
     async def note(self, text: str) -> JournalEntry:
-        """Kept by the supervisor, or in the file where the experiment was taken down or is finished."""
+        """Save a note through the supervisor, or into the file if the experiment was shut down or is
+        finished.
+        """
         if not self._may_write:
             raise RltuiError("this client is read-only: no note was made", hint=hints.NOTE(name=self.name))
         if self._supervisor is not None:
@@ -229,9 +231,9 @@ class LocalExperiment(Experiment):
         return await asyncio.to_thread(publication, self.record, what, repo)
 
     async def publish(self, published: Publication, *, private: bool) -> None:
-        chosen = published.model_copy(update={"private": private})
+        request = published.model_copy(update={"private": private})
         await self._asked_supervisor().tokens(**tokens())
-        plan = await self.execute(publish_request(chosen))
+        plan = await self.execute(publish_request(request))
         if PUBLISH not in plan.start:
             raise ConflictError("an upload is under way", hint="wait for its end")
 
@@ -245,7 +247,7 @@ class LocalExperiment(Experiment):
         return SHELL
 
     def attach_command(self, component: str) -> list[str]:
-        """Another rltui, which becomes the tmux client that shows the component's pane."""
+        """Another rltui, which becomes the tmux client of the component's pane."""
         self._asked_supervisor()
         command = module_command("rltui", "attach", component, "-n", self.name)
         return [*command, "--readonly"] if self.readonly else command
@@ -303,7 +305,7 @@ class LocalExperiment(Experiment):
 
 
 def _begins(status: Status, component: str) -> bool:
-    """It is on its way.
+    """True while the component is on its way up.
 
     Raises:
         RltuiError: if it failed.

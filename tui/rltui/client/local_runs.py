@@ -1,4 +1,4 @@
-"""All runs as clients see them: over the index, and from there to a single one."""
+"""`Runs` of this machine, over the index, and from there to a single one."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from rltui.services.runs.index import RunIndex
 
 _MEASURING_S = 3.0
-"""For each `catch_up`: how large folders are is told sooner or later."""
+"""Time limit of each `catch_up`: the sizes of large folders may come later."""
 
 
 class LocalRuns(Runs):
-    """`Runs` over the index. For any thread: one at a time uses the connection.
+    """`Runs` over the index. Thread-safe: one thread at a time uses the connection.
 
-    Much of what it needs is imported when it is asked for: an experiment's first frame need not wait for it.
+    Most imports are lazy: an experiment's first frame need not wait for them.
     """
 
     host = ""
@@ -44,7 +44,7 @@ class LocalRuns(Runs):
     hosts: tuple[str, ...] = ()
 
     def __init__(self, index: RunIndex | None = None, *, readonly: bool = False) -> None:
-        """Without an index, the user's, which is opened when it is first asked."""
+        """Without `index`, the user's is opened at the first call."""
         self.readonly = readonly
         self._given = index
         self._lock = threading.Lock()
@@ -70,11 +70,11 @@ class LocalRuns(Runs):
                 if not self._index.is_whole:
                     catalog.catch_up(self._index)
                     stamp = self._index.revision()
-            changed = {row.id: row for row in self._index.rows(self._stamp)}
+            changed_rows = {row.id: row for row in self._index.rows(self._stamp)}
             ids = self._index.ids()
-            if not ids <= self._by_id.keys() | changed.keys():  # it was made anew, and has grown since
-                changed = {row.id: row for row in self._index.rows()}
-            self._by_id = {id_: row for id_, row in (self._by_id | changed).items() if id_ in ids}
+            if not ids <= self._by_id.keys() | changed_rows.keys():  # it was made anew, and has grown since
+                changed_rows = {row.id: row for row in self._index.rows()}
+            self._by_id = {id_: row for id_, row in (self._by_id | changed_rows).items() if id_ in ids}
             self._stamp, self._rows = stamp, tuple(self._by_id.values())
             return self._rows
 
@@ -140,15 +140,15 @@ class LocalRuns(Runs):
             return LocalExperiment(record, readonly=self.readonly)
         if not again or self.readonly:
             return LocalExperiment(record, readonly=self.readonly, finished=True, is_done=row.state == "done")
-        listed = find_experiment(record.name)
-        if listed is None or not same_folder(listed.output_dir, record.output_dir):
+        same_name = find_experiment(record.name)
+        if same_name is None or not same_folder(same_name.output_dir, record.output_dir):
             where = (
                 "in the trash" if row.trashed_at is not None else "not on the list of experiments any more"
             )
             raise ConflictError(
                 f"{record.name} cannot be started again: it is {where}"
-                if listed is None
-                else f"the name {record.name} is taken by the experiment in {listed.output_dir}",
+                if same_name is None
+                else f"the name {record.name} is taken by the experiment in {same_name.output_dir}",
                 hint=f"a new run with its config: {hints.RERUN(run=row.id)}",
             )
         experiment = LocalExperiment(record)
@@ -163,24 +163,24 @@ class LocalRuns(Runs):
 
         rows = [self._row(id_) for id_ in ids]
         metrics_of_runs = compared_metrics(rows, [self._series(row) for row in rows], metrics)
-        ended = [EvalFolder(ControlFolder(Path(row.control).parent)).ended() for row in rows]
-        return comparison(rows, self.configs(ids), metrics_of_runs, compared_evals(ended))
+        evaluations = [EvalFolder(ControlFolder(Path(row.control).parent)).ended() for row in rows]
+        return comparison(rows, self.configs(ids), metrics_of_runs, compared_evals(evaluations))
 
     # --- another one --------------------------------------------------------------------------------------
 
     def plan_fork(self, id_: str, wish: ForkRequest) -> ForkPlan:
         from rltui.client.fork import plan_fork  # knows the frameworks
 
-        with plan_fork(self._row(id_), wish) as planned:
-            return planned.plan
+        with plan_fork(self._row(id_), wish) as prepared_fork:
+            return prepared_fork.plan
 
     def fork(self, id_: str, wish: ForkRequest) -> tuple[str, ...]:
         from rltui.client.fork import carry_out, plan_fork
 
         if self.readonly:
             raise ConflictError("this client only looks")
-        with plan_fork(self._row(id_), wish) as planned:
-            return carry_out(planned)[1]
+        with plan_fork(self._row(id_), wish) as prepared_fork:
+            return carry_out(prepared_fork)[1]
 
     def open_series(self, id_: str) -> SeriesSource:
         return self._series(self._row(id_))

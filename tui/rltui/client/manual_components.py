@@ -22,13 +22,13 @@ SHELL, PUBLISH = "shell", "publish"
 _LONGEST_REPO = 96
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?"
 _REPO = re.compile(rf"{_NAME}/{_NAME}")
-"""As the hub has it (`facts/hf.md`), but for `--`, `..` and `.git` at the end."""
+"""Names that the hub accepts (`facts/hf.md`), but for `--`, `..` and `.git` at the end."""
 _MARKERS = ("STABLE",)
 """Files that frameworks leave in a folder of weights for their own use."""
 
 
 def shell_request(record: ExperimentRecord, *, like: str | None, command: Sequence[str] = ()) -> Request:
-    """For a terminal in the surroundings of the component `like`, else of the one that trains.
+    """Request for a terminal in the environment of the component `like`, by default of the training one.
 
     Raises:
         UsageError: if there is no such component.
@@ -42,7 +42,7 @@ def shell_request(record: ExperimentRecord, *, like: str | None, command: Sequen
 
 
 def _usual(layout: Layout) -> str:
-    """Who wants to try something wants it where the run computes: the first job of it with devices."""
+    """The first job with devices is the default: whoever tries something wants the run's own machine."""
     jobs = [spec for spec in layout.automatic if spec.kind == "job" and not spec.creates]
     return next((spec.id for spec in jobs if spec.gpus), layout.automatic[0].id)
 
@@ -62,7 +62,7 @@ def publication(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
 ) -> Publication:
-    """What an upload of `what`, a step of the run or a folder of weights, consists of.
+    """Plan an upload of `what`, a step of the run or a folder of weights.
 
     Raises:
         UsageError: if `repo` is no name for a repository, or nothing would be uploaded.
@@ -77,16 +77,16 @@ def publication(
         folder = weights.folder_of_step(record, step, adapters=True)
     else:
         folder = weights.complete_folder(Path(what).expanduser(), adapters=True)
-    unwanted = (*_MARKERS, *exclude)
-    files = [path for path in _files(folder) if _is_chosen(path, include, unwanted)]
+    exclusions = (*_MARKERS, *exclude)
+    files = [path for path in _files(folder) if _is_chosen(path, include, exclusions)]
     if not files:
         raise UsageError(f"nothing of {folder} would be uploaded", hint="look at --include and --exclude")
-    patterns = (("--include", include), ("--exclude", unwanted))
+    patterns = (("--include", include), ("--exclude", exclusions))
     named_options = (
         ("--revision", revision),
         ("--commit-message", message or f"{record.name}: {_called(folder)}"),
     )
-    options = [f"{option}={pattern}" for option, chosen in patterns for pattern in chosen]
+    options = [f"{option}={pattern}" for option, option_patterns in patterns for pattern in option_patterns]
     options += [f"{option}={value}" for option, value in named_options if value is not None]
     return Publication(
         repo=repo,
@@ -112,17 +112,17 @@ def publish_request(published: Publication) -> Request:
 
 
 def _files(folder: Path) -> list[str]:
-    """All below it, without what `hf` itself keeps there."""
+    """All files below it, without those of `hf` itself."""
     below = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     return [str(path) for path in below if path.parts[0] not in (".cache", ".git")]
 
 
 def _is_chosen(path: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
-    """As `hf` chooses: `*` goes across folders."""
+    """Patterns match as those of `hf`: `*` crosses folders."""
     is_included = not include or any(fnmatch(path, pattern) for pattern in include)
     return is_included and not any(fnmatch(path, pattern) for pattern in exclude)
 
 
 def _called(folder: Path) -> str:
-    """`step 40` of a folder of weights, else its name."""
+    """`step 40` for the weights of a step, else the folder's name."""
     return folder.name.replace("step_", "step ")

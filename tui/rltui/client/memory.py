@@ -55,8 +55,8 @@ def roomiest_device() -> tuple[str | None, str]:
         return None, f"--single-gpu chooses none: no GPU of this machine can be read ({report.reason})"
     free, device = max(readable, key=lambda entry: entry[0])  # the first of equals
     room = f"{gib(free)} of {gib(device.total_bytes or 0)} GiB are free"
-    words = f"all components share GPU {device.label}: {room}"
-    return device.as_choice, words
+    sentence = f"all components share GPU {device.label}: {room}"
+    return device.as_choice, sentence
 
 
 def with_devices(record: ExperimentRecord) -> tuple[ExperimentRecord, tuple[str, ...]]:
@@ -79,29 +79,29 @@ def _apart(
     record: ExperimentRecord, layout: Layout, framework: Framework, files: ConfigFiles, report: GpuReport
 ) -> tuple[ExperimentRecord, tuple[str, ...]]:
     """Raises ConfigError where layout or config cannot be understood."""
-    used = _devices(record, layout, framework, files, report)
-    occupants = {device.key: other_experiments(device) for device in used}
-    if not any(occupants[device.key] or has_little_room(device) for device in used):
+    used_devices = _devices(record, layout, framework, files, report)
+    occupants = {device.key: other_experiments(device) for device in used_devices}
+    if not any(occupants[device.key] or has_little_room(device) for device in used_devices):
         return record, ()
     visible = chosen_devices(os.environ.get(VISIBLE_DEVICES), report.devices)
     free = [device for device in visible if not other_experiments(device) and not has_little_room(device)]
-    moved = replace(record, devices=",".join(device.as_choice for device in free))
-    names = {device.label: occupants[device.key] for device in used if occupants[device.key]}
-    why = [f"GPU {label} is used by {join_words(names[label])}" for label in names]
+    moved_record = replace(record, devices=",".join(device.as_choice for device in free))
+    names = {device.label: occupants[device.key] for device in used_devices if occupants[device.key]}
+    reasons = [f"GPU {label} is used by {join_words(names[label])}" for label in names]
     try:
-        chosen = _devices(moved, layout, framework, files, report) if free else ()
+        new_devices = _devices(moved_record, layout, framework, files, report) if free else ()
     except ConfigError:  # not enough of them, or a launcher that takes the first ones whatever it is told
-        chosen = ()
-    if len(chosen) == len(used) and set(chosen) <= set(free):
+        new_devices = ()
+    if len(new_devices) == len(used_devices) and set(new_devices) <= set(free):
         little = [
             f"GPU {device.label} has {gib(device.unclaimed_bytes or 0)} GiB free"
-            for device in used
+            for device in used_devices
             if device.label not in names and has_little_room(device)
         ]
-        instead = join_words([device.label for device in chosen])
-        return moved, (f"{'; '.join((*why, *little))}: this experiment uses GPU {instead}",)
+        instead = join_words([device.label for device in new_devices])
+        return moved_record, (f"{'; '.join((*reasons, *little))}: this experiment uses GPU {instead}",)
     return record, tuple(
-        f"{reason}, and this experiment uses it too: --devices names others" for reason in why
+        f"{reason}, and this experiment uses it too: --devices names others" for reason in reasons
     )
 
 

@@ -1,4 +1,4 @@
-"""What the nodes of a layout have and lack for it: asked of each of them, and compared with each other."""
+"""Checks the nodes of a layout: each of them answers for itself, and the answers are compared."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ _CLOCK_S = 1.0
 """Beyond what an answer took, clocks may differ by so much: rendezvous and logs want them together."""
 _INTERFACES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")
 _OF_ONE = ("_IFNAME", "_IP")
-"""How the names of variables end that may well be different on each node."""
+"""Suffixes of variables that may well differ between nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeFinding:
     node: str
-    """Empty: of all of them."""
+    """Empty: about all nodes."""
     name: str
     ok: bool
     text: str
     essential: bool = True
-    """What the layout says does not work without it."""
+    """True if the layout does not work without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class _Wanted:
 
 
 def check_nodes(request: ExperimentRequest | None, name: str | None) -> list[NodeFinding]:
-    """Of the layout that `request` would use, else of the experiment `name`.
+    """Check the nodes of the layout that `request` would use, else of the experiment `name`.
 
     A file is written into its output folder, or the nearest above it that exists, and removed.
 
@@ -81,23 +81,23 @@ def check_nodes(request: ExperimentRequest | None, name: str | None) -> list[Nod
         path for path in (Path(record.output_dir), *Path(record.output_dir).parents) if path.is_dir()
     )
     token = secrets.token_hex(8)
-    shared = folder / f".rltui-shared-{token}"
-    shared.write_text(token, encoding="utf-8")
+    probe = folder / f".rltui-shared-{token}"
+    probe.write_text(token, encoding="utf-8")
     try:
         with ThreadPoolExecutor(len(layout.node)) as threads:
-            wanted = [_wanted(node, record, layout, framework, files) for node in layout.node]
-            asked = threads.map(_ask, layout.node, wanted, [shared] * len(wanted))
-            facts = list(zip(layout.node, asked, strict=True))
+            requirements = [_wanted(node, record, layout, framework, files) for node in layout.node]
+            replies = threads.map(_ask, layout.node, requirements, [probe] * len(requirements))
+            node_replies = list(zip(layout.node, replies, strict=True))
         findings = [
             finding
-            for (node, found), needs in zip(facts, wanted, strict=True)
-            for finding in _findings(node, found, needs, shared, token)
+            for (node, reply), needs in zip(node_replies, requirements, strict=True)
+            for finding in _findings(node, reply, needs, probe, token)
         ]
     finally:
-        for path in (shared, *(_reply(shared, node) for node in layout.node)):
+        for path in (probe, *(_reply(probe, node) for node in layout.node)):
             with suppress(FileNotFoundError):
                 path.unlink()
-    answers = {node.name: found for node, found in facts if not isinstance(found, str)}
+    answers = {node.name: reply for node, reply in node_replies if not isinstance(reply, str)}
     return [*findings, *_differences(answers)]
 
 
@@ -110,9 +110,9 @@ def _wanted(
     programs: list[str] = []
     for spec in layout.component:
         if spec.node == node.name and not spec.is_manual:
-            added, used, program = launcher.node_requirements(spec.id, files)
-            env |= added
-            ports += used
+            added_variables, used_ports, program = launcher.node_requirements(spec.id, files)
+            env |= added_variables
+            ports += used_ports
             programs += program
     servers = framework.inference_servers(files)
     keys = [server.key_variable for server in servers if server.key_variable]
@@ -127,76 +127,81 @@ def _wanted(
     )
 
 
-def _reply(shared: Path, node: NodeSpec) -> Path:
-    return shared.with_name(f"{shared.name}-{node.name}")
+def _reply(probe: Path, node: NodeSpec) -> Path:
+    return probe.with_name(f"{probe.name}-{node.name}")
 
 
-def _ask(node: NodeSpec, wanted: _Wanted, shared: Path) -> dict[str, Any] | str:
-    """Its facts, with how long it `took` and how far its clock is `off`; or why there are none."""
+def _ask(node: NodeSpec, requirements: _Wanted, probe: Path) -> dict[str, Any] | str:
+    """The node's answer, with `took` in seconds and its clock's difference `off`; or the reason why there is
+    none.
+    """
     request = {
-        "env": dict(wanted.env),
-        "cwd": wanted.cwd,
-        "shared": str(shared),
-        "written": str(_reply(shared, node)),
-        "ports": list(wanted.ports),
-        "programs": list(wanted.programs),
-        "variables": list(wanted.variables),
+        "env": dict(requirements.env),
+        "cwd": requirements.cwd,
+        "shared": str(probe),
+        "written": str(_reply(probe, node)),
+        "ports": list(requirements.ports),
+        "programs": list(requirements.programs),
+        "variables": list(requirements.variables),
     }
     command, stdin = facts_command(node.reach, request, python=node.python, login=node.login)
     began = time.time()
     try:
-        said = subprocesses.check_output(command, timeout_s=_ANSWER_S, stdin=stdin)
+        output = subprocesses.check_output(command, timeout_s=_ANSWER_S, stdin=stdin)
     except RltuiError as error:
         return str(error)
-    line = said.decode(errors="replace").strip().rpartition("\n")[2]
+    line = output.decode(errors="replace").strip().rpartition("\n")[2]
     try:
-        facts: dict[str, Any] = json.loads(line)
+        reply: dict[str, Any] = json.loads(line)
     except ValueError:
         return f"it answers something else: {line[:200]!r}"
     took = time.time() - began
-    return {**facts, "took": took, "off": max(0.0, began - facts["time"], facts["time"] - began - took)}
+    return {**reply, "took": took, "off": max(0.0, began - reply["time"], reply["time"] - began - took)}
 
 
 def _findings(
-    node: NodeSpec, facts: dict[str, Any] | str, wanted: _Wanted, shared: Path, token: str
+    node: NodeSpec, reply: dict[str, Any] | str, requirements: _Wanted, probe: Path, token: str
 ) -> Iterator[NodeFinding]:
     name = node.name
-    if isinstance(facts, str):
-        yield NodeFinding(name, "reached", False, f"{shlex.join(node.reach)}: {facts}")
+    if isinstance(reply, str):
+        yield NodeFinding(name, "reached", False, f"{shlex.join(node.reach)}: {reply}")
         return
-    yield NodeFinding(name, "reached", True, f"in {facts['took']:.1f} s · {facts['host']}")
-    oldest = tuple(map(int, facts["python"].split(".")[:2])) >= (3, 9)
+    yield NodeFinding(name, "reached", True, f"in {reply['took']:.1f} s · {reply['host']}")
+    oldest = tuple(map(int, reply["python"].split(".")[:2])) >= (3, 9)
     yield NodeFinding(
-        name, "python", oldest, facts["python"] + ("" if oldest else "; 3.9 or newer is needed")
+        name, "python", oldest, reply["python"] + ("" if oldest else "; 3.9 or newer is needed")
     )
-    where = wanted.cwd if facts["cwd"] else f"there is no {wanted.cwd}; set cwd of the node"
-    yield NodeFinding(name, "workspace", facts["cwd"], where)
-    if lacking := facts["lacking"]:
+    where = requirements.cwd if reply["cwd"] else f"there is no {requirements.cwd}; set cwd of the node"
+    yield NodeFinding(name, "workspace", reply["cwd"], where)
+    if missing_programs := reply["lacking"]:
         path = "a login shell" if node.login else "ssh"
         text = (
-            f"{join_words(lacking)} not found on the PATH that {path} has there; set PATH in env of the node"
+            f"{join_words(missing_programs)} not found on the PATH that {path} has there;"
+            " set PATH in env of the node"
         )
         yield NodeFinding(name, "programs", False, text)
-    elif wanted.programs:
-        yield NodeFinding(name, "programs", True, f"{join_words(wanted.programs)} found")
-    yield _shared(node, facts, shared, token)
-    is_near = facts["off"] <= _CLOCK_S
-    off = "as here" if is_near else f"{facts['off']:.1f} s off; let both follow a time server (chrony, ntpd)"
+    elif requirements.programs:
+        yield NodeFinding(name, "programs", True, f"{join_words(requirements.programs)} found")
+    yield _shared(node, reply, probe, token)
+    is_near = reply["off"] <= _CLOCK_S
+    off = "as here" if is_near else f"{reply['off']:.1f} s off; let both follow a time server (chrony, ntpd)"
     yield NodeFinding(name, "clock", is_near, off, essential=False)
-    is_own = f" of the experiment {wanted.experiment}" in (facts["port"] or "")
-    held = f"{facts['port']}; it must end before a start" if facts["port"] else _free(wanted.ports)
-    yield NodeFinding(name, "ports", is_own or not facts["port"], "used by it" if is_own else held)
-    gpus = {model: facts["gpus"].count(model) for model in facts["gpus"]}
+    is_own = f" of the experiment {requirements.experiment}" in (reply["port"] or "")
+    port_state = (
+        f"{reply['port']}; it must end before a start" if reply["port"] else _free(requirements.ports)
+    )
+    yield NodeFinding(name, "ports", is_own or not reply["port"], "used by it" if is_own else port_state)
+    gpus = {model: reply["gpus"].count(model) for model in reply["gpus"]}
     models = ", ".join(f"{count} × {model}" for model, count in gpus.items())
     yield NodeFinding(name, "gpus", bool(gpus) or not node.gpus, models or "none", essential=False)
-    versions = " · ".join(f"{package} {version}" for package, version in facts["versions"].items())
+    versions = " · ".join(f"{package} {version}" for package, version in reply["versions"].items())
     yield NodeFinding(name, "versions", True, versions or "none of what is looked for", essential=False)
-    yield from _interfaces(node, facts)
-    if wanted.variables:
-        unset = facts["unset"]
+    yield from _interfaces(node, reply)
+    if requirements.variables:
+        unset = reply["unset"]
         hint = f"{join_words(unset)} not set there; export it here and name it in send_env of the node"
         yield NodeFinding(
-            name, "variables", not unset, hint if unset else f"{join_words(wanted.variables)} set"
+            name, "variables", not unset, hint if unset else f"{join_words(requirements.variables)} set"
         )
 
 
@@ -204,14 +209,14 @@ def _free(ports: Sequence[int]) -> str:
     return f"{join_words([str(port) for port in ports])} free" if ports else "none is asked for"
 
 
-def _shared(node: NodeSpec, facts: Mapping[str, Any], shared: Path, token: str) -> NodeFinding:
-    folder = str(shared.parent)
+def _shared(node: NodeSpec, reply: Mapping[str, Any], probe: Path, token: str) -> NodeFinding:
+    folder = str(probe.parent)
     is_needed = not node.cwd
-    if facts["shared"] != token:
+    if reply["shared"] != token:
         text = f"{folder} is not the same there: what is written here is not seen"
         return NodeFinding(node.name, "folder", False, text, is_needed)
     try:
-        answer = _reply(shared, node).read_text(encoding="utf-8")
+        answer = _reply(probe, node).read_text(encoding="utf-8")
     except OSError:
         answer = ""
     if answer != token:
@@ -220,32 +225,34 @@ def _shared(node: NodeSpec, facts: Mapping[str, Any], shared: Path, token: str) 
     return NodeFinding(node.name, "folder", True, f"{folder} is shared, both ways", is_needed)
 
 
-def _interfaces(node: NodeSpec, facts: Mapping[str, Any]) -> Iterator[NodeFinding]:
-    there = facts["interfaces"]
+def _interfaces(node: NodeSpec, reply: Mapping[str, Any]) -> Iterator[NodeFinding]:
+    interfaces = reply["interfaces"]
     for variable in _INTERFACES:
-        value = facts["variables"].get(variable, "")
+        value = reply["variables"].get(variable, "")
         if value.startswith("^"):
             continue
-        named = [word.lstrip("=") for word in value.split(",") if word]
-        lacking = [word for word in named if not any(each.startswith(word) for each in there)]
-        if lacking:
-            text = f"{variable} is {value}, and there are {join_words(there)}"
+        prefixes = [prefix.lstrip("=") for prefix in value.split(",") if prefix]
+        missing_prefixes = [
+            prefix for prefix in prefixes if not any(interface.startswith(prefix) for interface in interfaces)
+        ]
+        if missing_prefixes:
+            text = f"{variable} is {value}, and there are {join_words(interfaces)}"
             yield NodeFinding(node.name, "interface", False, text)
-        elif named:
+        elif prefixes:
             yield NodeFinding(node.name, "interface", True, f"{variable} is {value}")
         else:
-            text = f"{variable} is not set; there are {join_words(there)}"
+            text = f"{variable} is not set; there are {join_words(interfaces)}"
             yield NodeFinding(node.name, "interface", True, text, essential=False)
 
 
 def _differences(answers: Mapping[str, Mapping[str, Any]]) -> Iterator[NodeFinding]:
-    """What should be the same on all nodes: versions, and variables that their programs agree by."""
+    """Compare what should be the same on all nodes: versions, and variables that their programs agree by."""
     for kind, name in (("versions", "versions"), ("variables", "variables")):
-        keys = dict.fromkeys(key for facts in answers.values() for key in facts[kind])
+        keys = dict.fromkeys(key for reply in answers.values() for key in reply[kind])
         for key in keys:
             if key.endswith(_OF_ONE):
                 continue
-            values = {node: facts[kind].get(key, "none") for node, facts in answers.items()}
+            values = {node: reply[kind].get(key, "none") for node, reply in answers.items()}
             if len(set(values.values())) > 1:
                 text = ", ".join(f"{value} on {node}" for node, value in values.items())
                 yield NodeFinding("", name, False, f"{key}: {text}", essential=False)

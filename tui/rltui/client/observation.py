@@ -1,4 +1,4 @@
-"""From the output folder of a run that somebody else started to an experiment that only looks at it."""
+"""Creates an experiment that only watches a run that somebody else started."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from rltui.services.runs.index import RunIndex
 from rltui.services.runs.observed import DetectedRun, find_run, find_runs, is_own
 
 LAYOUT = "watch"
-"""The shipped layout."""
+"""Name of the shipped layout."""
 _TELLS_NOTHING = re.compile(r"[0-9a-f]{8}|[0-9a-f-]{32,36}|runs?|outputs?|out|run_default|\d+")
-"""Of the folders of runs: `vf-eval` numbers its results so."""
+"""Names of run folders that say nothing: `vf-eval` numbers its results so."""
 _LONGEST_NAME = 44
 """Leaves room for a number."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
@@ -32,7 +32,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True)
 class ObservationRequest:
-    """What a person wants to look at. `None`: as the folder says."""
+    """A run to watch. A field that is `None` is taken from its folder."""
 
     folder: Path
     name: str | None = None
@@ -59,12 +59,15 @@ def observe(request: ObservationRequest) -> ExperimentRecord:
             hint="leave --layout out, or name one that has only [[log]] entries",
         )
     with alone():
-        same = [other for other in known_experiments() if same_folder(other.run_dir, str(run.path))]
-        if own := next((other for other in same if not other.observed), None):
+        same = [
+            experiment for experiment in known_experiments() if same_folder(experiment.run_dir, str(run.path))
+        ]
+        if supervised := next((experiment for experiment in same if not experiment.observed), None):
             raise ConflictError(
-                f"{run.path} is the run of the experiment {own.name}", hint=f"open it: rltui -n {own.name}"
+                f"{run.path} is the run of the experiment {supervised.name}",
+                hint=f"open it: rltui -n {supervised.name}",
             )
-        before = next((other for other in same if request.name in (None, other.name)), None)
+        before = next((experiment for experiment in same if request.name in (None, experiment.name)), None)
         if before is not None and _is_as_wanted(before, layout_file, run.framework):
             return before
         if before is not None and launch.is_alive(before):
@@ -75,10 +78,10 @@ def observe(request: ObservationRequest) -> ExperimentRecord:
         if (
             before is None
             and request.name is not None
-            and (taken := find_experiment(request.name)) is not None
+            and (same_name := find_experiment(request.name)) is not None
         ):
             raise ConflictError(
-                f"the name {request.name} is taken by the experiment in {taken.run_dir}",
+                f"the name {request.name} is taken by the experiment in {same_name.run_dir}",
                 hint="choose another with -n NAME",
             )
         return _written(
@@ -96,9 +99,9 @@ def observe(request: ObservationRequest) -> ExperimentRecord:
 @dataclass(frozen=True, slots=True)
 class AddedRuns:
     new: tuple[RunRow, ...]
-    """In the index from now on."""
+    """Runs that the index has from now on."""
     known: tuple[RunRow, ...]
-    """Which were there already."""
+    """Runs that the index had already."""
     told: tuple[str, ...] = ()
     """Sentences for the person: of a folder that was moved."""
 
@@ -114,48 +117,50 @@ def add(folder: Path, name: str | None = None) -> AddedRuns:
     """
     if not folder.is_dir():
         raise UsageError(f"{folder}: there is no such folder", hint="name one with runs in it")
-    found = [*find_runs(folder)]
-    if not found:
+    detected_runs = [*find_runs(folder)]
+    if not detected_runs:
         raise UsageError(
             f"{folder} holds no run that rltui knows",
             hint="name the folder that has logs/ or results.jsonl in it",
         )
-    if name is not None and len(found) > 1:
-        raise UsageError(f"{folder} holds {len(found)} runs, which cannot all be called {name}")
+    if name is not None and len(detected_runs) > 1:
+        raise UsageError(f"{folder} holds {len(detected_runs)} runs, which cannot all be called {name}")
     index = RunIndex()
-    told = catalog.catch_up(index).messages
+    messages = catalog.catch_up(index).messages
     before = index.ids()
     with alone():
         by_folder = {record.run_dir: record for record in known_experiments()}
-        places = [_kept_place(run, by_folder, name) for run in found]
-        told += catalog.read_folders(index, places)
+        folders = [_kept_place(run, by_folder, name) for run in detected_runs]
+        messages += catalog.read_folders(index, folders)
     rows = {row.control: row for row in index.rows()}
-    ours = [rows[control] for place in places if (control := str(ControlFolder(place).path)) in rows]
+    ours = [
+        rows[control] for output_dir in folders if (control := str(ControlFolder(output_dir).path)) in rows
+    ]
     return AddedRuns(
         new=tuple(row for row in ours if row.id not in before),
         known=tuple(row for row in ours if row.id in before),
-        told=told,
+        told=messages,
     )
 
 
-def _kept_place(run: DetectedRun, known: Mapping[str, ExperimentRecord], name: str | None) -> Path:
+def _kept_place(run: DetectedRun, experiments: Mapping[str, ExperimentRecord], name: str | None) -> Path:
     """The folder that rltui keeps its own of the run in."""
     if is_own(run.path):
         return run.path
-    if (record := known.get(str(run.path))) is not None:
+    if (record := experiments.get(str(run.path))) is not None:
         return Path(record.output_dir)
-    if name is not None and (taken := find_experiment(name)) is not None:
+    if name is not None and (same_name := find_experiment(name)) is not None:
         raise ConflictError(
-            f"the name {name} is taken by the experiment in {taken.run_dir}",
+            f"the name {name} is taken by the experiment in {same_name.run_dir}",
             hint="choose another with -n NAME",
         )
-    made = _written(
+    folder = _written(
         name=name or _free_name(run.path),
         run_dir=run.path,
         layout_file=layout_files.find(LAYOUT),
         framework=run.framework,
     )
-    return Path(made.output_dir)
+    return Path(folder.output_dir)
 
 
 def _is_as_wanted(record: ExperimentRecord, layout_file: Path, framework: str) -> bool:
@@ -182,8 +187,10 @@ def _free_name(run_dir: Path) -> str:
     """Named like the folder, with a number where that name is taken; like the one above, too, where it has a
     name that tells nothing.
     """
-    told = f"{run_dir.parent.name}-{run_dir.name}" if _TELLS_NOTHING.fullmatch(run_dir.name) else run_dir.name
-    name = _NOT_IN_NAMES.sub("-", told).strip("-_")[:_LONGEST_NAME] or "run"
+    base_name = (
+        f"{run_dir.parent.name}-{run_dir.name}" if _TELLS_NOTHING.fullmatch(run_dir.name) else run_dir.name
+    )
+    name = _NOT_IN_NAMES.sub("-", base_name).strip("-_")[:_LONGEST_NAME] or "run"
     number = 1
     while find_experiment(candidate := name if number == 1 else f"{name}-{number}") is not None:
         number += 1

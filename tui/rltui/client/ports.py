@@ -33,17 +33,17 @@ def with_ports(record: ExperimentRecord) -> tuple[ExperimentRecord, tuple[str, .
     layout, files = _read(record)
     ports = [item for item in framework_of(record).ports(files) if takes_options(layout, item)]
     before = standing(ports, record.overrides, record.overridden)
-    taken = _Taken(record)
-    chosen: dict[str, int | str] = {}
+    ports_in_use = _Taken(record)
+    new_ports: dict[str, int | str] = {}
     notes: list[str] = []
     for item in ports:
-        desired = int(before.get(item.knob, item.port))
-        busy = taken.first_taken(desired, item.more)
-        port = desired if busy is None else taken.next_free(item.port, item.more)
+        desired_port = int(before.get(item.knob, item.port))
+        busy = ports_in_use.first_taken(desired_port, item.more)
+        port = desired_port if busy is None else ports_in_use.next_free(item.port, item.more)
         if port is None or port == item.port:
             continue
-        chosen[item.knob] = port
-        taken.claim(port, item.more)
+        new_ports[item.knob] = port
+        ports_in_use.claim(port, item.more)
         if busy is not None:
             notes.append(f"port {busy[0]} is {busy[1]}: this experiment uses {port}{_for(item)}")
             if (model := served_model(busy[0])) is not None:
@@ -51,8 +51,8 @@ def with_ports(record: ExperimentRecord) -> tuple[ExperimentRecord, tuple[str, .
                 notes.append(f"a server is already there, serving {model}; it is left alone{use}")
         else:
             notes.append(f"{item.component} uses port {port}, as before; the config says {item.port}")
-    instead_of = {item.knob: item.port for item in ports if item.knob in chosen}
-    return replace(record, overrides=chosen, overridden=instead_of), tuple(notes)
+    instead_of = {item.knob: item.port for item in ports if item.knob in new_ports}
+    return replace(record, overrides=new_ports, overridden=instead_of), tuple(notes)
 
 
 def listening_ports(record: ExperimentRecord) -> tuple[int, ...]:
@@ -68,15 +68,17 @@ def listening_ports(record: ExperimentRecord) -> tuple[int, ...]:
     knobs = framework.ports(files)
     still = standing(knobs, record.overrides, record.overridden)
     values = _template_values(record, files)
-    texts = [render(spec.port, values, where=record.layout_file) for spec in layout.automatic if spec.port]
-    named = {port for text in texts if (port := parse_whole_number(text)) is not None}
+    port_texts = [
+        render(spec.port, values, where=record.layout_file) for spec in layout.automatic if spec.port
+    ]
+    port_numbers = {port for text in port_texts if (port := parse_whole_number(text)) is not None}
     for item in knobs:
-        named.update(int(still.get(item.knob, item.port)) + above for above in (0, *item.more))
-    return tuple(sorted(named))
+        port_numbers.update(int(still.get(item.knob, item.port)) + above for above in (0, *item.more))
+    return tuple(sorted(port_numbers))
 
 
 def inference_url(record: ExperimentRecord) -> str:
-    """Where clients on this machine reach the inference server of an experiment.
+    """URL of an experiment's inference server for clients on this machine.
 
     Raises:
         ConfigError: if its config or layout cannot be read any more, or it has no such server.
@@ -95,28 +97,30 @@ def inference_url(record: ExperimentRecord) -> str:
 
 def _template_values(record: ExperimentRecord, files: ConfigFiles) -> Mapping[str, TemplateValue]:
     framework = framework_of(record)
-    chosen = standing(framework.ports(files), record.overrides, record.overridden)
+    port_values = standing(framework.ports(files), record.overrides, record.overridden)
     context = RunContext(
         workspace=record.workspace,
         output_dir=record.output_dir,
         run_dir=record.run_dir,
         name=record.name,
         python=OWN_PYTHON,
-        overrides=chosen,
+        overrides=port_values,
     )
     return framework.template_values(files, context)
 
 
 class _Taken:
-    """What is in the way of an experiment's ports, looked at once each."""
+    """Ports that an experiment cannot use; each port is checked once."""
 
     def __init__(self, record: ExperimentRecord) -> None:
         self._record = record
-        others = (other for other in known_experiments() if other.name != record.name)
-        self._owners = dict(_claims(launch.living(others, idle=True)))
+        other_experiments = (
+            experiment for experiment in known_experiments() if experiment.name != record.name
+        )
+        self._owners = dict(_claims(launch.living(other_experiments, idle=True)))
 
     def taken_by(self, port: int) -> str | None:
-        """Why `port` cannot be used, in words."""
+        """The reason why `port` cannot be used, as a sentence."""
         holder = processes.port_holder(port, _ANY_ADDRESS)
         if holder is not None and not self._is_own(holder):
             return f"held by {holder}"
@@ -125,14 +129,14 @@ class _Taken:
     def first_taken(self, port: int, more: tuple[int, ...] = ()) -> tuple[int, str] | None:
         """The first that cannot be used of `port` and those so far above it, and why."""
         holders = ((port + above, self.taken_by(port + above)) for above in (0, *more))
-        return next(((other, why) for other, why in holders if why is not None), None)
+        return next(((candidate, reason) for candidate, reason in holders if reason is not None), None)
 
     def claim(self, port: int, more: tuple[int, ...] = ()) -> None:
-        """Not for another component of the same experiment."""
+        """Reserve the ports against other components of the same experiment."""
         self._owners.update((port + above, self._record.name) for above in (0, *more))
 
     def next_free(self, port: int, more: tuple[int, ...] = ()) -> int | None:
-        """`port`, or the first above it that can be used with those that belong to it."""
+        """`port`, or the first above it that is free together with those that belong to it."""
         last = LAST_PORT - max(more, default=0)
         return next((p for p in range(port, last + 1) if self.first_taken(p, more) is None), None)
 
@@ -148,7 +152,7 @@ class _Taken:
 
 
 def _way_to_use(framework: Framework, url: str) -> str:
-    """Nothing where its programs cannot be sent to another server."""
+    """Empty where the programs cannot be sent to another server."""
     try:
         framework.sent_to((url,))
     except UsageError:
@@ -157,7 +161,7 @@ def _way_to_use(framework: Framework, url: str) -> str:
 
 
 def _for(item: PortKnob) -> str:
-    """Which one moves, where it is not the server that everybody knows by its port."""
+    """The component whose port moves, unless it is the server that everybody knows by its port."""
     return "" if item.component == "inference" else f" for the {item.component}"
 
 

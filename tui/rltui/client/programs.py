@@ -35,9 +35,9 @@ def edit_text(path: str, text: str, *, line: int = 1) -> str:
         copy = Path(folder) / Path(path).name
         try:
             copy.write_bytes(text.encode())
-            words = shlex.split(command)
-            begins = [f"+{line}"] if line > 1 and words and Path(words[0]).name in _TAKE_A_LINE else []
-            if code := in_terminal([*words, *begins, str(copy)]):
+            argv = shlex.split(command)
+            begins = [f"+{line}"] if line > 1 and argv and Path(argv[0]).name in _TAKE_A_LINE else []
+            if code := in_terminal([*argv, *begins, str(copy)]):
                 raise RltuiError(f"the editor ended with code {code}: {command}", hint="nothing was written")
             return copy.read_bytes().decode()
         except ValueError as error:  # no closing quotation, or no UTF-8
@@ -60,12 +60,12 @@ def pager_command(path: str) -> list[str]:
     """
     command_line = os.environ.get("PAGER") or "less"
     try:
-        words = shlex.split(command_line)
+        argv = shlex.split(command_line)
     except ValueError as error:
         raise UsageError(f"$PAGER {command_line!r}: {error}") from None
-    if not words or shutil.which(words[0]) is None:
+    if not argv or shutil.which(argv[0]) is None:
         raise UsageError(f"there is no pager {command_line!r}", hint="set PAGER to one that is installed")
-    return [*words, path]
+    return [*argv, path]
 
 
 def copy_to_tmux(text: str) -> bool:
@@ -85,7 +85,7 @@ def copy_to_tmux(text: str) -> bool:
 
 
 _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
-"""One of them is set where a browser can be seen; an editor's terminal sets the last one."""
+"""Variables of which one is set where a browser can be seen; an editor's terminal sets the last one."""
 _BROWSER_TIMEOUT_S = 10.0
 _BROWSE = """
 import os, sys, webbrowser
@@ -102,7 +102,7 @@ async def open_url(url: str) -> bool:
     if sys.platform != "darwin" and not any(map(os.environ.get, _DISPLAYS)):
         return False
     try:
-        done = await subprocesses.run(bare_command("-c", _BROWSE, url), timeout_s=_BROWSER_TIMEOUT_S)
+        process = await subprocesses.run(bare_command("-c", _BROWSE, url), timeout_s=_BROWSER_TIMEOUT_S)
     except RltuiError:
         return False
-    return done.code == 0
+    return process.code == 0

@@ -1,4 +1,4 @@
-"""What was changed in a run's own copy of the config, written back into the files that it was made of."""
+"""Writes changes of a run's own config copy back into the files that it was made of."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Promotion:
     """Keys that stay as they are, and why, in words."""
     notes: tuple[str, ...]
     undoes: bool = False
-    """It takes an earlier one back."""
+    """True if it takes an earlier promotion back."""
 
     @property
     def diff(self) -> str:
@@ -68,23 +68,25 @@ def plan_promotion(row: RunRow) -> Promotion:
         ConfigError: if a file is gone or cannot be read.
     """
     record = record_of(row)
-    known = {path: origins.origin(path) for path in map(Path, record.config_files)}
-    copies = {path: origin for path, origin in known.items() if origin is not None}
+    file_origins = {path: origins.origin(path) for path in map(Path, record.config_files)}
+    copies = {path: origin for path, origin in file_origins.items() if origin is not None}
     if not copies:
-        read = join_words(list(record.config_files)) or "no config"
-        raise UsageError(f"{row.name} has no copy of its own, it reads {read}", hint="nothing is to be done")
+        config_names = join_words(list(record.config_files)) or "no config"
+        raise UsageError(
+            f"{row.name} has no copy of its own, it reads {config_names}", hint="nothing is to be done"
+        )
     framework = framework_of(record)
-    own = frozenset((*framework.resume_keys, *framework.resume_elsewhere))
-    found: dict[Path, tuple[Source, Source]] = {}
-    refused: list[str] = []
+    run_keys = frozenset((*framework.resume_keys, *framework.resume_elsewhere))
+    sources: dict[Path, tuple[Source, Source]] = {}
+    conflicts: list[str] = []
     for path, origin in copies.items():
         began = parse_file(path, origin.text.encode())
-        changed = changed_keys(deep_leaves(began.data), deep_leaves(read_file(path).data))
-        wanted = {key: values for key, values in changed.items() if key not in own}
-        merge = _Merge(found, origin)
-        refused += merge.take(wanted)
-    files = {path: sides for path, sides in found.items() if sides[0].content != sides[1].content}
-    return Promotion(row.name, record, files, tuple(refused), _notes(files, record))
+        changed_values = changed_keys(deep_leaves(began.data), deep_leaves(read_file(path).data))
+        promoted_values = {key: values for key, values in changed_values.items() if key not in run_keys}
+        merge = _Merge(sources, origin)
+        conflicts += merge.take(promoted_values)
+    files = {path: sides for path, sides in sources.items() if sides[0].content != sides[1].content}
+    return Promotion(row.name, record, files, tuple(conflicts), _notes(files, record))
 
 
 def plan_undo(row: RunRow) -> Promotion:
@@ -102,8 +104,8 @@ def plan_undo(row: RunRow) -> Promotion:
         raise ConflictError(
             f"{row.name} has no promotion to take back", hint=hints.PROMOTE_PLAN(run=row.name)
         )
-    known = (origins.origin(Path(path)) for path in record.config_files)
-    originals = {path for origin in known if origin is not None for path in origin.paths}
+    file_origins = (origins.origin(Path(path)) for path in record.config_files)
+    originals = {path for origin in file_origins if origin is not None for path in origin.paths}
     files = {}
     for name, sides in newest.data["files"].items():
         path = Path(name)
@@ -118,7 +120,7 @@ def plan_undo(row: RunRow) -> Promotion:
 
 
 def _notes(files: Iterable[Path], record: ExperimentRecord) -> tuple[str, ...]:
-    readers = [other.name for other, _ in readers_of(files, record)]
+    readers = [reader.name for reader, _ in readers_of(files, record)]
     return (f"{join_words(readers)} reads it, and starts next with what it says then",) if readers else ()
 
 
@@ -131,13 +133,13 @@ def promote(promotion: Promotion) -> tuple[str, ...]:
         RltuiError: if it cannot be written.
     """
     by_owner: dict[str, tuple[ExperimentRecord, list[Path]]] = {}
-    others: list[Path] = []
+    other_files: list[Path] = []
     for path in promotion.files:
-        readers = [other for other, _ in readers_of([path])]
+        readers = [reader for reader, _ in readers_of([path])]
         if not readers:
-            others.append(path)
+            other_files.append(path)
             continue
-        owner = max(readers, key=lambda each: (launch.is_alive(each), each.created_at))
+        owner = max(readers, key=lambda reader: (launch.is_alive(reader), reader.created_at))
         by_owner.setdefault(owner.output_dir, (owner, []))[1].append(path)
     folder = ControlFolder(Path(promotion.record.output_dir)).path / _KEPT
     make_folder(folder, mode=0o700)
@@ -145,8 +147,8 @@ def promote(promotion: Promotion) -> tuple[str, ...]:
         write_atomically(folder / old.sha, old.content)
     for owner, paths in by_owner.values():
         _edit(owner, {path: promotion.files[path] for path in paths})
-    if others:
-        _replace(promotion, others)
+    if other_files:
+        _replace(promotion, other_files)
     _record(promotion)
     return () if promotion.undoes else (f"{hints.PROMOTE_UNDO(run=promotion.run)} takes it back",)
 
@@ -160,14 +162,14 @@ _Changed = Mapping[str, tuple[TomlValue, TomlValue]]
 class _Merge:
     """Takes the changes of one copy into the files that it was made of."""
 
-    def __init__(self, found: dict[Path, tuple[Source, Source]], origin: ConfigOrigin) -> None:
-        """`found`: the user's files, as they are and as they shall be; those of this copy are added."""
-        self._found = found
+    def __init__(self, sources: dict[Path, tuple[Source, Source]], origin: ConfigOrigin) -> None:
+        """`sources` holds the user's files, before and after; those of this copy are added."""
+        self._found = sources
         self._paths = [Path(name) for name in origin.paths]
         for path in self._paths:
-            if path not in found:
+            if path not in sources:
                 source = read_file(path)
-                found[path] = (source, source)
+                sources[path] = (source, source)
 
     def take(self, changed: _Changed) -> Iterator[str]:
         """Says of which keys it is not done, and why."""
@@ -178,24 +180,25 @@ class _Merge:
                 yield f"{key}: none of {paths} has it; set it in the right one"
                 continue
             before, after = self._found[path]
-            theirs = deep_leaves(before.data)
-            if key_conflicts({key: old}, theirs, {key: new}):
-                held = _words(key, theirs.get(key))
+            user_values = deep_leaves(before.data)
+            if key_conflicts({key: old}, user_values, {key: new}):
+                user_text = _words(key, user_values.get(key))
                 yield (
-                    f"{key}: was {_words(key, old)}, {path} says {held} by now, the run {_words(key, new)}"
+                    f"{key}: was {_words(key, old)}, {path} says {user_text} by now,"
+                    f" the run {_words(key, new)}"
                 )
-            elif not same_value(theirs.get(key), new):
+            elif not same_value(user_values.get(key), new):
                 try:
                     self._found[path] = (before, with_key(after, key, new))
                 except ConfigError as error:
                     yield f"{key}: {error.title}"
 
     def _place(self, key: str) -> Path | None:
-        """Of several files, the last one that says something of it."""
+        """The last of the files that has the key."""
         if len(self._paths) == 1:
             return self._paths[0]
-        having = [path for path in self._paths if key in deep_leaves(self._found[path][0].data)]
-        return having[-1] if having else None
+        files_with_key = [path for path in self._paths if key in deep_leaves(self._found[path][0].data)]
+        return files_with_key[-1] if files_with_key else None
 
 
 def _words(key: str, value: TomlValue) -> str:
@@ -206,7 +209,7 @@ def _words(key: str, value: TomlValue) -> str:
 
 
 def _edit(owner: ExperimentRecord, files: Mapping[Path, tuple[Source, Source]]) -> None:
-    """As an edit of the experiment whose files these are, which its history knows then."""
+    """Written as an edit of the experiment that owns the files, so that its history has it."""
     request = Request(
         action="write",
         texts={str(path): new.text for path, (_, new) in files.items()},
@@ -218,7 +221,7 @@ def _edit(owner: ExperimentRecord, files: Mapping[Path, tuple[Source, Source]]) 
     with wire or nullcontext():
         if wire is not None:
             plan = wire.request(ExperimentApi.plan, request)
-            if errors := [each.text for each in plan.problems if each.severity == "error"]:
+            if errors := [problem.text for problem in plan.problems if problem.severity == "error"]:
                 raise ConfigError(errors[0], details=errors[1:], hint="nothing was written")
             wire.request(ExperimentApi.execute, request)
             return
@@ -239,7 +242,7 @@ def _replace(promotion: Promotion, files: Sequence[Path]) -> None:
 
 
 def _record(promotion: Promotion) -> None:
-    """In the journal of the run: what it was, by whom, and what takes it back."""
+    """Record it in the run's journal: the changes, the person, and the command that takes it back."""
     changes = {
         key: pair
         for old, new in promotion.files.values()

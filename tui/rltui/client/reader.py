@@ -1,4 +1,4 @@
-"""What can be said of an experiment from its files alone, where no supervisor of it lives."""
+"""Answers questions about an experiment from its files alone, where no supervisor runs."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class ExperimentReader:
     # --- config ---------------------------------------------------------------------------------------------
 
     def store(self) -> ConfigStore:
-        """Its config files, as they can be read and edited."""
+        """Config files of the experiment, for reading and editing."""
         record, layout = self.record, self._layout
         paths = [Path(name) for name in record.config_files]
         framework = informed(framework_of(record), Path(record.workspace), paths)
@@ -183,9 +183,9 @@ class ExperimentReader:
         return status
 
     def orphans(self, gpus: GpuReport | None = None) -> tuple[Orphan, ...]:
-        """What outlived the components, as it is now.
+        """Processes that outlived the components, as of now.
 
-        Without `gpus`, a reading, the driver is asked if there is something to ask.
+        Without `gpus`, a reading, the driver is asked only if there are any.
         """
         names = [spec.id for spec in self._layout.component]
         leftovers = orphans.find_leftovers(self.record, self._control, names, living=())
@@ -236,17 +236,17 @@ class ExperimentReader:
     def checkpoints(self) -> CheckpointReport:
         framework = self._framework
         store, series = self.store(), self._series
-        named = None
+        config_step = None
         with contextlib.suppress(ConfigError):  # broken or gone: it names none
-            named = named_step(framework, store.load())
-        news = CheckpointContext(
+            config_step = named_step(framework, store.load())
+        context = CheckpointContext(
             step=series.completed,
             max_steps=self._max_steps(),
-            notes={} if named is None else {named: NAMED},
+            notes={} if config_step is None else {config_step: NAMED},
         )
         jobs = self._layout.run_jobs(framework.run_roles)
         return CheckpointReader(run_folder_of(self.record), self._control, jobs).report(
-            self.record.name, news
+            self.record.name, context
         )
 
     def checkpoint_step(self, begin: CheckpointChoice) -> int:
@@ -286,10 +286,10 @@ class ExperimentReader:
         refuse_observed(self.record)
         with self._stays_stopped("nothing was deleted"):
             plan = prune_plan(self.checkpoints(), retention, only)
-            going = take_away(run_folder_of(self.record), plan)
+            removed = take_away(run_folder_of(self.record), plan)
             if not plan.is_empty:
                 journal_of(self.record).add("prune", pruned_text(plan))
-            delete(going)
+            delete(removed)
         return plan.model_copy(update={"done": True})
 
     def bring_back(self, name: str) -> Path | None:
@@ -321,7 +321,7 @@ class ExperimentReader:
         return aside
 
     @contextlib.contextmanager
-    def _stays_stopped(self, done: str) -> Iterator[None]:
+    def _stays_stopped(self, outcome: str) -> Iterator[None]:
         """Hold the lock of a supervisor. `done`: what to say where one starts just now.
 
         Raises:
@@ -329,7 +329,7 @@ class ExperimentReader:
         """
         lock = FileLock(self._control.lock_file)
         if not lock.acquire():
-            raise ConflictError(f"{self.record.name} is being started", hint=f"ask again; {done}")
+            raise ConflictError(f"{self.record.name} is being started", hint=f"ask again; {outcome}")
         try:
             yield
         finally:

@@ -1,4 +1,4 @@
-"""From a Helm release to an experiment whose components are its pods."""
+"""Makes an experiment of a Helm release; its components are the release's pods."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Release:
 
 
 def read_release(name: str, kubectl: Kubectl) -> Release:
-    """As it is now.
+    """Read the release as it is now.
 
     Raises:
-        UsageError: if nothing of it is there.
-        RltuiError: if nobody answers.
+        UsageError: if nothing of it exists.
+        RltuiError: if the cluster does not answer.
     """
 
     async def both() -> Release:
@@ -64,17 +64,17 @@ def read_release(name: str, kubectl: Kubectl) -> Release:
 
 def component_ids(release: Release) -> dict[str, str]:
     """Component → its pod: `trainer`, and of further pods `trainer-1`."""
-    found = {}
-    for each in _ordered(release.sets):
-        for number in range(max(1, each.replicas)):
-            role = each.role or each.name
-            found[role if number == 0 else f"{role}-{number}"] = f"{each.name}-{number}"
-    return found
+    ids = {}
+    for pod_set in _ordered(release.sets):
+        for number in range(max(1, pod_set.replicas)):
+            role = pod_set.role or pod_set.name
+            ids[role if number == 0 else f"{role}-{number}"] = f"{pod_set.name}-{number}"
+    return ids
 
 
 def _ordered(sets: Iterable[PodSet]) -> list[PodSet]:
-    known = {role: place for place, role in enumerate(ROLES)}
-    return sorted(sets, key=lambda each: (known.get(each.role, len(ROLES)), each.name))
+    positions = {role: position for position, role in enumerate(ROLES)}
+    return sorted(sets, key=lambda pod_set: (positions.get(pod_set.role, len(ROLES)), pod_set.name))
 
 
 def write_layout(release: Release, values: Mapping[str, Any], output_dir: Path) -> Path:
@@ -83,8 +83,8 @@ def write_layout(release: Release, values: Mapping[str, Any], output_dir: Path) 
     Raises:
         RltuiError: if it cannot be written.
     """
-    shipped = (paths.shipped_dir("layouts") / f"{LAYOUT}.toml").read_text(encoding="utf-8")
-    layout = fitted_layout(tomllib.loads(shipped), release, values)
+    shipped_text = (paths.shipped_dir("layouts") / f"{LAYOUT}.toml").read_text(encoding="utf-8")
+    layout = fitted_layout(tomllib.loads(shipped_text), release, values)
     head = (
         f"# The release {release.name}. `{hints.K8S_WATCH(release=release.name)}` writes this file anew.\n\n"
     )
@@ -94,24 +94,26 @@ def write_layout(release: Release, values: Mapping[str, Any], output_dir: Path) 
     return file
 
 
-def fitted_layout(shipped: Mapping[str, Any], release: Release, values: Mapping[str, Any]) -> dict[str, Any]:
+def fitted_layout(
+    shipped_layout: Mapping[str, Any], release: Release, values: Mapping[str, Any]
+) -> dict[str, Any]:
     """The shipped layout with a component for each pod that the release has."""
-    entries = {each["id"]: each for each in shipped["component"]}
+    entries = {entry["id"]: entry for entry in shipped_layout["component"]}
     where = {
         key: value
         for key, value in (("namespace", release.kubectl.namespace), ("context", release.kubectl.context))
         if value
     }
     components: list[dict[str, Any]] = []
-    for each in _ordered(release.sets):
-        entry = entries.get(each.role) or {"id": each.role or each.name}
-        components.extend(_of_set(entry, each, where, _command(each, values)))
-    ids = [each["id"] for each in components]
-    for made in components:
-        if together := [name for name in made.get("restart", {}).get("together", ()) if name in ids]:
-            made["restart"]["together"] = together
+    for pod_set in _ordered(release.sets):
+        entry = entries.get(pod_set.role) or {"id": pod_set.role or pod_set.name}
+        components.extend(_of_set(entry, pod_set, where, _command(pod_set, values)))
+    ids = [component["id"] for component in components]
+    for component in components:
+        if together := [name for name in component.get("restart", {}).get("together", ()) if name in ids]:
+            component["restart"]["together"] = together
         else:
-            made.pop("restart", None)
+            component.pop("restart", None)
     for name in _SHARED:
         entry = copy.deepcopy(entries[name])
         if name == "sft" and (example := values.get("config", {}).get("example")):
@@ -121,49 +123,54 @@ def fitted_layout(shipped: Mapping[str, Any], release: Release, values: Mapping[
         entry["pod"] = {**entry["pod"], **where, "name": entry["pod"]["name"].replace("{name}", release.name)}
         components.append(entry)
     title = f"{release.name} in Kubernetes"
-    screen = {**shipped["screen"], "columns": [ids, *shipped["screen"]["columns"][1:]]}
-    return {**shipped, "title": title, "component": components, "screen": screen}
+    screen = {**shipped_layout["screen"], "columns": [ids, *shipped_layout["screen"]["columns"][1:]]}
+    return {**shipped_layout, "title": title, "component": components, "screen": screen}
 
 
 def _of_set(
-    entry: Mapping[str, Any], each: PodSet, where: Mapping[str, str], command: Sequence[str]
+    entry: Mapping[str, Any], pod_set: PodSet, where: Mapping[str, str], command: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
     """A component for each of its pods."""
     role = entry["id"]
-    for number in range(max(1, each.replicas)):
-        made = copy.deepcopy(dict(entry))
+    for number in range(max(1, pod_set.replicas)):
+        component = copy.deepcopy(dict(entry))
         if number:
-            text = json.dumps(made).replace(f"{{port.{role}}}", f"{{port.{role}-{number}}}")
-            made = json.loads(text)
-            made["id"] = f"{role}-{number}"
-        pod = {**made.get("pod", {}), "name": f"{each.name}-{number}", "container": each.container, **where}
-        made["pod"] = {**pod, "gpus": True} if each.gpus else pod
-        if command or "command" not in made:
-            made["command"] = list(command) or ["true"]
-        yield made
+            text = json.dumps(component).replace(f"{{port.{role}}}", f"{{port.{role}-{number}}}")
+            component = json.loads(text)
+            component["id"] = f"{role}-{number}"
+        pod = {
+            **component.get("pod", {}),
+            "name": f"{pod_set.name}-{number}",
+            "container": pod_set.container,
+            **where,
+        }
+        component["pod"] = {**pod, "gpus": True} if pod_set.gpus else pod
+        if command or "command" not in component:
+            component["command"] = list(command) or ["true"]
+        yield component
 
 
-def _command(each: PodSet, values: Mapping[str, Any]) -> list[str]:
-    """What is run in a pod that sleeps: the chart's command for the role, without the sleep behind it."""
-    said = kube.without_sleep(each.command) or kube.without_sleep(
-        ["sh", "-c", str((values.get(each.role) or {}).get("command") or "")]
+def _command(pod_set: PodSet, values: Mapping[str, Any]) -> list[str]:
+    """Command of a sleeping pod: the chart's command for the role, without the sleep behind it."""
+    command = kube.without_sleep(pod_set.command) or kube.without_sleep(
+        ["sh", "-c", str((values.get(pod_set.role) or {}).get("command") or "")]
     )
-    return ["bash", "-c", said] if said else []
+    return ["bash", "-c", command] if command else []
 
 
 def to_follow(release: Release, output_dir: Path) -> tuple[str, ...]:
     """The components whose pods run commands of their own, unless their end was seen already."""
     control = ControlFolder(output_dir)
     pods = {pod.name: pod for pod in release.pods}
-    found = []
+    components = []
     for component, name in component_ids(release).items():
         pod = pods.get(name)
         if pod is None or pod.waits:
             continue
         numbers = control.attempts(component)
         if not numbers or not kube.was_followed_to_end(control.attempt_dir(component, numbers[-1]), pod):
-            found.append(component)
-    return tuple(found)
+            components.append(component)
+    return tuple(components)
 
 
 def pod_of_role(release: Release, role: str) -> Pod:
@@ -172,15 +179,15 @@ def pod_of_role(release: Release, role: str) -> Pod:
     Raises:
         UsageError: if there is none.
     """
-    wanted = component_ids(release).get(role)
-    if (pod := next((each for each in release.pods if wanted == each.name), None)) is not None:
+    component_id = component_ids(release).get(role)
+    if (pod := next((pod for pod in release.pods if component_id == pod.name), None)) is not None:
         return pod
-    known = ", ".join(component_ids(release)) or "none"
-    raise UsageError(f"{release.name} has no pod of {role} now", hint=f"it has: {known}")
+    known_roles = ", ".join(component_ids(release)) or "none"
+    raise UsageError(f"{release.name} has no pod of {role} now", hint=f"it has: {known_roles}")
 
 
 def read_values(release: str, kubectl: Kubectl) -> tuple[Mapping[str, Any], str]:
-    """All values of the release, and why they are not known where they are not."""
+    """All values of the release; else none, and the reason why they cannot be read."""
     from rltui.services.helm import Helm
 
     try:

@@ -1,6 +1,6 @@
-"""`rltui export`: a run as a folder that can be read, kept and sent around without rltui.
+"""`rltui export` writes a run as a folder that can be read, saved and sent around without rltui.
 
-It is written beside its place under another name and renamed once it is whole: a full disk leaves nothing.
+The folder is written under another name and renamed once it is complete: a full disk leaves nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from rltui.services.runs.run_row import content_file
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _READ_S = 1.0
 _LONGEST_READING_S = 60.0
-"""For the rollouts of a step; what is read by then is chosen from."""
+"""Time limit for reading the rollouts of a step; the best and worst of those read are exported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class ReportSources:
     run: RunRow
     parent: RunRow | None
     comparison: Comparison
-    """As `RunReport.comparison`."""
+    """Same as `RunReport.comparison`."""
     series: SeriesSource
     rollouts: RolloutSource
 
@@ -61,32 +61,32 @@ def write_report(sources: ReportSources, folder: Path | None, draw: Draw, *, sam
         raise ConflictError(f"{target} is there already", hint="name another folder with -o, or remove it")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as place:
-            whole = Path(place, "report")
-            whole.mkdir()
-            _Writer(sources, whole).write(draw, samples)
-            _hide_secrets(whole)
-            os.rename(whole, target)  # noqa: PTH104 - over an empty folder, too
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as parent:
+            report_folder = Path(parent, "report")
+            report_folder.mkdir()
+            _Writer(sources, report_folder).write(draw, samples)
+            _hide_secrets(report_folder)
+            os.rename(report_folder, target)  # noqa: PTH104 - over an empty folder, too
     except (OSError, RltuiError) as error:
-        why = error.title if isinstance(error, RltuiError) else error.strerror
+        reason = error.title if isinstance(error, RltuiError) else error.strerror
         raise RltuiError(
-            f"cannot write the report {target}: {why}",
+            f"cannot write the report {target}: {reason}",
             hint="nothing of it was left; make room, or name a folder on another disk with -o",
         ) from error
     return target
 
 
 def _hide_secrets(folder: Path) -> None:
-    """In all that was written, whatever it was copied from."""
+    """Mask secrets in all files of the report, wherever they were copied from."""
     for path in filter(Path.is_file, folder.rglob("*")):
         text = path.read_bytes().decode("utf-8", "surrogateescape")
-        if (told := without_secrets(text)) != text:
-            path.write_bytes(told.encode("utf-8", "surrogateescape"))
+        if (masked_text := without_secrets(text)) != text:
+            path.write_bytes(masked_text.encode("utf-8", "surrogateescape"))
 
 
 def _free_place(name: str) -> Path:
-    place = Path.cwd() / f"{name}-report"
-    return next_free(place) if place.exists() else place
+    folder = Path.cwd() / f"{name}-report"
+    return next_free(folder) if folder.exists() else folder
 
 
 class _Writer:
@@ -99,14 +99,14 @@ class _Writer:
         self._control = Path(sources.run.control)
 
     def write(self, draw: Draw, samples: int) -> None:
-        """All of it; the report itself last."""
-        journal_file = self._control / "journal.jsonl"
-        entries = read_journal(journal_file) if self._run.control else []
-        found = marks(entries)
-        told = ReportFile(f"the journal, {len(entries)} entries", "journal.jsonl")
+        """Write all files, the report itself last."""
+        journal_path = self._control / "journal.jsonl"
+        entries = read_journal(journal_path) if self._run.control else []
+        annotations = marks(entries)
+        journal_file = ReportFile(f"the journal, {len(entries)} entries", "journal.jsonl")
         if entries:
-            shutil.copyfile(journal_file, self._folder / told.path)
-        curves = [self._put(each) for each in draw(self._sources.series, self._run.name, found)]
+            shutil.copyfile(journal_path, self._folder / journal_file.path)
+        curves = [self._put(drawing) for drawing in draw(self._sources.series, self._run.name, annotations)]
         report = RunReport(
             run=self._run,
             parent=self._sources.parent,
@@ -117,11 +117,11 @@ class _Writer:
                 self._put(ReportFile(f"{name} as it ran", f"configs/{name}", text))
                 for name, text in config_texts(self._run).items()
             ],
-            diffs=[self._put(each) for each in self._diffs()],
+            diffs=[self._put(drawing) for drawing in self._diffs()],
             rollouts=self._rollouts(samples) if samples else (),
             evaluations=[*self._evaluations()],
-            marks=found,
-            journal=told if entries else None,
+            marks=annotations,
+            journal=journal_file if entries else None,
         )
         self._put(ReportFile("", FILE_NAME, report.text()))
 
@@ -132,29 +132,31 @@ class _Writer:
         return file
 
     def _diffs(self) -> Iterator[ReportFile]:
-        """Of its config files against the parent's; of a single one, whatever it was called there."""
+        """Diffs of its config files against the parent's; a single file matches whatever its name."""
         parent = self._sources.parent
         if parent is None:
             return
         before, after = config_texts(parent), config_texts(self._run)
         for name, text in after.items():
-            other = next(iter(before.values())) if len(before) == len(after) == 1 else before.get(name, "")
-            if lines := text_diff(other, text, name):
+            earlier_text = (
+                next(iter(before.values())) if len(before) == len(after) == 1 else before.get(name, "")
+            )
+            if lines := text_diff(earlier_text, text, name):
                 yield ReportFile(f"{name} against {parent.name}", f"diffs/{name}.diff", lines)
 
     def _evaluations(self) -> Iterator[tuple[str, ...]]:
         if not self._run.control:
             return
-        for each in EvalFolder(ControlFolder(self._control.parent)).ended():
-            error = "" if each.stderr is None else f" ± {each.stderr:.3f}"
-            reward = each.verdict if each.mean is None else f"{each.mean:.3f}{error}"
-            asked = f"{each.num_examples} × {each.rollouts_per_example}"
+        for evaluation in EvalFolder(ControlFolder(self._control.parent)).ended():
+            error = "" if evaluation.stderr is None else f" ± {evaluation.stderr:.3f}"
+            reward = evaluation.verdict if evaluation.mean is None else f"{evaluation.mean:.3f}{error}"
+            requested_samples = f"{evaluation.num_examples} × {evaluation.rollouts_per_example}"
             yield (
-                each.label,
-                each.env,
-                asked,
+                evaluation.label,
+                evaluation.env,
+                requested_samples,
                 reward,
-                time.strftime("%Y-%m-%d %H:%M", time.localtime(each.at)),
+                time.strftime("%Y-%m-%d %H:%M", time.localtime(evaluation.at)),
             )
 
     def _rollouts(self, count: int) -> list[ReportFile]:
@@ -164,34 +166,36 @@ class _Writer:
         if key is None:
             return []
         table = source.table(key)
-        found, step = [], f"step {key.step}" if key.step >= 0 else key.label
+        files, step = [], f"step {key.step}" if key.step >= 0 else key.label
         (self._folder / "rollouts").mkdir()
         best, worst = sort_samples(table, "best")[:count], sort_samples(table, "worst")[:count]
-        for word, places in (("best", best), ("worst", [at for at in worst if at not in best])):
+        for label, places in (("best", best), ("worst", [index for index in worst if index not in best])):
             if places:
-                file = ReportFile(f"the {word} {len(places)} of {step}", f"rollouts/{word}.md")
-                opened = [source.open(key, table[at]) for at in places]
-                source.export(opened, self._folder / file.path)
-                source.export(opened, self._folder / "rollouts" / f"{word}.jsonl")
-                found += [
+                file = ReportFile(f"the {label} {len(places)} of {step}", f"rollouts/{label}.md")
+                transcripts = [source.open(key, table[index]) for index in places]
+                source.export(transcripts, self._folder / file.path)
+                source.export(transcripts, self._folder / "rollouts" / f"{label}.jsonl")
+                files += [
                     file,
-                    replace(file, title=f"{file.title}, as they were written", path=f"rollouts/{word}.jsonl"),
+                    replace(
+                        file, title=f"{file.title}, as they were written", path=f"rollouts/{label}.jsonl"
+                    ),
                 ]
-        return found
+        return files
 
 
 def config_texts(run: RunRow) -> dict[str, str]:
-    """By a name for a file: each config file as the run last read it, with secrets masked. What is not kept
-    any more is left out.
+    """File name → text of each config file as the run last read it, with secrets masked. Texts that are no
+    longer saved are left out.
     """
-    found: dict[str, str] = {}
-    for each in run.configs:
-        name = _NOT_IN_NAMES.sub("-", Path(each.path).name).strip("-.") or "config.toml"
-        while name in found:
+    texts: dict[str, str] = {}
+    for config in run.configs:
+        name = _NOT_IN_NAMES.sub("-", Path(config.path).name).strip("-.") or "config.toml"
+        while name in texts:
             name = f"other-{name}"
         with suppress(FileNotFoundError):
-            found[name] = mask_text(read_own(content_file(each.sha256)).decode("utf-8", "replace"))
-    return found
+            texts[name] = mask_text(read_own(content_file(config.sha256)).decode("utf-8", "replace"))
+    return texts
 
 
 def _newest_batch(source: RolloutSource) -> BatchKey | None:
@@ -200,8 +204,8 @@ def _newest_batch(source: RolloutSource) -> BatchKey | None:
     while source.poll(budget_s=_READ_S) and time.monotonic() < until:
         continue
     keys = [batch.key for batch in source.batches() if batch.key.kind != "live"]
-    trained = [key for key in keys if key.kind == "train" and not key.part]
-    key = next(iter((*trained, *keys)), None)
+    train_batches = [key for key in keys if key.kind == "train" and not key.part]
+    key = next(iter((*train_batches, *keys)), None)
     while key is not None and source.poll(key, _READ_S) and time.monotonic() < until:
         continue
     return key

@@ -35,11 +35,11 @@ class RerunPlan:
     request: draft.ExperimentRequest
     record: ExperimentRecord
     begin: ForkStart | None
-    """What it begins with, where the run began with a checkpoint of another."""
+    """Checkpoint of another run that the run began with."""
     differences: tuple[str, ...]
-    """What is another now than when the run last started, in words, code first."""
+    """Sentences about what differs from the run's last start, code first."""
     notes: tuple[str, ...]
-    """What else a person should know: what is not known, files that are passed over."""
+    """Sentences about what is unknown, and files that are passed over."""
 
 
 @contextmanager
@@ -64,8 +64,8 @@ def plan_rerun(
     with recorded_config(row) as copies:
         name = name or free_name(folder.name, folder)
         request = request_like(record, copies, name, folder, devices=devices, origin=RunOrigin(again=row.id))
-        planned = creation.examine(request)
-        yield RerunPlan(request, planned, _begun_with(row, record), *_comparison(row, planned))
+        draft_record = creation.examine(request)
+        yield RerunPlan(request, draft_record, _begun_with(row, record), *_comparison(row, draft_record))
 
 
 def _begun_with(row: RunRow, record: ExperimentRecord) -> ForkStart | None:
@@ -90,40 +90,40 @@ def _begun_with(row: RunRow, record: ExperimentRecord) -> ForkStart | None:
 
 def _refuse_taken(folder: Path, name: str | None) -> None:
     """A run that is repeated never goes on with another."""
-    there = ControlFolder(folder).read_record()
-    there = there or (find_experiment(name) if name is not None else None)
-    if there is not None:
+    existing = ControlFolder(folder).read_record()
+    existing = existing or (find_experiment(name) if name is not None else None)
+    if existing is not None:
         raise ConflictError(
-            f"there is an experiment {there.name} in {there.output_dir}",
+            f"there is an experiment {existing.name} in {existing.output_dir}",
             hint="choose another name with -n, or another folder with -o; nothing was started",
         )
 
 
-def _comparison(row: RunRow, planned: ExperimentRecord) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What is another now, and what a person should know besides."""
+def _comparison(row: RunRow, planned_record: ExperimentRecord) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Differences and notes of the plan."""
     notes = [f"{path} says something else by now: what it said then is used" for path in changed_files(row)]
-    then = latest(Path(row.control))
-    if then is None:
+    recorded = latest(Path(row.control))
+    if recorded is None:
         notes.append("of code, versions and data nothing was kept: whether they are the same is not known")
         return (), tuple(notes)
-    framework, layout = framework_of(planned), layout_files.load_for(planned)
-    config_files = [Path(name) for name in planned.config_files]
+    framework, layout = framework_of(planned_record), layout_files.load_for(planned_record)
+    config_files = [Path(name) for name in planned_record.config_files]
     files = ConfigStore(config_files, framework).load()
-    report = report_once(planned.name)
+    report = report_once(planned_record.name)
 
     def choose(choice: GpuChoice) -> tuple[GpuDevice, ...]:
         return chosen_devices(choice, report.devices)
 
-    launcher = Launcher(planned, layout, framework, choose=choose)
+    launcher = Launcher(planned_record, layout, framework, choose=choose)
     devices = (device for spec in layout.automatic for device in launcher.devices(spec.id, files))
     gpus = {device.label: device.name for device in devices}
     surveyor = ProvenanceCollector(
-        control=ControlFolder(Path(planned.output_dir)).path,
-        workspace=Path(planned.workspace),
-        output_dir=Path(planned.output_dir),
+        control=ControlFolder(Path(planned_record.output_dir)).path,
+        workspace=Path(planned_record.workspace),
+        output_dir=Path(planned_record.output_dir),
         framework=framework,
         layout=layout,
         config_files=config_files,
     )
     now = asyncio.run(surveyor.survey(files, gpus, report.driver))
-    return differences(now, then), tuple(notes)
+    return differences(now, recorded), tuple(notes)

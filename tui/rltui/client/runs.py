@@ -1,4 +1,4 @@
-"""All runs there are, as their clients see them: those of this machine, of another one, or of several."""
+"""The interface of all runs to clients: of this machine, of another one, or of several."""
 
 from __future__ import annotations
 
@@ -23,12 +23,10 @@ if TYPE_CHECKING:  # the first frame need not wait for what later screens ask
 
 
 class Runs(ABC):
-    """All runs there are, as their clients see them. All calls are blocking, for a thread, and may raise
-    `RltuiError`.
-    """
+    """All runs of one or several machines. All calls block, for a thread, and may raise `RltuiError`."""
 
     readonly: bool
-    """Nothing of a run is changed, and what is opened is read-only as well."""
+    """True if no run is changed; experiments that are opened are read-only as well."""
     host: str
     """The other machine that all of them are on; empty: this one, or several."""
     hosts: tuple[str, ...]
@@ -37,7 +35,7 @@ class Runs(ABC):
     @property
     @abstractmethod
     def trouble(self) -> str:
-        """Why not all of them are as they are now, in words: a machine that cannot be reached; else empty."""
+        """The reason why some rows may be outdated, such as a machine that cannot be reached; else empty."""
 
     @abstractmethod
     def rows(self) -> tuple[RunRow, ...]:
@@ -137,13 +135,13 @@ class Runs(ABC):
     # --- the person's own, on this machine wherever the runs are ------------------------------------------
 
     def kept(self, owner: str) -> Mapping[str, Any]:
-        """What screens keep from one look to the next, plain JSON: of `app`, `runs`, a layout, a run. Empty
-        where nothing was kept. Never raises.
+        """Saved state of a screen, plain JSON: of `app`, `runs`, a layout, a run. Empty where nothing was
+        saved. Never raises.
         """
         return screen_state.load_state(owner)
 
     def keep(self, owner: str, values: Mapping[str, Any]) -> None:
-        """Keep that instead."""
+        """Replace the saved state."""
         screen_state.save_state(owner, values)
 
     def copy_to_tmux(self, text: str) -> bool:

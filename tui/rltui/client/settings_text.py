@@ -15,7 +15,7 @@ from rltui.services.config.writing import FileChange, ForeignSaveError, replace_
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One that can be set, as a text has it."""
+    """A setting that can be set, as a text has it."""
 
     key: str
     """Dotted, such as `alerts.bell`."""
@@ -23,7 +23,7 @@ class Setting:
     """The value as it is written there, else the default, on one line."""
     meaning: str
     line: int
-    """Where it is set, else where its table begins, counted from 1; the last line where there is neither."""
+    """Line of the setting, else of its table, counted from 1; the last line where there is neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,11 @@ class SettingsText:
 
     path: str
     text: str
-    """What it holds; where there is none, every setting with its default."""
+    """Content of the file; every setting with its default where there is none."""
     is_new: bool
-    """There is no settings file yet."""
+    """True if there is no settings file yet."""
     known: tuple[Setting, ...]
-    """All that can be set, in the order of the shipped file."""
+    """All possible settings, in the order of the shipped file."""
 
 
 def as_text() -> SettingsText:
@@ -100,7 +100,7 @@ def _known(example: str, text: str) -> Iterator[Setting]:
     last = text.count("\n") + 1
     for table in scan(example):
         begins = tables.get(".".join(map(str, table.path)), last)
-        for entry in (each for each in table.entries if not each.inline):
+        for entry in (setting for setting in table.entries if not setting.inline):
             key = ".".join(map(str, entry.path))
             default = " ".join(example[entry.value_start : entry.value_end].split())
             line, value = places.get(key, (begins, default))

@@ -11,7 +11,7 @@ from rltui.core.text import parse_whole_number
 from rltui.core.toml.values import TomlValue, format_key, same_value, split_key
 
 Leaves = Mapping[str, Any]
-"""Dotted key → value."""
+"""Dotted key → value of every leaf."""
 
 
 def value_at(data: Mapping[str, Any], dotted: str) -> TomlValue:
@@ -90,7 +90,7 @@ def key_conflicts(base: Leaves | None, theirs: Leaves, yours: Leaves) -> tuple[K
 
 
 def apply_edits(data: Mapping[str, Any], edits: Mapping[str, Any]) -> dict[str, Any]:
-    """`data` with dotted keys set to values; `None` removes a key or a whole table, and comes first.
+    """Set dotted keys of `data` to values; `None` removes a key or a whole table, and comes first.
 
     A missing table is created, also in place of a value that is no table.
     """
@@ -109,17 +109,17 @@ def apply_edits(data: Mapping[str, Any], edits: Mapping[str, Any]) -> dict[str, 
     return result
 
 
-def replaced(value: TomlValue, texts: Mapping[str, str]) -> TomlValue:
-    """`value` with each of `texts` put in place of its key in every string below it, longest key first."""
+def replaced(value: TomlValue, replacements: Mapping[str, str]) -> TomlValue:
+    """Replace each key of `replacements` in every string below `value`, the longest key first."""
     match value:
         case str():
-            for old in sorted(texts, key=len, reverse=True):
-                value = value.replace(old, texts[old])
+            for old in sorted(replacements, key=len, reverse=True):
+                value = value.replace(old, replacements[old])
             return value
         case list():
-            return [replaced(item, texts) for item in value]
+            return [replaced(item, replacements) for item in value]
         case dict():
-            return {key: replaced(item, texts) for key, item in value.items()}
+            return {key: replaced(item, replacements) for key, item in value.items()}
         case _:
             return value
 

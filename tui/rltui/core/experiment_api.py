@@ -1,7 +1,7 @@
-"""What can be asked of an experiment, each question once: name, what it takes, what it answers.
+"""All questions to an experiment, each declared once: name, parameters, answer.
 
-Its supervisor answers over a unix socket, a reader from the files where no supervisor lives. The names and
-parameters are those of the socket's protocol: another version may ask them.
+Its supervisor answers over a unix socket; without one, a reader answers from the files. Names and parameters
+are those of the socket's protocol: another version may ask them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ExperimentApi:
 
     @question()
     async def status(self) -> Status:
-        """Everything that is shown at a glance, as it is now."""
+        """The current state of all that is shown at a glance."""
 
     @question()
     async def knobs(self) -> KnobTable:
@@ -46,7 +46,7 @@ class ExperimentApi:
 
     @question(wish=True)
     async def plan(self, request: Request) -> Plan:
-        """What `request` would do. No side effects."""
+        """Effects of `request`. No side effects."""
 
     @command()
     async def execute(self, request: Request) -> Plan:
@@ -65,11 +65,11 @@ class ExperimentApi:
 
     @question()
     async def checkpoints(self) -> CheckpointReport:
-        """Those that lie in the run's folder now. Sizes of large ones may take a while."""
+        """Checkpoints in the run's folder now. Sizes of large ones may take a while."""
 
     @question()
     async def plan_prune(self, retention: Retention) -> PrunePlan:
-        """Which of them `retention` leaves over. No side effects."""
+        """Checkpoints that `retention` would delete. No side effects."""
 
     @command()
     async def prune(self, retention: Retention, only: tuple[StrictInt, ...]) -> PrunePlan:
@@ -77,7 +77,7 @@ class ExperimentApi:
 
     @question()
     async def evals(self) -> EvalReport:
-        """Those that have ended, and those that wait or run (also in `Status.evals`)."""
+        """Finished evaluations, and those that wait or run (also in `Status.evals`)."""
 
     @command()
     async def evaluate(self, request: EvalRequest) -> QueuedEval:

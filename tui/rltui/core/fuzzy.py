@@ -30,13 +30,13 @@ def query_words(query: str) -> tuple[str, ...]:
     return tuple(folded(query).split())
 
 
-def rank(words: Sequence[str], text: str) -> Rank | None:
+def rank(terms: Sequence[str], text: str) -> Rank | None:
     """The worst rank of the lower-case `words` in the lower-case `text`; `None` if one does not match."""
     worst: Rank = (WORD, 0)
-    for word in words:
-        if word in text:
-            match_rank = _best_substring(word, text)
-        elif (last := _stretch_length(word, text)) is not None:
+    for term in terms:
+        if term in text:
+            match_rank = _best_substring(term, text)
+        elif (last := _stretch_length(term, text)) is not None:
             match_rank = (LETTERS, last)
         else:
             return None
@@ -44,17 +44,17 @@ def rank(words: Sequence[str], text: str) -> Rank | None:
     return worst
 
 
-def places(words: Sequence[str], text: str) -> tuple[int, ...]:
+def places(terms: Sequence[str], text: str) -> tuple[int, ...]:
     """Positions of the letters in the lower-case `text` that match the lower-case `words`, ascending; as far
     as they do.
     """
     positions: set[int] = set()
-    for word in words:
-        if word in text:
-            start = _best_substring(word, text)[1]
-            positions.update(range(start, start + len(word)))
-        elif _stretch_length(word, text) is not None:
-            positions.update(_scattered_positions(word, text))
+    for term in terms:
+        if term in text:
+            start = _best_substring(term, text)[1]
+            positions.update(range(start, start + len(term)))
+        elif _stretch_length(term, text) is not None:
+            positions.update(_scattered_positions(term, text))
     return tuple(sorted(positions))
 
 

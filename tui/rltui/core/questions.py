@@ -32,14 +32,14 @@ class Question:
     def __init__(self, declaration: Callable[..., Any], *, changes: bool, wish: bool) -> None:
         self.name = declaration.__name__
         self.changes = changes
-        """It changes something: who may only look is refused."""
+        """True if it changes something: read-only clients are refused."""
         self.wish = wish
         """A person wants something done: a supervisor is started for it even after a `down`."""
         self._declaration = declaration
 
-    def arguments(self, *given: object, **named: object) -> dict[str, Any]:
-        """By name of the parameter, with defaults. The first one given is the object that is asked."""
-        bound = self._signature.bind(*given, **named)
+    def arguments(self, *args: object, **kwargs: object) -> dict[str, Any]:
+        """Parameter → value, with defaults. The first argument is the object that is asked."""
+        bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         _, *parameters = bound.arguments.items()
         return dict(parameters)
@@ -75,7 +75,7 @@ class Question:
 
     @cached_property
     def is_stream(self) -> bool:
-        """It is answered by several answers, one after the other."""
+        """True if it has several answers, one after the other."""
         return get_origin(self._types["return"]) in _STREAMS
 
     @cached_property
@@ -89,7 +89,7 @@ class Question:
 
     @cached_property
     def _answer(self) -> TypeAdapter[Any]:
-        """Of a stream: of one item."""
+        """Type of the answer; of a stream, that of an item."""
         kind = self._types["return"]
         return TypeAdapter(get_args(kind)[0] if self.is_stream else kind)
 
@@ -137,21 +137,21 @@ def _declared(
     *, changes: bool, wish: bool
 ) -> Callable[[_Method[_Parameters, _Answer]], _Method[_Parameters, _Answer]]:
     def declare(declaration: Callable[..., Any]) -> Callable[..., Any]:
-        asked = Question(declaration, changes=changes, wish=wish)
+        declared = Question(declaration, changes=changes, wish=wish)
         if inspect.iscoroutinefunction(declaration):
 
             @wraps(declaration)
-            async def later(self: Any, *given: object, **named: object) -> Any:  # noqa: ANN401
-                return await self.ask(asked, asked.arguments(self, *given, **named))
+            async def later(self: Any, *args: object, **kwargs: object) -> Any:  # noqa: ANN401
+                return await self.ask(declared, declared.arguments(self, *args, **kwargs))
 
-            later.question = asked  # type: ignore[attr-defined]
+            later.question = declared  # type: ignore[attr-defined]
             return later
 
         @wraps(declaration)
-        def now(self: Any, *given: object, **named: object) -> Any:  # noqa: ANN401
-            return self.ask_now(asked, asked.arguments(self, *given, **named))
+        def now(self: Any, *args: object, **kwargs: object) -> Any:  # noqa: ANN401
+            return self.ask_now(declared, declared.arguments(self, *args, **kwargs))
 
-        now.question = asked  # type: ignore[attr-defined]
+        now.question = declared  # type: ignore[attr-defined]
         return now
 
     return declare
@@ -165,13 +165,13 @@ def remote_method(method: _Method[_Parameters, _Answer]) -> _Method[_Parameters,
 
 def question_of(method: Callable[..., Any]) -> Question:
     """The question that a declared or remote method is."""
-    asked: Question = method.question  # type: ignore[attr-defined]
-    return asked
+    declared: Question = method.question  # type: ignore[attr-defined]
+    return declared
 
 
 @cache
 def questions_of(declarations: type) -> Mapping[str, Question]:
-    """Those that a class declares, or inherits, by name."""
+    """Name → question that a class declares or inherits."""
     members = ((name, getattr(declarations, name)) for name in dir(declarations))
     return {name: member.question for name, member in members if hasattr(member, "question")}
 
@@ -184,20 +184,22 @@ def first_fault(error: ValidationError) -> str:
 
 
 def _key(parameter: str) -> str:
-    """`id_` travels as `id`."""
+    """Wire name of a parameter: `id_` travels as `id`."""
     return parameter.rstrip("_")
 
 
 class _CheckedNames(dict[str, Any]):
-    """What a module imports for the type checker alone, imported as a question's types are first needed."""
+    """Names that a module imports for the type checker alone, imported as a question's types are first
+    needed.
+    """
 
     def __init__(self, module: str) -> None:
         super().__init__()
         self._module = module
 
     def __missing__(self, name: str) -> Any:  # noqa: ANN401 - whatever is called so
-        found = _checked_imports(self._module)[name]
-        return getattr(import_module(found), name)
+        value = _checked_imports(self._module)[name]
+        return getattr(import_module(value), name)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What a list of runs shows, sorts by and is filtered by: fields, metrics and config keys. Pure."""
+"""Columns of a list of runs, for display, sort and filter: fields, metrics and config keys. Pure."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from rltui.core.text import did_you_mean, duration, format_number, size_text, sp
 from rltui.errors import RltuiError, UsageError
 
 Kind = Literal["text", "words", "number", "steps", "time", "age", "seconds", "bytes", "flag", "config"]
-"""Of the values of a column. `words`: several texts; `steps`, `seconds` and `bytes` are numbers of those;
-`age`: a time that is told as how long ago it was; `config`: whatever stands there."""
+"""Kind of a column's values. `words`: several texts; `steps`, `seconds` and `bytes` are numbers of those;
+`age`: a time that is displayed as how long ago it was; `config`: any TOML value.
+"""
 
 _LEFT: frozenset[Kind] = frozenset({"text", "words", "config"})
 _NAME = re.compile(r"[A-Za-z_][\w.\-/]*")
@@ -34,11 +35,11 @@ _NO_CONFIG: Mapping[str, Any] = {}
 @dataclass(frozen=True, slots=True)
 class RunColumn:
     id: str
-    """As people type it: `reward`, `reward.best`, `optim.lr`."""
+    """Name that people type: `reward`, `reward.best`, `optim.lr`."""
     heading: str
     kind: Kind
     value: Callable[[RunRow, Mapping[str, Any]], Any]
-    """Of a run and its config; `None` where it has none. It is sorted and compared, and scripts get it."""
+    """Value of a run and its config, for sorting, comparison and scripts; `None` where it has none."""
     about: str = ""
     widest: int = 24
     """Characters that are worth showing where there is room."""
@@ -48,11 +49,11 @@ class RunColumn:
     level_of: str = ""
     """Id of the metric whose level it is."""
     of_config: bool = False
-    """It needs the config of the run; all others are content with the row."""
+    """True if it needs the run's config; all others need only the row."""
 
     @property
     def is_right(self) -> bool:
-        """Its texts end below each other."""
+        """True if the column is aligned to the right."""
         return self.kind not in _LEFT
 
     def text(
@@ -63,7 +64,7 @@ class RunColumn:
         now: float,
         names: Mapping[str, str] = _NO_CONFIG,
     ) -> str:
-        """Its value for people, on one line, not cut; empty where there is none. As it is: not cleaned.
+        """The value for people, on one line, neither cut nor sanitized; empty where there is none.
 
         `names`: of other runs, by id.
         """
@@ -168,10 +169,10 @@ DEFAULT_COLUMNS = ("name", "state", "step", "trend", "reward", "age", "duration"
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """How a person has the list: kept from one look to the next."""
+    """A person's choice of columns and sort order, saved between sessions."""
 
     columns: tuple[str, ...] = DEFAULT_COLUMNS
-    """Ids, in their order."""
+    """Ids of the columns, in their order."""
     sort: str = ""
     """Id of a column; empty: the usual order."""
     is_reversed: bool = False
@@ -179,20 +180,20 @@ class RunView:
     """Forks below their parents, sweeps together."""
 
     @classmethod
-    def of(cls, kept: Mapping[str, Any]) -> RunView:
-        """As it was kept (`asdict`); the usual one where that is none, or none that can be used."""
+    def of(cls, saved: Mapping[str, Any]) -> RunView:
+        """Restore a saved view (`asdict`); the default where it is missing or invalid."""
         try:
-            columns = tuple(column.id for column in columns_of(map(str, kept["columns"])))
-            sort = "".join(column.id for column in columns_of([str(kept["sort"])] if kept["sort"] else ()))
-            is_reversed, is_grouped = kept["is_reversed"] is True, kept["is_grouped"] is True
+            columns = tuple(column.id for column in columns_of(map(str, saved["columns"])))
+            sort = "".join(column.id for column in columns_of([str(saved["sort"])] if saved["sort"] else ()))
+            is_reversed, is_grouped = saved["is_reversed"] is True, saved["is_grouped"] is True
         except (KeyError, TypeError, RltuiError):
             return cls()
         return cls(columns or DEFAULT_COLUMNS, sort, is_reversed, is_grouped)
 
 
 def known_columns() -> tuple[RunColumn, ...]:
-    """Those that every list has, fields first, then the last values of the metrics with a chart."""
-    metrics = tuple(_metric(each.id) for each in CONCEPTS if each.curated)
+    """Columns that every list has, fields first, then the last values of the metrics with a chart."""
+    metrics = tuple(_metric(concept.id) for concept in CONCEPTS if concept.curated)
     return (*_FIELDS.values(), *metrics)
 
 
@@ -202,14 +203,14 @@ def column_of(name: str) -> RunColumn:
     Raises:
         UsageError: if that cannot be the name of any.
     """
-    known = _ALIASES.get(name, name)
-    if (field := _FIELDS.get(known)) is not None:
+    full_name = _ALIASES.get(name, name)
+    if (field := _FIELDS.get(full_name)) is not None:
         return field
-    id_, _, which = known.rpartition(".")
+    id_, _, which = full_name.rpartition(".")
     if which in ("level", "last", "best") and concept_of(id_) is not None:
         return _metric(id_, which)
-    if concept_of(known) is not None and known not in _SETTINGS_TOO:
-        return _metric(known)
+    if concept_of(full_name) is not None and full_name not in _SETTINGS_TOO:
+        return _metric(full_name)
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"{name!r} is no column", hint=f"columns: {', '.join(_FIELDS)}, metrics, config keys"
@@ -225,7 +226,7 @@ def column_of(name: str) -> RunColumn:
 
 
 def columns_of(names: Iterable[str]) -> tuple[RunColumn, ...]:
-    """Those of these names, each once.
+    """Columns of these names, without duplicates.
 
     Raises:
         UsageError: as `column_of`.
@@ -253,18 +254,22 @@ def check_names(columns: Iterable[RunColumn], configs: Mapping[str, Mapping[str,
 
 def _check_key(name: str, configs: Iterable[Mapping[str, Any]]) -> None:
     shapes = {tuple(config): config for config in configs if config}
-    found = name in _SETTINGS_TOO
+    is_known = name in _SETTINGS_TOO
     for keys, config in shapes.items():
-        meant = _meant(keys, name)
-        found = found or bool(meant)
-        if len(meant) > 1 and any(config[key] != config[meant[0]] for key in meant):
+        matches = _meant(keys, name)
+        is_known = is_known or bool(matches)
+        if len(matches) > 1 and any(config[key] != config[matches[0]] for key in matches):
             raise UsageError(
-                f"{name!r} is not clear: it may be {' or '.join(meant)}", hint=f"say {meant[0]}, for example"
+                f"{name!r} is not clear: it may be {' or '.join(matches)}",
+                hint=f"say {matches[0]}, for example",
             )
-    if not found:
+    if not is_known:
         metrics = [concept.id for concept in CONCEPTS]
         endings = {
-            key.split(".", at)[-1] for keys in shapes for key in keys for at in range(key.count(".") + 1)
+            key.split(".", depth)[-1]
+            for keys in shapes
+            for key in keys
+            for depth in range(key.count(".") + 1)
         }
         raise UsageError(
             f"no field, metric or config key {name!r}",
@@ -277,11 +282,11 @@ def config_value(config: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 -
     """The value of the key that is called so, or ends so after a dot; `None` where none or several are."""
     if name in config:
         return config[name]
-    meant = _meant(tuple(config), name)
-    if not meant:
+    matches = _meant(tuple(config), name)
+    if not matches:
         return None
-    value = config[meant[0]]
-    return value if all(config[key] == value for key in meant[1:]) else None
+    value = config[matches[0]]
+    return value if all(config[key] == value for key in matches[1:]) else None
 
 
 _BESIDE = "sft."
@@ -296,18 +301,18 @@ def _meant(keys: tuple[str, ...], name: str) -> tuple[str, ...]:
     if name in keys:
         return (name,)
     ending = f".{name}"
-    found = [key for key in keys if key.endswith(ending)]
-    found = [key for key in found if not key.startswith(_BESIDE)] or found
-    fewest = min((key.count(".") for key in found), default=0)
-    return tuple(key for key in found if key.count(".") == fewest)
+    matches = [key for key in keys if key.endswith(ending)]
+    matches = [key for key in matches if not key.startswith(_BESIDE)] or matches
+    fewest = min((key.count(".") for key in matches), default=0)
+    return tuple(key for key in matches if key.count(".") == fewest)
 
 
 def _metric(id_: str, which: str = "") -> RunColumn:
-    """`which`: `last` or `best`; else its level, or of what does not come by batches its last value."""
+    """`which`: `last` or `best`; by default its level, or the last value of a metric that is not batched."""
     concept = _CONCEPTS[id_]
-    usual = "level" if concept.by_batch else "last"
-    which = usual if which in ("", "level") else which
-    is_plain = which == usual and not (id_ in _SETTINGS_TOO or id_ in _FIELDS)
+    default = "level" if concept.by_batch else "last"
+    which = default if which in ("", "level") else which
+    is_plain = which == default and not (id_ in _SETTINGS_TOO or id_ in _FIELDS)
 
     def value(row: RunRow, _: Mapping[str, Any]) -> float | None:
         if which == "level" and (level := row.levels.get(id_)) is not None:
@@ -337,7 +342,7 @@ _VALUES = {
     "last": ("of the last step alone", ", last"),
     "best": (f"the best mean of {LEVEL_STEPS} successive steps", ", best"),
 }
-"""What a column says of a metric that comes by batches, and what stands behind its name."""
+"""Statistic of a batched metric → its text and the heading behind the metric's name."""
 _MEASURED = {"last": ("the last value", ""), "best": ("the best value", ", best")}
 
 
@@ -358,10 +363,10 @@ def sorted_by(
     *,
     is_reversed: bool = False,
 ) -> list[RunRow]:
-    """By a column: texts from A on, times and figures from the largest on, but those of which less is better;
-    or all the other way round.
+    """Sort by a column: texts from A on, times and numbers from the largest on, or from the smallest where
+    less is better; `is_reversed` inverts that.
 
-    Runs that have none come last, either way; equal ones stay in the usual order.
+    Runs without a value come last, either way; equal ones stay in the default order.
     """
     with_value: list[tuple[tuple[int, Any], RunRow]] = []
     without: list[RunRow] = []
@@ -374,12 +379,12 @@ def sorted_by(
         else:
             text = " ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
             with_value.append(((1, text.casefold()), row))
-    with_value.sort(key=lambda each: each[0], reverse=is_reversed)
+    with_value.sort(key=lambda pair: pair[0], reverse=is_reversed)
     return [row for _, row in with_value] + without
 
 
 def changed_text(row: RunRow) -> str:
-    """`lr=1e-5 seed=2`: what differs, by the shortest names that are clear."""
+    """Differences such as `lr=1e-5 seed=2`, by the shortest names that are clear."""
     names = short_names(tuple(row.changed))
     return " ".join(f"{names[key]}={_setting(key, new)}" for key, (_, new) in row.changed.items())
 
@@ -390,28 +395,29 @@ def _setting(key: str, value: object) -> str:
 
 @lru_cache(maxsize=512)
 def short_names(keys: tuple[str, ...]) -> dict[str, str]:
-    """By config key: its last part, or as many as tell it from the others."""
-    found = {}
+    """Config key → its last segment, or as many as distinguish it from the others."""
+    names = {}
     for key in keys:
-        parts = key.split(".")
-        endings = (".".join(parts[-count:]) for count in range(1, len(parts) + 1))
-        found[key] = next(
-            (end for end in endings if sum(f".{other}".endswith(f".{end}") for other in keys) == 1), key
+        segments = key.split(".")
+        endings = (".".join(segments[-count:]) for count in range(1, len(segments) + 1))
+        names[key] = next(
+            (end for end in endings if sum(f".{other_key}".endswith(f".{end}") for other_key in keys) == 1),
+            key,
         )
-    return found
+    return names
 
 
 def _thinned(values: tuple[float, ...]) -> tuple[float, ...]:
-    """All of a run in as many means as there is room for."""
+    """Values of a run averaged down to the width of the trend."""
     count = len(values)
     if count <= _TREND_WIDTH:
         return values
-    ends = [round(at * count / _TREND_WIDTH) for at in range(_TREND_WIDTH + 1)]
+    ends = [round(index * count / _TREND_WIDTH) for index in range(_TREND_WIDTH + 1)]
     return tuple(sum(values[start:end]) / (end - start) for start, end in pairwise(ends))
 
 
 def step_text(row: RunRow) -> str:
-    """`83/200`; empty where no step is known."""
+    """Progress such as `83/200`; empty where no step is known."""
     if row.step is None:
         return ""
     return f"{row.step}/{row.max_steps}" if row.max_steps else str(row.step)
@@ -431,6 +437,6 @@ _SPECIAL: Mapping[str, Callable[[RunRow, Mapping[str, str]], str]] = {
 
 
 def gpus_text(gpus: Sequence[str]) -> str:
-    """`2× NVIDIA H200`, with a comma between several models."""
+    """Devices such as `2× NVIDIA H200`, with a comma between several models."""
     counts = {name: gpus.count(name) for name in gpus}
     return ", ".join(f"{count}× {name}" if count > 1 else name for name, count in counts.items())

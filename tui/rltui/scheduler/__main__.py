@@ -1,4 +1,4 @@
-"""`python -m rltui.scheduler`: the supervisor of the queue. One at a time, until nothing is to do.
+"""`python -m rltui.scheduler` runs the scheduler of the queue. Only one runs, until the queue is done.
 
 With `start` it has one started in the private tmux server, unless there is one.
 """
@@ -26,16 +26,16 @@ from rltui.services.queue_file import change_queue, queue_file, queue_folder, re
 logger = logging.getLogger("rltui.queue")
 
 _SESSION = "_queue"
-"""In the private tmux server. Names of experiments begin with a letter or digit."""
+"""Session of the private tmux server. Names of experiments begin with a letter or digit."""
 _AGAIN = 'while "$@"; [ $? -gt 128 ]; do sleep 1; done'
-"""For a shell: killed by a signal, as for want of memory in the night, it is started again."""
+"""Shell loop that starts the scheduler again after a signal, such as that of the OOM killer."""
 _POLL_S = 0.05
 _TAKE_S = 2.0
-"""Somebody may hold the lock for a moment, to see whether it is free."""
+"""Time limit for the lock, which somebody may hold for a moment to see whether it is free."""
 _LOOK_S = 2.0
-"""Between two looks at all that runs."""
+"""Poll interval of running entries."""
 _WAKE_S = 0.25
-"""So soon a change of the file is seen, and the end of a child."""
+"""Poll interval of the file's changes, and of the ends of children."""
 
 
 def main() -> int:
@@ -101,10 +101,12 @@ def _supervise() -> int:
 
 
 def _mind(scheduler: QueueScheduler, lock: FileLock, leave: threading.Event) -> None:
-    """Until nothing is to do, `leave` is set, or the lock is another's, as after its folder was deleted."""
+    """Run until the queue is done, `leave` is set, or the lock is another's, as after its folder was
+    deleted.
+    """
     last_error = ""
     while lock.is_held() and not leave.is_set():
-        seen = _stamp()
+        last_stamp = _stamp()
         try:
             scheduler.look()
             if scheduler.queue.is_idle:
@@ -114,7 +116,7 @@ def _mind(scheduler: QueueScheduler, lock: FileLock, leave: threading.Event) -> 
                 logger.error("%s", error)
             last_error = str(error)
         until = time.monotonic() + _LOOK_S
-        while time.monotonic() < until and _stamp() == seen and not scheduler.has_ended_programs():
+        while time.monotonic() < until and _stamp() == last_stamp and not scheduler.has_ended_programs():
             if leave.wait(_WAKE_S):
                 break
 
@@ -131,7 +133,7 @@ def _give_up(lock: FileLock) -> None:
 
 
 def _stamp() -> tuple[int, int]:
-    """Of the file of the queue: another one for each change."""
+    """Fingerprint of the queue's file, which every change alters."""
     try:
         info = queue_file().stat()
     except OSError:

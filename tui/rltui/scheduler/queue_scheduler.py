@@ -1,7 +1,7 @@
-"""What the supervisor of the queue does: starts those that may start, follows them, ends and retries them.
+"""The scheduler of the queue starts entries that may start, follows them, ends and retries them.
 
-Whatever it is about to do is on disk before it does it, and what came of it is found out from the run itself:
-killed at any point, the next one goes on, and no run is started twice.
+Every action is on disk before it is done, and its result is read from the run itself: killed at any point,
+the next scheduler goes on, and no run is started twice.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from rltui.services.subprocesses import OUTER_VARIABLES
 logger = logging.getLogger("rltui.queue")
 
 _PATIENCE_S = 2.0
-"""For a supervisor that does not answer."""
+"""Time limit for a supervisor that does not answer."""
 _LONGEST_START_S = 1800.0
 """A start that takes longer is ended: meanwhile nothing else starts."""
 _ASK_S = 120.0
-"""For a command that only looks."""
+"""Time limit for a command that only reads."""
 _AGAIN_S = 30.0
-"""Between two tries to end a run that cannot be ended."""
+"""Pause between two attempts to end a run that cannot be ended."""
 _HOPELESS = frozenset({ExitCode.USAGE, ExitCode.INVALID_CONFIG})
 """Exit codes of starts that would come out the same again."""
 _GPUS_S = 5.0
-"""So long what a reading of the GPUs said is believed, where it gave none."""
+"""Time for which a reading of the GPUs without free devices is reused."""
 _LAST_WORDS_BYTES = 4000
 
 
@@ -55,10 +55,10 @@ class _Program:
 
     process: subprocess.Popen[bytes]
     until: float
-    """By the monotonic clock: then it is ended."""
+    """Deadline by the monotonic clock; then it is killed."""
 
     def has_ended(self) -> bool:
-        """By itself, or since its time is over."""
+        """True if it exited, or was killed at its deadline."""
         if self.process.poll() is None and time.monotonic() > self.until:
             self.process.kill()  # who waits for a disk goes only when that answers
         return self.process.poll() is not None
@@ -66,7 +66,7 @@ class _Program:
 
 @dataclass
 class QueueScheduler:
-    """Minds the queue, for one thread. `look` does what is to be done now."""
+    """Runs the queue, for one thread. `look` does what is due now."""
 
     clock: Callable[[], float] = time.time
     queue: RunQueue = RunQueue()
@@ -74,12 +74,12 @@ class QueueScheduler:
     _rules: StopRules = field(default_factory=StopRules)
     _files: Fingerprints = field(default_factory=Fingerprints)
     _refused: tuple[tuple[object, ...], float, str] | None = None
-    """Who was told that there are no devices, until when that holds, and why."""
+    """Last request without free devices, how long that answer is reused, and the reason."""
     _not_before: dict[str, float] = field(default_factory=dict)
-    """By entry: when it is tried again to end it, by the monotonic clock."""
+    """Entry id → time of the next attempt to end it, by the monotonic clock."""
 
     def has_ended_programs(self) -> bool:
-        """There is something to `look` at."""
+        """True if `look` has something to do."""
         return any(program.has_ended() for program in self._programs.values())
 
     def look(self) -> None:
@@ -98,9 +98,9 @@ class QueueScheduler:
         self._start_next()
 
     def _mind(self, entry: QueueEntry) -> None:
-        if why := self._silent_folder(entry):
-            if why != entry.why and entry.state == "running":
-                self._replace(entry, lambda now: now.model_copy(update={"why": why}))
+        if reason := self._silent_folder(entry):
+            if reason != entry.why and entry.state == "running":
+                self._replace(entry, lambda now: now.model_copy(update={"why": reason}))
         elif entry.state == "starting":
             self._settle_start(entry)
         elif entry.state == "running":
@@ -126,44 +126,52 @@ class QueueScheduler:
         decision = decide(self.queue, self.clock(), devices=self._devices, changed=self._changed_files)
         start, waits = decision.start, decision.waits
         if start is not None:
-            seen = {"attempts_before": _attempts(start), "started_at": self.clock(), "devices": start.devices}
+            start_fields = {
+                "attempts_before": _attempts(start),
+                "started_at": self.clock(),
+                "devices": start.devices,
+            }
 
         def decided(queue: RunQueue) -> RunQueue:
             entries = []
-            for each in queue.entries:
-                now = each
-                if each.state == "waiting" and start is not None and each.id == start.id:
+            for entry in queue.entries:
+                now = entry
+                if entry.state == "waiting" and start is not None and entry.id == start.id:
                     if not queue.paused:
-                        now = each.model_copy(update={"state": "starting", "why": "", **seen})
-                elif each.state == "waiting" and each.id in waits:
-                    now = each.model_copy(update={"why": waits[each.id]})
+                        now = entry.model_copy(update={"state": "starting", "why": "", **start_fields})
+                elif entry.state == "waiting" and entry.id in waits:
+                    now = entry.model_copy(update={"why": waits[entry.id]})
                 entries.append(now)
             return queue.with_entries(entries)
 
-        if start is not None or any(each.why != waits.get(each.id, each.why) for each in self.queue.entries):
+        if start is not None or any(
+            entry.why != waits.get(entry.id, entry.why) for entry in self.queue.entries
+        ):
             self._change(decided)
-        entry = None if start is None else self.queue.entry(start.id)
-        if entry is not None and entry.state == "starting" and entry.id not in self._programs:
-            self._start(entry)
+        started = None if start is None else self.queue.entry(start.id)
+        if started is not None and started.state == "starting" and started.id not in self._programs:
+            self._start(started)
         elif start is not None and start.gpus:  # the queue was paused, or it was removed
             release_devices(start.name)
 
     def _devices(self, entry: QueueEntry) -> tuple[str, str]:
         """Devices that are its own from now on, or why there are none. The GPUs are not read each time."""
-        assigned = {
-            device: queued.name
-            for queued in self.queue.entries
-            if queued.is_open and queued.state != "waiting" and queued.devices
-            for device in queued.devices.split(",")
+        assigned_devices = {
+            device: open_entry.name
+            for open_entry in self.queue.entries
+            if open_entry.is_open and open_entry.state != "waiting" and open_entry.devices
+            for device in open_entry.devices.split(",")
         }
-        now, about = time.monotonic(), (entry.name, entry.gpus, entry.gpu_bytes, *assigned)
+        now, about = time.monotonic(), (entry.name, entry.gpus, entry.gpu_bytes, *assigned_devices)
         if self._refused is not None and self._refused[0] == about and now < self._refused[1]:
             return "", self._refused[2]
-        reserved = reserve_devices(entry.name, entry.gpus or 0, entry.gpu_bytes, without=assigned.keys())
-        others = [f"GPU {device} is given to {name}" for device, name in assigned.items()]
-        why = "" if reserved.devices else "; ".join((reserved.reason, *others))
-        self._refused = (about, now + _GPUS_S, why) if why else None
-        return ",".join(reserved.devices), why
+        reservation = reserve_devices(
+            entry.name, entry.gpus or 0, entry.gpu_bytes, without=assigned_devices.keys()
+        )
+        assignment_texts = [f"GPU {device} is given to {name}" for device, name in assigned_devices.items()]
+        reason = "" if reservation.devices else "; ".join((reservation.reason, *assignment_texts))
+        self._refused = (about, now + _GPUS_S, reason) if reason else None
+        return ",".join(reservation.devices), reason
 
     def _start(self, entry: QueueEntry) -> None:
         """Run `rltui up`. The lock says to whoever comes after us that it is still at work."""
@@ -177,8 +185,8 @@ class QueueScheduler:
                 entry, _up(entry, resume=_was_started(entry)), _LONGEST_START_S, hand_on=(number,)
             )
         except OSError as error:
-            why = f"cannot be started in {error.filename}: {error.strerror}"
-            self._replace(entry, lambda now: now.ended("failed", why, self.clock()))
+            reason = f"cannot be started in {error.filename}: {error.strerror}"
+            self._replace(entry, lambda now: now.ended("failed", reason, self.clock()))
         finally:
             lock.release()
 
@@ -187,20 +195,20 @@ class QueueScheduler:
     ) -> _Program:
         """Run `rltui …` where the entry was added."""
         around = self.queue.surroundings.get(entry.surroundings)
-        own = {} if around is None else around.variables
+        own_variables = {} if around is None else around.variables
         ours = {
             name: value
             for name, value in os.environ.items()
             if name not in OUTER_VARIABLES and not is_kept_variable(name)
         }
-        with _words_file(entry).open("wb") as words:
+        with _words_file(entry).open("wb") as stderr_file:
             process = subprocess.Popen(
                 module_command("rltui", *argv),
                 cwd=None if around is None else around.cwd,
-                env={**ours, **own},
+                env={**ours, **own_variables},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=words,
+                stderr=stderr_file,
                 pass_fds=hand_on,
                 start_new_session=True,
             )
@@ -227,12 +235,12 @@ class QueueScheduler:
         elif code is None:  # it was never started, or killed before it came to anything
             self._replace(entry, lambda now: now.model_copy(update={"state": "waiting"}))
         else:
-            killed = subprocesses.failure_text(code, b"") if code < 0 else None
-            why = f"its start {killed}" if killed else _last_words(entry)
+            signal_text = subprocesses.failure_text(code, b"") if code < 0 else None
+            reason = f"its start {signal_text}" if signal_text else _last_words(entry)
             retries = 0 if code in _HOPELESS else entry.retries
             self._replace(
                 entry,
-                lambda now: now.model_copy(update={"retries": retries}).ended("failed", why, self.clock()),
+                lambda now: now.model_copy(update={"retries": retries}).ended("failed", reason, self.clock()),
             )
 
     def _silent_folder(self, entry: QueueEntry) -> str:
@@ -243,13 +251,13 @@ class QueueScheduler:
         return f"the disk of {silent[0]} does not answer" if silent else ""
 
     def _changed_files(self, entry: QueueEntry) -> str:
-        if why := self._silent_folder(entry):
-            return why
+        if reason := self._silent_folder(entry):
+            return reason
         for name, sha256 in entry.files.items():
             now = self._files.of(name)
             if now.sha256 != sha256:
-                what = now.problem or "was changed since it was added"
-                return f"{name} {what}; as it is now: {hints.QUEUE_RETRY(entry=entry.name)}"
+                change = now.problem or "was changed since it was added"
+                return f"{name} {change}; as it is now: {hints.QUEUE_RETRY(entry=entry.name)}"
         return ""
 
     # --- following ----------------------------------------------------------------------------------------
@@ -260,27 +268,27 @@ class QueueScheduler:
             self._replace(entry, lambda now: now.ended("failed", f"{entry.folder} is gone", self.clock()))
             return
         try:
-            status, living = _status(record)
+            status, is_living = _status(record)
         except RltuiError as error:  # it is stopped, or at its limit of clients: it goes on
             logger.warning("%s: %s", entry.name, error.title)
             return
-        outcome, why = verdict(status, living=living)
-        if outcome is None and living:
-            why = self._rules.broken(entry, record)
-            outcome = "stopped" if why else None
-            if why:
-                _note(record, why)
+        outcome, reason = verdict(status, living=is_living)
+        if outcome is None and is_living:
+            reason = self._rules.broken(entry, record)
+            outcome = "stopped" if reason else None
+            if reason:
+                _note(record, reason)
         if outcome is None:
-            pending = _pending(status) if entry.is_job else ""
-            if pending != entry.why:
-                self._replace(entry, lambda now: now.model_copy(update={"why": pending}))
+            pending_reason = _pending(status) if entry.is_job else ""
+            if pending_reason != entry.why:
+                self._replace(entry, lambda now: now.model_copy(update={"why": pending_reason}))
             return
-        logger.info("%s: %s %s", entry.name, outcome, why)
-        if living:
-            ending = {"state": "ending", "outcome": outcome, "why": why}
-            self._replace(entry, lambda now: now.model_copy(update=ending))
+        logger.info("%s: %s %s", entry.name, outcome, reason)
+        if is_living:
+            ending_fields = {"state": "ending", "outcome": outcome, "why": reason}
+            self._replace(entry, lambda now: now.model_copy(update=ending_fields))
         else:
-            self._replace(entry, lambda now: now.ended(outcome, why, self.clock()))
+            self._replace(entry, lambda now: now.ended(outcome, reason, self.clock()))
 
     def _end(self, entry: QueueEntry) -> None:
         """Have `rltui down` end what still runs of it: its devices are for the next one."""
@@ -302,9 +310,9 @@ class QueueScheduler:
 
 
 def verdict(status: Mapping[str, Any], *, living: bool) -> tuple[Outcome | None, str]:
-    """What a status says of a run: whether it has ended, and how, in words. `None`: it goes on.
+    """Outcome of a run by its status, and the reason in words. `None`: it still runs.
 
-    `living`: by its supervisor, rather than from its files.
+    `living`: the status is the supervisor's, rather than made from the files.
     """
     if status.get("transaction"):
         return None, ""
@@ -323,33 +331,43 @@ def verdict(status: Mapping[str, Any], *, living: bool) -> tuple[Outcome | None,
         return None, ""
     elif status["done"]:
         return (None, "") if status.get("evals") else ("done", "")
-    if failed := [component for component in status["components"] if component["id"] in status["failed"]]:
-        return "failed", f"{failed[0]['id']}: {failed[0]['reason'] or 'failed'}"
+    if failed_components := [
+        component for component in status["components"] if component["id"] in status["failed"]
+    ]:
+        return "failed", f"{failed_components[0]['id']}: {failed_components[0]['reason'] or 'failed'}"
     return (None, "") if living else ("failed", "it ended, and nobody saw why")
 
 
 def _pending(status: Mapping[str, Any]) -> str:
-    """Why a job has not begun to run, in words; empty where it has."""
+    """The reason why a job is still pending, as a sentence; empty where it runs."""
     hosts = [component["host"] for component in status["components"] if component.get("host")]
     return next((host["reason"] for host in hosts if host["phase"] == "pending"), "")
 
 
 def _is_spare(component: Mapping[str, Any]) -> bool:
-    """It makes something that was there already."""
+    """True for a preparing component that was skipped because its output existed."""
     return bool(component.get("prepares")) and component["attempt"] is None
 
 
 def _up(entry: QueueEntry, *, resume: bool) -> list[str]:
-    again = ["--resume"] if resume and "--resume" not in entry.words else []
-    own = ["-n", entry.name, "-o", entry.folder, f"--entry={entry.id}", f"--group={entry.group}", *again]
+    resume_options = ["--resume"] if resume and "--resume" not in entry.words else []
+    own_options = [
+        "-n",
+        entry.name,
+        "-o",
+        entry.folder,
+        f"--entry={entry.id}",
+        f"--group={entry.group}",
+        *resume_options,
+    ]
     devices = [f"--devices={entry.devices}"] if entry.devices else []
     array = [f"--array={entry.array}"] if entry.array and not resume else []
-    behind = ["--", *entry.overrides] if entry.overrides else []
-    return ["up", *entry.words, *own, *devices, *array, "--no-wait", "--json", *behind]
+    override_options = ["--", *entry.overrides] if entry.overrides else []
+    return ["up", *entry.words, *own_options, *devices, *array, "--no-wait", "--json", *override_options]
 
 
 def _record(entry: QueueEntry) -> ExperimentRecord | None:
-    """Of the experiment, if it was this entry that started it."""
+    """Record of the experiment, if this entry started it."""
     try:
         record = find_experiment(entry.name)
         if record is None or not same_folder(record.output_dir, entry.folder):
@@ -366,7 +384,7 @@ def _sheet(entry: QueueEntry) -> RunMetadata | None:
 
 
 def _attempts(entry: QueueEntry) -> int:
-    """All attempts of all components in its folder."""
+    """Number of all attempts of all components in its folder."""
     control = ControlFolder(Path(entry.folder))
     return sum(len(control.attempts(folder.parent.name)) for folder in control.newest_attempts())
 
@@ -383,24 +401,24 @@ def _begun(entry: QueueEntry) -> str:
     if record is None or sheet is None:
         return ""
     try:
-        status, living = _status(record)
+        status, is_living = _status(record)
     except RltuiError:  # somebody is there
         return sheet.id
-    is_under_way = living and (status["state"] == "running" or bool(status["transaction"]))
+    is_under_way = is_living and (status["state"] == "running" or bool(status["transaction"]))
     return sheet.id if is_under_way or _attempts(entry) > entry.attempts_before else ""
 
 
 def _status(record: ExperimentRecord) -> tuple[Mapping[str, Any], bool]:
-    """As `rltui status`, and whether its supervisor says so."""
+    """Output of `rltui status`, and whether a supervisor sent it."""
     wire = launch.connect(record, patience_s=_PATIENCE_S)
     if wire is not None:
         with wire:
             return wire.call("status", timeout_s=_PATIENCE_S), True
     argv = module_command("rltui", "status", record.name, "--json")
-    done = subprocess.run(argv, capture_output=True, timeout=_ASK_S, check=False, stdin=subprocess.DEVNULL)
-    if done.returncode:
-        raise RltuiError(f"its status cannot be read: {done.stderr.decode(errors='replace')[-200:]}")
-    return json.loads(done.stdout), False
+    process = subprocess.run(argv, capture_output=True, timeout=_ASK_S, check=False, stdin=subprocess.DEVNULL)
+    if process.returncode:
+        raise RltuiError(f"its status cannot be read: {process.stderr.decode(errors='replace')[-200:]}")
+    return json.loads(process.stdout), False
 
 
 def _note(record: ExperimentRecord, text: str) -> None:
@@ -414,12 +432,12 @@ def _note(record: ExperimentRecord, text: str) -> None:
 
 
 def _words_file(entry: QueueEntry) -> Path:
-    """What the last command for an entry said on stderr."""
+    """File with the stderr of the last command for an entry."""
     return queue_folder() / f"{entry.id}.log"
 
 
 def _last_words(entry: QueueEntry) -> str:
-    """What it said at last: the error in one line."""
+    """The last error on its stderr, as one line."""
     text = _words_file(entry).read_bytes()[-_LAST_WORDS_BYTES:].decode(errors="replace")
     lines = [line for line in text.splitlines() if line.strip()]
     text_line = next(

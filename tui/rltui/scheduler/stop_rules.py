@@ -20,7 +20,7 @@ from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.observed import framework_of
 
 _NO_RUN = RunId("0" * ID_LENGTH)
-"""Of a row that a condition is asked of, and nobody keeps."""
+"""Row to evaluate a condition on; it is never saved."""
 _EXAMPLE = "for example: 'reward < 0.2 at 50', 'kl > 10', 'eval.best < 0.3 at 200'"
 
 
@@ -47,26 +47,28 @@ class StopRules:
     """Judges the rules of entries whose runs go on. For one thread."""
 
     _digests: dict[str, RunSummary] = field(default_factory=dict)
-    """By id of the entry, of its whole run."""
+    """Entry id → summary of its whole run."""
 
     def broken(self, entry: QueueEntry, record: ExperimentRecord) -> str:
-        """Why its run is to be ended, in words; empty where no rule says so (yet)."""
+        """The broken rule, as the reason to end the run; empty where no rule is broken (yet)."""
         if not entry.stop_if:
             return ""
         folder, framework = ControlFolder(Path(record.output_dir)).series, framework_of(record)
-        whole = self._digests.get(entry.id)
-        if whole is None:
-            whole = self._digests[entry.id] = RunSummary(SeriesReader(folder), framework)
+        digest_of_run = self._digests.get(entry.id)
+        if digest_of_run is None:
+            digest_of_run = self._digests[entry.id] = RunSummary(SeriesReader(folder), framework)
         else:
-            whole.poll()
+            digest_of_run.poll()
         for rule in entry.stop_if:
             condition, step = stop_rule(rule)
-            if whole.step is None or whole.step < (step or 1):
+            if digest_of_run.step is None or digest_of_run.step < (step or 1):
                 continue
             last = None if step is None else step - 1 + framework.files.first_step
-            digest = whole if last is None else RunSummary(_UpTo(SeriesReader(folder), last), framework)
-            if why := _judged(parse_filter(condition), entry, digest):
-                return f"stopped by the rule {rule!r}: {why} at step {step or whole.step}"
+            digest = (
+                digest_of_run if last is None else RunSummary(_UpTo(SeriesReader(folder), last), framework)
+            )
+            if reason := _judged(parse_filter(condition), entry, digest):
+                return f"stopped by the rule {rule!r}: {reason} at step {step or digest_of_run.step}"
         return ""
 
 
@@ -89,7 +91,7 @@ class _UpTo:
 
     source: SeriesSource
     last: int
-    """As the framework numbers it."""
+    """Last step, by the framework's numbering."""
 
     def poll(self) -> LogChange:
         return self.source.poll()
@@ -104,8 +106,8 @@ class _UpTo:
         self.source.prepare(keys)
 
     def read(self, key: SeriesKey, start: int = 0) -> Series:
-        whole, cut = self.source.read(key, start), Series()
-        for step, at, value in zip(whole.steps, whole.times, whole.values, strict=True):
+        series, cut = self.source.read(key, start), Series()
+        for step, time, value in zip(series.steps, series.times, series.values, strict=True):
             if step == NO_STEP or step <= self.last:
-                cut.add(step, at, value)
+                cut.add(step, time, value)
         return cut

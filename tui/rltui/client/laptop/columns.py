@@ -18,7 +18,7 @@ _DIFFERING = frozenset("qil")
 
 
 def encode_columns(columns: Iterable[array[Any]]) -> bytes:
-    """All of them, one behind the other."""
+    """All columns, concatenated."""
     return b"".join(map(_encode_column, columns))
 
 
@@ -44,7 +44,7 @@ def _encode_column(column: array[Any]) -> bytes:
             column.typecode, (column[0], *(after - before for before, after in pairwise(column)))
         )
     data, size = _little(column).tobytes(), column.itemsize
-    return b"".join(data[at::size] for at in range(size))
+    return b"".join(data[offset::size] for offset in range(size))
 
 
 def _decode_column(code: str, data: bytes, length: int) -> array[Any]:
@@ -52,23 +52,23 @@ def _decode_column(code: str, data: bytes, length: int) -> array[Any]:
     size = column.itemsize
     if len(data) != length * size:
         raise ValueError("fewer numbers than were told")
-    mixed = bytearray(len(data))
-    for at in range(size):
-        mixed[at::size] = data[at * length : (at + 1) * length]
-    column.frombytes(bytes(mixed))
+    shuffled = bytearray(len(data))
+    for offset in range(size):
+        shuffled[offset::size] = data[offset * length : (offset + 1) * length]
+    column.frombytes(bytes(shuffled))
     column = _little(column)
     return _wrapped(code, accumulate(column)) if code in _DIFFERING else column
 
 
 def _wrapped(code: str, numbers: Iterable[int]) -> array[Any]:
-    """As the column holds them: differences may leave its range, and come back."""
+    """Wrap the differences into the range of the column's type; decoding wraps them back."""
     bits = 8 * array(code).itemsize
-    half, whole = 1 << (bits - 1), 1 << bits
-    return array(code, [(number + half) % whole - half for number in numbers])
+    half, modulus = 1 << (bits - 1), 1 << bits
+    return array(code, [(number + half) % modulus - half for number in numbers])
 
 
 def _little(column: array[Any]) -> array[Any]:
-    """As the other end reads it, whatever machine it is."""
+    """The column in little-endian order, whatever machine it is on."""
     if sys.byteorder == "big":
         column = column[:]
         column.byteswap()
@@ -101,17 +101,17 @@ def downsample(series: Series, most: int = MOST_POINTS) -> Series:
     if count <= most:
         return series
     size = -(-count // max(1, most // 2 - 1))
-    chosen = {0, count - 1}
+    indices = {0, count - 1}
     for begin in range(0, count, size):
-        part = range(begin, min(begin + size, count))
-        numbers = [at for at in part if not math.isnan(values[at])]
+        bucket = range(begin, min(begin + size, count))
+        numbers = [index for index in bucket if not math.isnan(values[index])]
         if numbers:
-            chosen |= {min(numbers, key=values.__getitem__), max(numbers, key=values.__getitem__)}
-        if len(numbers) < len(part):
-            chosen.add(next(at for at in part if math.isnan(values[at])))
-    places = sorted(chosen)
+            indices |= {min(numbers, key=values.__getitem__), max(numbers, key=values.__getitem__)}
+        if len(numbers) < len(bucket):
+            indices.add(next(index for index in bucket if math.isnan(values[index])))
+    places = sorted(indices)
     return Series(
-        array("q", [series.steps[at] for at in places]),
-        array("d", [series.times[at] for at in places]),
-        array("d", [values[at] for at in places]),
+        array("q", [series.steps[index] for index in places]),
+        array("d", [series.times[index] for index in places]),
+        array("d", [values[index] for index in places]),
     )

@@ -23,7 +23,7 @@ from rltui.services.runs.experiment_files import free_file
 
 
 class RemoteExperiment(Experiment):
-    """`Experiment` over a link. What is the person's own is done here: editor, browser, exports."""
+    """`Experiment` over a link. Editor, browser and exports run on this machine."""
 
     def __init__(self, link: HostLink, opened: OpenedExperiment) -> None:
         super().__init__(opened.description, host=link.host.name)
@@ -32,7 +32,7 @@ class RemoteExperiment(Experiment):
         self._server = RemoteObject(link, "server")
         self._run_id, self._run_dir, self._series = opened.run_id, opened.run_dir, opened.series
         self._first_events = [event_of(push) for push in opened.events]
-        """What `events` begins with for the first time."""
+        """First items of the first `events` call."""
         self._journal: list[JournalEntry] = []
 
     async def ask(self, question: Question, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401
@@ -43,13 +43,13 @@ class RemoteExperiment(Experiment):
 
     @property
     def run_id(self) -> str:
-        """As it was when it was opened; asked for again where it had none."""
+        """The id from when it was opened; asked for again where it had none."""
         if not self._run_id:
             self._run_id = self.read_run_id()
         return self._run_id
 
     async def events(self) -> AsyncGenerator[Event, None]:
-        """As they are pushed there. Ends when the supervisor does.
+        """Events that the other end pushes. Ends when the supervisor does.
 
         Raises:
             LinkDownError: while the link is down.
@@ -57,14 +57,14 @@ class RemoteExperiment(Experiment):
         async with contextlib.aclosing(
             self._server.stream_later(RemoteServer.events, self._handle)
         ) as pushes:
-            first, self._first_events = self._first_events, []
-            for event in first:
+            first_events, self._first_events = self._first_events, []
+            for event in first_events:
                 yield event
             async for push in pushes:
                 yield event_of(push)
 
     async def journal(self) -> tuple[JournalEntry, ...]:
-        """What is new of it is asked for; while nobody can be asked, what is here."""
+        """Fetch only new entries; while the link is down, return the cached ones."""
         before = self._journal
         try:
             tail: JournalTail = await self.journal_after(len(before), before[-1].at if before else None)
@@ -100,7 +100,7 @@ class RemoteExperiment(Experiment):
     # --- what is done here --------------------------------------------------------------------------------
 
     def save(self, name: str, text: str) -> str:
-        """Into the working folder here: what lies beside the run is out of reach."""
+        """Write into the working directory of this machine: the folder of the run is out of reach."""
         path = free_file(Path.cwd(), name)
         try:
             path.write_text(text, encoding="utf-8", errors="surrogateescape")
@@ -109,10 +109,10 @@ class RemoteExperiment(Experiment):
         return str(path)
 
     def pager_command(self, path: str) -> list[str]:
-        """A pager there, on this terminal."""
+        """A pager on the other machine, in this terminal."""
         return self._link.host.running(["less", path], terminal=True)
 
     def attach_command(self, component: str) -> list[str]:
-        """The terminal there, on this one."""
-        words = [self._link.host.rltui, "attach", component, "-n", self.name]
-        return self._link.host.running([*words, "--readonly"] if self.readonly else words, terminal=True)
+        """`rltui attach` on the other machine, in this terminal."""
+        argv = [self._link.host.rltui, "attach", component, "-n", self.name]
+        return self._link.host.running([*argv, "--readonly"] if self.readonly else argv, terminal=True)

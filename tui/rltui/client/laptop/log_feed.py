@@ -14,7 +14,7 @@ from rltui.core.questions import remote_method
 from rltui.services.logs.merged import MergedLog
 
 _TAIL_LINES = 150
-"""Told at once, and at most of what is new in one look: nobody reads more of a flood."""
+"""Lines of the first answer, and the most of one poll: nobody reads more of a flood."""
 _MOST_LINES = 200
 _MOST_LETTERS = 48 * 1024
 """Characters in one answer."""
@@ -39,7 +39,7 @@ class LogBlock:
     """Lines one behind the other."""
 
     first: int
-    """Number of the first one."""
+    """Number of the first line."""
     offsets: list[int]
     texts: list[str]
     labels: list[str]
@@ -60,14 +60,14 @@ class LogUpdate(LogPart):
     """The newest lines of what is new."""
 
     reset: bool
-    """What was told before counts no more."""
+    """True if all lines sent before are obsolete."""
     problem: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OlderLines(LogPart):
     more: bool
-    """There are still older lines that are not indexed."""
+    """True if there are still older lines that are not indexed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,14 +77,14 @@ class NearLines(LogPart):
 
 
 class LogFeed:
-    """One log that is looked at, or several as one. For any thread; one at a time is answered."""
+    """One log, or several merged, that a client has open. Thread-safe; one call at a time is answered."""
 
     def __init__(self, source: LogSource, known_line: KnownLine | None = None) -> None:
-        """`known`: the numbers are to go on as they were, if that line is still there."""
+        """With `known_line`, the line numbers continue as they were, if that line still exists."""
         self._source = source
         self._lock = threading.Lock()
         self._shift = 0
-        """From a number of the source to what the other end calls it."""
+        """Added to a line number of the source for the number of the other end."""
         self._is_reset = True
         self._sent_stop: int | None = None
         self._sent_problem: str | None = None
@@ -95,7 +95,7 @@ class LogFeed:
                 self._sent_stop = number + 1
 
     def news(self) -> LogUpdate | None:
-        """What is new since the last call, the newest lines of it; `None` where nothing is."""
+        """The newest lines since the last call; `None` where nothing is new."""
         with self._lock:
             source = self._source
             is_news = self._sent_stop is None or source.stop > self._sent_stop
@@ -172,7 +172,7 @@ class LogFeed:
         return number
 
     def _newest(self, first: int) -> LogBlock:
-        """From `first` to the end, or as many of the last ones as an answer may have."""
+        """The lines from `first` to the end, or as many of the last ones as fit into an answer."""
         letters, number = 0, self._source.stop
         while number > first and letters < _MOST_LETTERS:
             number -= 1

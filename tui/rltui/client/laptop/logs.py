@@ -69,32 +69,34 @@ class _LineCache:
             self.labels.update(zip(range(first, stop), block.labels, strict=True))
 
     def offset(self, number: int) -> int:
-        """Where a line begins; of one that is not known, at least behind the one before that is."""
-        at = bisect_right(self.numbers, number) - 1
-        if at < 0:
+        """Byte offset of a line; of an unknown line, a lower bound: one behind the known line before it."""
+        index = bisect_right(self.numbers, number) - 1
+        if index < 0:
             return max(0, self.offsets[0] - (self.numbers[0] - number)) if self.numbers else 0
-        return int(self.offsets[at] + (number - self.numbers[at]))
+        return int(self.offsets[index] + (number - self.numbers[index]))
 
     def number_at(self, offset: int, stop: int) -> int | None:
         """The line that the byte is in; `None` where it is not here."""
-        at = bisect_right(self.offsets, offset) - 1
-        if at < 0:
+        index = bisect_right(self.offsets, offset) - 1
+        if index < 0:
             return None
-        number = self.numbers[at]
-        is_followed = number + 1 == stop or self.numbers[at + 1 : at + 2] == array("q", [number + 1])
-        return number if is_followed or self.offsets[at] == offset else None
+        number = self.numbers[index]
+        is_followed = number + 1 == stop or self.numbers[index + 1 : index + 2] == array("q", [number + 1])
+        return number if is_followed or self.offsets[index] == offset else None
 
-    def keep(self, *parts: range) -> None:
-        """Forget all others."""
-        positions = [at for at, number in enumerate(self.numbers) if any(number in part for part in parts)]
-        self.numbers = array("q", [self.numbers[at] for at in positions])
-        self.offsets = array("q", [self.offsets[at] for at in positions])
+    def keep(self, *ranges: range) -> None:
+        """Forget all lines outside of `ranges`."""
+        positions = [
+            index for index, number in enumerate(self.numbers) if any(number in lines for lines in ranges)
+        ]
+        self.numbers = array("q", [self.numbers[index] for index in positions])
+        self.offsets = array("q", [self.offsets[index] for index in positions])
         self.texts = {number: self.texts[number] for number in self.numbers}
         self.labels = {number: self.labels[number] for number in self.numbers if number in self.labels}
 
 
 class RemoteLog:
-    """`MergedSource` of a log there, or of several as one. For the event loop."""
+    """`MergedSource` of one log of the other machine, or of several merged. For the event loop."""
 
     def __init__(
         self,
@@ -108,14 +110,14 @@ class RemoteLog:
         self._link, self._handle, self._path, self._entries = link, handle, path, entries
         self._server = RemoteObject(link, "server")
         self._number = 0
-        """Of the feed at the other end that is told."""
+        """Number of the other end's feed."""
         self._channel = 0
-        """Of what is told; 0: nothing is."""
+        """Channel of the feed's stream; 0: none."""
         self._answers: deque[tuple[int, str, LogPart | RltuiError | None]] = deque()
         """Number of the feed, what was asked for, answer: put there by the link's thread."""
         self._lines = _LineCache()
         self._pending: set[str] = set()
-        """Questions under way."""
+        """Requests without an answer yet."""
         self._searched: set[str] = set()
         """Places that were looked for and need not be again."""
         self._near: dict[float, int] = {}
@@ -131,14 +133,14 @@ class RemoteLog:
 
     @property
     def is_waiting(self) -> bool:
-        return any(not asked.startswith("lines") for asked in self._pending)
+        return any(not request.startswith("lines") for request in self._pending)
 
     def line(self, number: int) -> str:
         text = self._lines.texts.get(number)
         if text is None and self.start <= number < self.stop:
             self._viewed_line = number
             first = number // _BLOCK * _BLOCK
-            if sum(asked.startswith("lines") for asked in self._pending) < _MOST_PENDING:
+            if sum(request.startswith("lines") for request in self._pending) < _MOST_PENDING:
                 self._ask(f"lines {first}", LogFeed.lines, first=first, stop=first + _BLOCK)
         return text or ""
 
@@ -146,11 +148,11 @@ class RemoteLog:
         return self._lines.labels.get(number, "")
 
     def offset(self, number: int) -> int:
-        """Where a line begins; of one that is not here yet, about where."""
+        """Byte offset of a line; an estimate for one that is not cached yet."""
         return self._lines.offset(number)
 
     def number_at(self, offset: int) -> int | None:
-        """`None` until it is known, which is asked for."""
+        """The line at an offset; `None` until the answer to the request for it has come."""
         number = self._lines.number_at(offset, self.stop)
         if number is None and (request := f"at {offset}") not in self._searched:
             self._ask(request, LogFeed.at, offset=offset)
@@ -185,9 +187,9 @@ class RemoteLog:
             self._begin()
         change = LogChange.NONE
         while self._answers:
-            number, asked, answer = self._answers.popleft()
+            number, request, answer = self._answers.popleft()
             if number == self._number:
-                change = max(change, self._take(asked, answer), key=_ORDER.index)
+                change = max(change, self._take(request, answer), key=_ORDER.index)
         return change
 
     def _begin(self) -> None:
@@ -233,26 +235,26 @@ class RemoteLog:
             self._problem = answer.title if answer is not None else self._problem
         return LogChange.NONE
 
-    def _take_part(self, request: str, part: LogPart) -> LogChange:
+    def _take_part(self, request: str, page: LogPart) -> LogChange:
         change = LogChange.NONE
-        if isinstance(part, LogUpdate):
+        if isinstance(page, LogUpdate):
             change = LogChange.GREW
-            self._problem = part.problem
-            if part.reset:
+            self._problem = page.problem
+            if page.reset:
                 change = LogChange.RESET
                 self._lines, self._near, self._searched = _LineCache(), {}, set()
                 self._pending.clear()
                 self._has_older = True
-        self.start, self.stop = part.start, part.stop
-        if part.lines is not None:
-            self._lines.put(part.lines)
+        self.start, self.stop = page.start, page.stop
+        if page.lines is not None:
+            self._lines.put(page.lines)
             change = change if not request else LogChange.FILLED
         if request.startswith("at "):
             self._searched.add(request)
-        elif isinstance(part, NearLines):
-            self._near[float(request.removeprefix("near "))] = part.number
-        elif isinstance(part, OlderLines):
-            self._has_older = part.more
+        elif isinstance(page, NearLines):
+            self._near[float(request.removeprefix("near "))] = page.number
+        elif isinstance(page, OlderLines):
+            self._has_older = page.more
         if len(self._lines.numbers) > _MOST_CACHED:
             around = range(self._viewed_line - _CACHED_AROUND, self._viewed_line + _CACHED_AROUND)
             self._lines.keep(around, range(self.stop - _CACHED_AROUND, self.stop))
@@ -263,7 +265,7 @@ _ORDER = (LogChange.NONE, LogChange.GREW, LogChange.FILLED, LogChange.RESET)
 
 
 class RemoteSearch:
-    """`LogScan` of a log there: it is searched there, and what is found comes as it is found."""
+    """`LogScan` of a log of the other machine, which searches and sends hits as they are found."""
 
     def __init__(
         self,

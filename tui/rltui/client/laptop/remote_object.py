@@ -37,7 +37,7 @@ class RemoteStream(Generic[_Answer]):
         return answer
 
     def cancel(self) -> None:
-        """End it, from any thread."""
+        """End the stream, from any thread."""
         self._link.cancel(self._channel)
         self._answers.put(None)
 
@@ -48,7 +48,7 @@ class RemoteObject:
     """
 
     def __init__(self, link: HostLink, kind: str, address: object = None, *, whose: str = "") -> None:
-        """`whose`: who says what is not understood, in words."""
+        """`whose` names the sender in errors about answers that cannot be parsed; the host by default."""
         self._link, self._kind, self._address = link, kind, address
         self._whose = whose or link.host.name
 
@@ -57,7 +57,7 @@ class RemoteObject:
         return self.answer(question, self._link.call(*self._request(question, arguments)))
 
     async def ask(self, question: Question, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401
-        """Ask, for the event loop."""
+        """Ask without blocking, for the event loop."""
         packet = await asyncio.wrap_future(self._link.future(*self._request(question, arguments)))
         return self.answer(question, packet)
 
@@ -65,65 +65,65 @@ class RemoteObject:
     def call(
         self,
         method: Callable[Concatenate[Any, _Parameters], Coroutine[Any, Any, _Answer]],
-        *given: _Parameters.args,
-        **named: _Parameters.kwargs,
+        *args: _Parameters.args,
+        **kwargs: _Parameters.kwargs,
     ) -> _Answer: ...
 
     @overload
     def call(
         self,
         method: Callable[Concatenate[Any, _Parameters], _Answer],
-        *given: _Parameters.args,
-        **named: _Parameters.kwargs,
+        *args: _Parameters.args,
+        **kwargs: _Parameters.kwargs,
     ) -> _Answer: ...
 
-    def call(self, method: Callable[..., Any], *given: object, **named: object) -> Any:
+    def call(self, method: Callable[..., Any], *args: object, **kwargs: object) -> Any:
         """As `ask_now`, by a method of the class that answers."""
         question = question_of(method)
-        return self.ask_now(question, question.arguments(self, *given, **named))
+        return self.ask_now(question, question.arguments(self, *args, **kwargs))
 
     def send(
         self,
         take: Callable[[_Answer | RltuiError], object],
         method: Callable[Concatenate[Any, _Parameters], _Answer],
-        *given: _Parameters.args,
-        **named: _Parameters.kwargs,
+        *args: _Parameters.args,
+        **kwargs: _Parameters.kwargs,
     ) -> int:
         """Ask, and have `take` called with the answer, in the link's thread. Returns the channel; 0 where the
         link is down, which `take` is told.
         """
         question = question_of(method)
-        return self._send(take, question, question.arguments(self, *given, **named))
+        return self._send(take, question, question.arguments(self, *args, **kwargs))
 
     def send_for_all(
         self,
         take: Callable[[_Answer | RltuiError | None], object],
         method: Callable[Concatenate[Any, _Parameters], AsyncIterator[_Answer]],
-        *given: _Parameters.args,
-        **named: _Parameters.kwargs,
+        *args: _Parameters.args,
+        **kwargs: _Parameters.kwargs,
     ) -> int:
-        """As `send`, for each answer of a stream, and with `None` after the last one."""
+        """Like `send`, but `take` gets each answer of a stream, and `None` after the last one."""
         question = question_of(method)
-        return self._send(take, question, question.arguments(self, *given, **named))
+        return self._send(take, question, question.arguments(self, *args, **kwargs))
 
     def stream(
         self,
         method: Callable[Concatenate[Any, _Parameters], Iterator[_Answer] | AsyncIterator[_Answer]],
-        *given: _Parameters.args,
-        **named: _Parameters.kwargs,
+        *args: _Parameters.args,
+        **kwargs: _Parameters.kwargs,
     ) -> RemoteStream[_Answer]:
         """The answers of a stream as they come, for a thread."""
         question = question_of(method)
-        arguments = question.arguments(self, *given, **named)
+        arguments = question.arguments(self, *args, **kwargs)
         return RemoteStream(self._link, lambda take: self._send(take, question, arguments))
 
     async def stream_later(
         self,
         method: Callable[Concatenate[Any, _Parameters], AsyncIterator[_Answer]],
-        *given: _Parameters.args,
-        **named: _Parameters.kwargs,
+        *args: _Parameters.args,
+        **kwargs: _Parameters.kwargs,
     ) -> AsyncGenerator[_Answer, None]:
-        """As `stream`, for the event loop."""
+        """Like `stream`, for the event loop."""
         loop = asyncio.get_running_loop()
         answers: asyncio.Queue[_Answer | RltuiError | None] = asyncio.Queue()
 
@@ -131,7 +131,7 @@ class RemoteObject:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(answers.put_nowait, answer)
 
-        channel = self.send_for_all(take, method, *given, **named)
+        channel = self.send_for_all(take, method, *args, **kwargs)
         try:
             while not isinstance(answer := await answers.get(), RltuiError) and answer is not None:
                 yield answer

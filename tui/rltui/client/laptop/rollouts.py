@@ -21,20 +21,20 @@ from rltui.errors import RltuiError
 from rltui.services.runs.rollouts import export_transcripts, open_rollouts, save_transcripts
 
 _SEARCHED_AT_ONCE = 20
-"""Rollouts, in one answer."""
+"""Rollouts searched for one answer."""
 
 
 class RemoteRollouts:
-    """`RolloutSource` of a folder there. While the link is down, what is here is all there is."""
+    """`RolloutSource` of a folder of the other machine. While the link is down, it has what is cached."""
 
     def __init__(self, link: HostLink, folder: str) -> None:
-        """Asks for nothing yet."""
+        """Sends no request yet."""
         self._whose = f"{link.host.name}, of its rollouts,"
         self._feed = RemoteObject(link, "rollouts", folder, whose=self._whose)
         self._batches: list[Batch] = []
         self._tables: dict[BatchKey, SampleTable] = {}
         self._mark = ""
-        """What the other end calls the batches that it told last."""
+        """Mark of the batches that came last."""
         self.problem = ""
 
     def poll(self, shown: BatchKey | None = None, budget_s: float = 0.05) -> bool:
@@ -95,7 +95,7 @@ class RemoteRollouts:
         return table_mark(SampleTable() if table is None else table)
 
     def _grow(self, key: BatchKey, rows: NewRows, blob: bytes) -> None:
-        """With the samples that were told of a batch."""
+        """Append the samples of an update to the cached table of a batch."""
         if not rows.length and not rows.is_new:
             return
         table = self._tables.get(key)
@@ -109,7 +109,9 @@ class RemoteRollouts:
 
 
 class TableMark(NamedTuple):
-    """What an end has of a table: the other one sends what is behind that, or all where it differs."""
+    """Fingerprint of the rows that one end has of a table: the other end sends those beyond it, or all where
+    it differs.
+    """
 
     samples: int
     texts: int
@@ -145,22 +147,22 @@ class TableUpdate:
 
 @dataclass(frozen=True, slots=True)
 class RolloutUpdate:
-    """What is new of the rollouts in a folder."""
+    """Changes of the rollouts in a folder since the last poll."""
 
     behind: bool
-    """There is more to be read with the next look."""
+    """True if the next poll has more to read."""
     problem: str
     mark: str
-    """What tells these batches from others."""
+    """Fingerprint of the list of batches."""
     batches: tuple[Batch, ...] | None
-    """`None`: as before."""
+    """`None`: unchanged."""
     table: NewRows | None
     """Rows of the batch that is shown."""
     blob: bytes = b""
 
 
 def new_rows(table: SampleTable, known_mark: TableMark) -> tuple[NewRows, bytes]:
-    """What an end with `known_mark` lacks of a table, and its columns; everything if the table differs."""
+    """Rows that an end with `known_mark` lacks of a table, and their columns; all if the table differs."""
     samples, texts, _ = known_mark
     is_new = table_mark(table, samples, texts) != known_mark
     if is_new:
@@ -182,12 +184,12 @@ class RolloutFeed:
     ) -> RolloutUpdate:
         """Read on for `budget_s`; what is new to an end that has `known_mark` of the batch `shown`."""
         source = self._source
-        behind = source.poll(shown, budget_s)
+        has_more = source.poll(shown, budget_s)
         batches = source.batches()
         now = f"{zlib.crc32(repr(batches).encode(errors='replace')):08x}"
         table, blob = (None, b"") if shown is None else new_rows(source.table(shown), known_mark)
-        news = None if now == mark else tuple(batches)
-        return RolloutUpdate(behind, source.problem, now, news, table, blob)
+        new_batches = None if now == mark else tuple(batches)
+        return RolloutUpdate(has_more, source.problem, now, new_batches, table, blob)
 
     @remote_method
     def table(self, shown: BatchKey, known_mark: TableMark) -> TableUpdate:
@@ -202,7 +204,7 @@ class RolloutFeed:
     def search(
         self, key: BatchKey, samples: tuple[Sample, ...], pattern: str, flags: int
     ) -> Iterator[tuple[bool, ...]]:
-        """Which samples match, in their order, some at a time."""
+        """Matches of each sample in order, a chunk at a time."""
         matches_in_order = self._source.search(key, samples, re.compile(pattern, flags))
         while matches := tuple(islice(matches_in_order, _SEARCHED_AT_ONCE)):
             yield matches

@@ -27,15 +27,15 @@ def _with_checked_metadata(row: Any) -> Any:  # noqa: ANN401 - JSON of another m
 
 @dataclass(frozen=True, slots=True)
 class RunUpdate:
-    """What has changed in the list of runs."""
+    """Changes of the list of runs."""
 
     rows: tuple[Annotated[RunRow, BeforeValidator(_with_checked_metadata)], ...]
     gone: tuple[str, ...]
-    """Ids."""
+    """Ids of removed runs."""
     queue: RunQueue | None
-    """`None`: as before."""
+    """`None`: unchanged."""
     is_whole: bool
-    """Nothing of this change is still to come."""
+    """True if this is the last item of this change."""
 
 
 class RunFeed:
@@ -46,21 +46,21 @@ class RunFeed:
 
     @remote_method
     async def rows(self) -> AsyncIterator[RunUpdate]:
-        """All of them, the newest first, and then what changes; the queue with it."""
+        """Stream all rows, the newest first, and then the changed ones; the queue with it."""
         rows: tuple[RunRow, ...] | None = None
-        known: dict[str, RunRow] = {}
+        sent_rows: dict[str, RunRow] = {}
         queue: RunQueue | None = None
         while True:
             now = await asyncio.to_thread(self._runs.rows)
-            queued = await asyncio.to_thread(self._runs.queue)
-            if now is not rows or queued != queue:
-                changed = [row for row in now if known.get(row.id) is not row]
-                changed.sort(key=lambda row: row.started_at or row.created_at, reverse=True)
-                gone = tuple(sorted(known.keys() - {row.id for row in now}))
-                news = queued if queued != queue else None
-                rows, queue, known = now, queued, {row.id: row for row in now}
-                chunk_list = [*chunks(changed, _ROWS_AT_ONCE)]
+            current_queue = await asyncio.to_thread(self._runs.queue)
+            if now is not rows or current_queue != queue:
+                changed_rows = [row for row in now if sent_rows.get(row.id) is not row]
+                changed_rows.sort(key=lambda row: row.started_at or row.created_at, reverse=True)
+                removed_ids = tuple(sorted(sent_rows.keys() - {row.id for row in now}))
+                new_queue = current_queue if current_queue != queue else None
+                rows, queue, sent_rows = now, current_queue, {row.id: row for row in now}
+                chunk_list = [*chunks(changed_rows, _ROWS_AT_ONCE)]
                 for number, chunk in enumerate(chunk_list, 1):
-                    yield RunUpdate(tuple(chunk), gone, news, is_whole=number == len(chunk_list))
-                    gone, news = (), None
+                    yield RunUpdate(tuple(chunk), removed_ids, new_queue, is_whole=number == len(chunk_list))
+                    removed_ids, new_queue = (), None
             await asyncio.sleep(_POLL_S)

@@ -1,4 +1,4 @@
-"""All runs of another machine, and those of several machines in one list."""
+"""Runs of another machine, and runs of several machines in one list."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _UNSEEN_S = 10.0
 
 
 class RemoteRuns(Runs):
-    """`Runs` of one other machine. For threads."""
+    """`Runs` of one other machine. Thread-safe."""
 
     hosts: tuple[str, ...] = ()
 
@@ -49,7 +49,7 @@ class RemoteRuns(Runs):
         self._channel = 0
         self._by_id: dict[str, RunRow] = {}
         self._rows: tuple[RunRow, ...] | None = ()
-        """As they were asked for last; `None`: something has changed since."""
+        """Rows of the last call; `None`: outdated."""
         self._queue: RunQueue | None = None
         self._unconfirmed: set[str] = set()
         """Runs that were known when they began to be told, and have not been told yet."""
@@ -85,7 +85,7 @@ class RemoteRuns(Runs):
             return self._rows
 
     def _take(self, update: RunUpdate | RltuiError | None) -> None:
-        """From the link's thread; or at once, where it is down."""
+        """Called in the link's thread, or at once while the link is down."""
         with self._changed:
             if update is not None and not isinstance(update, RltuiError):
                 self._take_rows(update)
@@ -101,16 +101,16 @@ class RemoteRuns(Runs):
         self.link.cancel(channel)
 
     def _take_rows(self, update: RunUpdate) -> None:
-        gone = set(update.gone)
+        removed_ids = set(update.gone)
         if update.queue is not None:
             self._queue = update.queue
         self._problem = ""
         self._unconfirmed -= {row.id for row in update.rows}
         self._by_id |= {row.id: replace(row, host=self.host) for row in update.rows}
         if update.is_whole:  # those of an earlier connection that were not told again are not there any more
-            gone |= self._unconfirmed
+            removed_ids |= self._unconfirmed
             self._unconfirmed = set()
-        self._by_id = {id_: row for id_, row in self._by_id.items() if id_ not in gone}
+        self._by_id = {id_: row for id_, row in self._by_id.items() if id_ not in removed_ids}
         self._rows = None
 
     def queue(self) -> RunQueue:
@@ -123,7 +123,7 @@ class RemoteRuns(Runs):
         return self._far.ask_now(question, arguments)
 
     def catch_up(self) -> tuple[str, ...]:
-        """Nothing, while the link is down, which is shown all the time."""
+        """Nothing happens while the link is down, which is shown all the time."""
         try:
             return super().catch_up()
         except LinkDownError:
@@ -133,8 +133,8 @@ class RemoteRuns(Runs):
         return replace(super().change(id_, change), host=self.host)
 
     def opened(self, answer: Packet) -> Experiment | None:
-        """What was named when the link was opened; of no name the only one that lives, `None` where it is not
-        just one.
+        """The experiment that was named as the link was opened; without a name, the only running one, `None`
+        if there are none or several.
         """
         opened: OpenedExperiment | None = self._server.answer(question_of(RemoteServer.open), answer)
         return None if opened is None else RemoteExperiment(self.link, opened)
@@ -170,41 +170,41 @@ class RemoteRuns(Runs):
 
 
 class AllRuns(Runs):
-    """`Runs` of this machine and of others, in one list. For threads."""
+    """`Runs` of this machine and of others, in one list. Thread-safe."""
 
     host = ""
 
-    def __init__(self, own: LocalRuns, others: Sequence[RemoteRuns]) -> None:
-        self._own, self._others = own, tuple(others)
-        self.readonly = own.readonly
-        self.hosts = tuple(other.host for other in others)
+    def __init__(self, local_runs: LocalRuns, remote_runs: Sequence[RemoteRuns]) -> None:
+        self._own, self._others = local_runs, tuple(remote_runs)
+        self.readonly = local_runs.readonly
+        self.hosts = tuple(remote.host for remote in remote_runs)
         self._parts: tuple[tuple[RunRow, ...], ...] = ()
         self._rows: tuple[RunRow, ...] = ()
 
     @property
     def trouble(self) -> str:
-        return "; ".join(other.trouble for other in self._others if other.trouble)
+        return "; ".join(remote.trouble for remote in self._others if remote.trouble)
 
     def rows(self) -> tuple[RunRow, ...]:
-        """One that two of them have, through a folder that they share, is that of the first."""
-        for other in self._others:
-            other.link.begin()
-        parts = (self._own.rows(), *(other.current_rows() for other in self._others))
-        if len(parts) != len(self._parts) or any(
-            new is not old for new, old in zip(parts, self._parts, strict=True)
+        """A run that two machines have, through a shared folder, is the first one's."""
+        for remote in self._others:
+            remote.link.begin()
+        row_lists = (self._own.rows(), *(remote.current_rows() for remote in self._others))
+        if len(row_lists) != len(self._parts) or any(
+            new is not old for new, old in zip(row_lists, self._parts, strict=True)
         ):
-            self._parts = parts
+            self._parts = row_lists
             by_id: dict[str, RunRow] = {}
-            for part in parts:
-                for row in part:
+            for rows in row_lists:
+                for row in rows:
                     by_id.setdefault(row.id, row)
             self._rows = tuple(by_id.values())
         return self._rows
 
     def _owner(self, id_: str) -> Runs:
         owners: tuple[Runs, ...] = (self._own, *self._others)
-        for owner, part in zip(owners, self._parts, strict=False):
-            if any(row.id == id_ for row in part):
+        for owner, rows in zip(owners, self._parts, strict=False):
+            if any(row.id == id_ for row in rows):
                 return owner
         return self._own  # which says that there is none
 
@@ -215,17 +215,17 @@ class AllRuns(Runs):
         return ids_by_owner
 
     def catch_up(self) -> tuple[str, ...]:
-        up: list[Runs] = [other for other in self._others if other.link.is_up]
-        return tuple(text for runs in [self._own, *up] for text in runs.catch_up())
+        reachable: list[Runs] = [remote for remote in self._others if remote.link.is_up]
+        return tuple(text for runs in [self._own, *reachable] for text in runs.catch_up())
 
     def configs(self, ids: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
         """Configs of runs whose machine cannot be reached are empty."""
         configs: dict[str, Mapping[str, Any]] = {}
-        for owner, own in self._by_owner(ids).items():
+        for owner, own_ids in self._by_owner(ids).items():
             try:
-                configs |= owner.configs(own)
+                configs |= owner.configs(own_ids)
             except LinkDownError:
-                configs |= {id_: {} for id_ in own}
+                configs |= {id_: {} for id_ in own_ids}
         return configs
 
     def ask_now(self, question: Question, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401
@@ -253,18 +253,18 @@ class AllRuns(Runs):
         series = [self.open_series(id_) for id_ in ids]
         for source in series:
             source.poll()
-        own = [self._owner(id_).compare([id_]).evaluations for id_ in ids]
-        ended = [
+        by_run = [self._owner(id_).compare([id_]).evaluations for id_ in ids]
+        evaluations = [
             [
                 source
                 for metrics_of_runs in evals
                 for source in metrics_of_runs.evaluations
                 if source is not None
             ]
-            for evals in own
+            for evals in by_run
         ]
         metrics_of_runs = compared_metrics(rows, series, metrics)
-        return comparison(rows, self.configs(ids), metrics_of_runs, compared_evals(ended))
+        return comparison(rows, self.configs(ids), metrics_of_runs, compared_evals(evaluations))
 
     def open_series(self, id_: str) -> SeriesSource:
         return self._owner(id_).open_series(id_)

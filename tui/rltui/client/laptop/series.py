@@ -27,15 +27,15 @@ from rltui.errors import RltuiError
 from rltui.services.metrics.store import SeriesReader
 
 Stamp = tuple[str, int, int]
-"""What tells one moment of a store from another, as `SeriesReader.stamp`."""
+"""Version of a store, as `SeriesReader.stamp`."""
 _NO_STAMP: Stamp = ("", 0, 0)
 
 
 class RemoteSeries:
-    """`SeriesSource` of a run there. While the link is down, nothing is new."""
+    """`SeriesSource` of a run of the other machine. While the link is down, nothing is new."""
 
     def __init__(self, link: HostLink, folder: str) -> None:
-        """`folder`: of the store. Asks for nothing yet."""
+        """`folder` is that of the store. Sends no request yet."""
         self._whose = f"{link.host.name}, of its metrics,"
         self._feed = RemoteObject(link, "series", folder, whose=self._whose)
         self._stamp = _NO_STAMP
@@ -45,7 +45,7 @@ class RemoteSeries:
         self._counts: dict[SeriesKey, int] = {}
         """Points of each that were looked at there; it may be fewer here."""
         self._read_keys: set[SeriesKey] = set()
-        """Those that were read since the last look that found something."""
+        """Keys read since the last poll with changes."""
 
     def poll(self) -> LogChange:
         """Ask what is new, also of the series that are looked at."""
@@ -63,10 +63,10 @@ class RemoteSeries:
 
     def prepare(self, keys: Iterable[SeriesKey]) -> None:
         """Ask for those that are not here, all at once."""
-        wanted = set(keys)
-        self._read_keys |= wanted
-        if missing := wanted - self._cached.keys():
-            self._ask(missing)
+        requested = set(keys)
+        self._read_keys |= requested
+        if missing_keys := requested - self._cached.keys():
+            self._ask(missing_keys)
 
     def read(self, key: SeriesKey, start: int = 0) -> Series:
         self.prepare([key])
@@ -84,21 +84,21 @@ class RemoteSeries:
     def _take(self, update: SeriesUpdate) -> None:
         with decoding(self._whose):
             codes = SERIES_CODES * len(update.parts)
-            lengths = [part.length for part in update.parts for _ in SERIES_CODES]
+            lengths = [points.length for points in update.parts for _ in SERIES_CODES]
             columns = decode_columns(codes, lengths, update.blob)
         if update.stamp[0] != self._stamp[0]:
             self._cached, self._counts = {}, {}
         self._stamp = update.stamp
         if update.keys is not None:
             self._keys, self._rewinds = update.keys, update.rewinds
-        for at, part in enumerate(update.parts):
-            new = series_from_columns(columns[at * len(SERIES_CODES) : (at + 1) * len(SERIES_CODES)])
-            self._cached.setdefault(part.key, Series()).extend(new)
-            self._counts[part.key] = part.total
+        for index, points in enumerate(update.parts):
+            new = series_from_columns(columns[index * len(SERIES_CODES) : (index + 1) * len(SERIES_CODES)])
+            self._cached.setdefault(points.key, Series()).extend(new)
+            self._counts[points.key] = points.total
 
 
 class SeriesPoints(NamedTuple):
-    """So many points of a series come in an answer."""
+    """Counts of a series' points in an answer."""
 
     key: SeriesKey
     total: int
@@ -108,15 +108,15 @@ class SeriesPoints(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SeriesUpdate:
-    """What is new of the metrics of a run."""
+    """Changes of a run's metrics."""
 
     stamp: Stamp
     keys: tuple[SeriesKey, ...] | None
-    """`None`: as before, and so are the rewinds."""
+    """`None`: unchanged, and so are the rewinds."""
     rewinds: tuple[Rewind, ...]
     parts: tuple[SeriesPoints, ...]
     blob: bytes = b""
-    """Their points, as columns."""
+    """Points of the series, as encoded columns."""
 
 
 class SeriesFeed:
@@ -128,24 +128,24 @@ class SeriesFeed:
 
     @remote_method
     def news(self, stamp: Stamp, wanted: tuple[tuple[SeriesKey, int], ...]) -> SeriesUpdate:
-        """What is new since `stamp`, and the points of the series in `wanted` beyond so many."""
+        """Changes since `stamp`, and the points of the series in `wanted` beyond the given counts."""
         with self._lock:
             reader = self._reader
             reader.poll()
             now = reader.fingerprint
             is_other, is_new = now[0] != stamp[0], now != stamp
             columns: list[array[Any]] = []
-            parts: list[SeriesPoints] = []
+            points: list[SeriesPoints] = []
             for key, count in wanted:
                 start = 0 if is_other else count
                 new = reader.read(key, start)
-                sent = new if start else downsample(new)
-                columns += series_columns(sent)
-                parts.append(SeriesPoints(key, start + len(new), len(sent)))
+                sampled = new if start else downsample(new)
+                columns += series_columns(sampled)
+                points.append(SeriesPoints(key, start + len(new), len(sampled)))
             return SeriesUpdate(
                 stamp=now,
                 keys=tuple(reader.keys()) if is_new else None,
                 rewinds=tuple(reader.rewinds()) if is_new else (),
-                parts=tuple(parts),
+                parts=tuple(points),
                 blob=encode_columns(columns),
             )

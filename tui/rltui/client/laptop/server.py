@@ -1,4 +1,4 @@
-"""What somebody far away is told of the experiments, runs, logs, metrics and rollouts of this machine."""
+"""Answers another machine's questions about the experiments, runs, logs, metrics and rollouts of this one."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_experiment
 
 _LOOK_AT_LOG_S = 0.4
-"""Between two looks at a log: as often as a pane looks."""
+"""Poll interval of a log, as that of a log pane."""
 _FIRST_EVENTS, _FIRST_S = 3, 1.0
 """Status, GPUs and knobs; and how long they are waited for when an experiment is opened."""
 _PROGRESS_S = 0.5
-"""Between two words of how far a search is."""
+"""Interval between two progress reports of a search."""
 _MOST_HITS = 2000
 """Hits of a search in one item."""
 _Item = TypeVar("_Item")
@@ -41,13 +41,13 @@ _KINDS = {model: kind for kind, model in EVENT_MODELS.items()}
 
 @dataclass(frozen=True, slots=True)
 class RemoteHandle:
-    """What somebody looks at: enough to open it again after the link was lost."""
+    """Address of an open experiment: enough to open it again after the link was lost."""
 
     output_dir: str
     supervised: bool
     """Through its supervisor; else from its files alone."""
     done: bool
-    """It came to its end, as the index says; of a supervised one it does not matter."""
+    """True if the index says that it succeeded; not used for a supervised one."""
     readonly: bool
 
     def as_json(self) -> dict[str, Any]:
@@ -64,24 +64,24 @@ class PushedEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OpenedExperiment:
-    """What is told of an experiment as it is opened."""
+    """First answer about an experiment that is opened."""
 
     handle: RemoteHandle
     description: Description
     run_id: str
     run_dir: str
     series: str
-    """Folder of its metrics."""
+    """Folder of the metrics."""
     events: tuple[PushedEvent, ...]
-    """What is pushed first, as far as it comes at once: the first frame need not ask for it."""
+    """First events, as far as they come at once: the first frame need not ask for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchUpdate:
-    """What a search has found since the last one, and how far it is."""
+    """Hits of a search since the last update, and its progress."""
 
     progress: float
-    """0 to 1."""
+    """Share of the log that is searched, from 0 to 1."""
     size: int
     """Bytes that are searched."""
     hits: tuple[LogHit, ...]
@@ -102,18 +102,18 @@ class RemoteServer:
 
     def __init__(self) -> None:
         self._runs = {False: LocalRuns(), True: LocalRuns(readonly=True)}
-        """By whether they may only be looked at."""
+        """Keyed by whether they are read-only."""
         self._experiments: dict[RemoteHandle, LocalExperiment] = {}
         self._logs: dict[int, LogFeed] = {}
-        """By the number that who has them told gave them."""
+        """Keyed by the number that the client gave them."""
         self._folders: dict[tuple[str, str], Any] = {}
         """Readers of metrics and rollouts, by kind and folder."""
 
     def owner(self, kind: str, address: Any) -> tuple[object, Mapping[str, Question]]:  # noqa: ANN401 - JSON
-        """What is asked, and its questions. Blocks.
+        """The object that answers and its questions. Blocks.
 
         Raises:
-            RltuiError: if it is not there, or there is no such kind.
+            RltuiError: if it does not exist, or there is no such kind.
         """
         if kind == "server":
             return self, questions_of(RemoteServer)
@@ -159,12 +159,12 @@ class RemoteServer:
         experiment = await asyncio.to_thread(self._runs[readonly].open, id_, again=again)
         return await self._opened(experiment, readonly)
 
-    def _find(self, word: str, readonly: bool) -> LocalExperiment | None:
-        record = find_experiment(word) if word else launch.only_living()
+    def _find(self, name: str, readonly: bool) -> LocalExperiment | None:
+        record = find_experiment(name) if name else launch.only_living()
         if record is not None:
             return self._through_supervisor(record, readonly=readonly)
         runs = self._runs[readonly]
-        return runs.open(runs.find(word)) if word else None
+        return runs.open(runs.find(name)) if name else None
 
     async def _opened(self, experiment: LocalExperiment, readonly: bool) -> OpenedExperiment:
         record = experiment.record
@@ -262,17 +262,17 @@ class RemoteServer:
         start: int,
         with_text: bool,
     ) -> AsyncIterator[SearchUpdate]:
-        """What is found in a log, as it is found, and how far it is."""
+        """Hits of a search in a log as they are found, and its progress."""
         from_text = None if query is None else Query.from_text(query)
         experiment = await asyncio.to_thread(self._experiment, handle)
-        searching = experiment.search_log(path, from_text, level, start)
-        batches = (part for batch in searching.batches() for part in chunks(batch, _MOST_HITS))
+        scan = experiment.search_log(path, from_text, level, start)
+        batches = (chunk for batch in scan.batches() for chunk in chunks(batch, _MOST_HITS))
         try:
             async for batch in items_in_threads(batches, pause_s=_PROGRESS_S):
                 hits = tuple(LogHit(hit.offset, hit.text if with_text else "") for hit in batch or [])
-                yield SearchUpdate(searching.progress, searching.size, hits)
+                yield SearchUpdate(scan.progress, scan.size, hits)
         finally:
-            searching.cancel()
+            scan.cancel()
 
 
 @cache
@@ -283,12 +283,12 @@ def _handles() -> TypeAdapter[RemoteHandle]:
 async def items_in_threads(
     items: Iterator[_Item], pause_s: float | None = None
 ) -> AsyncGenerator[_Item | None, None]:
-    """What a blocking iterator gives, in threads. With `pause_s`, `None` where the next takes longer."""
+    """Iterate a blocking iterator in threads. With `pause_s`, `None` where the next item takes longer."""
     while True:
-        asking = asyncio.create_task(asyncio.to_thread(next, items, _OVER))
-        while not (await asyncio.wait([asking], timeout=pause_s))[0]:
+        next_item = asyncio.create_task(asyncio.to_thread(next, items, _OVER))
+        while not (await asyncio.wait([next_item], timeout=pause_s))[0]:
             yield None
-        item = asking.result()
+        item = next_item.result()
         if item is _OVER:
             return
         yield item

@@ -10,19 +10,19 @@ from rltui.client.transports.ssh import OURS
 from rltui.errors import RltuiError
 
 _HELLO_S = 10.0
-"""It was sent when the connection was begun."""
+"""Short: the other end sends its hello as it connects."""
 
 
-def serve(reading: int, writing: int) -> None:
+def serve(read_fd: int, write_fd: int) -> None:
     """Answer who is at the other end of these descriptors, until it is gone.
 
     Raises:
         RltuiError: if that is no rltui.
     """
-    os.write(writing, OURS.line())  # before all that takes long to load
-    frames = Frames(reading, writing)
+    os.write(write_fd, OURS.line())  # before all that takes long to load
+    frames = Frames(read_fd, write_fd)
     try:
-        theirs = frames.read_hello_line(_HELLO_S)
+        peer = frames.read_hello_line(_HELLO_S)
     except NoHelloError as error:
         if error.is_late:
             raise RltuiError(
@@ -35,7 +35,7 @@ def serve(reading: int, writing: int) -> None:
         raise RltuiError(
             "this is for another rltui, at the other end of a connection", hint="there: rltui --host HOST"
         ) from error
-    if (theirs.link, theirs.api) == (OURS.link, OURS.api):  # else the other end says so
+    if (peer.link, peer.api) == (OURS.link, OURS.api):  # else the other end says so
         from rltui.client.laptop.session import Session  # after the hello: it takes long to load
 
         asyncio.run(Session(frames).serve())

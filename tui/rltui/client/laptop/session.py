@@ -1,4 +1,4 @@
-"""One link, at the end that answers: a task for each question; what blocks goes to threads."""
+"""The answering end of one link: a task for each question; blocking calls run in threads."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Session:
     def __init__(self, frames: Frames) -> None:
         self._frames = frames
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        """By channel."""
+        """Channel → task that answers."""
         self._server = RemoteServer()
 
     async def serve(self) -> None:
-        """Until the other end is gone."""
+        """Serve until the other end hangs up."""
         loop, over = asyncio.get_running_loop(), asyncio.Event()
-        receiving = threading.Thread(target=self._receive, args=(loop, over), name="receive", daemon=True)
-        receiving.start()
+        receiver = threading.Thread(target=self._receive, args=(loop, over), name="receive", daemon=True)
+        receiver.start()
         await over.wait()
         for task in self._tasks.values():
             task.cancel()
@@ -65,8 +65,8 @@ class Session:
         try:
             method, params = str(call["method"]), call["params"]
             kind, _, name = method.partition(".")
-            of = None if params is None else params["of"]
-            owner, questions = await asyncio.to_thread(self._server.owner, kind, of)
+            target = None if params is None else params["of"]
+            owner, questions = await asyncio.to_thread(self._server.owner, kind, target)
             if (question := questions.get(name)) is None:
                 raise UsageError(f"this rltui knows no {method[:40]!r}", hint="it may be older than yours")
             answer = getattr(owner, name)
@@ -102,14 +102,14 @@ class Session:
 
     async def _tell(self, channel: int, item: object) -> None:
         """Returns once it is on its way: what is not taken is not made."""
-        loop, sent = asyncio.get_running_loop(), asyncio.Event()
+        loop, is_sent = asyncio.get_running_loop(), asyncio.Event()
 
         def on_sent() -> None:
             with contextlib.suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(sent.set)
+                loop.call_soon_threadsafe(is_sent.set)
 
         self._frames.send(Packet(channel, PacketKind.ITEM, item), on_sent)
-        await sent.wait()
+        await is_sent.wait()
 
     def _refuse(self, channel: int, error: RltuiError) -> None:
         kind = SHUT_DOWN if isinstance(error, ShutDownError) else ""

@@ -1,1 +1,1 @@
-"""What clients do about the queue of runs, whose daemon is `rltui.scheduler`."""
+"""Client side of the queue of runs, whose daemon is `rltui.scheduler`."""

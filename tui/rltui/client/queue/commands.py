@@ -1,4 +1,4 @@
-"""What clients do about the queue: add, remove, move, pause. Its supervisor sees it, or is started."""
+"""Commands of the queue: add, remove, move, pause. A running scheduler sees changes; else one is started."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rltui.services.runs.experiments import find_experiment
 from rltui.services.subprocesses import OUTER_VARIABLES
 
 START = "start"
-"""What `python -m rltui.scheduler` is told to start the supervisor in the private tmux server."""
+"""Argument of `python -m rltui.scheduler` that starts it in the private tmux server."""
 START_TIMEOUT_S = 20.0
 _ID_LETTERS = string.ascii_lowercase + string.digits
 _ID_LENGTH = 8
@@ -38,16 +38,16 @@ class QueueRequest:
     """A run as somebody wants it: what `rltui up` is told, and what the queue is."""
 
     words: tuple[str, ...]
-    """Without a name, an output folder, and what stands behind `--`."""
+    """Arguments of `rltui up` without a name, an output folder, and what stands behind `--`."""
     overrides: tuple[str, ...]
     name: str
     folder: Path
-    """As `rltui up` would have them now."""
+    """Output folder that `rltui up` would choose now, like the name."""
     files: tuple[Path, ...] = ()
     is_named: bool = False
-    """A person chose the name."""
+    """True if a person chose the name."""
     own: str = ""
-    """What makes it another one than others of its sweep; empty: it is alone."""
+    """Differences from the others of its sweep; empty: it is in no sweep."""
     own_name: str = ""
     """The same as a part of a name."""
     needs: tuple[int | None, int] = (None, 0)
@@ -58,12 +58,12 @@ class QueueRequest:
     array: str = ""
     """The job array that it becomes a task of, and which one."""
     is_taken: bool = False
-    """Its folder holds an earlier run."""
+    """True if its folder holds an earlier run."""
     is_resumed: bool = False
 
 
 def add_to_queue(
-    wishes: Sequence[QueueRequest],
+    requests: Sequence[QueueRequest],
     options: QueueOptions,
     *,
     group: str = "",
@@ -85,87 +85,98 @@ def add_to_queue(
     }
     around = LaunchEnvironment(cwd=os.getcwd(), variables=variables)  # noqa: PTH109 - as the child is told
     key = hashlib.sha256(around.model_dump_json().encode()).hexdigest()[:12]
-    contents = [_contents(wish.files) for wish in wishes]
-    wishes = [replace(wish, folder=wish.folder.resolve()) for wish in wishes]
-    added: list[QueueEntry] = []
+    contents = [_contents(request.files) for request in requests]
+    requests = [replace(request, folder=request.folder.resolve()) for request in requests]
+    new_entries: list[QueueEntry] = []
 
     def change(queue: RunQueue) -> RunQueue:
-        added.clear()
-        taken = {each.group for each in queue.entries}
-        names = (group, *(f"{group}-{number}" for number in range(2, len(taken) + 3)))
-        free_group = next(name for name in names if not name or name not in taken)
-        fixed = {**options.model_dump(), "group": free_group, "surroundings": key}
-        for wish, files in zip(wishes, contents, strict=True):
-            added.append(_entry(wish, (*queue.entries, *added), {**fixed, "files": files}))
-        entries = (*queue.entries, *added)
-        told = {} if after_reboot is None else {"after_reboot": after_reboot}
+        new_entries.clear()
+        used_groups = {entry.group for entry in queue.entries}
+        names = (group, *(f"{group}-{number}" for number in range(2, len(used_groups) + 3)))
+        free_group = next(name for name in names if not name or name not in used_groups)
+        shared_fields = {**options.model_dump(), "group": free_group, "surroundings": key}
+        for request, files in zip(requests, contents, strict=True):
+            new_entries.append(
+                _entry(request, (*queue.entries, *new_entries), {**shared_fields, "files": files})
+            )
+        entries = (*queue.entries, *new_entries)
+        rule_change = {} if after_reboot is None else {"after_reboot": after_reboot}
         everywhere = {**queue.surroundings, key: around}
-        return queue.model_copy(update={"surroundings": everywhere, **told}).with_entries(entries)
+        return queue.model_copy(update={"surroundings": everywhere, **rule_change}).with_entries(entries)
 
     change_queue(change)
     ensure_scheduler()
-    return tuple(added)
+    return tuple(new_entries)
 
 
-def _entry(wish: QueueRequest, others: Sequence[QueueEntry], fixed: dict[str, Any]) -> QueueEntry:
-    name, folder = _place(wish, others)
-    gpus, gpu_bytes = wish.needs
-    if fixed["gpus"] is not None:
-        gpus = fixed["gpus"]
+def _entry(
+    request: QueueRequest, other_entries: Sequence[QueueEntry], shared_fields: dict[str, Any]
+) -> QueueEntry:
+    name, folder = _place(request, other_entries)
+    gpus, gpu_bytes = request.needs
+    if shared_fields["gpus"] is not None:
+        gpus = shared_fields["gpus"]
     return QueueEntry(
         id="".join(secrets.choice(_ID_LETTERS) for _ in range(_ID_LENGTH)),
         name=name,
         folder=str(folder),
-        words=wish.words,
-        overrides=wish.overrides,
-        told=wish.own,
+        words=request.words,
+        overrides=request.overrides,
+        told=request.own,
         added_at=time.time(),
-        **{**fixed, "gpus": gpus, "gpu_bytes": gpu_bytes, "is_job": wish.is_job, "array": wish.array},
+        **{
+            **shared_fields,
+            "gpus": gpus,
+            "gpu_bytes": gpu_bytes,
+            "is_job": request.is_job,
+            "array": request.array,
+        },
     )
 
 
 def _contents(files: Iterable[Path | str]) -> dict[str, str]:
-    """By path: the SHA-256 of what it says; a file that cannot be read has none. Not while the queue is
-    locked: a disk may not answer.
-    """
+    """Path → SHA-256 of each readable file. Not called while the queue is locked: a disk may not answer."""
     prints = ((str(path), fingerprint(str(path))) for path in files)
     return {path: file_print.sha256 for path, file_print in prints if file_print.sha256}
 
 
-def _place(wish: QueueRequest, others: Sequence[QueueEntry]) -> tuple[str, Path]:
-    """Its name and its folder, which nobody else has or will have."""
-    taken_names = {each.name for each in others}
-    folders = {each.folder for each in others}
-    folder = wish.folder
+def _place(request: QueueRequest, other_entries: Sequence[QueueEntry]) -> tuple[str, Path]:
+    """Name and folder of the entry, which no other entry or experiment has."""
+    used_names = {entry.name for entry in other_entries}
+    folders = {entry.folder for entry in other_entries}
+    folder = request.folder
 
     def is_free(name: str, candidate: Path) -> bool:
         experiment = find_experiment(name)
         return (
-            name not in taken_names
+            name not in used_names
             and str(candidate) not in folders  # both were resolved: other people's disks may not answer
             and (experiment is None or same_folder(experiment.output_dir, str(candidate)))
-            and (wish.is_resumed or not (wish.is_taken if candidate == folder else _holds_files(candidate)))
+            and (
+                request.is_resumed
+                or not (request.is_taken if candidate == folder else _holds_files(candidate))
+            )
         )
 
-    if wish.own:
-        stem = f"{wish.name}-{wish.own_name}"
+    if request.own:
+        stem = f"{request.name}-{request.own_name}"
         for number in range(1, 1000):
             name = _shortened(stem, "" if number == 1 else f"-{number}")
             if is_free(name, folder.parent / name):
                 return name, folder.parent / name
-    if is_free(wish.name, folder):
-        return wish.name, folder
-    if wish.is_named:
-        if is_free(wish.name, folder.parent / wish.name):
-            return wish.name, folder.parent / wish.name
+    if is_free(request.name, folder):
+        return request.name, folder
+    if request.is_named:
+        if is_free(request.name, folder.parent / request.name):
+            return request.name, folder.parent / request.name
         raise ConflictError(
-            f"the name {wish.name} or the folder {folder} is taken", hint="choose others with -n and -o"
+            f"the name {request.name} or the folder {folder} is taken", hint="choose others with -n and -o"
         )
     for number in range(2, 1000):
-        other = folder.with_name(f"{folder.name}-{number}")
-        if is_free(_shortened(other.name), other):
-            return _shortened(other.name), other
-    raise ConflictError(f"no name like {wish.name} is free", hint="choose one with -n NAME")
+        numbered = folder.with_name(f"{folder.name}-{number}")
+        if is_free(_shortened(numbered.name), numbered):
+            return _shortened(numbered.name), numbered
+    raise ConflictError(f"no name like {request.name} is free", hint="choose one with -n NAME")
 
 
 def _holds_files(folder: Path) -> bool:
@@ -173,7 +184,7 @@ def _holds_files(folder: Path) -> bool:
 
 
 def _shortened(name: str, end: str = "") -> str:
-    """With `end`, at most as long as the name of an experiment may be."""
+    """The text and `end`, cut to the length that an experiment's name may have."""
     if len(name) + len(end) <= _LONGEST_NAME:
         return name + end
     digest = hashlib.sha256(name.encode()).hexdigest()[:6]
@@ -190,8 +201,8 @@ def pause() -> RunQueue:
 
 def resume(*, after_reboot: bool | None = None) -> RunQueue:
     def change(queue: RunQueue) -> RunQueue:
-        told = {} if after_reboot is None else {"after_reboot": after_reboot}
-        return queue.model_copy(update={"paused": "", "told": "", **told})
+        rule_change = {} if after_reboot is None else {"after_reboot": after_reboot}
+        return queue.model_copy(update={"paused": "", "told": "", **rule_change})
 
     queue = change_queue(change)
     ensure_scheduler()
@@ -199,77 +210,79 @@ def resume(*, after_reboot: bool | None = None) -> RunQueue:
 
 
 def limit(most: int | None) -> RunQueue:
-    """So many run at once, of all; `None`: as devices allow, without devices one."""
+    """Set how many entries run at once; `None`: as devices allow, without devices one."""
     queue = change_queue(lambda queue: queue.model_copy(update={"max_parallel": most}))
     ensure_scheduler()
     return queue
 
 
-def remove(words: Sequence[str]) -> tuple[QueueEntry, ...]:
+def remove(references: Sequence[str]) -> tuple[QueueEntry, ...]:
     """Take these out: what waits is not started, what has ended is forgotten. Their runs stay.
 
     Raises:
         UsageError: if there is no such entry, or sweep.
         ConflictError: if one runs and was named alone; of a sweep, those that run stay.
     """
-    gone: list[QueueEntry] = []
+    removed: list[QueueEntry] = []
 
     def change(queue: RunQueue) -> RunQueue:
-        gone.clear()
-        for word in words:
-            found = _found(queue, word)
-            going = [each for each in found if each.state == "waiting" or not each.is_open]
-            if not going:
-                names = join_words([each.name for each in found])
+        removed.clear()
+        for reference in references:
+            matches = _found(queue, reference)
+            removable = [entry for entry in matches if entry.state == "waiting" or not entry.is_open]
+            if not removable:
+                names = join_words([entry.name for entry in matches])
                 raise ConflictError(
-                    f"{names} {found[0].state}", hint=f"end it: {hints.DOWN(name=found[0].name)}"
+                    f"{names} {matches[0].state}", hint=f"end it: {hints.DOWN(name=matches[0].name)}"
                 )
-            gone.extend(going)
-        return queue.with_entries(each for each in queue.entries if each not in gone)
+            removed.extend(removable)
+        return queue.with_entries(entry for entry in queue.entries if entry not in removed)
 
     change_queue(change)
-    return tuple(gone)
+    return tuple(removed)
 
 
-def move(word: str, place: str) -> RunQueue:
+def move(name: str, position: str) -> RunQueue:
     """Put what waits of it `first`, `last`, or at that number among those that wait, counted from 1.
 
     Raises:
         UsageError: if there is no such entry, or no such place.
     """
-    number = parse_whole_number(place)
-    if place not in ("first", "last", "up", "down") and not number:
+    number = parse_whole_number(position)
+    if position not in ("first", "last", "up", "down") and not number:
         raise UsageError(
-            f"{place!r} is no place in the queue", hint="first, last, up, down, or a number from 1"
+            f"{position!r} is no place in the queue", hint="first, last, up, down, or a number from 1"
         )
 
     def change(queue: RunQueue) -> RunQueue:
-        moved = [entry for entry in _found(queue, word) if entry.state == "waiting"]
-        if not moved:
-            raise UsageError(f"nothing of {word} waits")
-        waiting = [entry for entry in queue.entries if entry.state == "waiting"]
-        rest = [entry for entry in waiting if entry not in moved]
-        before = waiting.index(moved[0])
-        at = {"first": 0, "last": len(rest), "up": max(0, before - 1), "down": before + 1}.get(place)
-        at = (number or 1) - 1 if at is None else at
-        others = [entry for entry in queue.entries if entry.state != "waiting"]
-        priority = _between(rest, at, moved[0].priority)
-        placed = [entry.model_copy(update={"priority": priority}) for entry in moved]
-        return queue.with_entries([*others, *rest[:at], *placed, *rest[at:]])
+        moving = [entry for entry in _found(queue, name) if entry.state == "waiting"]
+        if not moving:
+            raise UsageError(f"nothing of {name} waits")
+        waiting_entries = [entry for entry in queue.entries if entry.state == "waiting"]
+        remaining = [entry for entry in waiting_entries if entry not in moving]
+        before = waiting_entries.index(moving[0])
+        index = {"first": 0, "last": len(remaining), "up": max(0, before - 1), "down": before + 1}.get(
+            position
+        )
+        index = (number or 1) - 1 if index is None else index
+        other_entries = [entry for entry in queue.entries if entry.state != "waiting"]
+        priority = _between(remaining, index, moving[0].priority)
+        moved_entries = [entry.model_copy(update={"priority": priority}) for entry in moving]
+        return queue.with_entries([*other_entries, *remaining[:index], *moved_entries, *remaining[index:]])
 
     return change_queue(change)
 
 
-def _between(rest: Sequence[QueueEntry], at: int, own: int) -> int:
+def _between(neighbours: Sequence[QueueEntry], index: int, priority: int) -> int:
     """The priority that a place among others needs, so that it is one."""
-    before = [entry.priority for entry in rest[:at]]
-    after = [entry.priority for entry in rest[at:]]
-    least, most = max(after, default=own), min(before, default=own)
-    return min(max(own, least), most) if before else max(own, least)
+    before = [entry.priority for entry in neighbours[:index]]
+    after = [entry.priority for entry in neighbours[index:]]
+    least, most = max(after, default=priority), min(before, default=priority)
+    return min(max(priority, least), most) if before else max(priority, least)
 
 
 def retry(
-    words: Sequence[str], mend: Callable[[QueueEntry], Mapping[str, Any]] = lambda _: {}
+    names: Sequence[str], mend: Callable[[QueueEntry], Mapping[str, Any]] = lambda _: {}
 ) -> tuple[QueueEntry, ...]:
     """Let these wait again: what failed or was stopped goes on where it was; config files count as they are.
     `mend`: fields of an entry that get another value.
@@ -278,44 +291,46 @@ def retry(
         UsageError: if there is no such entry, or sweep; as `mend`, and then nothing was changed.
     """
     queue = read_queue()
-    chosen = [each for word in words for each in _found(queue, word)]
-    files = _contents({path for each in chosen for path in each.files})
-    news = {each.id: mend(each) for each in chosen if ENTRY_STATES[each.state].can_be_retried}
-    again: list[QueueEntry] = []
+    matches = [entry for name in names for entry in _found(queue, name)]
+    files = _contents({path for entry in matches for path in entry.files})
+    changes = {entry.id: mend(entry) for entry in matches if ENTRY_STATES[entry.state].can_be_retried}
+    new_entries: list[QueueEntry] = []
 
     def change(queue: RunQueue) -> RunQueue:
-        again.clear()
-        for word in words:
-            for each in _found(queue, word):
-                if ENTRY_STATES[each.state].can_be_retried and (not each.is_open or len(words) == 1):
-                    again.append(_afresh(each, files).model_copy(update=news.get(each.id, {})))
-                    queue = queue.with_entry(again[-1])
-        if not again:
-            raise UsageError(f"nothing of {join_words(words)} failed, was stopped or waits")
+        new_entries.clear()
+        for name in names:
+            for entry in _found(queue, name):
+                if ENTRY_STATES[entry.state].can_be_retried and (not entry.is_open or len(names) == 1):
+                    new_entries.append(_afresh(entry, files).model_copy(update=changes.get(entry.id, {})))
+                    queue = queue.with_entry(new_entries[-1])
+        if not new_entries:
+            raise UsageError(f"nothing of {join_words(names)} failed, was stopped or waits")
         return queue
 
     change_queue(change)
     ensure_scheduler()
-    return tuple(again)
+    return tuple(new_entries)
 
 
 def _afresh(entry: QueueEntry, files: Mapping[str, str]) -> QueueEntry:
-    own = {path: files[path] for path in entry.files if path in files}
+    own_files = {path: files[path] for path in entry.files if path in files}
     fields = {"state": "waiting", "why": "", "failures": 0, "not_before": None, "ended_at": None}
-    return entry.model_copy(update={**fields, "outcome": None, "files": own})
+    return entry.model_copy(update={**fields, "outcome": None, "files": own_files})
 
 
-def _found(queue: RunQueue, word: str) -> list[QueueEntry]:
+def _found(queue: RunQueue, reference: str) -> list[QueueEntry]:
     """The entry of that id, or of that name, the newest, rather one that is open; or those of that sweep."""
-    if (entry := queue.entry(word)) is not None:
+    if (entry := queue.entry(reference)) is not None:
         return [entry]
-    named = [each for each in queue.entries if each.name == word]
-    if named:
-        return [each for each in named if each.is_open][-1:] or named[-1:]
-    if of_group := [each for each in queue.entries if each.group == word]:
+    same_name = [entry for entry in queue.entries if entry.name == reference]
+    if same_name:
+        return [entry for entry in same_name if entry.is_open][-1:] or same_name[-1:]
+    if of_group := [entry for entry in queue.entries if entry.group == reference]:
         return of_group
-    names = dict.fromkeys((*(each.name for each in queue.entries), *(each.group for each in queue.entries)))
-    raise unknown_name("entry of the queue", word, [name for name in names if name])
+    names = dict.fromkeys(
+        (*(entry.name for entry in queue.entries), *(entry.group for entry in queue.entries))
+    )
+    raise unknown_name("entry of the queue", reference, [name for name in names if name])
 
 
 # --- its supervisor ---------------------------------------------------------------------------------------

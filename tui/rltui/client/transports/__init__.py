@@ -1,1 +1,1 @@
-"""How questions travel: to a supervisor over its unix socket, to the rltui of another machine over ssh."""
+"""Transports of questions: a supervisor's unix socket, and ssh to the rltui of another machine."""

@@ -32,13 +32,13 @@ LINK_VERSION = 2
 """Raised when the other end of the previous version would misunderstand a packet."""
 _MARK = b"rltui-link "
 _LONGEST_NOISE = 256 << 10
-"""Bytes before the hello."""
+"""Most bytes before the hello."""
 _LONGEST_HELLO = 4096
 _LONGEST_REASON = 200
 _LONGEST_PACKET = 256 << 20
 """Bytes, of all packets together that have not come to their ends."""
 _MOST_CHANNELS = 4096
-"""With a packet that has not come to its end."""
+"""Most channels with an incomplete packet."""
 _PIECE = struct.Struct("!IBI")
 _LAST = 0x80
 _PIECE_BYTES = 8 << 10
@@ -48,7 +48,7 @@ lets a line with 50 ms between question and answer carry a megabyte per second."
 _ACKNOWLEDGED_BYTES = 16 << 10
 _READ_BYTES = 64 << 10
 _UNPACKED_BYTES = 2 << 10
-"""Of what is decompressed at once: the worst that can be made of it has a few dozen MB."""
+"""Most bytes of one decompression: the worst packet that fits expands to a few dozen MB."""
 _LEVEL = 5
 
 
@@ -56,7 +56,7 @@ class PacketKind(IntEnum):
     CALL = 1
     CANCEL = 2
     ITEM = 3
-    """One part of an answer that has several."""
+    """An item of a streamed answer."""
     RESULT = 4
     """An answer, or the end of one."""
     ERROR = 5
@@ -68,17 +68,17 @@ class Packet(NamedTuple):
     """The number of the call that this packet is, or answers."""
     kind: PacketKind
     data: Any = None
-    """What JSON can say, with NaN, or values that `plain` makes such of."""
+    """JSON values, with NaN, or values that `plain` turns into such."""
     blob: bytes = b""
-    """What JSON would make long."""
+    """Bytes that would be long in JSON."""
 
 
 class NoHelloError(RltuiError):
     """The other end closed, or said something else for long. `said`: that. `is_late`: it has not closed."""
 
-    def __init__(self, said: bytes, *, is_late: bool = False) -> None:
+    def __init__(self, output: bytes, *, is_late: bool = False) -> None:
         super().__init__("no rltui answers there")
-        self.said, self.is_late = said, is_late
+        self.said, self.is_late = output, is_late
 
 
 @contextmanager
@@ -104,7 +104,7 @@ class Hello:
     """The version of its rltui."""
     link: int
     api: int
-    """`PROTOCOL_VERSION` of the API, whose values travel here."""
+    """`PROTOCOL_VERSION` of the API, whose values the frames carry."""
 
     def line(self) -> bytes:
         fields = {"version": self.version, "link": self.link, "api": self.api}
@@ -112,16 +112,17 @@ class Hello:
 
 
 def read_hello(descriptor: int, within_s: float | None = None) -> tuple[Hello, bytes]:
-    """What the other end says, and what came behind it already. What stands before it is passed over.
-    `within_s`: so long it is waited for.
+    """The other end's hello, and the bytes that came behind it.
+
+    Bytes before it are passed over. `within_s`: time limit.
 
     Raises:
-        NoHelloError: if it ends, or says nothing of the kind.
+        NoHelloError: if the other end hangs up, or sends nothing of the kind.
     """
     data, until = b"", None if within_s is None else time.monotonic() + within_s
     while len(data) < _LONGEST_NOISE:
-        _, mark, behind = data.partition(_MARK)
-        line, newline, rest = behind.partition(b"\n")
+        _, mark, after_mark = data.partition(_MARK)
+        line, newline, rest = after_mark.partition(b"\n")
         if mark and newline:
             try:
                 fields = json.loads(line[:_LONGEST_HELLO])
@@ -151,12 +152,12 @@ class _Pending(NamedTuple):
 class Frames:
     """Messages over a pair of descriptors, which it closes. `send` is for any thread, `receive` for one."""
 
-    def __init__(self, reading: int, writing: int) -> None:
+    def __init__(self, read_fd: int, write_fd: int) -> None:
         """Sends at once; what is received begins behind the other end's hello (`hear`)."""
-        self._reading, self._writing = reading, writing
+        self._reading, self._writing = read_fd, write_fd
         self._came = b""
         self._pending: OrderedDict[int, deque[_Pending]] = OrderedDict()
-        """By channel, in their turns."""
+        """Channel → its unsent packets, in the order of the turns."""
         self._changed = threading.Condition()
         self._is_closed = False
         self._under_way = 0
@@ -289,30 +290,30 @@ class Frames:
         self._buffer += self._decompressing.decompress(data)
 
     def _next_packet(self) -> Packet | None:
-        """From what is read; `None` where that is no whole one."""
+        """The next packet in the buffer; `None` where none is complete."""
         while len(self._buffer) >= _PIECE.size:
-            channel, marked, length = _PIECE.unpack_from(self._buffer)
+            channel, tagged_length, length = _PIECE.unpack_from(self._buffer)
             end = _PIECE.size + length
             if length > _PIECE_BYTES:
                 raise ValueError(f"a piece of {length} bytes")
             if len(self._buffer) < end:
                 return None
-            parts = self._parts.setdefault(channel, bytearray())
-            parts += self._buffer[_PIECE.size : end]
+            buffer = self._parts.setdefault(channel, bytearray())
+            buffer += self._buffer[_PIECE.size : end]
             del self._buffer[:end]
             self._parts_bytes += length
             if self._parts_bytes > _LONGEST_PACKET or len(self._parts) > _MOST_CHANNELS:
                 raise ValueError(f"packets of more than {_LONGEST_PACKET} bytes, or very many")
-            if marked & _LAST:
+            if tagged_length & _LAST:
                 del self._parts[channel]
-                self._parts_bytes -= len(parts)
-                (length,) = struct.unpack_from("!I", parts)
-                text = bytes(parts[4 : 4 + length])
+                self._parts_bytes -= len(buffer)
+                (length,) = struct.unpack_from("!I", buffer)
+                text = bytes(buffer[4 : 4 + length])
                 return Packet(
                     channel,
-                    PacketKind(marked & ~_LAST),
+                    PacketKind(tagged_length & ~_LAST),
                     json.loads(text) if text else None,
-                    bytes(parts[4 + length :]),
+                    bytes(buffer[4 + length :]),
                 )
         return None
 
@@ -341,6 +342,6 @@ def chunks(items: list[_Item], size: int) -> Iterator[list[_Item]]:
 
 
 _NO_PACKETS = (zstandard.ZstdError, ValueError, TypeError, ArithmeticError, struct.error, RecursionError)
-"""What taking apart something else than packets raises."""
+"""Errors that decoding of invalid bytes raises."""
 _CONTROL = 0
 """The channel of what no call is about."""

@@ -12,7 +12,7 @@ from rltui.errors import RltuiError, UsageError
 from rltui.settings import HostSettings
 
 _ALIVE = ("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3")
-"""ssh then sees within 15 s that the line is dead. On a quiet one it says a word every 5 s."""
+"""ssh notices within 15 s that the line is dead; on a quiet one it sends a message every 5 s."""
 _NO_PROMPTS = ("-o", "BatchMode=yes")
 """Once the screen has the terminal, nobody can answer one."""
 _WITH_PATH = re.compile(r"(?P<host>[^:]+):(?P<rltui>[/~].*)")
@@ -30,7 +30,7 @@ class RemoteMachine:
 
     @property
     def is_ssh(self) -> bool:
-        """It is reached by ssh, whose options are known."""
+        """True if it is reached by ssh, whose options are known."""
         return PurePath(self.command[0]).name == "ssh"
 
     def serving(self, *, prompts: bool) -> list[str]:
@@ -38,9 +38,9 @@ class RemoteMachine:
         options = (*_ALIVE, "-T", *(() if prompts else _NO_PROMPTS))
         return [*self._with(options), self._line([self.rltui, "serve", "--stdio"])]
 
-    def running(self, words: Sequence[str], *, terminal: bool) -> list[str]:
+    def running(self, argv: Sequence[str], *, terminal: bool) -> list[str]:
         """The command line that runs `words` there, on this terminal or with pipes."""
-        return [*self._with((*_ALIVE, "-t" if terminal else "-T")), self._line(words)]
+        return [*self._with((*_ALIVE, "-t" if terminal else "-T")), self._line(argv)]
 
     def without_rltui(self, *output: str) -> RltuiError:
         """The error that there is no rltui, and what to do. `output`: what the shell there says."""
@@ -56,15 +56,15 @@ class RemoteMachine:
         return (self.command[0], *options, *self.command[1:]) if self.is_ssh else self.command
 
     @staticmethod
-    def _line(words: Sequence[str]) -> str:
+    def _line(argv: Sequence[str]) -> str:
         """A command line for the shell there, which knows its own home."""
-        program = words[0]
+        program = argv[0]
         home = "~/" if program.startswith("~/") else ""
-        return " ".join([home + shlex.quote(program.removeprefix(home)), *map(shlex.quote, words[1:])])
+        return " ".join([home + shlex.quote(program.removeprefix(home)), *map(shlex.quote, argv[1:])])
 
 
 def host_of(text: str, configured_hosts: Mapping[str, HostSettings]) -> RemoteMachine:
-    """What `--host` means: a name in the settings, or what ssh takes, and perhaps where rltui is there.
+    """The machine of `--host`: a name in the settings, or an ssh destination, and perhaps the path of rltui.
 
     Raises:
         UsageError: if it can be neither.

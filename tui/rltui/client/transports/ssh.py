@@ -36,7 +36,7 @@ from rltui.errors import ERROR_TYPES, ConflictError, ExitCode, LinkDownError, Rl
 Take = Callable[[Packet | RltuiError], None]
 """Takes what answers a call: items, then the end or why there is none."""
 PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0)
-"""Between two attempts to connect; the last one repeats."""
+"""Pauses between two attempts to connect; the last one repeats."""
 _HELLO_S = 20.0
 """Seconds for a connection that is made in the background."""
 _END_S = 2.0
@@ -63,7 +63,7 @@ class _Connection:
 
 
 class _ErrorOutput:
-    """What the program says on its stderr: shown until it is connected, its end kept."""
+    """Stderr of the ssh process: shown until it is connected, the last lines saved."""
 
     def __init__(self, process: subprocess.Popen[bytes], show: Callable[[str], None] | None) -> None:
         assert process.stderr is not None
@@ -88,7 +88,7 @@ class _ErrorOutput:
 
 
 class HostLink:
-    """One machine. `open` or `begin` it, and `close` it."""
+    """Link to one machine. `open` or `begin` it, and `close` it."""
 
     def __init__(self, host: RemoteMachine) -> None:
         self.host = host
@@ -181,7 +181,7 @@ class HostLink:
     def _disconnected(self, connection: _Connection) -> None:
         with self._lock:
             self._connection, self._lost_at = None, time.time()
-            unanswered, self._waiting = self._waiting, {}
+            open_calls, self._waiting = self._waiting, {}
         connection.frames.close()
         _end(connection.process)
         error: RltuiError = LinkDownError(
@@ -191,15 +191,15 @@ class HostLink:
             output = connection.errors.lines()
             if any(line.startswith("rltui: ") for line in output):  # it has ended by itself, and says why
                 error = RltuiError(f"{self.host.name} answers nothing", details=output[-_MOST_LINES:])
-        for take in unanswered.values():
+        for take in open_calls.values():
             take(error)
 
     def _receive(self, connection: _Connection) -> None:
         while (message := connection.frames.receive()) is not None:
             with self._lock:
                 is_last = message.kind is not PacketKind.ITEM
-                waiting = self._waiting
-                take = waiting.pop(message.channel, None) if is_last else waiting.get(message.channel)
+                calls = self._waiting
+                take = calls.pop(message.channel, None) if is_last else calls.get(message.channel)
             if take is not None:
                 with decoding(self.host.name):
                     take(_refusal(message.data) if message.kind is PacketKind.ERROR else message)
@@ -211,15 +211,15 @@ class HostLink:
         return self._connection is not None
 
     def trouble(self) -> str:
-        """Why it cannot be asked, in words; empty where it can."""
+        """The reason why it cannot be asked, as a sentence; empty while it is up."""
         if self._connection is not None:
             return ""
         problem = self._problem.removeprefix(f"{self.host.name} ").removeprefix("cannot be reached: ")
-        why = f" ({problem})" if problem else ""
+        reason = f" ({problem})" if problem else ""
         if self._lost_at is None:
             return self._problem or f"{self.host.name}: connecting"
         ago = duration(max(0.0, time.time() - self._lost_at))
-        return f"{self.host.name}: connection lost {ago} ago, trying again{why}"
+        return f"{self.host.name}: connection lost {ago} ago, trying again{reason}"
 
     def wait_for_first_attempt(self, timeout_s: float) -> None:
         """Wait until the first attempt to connect has ended."""
@@ -260,14 +260,14 @@ class HostLink:
         return self.future(method, params).result()
 
     def future(self, method: str, params: object = None) -> Future[Packet]:
-        """As `call`, without waiting."""
+        """Like `call`, without waiting."""
         answer: Future[Packet] = Future()
         self.ask(_taker(answer), method, params)
         return answer
 
 
 def _taker(future: Future[Packet]) -> Take:
-    """What completes it, which nobody can cancel."""
+    """Completes the future, which nobody can cancel."""
     future.set_running_or_notify_cancel()
 
     def take(answer: Packet | RltuiError) -> None:
@@ -333,11 +333,11 @@ def _connect(
         limit.start()
     try:
         on_start(process)
-        theirs = frames.read_hello_line()
+        peer = frames.read_hello_line()
         errors.show = None
-        if (theirs.link, theirs.api) != (OURS.link, OURS.api):
+        if (peer.link, peer.api) != (OURS.link, OURS.api):
             raise ConflictError(
-                f"{host.name} has rltui {theirs.version} (protocol {theirs.link}.{theirs.api}), "
+                f"{host.name} has rltui {peer.version} (protocol {peer.link}.{peer.api}), "
                 f"here is {OURS.version} ({OURS.link}.{OURS.api}): they do not understand each other",
                 hint="install the same version at both ends",
             )
@@ -345,9 +345,9 @@ def _connect(
         frames.close()
         _end(process)
         if isinstance(error, NoHelloError):
-            asked = show is not None
+            is_interactive = show is not None
             raise _no_hello_error(
-                host, process.returncode, error.said, errors.lines(), is_asked=asked
+                host, process.returncode, error.said, errors.lines(), is_asked=is_interactive
             ) from None
         raise
     finally:
@@ -358,7 +358,7 @@ def _connect(
 def _no_hello_error(
     host: RemoteMachine, code: int | None, output: bytes, errors: list[str], *, is_asked: bool
 ) -> RltuiError:
-    """Why nobody said hello, in words. `is_asked`: a person has seen what ssh said, and could answer it."""
+    """The error of a missing hello. `is_asked`: a person has seen the output of ssh, and could answer it."""
     last = errors[-1] if errors else ""
     if code == _NO_PROGRAM or "command not found" in last:
         return host.without_rltui(*errors[-1:])
@@ -370,12 +370,12 @@ def _no_hello_error(
     if code == _NO_CONNECTION and host.is_ssh:
         if not is_asked and "Permission denied" in last:
             return RltuiError(f"{host.name} wants a password, or another key: leave, and open it again")
-        why = "" if is_asked else f": {last}"  # it was shown as it came
-        return RltuiError(f"{host.name} cannot be reached{why}", hint=f"ssh {host.name} must work")
-    words = [plain_text(decode_line(line)) for line in output.splitlines() if line.strip()][-3:]
+        reason = "" if is_asked else f": {last}"  # it was shown as it came
+        return RltuiError(f"{host.name} cannot be reached{reason}", hint=f"ssh {host.name} must work")
+    last_lines = [plain_text(decode_line(line)) for line in output.splitlines() if line.strip()][-3:]
     return RltuiError(
         f"no rltui answers on {host.name}: {last or f'the connection ended with code {code}'}",
-        details=[*errors[-4:-1], *(f"it said: {line}" for line in words)],
+        details=[*errors[-4:-1], *(f"it said: {line}" for line in last_lines)],
         hint=f"does this work? {' '.join(host.running([host.rltui, '--version'], terminal=False))}",
     )
 

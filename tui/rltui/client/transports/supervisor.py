@@ -24,7 +24,7 @@ from rltui.services.runs.experiments import find_socket
 
 NOTE = questions_of(SupervisorApi)["note"]
 _START_TIMEOUT_S = 60.0
-"""For another rltui to start a supervisor: it has limits of its own, which are shorter."""
+"""Time limit for another rltui to start a supervisor: its own limits are shorter."""
 _LINE_LIMIT = 64 << 20
 """Longest answer, in bytes."""
 
@@ -35,7 +35,7 @@ class SupervisorClient(SupervisorApi):
     """
 
     def __init__(self, record: ExperimentRecord, *, may_start: bool) -> None:
-        """`may_start`: a supervisor that is not there is started. Who may not says so first on every
+        """`may_start`: start a supervisor where none runs. Clients without it send `readonly` first on every
         connection, whereupon the supervisor refuses every change.
         """
         self.record = record
@@ -116,12 +116,12 @@ class SupervisorClient(SupervisorApi):
         return reader, writer
 
     def _refuse_revival(self) -> None:
-        """What was taken down stays so. What its supervisor said counts as much as what it could write."""
+        """An experiment that was shut down stays so. The supervisor's message counts as much as its file."""
         from rltui.services.runs.intent import IntentFile  # the first frame need not wait for it
 
         control = ControlFolder(Path(self.record.output_dir))
-        noted = IntentFile(control.intent_file).read().down
-        for down in (self._down, noted):
+        saved_down = IntentFile(control.intent_file).read().down
+        for down in (self._down, saved_down):
             if down is not None and down.complete:
                 survivors = f"; cannot be ended: {', '.join(down.left)}" if down.left else ""
                 raise ShutDownError(f"{self.record.name} was taken down by {down.by}{survivors}")
@@ -132,12 +132,12 @@ class SupervisorClient(SupervisorApi):
         Raises:
             RltuiError: if that does not work; its last words are in the details.
         """
-        done = await subprocesses.run(
+        process = await subprocesses.run(
             module_command("rltui.client", self.record.name), timeout_s=_START_TIMEOUT_S
         )
-        if done.code != 0:
+        if process.code != 0:
             raise RltuiError(
-                "no supervisor can be started", details=done.errors.decode(errors="replace").splitlines()
+                "no supervisor can be started", details=process.errors.decode(errors="replace").splitlines()
             )
 
 

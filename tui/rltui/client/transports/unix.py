@@ -19,10 +19,10 @@ from rltui.errors import ERROR_TYPES, ExitCode, RltuiError
 _Parameters = ParamSpec("_Parameters")
 _Answer = TypeVar("_Answer")
 PROTOCOL_VERSION = 1
-"""As in `core/api.py`, which is too heavy to be imported here; a test compares them."""
+"""Copy of that in `core/api.py`, which is too heavy to be imported here; a test compares them."""
 CONNECT_TIMEOUT_S = 5.0
 _UCRED = struct.Struct("3i")
-"""`struct ucred` of unix(7): pid, uid, gid."""
+"""Format of `struct ucred` of unix(7): pid, uid, gid."""
 
 
 class SupervisorGoneError(RltuiError):
@@ -30,7 +30,7 @@ class SupervisorGoneError(RltuiError):
 
 
 class Wire:
-    """One connection; a context manager.
+    """Connection to a supervisor; a context manager.
 
     Raises:
         SupervisorGoneError: if nobody listens.
@@ -82,7 +82,7 @@ class Wire:
         *args: _Parameters.args,
         **kwargs: _Parameters.kwargs,
     ) -> _Answer:
-        """As `call`, by a question of `SupervisorApi`, whose types its answer and arguments have."""
+        """Like `call`, with a question of `SupervisorApi`, whose types its answer and arguments have."""
         from rltui.core.questions import question_of  # needs pydantic
 
         question = question_of(method)
@@ -173,10 +173,10 @@ def check_hello(message: dict[str, Any]) -> None:
     """
     if "error" in message:
         result_of(message)
-    theirs = message.get("protocol")
-    if theirs != PROTOCOL_VERSION:
+    peer_version = message.get("protocol")
+    if peer_version != PROTOCOL_VERSION:
         raise RltuiError(
-            f"the supervisor speaks protocol {theirs}, this rltui {PROTOCOL_VERSION}",
+            f"the supervisor speaks protocol {peer_version}, this rltui {PROTOCOL_VERSION}",
             hint=f"end it (components go on): kill {message.get('pid')} — the next command starts a new one",
         )
 
