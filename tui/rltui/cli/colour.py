@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Literal, Protocol
 
-from rltui.core.states import COMPONENT_STATES, ENTRY_STATES, PENDING, RUN_STATES, STALLED, Role
+from rltui.core.states import COMPONENT_STATES, ENTRY_STATES, PENDING, RUN_STATES, STALLED, AnyBadge, Role
 
 When = Literal["auto", "always", "never"]
 
@@ -26,7 +26,13 @@ _CODES: dict[Role, str] = {
     "removed": "31",
 }
 """Parameters of SGR (ECMA-48)."""
-_STATES = (*COMPONENT_STATES.values(), *RUN_STATES.values(), *ENTRY_STATES.values(), PENDING, STALLED)
+_STATES: tuple[AnyBadge, ...] = (
+    *COMPONENT_STATES.values(),
+    *RUN_STATES.values(),
+    *ENTRY_STATES.values(),
+    PENDING,
+    STALLED,
+)
 _ROLES: dict[str, Role] = {
     **{badge.word: badge.role for badge in _STATES},
     **{badge.sign: badge.role for badge in _STATES if badge.sign != "?"},  # which says less before a line

@@ -11,8 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rltui.cli.command_list import SENTENCES
 from rltui.errors import UsageError
@@ -26,8 +25,7 @@ class Declared(Protocol):
     def arguments(self) -> Iterator[Argument]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(NamedTuple):
     """An option, or a word by its place."""
 
     names: tuple[str, ...]
@@ -86,8 +84,7 @@ class Argument:
         return self.settings.get("action") not in ("store_true", argparse.BooleanOptionalAction)
 
 
-@dataclass(frozen=True, slots=True)
-class Exclusive:
+class Exclusive(NamedTuple):
     """Arguments of which one can be given at most."""
 
     members: tuple[Declared, ...]
@@ -102,8 +99,7 @@ class Exclusive:
             yield from member.arguments()
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """Arguments that have a heading of their own in the help."""
 
     title: str
@@ -169,8 +165,9 @@ if TYPE_CHECKING:
     from rltui.frameworks.launchers.line import Options  # most commands need no launcher
 
     Grammar = Callable[[list[str], Options], tuple[list[str], Mapping[str, object]]]
-"""Reads words that argparse cannot: takes those behind the name of the command, and its options; returns the
-words for argparse, and values of the namespace."""
+    """Reads arguments that argparse cannot: (arguments behind the command's name, its options) → (arguments
+    for argparse, further values of the namespace)."""
+
 Handler = Callable[[argparse.Namespace], int]
 """Carries a command out; returns its exit code."""
 
@@ -179,8 +176,7 @@ _HELP = flag("-h --help", "show this help message and exit")
 """The option that argparse adds to every parser."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     name: str
     """For a verb with the name of its command: `queue add`."""
     text: str
@@ -188,7 +184,7 @@ class Command:
     handler: Handler
     declared: tuple[Declared, ...]
     epilog: str | None = None
-    defaults: Mapping[str, object] = field(default_factory=dict)
+    defaults: Mapping[str, object] = {}
     """Values of the namespace that no argument of it has."""
     grammar: Grammar | None = None
     is_local: bool = False

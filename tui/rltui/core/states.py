@@ -2,22 +2,20 @@
 
 A state has a value, which files, sockets and `--json` have and which stays; a word, as people read it; a sign
 before the word; and a role, of which the command line makes a colour and the screen a style.
-Without pydantic: `rltui status` reads it.
+Tuples, and no pydantic: `rltui status` imports it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Role = Literal["good", "busy", "bad", "faint", "key", "head", "added", "removed"]
 """What a text means, for whoever gives it a colour."""
 
 
-@dataclass(frozen=True, slots=True)
-class Badge:
+class Badge(NamedTuple):
     """A state as it is shown: always a sign and a word, and a colour on top."""
 
     sign: str
@@ -50,8 +48,10 @@ class ComponentState(StrEnum):
     """Exited by itself with an error, never became ready, or could not be started."""
 
 
-@dataclass(frozen=True, slots=True)
-class ComponentBadge(Badge):
+class ComponentBadge(NamedTuple):
+    sign: str
+    word: str
+    role: Role
     meaning: str
     """For the page of help."""
     is_alive: bool = False
@@ -83,7 +83,7 @@ PENDING = Badge("◌", "pending", "busy")
 ALIVE_STATES = frozenset(state for state, badge in COMPONENT_STATES.items() if badge.is_alive)
 
 
-def component_badge(state: str, host: Mapping[str, Any] | None) -> Badge:
+def component_badge(state: str, host: Mapping[str, Any] | None) -> AnyBadge:
     """The displayed badge of a component. `host`: its `HostStatus` as JSON has it, if it runs on another
     host.
     """
@@ -101,8 +101,10 @@ RunState = Literal["running", "done", "failed", "stopped", "damaged", "gone"]
 """A row of `RUN_STATES` each."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunBadge(Badge):
+class RunBadge(NamedTuple):
+    sign: str
+    word: str
+    role: Role
     is_running: bool = False
     has_ended: bool = False
     """It ran, nothing of it runs now, and its folder can be read."""
@@ -133,8 +135,10 @@ EntryState = Literal["waiting", "starting", "running", "ending", "done", "failed
 """A row of `ENTRY_STATES` each."""
 
 
-@dataclass(frozen=True, slots=True)
-class EntryBadge(Badge):
+class EntryBadge(NamedTuple):
+    sign: str
+    word: str
+    role: Role
     is_open: bool = False
     """Something is still to be done."""
     holds_devices: bool = False
@@ -155,3 +159,5 @@ ENTRY_STATES: Mapping[EntryState, EntryBadge] = {
     # By a rule, or somebody took it down.
     "stopped": EntryBadge("■", "stopped", "faint", can_be_retried=True),
 }
+
+AnyBadge = Badge | ComponentBadge | RunBadge | EntryBadge

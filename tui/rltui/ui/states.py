@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from textual.content import Content
 
 from rltui.core.api import ComponentStatus, Status
@@ -13,6 +11,7 @@ from rltui.core.states import (
     COMPONENT_STATES,
     RUN_STATES,
     STALLED,
+    AnyBadge,
     Badge,
     ComponentState,
 )
@@ -91,19 +90,19 @@ def told_below(status: ComponentStatus, *, reason_is_told: bool) -> Content:
 TROUBLES = (COMPONENT_STATES[ComponentState.FAILED], COMPONENT_STATES[ComponentState.BACKOFF])
 
 
-def experiment_badge(status: Status) -> Badge:
+def experiment_badge(status: Status) -> AnyBadge:
     """One word for the whole experiment: what most needs a person's eye."""
     if status.observed:
         return Badge("◉", "observed", "key")
     if status.failed and not status.done:
-        return replace(COMPONENT_STATES[ComponentState.FAILED], word=clean_line(failed_text(status.failed)))
+        return COMPONENT_STATES[ComponentState.FAILED]._replace(word=clean_line(failed_text(status.failed)))
     match status.word:
         case "done":
             return RUN_STATES["done"]
         case "running":
             return RUN_STATES["running"]
         case word:
-            by_word: dict[str, Badge] = {badge.word: badge for badge in COMPONENT_STATES.values()}
+            by_word: dict[str, AnyBadge] = {badge.word: badge for badge in COMPONENT_STATES.values()}
             concerns = status.progress.concerns
             is_bad = bool(concerns) and status.word == concerns[0].word and concerns[0].severity == "error"
             return by_word.get(word, Badge(STALLED.sign, word, "bad" if is_bad else "busy"))

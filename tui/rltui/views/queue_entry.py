@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rltui.core import hints
 from rltui.core.run_columns import step_text
-from rltui.core.states import ENTRY_STATES, PENDING, Badge
+from rltui.core.states import ENTRY_STATES, PENDING, AnyBadge
 from rltui.core.text import duration, size_text
 from rltui.views.run import Details
 from rltui.views.table import Cell, Column, View
@@ -128,7 +128,7 @@ def queue_counts(queue: RunQueue) -> list[str]:
     return [f"{count} {state}" for state, count in counts.items() if count]
 
 
-def entry_badge(entry: QueueEntry) -> Badge:
+def entry_badge(entry: QueueEntry) -> AnyBadge:
     """Its state; `pending` where SLURM has its job and does not run it yet."""
     is_pending = entry.is_job and entry.state == "running" and bool(entry.why)
     return PENDING if is_pending else ENTRY_STATES[entry.state]
