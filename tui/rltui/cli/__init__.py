@@ -38,14 +38,14 @@ def main(argv: list[str] | None = None) -> int:
 def _run(argv: list[str], out: terminal.CleanStream) -> int:
     out.is_json = False
     try:
-        appearance, words = looks_of(argv)
+        appearance, command_argv = looks_of(argv)
         terminal.guard(appearance.colours, is_ascii=appearance.is_ascii)
-        host, words = host_of(words)
+        host, command_argv = host_of(command_argv)
         if host:
             from rltui.cli.host import through  # the settings need pydantic
 
-            return through(host, words)
-        arguments = parse(words)
+            return through(host, command_argv)
+        arguments = parse(command_argv)
         out.is_json = getattr(arguments, "json", False)
         if keymap := getattr(arguments, "keymap", None):  # found there by whatever opens the TUI in the end
             os.environ[KEYMAP_VARIABLE] = keymap

@@ -139,24 +139,26 @@ def _run_app(experiment: Experiment | None, runs: LocalRuns) -> int:
     """Run the TUI, with the runs of the machines that the settings name: those are reached once they are
     listed.
     """
-    chosen = _settings()
-    if not chosen.hosts:
-        return _show_app(experiment, runs, chosen)
+    user_settings = _settings()
+    if not user_settings.hosts:
+        return _show_app(experiment, runs, user_settings)
     from rltui.client.laptop.runs import AllRuns, RemoteRuns
     from rltui.client.transports.remote_machine import configured
     from rltui.client.transports.ssh import HostLink
 
-    links = [HostLink(configured(name, host)) for name, host in chosen.hosts.items()]
+    links = [HostLink(configured(name, host)) for name, host in user_settings.hosts.items()]
     try:
         return _show_app(
-            experiment, AllRuns(runs, [RemoteRuns(link, readonly=runs.readonly) for link in links]), chosen
+            experiment,
+            AllRuns(runs, [RemoteRuns(link, readonly=runs.readonly) for link in links]),
+            user_settings,
         )
     finally:
         for link in links:
             link.close()
 
 
-def _show_app(experiment: Experiment | None, runs: Runs, chosen: settings.Settings) -> int:
+def _show_app(experiment: Experiment | None, runs: Runs, user_settings: settings.Settings) -> int:
     import asyncio
 
     from rich.console import Console
@@ -169,13 +171,13 @@ def _show_app(experiment: Experiment | None, runs: Runs, chosen: settings.Settin
         experiment,
         runs=runs,
         run_in_terminal=subprocesses.in_terminal,
-        tour=chosen.tour,
-        bell=chosen.alerts.bell,
-        osc9=chosen.alerts.osc9,
+        tour=user_settings.tour,
+        bell=user_settings.alerts.bell,
+        osc9=user_settings.alerts.osc9,
         keys=keys,
         trouble=trouble,
         abilities=_abilities(),
-        theme=chosen.theme,
+        theme=user_settings.theme,
     )
     # Should the app crash, its words go the way of all output, where colours of its own would be cleaned too.
     app.error_console = Console(stderr=True, color_system=None, markup=False, highlight=False)

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 _LONGEST_STEP = 15
 """Digits of a step's number; frameworks name folders by it."""
 _SHORTEST_WATCH_S, _LONGEST_WATCH_S = 0.5, 3600.0
-"""What `--watch` takes."""
+"""Bounds of the interval of `--watch`."""
 WATCH_S = 1.0
-"""Default of `--watch`."""
+"""Default interval of `--watch` in seconds."""
 KEYMAP_VARIABLE = "RLTUI_KEYMAP"
 """Names a keymap for all that this shell opens; `--keymap` is for one command."""
 
@@ -70,7 +70,7 @@ def checkpoint(text: str) -> CheckpointChoice:
 
 
 def steps(text: str) -> tuple[int, ...]:
-    return tuple(step(word) for word in text.split(","))
+    return tuple(step(item) for item in text.split(","))
 
 
 def positive(text: str) -> int:

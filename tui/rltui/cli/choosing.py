@@ -1,4 +1,4 @@
-"""Which experiment a command means that names none."""
+"""Chooses the experiment of a command that names none."""
 
 from __future__ import annotations
 

@@ -87,18 +87,18 @@ def strip_style(text: str) -> str:
     return MARKED.sub("", text) if MARK in text else text
 
 
-def style_like(styled: str, text: str) -> str:
+def style_like(template: str, text: str) -> str:
     """Return `text` in the colour that all of `styled` has."""
-    marked = MARKED.match(styled) if MARK in styled else None
-    return text if marked is None else f"{marked[0]}{text}{_END}"
+    match = MARKED.match(template) if MARK in template else None
+    return text if match is None else f"{match[0]}{text}{_END}"
 
 
-def role_of(word: str) -> Role | None:
+def role_of(text: str) -> Role | None:
     """Role of a state, a severity or a sign; also of a text that begins with one: `failed: trainer`, `✓
     done`.
     """
-    return _ROLES.get(word) or next(
-        (_ROLES[part] for part in re.split(r"[ :·]+", word) if part in _ROLES), None
+    return _ROLES.get(text) or next(
+        (_ROLES[item] for item in re.split(r"[ :·]+", text) if item in _ROLES), None
     )
 
 

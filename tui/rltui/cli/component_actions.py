@@ -41,8 +41,8 @@ def execute(action: Literal["start", "stop", "restart"], arguments: argparse.Nam
         sys.stderr.write(painted(plan))
         if not plan.stop and not plan.start and not plan.problems:
             print("nothing to do", file=sys.stderr)
-        agreed = accepted(plan, request, arguments)
-        plan = plan_of(wire, "execute", agreed)
+        request_with_consent = accepted(plan, request, arguments)
+        plan = plan_of(wire, "execute", request_with_consent)
         if is_awaited(arguments):
             outcome(wire, {*plan.stop, *plan.start}, arguments, plan)
             return 0

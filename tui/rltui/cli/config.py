@@ -1,4 +1,4 @@
-"""Whose config it is, where its keys do not tell; and which devices a command line means."""
+"""Chooses the framework of a config whose keys do not tell, and the devices of a command line."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def chosen_framework(
     except AmbiguousConfigError as error:
         if (framework_before := _before(config_files, error.candidates)) is not None:
             return framework_before
-        newest, *others = error.candidates
+        newest, *older = error.candidates
         names = " and ".join(path.name for path in config_files)
         print(
             f"{names}: taken for {registry.get(newest).title}, the newest that it suits; for another: "
-            f"--framework {' or '.join(others)}",
+            f"--framework {' or '.join(older)}",
             file=sys.stderr,
         )
         return newest

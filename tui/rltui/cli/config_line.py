@@ -1,4 +1,4 @@
-"""Which config a command line means, also in the words of launchers: `rl @ base.toml --max-steps 5`."""
+"""Reads the config of a command line, also in the words of launchers: `rl @ base.toml --max-steps 5`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _SET = "--set"
 
 
 def is_pasted(argv: list[str]) -> bool:
-    """Somebody pasted the command line of a launcher, or of one program, in place of a command."""
-    return launchers.begins_line(argv) or any(is_file_sign(word) for word in argv)
+    """True if the command line of a launcher, or of one program, was pasted in place of a command."""
+    return launchers.begins_line(argv) or any(is_file_sign(arg) for arg in argv)
 
 
-def read_config_line(words: list[str], options: Options) -> tuple[list[str], Mapping[str, object]]:
+def read_config_line(argv: list[str], options: Options) -> tuple[list[str], Mapping[str, object]]:
     """The grammar of commands that take a config: `config_line` of the namespace is beyond argparse."""
-    config = ConfigArguments(launchers.read(words, options), options)
+    config = ConfigArguments(launchers.read(argv, options), options)
     return config.rest, {"config_line": config}
 
 
@@ -42,7 +42,7 @@ class ConfigArguments:
             UsageError: if they are neither its grammar nor that of a launcher.
         """
         self.component = line.component
-        """What the line starts alone; empty: all."""
+        """The only component that the line starts; empty: all."""
         self.rest: list[str] = []
         self.overlays: list[tuple[str, str]] = []
         """File and table of each `@`."""
@@ -51,7 +51,7 @@ class ConfigArguments:
         end = line.words.index("--") if "--" in line.words else len(line.words)
         self._options = options
         self._words = line.words[:end]
-        self._is_pasted = bool(line.component) or any(is_file_sign(word) for word in self._words)
+        self._is_pasted = bool(line.component) or any(is_file_sign(arg) for arg in self._words)
         self._read()
         self._options, self._words, self._is_pasted = {}, line.words[end + 1 :], True
         self._read()
@@ -74,33 +74,33 @@ class ConfigArguments:
 
     def _read(self) -> None:
         while self._words:
-            word = self._words.pop(0)
-            name, equals, value = word.partition("=")
-            if is_file_sign(word):
-                self.overlays.append((self._file(word), ""))
-            elif word.startswith("--") and not equals and self._takes_file(name):
+            arg = self._words.pop(0)
+            name, equals, value = arg.partition("=")
+            if is_file_sign(arg):
+                self.overlays.append((self._file(arg), ""))
+            elif arg.startswith("--") and not equals and self._takes_file(name):
                 self.overlays.append((self._file(self._words.pop(0)), _key(name)))
             elif name == _SET and name in self._options:
                 self._edit(value if equals else None)
             elif name in self._options:
-                self._own_option(word, takes_value=self._options[name] and not equals)
-            elif word.startswith("--"):
-                self._override(word, name, [value] if equals else None)
-            elif self._is_pasted and not word.startswith("-") and not word.endswith(".toml"):
-                self._program(word)
+                self._own_option(arg, takes_value=self._options[name] and not equals)
+            elif arg.startswith("--"):
+                self._override(arg, name, [value] if equals else None)
+            elif self._is_pasted and not arg.startswith("-") and not arg.endswith(".toml"):
+                self._program(arg)
             elif not self._options:
-                raise UsageError(f"{word!r} is no option of a config", hint="behind --: --KEY VALUE, @ FILE")
+                raise UsageError(f"{arg!r} is no option of a config", hint="behind --: --KEY VALUE, @ FILE")
             else:
-                self.rest.append(word)
+                self.rest.append(arg)
 
     def _takes_file(self, name: str) -> bool:
         """An `@` follows, and the option is none that stands by itself, as in `--no-wait @ rl.toml`."""
         return bool(self._words) and is_file_sign(self._words[0]) and self._options.get(name, True)
 
-    def _file(self, word: str) -> str:
+    def _file(self, arg: str) -> str:
         """The file behind an `@`, with or without a space."""
-        if word != "@":
-            return word[1:]
+        if arg != "@":
+            return arg[1:]
         if not self._words or self._words[0].startswith("-"):
             raise UsageError("@ needs a file behind it", hint="@ rl.toml")
         return self._words.pop(0)
@@ -112,15 +112,15 @@ class ConfigArguments:
             assignment = self._words.pop(0)
         self._assignments.append(assignment)
 
-    def _own_option(self, word: str, *, takes_value: bool) -> None:
-        self.rest.append(word)
+    def _own_option(self, option: str, *, takes_value: bool) -> None:
+        self.rest.append(option)
         if takes_value and self._words:
             self.rest.append(self._words.pop(0))
 
-    def _override(self, word: str, name: str, values: list[str] | None) -> None:
+    def _override(self, arg: str, name: str, values: list[str] | None) -> None:
         if not self._is_pasted:
             if any(option.startswith(name) for option in self._options):  # argparse takes beginnings, too
-                self.rest.append(word)
+                self.rest.append(arg)
                 return
             raise UsageError(
                 f"{name} is no option of this command",
@@ -132,16 +132,16 @@ class ConfigArguments:
                 values.append(self._words.pop(0))
         self.overrides[_key(name)] = tuple(values)
 
-    def _program(self, word: str) -> None:
+    def _program(self, arg: str) -> None:
         """A word of a launcher's, before its `@`; or a file without a suffix."""
-        if self.overlays or word in launchers.REFUSED:
+        if self.overlays or arg in launchers.REFUSED:
             raise UsageError(
-                f"{word!r} cannot be understood here", hint="write it like: rl @ FILE --KEY VALUE"
+                f"{arg!r} cannot be understood here", hint="write it like: rl @ FILE --KEY VALUE"
             )
-        if Path(word).exists():
-            self.rest.append(word)
-        elif word not in launchers.PREFIXES:
-            raise UsageError(f"{word!r} before @ cannot be understood", hint="write it like: rl @ rl.toml")
+        if Path(arg).exists():
+            self.rest.append(arg)
+        elif arg not in launchers.PREFIXES:
+            raise UsageError(f"{arg!r} before @ cannot be understood", hint="write it like: rl @ rl.toml")
 
 
 def _key(name: str) -> str:

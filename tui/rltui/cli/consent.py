@@ -1,4 +1,4 @@
-"""Who is asked on the command line before something is lost: see `core/consent.py`."""
+"""Asks on the command line before something is lost: see `core/consent.py`."""
 
 from __future__ import annotations
 

@@ -64,11 +64,11 @@ def edit_experiment(record: ExperimentRecord, request: Request, arguments: argpa
             return 0
     with wire:
         plan = execute_edit(partial(plan_of, wire), request, arguments, name_if_needed(record.name))
-        moved = {*plan.stop, *plan.start} if request.restart else set()
-        if moved and not arguments.dry_run and is_awaited(arguments):
-            started = time.monotonic()
-            outcome(wire, moved, arguments, plan)
-            print(f"ready {duration(time.monotonic() - started)} after the edit", file=sys.stderr)
+        restarted_ids = {*plan.stop, *plan.start} if request.restart else set()
+        if restarted_ids and not arguments.dry_run and is_awaited(arguments):
+            started_at = time.monotonic()
+            outcome(wire, restarted_ids, arguments, plan)
+            print(f"ready {duration(time.monotonic() - started_at)} after the edit", file=sys.stderr)
     return 0
 
 
@@ -120,8 +120,8 @@ class FileEdits:
         from rltui.client import checking
         from rltui.services.config.store import ConfigStore
 
-        chosen, _ = checking.identify(files, None, chosen_framework(files, None, framework))
-        self._store = ConfigStore(list(files), chosen)
+        framework_of_files, _ = checking.identify(files, None, chosen_framework(files, None, framework))
+        self._store = ConfigStore(list(files), framework_of_files)
         self.files = self._store.load()
 
     def ask(self, method: Literal["plan", "execute"], request: Request) -> Plan:
@@ -149,8 +149,8 @@ def execute_edit(
     plan = ask("plan", request)
     _refuse(plan, request)
     if not arguments.dry_run:
-        agreed = accepted(plan, request, arguments, text=painted(plan))
-        plan = ask("execute", agreed.model_copy(update={"base": plan.base}))
+        request_with_consent = accepted(plan, request, arguments, text=painted(plan))
+        plan = ask("execute", request_with_consent.model_copy(update={"base": plan.base}))
     moves = request.restart and not arguments.dry_run and bool(plan.start or plan.stop)
     if not arguments.json:
         sys.stdout.write(painted(plan) or "nothing changes\n")
@@ -168,8 +168,8 @@ def _outcome(plan: Plan, request: Request, *, dry_run: bool, name: str | None) -
         yield "nothing was written: --dry-run"
         return
     yield from (f"{style('written', 'good')}: {line}" for line in plan.written)
-    if request.restart and (moved := dict.fromkeys((*plan.start, *plan.stop))):
-        yield f"restarting {', '.join(moved)}; see: {hints.STATUS(name=name)}"
+    if request.restart and (restarted_ids := dict.fromkeys((*plan.start, *plan.stop))):
+        yield f"restarting {', '.join(restarted_ids)}; see: {hints.STATUS(name=name)}"
     elif plan.start:
         yield f"to take effect: {hints.APPLY(components=plan.start, name=name)}"
 

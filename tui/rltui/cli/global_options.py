@@ -29,11 +29,11 @@ HELP = (
         ),
     ),
 )
-"""Their help; they are taken out of a command line before it is parsed."""
+"""Help of the global options; they are taken out of a command line before it is parsed."""
 
 
 class Looks(NamedTuple):
-    """How output looks."""
+    """Options of the output's appearance."""
 
     colours: When = "auto"
     is_ascii: bool = False
@@ -46,21 +46,21 @@ def looks_of(argv: Sequence[str]) -> tuple[Looks, list[str]]:
         UsageError: for another word than `--color` takes.
     """
     end = argv.index("--") if "--" in argv else len(argv)
-    looks, rest, words = Looks(), [], iter(argv[:end])
-    for word in words:
-        name, equals, value = word.partition("=")
+    looks, remaining, args = Looks(), [], iter(argv[:end])
+    for arg in args:
+        name, equals, value = arg.partition("=")
         if name == "--color":
-            when = value if equals else next(words, "")
-            if when not in get_args(When):
-                raise unknown_name("--color", when, get_args(When))
-            looks = looks._replace(colours=cast("When", when))
-        elif word == "--no-color":
+            choice = value if equals else next(args, "")
+            if choice not in get_args(When):
+                raise unknown_name("--color", choice, get_args(When))
+            looks = looks._replace(colours=cast("When", choice))
+        elif arg == "--no-color":
             looks = looks._replace(colours="never")
-        elif word == "--ascii":
+        elif arg == "--ascii":
             looks = looks._replace(is_ascii=True)
         else:
-            rest.append(word)
-    return looks, [*rest, *argv[end:]]
+            remaining.append(arg)
+    return looks, [*remaining, *argv[end:]]
 
 
 def host_of(argv: Sequence[str]) -> tuple[str, list[str]]:
@@ -71,15 +71,15 @@ def host_of(argv: Sequence[str]) -> tuple[str, list[str]]:
     Raises:
         UsageError: where it is not said, or twice.
     """
-    hosts, rest = [], [*argv]
+    hosts, remaining = [], [*argv]
     index = 0
-    while index < len(rest) and rest[index].startswith("-") and rest[index] != "--":
-        name, equals, value = rest[index].partition("=")
+    while index < len(remaining) and remaining[index].startswith("-") and remaining[index] != "--":
+        name, equals, value = remaining[index].partition("=")
         if name == "--host":
-            hosts.append(value if equals else "".join(rest[index + 1 : index + 2]))
-            del rest[index : index + 1 if equals else index + 2]
+            hosts.append(value if equals else "".join(remaining[index + 1 : index + 2]))
+            del remaining[index : index + 1 if equals else index + 2]
         else:
             index += 1
     if len(hosts) > 1 or "" in hosts:
         raise UsageError("--host takes the name of one machine", hint="rltui --host gpubox")
-    return "".join(hosts), rest
+    return "".join(hosts), remaining

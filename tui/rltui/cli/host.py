@@ -1,4 +1,4 @@
-"""`rltui --host HOST …`: the command there, or the TUI here on what is there."""
+"""`rltui --host HOST …` runs the command on the other machine, or the TUI here on its experiments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NO_PROGRAM, _NO_CONNECTION = 127, 255
 """Exit codes of a shell that finds no such command, and of ssh for failures of its own."""
 
 
-def through(name: str, words: Sequence[str]) -> int:
+def through(name: str, argv: Sequence[str]) -> int:
     """Carry out a command line on another machine.
 
     Raises:
@@ -27,18 +27,18 @@ def through(name: str, words: Sequence[str]) -> int:
         RltuiError: if it cannot be reached, or has no rltui.
     """
     host = host_of(name, settings.load(settings.settings_file()).hosts)
-    is_command = bool(words) and words[0] in SENTENCES
-    if is_command and load(words[0]).is_local:
-        raise UsageError(f"{words[0]} is about this machine", hint="leave --host out")
-    if is_command or (words and words[0] in ("-h", "--help", "--version")):
-        return _run(host, words)
-    return _show(host, words)
+    is_command = bool(argv) and argv[0] in SENTENCES
+    if is_command and load(argv[0]).is_local:
+        raise UsageError(f"{argv[0]} is about this machine", hint="leave --host out")
+    if is_command or (argv and argv[0] in ("-h", "--help", "--version")):
+        return _run(host, argv)
+    return _show(host, argv)
 
 
-def _run(host: RemoteMachine, words: Sequence[str]) -> int:
+def _run(host: RemoteMachine, argv: Sequence[str]) -> int:
     """Run the command on the other machine, with this terminal where there is one."""
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    command = host.running([host.rltui, *words], terminal=terminal)
+    command = host.running([host.rltui, *argv], terminal=terminal)
     sys.stdout.flush()
     interrupts: list[int] = []
     previous_handler = signal.signal(
@@ -59,8 +59,8 @@ def _run(host: RemoteMachine, words: Sequence[str]) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _show(host: RemoteMachine, words: Sequence[str]) -> int:
-    """Show the TUI here."""
+def _show(host: RemoteMachine, argv: Sequence[str]) -> int:
+    """Run the TUI on this machine."""
     from rltui.cli.app import need_terminal, show_remote
 
     parser = argparse.ArgumentParser(prog="rltui --host HOST", add_help=False)
@@ -68,11 +68,11 @@ def _show(host: RemoteMachine, words: Sequence[str]) -> int:
     parser.add_argument("-n", dest="named", default="")
     parser.add_argument("--readonly", action="store_true")
     parser.add_argument("--keymap", choices=("vim", "k9s"))
-    arguments, unknown = parser.parse_known_args([*words])
+    arguments, unknown = parser.parse_known_args([*argv])
     name = arguments.name or arguments.named
     if unknown or name.endswith(".toml"):
         raise UsageError(
-            f"what is opened on {host.name} is an experiment or a run, by its name: not {' '.join(words)}",
+            f"what is opened on {host.name} is an experiment or a run, by its name: not {' '.join(argv)}",
             hint=f"start one there: {hints.ON_HOST(host=host.name)}, a file of {host.name}",
         )
     need_terminal()

@@ -1,4 +1,4 @@
-"""From the arguments of `up` to a new run: what is to be made, and its start without the TUI."""
+"""Plans the new run of `up` from its arguments, and starts it without the TUI."""
 
 from __future__ import annotations
 
@@ -61,35 +61,35 @@ def start_headless(
     from rltui.client import creation
     from rltui.core.consent import loss_of_plan
 
-    started: list[tuple[Wire, Plan, bool]] = []
-    agreed = [request]
+    starts: list[tuple[Wire, Plan, bool]] = []
+    requests = [request]
 
-    def begin(created: creation.Created) -> None:
-        for note in created.notes:
+    def begin(creation_result: creation.Created) -> None:
+        for note in creation_result.notes:
             print(note, file=sys.stderr)
         with working("starts its supervisor, and asks it for a plan"):
-            wire = launch.reach(created.record)
+            wire = launch.reach(creation_result.record)
             plan = plan_of(wire, "plan", request)
         sys.stderr.write(painted(plan))
         if loss_of_plan(plan, request) > request.accepts and consents is not None:
-            agreed.append(accepted(plan, request, consents, verb="up"))
+            requests.append(accepted(plan, request, consents, verb="up"))
         is_agreed = not sys.stdin.isatty() or (consents is not None and consents.yes)
         is_safe = is_agreed or not any(verdict.is_bad for verdict in plan.memory)
-        started.append((wire, plan_of(wire, "execute", agreed[-1]) if is_safe else plan, is_safe))
+        starts.append((wire, plan_of(wire, "execute", requests[-1]) if is_safe else plan, is_safe))
 
-    created = creation.create(new_run, begin)
-    ((wire, plan, has_begun),) = started
+    creation_result = creation.create(new_run, begin)
+    ((wire, plan, has_begun),) = starts
     with wire:
         if not has_begun:  # a person may take their time, and holds up nobody meanwhile
             try:
                 is_meant = confirm("start all the same?")
-                plan = plan_of(wire, "execute", agreed[-1]) if is_meant else plan
+                plan = plan_of(wire, "execute", requests[-1]) if is_meant else plan
             except (RltuiError, KeyboardInterrupt):
-                creation.undo(created)
+                creation.undo(creation_result)
                 raise
             if not is_meant:
                 print("nothing was started", file=sys.stderr)
-                creation.undo(created)
+                creation.undo(creation_result)
                 return int(ExitCode.FAILED)
         if evals:
             from rltui.core.experiment_api import ExperimentApi  # needs pydantic
@@ -144,17 +144,16 @@ def wanted_run(arguments: argparse.Namespace) -> Iterator[draft.ExperimentReques
         for line in copies.warnings:
             print(line, file=sys.stderr)
         new_run = request(copies)
-        if not (own := creation.own_copies(new_run)):
+        if not (own_copies := creation.own_copies(new_run)):
             yield new_run
             return
-    print(f"it goes on with its own copy of the config: {' '.join(map(str, own))}", file=sys.stderr)
-    for changed in copies.changed_since(own):
+    print(f"it goes on with its own copy of the config: {' '.join(map(str, own_copies))}", file=sys.stderr)
+    for change in copies.changed_since(own_copies):
         print(
-            f"{changed}: what was changed there since is not in it; "
-            f"set it ({hints.SET}), or begin with --new",
+            f"{change}: what was changed there since is not in it; set it ({hints.SET}), or begin with --new",
             file=sys.stderr,
         )
-    arguments.config, arguments.config_line.overlays = list(map(str, own)), []
+    arguments.config, arguments.config_line.overlays = list(map(str, own_copies)), []
     with staged(arguments, choose, workspace=folder, force=arguments.force) as copies:
         yield request(copies)
 
@@ -188,10 +187,10 @@ def _asked_of_slurm(arguments: argparse.Namespace) -> JobOptions | None:
     if arguments.after_run:
         dependencies = [values["dependency"]] if values["dependency"] else []
         values["dependency"] = ",".join([*dependencies, f"afterok:{newest_job(arguments.after_run)}"])
-    words = {"options": arguments.slurm_option, "arguments": arguments.launcher_option}
+    option_values = {"options": arguments.slurm_option, "arguments": arguments.launcher_option}
     options: dict[str, str | bool | tuple[str, ...]] = {
         **{name: text for name, text in values.items() if text},
-        **{name: tuple(value) for name, value in words.items() if value},
+        **{name: tuple(value) for name, value in option_values.items() if value},
         **({"auto_auth": True} if arguments.auto_auth else {}),
         **({"array": array} if (array := getattr(arguments, "array", "")) else {}),
     }
@@ -216,11 +215,11 @@ def _on_devices(arguments: argparse.Namespace, options: JobOptions, framework: F
     if arguments.devices is None and not arguments.single_gpu:
         return options
     if arguments.devices is not None or not framework.job_on_one_gpu:
-        named = "--single-gpu" if arguments.devices is None else "--devices"
+        option = "--single-gpu" if arguments.devices is None else "--devices"
         raise UsageError(
-            f"{named} chooses among the GPUs of this machine, and a job gets those of its node",
+            f"{option} chooses among the GPUs of this machine, and a job gets those of its node",
             hint="--gpus N says how many GPUs of each node it gets; the config, who uses which",
         )
-    words = options.get("arguments", ())
-    assert isinstance(words, tuple)  # of words: `_asked_of_slurm`
-    return {**options, "arguments": (*words, *framework.job_on_one_gpu)}
+    launcher_arguments = options.get("arguments", ())
+    assert isinstance(launcher_arguments, tuple)  # of words: `_asked_of_slurm`
+    return {**options, "arguments": (*launcher_arguments, *framework.job_on_one_gpu)}

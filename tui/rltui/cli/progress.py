@@ -1,6 +1,6 @@
-"""What a command waits for, and how long already: on stderr, drawn in place where that is a terminal.
+"""Shows what a command waits for, and how long already: on stderr, drawn in place on a terminal.
 
-Nothing is said of what takes less than half a second.
+Nothing is shown of what takes less than half a second.
 """
 
 from __future__ import annotations

@@ -44,41 +44,41 @@ QUEUED = (
 """Arguments for how a run waits in the queue."""
 
 
-def split_queued(words: list[str], options: Options) -> tuple[list[str], Mapping[str, object]]:
+def split_queued(argv: list[str], options: Options) -> tuple[list[str], Mapping[str, object]]:
     """The grammar of `queue add`. Of the namespace `words` are for `rltui up`; `overrides`, from behind `--`,
     as well.
     """
-    return _split(words, options, has_axes=False)
+    return _split(argv, options, has_axes=False)
 
 
-def split_sweep(words: list[str], options: Options) -> tuple[list[str], Mapping[str, object]]:
+def split_sweep(argv: list[str], options: Options) -> tuple[list[str], Mapping[str, object]]:
     """The grammar of `sweep`: that of `queue add`, and `axes` of the namespace are its values,
     `lr=1e-6,3e-6`.
     """
-    return _split(words, options, has_axes=True)
+    return _split(argv, options, has_axes=True)
 
 
-def _split(words: list[str], options: Options, *, has_axes: bool) -> tuple[list[str], Mapping[str, object]]:
-    end = words.index("--") if "--" in words else len(words)
-    rest = words[:end]
-    own = options.keys() - options_of(CREATION).keys() - {"--slurm"}
-    if "--slurm" in rest or launchers.is_submitted(rest):  # then these are of each node of the job
-        own -= {"--gpus"}
+def _split(argv: list[str], options: Options, *, has_axes: bool) -> tuple[list[str], Mapping[str, object]]:
+    end = argv.index("--") if "--" in argv else len(argv)
+    remaining = argv[:end]
+    own_options = options.keys() - options_of(CREATION).keys() - {"--slurm"}
+    if "--slurm" in remaining or launchers.is_submitted(remaining):  # then these are of each node of the job
+        own_options -= {"--gpus"}
     of_up = load("up").options
-    ours, theirs, axes = [], [], []
-    while rest:
-        word = rest.pop(0)
-        name, equals, _ = word.partition("=")
-        takes_value = not equals and bool(rest)
-        if name in own:
-            ours += [word, rest.pop(0)] if takes_value and options[name] else [word]
+    own_argv, up_argv, axes = [], [], []
+    while remaining:
+        arg = remaining.pop(0)
+        name, equals, _ = arg.partition("=")
+        takes_value = not equals and bool(remaining)
+        if name in own_options:
+            own_argv += [arg, remaining.pop(0)] if takes_value and options[name] else [arg]
         elif takes_value and of_up.get(name, False):
-            theirs += [word, rest.pop(0)]
-        elif has_axes and equals and not word.startswith("-"):
-            axes.append(word)
+            up_argv += [arg, remaining.pop(0)]
+        elif has_axes and equals and not arg.startswith("-"):
+            axes.append(arg)
         else:
-            theirs.append(word)
-    return ours, {"words": theirs, "overrides": words[end + 1 :], "axes": axes}
+            up_argv.append(arg)
+    return own_argv, {"words": up_argv, "overrides": argv[end + 1 :], "axes": axes}
 
 
 def queue_options(arguments: argparse.Namespace) -> QueueOptions:
@@ -118,7 +118,7 @@ def plan_request(
                 creation.refuse_errors(record, starting=False)
         draft.trust_what_runs(new_run)
         yield QueueRequest(
-            words=tuple(word for word in words if word != "--new"),
+            words=tuple(arg for arg in words if arg != "--new"),
             overrides=tuple(overrides),
             name=record.name,
             folder=Path(record.output_dir),
@@ -139,10 +139,10 @@ def _is_job(record: ExperimentRecord) -> bool:
     return all(spec.slurm is not None for spec in layout_files.load_for(record).automatic)
 
 
-def refuse_devices(wish: QueueRequest, options: QueueOptions) -> None:
-    if wish.is_job and options.gpus is not None:
+def refuse_devices(queue_request: QueueRequest, options: QueueOptions) -> None:
+    if queue_request.is_job and options.gpus is not None:
         raise UsageError(
-            f"{wish.name} is submitted to SLURM, and needs no GPUs of this machine",
+            f"{queue_request.name} is submitted to SLURM, and needs no GPUs of this machine",
             hint="GPUs of each node of its job: --slurm --gpus N",
         )
 
@@ -163,11 +163,11 @@ def as_options(point: Sequence[tuple[str, str]]) -> list[str]:
     return [f"--{key}={value}" for key, value in point]
 
 
-def print_added(added: Sequence[QueueEntry], arguments: argparse.Namespace) -> None:
+def print_added(entries: Sequence[QueueEntry], arguments: argparse.Namespace) -> None:
     if arguments.json:
-        print(json.dumps([entry.model_dump(mode="json") for entry in added]))
+        print(json.dumps([entry.model_dump(mode="json") for entry in entries]))
         return
-    for entry in added:
+    for entry in entries:
         print(f"{entry.name} is queued: {entry.folder}")
-    if added and added[0].group:
-        print(f"the sweep is called {added[0].group}; look: {hints.QUEUE}")
+    if entries and entries[0].group:
+        print(f"the sweep is called {entries[0].group}; look: {hints.QUEUE}")

@@ -39,12 +39,12 @@ _LOOK_S = 2.0
 def apply_values(
     arguments: argparse.Namespace, helm: Helm, verb: Literal["install", "upgrade"], before: Mapping[str, Any]
 ) -> int:
-    wish = _wish(arguments)
+    values_request = _wish(arguments)
     with working("asks helm what the values would be"):
-        values, claims = wish.values(helm, verb)
+        values, claims = values_request.values(helm, verb)
         if verb == "upgrade":
-            _refuse_to_lose(helm.claims(wish.name) - claims, wish.name, helm.kubectl)
-    command = helm.argv(*wish.argv(verb))
+            _refuse_to_lose(helm.claims(values_request.name) - claims, values_request.name, helm.kubectl)
+    command = helm.argv(*values_request.argv(verb))
     print(shlex.join(command), file=sys.stderr)
     changes = list(_changes(dict(flat(before)), dict(flat(values))))
     for line in changes or [
@@ -54,25 +54,31 @@ def apply_values(
     if arguments.dry_run:
         print("nothing was done", file=sys.stderr)
         return 0
-    require_consent("k8s-install", arguments, f"{verb} {wish.name}?")
+    require_consent("k8s-install", arguments, f"{verb} {values_request.name}?")
     if (code := subprocesses.in_terminal(command)) != 0:
         raise RltuiError(f"helm {verb} failed (exit code {code})", hint="what it says stands above")
     if arguments.wait:
-        _wait_for_pods(wish.name, helm.kubectl)
-    print(f"open it: {hints.K8S_WATCH(release=wish.name)}{_where(helm.kubectl)}", file=sys.stderr)
-    if arguments.wait and (record := _experiment_of(wish.name)) is not None and not launch.lives(record):
-        return follow_release(wish.name, helm.kubectl, record.name, Path(record.output_dir), as_json=False)
+        _wait_for_pods(values_request.name, helm.kubectl)
+    print(f"open it: {hints.K8S_WATCH(release=values_request.name)}{_where(helm.kubectl)}", file=sys.stderr)
+    if (
+        arguments.wait
+        and (record := _experiment_of(values_request.name)) is not None
+        and not launch.lives(record)
+    ):
+        return follow_release(
+            values_request.name, helm.kubectl, record.name, Path(record.output_dir), as_json=False
+        )
     return 0
 
 
-def _refuse_to_lose(dropped: Set[str], release: str, kubectl: Kubectl) -> None:
+def _refuse_to_lose(dropped_claims: Set[str], release: str, kubectl: Kubectl) -> None:
     """An upgrade deletes what the chart makes no more, unless the object itself says that it stays."""
-    if not dropped:
+    if not dropped_claims:
         return
     kept_claims = {
         claim.name for claim in asyncio.run(kube.read_volume_claims(kubectl, release)) if claim.is_kept
     }
-    if lost := sorted(dropped - kept_claims):
+    if lost := sorted(dropped_claims - kept_claims):
         command = kubectl.argv("annotate", "persistentvolumeclaim", *lost, f"{kube.KEEP_ANNOTATION}=keep")
         raise ConflictError(
             f"with these values helm would delete {', '.join(lost)}, with all checkpoints of {release}",
@@ -108,23 +114,23 @@ def _line(value: str) -> str:
 
 def _wait_for_pods(name: str, kubectl: Kubectl) -> None:
     """Wait until each pod's container has run. Ctrl+c ends the wait, and nothing else."""
-    started = time.monotonic()
+    started_at = time.monotonic()
     with Waiting() as waiting:
-        printed: dict[str, str] = {}
+        printed_states: dict[str, str] = {}
         while True:
             release = read_release(name, kubectl)
             pods = {pod.name: pod for pod in release.pods}
-            remaining = 0
+            remaining_count = 0
             for pod_set in release.sets:
                 for number in range(pod_set.replicas):
                     pod = pods.get(f"{pod_set.name}-{number}")
                     text = _why_awaited(pod, is_new=pod_set.is_rolled_out)
-                    remaining += bool(text)
+                    remaining_count += bool(text)
                     line = f"{pod_set.name}-{number}: {text or 'runs'}"
-                    if printed.get(f"{pod_set.name}-{number}") != line:
-                        waiting.tell(f"{pod_set.name}-{number}", line, since=started if text else None)
-                        printed[f"{pod_set.name}-{number}"] = line
-            if not remaining:
+                    if printed_states.get(f"{pod_set.name}-{number}") != line:
+                        waiting.tell(f"{pod_set.name}-{number}", line, since=started_at if text else None)
+                        printed_states[f"{pod_set.name}-{number}"] = line
+            if not remaining_count:
                 return
             time.sleep(_LOOK_S)
 
@@ -138,18 +144,18 @@ def _why_awaited(pod: Pod | None, *, is_new: bool) -> str:
 
 
 def _where(kubectl: Kubectl) -> str:
-    words = [("--namespace", kubectl.namespace), ("--context", kubectl.context)]
-    return "".join(f" {option} {value}" for option, value in words if value)
+    options = [("--namespace", kubectl.namespace), ("--context", kubectl.context)]
+    return "".join(f" {option} {value}" for option, value in options if value)
 
 
-async def read_releases(kubectl: Kubectl, named: str | None) -> list[dict[str, Any]]:
-    selector = f"{kube.RELEASE_LABEL}={named}" if named else "app=prime-rl"
+async def read_releases(kubectl: Kubectl, release_name: str | None) -> list[dict[str, Any]]:
+    selector = f"{kube.RELEASE_LABEL}={release_name}" if release_name else "app=prime-rl"
     pods = await kube.read_pods(kubectl, selector)
-    names = [named] if named else sorted({pod.release for pod in pods})
+    names = [release_name] if release_name else sorted({pod.release for pod in pods})
     inside = await asyncio.gather(*(_look_inside(kubectl, pod) for pod in pods))
     claims = await asyncio.gather(*(_claims(kubectl, name) for name in names))
-    if named and not pods and not claims[0] and not await kube.read_sets(kubectl, named):
-        raise UsageError(f"there is no release {named}", hint=f"all there are: {hints.K8S_STATUS}")
+    if release_name and not pods and not claims[0] and not await kube.read_sets(kubectl, release_name):
+        raise UsageError(f"there is no release {release_name}", hint=f"all there are: {hints.K8S_STATUS}")
     return [
         {
             "release": name,
@@ -221,9 +227,9 @@ def follow_release(release_name: str, kubectl: Kubectl, name: str, folder: Path,
     layout = write_layout(release, values, folder)
     new_run = draft.ExperimentRequest(config_files=(), layout=str(layout), name=name, output_dir=folder)
     draft.trust_what_runs(new_run)
-    if followed := to_follow(release, folder):
+    if components := to_follow(release, folder):
         # Nothing is lost by it, whatever its plan says of the steps: the pods run already.
-        request = Request(action="start", components=followed, accepts=Loss.MORE)
+        request = Request(action="start", components=components, accepts=Loss.MORE)
         return start_headless(new_run, request, wait=False, timeout_s=None, as_json=as_json)
     print_status(read_status(creation.create(new_run).record), as_json=as_json)
     return 0
@@ -243,9 +249,9 @@ def _experiment_of(release: str) -> ExperimentRecord | None:
 
 def is_unwanted(claim: VolumeClaim, release: str, arguments: argparse.Namespace) -> bool:
     """True if a person wants the claim deleted; without an answer it stays."""
-    what = f"{claim.name} ({claim.size or 'size unknown'}): all checkpoints and outputs of {release}"
+    claim_text = f"{claim.name} ({claim.size or 'size unknown'}): all checkpoints and outputs of {release}"
     if not sys.stdin.isatty():
         return bool(arguments.delete_data and arguments.yes)
     if arguments.delete_data:
-        return ask(f"delete {what}? type its name:") == claim.name
-    return not arguments.yes and confirm(f"delete {what}?")
+        return ask(f"delete {claim_text}? type its name:") == claim.name
+    return not arguments.yes and confirm(f"delete {claim_text}?")

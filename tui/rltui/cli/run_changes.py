@@ -50,17 +50,17 @@ def put_into_trash(
         for row in rows:
             _print_others(row, sys.stderr)
     require_consent(verb, arguments, "put them into the trash?")
-    trashed = [organize.trash(index, row, with_others=True) for row in rows]
+    entries = [organize.trash(index, row, with_others=True) for row in rows]
     total = size_text(sum(sizes.values()))
     back = f"back: {hints.RESTORE(run='RUN')}; to free {total}: {hints.TRASH_EMPTY}"
-    text = f"{names_text(trashed)} in the trash; {back}"
-    return print_runs(trashed, [text], arguments)
+    text = f"{names_text(entries)} in the trash; {back}"
+    return print_runs(entries, [text], arguments)
 
 
 def _print_plan(
     rows: Sequence[RunRow],
     sizes: dict[str, int],
-    spared: Sequence[tuple[RunRow, str]],
+    spared_rows: Sequence[tuple[RunRow, str]],
     *,
     as_json: bool,
     stream_is_stderr: bool = False,
@@ -79,12 +79,12 @@ def _print_plan(
                 }
                 for row in rows
             ],
-            "keep": [{"id": row.id, "name": row.name, "why": reason} for row, reason in spared],
+            "keep": [{"id": row.id, "name": row.name, "why": reason} for row, reason in spared_rows],
             "frees_bytes": total,
         }
         print(orjson.dumps(document).decode(), file=out)
         return
-    lines = [("keep", row.name, reason) for row, reason in spared]
+    lines = [("keep", row.name, reason) for row, reason in spared_rows]
     lines += [("trash", row.name, f"{size_text(sizes[row.id])}  {row.folder}") for row in rows]
     if lines:
         columns = (Column(), Column(least=12, cut="middle"), Column(least=14))
@@ -102,8 +102,8 @@ def _print_others(row: RunRow, out: TextIO) -> None:
     folder = organize.folder_to_trash(row)
     if folder is not None and folder.is_symlink():
         print(f"{row.name}: {folder} is a link: what goes is {folder.resolve()}", file=out)
-    if others := organize.entries_before_run(row):
-        names = _few_names(others)
+    if other_entries := organize.entries_before_run(row):
+        names = _few_names(other_entries)
         print(f"{row.name}: with what was in its folder before it, and no run wrote: {names}", file=out)
 
 
@@ -112,8 +112,8 @@ def change_runs(
 ) -> int:
     index = ready_index()
     rows = [find_run(index, name) for name in arguments.run]  # a typo in the last one changes nothing
-    changed = [change(index, row) for row in rows]
-    return print_runs(changed, [f"{row.name}: {text}" for row in changed], arguments)
+    changed_rows = [change(index, row) for row in rows]
+    return print_runs(changed_rows, [f"{row.name}: {text}" for row in changed_rows], arguments)
 
 
 def print_runs(rows: Sequence[RunRow], lines: Sequence[str], arguments: argparse.Namespace) -> int:

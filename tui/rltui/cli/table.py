@@ -31,15 +31,15 @@ Row = Sequence[str] | str
 
 
 class Column(NamedTuple):
-    """How the cells of a column are shown, and when they give way."""
+    """Alignment of a column's cells, and when they give way."""
 
     heading: str = ""
     is_right: bool = False
-    """For numbers."""
+    """True for numbers, which align to the right."""
     least: int | None = None
     """Characters that a text may be cut to; `None`: it is never cut."""
     cut: Literal["end", "middle", "start"] = "end"
-    """Where a long text is cut: in the middle, names lose what they have in common."""
+    """Position at which a long text is cut: in the middle, names lose what they have in common."""
     goes: int = 0
     """Columns go from the highest on; 0: never."""
 
@@ -93,8 +93,8 @@ def paint_cell(cell: Cell) -> str:
 
 def plain_lines(rows: Sequence[Sequence[str]]) -> list[str]:
     """A line per row, whatever the width; the first row is the head."""
-    head, *others = rows
-    return table_lines([Column(word) for word in head], others, width=None)
+    head, *body = rows
+    return table_lines([Column(title) for title in head], body, width=None)
 
 
 def table_lines(
@@ -143,10 +143,10 @@ def wrapped(line: str, width: int | None) -> list[str]:
     text = strip_style(line)
     space = text[: len(text) - len(text.lstrip())]
     space = space if len(space) < width // 2 else ""
-    parts = textwrap.wrap(
+    pieces = textwrap.wrap(
         text.strip(), width, initial_indent=space, subsequent_indent=space, break_on_hyphens=False
     )
-    return [style_like(line.lstrip(), part) for part in parts]
+    return [style_like(line.lstrip(), piece) for piece in pieces]
 
 
 def width_of(text: str) -> int:
@@ -184,18 +184,18 @@ def _fitted(
         for index in visible
     }
 
-    def over(these: dict[int, int]) -> int:
-        return sum(these[index] for index in visible) + _GAP * (len(visible) - 1) - available
+    def over(widths_of: dict[int, int]) -> int:
+        return sum(widths_of[index] for index in visible) + _GAP * (len(visible) - 1) - available
 
-    while over(least) > 0 and (going := [index for index in visible if columns[index].goes]):
-        visible.remove(max(going, key=lambda index: columns[index].goes))
+    while over(least) > 0 and (droppable := [index for index in visible if columns[index].goes]):
+        visible.remove(max(droppable, key=lambda index: columns[index].goes))
     while (too_much := over(widths)) > 0:
         longest = max(visible, key=lambda index: widths[index] - least[index])
         if widths[longest] == least[longest]:
             break
-        second = max([widths[index] - least[index] for index in visible if index != longest], default=0)
+        second_width = max([widths[index] - least[index] for index in visible if index != longest], default=0)
         slack = widths[longest] - least[longest]
-        widths[longest] -= min(too_much, max(1, slack - second))
+        widths[longest] -= min(too_much, max(1, slack - second_width))
     return visible, widths
 
 

@@ -54,12 +54,12 @@ class CleanStream:
 
     def cleaned(self, text: str) -> str:
         if MARK in text:
-            parts = [*map(self.cleaned, MARKED.split(text))]
+            segments = [*map(self.cleaned, MARKED.split(text))]
             if self.has_colours:
-                parts[1::2] = [f"\x1b[{code}m" for code in parts[1::2]]
+                segments[1::2] = [f"\x1b[{code}m" for code in segments[1::2]]
             else:
-                del parts[1::2]
-            return "".join(parts)
+                del segments[1::2]
+            return "".join(segments)
         if self.is_json:
             return json_to_encoding(escape_json(text), self.encoding)
         return to_encoding(visible(text), self.encoding)
@@ -87,8 +87,8 @@ def insist_on_utf8() -> None:
 
 def _encoding(stream: TextIO) -> str:
     """Encoding that the terminal can be taken to show; in UTF-8 mode the stream's own does not say it."""
-    is_told = "PYTHONIOENCODING" in os.environ or os.environ.get("PYTHONUTF8") == "1"
-    if sys.flags.utf8_mode and not is_told and locale.getencoding().lower() != "utf-8":
+    is_configured = "PYTHONIOENCODING" in os.environ or os.environ.get("PYTHONUTF8") == "1"
+    if sys.flags.utf8_mode and not is_configured and locale.getencoding().lower() != "utf-8":
         return "ascii"
     return getattr(stream, "encoding", None) or "utf-8"
 
@@ -186,7 +186,7 @@ def _raw(stream: TextIO) -> TextIO:
 
 
 class BrokenStdout(BaseException):
-    """No `Exception`: it may come in the middle of a try to connect, where those are caught."""
+    """Not an `Exception`: it may be raised in the middle of an attempt to connect, where those are caught."""
 
 
 @contextmanager
@@ -220,10 +220,10 @@ def displayable(text: str) -> str:
     cleaned = sys.stdout.cleaned if isinstance(sys.stdout, CleanStream) else visible
     if MARK not in text:
         return cleaned(text)
-    parts = MARKED.split(text)
-    parts[::2] = map(cleaned, parts[::2])
-    parts[1::2] = [f"{MARK}{code}m" for code in parts[1::2]]
-    return "".join(parts)
+    segments = MARKED.split(text)
+    segments[::2] = map(cleaned, segments[::2])
+    segments[1::2] = [f"{MARK}{code}m" for code in segments[1::2]]
+    return "".join(segments)
 
 
 def ask(question: str) -> str:

@@ -45,8 +45,8 @@ def plan_of(wire: Wire, method: Literal["plan", "execute"], request: Request) ->
 def painted(plan: Plan) -> str:
     """A plan in lines, its diff in colours; ends with a newline unless there is nothing to say."""
     lines = style_diff(plan.diff.rstrip("\n").split("\n")) if plan.diff else []  # only line feeds end a line
-    others = plan_text(plan.model_copy(update={"diff": ""}))
-    return "".join(f"{line}\n" for line in lines) + "".join(map(style_line, others.splitlines(keepends=True)))
+    body = plan_text(plan.model_copy(update={"diff": ""}))
+    return "".join(f"{line}\n" for line in lines) + "".join(map(style_line, body.splitlines(keepends=True)))
 
 
 def is_awaited(arguments: argparse.Namespace) -> bool:
@@ -125,18 +125,18 @@ class StateChanges:
 
     def show(self, status: dict[str, Any]) -> list[dict[str, Any]]:
         """Tell what is new in `status`, and return its part about the components."""
-        watched = [
+        components = [
             item
             for item in status["components"]
             if self._components is None or item["id"] in self._components
         ]
-        for item in watched:
+        for item in components:
             if self._shown.get(item["id"]) != gist_of(item):
                 self._shown[item["id"]] = gist_of(item)
                 if not self._is_first:
                     self._tell(item)
         self._is_first = False
-        return watched
+        return components
 
     def _tell(self, item: dict[str, Any]) -> None:
         id_, now, host = item["id"], time.monotonic(), item.get("host")
@@ -163,35 +163,36 @@ def _follow(wire: Wire, components: set[str]) -> dict[str, Any]:
         for kind, status in wire.events():
             if kind != "status":
                 continue
-            watched = changes.show(status)
+            current = changes.show(status)
             down = status.get("down") or {}
             if status.get("transaction"):  # what is to be started anew may still show how it ended before
                 continue
-            failed = [item for item in watched if item["state"] == "failed"]
-            if failed:
-                raise failure(failed, status["experiment"])
-            if not any(item["state"] in _ON_THE_WAY for item in watched) or _is_queued(watched):
+            failed_components = [item for item in current if item["state"] == "failed"]
+            if failed_components:
+                raise failure(failed_components, status["experiment"])
+            if not any(item["state"] in _ON_THE_WAY for item in current) or _is_queued(current):
                 return status
     if down:
         raise RltuiError(f"it was taken down by {down['by']} while we waited")
     raise RltuiError("the supervisor ended while we waited", hint=f"look with `{hints.STATUS}`")
 
 
-def _is_queued(watched: Sequence[Mapping[str, Any]]) -> bool:
+def _is_queued(components: Sequence[Mapping[str, Any]]) -> bool:
     """True if all that is on its way waits for a queue elsewhere, perhaps for hours, or for what does."""
-    waiting = [item for item in watched if item["state"] in _ON_THE_WAY]
-    hosts = [item.get("host") or {} for item in waiting if item["state"] != "waiting"]
+    on_the_way = [item for item in components if item["state"] in _ON_THE_WAY]
+    hosts = [item.get("host") or {} for item in on_the_way if item["state"] != "waiting"]
     return bool(hosts) and all(host.get("phase") == "pending" and host["reason"] for host in hosts)
 
 
-def failure(failed: list[dict[str, Any]], experiment: str) -> ComponentFailedError:
+def failure(failed_components: list[dict[str, Any]], experiment: str) -> ComponentFailedError:
     """The first failure with its last words; the others usually follow from it."""
-    first = failed[0]
-    has_log = first["log"] is not None and Path(first["log"]).exists()  # what was never started has none
-    see = {"component": first["id"], "lines": 30, "name": name_if_needed(experiment)}
+    component = failed_components[0]
+    # What was never started has none.
+    has_log = component["log"] is not None and Path(component["log"]).exists()
+    see = {"component": component["id"], "lines": 30, "name": name_if_needed(experiment)}
     return ComponentFailedError(
-        f"{first['id']} failed: {first['reason']}",
-        details=_last_words(first["log"], first.get("log_end")),
+        f"{component['id']} failed: {component['reason']}",
+        details=_last_words(component["log"], component.get("log_end")),
         hint=f"see: {(hints.LOGS if has_log else hints.EVENTS)(**see)}",
     )
 

@@ -30,16 +30,17 @@ def add(arguments: argparse.Namespace) -> int:
     from rltui.client.observation import add as add_runs  # knows the frameworks
 
     additions = [add_runs(folder, arguments.name) for folder in arguments.folder]
-    for sentence in dict.fromkeys(sentence for added in additions for sentence in added.told):
+    for sentence in dict.fromkeys(sentence for addition in additions for sentence in addition.told):
         print(sentence, file=sys.stderr)
-    new, existing = (
-        [*chain(*kinds)] for kinds in zip(*((added.new, added.known) for added in additions), strict=True)
+    new, known_runs = (
+        [*chain(*kinds)]
+        for kinds in zip(*((addition.new, addition.known) for addition in additions), strict=True)
     )
     lines = [f"{row.name}: {row.state}, {row.folder}" for row in new]
-    if existing:
-        lines.append(f"known already: {names_text(existing)}")
+    if known_runs:
+        lines.append(f"known already: {names_text(known_runs)}")
     if arguments.json:
-        print(orjson.dumps({"new": new, "known": existing}).decode())
+        print(orjson.dumps({"new": new, "known": known_runs}).decode())
     else:
         print("\n".join(lines))
     return 0

@@ -81,15 +81,17 @@ def _after_edits(problem: Problem, set_keys: Sequence[str]) -> Problem:
 
 
 def _of_originals(copies: RunConfig, problems: Iterable[Problem]) -> Iterator[Problem]:
-    """Told of the user's files: the lines are those of copies, which are gone."""
+    """Problems with the user's files in place of their copies, which are gone; the lines are those of the
+    copies.
+    """
     for problem in problems:
         changes: dict[str, str | int | None] = {"message": copies.with_user_paths(problem.message)}
         if problem.file is not None and copies.with_user_paths(problem.file) != problem.file:
-            words = copies.with_user_paths(f"{problem.file}:{problem.line or ''}".rstrip(":"))
-            file, _, line = words.rpartition(":")
+            location = copies.with_user_paths(f"{problem.file}:{problem.line or ''}".rstrip(":"))
+            file, _, line = location.rpartition(":")
             is_line = line.isdigit()
             changes |= {
-                "file": file if is_line else words,
+                "file": file if is_line else location,
                 "line": int(line) if is_line else None,
                 "column": None,
             }

@@ -86,11 +86,11 @@ def _retention(arguments: argparse.Namespace) -> Retention | None:
         "keep": arguments.keep or None,
         "archive": arguments.set_aside or None,
     }
-    chosen = {name: value for name, value in values.items() if value is not None}
+    fields = {name: value for name, value in values.items() if value is not None}
     if arguments.prune:
-        return Retention(**chosen)
-    if chosen or (arguments.plan and arguments.restore is None):
-        option = f"--{'set-aside' if 'archive' in chosen else [*chosen, 'plan'][0].replace('_', '-')}"
+        return Retention(**fields)
+    if fields or (arguments.plan and arguments.restore is None):
+        option = f"--{'set-aside' if 'archive' in fields else [*fields, 'plan'][0].replace('_', '-')}"
         raise UsageError(f"{option} says nothing without --prune", hint=str(hints.PRUNE_PLAN))
     return None
 
@@ -117,9 +117,9 @@ def _restore(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
 
     refuse_observed(record)
     archives = {entry.name: entry for entry in ExperimentReader(record).checkpoints().set_aside}
-    if (chosen := archives.get(arguments.restore)) is None:
+    if (archive := archives.get(arguments.restore)) is None:
         raise unknown_name("set of files that was set aside", arguments.restore, archives)
-    plan = rows_text(restore_rows(chosen))
+    plan = rows_text(restore_rows(archive))
     if arguments.plan:
         sys.stdout.write(plan)
         return 0
@@ -130,13 +130,13 @@ def _restore(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
     except ConflictError as error:
         hint = f"end it first: {hints.DOWN(name=record.name)}; nothing was moved"
         raise ConflictError(error.title, hint=hint) from error
-    ExperimentReader(record).bring_back(chosen.name)
+    ExperimentReader(record).bring_back(archive.name)
     report = ExperimentReader(record).checkpoints()
     if arguments.json:
         print(report.model_dump_json())
     else:
         steps = steps_text([entry.step for entry in report.complete]) or "none"
-        print(f"{chosen.name} is back; complete checkpoints: {steps}")
+        print(f"{archive.name} is back; complete checkpoints: {steps}")
         print(f"to go on from the newest: {hints.START(component=(), name=record.name)}", file=sys.stderr)
     return 0
 
@@ -160,12 +160,12 @@ def _prune(
     require_consent("prune-checkpoints", arguments, "delete them?")
     only = [checkpoint.step for checkpoint in plan.delete]
     if wire is None:
-        pruned = ExperimentReader(record).prune(retention, only)
+        pruned_checkpoints = ExperimentReader(record).prune(retention, only)
     else:
-        pruned = wire.request(ExperimentApi.prune, retention, tuple(only))
+        pruned_checkpoints = wire.request(ExperimentApi.prune, retention, tuple(only))
     print(
-        pruned.model_dump_json()
+        pruned_checkpoints.model_dump_json()
         if arguments.json
-        else f"deleted; {size_text(pruned.frees_bytes)} are free again"
+        else f"deleted; {size_text(pruned_checkpoints.frees_bytes)} are free again"
     )
     return 0

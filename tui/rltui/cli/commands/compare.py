@@ -100,10 +100,10 @@ def diff_of_runs(names: Sequence[str]) -> ConfigDiff | None:
     from rltui.services.config.diff import text_diff
 
     before, after = (find_run(index, name) for name in names)
-    compared = comparison((before, after), index.configs((before.id, after.id)))
+    run_comparison = comparison((before, after), index.configs((before.id, after.id)))
     keys = [
         KeyDifference(key=difference.key, file="", before=difference.values[0], after=difference.values[1])
-        for difference in compared.differing
+        for difference in run_comparison.differing
     ]
     old, new = config_texts(before), config_texts(after)
     diffs = [text_diff(old.get(name, ""), new.get(name, ""), name) for name in dict.fromkeys((*old, *new))]
@@ -143,12 +143,12 @@ def _upright(
     table = [["", *names[start:end]]]
     table += [[row.label, *_cells(row)[start:end]] for row in rows]
     head, *lines = plain_lines(table)
-    parted = [head]
+    blocks = [head]
     for row_above, row, line in zip((None, *rows), rows, lines, strict=False):
         if row_above is not None and row_above.part != row.part:
-            parted.append("")
-        parted.append(line)
-    return parted
+            blocks.append("")
+        blocks.append(line)
+    return blocks
 
 
 def _in_parts(rows: Sequence[ComparedRow], names: Sequence[str], width: int) -> Iterator[str]:
@@ -167,7 +167,8 @@ def _cells(row: ComparedRow) -> list[str]:
     from rltui.core.compare import BEST
 
     return [
-        f"{truncate(cell, _WIDEST_CELL)}{BEST if at in row.best else ''}" for at, cell in enumerate(row.cells)
+        f"{truncate(cell, _WIDEST_CELL)}{BEST if index in row.best else ''}"
+        for index, cell in enumerate(row.cells)
     ]
 
 
@@ -221,29 +222,29 @@ def _document(comparison: Comparison, *, all_keys: bool) -> dict[str, Any]:
 def _print_csv(comparison: Comparison, *, all_keys: bool) -> None:
     """A row for each run, with whole values."""
     document = _document(comparison, all_keys=all_keys)
-    facts = ("id", "name", "folder", "state", "step", "max_steps", "seconds", "gpu_seconds")
+    fields = ("id", "name", "folder", "state", "step", "max_steps", "seconds", "gpu_seconds")
     keys = list(document["runs"][0]["config"])
     value_columns = [
         (entry.id, field) for entry in comparison.metrics for field in ("last", "best", "common")
     ]
     levels = [
-        (entry.id, field, part)
+        (entry.id, field, statistic)
         for entry in comparison.metrics
         for field in ("level", "common_level")
-        for part in ("mean", "std")
+        for statistic in ("mean", "std")
     ]
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow([*facts, *map(visible, keys), *(f"{id_}.{field}" for id_, field in value_columns),
-                     *(f"{id_}.{field}.{part}" for id_, field, part in levels)])  # fmt: skip
+    writer.writerow([*fields, *map(visible, keys), *(f"{id_}.{field}" for id_, field in value_columns),
+                     *(f"{id_}.{field}.{statistic}" for id_, field, statistic in levels)])  # fmt: skip
     for run in document["runs"]:
         values = [run["config"][key] for key in keys]
         row = [
-            *(run[fact] for fact in facts),
+            *(run[fact] for fact in fields),
             *(
                 json.dumps(value, default=str) if isinstance(value, list | dict) else value
                 for value in values
             ),
             *(run["metrics"][id_][field] for id_, field in value_columns),
-            *((run["metrics"][id_][field] or {}).get(part) for id_, field, part in levels),
+            *((run["metrics"][id_][field] or {}).get(statistic) for id_, field, statistic in levels),
         ]
         writer.writerow(["" if value is None else value for value in row])

@@ -74,22 +74,22 @@ def _write_for(arguments: argparse.Namespace) -> int:
     if arguments.what is None or arguments.mean_tokens is not None or arguments.restart:
         raise UsageError("convert --to needs a config file alone", hint=str(hints.CONVERT_FILE))
     (path,) = named([Path(arguments.what)])
-    converted = checking.converted(path, arguments.to, Path(arguments.output) if arguments.output else None)
+    conversion = checking.converted(path, arguments.to, Path(arguments.output) if arguments.output else None)
     if arguments.json:
-        print(converted.model_dump_json())
+        print(conversion.model_dump_json())
     else:
-        print(converted.diff, end="")
-        for note in converted.notes:
+        print(conversion.diff, end="")
+        for note in conversion.notes:
             print(f"note: {note}", file=sys.stderr)
-        for problem in converted.problems:
+        for problem in conversion.problems:
             print(f"{problem.severity}: {problem.text}", file=sys.stderr)
-    new = Path(converted.path)
+    new = Path(conversion.path)
     if arguments.dry_run:
-        return 0 if converted.valid else int(ConfigError.exit_code)
-    if not converted.valid:
+        return 0 if conversion.valid else int(ConfigError.exit_code)
+    if not conversion.valid:
         raise ConfigError("what came out is not valid, so nothing was written", hint="see the problems above")
     require_consent("convert", arguments, f"write {new}?")
-    _write_new(new, converted.text)
+    _write_new(new, conversion.text)
     print(f"written: {new}", file=sys.stderr)
     return 0
 
@@ -110,15 +110,15 @@ def _write_new(path: Path, text: str) -> None:
         raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def _conversion(record: ExperimentRecord, to: Way | None, mean_tokens: float | None) -> Conversion:
+def _conversion(record: ExperimentRecord, way: Way | None, mean_tokens: float | None) -> Conversion:
     from rltui.client.reader import ExperimentReader
     from rltui.core.experiment_api import ExperimentApi
 
     wire = launch.connect(record)
     if wire is None:
-        return ExperimentReader(record).convert(to, mean_tokens)
+        return ExperimentReader(record).convert(way, mean_tokens)
     with wire:
-        return wire.request(ExperimentApi.convert, to, mean_tokens)
+        return wire.request(ExperimentApi.convert, way, mean_tokens)
 
 
 def _asked_mean(conversion: Conversion) -> float:

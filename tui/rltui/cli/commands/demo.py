@@ -50,13 +50,13 @@ def demo(arguments: argparse.Namespace) -> int:
     if not arguments.no_tui:
         need_terminal()
     folder = Path(arguments.output_dir or "outputs/demo").absolute()
-    existing = find_experiment(folder.name)
-    if existing is not None and launch.lives(existing):
-        print(f"the demo runs already in {existing.output_dir}", file=sys.stderr)
+    experiment = find_experiment(folder.name)
+    if experiment is not None and launch.lives(experiment):
+        print(f"the demo runs already in {experiment.output_dir}", file=sys.stderr)
         if arguments.no_tui:
-            print_status(read_status(existing), as_json=False)
+            print_status(read_status(experiment), as_json=False)
             return 0
-        return show(existing)
+        return show(experiment)
     if folder.exists():
         # A demo is for watching: each one is a run of its own, the earlier ones stay.
         folder = next_free(folder)

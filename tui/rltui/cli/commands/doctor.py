@@ -37,16 +37,16 @@ _TRUE = frozenset({"1", "yes", "y", "true", "t", "on"})
 
 @dataclass(frozen=True, slots=True)
 class Logout:
-    """What logind.conf(5) says happens to this user's processes and files at logout."""
+    """Settings of logind.conf(5) about this user's processes and files at logout."""
 
     kills_processes: bool
-    """All processes of a session end with it, those in tmux too."""
+    """True if all processes of a session end with it, those in tmux too."""
     removes_ipc: bool
     """Shared memory in /dev/shm and System V IPC are removed with the last session."""
 
 
 def at_logout(root: Path = Path("/"), *, uid: int | None = None, user: str | None = None) -> Logout | None:
-    """What happens to the user, by default this one, at logout; `None` where no systemd runs. A user who
+    """Consequences of a logout for the user, by default this one; `None` where no systemd runs. A user who
     lingers keeps shared memory, but not the processes of a session.
     """
     if not (root / "run/systemd/system").is_dir():
@@ -55,11 +55,11 @@ def at_logout(root: Path = Path("/"), *, uid: int | None = None, user: str | Non
     user = _name(uid) if user is None else user
     values = dict(_assignments(root))
     only = values.get("KillOnlyUsers", "").split()
-    excluded = values.get("KillExcludeUsers", "root").split()
+    excluded_users = values.get("KillExcludeUsers", "root").split()
     lingers = (root / "var/lib/systemd/linger" / user).exists()
     return Logout(
         kills_processes=_is_on(values, "KillUserProcesses", default="no")
-        and user not in excluded
+        and user not in excluded_users
         and (not only or user in only),
         removes_ipc=_is_on(values, "RemoveIPC", default="yes") and uid > _LAST_SYSTEM_UID and not lingers,
     )
@@ -80,10 +80,10 @@ def _assignments(root: Path) -> Iterator[tuple[str, str]]:
     """Settings of logind's main file, then of its drop-ins by name: the last one counts."""
     folders = [root / folder for folder in _CONFIG_DIRS]
     main = next((folder / "logind.conf" for folder in folders if (folder / "logind.conf").exists()), None)
-    beside: dict[str, Path] = {}
+    drop_ins: dict[str, Path] = {}
     for folder in reversed(folders):
-        beside |= {path.name: path for path in (folder / "logind.conf.d").glob("*.conf")}
-    for path in (*([main] if main else []), *(beside[name] for name in sorted(beside))):
+        drop_ins |= {path.name: path for path in (folder / "logind.conf.d").glob("*.conf")}
+    for path in (*([main] if main else []), *(drop_ins[name] for name in sorted(drop_ins))):
         yield from _of_file(path)
 
 
@@ -112,7 +112,7 @@ class _Finding:
     ok: bool
     text: str
     essential: bool = True
-    """rltui does not work without it."""
+    """True if rltui does not work without it."""
 
 
 @command(
@@ -155,9 +155,14 @@ def _of_nodes(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps([asdict(finding) for finding in findings], ensure_ascii=False))
     else:
-        for node, own in groupby(findings, key=lambda finding: finding.node):
+        for node, node_findings in groupby(findings, key=lambda finding: finding.node):
             print(node or "compared with each other")
-            _show([_Finding(finding.name, finding.ok, finding.text, finding.essential) for finding in own])
+            _show(
+                [
+                    _Finding(finding.name, finding.ok, finding.text, finding.essential)
+                    for finding in node_findings
+                ]
+            )
     return 0 if all(finding.ok or not finding.essential for finding in findings) else 1
 
 
@@ -204,21 +209,21 @@ def _state() -> _Finding:
 
 
 def _sockets() -> _Finding:
-    used = None
+    runtime_dir = None
     try:
-        used = paths.runtime_dir()
-        trial = used / f"doctor-{os.getpid()}.sock"
+        runtime_dir = paths.runtime_dir()
+        trial = runtime_dir / f"doctor-{os.getpid()}.sock"
         with socket.socket(socket.AF_UNIX) as probe:
             probe.bind(str(trial))
         trial.unlink()
     except RltuiError as error:
         return _Finding("sockets", False, str(error).replace("\n", " "))
     except OSError as error:
-        text = f"no socket can be made in {used}: {error.strerror}; export XDG_RUNTIME_DIR=FOLDER"
+        text = f"no socket can be made in {runtime_dir}: {error.strerror}; export XDG_RUNTIME_DIR=FOLDER"
         return _Finding("sockets", False, text)
     instead = "".join(f"; {reason}" for reason in paths.passed_over())
     unset = "" if os.environ.get("XDG_RUNTIME_DIR") else "; XDG_RUNTIME_DIR is not set"
-    return _Finding("sockets", True, f"{used}{instead or unset}")
+    return _Finding("sockets", True, f"{runtime_dir}{instead or unset}")
 
 
 def _gpu() -> _Finding:
@@ -234,13 +239,15 @@ def _gpu() -> _Finding:
 
 
 def _engine() -> _Finding:
-    missing = [
+    missing_programs = [
         name for name in ("torch", "transformers", "uvicorn") if importlib.util.find_spec(name) is None
     ]
     text = (
-        "the embedded engine can run" if not missing else f"`{hints.DEMO}` needs: pip install 'rltui[local]'"
+        "the embedded engine can run"
+        if not missing_programs
+        else f"`{hints.DEMO}` needs: pip install 'rltui[local]'"
     )
-    return _Finding("demo", not missing, text, essential=False)
+    return _Finding("demo", not missing_programs, text, essential=False)
 
 
 def _uv() -> _Finding:
@@ -265,15 +272,15 @@ def _prime_rl() -> _Finding:
         return _Finding("prime-rl", False, text, essential=False)
     generation = checkout.generation_of(folder, spec)
     title = registry.get(generation).title if generation is not None else "of no generation that rltui knows"
-    parts = [str(folder), title, _commit(folder) or "no git history, so its date is not known"]
+    segments = [str(folder), title, _commit(folder) or "no git history, so its date is not known"]
     with contextlib.closing(FrameworkModels(registry.get(generation or "prime-rl"), Path.cwd())) as models:
         versions = models.versions(())
     if versions:
-        parts.append(", ".join(f"{name} {version}" for name, version in versions.items()))
-    parts.append(
+        segments.append(", ".join(f"{name} {version}" for name, version in versions.items()))
+    segments.append(
         f"its config models cannot be asked: {models.reason}" if models.reason else "its config models answer"
     )
-    return _Finding("prime-rl", generation is not None, " · ".join(parts), essential=False)
+    return _Finding("prime-rl", generation is not None, " · ".join(segments), essential=False)
 
 
 def _commit(folder: Path) -> str:
@@ -302,10 +309,10 @@ def _verifiers() -> _Finding:
     if folder is None:
         text = f"no project with verifiers here or above; one from elsewhere: export {spec.variable}=FOLDER"
         return _Finding("vf-rl", False, text, essential=False)
-    installed = checkout.installed_packages(folder)
-    if reason := spec.lacking(installed) if spec.lacking is not None else "":
+    packages = checkout.installed_packages(folder)
+    if reason := spec.lacking(packages) if spec.lacking is not None else "":
         return _Finding("vf-rl", False, f"{folder} · {reason}; {spec.instead}", essential=False)
-    version = next((f"{name} {installed[name]}" for name in spec.dependents[::-1] if name in installed), "")
+    version = next((f"{name} {packages[name]}" for name in spec.dependents[::-1] if name in packages), "")
     text = f"{folder} · {version or 'nothing is installed yet: uv sync'}"
     return _Finding("vf-rl", bool(version), text, essential=False)
 
@@ -322,15 +329,15 @@ def _slurm() -> _Finding:
     except RltuiError as error:
         text = f"it does not answer: {str(error).replace(chr(10), ' ')}"
         return _Finding("slurm", False, text, essential=False)
-    parts = [
+    segments = [
         f"{partition.name}{' (default)' if partition.is_default else ''}"
         f"{'' if partition.is_up else ' (down)'}: {partition.nodes} nodes, up to {partition.time_limit}"
         + (f", {partition.gres}" if partition.gres else ", no GPUs that it knows of")
         for partition in listed_partitions
     ]
-    parts.append("whether nodes see this folder is seen when a job runs")
-    parts.append("rltui was tried with SLURM 22.05 on two CPU nodes, never on a cluster with GPUs")
-    return _Finding("slurm", bool(listed_partitions), " · ".join(parts), essential=False)
+    segments.append("whether nodes see this folder is seen when a job runs")
+    segments.append("rltui was tried with SLURM 22.05 on two CPU nodes, never on a cluster with GPUs")
+    return _Finding("slurm", bool(listed_partitions), " · ".join(segments), essential=False)
 
 
 def _kubernetes() -> _Finding:
@@ -341,22 +348,22 @@ def _kubernetes() -> _Finding:
     context = _first_line(["kubectl", "config", "current-context"])
     if not context:
         return _Finding("kubernetes", False, "kubectl has no current context", essential=False)
-    parts = [f"context {context}"]
+    segments = [f"context {context}"]
     if shutil.which("helm") is None:
-        parts.append("no helm: releases can be opened, not made")
+        segments.append("no helm: releases can be opened, not made")
     else:
-        parts.append(f"helm {_first_line(['helm', 'version', '--short'])}".strip())
+        segments.append(f"helm {_first_line(['helm', 'version', '--short'])}".strip())
     try:
         subprocesses.check_output(
             ["kubectl", "auth", "can-i", "list", "pods", "--quiet"], timeout_s=_ANSWER_S
         )
         is_allowed = True
-        parts.append("pods can be listed")
+        segments.append("pods can be listed")
     except RltuiError as error:
         is_allowed = False
-        parts.append(f"pods cannot be listed: {error.title}")
-    parts.append("rltui was tried with kubectl 1.32 and a stand-in for the cluster, never with a real one")
-    return _Finding("kubernetes", is_allowed, " · ".join(parts), essential=False)
+        segments.append(f"pods cannot be listed: {error.title}")
+    segments.append("rltui was tried with kubectl 1.32 and a stand-in for the cluster, never with a real one")
+    return _Finding("kubernetes", is_allowed, " · ".join(segments), essential=False)
 
 
 def _terminal() -> _Finding:

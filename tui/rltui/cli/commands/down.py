@@ -80,12 +80,14 @@ def _down_all(arguments: argparse.Namespace) -> int:
     records = launch.living(known_experiments(), idle=True)
     plans = {record.name: _plan_down(record) for record in records}
     queue = read_queue()
-    waiting = 0 if queue.paused else sum(entry.state == "waiting" for entry in queue.entries)
+    waiting_count = 0 if queue.paused else sum(entry.state == "waiting" for entry in queue.entries)
     text = "".join(
         f"{style(name, 'head')}\n{textwrap.indent(_plan_lines(plan), '  ')}" for name, plan in plans.items()
     )
-    if waiting:
-        text += f"queue: {waiting} run{'s' if waiting > 1 else ''} would start next; it is paused\n"
+    if waiting_count:
+        text += (
+            f"queue: {waiting_count} run{'s' if waiting_count > 1 else ''} would start next; it is paused\n"
+        )
     if arguments.plan:
         document = [{"experiment": name, **plan.model_dump(mode="json")} for name, plan in plans.items()]
         sys.stdout.write(f"{json.dumps(document)}\n" if arguments.json else text or "nothing lives\n")
@@ -93,7 +95,7 @@ def _down_all(arguments: argparse.Namespace) -> int:
     loss = max((loss_of_plan(plan, Request(action="stop")) for plan in plans.values()), default=Loss.NOTHING)
     sys.stderr.write(text)
     require_consent("down-all", arguments, "end all of these?", loss=loss)
-    if waiting:
+    if waiting_count:
         commands.pause()
     statuses, problems = [], []
     for record in records:
@@ -114,7 +116,7 @@ def _down_all(arguments: argparse.Namespace) -> int:
         print(json.dumps(statuses))
     elif not records:
         print("nothing lives")
-    if waiting:
+    if waiting_count:
         print(f"the queue is paused; to go on: {hints.QUEUE_RESUME}", file=sys.stderr)
     return 0
 
@@ -168,8 +170,8 @@ def _plan_down(record: ExperimentRecord) -> Plan:
     if users := users_of(record):
         names = join_words([user.name for user in users])
         reasons.append(f"{names} used its inference server, and cannot go on without it")
-    if waiting := len(evals):
-        reasons.append(f"{waiting} evaluation{'s' if waiting > 1 else ''} will not be made")
+    if waiting_count := len(evals):
+        reasons.append(f"{waiting_count} evaluation{'s' if waiting_count > 1 else ''} will not be made")
     return plan.model_copy(update={"reasons": tuple(reasons)})
 
 

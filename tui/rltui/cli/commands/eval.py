@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from rltui.core.evals import EvalReport, EvalTarget, QueuedEval
 
 
-def _split_off_evaluator(words: list[str], _: Options) -> tuple[list[str], Mapping[str, object]]:
+def _split_off_evaluator(argv: list[str], _: Options) -> tuple[list[str], Mapping[str, object]]:
     """Keep what follows `--` for the evaluator, also what looks like an option of ours."""
-    end = words.index("--") if "--" in words else len(words)
-    return words[:end], {"arguments": tuple(words[end + 1 :])}
+    end = argv.index("--") if "--" in argv else len(argv)
+    return argv[:end], {"arguments": tuple(argv[end + 1 :])}
 
 
 @command(
@@ -70,28 +70,32 @@ def evaluate(arguments: argparse.Namespace) -> int:
         when_done=arguments.when_done,
     )
     record = choose_experiment(arguments.name or name)
-    needed = name_if_needed(record.name)
+    name_option = name_if_needed(record.name)
     with launch.reach(record) as wire:
         if arguments.every is not None:
             print_report(wire.request(ExperimentApi.order_evals, arguments.every, request), arguments)
             return 0
         wire.call("tokens", tokens())
-        queued = wire.request(ExperimentApi.evaluate, request)
+        queued_eval = wire.request(ExperimentApi.evaluate, request)
         if not arguments.wait or arguments.when_done:
-            message = f"{queued.id}: {queued.label} is in the queue; {hints.EVALS(name=needed)} shows it"
-            print(queued.model_dump_json() if arguments.json else message)
+            hint = f"{hints.EVALS(name=name_option)} shows it"
+            message = f"{queued_eval.id}: {queued_eval.label} is in the queue; {hint}"
+            print(queued_eval.model_dump_json() if arguments.json else message)
             return 0
         try:
-            report = _followed(wire, queued)
+            report = _followed(wire, queued_eval)
         except KeyboardInterrupt:
-            print(f"it goes on; {hints.EVALS_CANCEL(id=queued.id, name=needed)} ends it", file=sys.stderr)
+            print(
+                f"it goes on; {hints.EVALS_CANCEL(id=queued_eval.id, name=name_option)} ends it",
+                file=sys.stderr,
+            )
             return int(ExitCode.INTERRUPTED)
     evaluation_of_request = next(
-        (evaluation for evaluation in report.evaluations if evaluation.id == queued.id), None
+        (evaluation for evaluation in report.evaluations if evaluation.id == queued_eval.id), None
     )
     if evaluation_of_request is None:
-        raise RltuiError(f"{queued.label} was cancelled")
-    print_report(report.model_copy(update={"queue": (), "every": 0}), arguments, only=queued.id)
+        raise RltuiError(f"{queued_eval.label} was cancelled")
+    print_report(report.model_copy(update={"queue": (), "every": 0}), arguments, only=queued_eval.id)
     return 0 if evaluation_of_request.is_sound else int(ExitCode.COMPONENT_FAILED)
 
 
@@ -122,25 +126,29 @@ def _target(arguments: argparse.Namespace) -> EvalTarget:
     return EvalTarget(kind="base" if arguments.base else "sft" if arguments.sft else "now")
 
 
-def _followed(wire: Wire, queued: QueuedEval) -> EvalReport:
+def _followed(wire: Wire, queued_eval: QueuedEval) -> EvalReport:
     """Tell how it goes until it has ended, or somebody took it from the queue: all there are then."""
     from rltui.core.evals import QueuedEval
     from rltui.core.experiment_api import ExperimentApi
 
-    progress, started = "", time.monotonic()
+    progress, started_at = "", time.monotonic()
     with Waiting() as waiting:
         for kind, value in wire.events():
             if kind != "status":
                 continue
             current = next(
-                (QueuedEval.model_validate(entry) for entry in value["evals"] if entry["id"] == queued.id),
+                (
+                    QueuedEval.model_validate(entry)
+                    for entry in value["evals"]
+                    if entry["id"] == queued_eval.id
+                ),
                 None,
             )
             if current is None:
                 break
             if current.words != progress:
                 progress = current.words
-                waiting.tell(current.id, f"{current.label}: {progress}", since=started)
+                waiting.tell(current.id, f"{current.label}: {progress}", since=started_at)
         waiting.clear()
     with launch.reach(launch.choose(value["experiment"])) as next_wire:
         return next_wire.request(ExperimentApi.evals)

@@ -81,29 +81,33 @@ def _evaluation_called(evaluations: Sequence[Evaluation], id_: str) -> Evaluatio
     from rltui.services.runs.evaluations import EvalFolder
 
     name = id_.rpartition("/")[0]
-    others: Sequence[Evaluation] = ()
+    other_evaluations: Sequence[Evaluation] = ()
     if (record := find_experiment(name) if name else None) is not None:
-        others = _with_full_ids(EvalFolder(_control(record)).report(record.name)).evaluations
-    match = next((evaluation for evaluation in (*evaluations, *others) if evaluation.id == id_), None)
+        other_evaluations = _with_full_ids(EvalFolder(_control(record)).report(record.name)).evaluations
+    match = next(
+        (evaluation for evaluation in (*evaluations, *other_evaluations) if evaluation.id == id_), None
+    )
     if match is None:
-        raise unknown_name("evaluation", id_, [evaluation.id for evaluation in (*evaluations, *others)])
+        raise unknown_name(
+            "evaluation", id_, [evaluation.id for evaluation in (*evaluations, *other_evaluations)]
+        )
     return match
 
 
-def _report(record: ExperimentRecord, cancelled: str | None) -> EvalReport:
+def _report(record: ExperimentRecord, cancelled_id: str | None) -> EvalReport:
     from rltui.core.experiment_api import ExperimentApi
     from rltui.services.runs.evaluations import EvalFolder
 
     wire = launch.connect(record)
     if wire is None:
         folder = EvalFolder(_control(record))
-        if cancelled is not None:
-            folder.cancel(cancelled)
+        if cancelled_id is not None:
+            folder.cancel(cancelled_id)
         return folder.report(record.name)
     with closing(wire):
-        if cancelled is None:
+        if cancelled_id is None:
             return wire.request(ExperimentApi.evals)
-        return wire.request(ExperimentApi.cancel_eval, cancelled)
+        return wire.request(ExperimentApi.cancel_eval, cancelled_id)
 
 
 def _control(record: ExperimentRecord) -> ControlFolder:
@@ -115,11 +119,11 @@ def print_report(report: EvalReport, arguments: argparse.Namespace, *, only: str
     from rltui.views.evaluation import VIEW, compared, eval_summary
 
     evaluations, against = report.evaluations, getattr(arguments, "against", None)
-    chosen = None if against is None else _evaluation_called(evaluations, against)
-    rows = [row for row in compared(evaluations, chosen) if only in ("", row.evaluation.id)]
+    reference = None if against is None else _evaluation_called(evaluations, against)
+    rows = [row for row in compared(evaluations, reference) if only in ("", row.evaluation.id)]
     if arguments.json:
-        printed = report.model_copy(update={"evaluations": tuple(row.evaluation for row in rows)})
-        document: dict[str, Any] = printed.model_dump(mode="json")
+        visible_report = report.model_copy(update={"evaluations": tuple(row.evaluation for row in rows)})
+        document: dict[str, Any] = visible_report.model_dump(mode="json")
         document["differences"] = [
             {
                 "id": row.evaluation.id,

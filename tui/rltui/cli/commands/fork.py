@@ -42,26 +42,28 @@ def fork(arguments: argparse.Namespace) -> int:
     from rltui.client.fork import plan_fork, prepared
 
     row = find_run(ready_index(), arguments.run)
-    wish = ForkRequest(
+    fork_request = ForkRequest(
         edits=split_assignments(arguments.edits),
         begin=None if arguments.begin is None else parse_checkpoint(arguments.begin),
         name=arguments.name,
         folder=arguments.output_dir,
         devices=wanted_devices(arguments),
     )
-    with plan_fork(row, wish) as planned:
+    with plan_fork(row, fork_request) as planned_fork:
         if arguments.plan and arguments.json:
-            print(json.dumps(dataclasses.asdict(planned.plan), ensure_ascii=False))
+            print(json.dumps(dataclasses.asdict(planned_fork.plan), ensure_ascii=False))
             return 0
-        text = "\n".join(style_diff(fork_lines(planned.plan)))
+        text = "\n".join(style_diff(fork_lines(planned_fork.plan)))
         print(text, file=sys.stdout if arguments.plan else sys.stderr)
         if arguments.plan:
             return 0
-        tell = partial(print, file=sys.stderr)
-        with prepared(planned.request, planned.record, planned.begin, tell) as request:
+        print_progress = partial(print, file=sys.stderr)
+        with prepared(
+            planned_fork.request, planned_fork.record, planned_fork.begin, print_progress
+        ) as request:
             return start_headless(
                 request,
-                planned.start,
+                planned_fork.start,
                 wait=arguments.wait,
                 timeout_s=arguments.timeout,
                 as_json=arguments.json,

@@ -97,7 +97,7 @@ def _readings(interval_s: float | None) -> Generator[GpuReport, None, None]:
 
 
 def _of(name: str, interval_s: float | None) -> Generator[dict[str, Any], None, None]:
-    """What the supervisor of an experiment knows: once, or whenever it is new, `interval_s` apart at least.
+    """GPU reports of an experiment's supervisor: one, or every new one, `interval_s` apart at least.
 
     Raises:
         UsageError: if the experiment is unknown or does not run.
@@ -121,7 +121,7 @@ def _of(name: str, interval_s: float | None) -> Generator[dict[str, Any], None, 
 
 
 def _lines(report: GpuReport, interval_s: float | None = None) -> list[str]:
-    """Under a title where it is repeated."""
+    """Lines of the report, under a title where it is repeated."""
     width, now = room(), time.time()
     head = [] if interval_s is None else [report_title(report, interval_s=interval_s, now=now)]
     return [*head, *report_lines(report, width=width, now=now)]
@@ -153,12 +153,12 @@ def report_lines(report: GpuReport, *, width: int | None, now: float) -> list[st
     return table_lines(view_shapes(_HOLDERS), rows, width=width, indent=_INDENT)
 
 
-def _wrapped(parts: Sequence[str], width: int | None) -> list[str]:
+def _wrapped(segments: Sequence[str], width: int | None) -> list[str]:
     """Joined by dots; broken between parts, further lines indented."""
-    lines = [parts[0]]
-    for part in parts[1:]:
-        if width is not None and len(lines[-1]) + len(part) + 3 > width:
-            lines.append(f"{_INDENT}{part}")
+    lines = [segments[0]]
+    for segment in segments[1:]:
+        if width is not None and len(lines[-1]) + len(segment) + 3 > width:
+            lines.append(f"{_INDENT}{segment}")
         else:
-            lines[-1] += f" · {part}"
+            lines[-1] += f" · {segment}"
     return lines

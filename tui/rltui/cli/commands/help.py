@@ -58,8 +58,8 @@ def _print_page(text: str) -> None:
     for line in lines:
         command = line.strip().partition("   ")[0]
         is_command = line.startswith("  ") and command.startswith(("rltui", "ssh", "source"))
-        for part in wrapped(line, width):
-            print(part.replace(command, style(command, "key"), 1) if is_command else part)
+        for piece in wrapped(line, width):
+            print(piece.replace(command, style(command, "key"), 1) if is_command else piece)
 
 
 def _files() -> list[Path]:

@@ -82,14 +82,14 @@ def _make_workspace(kind: str, folder: Path) -> int:
     """Write what `prime lab setup` wrote, as far as it goes without a service: configs with comments,
     endpoints, a place for environments.
     """
-    shipped = paths.shipped_dir("examples") / "workspaces" / kind
-    files = sorted(path.relative_to(shipped) for path in shipped.rglob("*") if path.is_file())
-    if existing := [str(folder / file) for file in files if (folder / file).exists()]:
+    template = paths.shipped_dir("examples") / "workspaces" / kind
+    files = sorted(path.relative_to(template) for path in template.rglob("*") if path.is_file())
+    if existing_files := [str(folder / file) for file in files if (folder / file).exists()]:
         hint = f"name another folder: {hints.INIT_FROM(kind=kind)}"
-        raise ConflictError(f"there already: {join_words(existing)}; nothing was written", hint=hint)
+        raise ConflictError(f"there already: {join_words(existing_files)}; nothing was written", hint=hint)
     for file in files:
         make_folder((folder / file).parent)
-        shutil.copyfile(shipped / file, folder / file)
+        shutil.copyfile(template / file, folder / file)
         print(folder / file)
     config = next(folder / file for file in files if file.suffix == ".toml" and file.parts[0] == "configs")
     check, up = hints.CHECK_WITH(config=config), hints.UP_WITH(config=config)
@@ -144,16 +144,16 @@ def _component(
         UsageError: for a command that is none.
     """
     try:
-        words = tuple(shlex.split(command))
+        argv = tuple(shlex.split(command))
     except ValueError as error:
         raise UsageError(f"the command of {name} cannot be understood: {error}") from error
-    if not words:
+    if not argv:
         raise UsageError(f"{name} has no command", hint="--component NAME='command with arguments'")
     if _SHELL.search(command):
-        words = ("sh", "-c", command)
-    own = f"{{port.{name}}}"
-    port = port or (own if any(own in word for word in words) else "")
-    return _Component(name, words, is_service or bool(port), port, after)
+        argv = ("sh", "-c", command)
+    own_port = f"{{port.{name}}}"
+    port = port or (own_port if any(own_port in argument for argument in argv) else "")
+    return _Component(name, argv, is_service or bool(port), port, after)
 
 
 def _text(name: str, components: Sequence[_Component]) -> str:
@@ -167,7 +167,10 @@ def _text(name: str, components: Sequence[_Component]) -> str:
     for component in components:
         lines += [
             "",
-            *_section(component, [other.id for other in components if other.id != component.id]),
+            *_section(
+                component,
+                [other_component.id for other_component in components if other_component.id != component.id],
+            ),
         ]
     return "\n".join(lines) + "\n"
 
@@ -176,7 +179,7 @@ def _line(text: str, comment: str) -> str:
     return f"{text:<44} # {comment}"
 
 
-def _section(component: _Component, others: Sequence[str]) -> Iterator[str]:
+def _section(component: _Component, other_ids: Sequence[str]) -> Iterator[str]:
     yield "[[component]]"
     yield f"id = {format_value(component.id)}"
     if component.command[:2] == ("sh", "-c"):
@@ -187,8 +190,8 @@ def _section(component: _Component, others: Sequence[str]) -> Iterator[str]:
     kind = '"service"' if component.is_service else '"job"'
     yield _line(f"kind = {kind}", 'a "service" must not end by itself, a "job" may, with code 0')
     if component.port:
-        chosen = "rltui chooses a free one" if "{" in component.port else "must be free before it starts"
-        yield _line(f"port = {format_value(component.port)}", chosen)
+        port_note = "rltui chooses a free one" if "{" in component.port else "must be free before it starts"
+        yield _line(f"port = {format_value(component.port)}", port_note)
         yield _line(
             f'ready = {{ tcp = "127.0.0.1:{component.port}" }}', "or http, log, file; when others may start"
         )
@@ -198,9 +201,9 @@ def _section(component: _Component, others: Sequence[str]) -> Iterator[str]:
         yield _line(
             f"after = {format_value(list(component.after))}", "starts once services are ready, jobs done"
         )
-    elif others:
+    elif other_ids:
         yield _line(
-            f"# after = {format_value(list(others[:1]))}", "starts once services are ready, jobs done"
+            f"# after = {format_value(list(other_ids[:1]))}", "starts once services are ready, jobs done"
         )
     yield _line('# env = { CUDA_VISIBLE_DEVICES = "0" }', "besides the environment you start it from")
     if not component.is_service:

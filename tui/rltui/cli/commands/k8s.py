@@ -185,12 +185,12 @@ def watch(arguments: argparse.Namespace) -> int:
         need_terminal()
     name = arguments.name or arguments.release
     folder = Path(arguments.output_dir or Path("outputs") / name).absolute()
-    existing = find_experiment(name)
+    experiment = find_experiment(name)
     code = 0
-    if existing is None or not launch.lives(existing):
+    if experiment is None or not launch.lives(experiment):
         code = follow_release(arguments.release, kubectl, name, folder, as_json=arguments.json)
     elif arguments.no_tui:
-        print_status(read_status(existing), as_json=arguments.json)
+        print_status(read_status(experiment), as_json=arguments.json)
     return code if arguments.no_tui or code else show(launch.choose(name))
 
 
@@ -264,21 +264,22 @@ def down(arguments: argparse.Namespace) -> int:
     else:
         print(f"helm has no release {name}", file=sys.stderr)
     claims = asyncio.run(kube.read_volume_claims(kubectl, name))
-    unwanted = {claim.name for claim in claims if is_unwanted(claim, name, arguments)}
-    remaining = {claim.name for claim in claims} - unwanted
+    unwanted_names = {claim.name for claim in claims if is_unwanted(claim, name, arguments)}
+    saved_names = {claim.name for claim in claims} - unwanted_names
     if is_there:
-        if endangered := helm.claims(name) - unwanted:  # helm deletes them with the rest of prime-rl's chart
-            helm.keep(name, endangered)
-            remaining |= endangered
+        # Helm deletes them with the rest of prime-rl's chart.
+        if at_risk := helm.claims(name) - unwanted_names:
+            helm.keep(name, at_risk)
+            saved_names |= at_risk
         end_experiment(name)  # first: else its pods are deleted under it, and it has failed
         if (code := subprocesses.in_terminal(helm.argv("uninstall", name))) != 0:
             raise RltuiError(f"helm uninstall failed (exit code {code})", hint="what it says stands above")
     else:
         end_experiment(name)
     delete = kubectl.argv("delete", "persistentvolumeclaim")
-    for claim_name in sorted(unwanted):
+    for claim_name in sorted(unwanted_names):
         subprocesses.check_output((*delete, claim_name, "--wait=false", "--ignore-not-found"), timeout_s=60.0)
         print(f"{claim_name} was deleted", file=sys.stderr)
-    for claim_name in sorted(remaining):
+    for claim_name in sorted(saved_names):
         print(f"{claim_name} stays; to delete it: {shlex.join((*delete, claim_name))}", file=sys.stderr)
     return 0

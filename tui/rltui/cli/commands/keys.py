@@ -51,24 +51,26 @@ def _list(path: Path, arguments: argparse.Namespace) -> None:
         document = {"settings": str(path), "keys": [_record(action) for action in actions.ACTIONS]}
         print(json.dumps(document, ensure_ascii=False))
         return
-    words = [word.lower() for word in arguments.word]
-    rows = [row for action in actions.ACTIONS for row in _rows(action) if _matches(row, words)]
+    terms = [term.lower() for term in arguments.word]
+    rows = [row for action in actions.ACTIONS for row in _rows(action) if _matches(row, terms)]
     print_table(_COLUMNS, rows)
     if any(action.keys != action.default_keys for action in actions.ACTIONS):
         print("* differs from the usual keys")
 
 
-def _matches(row: tuple[str, ...], words: list[str]) -> bool:
-    return all(word in " ".join(row).lower() for word in words)
+def _matches(row: tuple[str, ...], terms: list[str]) -> bool:
+    return all(term in " ".join(row).lower() for term in terms)
 
 
 def _rows(action: Action) -> list[tuple[str, ...]]:
     """A row for each use of the action."""
     from rltui.ui import key_names
 
-    changed = "* " if action.keys != action.default_keys else ""
+    change_sign = "* " if action.keys != action.default_keys else ""
     keys = key_names.key_text(action.keys) if action.keys else "-"
-    return [(f"{changed}{keys}", action.id, _where(use), use.help or use.label) for use in action.meanings]
+    return [
+        (f"{change_sign}{keys}", action.id, _where(use), use.help or use.label) for use in action.meanings
+    ]
 
 
 def _where(use: Use) -> str:

@@ -45,17 +45,17 @@ _ALL_COLUMNS = VIEW.named(("key", "value", "unit", "default", "all allowed", "re
     JSON,
 )
 def show_knobs(arguments: argparse.Namespace) -> int:
-    files = [word for word in arguments.pattern if word.endswith(".toml") or "/" in word]
-    words = [word for word in arguments.pattern if word not in files]
+    files = [term for term in arguments.pattern if term.endswith(".toml") or "/" in term]
+    terms = [term for term in arguments.pattern if term not in files]
     table = _of_files(files, arguments) if files else read_table(choose_experiment(arguments.name))
-    table["knobs"] = _matching(table["knobs"], words)
-    table["others"] = _matching(table["others"], words) if arguments.all else []
+    table["knobs"] = _matching(table["knobs"], terms)
+    table["others"] = _matching(table["others"], terms) if arguments.all else []
     if arguments.json:
         print(json.dumps(table, ensure_ascii=False))
         return 0
-    _print_rows((*table["knobs"], *table["others"]), words, verbose=arguments.verbose)
+    _print_rows((*table["knobs"], *table["others"]), terms, verbose=arguments.verbose)
     if not table["knobs"] and not table["others"]:
-        print("no knob has all these words" if words else "no knobs", file=sys.stderr)
+        print("no knob has all these words" if terms else "no knobs", file=sys.stderr)
     if table["problems"]:
         from rltui.core.config_report import Problem  # pydantic takes 60 ms
 
@@ -88,19 +88,19 @@ def _of_files(names: Sequence[str], arguments: argparse.Namespace) -> dict[str, 
     return checking.knobs(files, arguments.layout, framework).model_dump(mode="json")
 
 
-def _matching(rows: Iterable[KnobRow], words: Sequence[str]) -> list[KnobRow]:
+def _matching(rows: Iterable[KnobRow], terms: Sequence[str]) -> list[KnobRow]:
     """Rows with all words, the likeliest first."""
-    ranked = [(position, row) for row in rows if (position := _rank(row, words)) is not None]
-    return [row for _, row in sorted(ranked, key=lambda pair: pair[0])]
+    ranked_rows = [(position, row) for row in rows if (position := _rank(row, terms)) is not None]
+    return [row for _, row in sorted(ranked_rows, key=lambda pair: pair[0])]
 
 
-def _rank(row: KnobRow, words: Sequence[str]) -> int | None:
-    return rank(words, row["key"], row["help"], *row["readers"])
+def _rank(row: KnobRow, terms: Sequence[str]) -> int | None:
+    return rank(terms, row["key"], row["help"], *row["readers"])
 
 
-def _print_rows(rows: Sequence[KnobRow], words: Sequence[str], *, verbose: bool) -> None:
+def _print_rows(rows: Sequence[KnobRow], terms: Sequence[str], *, verbose: bool) -> None:
     """Print the rows; a meaning is shown where only it holds a word, which stands in [brackets]."""
-    ranks = {row["key"]: _rank(row, words) or 0 for row in rows}
+    ranks = {row["key"]: _rank(row, terms) or 0 for row in rows}
     rows = sorted(rows, key=lambda row: (ranks[row["key"]], row["file"], _table(row)))
     heading: tuple[str, str] | None = None
     lines: list[Row] = []
@@ -112,8 +112,8 @@ def _print_rows(rows: Sequence[KnobRow], words: Sequence[str], *, verbose: bool)
             lines.append(style(f"{file}  [{heading[1]}]" if heading[1] else file, "key"))
         lines += view_cells(columns, [row], 0.0)
         if row["help"] and (verbose or ranks[row["key"]] >= IN_TEXT):
-            meaning = pattern(words).sub(r"[\g<0>]", row["help"])
-            lines.append(style(f"      {meaning}", "faint"))
+            help_text = pattern(terms).sub(r"[\g<0>]", row["help"])
+            lines.append(style(f"      {help_text}", "faint"))
     print_table(view_shapes(columns), lines, indent="  ")
 
 

@@ -39,7 +39,7 @@ def list_layouts(arguments: argparse.Namespace) -> int:
 
 def _short_path(path: Path) -> str:
     """The path as a person would type it."""
-    home, here = Path.home(), Path.cwd()
-    if path.is_relative_to(here):
-        return str(path.relative_to(here))
+    home, working_dir = Path.home(), Path.cwd()
+    if path.is_relative_to(working_dir):
+        return str(path.relative_to(working_dir))
     return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)

@@ -85,15 +85,15 @@ def logs(arguments: argparse.Namespace) -> int:
             for line in follow_lines(path, count, threading.Event(), line_filter):
                 print(json.dumps(_line_document(line)) if arguments.json else line, flush=True)
         return 0
-    lines, left_out = tail_lines(path, arguments.lines, line_filter), ""
+    lines, omitted_text = tail_lines(path, arguments.lines, line_filter), ""
     if arguments.lines is None and line_filter.is_open and not (arguments.full or _is_written_to_a_file()):
-        lines, left_out = _newest(path)
+        lines, omitted_text = _newest(path)
     if arguments.json:
-        head = {"path": str(path), "left_out": left_out}
+        head = {"path": str(path), "left_out": omitted_text}
         _print_document(head, map(_line_document, lines))
         return 0
-    if left_out:
-        print(left_out, file=sys.stderr)
+    if omitted_text:
+        print(omitted_text, file=sys.stderr)
     size = _BATCH_LINES if line_filter.is_open else 1
     while batch := list(islice(lines, size)):
         sys.stdout.write("\n".join([*batch, ""]))
@@ -257,10 +257,12 @@ def _other_log(record: ExperimentRecord, log_id: str, attempt: int | None) -> Pa
     components = [spec.id for spec in layout.component]
     if log_id not in components:
         raise unknown_name("component", log_id, [*components, *(log.id for log in logs.logs)])
-    started = (entry.name for entry in (ControlFolder(Path(record.output_dir)).path / "components").glob("*"))
+    component_names = (
+        entry.name for entry in (ControlFolder(Path(record.output_dir)).path / "components").glob("*")
+    )
     raise UsageError(
         f"{log_id!r} has not been started in {record.name}",
-        hint=f"there are logs of: {', '.join(sorted({*started, *logs.paths})) or 'nothing yet'}",
+        hint=f"there are logs of: {', '.join(sorted({*component_names, *logs.paths})) or 'nothing yet'}",
     )
 
 

@@ -39,8 +39,8 @@ def list_experiments(arguments: argparse.Namespace) -> int:
             print(style_line(f"⚠ {row['experiment']}: {problem['title']}"))
             if problem["hint"]:
                 print(style_line(f"  → {problem['hint']}"))
-    if (running := sum(row["state"] == "running" for row in rows)) > 1:
-        print(f"{running} are running; end all of them: {hints.DOWN_ALL}")
+    if (running_count := sum(row["state"] == "running" for row in rows)) > 1:
+        print(f"{running_count} are running; end all of them: {hints.DOWN_ALL}")
     return 0
 
 

@@ -60,7 +60,7 @@ class Block(NamedTuple):
     kind: Literal["section", "part", "text", "item", "verbatim"]
     text: str
     term: str = ""
-    """Subject of an item."""
+    """Term that an item explains."""
 
 
 @command(
@@ -94,8 +94,8 @@ def manual() -> Iterator[Block]:
     yield Block("section", "options")
     yield from _options(OPTIONS)
     yield Block("section", "commands")
-    for each_command in all_commands():
-        yield from _command(each_command)
+    for command_of_list in all_commands():
+        yield from _command(command_of_list)
     yield Block("section", "exit status")
     yield from (Block("item", text, str(int(code))) for code, text in _EXIT.items())
     yield Block("section", "files")
@@ -161,8 +161,8 @@ def as_roff(blocks: list[Block]) -> str:
 
 def _roff(text: str) -> str:
     """Escape what roff would read as its own."""
-    escaped = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
-    lines = escaped.split("\n")
+    escaped_text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
+    lines = escaped_text.split("\n")
     return "\n".join(f"\\&{line}" if line.startswith((".", "'")) or not line else line for line in lines)
 
 

@@ -65,16 +65,16 @@ class SeriesDocument:
     """Entry of `series` in `rltui metrics --json`. Its arrays are of one length, in the order of steps."""
 
     source: str
-    """`trainer`, `orch`, `inference/1`, `rltui`; empty where the source is unknown."""
+    """Source such as `trainer`, `orch`, `inference/1`, `rltui`; empty where it is unknown."""
     name: str
     label: str
     """A concept, and its qualifier where there are several."""
     unit: str
-    """`frac` is a share from 0 to 1; empty where it has none, or it is unknown."""
+    """Unit such as `frac`, a share from 0 to 1; empty where it has none, or it is unknown."""
     steps: list[int | None]
     """Numbers of the framework; null in series by time."""
     times: list[float]
-    """Seconds since the epoch."""
+    """Times in seconds since the epoch."""
     values: list[float | str]
     """Numbers, `"NaN"`, `"Infinity"` or `"-Infinity"`."""
     abandoned: list[dict[str, Any]]
@@ -141,32 +141,32 @@ def _reader(record: ExperimentRecord) -> SeriesReader:
 # --- which ------------------------------------------------------------------------------------------------
 
 
-def _requested(reader: SeriesSource, words: Sequence[str], *, all_series: bool) -> Iterator[_Printed]:
+def _requested(reader: SeriesSource, terms: Sequence[str], *, all_series: bool) -> Iterator[_Printed]:
     keys = reader.keys()
     rewinds = reader.rewinds()
-    chosen: dict[SeriesKey, tuple[str, MetricConcept | None]] = {}
+    requested_series: dict[SeriesKey, tuple[str, MetricConcept | None]] = {}
     if all_series:
-        chosen = {key: (_full(key), None) for key in keys}
-    elif words:
-        for word in words:
-            matching = dict(_matching(word, keys))
-            if not matching:
-                raise _unknown(word, keys)
-            chosen |= {key: match for key, match in matching.items() if key not in chosen}
+        requested_series = {key: (_full(key), None) for key in keys}
+    elif terms:
+        for term in terms:
+            matches = dict(_matching(term, keys))
+            if not matches:
+                raise _unknown(term, keys)
+            requested_series |= {key: match for key, match in matches.items() if key not in requested_series}
     else:
         for candidate in CONCEPTS:
             if candidate.curated:
-                chosen |= dict(_of_concept(candidate, keys))
-    labels = [label for label, _ in chosen.values()]
-    for key, (label, concept) in chosen.items():
-        current, abandoned = reader.read(key).lines(rewinds)
+                requested_series |= dict(_of_concept(candidate, keys))
+    labels = [label for label, _ in requested_series.values()]
+    for key, (label, concept) in requested_series.items():
+        current, abandoned_lines = reader.read(key).lines(rewinds)
         yield _Printed(
             key=key,
             label=label if labels.count(label) == 1 else _full(key),
             unit=concept.unit if concept is not None else "",
             log=concept is not None and concept.log,
             current=current,
-            abandoned=abandoned,
+            abandoned=abandoned_lines,
         )
 
 
@@ -179,20 +179,20 @@ def _of_concept(
 
 
 def _matching(
-    word: str, keys: Sequence[SeriesKey]
+    term: str, keys: Sequence[SeriesKey]
 ) -> Iterator[tuple[SeriesKey, tuple[str, MetricConcept | None]]]:
     """A concept, a whole name with or without its source, else a regular expression."""
-    concepts = [concept for concept in CONCEPTS if concept.id == word]
+    concepts = [concept for concept in CONCEPTS if concept.id == term]
     if concepts and (matches := [*_of_concept(concepts[0], keys)]):
         yield from matches
         return
-    exact = [key for key in keys if word in (key.name, _full(key))]
+    exact = [key for key in keys if term in (key.name, _full(key))]
     if not exact:
         try:
-            pattern = re.compile(word)
+            pattern = re.compile(term)
         except re.error as error:
             raise UsageError(
-                f"{word!r} is no metric and no regular expression: {error}",
+                f"{term!r} is no metric and no regular expression: {error}",
                 hint=f"`{hints.METRICS_ALL}` lists the metrics",
             ) from None
         exact = [key for key in keys if pattern.search(key.name)]
@@ -203,16 +203,16 @@ def _full(key: SeriesKey) -> str:
     return f"{key.source}:{key.name}" if key.source else key.name
 
 
-def _unknown(word: str, keys: Sequence[SeriesKey]) -> UsageError:
+def _unknown(term: str, keys: Sequence[SeriesKey]) -> UsageError:
     from rltui.core.text import did_you_mean
 
     ids = [concept.id for concept in CONCEPTS]
     ids_of_run = [id_ for id_ in ids if find_all(id_, keys)]
-    if word in ids:
-        return UsageError(f"this run does not say {word}", hint=f"it says: {', '.join(ids_of_run)}")
-    guess = did_you_mean(word, [*ids_of_run, *(key.name for key in keys)])
+    if term in ids:
+        return UsageError(f"this run does not say {term}", hint=f"it says: {', '.join(ids_of_run)}")
+    guess = did_you_mean(term, [*ids_of_run, *(key.name for key in keys)])
     return UsageError(
-        f"no metric of this run is called {word!r} or matches it",
+        f"no metric of this run is called {term!r} or matches it",
         hint=f"{guess} `{hints.METRICS_ALL}` lists the {len(keys)} there are".strip(),
     )
 
@@ -223,9 +223,9 @@ def _unknown(word: str, keys: Sequence[SeriesKey]) -> UsageError:
 def _indices(count: int, arguments: argparse.Namespace, most: int | None = None) -> range:
     """Indices of what is printed of so many points: the newest always is."""
     every = arguments.every or 1
-    first = (count - 1) % every if count else 0
+    start = (count - 1) % every if count else 0
     last = arguments.last if arguments.last is not None else most
-    indices = range(first, count, every)
+    indices = range(start, count, every)
     return indices if last is None else indices[max(0, len(indices) - last) :]
 
 
@@ -288,9 +288,9 @@ def _print_csv(lines: Sequence[_Printed], arguments: argparse.Namespace) -> None
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(["step", "time", *(visible(line.label) for line in lines)])
     for index in _indices(len(rows), arguments):
-        step, when, values = rows[index]
+        step, time_s, values = rows[index]
         numbers = ("" if value is None else _json_number(value) for value in values)
-        writer.writerow(["" if step == NO_STEP else step, f"{when:.3f}", *numbers])
+        writer.writerow(["" if step == NO_STEP else step, f"{time_s:.3f}", *numbers])
 
 
 def _table(lines: Sequence[_Printed], arguments: argparse.Namespace) -> list[str]:
@@ -306,13 +306,13 @@ def _table(lines: Sequence[_Printed], arguments: argparse.Namespace) -> list[str
             for value, line in zip(values, lines, strict=True)
         )
         cells.append(["" if step == NO_STEP else str(step), _clock(when), *numbers])
-    printed = table_lines([Column(heading, is_right=True) for heading in cells[0]], cells[1:], width=None)
+    text_lines = table_lines([Column(heading, is_right=True) for heading in cells[0]], cells[1:], width=None)
     width = room()
-    if width is not None and max(map(width_of, printed)) > width:
+    if width is not None and max(map(width_of, text_lines)) > width:
         return []
     if len(indices) < len(rows) and arguments.last is None and not arguments.every:
-        printed.append(f"the newest {len(indices)} of {len(rows)}; --last N, --every K, --csv, --plot")
-    return printed
+        text_lines.append(f"the newest {len(indices)} of {len(rows)}; --last N, --every K, --csv, --plot")
+    return text_lines
 
 
 def _clock(time_s: float) -> str:

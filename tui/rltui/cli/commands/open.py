@@ -1,4 +1,4 @@
-"""`rltui [NAME]`, `rltui CONFIG…`: which experiment to open."""
+"""Chooses the experiment that `rltui [NAME]` or `rltui CONFIG…` opens."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def open_experiment(arguments: argparse.Namespace) -> int:
     if not arguments.config and not arguments.layout and arguments.config_line.is_plain:
         return _open_home(readonly=False) if arguments.name is None else _open_named(arguments.name)
     if len(arguments.config) == 1 and arguments.config_line.is_plain:
-        (word,) = arguments.config
-        if not is_file_name(word):
-            return _open_named(word)
-        if (record := experiment_at(Path(word))) is not None:
+        (config_argument,) = arguments.config
+        if not is_file_name(config_argument):
+            return _open_named(config_argument)
+        if (record := experiment_at(Path(config_argument))) is not None:
             return show(record)
     return start_or_submit(_open_config, arguments)
 
@@ -69,8 +69,8 @@ def _open_home(*, readonly: bool) -> int:
         except launch.AmbiguousNameError as error:
             lines = list_lines(rows_of(error.candidates))
             raise UsageError(error.title, details=lines, hint="open one: rltui NAME") from None
-    elif (living := launch.only_living()) is not None:
-        record = living
+    elif (experiment := launch.only_living()) is not None:
+        record = experiment
     else:
         return show_runs(readonly=readonly)
     return show_readonly(record) if readonly else show(record)
@@ -93,7 +93,7 @@ def _name_to_watch(arguments: argparse.Namespace) -> str | None:
         UsageError: for arguments that would create one.
     """
     names = [*arguments.config, *([arguments.name] if arguments.name else [])]
-    creating = [
+    creation_options = [
         arguments.layout,
         arguments.framework,
         arguments.output_dir,
@@ -103,7 +103,7 @@ def _name_to_watch(arguments: argparse.Namespace) -> str | None:
         arguments.force,
         not arguments.config_line.is_plain,
     ]
-    if any(creating) or len(names) > 1:
+    if any(creation_options) or len(names) > 1:
         raise UsageError(
             "--readonly only looks at an experiment that runs, it creates none",
             hint=f"{hints.OPEN_READONLY}, without further options",
@@ -121,11 +121,11 @@ def _open_config(arguments: argparse.Namespace) -> int:
     from rltui.client import creation, draft
 
     with wanted_run(arguments) as request:
-        planned, _ = draft.plan_record(request)
-        existing = find_experiment(planned.name)
+        planned_record, _ = draft.plan_record(request)
+        experiment = find_experiment(planned_record.name)
         if (
-            existing is not None
-            and same_folder(existing.output_dir, planned.output_dir)
+            experiment is not None
+            and same_folder(experiment.output_dir, planned_record.output_dir)
             and not (
                 arguments.new
                 or arguments.resume
@@ -134,12 +134,12 @@ def _open_config(arguments: argparse.Namespace) -> int:
             )
         ):
             # Opening changes nothing, so an earlier run can be looked at; the TUI asks before it starts any.
-            return show(existing)
+            return show(experiment)
         creation.examine(request)
         need_terminal()
-        if not confirm(f"{planned.name} is new: make it in {planned.output_dir}, and open it?"):
+        if not confirm(f"{planned_record.name} is new: make it in {planned_record.output_dir}, and open it?"):
             raise UsageError("nothing was made")
-        created = creation.create(request)
-    for note in created.notes:
+        creation_result = creation.create(request)
+    for note in creation_result.notes:
         print(note, file=sys.stderr)
-    return show(created.record)
+    return show(creation_result.record)

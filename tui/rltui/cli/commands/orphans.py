@@ -96,12 +96,12 @@ def _look(record: ExperimentRecord) -> OrphanReport:
 
 def _unfollowed(record: ExperimentRecord) -> dict[str, tuple[Path, JobStatus]]:
     """Component → folder of what may go on on another machine, which nobody here follows any more."""
-    unfollowed = {}
+    jobs = {}
     for folder in ControlFolder(Path(record.output_dir)).newest_attempts():
         remote, attempt = read_job_status(folder), processes.read_attempt(folder)
         if remote is not None and remote.may_live and (attempt is None or attempt.living_main is None):
-            unfollowed[folder.parent.name] = folder, remote
-    return unfollowed
+            jobs[folder.parent.name] = folder, remote
+    return jobs
 
 
 def _where(remote: JobStatus) -> str:
@@ -112,17 +112,19 @@ def _where(remote: JobStatus) -> str:
 def _forget(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
     """Take it for ended, so that it can be started again: the machine is gone for good."""
     name = arguments.forget
-    unfollowed = _unfollowed(record)
-    if name not in unfollowed:
+    jobs = _unfollowed(record)
+    if name not in jobs:
         attempts = ControlFolder(Path(record.output_dir)).newest_attempts()
-        followed = {folder.parent.name for folder in attempts if read_job_status(folder) is not None}
+        followed_components = {
+            folder.parent.name for folder in attempts if read_job_status(folder) is not None
+        }
         raise UsageError(
             f"nothing of {name} goes on elsewhere without being followed from here",
             hint=f"end what is followed: {hints.STOP(components=name, name=record.name)}"
-            if name in followed
+            if name in followed_components
             else f"see what does: {hints.ORPHANS(name=record.name)}",
         )
-    folder, remote = unfollowed[name]
+    folder, remote = jobs[name]
     print(
         f"{name} is taken for ended: {_where(remote)}. If it goes on there, nobody will know.",
         file=sys.stderr,
@@ -145,13 +147,15 @@ def _list(report: OrphanReport, *, as_json: bool) -> None:
         return
     if not report.orphans:
         print(f"{report.experiment} has no leftover process")
-    needed = name_if_needed(report.experiment)
+    name_option = name_if_needed(report.experiment)
     _print_processes(report.orphans)
     for name, location in report.elsewhere.items():
-        forget = hints.FORGET(component=name, name=needed)
+        forget = hints.FORGET(component=name, name=name_option)
         print(f"{name} may go on: {location}; if that is gone for good: {forget}")
     if report.strangers:
-        print(f"besides, on the GPU and of no component that lives; to end one: {hints.FREE(name=needed)}")
+        print(
+            f"besides, on the GPU and of no component that lives; to end one: {hints.FREE(name=name_option)}"
+        )
     _print_processes(report.strangers)
 
 
@@ -172,9 +176,9 @@ def _free(wire: Wire, record: ExperimentRecord, arguments: argparse.Namespace) -
 
     request = Request(action="free", pids=tuple(arguments.free))
     plan = plan_of(wire, "plan", request)
-    agreed = _agreed(plan, request, record, arguments)
+    request_with_consent = _agreed(plan, request, record, arguments)
     if plan.free:
-        plan_of(wire, "execute", agreed)
+        plan_of(wire, "execute", request_with_consent)
         _wait_until_done(wire, plan.free, record.name)
     return plan.free
 
@@ -192,8 +196,8 @@ def _free_offline(record: ExperimentRecord, arguments: argparse.Namespace) -> tu
     plan = Plan(action="free", free=orphans_to_free(request, report.orphans, report.strangers))
     _agreed(plan, request, record, arguments)
     journal = journal_of(record)
-    if remaining := asyncio.run(leftovers.end(plan.free, journal, "on request")):
-        raise _still_alive(remaining)
+    if survivors := asyncio.run(leftovers.end(plan.free, journal, "on request")):
+        raise _still_alive(survivors)
     return plan.free
 
 
@@ -210,8 +214,8 @@ def _agreed(plan: Plan, request: Request, record: ExperimentRecord, arguments: a
             hint=f"see which there are: {hints.ORPHANS(name=record.name)}; other processes are never touched",
         )
     sys.stderr.write(painted(plan) if plan.free else f"{record.name} has no leftover process\n")
-    agreed = accepted(plan, request, arguments, question="end them?")
-    return agreed.model_copy(update={"pids": tuple(orphan.pid for orphan in plan.free)})
+    request_with_consent = accepted(plan, request, arguments, question="end them?")
+    return request_with_consent.model_copy(update={"pids": tuple(orphan.pid for orphan in plan.free)})
 
 
 def _wait_until_done(wire: Wire, leftover: Sequence[Orphan], name: str) -> None:
@@ -226,17 +230,17 @@ def _wait_until_done(wire: Wire, leftover: Sequence[Orphan], name: str) -> None:
                 )
     except TimeoutError:
         raise _still_alive(_living(leftover)) from None
-    if remaining := _living(leftover):
-        raise _still_alive(remaining)
+    if survivors := _living(leftover):
+        raise _still_alive(survivors)
 
 
 def _living(leftover: Sequence[Orphan]) -> list[Orphan]:
     return [orphan for orphan in leftover if processes.is_alive(ProcessId(orphan.pid, orphan.start))]
 
 
-def _still_alive(remaining: Sequence[Orphan]) -> RltuiError:
+def _still_alive(survivors: Sequence[Orphan]) -> RltuiError:
     return RltuiError(
-        f"{len(remaining)} cannot be ended",
-        details=[orphan_text(orphan) for orphan in remaining],
+        f"{len(survivors)} cannot be ended",
+        details=[orphan_text(orphan) for orphan in survivors],
         hint="another user's, or stuck in the kernel (a driver call): it ends when that call returns",
     )

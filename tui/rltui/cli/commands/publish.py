@@ -40,7 +40,7 @@ def publish(arguments: argparse.Namespace) -> int:
     record = choose_experiment(arguments.name, acts=True)
     refuse_observed(record)
     with working("looking at the weights, or making them where the checkpoint has none"):
-        published = publication(
+        upload = publication(
             record,
             arguments.what,
             arguments.repo,
@@ -50,10 +50,10 @@ def publish(arguments: argparse.Namespace) -> int:
             include=arguments.include,
             exclude=arguments.exclude,
         )
-    kind = "private" if published.private else "public"
-    text = f"{publication_text(published)}to         {published.repo} ({kind}, if it does not exist yet)\n"
+    kind = "private" if upload.private else "public"
+    text = f"{publication_text(upload)}to         {upload.repo} ({kind}, if it does not exist yet)\n"
     if arguments.plan:
-        sys.stdout.write(f"{published.model_dump_json()}\n" if arguments.json else text)
+        sys.stdout.write(f"{upload.model_dump_json()}\n" if arguments.json else text)
         return 0
     sys.stderr.write(text)
     require_consent("publish", arguments, "upload it?")
@@ -62,11 +62,11 @@ def publish(arguments: argparse.Namespace) -> int:
             hint = f"follow it: {hints.LOGS_FOLLOW(component=PUBLISH, name=record.name)}"
             raise ConflictError(f"{record.name} has an upload under way", hint=hint)
         wire.call("tokens", tokens())
-        plan_of(wire, "execute", publish_request(published))
+        plan_of(wire, "execute", publish_request(upload))
         if not arguments.wait:
             return 0
         url = _outcome(wire, record.name)
-    print(published.model_copy(update={"url": url}).model_dump_json() if arguments.json else url)
+    print(upload.model_copy(update={"url": url}).model_dump_json() if arguments.json else url)
     return 0
 
 

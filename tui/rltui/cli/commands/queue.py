@@ -80,10 +80,10 @@ def add(arguments: argparse.Namespace) -> int:
     from rltui.client.queue import commands
 
     options = queue_options(arguments)
-    with plan_request(arguments.words, arguments.overrides, with_needs=True) as wish:
-        refuse_devices(wish, options)
-        added = commands.add_to_queue([wish], options, after_reboot=arguments.after_reboot)
-    print_added(added, arguments)
+    with plan_request(arguments.words, arguments.overrides, with_needs=True) as queue_request:
+        refuse_devices(queue_request, options)
+        entries = commands.add_to_queue([queue_request], options, after_reboot=arguments.after_reboot)
+    print_added(entries, arguments)
     return 0
 
 
@@ -128,8 +128,8 @@ def remove(arguments: argparse.Namespace) -> int:
     from rltui.client.queue import commands
     from rltui.services.queue_file import read_queue
 
-    removed = commands.remove(arguments.entry)
-    return _changed(read_queue(), f"removed: {join_words([entry.name for entry in removed])}", arguments)
+    entries = commands.remove(arguments.entry)
+    return _changed(read_queue(), f"removed: {join_words([entry.name for entry in entries])}", arguments)
 
 
 @verb(
@@ -144,10 +144,12 @@ def retry(arguments: argparse.Namespace) -> int:
     from rltui.services.queue_file import read_queue
 
     edits = split_assignments(arguments.edits)
-    waiting = (
+    waiting_entries = (
         commands.retry(arguments.entry, partial(_mended, edits)) if edits else commands.retry(arguments.entry)
     )
-    return _changed(read_queue(), f"waits again: {join_words([entry.name for entry in waiting])}", arguments)
+    return _changed(
+        read_queue(), f"waits again: {join_words([entry.name for entry in waiting_entries])}", arguments
+    )
 
 
 def _mended(edits: Mapping[str, str], entry: QueueEntry) -> Mapping[str, object]:
@@ -156,12 +158,16 @@ def _mended(edits: Mapping[str, str], entry: QueueEntry) -> Mapping[str, object]
     Raises:
         ConfigError: if its config breaks a rule with them.
     """
-    unchanged = (word for word in entry.overrides if word.partition("=")[0].removeprefix("--") not in edits)
-    overrides = (*unchanged, *as_options(list(edits.items())))
+    unchanged_overrides = (
+        assignment
+        for assignment in entry.overrides
+        if assignment.partition("=")[0].removeprefix("--") not in edits
+    )
+    overrides = (*unchanged_overrides, *as_options(list(edits.items())))
     is_new = entry.attempts_before and "--resume" not in entry.words  # what is in its folder is its own
     with plan_request([*entry.words, "--new"] if is_new else entry.words, overrides):
-        own = {**dict(word.split("=", 1) for word in entry.told.split()), **edits}
-        description = " ".join(f"{key}={value}" for key, value in own.items()) if entry.told else ""
+        own_values = {**dict(assignment.split("=", 1) for assignment in entry.told.split()), **edits}
+        description = " ".join(f"{key}={value}" for key, value in own_values.items()) if entry.told else ""
         return {"overrides": overrides, "told": description}
 
 
@@ -177,8 +183,8 @@ def move(arguments: argparse.Namespace) -> int:
     from rltui.client.queue import commands
 
     queue = commands.move(arguments.entry, arguments.place)
-    waiting = [entry.name for entry in queue.entries if entry.state == "waiting"]
-    return _changed(queue, f"now in this order: {', '.join(waiting)}", arguments)
+    waiting_names = [entry.name for entry in queue.entries if entry.state == "waiting"]
+    return _changed(queue, f"now in this order: {', '.join(waiting_names)}", arguments)
 
 
 @verb(

@@ -42,13 +42,13 @@ def rerun(arguments: argparse.Namespace) -> int:
     from rltui.core.api import Request
 
     row = find_run(ready_index(), arguments.run)
-    planned = plan_rerun(
+    planned_rerun = plan_rerun(
         row,
         name=arguments.name,
         output_dir=Path(arguments.output_dir).absolute() if arguments.output_dir else None,
         devices=wanted_devices(arguments),
     )
-    with planned as plan:
+    with planned_rerun as plan:
         if arguments.plan and arguments.json:
             print(json.dumps(_document(row, plan), ensure_ascii=False))
             return 0

@@ -100,9 +100,9 @@ def rollouts(arguments: argparse.Namespace) -> int:
     elif _selects(arguments):
         cut = 0
         for index in indices:
-            transcript, left_out = _shortened(source.open(key, table[index]), longest)
+            transcript, omitted_count = _shortened(source.open(key, table[index]), longest)
             _print_transcript(transcript)
-            cut += left_out
+            cut += omitted_count
         if cut:
             print(f"{group_digits(cut)} characters of long messages are left out: {_WHOLE}", file=sys.stderr)
     else:
@@ -121,7 +121,7 @@ def _folder(arguments: argparse.Namespace) -> Path:
 
 def _selects(arguments: argparse.Namespace) -> bool:
     wishes = (arguments.worst, arguments.best, arguments.random, arguments.grep, arguments.export)
-    return any(wish is not None for wish in wishes)
+    return any(value is not None for value in wishes)
 
 
 def _batch_text(key: BatchKey) -> str:
@@ -142,9 +142,9 @@ def _candidates(source: RolloutSource, arguments: argparse.Namespace) -> list[Ba
         batches = [batch for batch in batches if batch.key.kind == kind]
     elif any(batch.key.kind == "train" for batch in batches) and arguments.step is not None:
         batches = [batch for batch in batches if batch.key.kind == "train"]
-    parts = (ALL,) if arguments.all else ("",)
-    matching = [batch for batch in batches if batch.key.part in parts or batch.key.step == NO_STEP]
-    return matching or batches
+    batch_parts = (ALL,) if arguments.all else ("",)
+    matches = [batch for batch in batches if batch.key.part in batch_parts or batch.key.step == NO_STEP]
+    return matches or batches
 
 
 def _batch_key(source: RolloutSource, arguments: argparse.Namespace) -> BatchKey:
@@ -191,7 +191,7 @@ def _indices(
     if pattern is not None:
         matches = source.search(key, (table[index] for index in indices), pattern)
         with working(f"searches {len(indices):,} rollouts of {_batch_text(key)}"):
-            indices = [index for index, matching in zip(indices, matches, strict=True) if matching]
+            indices = [index for index, is_match in zip(indices, matches, strict=True) if is_match]
     if arguments.worst is not None:
         return sort_samples(table, "worst", indices)[: arguments.worst]
     if arguments.best is not None:
@@ -202,31 +202,31 @@ def _indices(
 
 
 def _list_batches(source: RolloutSource, keys: Sequence[BatchKey], arguments: argparse.Namespace) -> None:
-    listed = keys if arguments.json else keys[:_LISTED_BATCHES]
+    visible_keys = keys if arguments.json else keys[:_LISTED_BATCHES]
     summaries = []
-    for key in listed:
+    for key in visible_keys:
         _read(source, key)
         summaries.append((key, BatchSummary.of(source.table(key))))
     if arguments.json:
-        print(json.dumps({"batches": [_batch_document(source, key, each) for key, each in summaries]}))
+        print(json.dumps({"batches": [_batch_document(source, key, summary) for key, summary in summaries]}))
         return
     if not keys:
         print("no rollouts yet")
         return
-    lows = [each.low for _, each in summaries if math.isfinite(each.low)]
-    highs = [each.high for _, each in summaries if math.isfinite(each.high)]
+    lows = [summary.low for _, summary in summaries if math.isfinite(summary.low)]
+    highs = [summary.high for _, summary in summaries if math.isfinite(summary.high)]
     low, high = min([0.0, *lows]), max([1.0, *highs])
     batches = [
-        ListedBatch(key, each, histogram(source.table(key).columns["reward"], _BINS, low, high))
-        for key, each in summaries
+        ListedBatch(key, summary, histogram(source.table(key).columns["reward"], _BINS, low, high))
+        for key, summary in summaries
     ]
     shapes = [
         shape._replace(heading=f"{low:g} … {high:g}") if column.name == "rewards" else shape
         for column, shape in zip(_BATCHES, view_shapes(_BATCHES), strict=True)
     ]
     print_table(shapes, view_cells(_BATCHES, batches, 0.0))
-    if len(keys) > len(listed):
-        print(f"… and {len(keys) - len(listed)} earlier ones: --json lists all")
+    if len(keys) > len(visible_keys):
+        print(f"… and {len(keys) - len(visible_keys)} earlier ones: --json lists all")
 
 
 def _print_samples(key: BatchKey, table: SampleTable, indices: Sequence[int]) -> None:
@@ -277,30 +277,30 @@ def _document(
         row = _known_fields(table[index]._asdict()) | {"number": index}
         del row["where"]
         if is_full:
-            opened, left_out = _shortened(source.open(key, table[index]), longest)
-            row |= {"left_out": {"characters": left_out, "all": _WHOLE}} if left_out else {}
+            transcript, omitted_count = _shortened(source.open(key, table[index]), longest)
+            row |= {"left_out": {"characters": omitted_count, "all": _WHOLE}} if omitted_count else {}
             row |= {
-                "conversations": [*_conversations(opened)],
-                "errors": opened.errors,
-                "facts": opened.facts,
+                "conversations": [*_conversations(transcript)],
+                "errors": transcript.errors,
+                "facts": transcript.facts,
             }
         samples.append(row)
     return {"batch": _batch_document(source, key, BatchSummary.of(table)), "samples": samples}
 
 
-def _shortened(opened: Transcript, longest: int | None) -> tuple[Transcript, int]:
+def _shortened(transcript: Transcript, longest: int | None) -> tuple[Transcript, int]:
     """Cut long texts; returns how many characters that leaves out."""
     cut = 0
 
     def short(text: str) -> str:
         nonlocal cut
-        left_out = 0 if longest is None else max(0, len(text) - longest)
-        cut += left_out
-        if not left_out:
+        omitted_count = 0 if longest is None else max(0, len(text) - longest)
+        cut += omitted_count
+        if not omitted_count:
             return text
-        half = (len(text) - left_out) // 2
-        gap = f"\n[… {group_digits(left_out)} characters left out …]\n"
-        return f"{text[:half]}{gap}{text[half + left_out :]}"
+        half = (len(text) - omitted_count) // 2
+        gap = f"\n[… {group_digits(omitted_count)} characters left out …]\n"
+        return f"{text[:half]}{gap}{text[half + omitted_count :]}"
 
     def of_message(conversation: Message) -> Message:
         return replace(
@@ -312,13 +312,13 @@ def _shortened(opened: Transcript, longest: int | None) -> tuple[Transcript, int
 
     conversations = tuple(
         replace(conversation, messages=tuple(map(of_message, conversation.messages)))
-        for conversation in opened.conversations
+        for conversation in transcript.conversations
     )
-    return replace(opened, conversations=conversations), cut
+    return replace(transcript, conversations=conversations), cut
 
 
-def _conversations(opened: Transcript) -> Iterator[dict[str, Any]]:
-    for conversation in opened.conversations:
+def _conversations(transcript: Transcript) -> Iterator[dict[str, Any]]:
+    for conversation in transcript.conversations:
         yield {
             "title": conversation.title,
             "prompt": [asdict(message) for message in conversation.prompt],

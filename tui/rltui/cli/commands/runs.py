@@ -55,7 +55,7 @@ class _ListedRuns:
     columns: Sequence[RunColumn]
     configs: Mapping[str, Mapping[str, Any]]
     names: Mapping[str, str]
-    """Id → name of every run."""
+    """Run id → name, of every run."""
     now: float
     beyond: int
     """Number of runs that `--limit` leaves out."""
@@ -104,8 +104,8 @@ def _runs(arguments: argparse.Namespace) -> int:
     retention = _retention(arguments)
     index = RunIndex()
     with working("reads the folders of all runs" if arguments.rebuild else "reads what is new of the runs"):
-        news = catch_up(index, whole=arguments.rebuild)
-    for sentence in news.messages:
+        updates = catch_up(index, whole=arguments.rebuild)
+    for sentence in updates.messages:
         print(sentence, file=sys.stderr)
     view = _view(arguments)
     now, all_rows = time.time(), index.rows()
@@ -113,10 +113,14 @@ def _runs(arguments: argparse.Namespace) -> int:
     run_filter = parse_filter(" ".join(arguments.filter), now=now, ids=ids)
     columns = columns_of(view.columns)
     sort_column = column_of(view.sort) if view.sort else None
-    needed = [*run_filter.columns, *columns, *([sort_column] if sort_column else [])]
-    configs = index.configs(row.id for row in all_rows) if any(column.of_config for column in needed) else {}
+    needed_columns = [*run_filter.columns, *columns, *([sort_column] if sort_column else [])]
+    configs = (
+        index.configs(row.id for row in all_rows)
+        if any(column.of_config for column in needed_columns)
+        else {}
+    )
     if all_rows:
-        check_names(needed, configs)
+        check_names(needed_columns, configs)
     rows = run_filter.chosen(all_rows, configs, with_archived=arguments.all)
     rows = (
         sorted_by(rows, sort_column, configs, is_reversed=view.is_reversed)
@@ -127,8 +131,8 @@ def _runs(arguments: argparse.Namespace) -> int:
         plan = retention_plan(rows, retention, now)
         return put_into_trash(index, plan.go, arguments, verb="prune-runs", spared=plan.keep)
     names: dict[str, str] = {row.id: row.name for row in all_rows}
-    listed = rows[: arguments.limit]
-    listing = _ListedRuns(listed, columns, configs, names, now, beyond=len(rows) - len(listed))
+    visible_rows = rows[: arguments.limit]
+    listing = _ListedRuns(visible_rows, columns, configs, names, now, beyond=len(rows) - len(visible_rows))
     if arguments.json:
         _print_json(listing, with_columns=arguments.columns is not None)
     elif arguments.csv:
@@ -140,19 +144,24 @@ def _runs(arguments: argparse.Namespace) -> int:
 
 def _view(arguments: argparse.Namespace) -> RunView:
     """The view that the arguments describe; the rest as the screen saved it, where a person looks."""
-    saved = RunView() if arguments.json or arguments.csv else RunView.of(screen_state.load_state("runs"))
-    names = saved.columns
+    saved_view = RunView() if arguments.json or arguments.csv else RunView.of(screen_state.load_state("runs"))
+    names = saved_view.columns
     if arguments.columns is not None:
-        words = [word.strip() for word in arguments.columns.split(",") if word.strip()]
-        added = [word[1:] for word in words if word.startswith("+")]
-        names = (*(saved.columns if len(added) == len(words) else ()), *(word.lstrip("+") for word in words))
-    sort = saved.sort if arguments.sort is None else arguments.sort
+        column_names = [
+            column_name.strip() for column_name in arguments.columns.split(",") if column_name.strip()
+        ]
+        extra_names = [column_name[1:] for column_name in column_names if column_name.startswith("+")]
+        names = (
+            *(saved_view.columns if len(extra_names) == len(column_names) else ()),
+            *(column_name.lstrip("+") for column_name in column_names),
+        )
+    sort = saved_view.sort if arguments.sort is None else arguments.sort
     is_reversed = (
         arguments.reverse
-        if arguments.sort is not None or not saved.sort
-        else (saved.is_reversed != arguments.reverse)
+        if arguments.sort is not None or not saved_view.sort
+        else (saved_view.is_reversed != arguments.reverse)
     )
-    return RunView(names, sort, is_reversed, arguments.group or saved.is_grouped)
+    return RunView(names, sort, is_reversed, arguments.group or saved_view.is_grouped)
 
 
 def _retention(arguments: argparse.Namespace) -> RunRetention | None:
@@ -207,12 +216,12 @@ def _print_csv(listing: _ListedRuns, *, is_chosen: bool) -> None:
             for known_column in known_columns()
             if known_column.id not in ("trend", "changed", "age")
         ]
-        filled = [
+        columns_with_values = [
             known_column
             for known_column in every
             if any(known_column.value(row, {}) is not None for row in listing.rows)
         ]
-        columns = filled or every
+        columns = columns_with_values or every
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow([column.id for column in columns])
     for row in listing.rows:
@@ -237,9 +246,9 @@ def _print_table(
             print(style_line(f"⚠ {row.name}: {row.problem}"))
     if listing.beyond:
         print(f"{listing.beyond} more, beyond --limit {len(listing.rows)}")
-    meant = run_filter.chosen(all_rows, listing.configs, with_archived=True)
-    if hidden := len(meant) - len(listing.rows) - listing.beyond:
-        print(f"{hidden} archived, not listed: {hints.RUNS_ALL}")
+    matches = run_filter.chosen(all_rows, listing.configs, with_archived=True)
+    if hidden_count := len(matches) - len(listing.rows) - listing.beyond:
+        print(f"{hidden_count} archived, not listed: {hints.RUNS_ALL}")
 
 
 def _nothing(all_rows: Sequence[RunRow], run_filter: RunFilter) -> str:

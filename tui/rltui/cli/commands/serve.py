@@ -28,10 +28,10 @@ def serve(arguments: argparse.Namespace) -> int:
         )
     from rltui.client.laptop.serving import serve as answer
 
-    reading, writing = os.dup(0), os.dup(1)
+    read_fd, write_fd = os.dup(0), os.dup(1)
     os.dup2(2, 1)  # nothing else may be written there
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
-    answer(reading, writing)
+    answer(read_fd, write_fd)
     return int(ExitCode.DONE)

@@ -82,18 +82,20 @@ class Sentences:
 
     def __init__(self) -> None:
         self._told: dict[str, object] = {}
-        """By what it is about: what makes it worth telling again, once it is another."""
+        """Subject → gist of its last sentence; a new gist makes another sentence."""
         self._begun: dict[str, float] = {}
-        """Since when a component is on its way up."""
+        """Component id → time since which it is on its way up."""
         self._steps_at = 0.0
 
     def about(self, status: Mapping[str, Any], now: float) -> Iterator[str]:
-        """What is new since the last status, as `14:02:11 trainer is ready after 12s.`; at first, all."""
+        """Sentences about changes since the last status, as `14:02:11 trainer is ready after 12s.`; at
+        first, about all.
+        """
         clock = time.strftime("%H:%M:%S", time.localtime(now))
-        facts = {key: (gist, text) for key, gist, text in self._facts(status, now)}
-        for key in self._told.keys() - facts.keys():
+        sentences = {key: (gist, text) for key, gist, text in self._facts(status, now)}
+        for key in self._told.keys() - sentences.keys():
             del self._told[key]  # it is over, and is told again if it comes back
-        for key, (gist, text) in facts.items():
+        for key, (gist, text) in sentences.items():
             if self._told.get(key) != gist:
                 self._told[key] = gist
                 yield f"{clock} {text}."
@@ -104,8 +106,8 @@ class Sentences:
         if problem := status.get("problem"):
             yield "run", problem["title"], f"{name} is {status['state']}: {problem['title']}"
             return
-        word = state_text(status).removesuffix(" ✓")
-        yield "run", word, f"{name} {'has ' if word.startswith('failed') else 'is '}{word}"
+        state = state_text(status).removesuffix(" ✓")
+        yield "run", state, f"{name} {'has ' if state.startswith('failed') else 'is '}{state}"
         if under_way := status.get("transaction"):
             yield "transaction", under_way, f"under way: {under_way}"
         for component in status["components"]:
@@ -135,8 +137,8 @@ class Sentences:
         text = f"{id_} {verbs.get(state, f'is {state}')}"
         if state in ("waiting", "pending", "starting"):
             self._begun.setdefault(id_, now)
-        elif (started := self._begun.pop(id_, None)) is not None and state == "ready":
-            text += f" after {duration(now - started)}"
+        elif (started_at := self._begun.pop(id_, None)) is not None and state == "ready":
+            text += f" after {duration(now - started_at)}"
         if (component["attempt"] or 0) > 1:
             text += f", attempt {component['attempt']}"
         details = ", ".join([*([reason] if reason else []), *(host_texts(host, now) if host else [])])

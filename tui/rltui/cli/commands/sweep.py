@@ -59,19 +59,21 @@ def sweep(arguments: argparse.Namespace) -> int:
     from rltui.client.queue import commands
 
     options = queue_options(arguments)
-    axes = [parse_axis(word) for word in arguments.axes]
+    axes = [parse_axis(axis) for axis in arguments.axes]
     if not axes:
         raise UsageError("a sweep needs values", hint=str(hints.SWEEP))
-    words = arguments.words
+    up_argv = arguments.words
     points = combinations(axes, arguments.random)
-    _refuse_points(words, arguments.overrides, points)
-    with plan_request(words, [*arguments.overrides, *as_options(points[0])], with_needs=True) as first:
-        refuse_devices(first, options)
+    _refuse_points(up_argv, arguments.overrides, points)
+    with plan_request(
+        up_argv, [*arguments.overrides, *as_options(points[0])], with_needs=True
+    ) as first_request:
+        refuse_devices(first_request, options)
         if arguments.array:
-            _refuse_array(first)
-    wishes = [
+            _refuse_array(first_request)
+    requests = [
         replace(
-            first,
+            first_request,
             overrides=(*arguments.overrides, *as_options(point)),
             own=" ".join(f"{key}={value}" for key, value in point),
             own_name="-".join(
@@ -81,21 +83,24 @@ def sweep(arguments: argparse.Namespace) -> int:
         for point in points
     ]
     if arguments.dry_run:
-        _tell_points(wishes, arguments)
+        _tell_points(requests, arguments)
         return 0
-    group = f"{first.name}-sweep" if not first.is_named else first.name
+    group = f"{first_request.name}-sweep" if not first_request.is_named else first_request.name
     if arguments.array:  # then SLURM sees to it that not too many run
-        folder = make_array(group, first.jobs[0], size=len(wishes), limit=arguments.max_parallel)
-        wishes = [replace(wish, array=f"{folder}:{number}") for number, wish in enumerate(wishes)]
+        folder = make_array(group, first_request.jobs[0], size=len(requests), limit=arguments.max_parallel)
+        requests = [
+            replace(queue_request, array=f"{folder}:{number}")
+            for number, queue_request in enumerate(requests)
+        ]
     else:
         options = options.model_copy(update={"max_parallel": arguments.max_parallel})
-    added = commands.add_to_queue(wishes, options, group=group, after_reboot=arguments.after_reboot)
-    print_added(added, arguments)
+    entries = commands.add_to_queue(requests, options, group=group, after_reboot=arguments.after_reboot)
+    print_added(entries, arguments)
     return 0
 
 
 def _refuse_points(
-    words: Sequence[str], overrides: Sequence[str], points: Sequence[Sequence[tuple[str, str]]]
+    argv: Sequence[str], overrides: Sequence[str], points: Sequence[Sequence[tuple[str, str]]]
 ) -> None:
     """Now rather than in the night, and before any of them is queued.
 
@@ -105,11 +110,11 @@ def _refuse_points(
     problems: list[str] = []
     for point in points:
         try:
-            with plan_request(words, [*overrides, *as_options(point)]):
+            with plan_request(argv, [*overrides, *as_options(point)]):
                 continue
         except ConfigError as error:
-            own = " ".join(f"{key}={value}" for key, value in point)
-            problems.append(f"{own}: {'; '.join((error.title, *error.details))}")
+            point_text = " ".join(f"{key}={value}" for key, value in point)
+            problems.append(f"{point_text}: {'; '.join((error.title, *error.details))}")
     if problems:
         raise ConfigError(
             f"{len(problems)} of {len(points)} runs break a rule of their config",
@@ -118,11 +123,15 @@ def _refuse_points(
         )
 
 
-def _refuse_array(wish: QueueRequest) -> None:
-    if not wish.is_job:
+def _refuse_array(queue_request: QueueRequest) -> None:
+    if not queue_request.is_job:
         raise UsageError("only jobs can be an array", hint="--slurm submits each run as one")
-    if len(wish.jobs) != 1:
-        jobs = f"{len(wish.jobs)} jobs: {join_words(wish.jobs)}" if wish.jobs else "no job"
+    if len(queue_request.jobs) != 1:
+        jobs = (
+            f"{len(queue_request.jobs)} jobs: {join_words(queue_request.jobs)}"
+            if queue_request.jobs
+            else "no job"
+        )
         raise UsageError(
             f"each run is {jobs}; a job array has one of each",
             hint="leave out --array, or have what one job makes for another made before, by a run of its own",
@@ -137,26 +146,26 @@ class Axis:
     """Bounds between which a value is chosen by chance."""
 
 
-def parse_axis(word: str) -> Axis:
+def parse_axis(argument: str) -> Axis:
     """Parse `lr=1e-6,3e-6` or `seed=0..2`."""
-    key, _, text = word.partition("=")
+    key, _, text = argument.partition("=")
     if not _KEY.fullmatch(key) or not text:
-        raise UsageError(f"{word!r} is no key with values", hint="lr=1e-6,3e-6, seed=0..2")
+        raise UsageError(f"{argument!r} is no key with values", hint="lr=1e-6,3e-6, seed=0..2")
     span = _SPAN.fullmatch(text)
     if span is None:
         return Axis(key, tuple(dict.fromkeys(_split(text))))
-    first, last = float(span["first"]), float(span["last"])
-    if last <= first:
-        raise UsageError(f"{word}: {span['last']} is not above {span['first']}")
-    if first.is_integer() and last.is_integer() and not re.search(r"[.e]", span["first"] + span["last"]):
-        if last - first >= _MOST_RUNS:
-            raise UsageError(f"{word}: these are more than {_MOST_RUNS} values")
-        return Axis(key, tuple(str(value) for value in range(int(first), int(last) + 1)))
-    return Axis(key, span=(first, last))
+    low, high = float(span["first"]), float(span["last"])
+    if high <= low:
+        raise UsageError(f"{argument}: {span['last']} is not above {span['first']}")
+    if low.is_integer() and high.is_integer() and not re.search(r"[.e]", span["first"] + span["last"]):
+        if high - low >= _MOST_RUNS:
+            raise UsageError(f"{argument}: these are more than {_MOST_RUNS} values")
+        return Axis(key, tuple(str(value) for value in range(int(low), int(high) + 1)))
+    return Axis(key, span=(low, high))
 
 
 def _split(text: str) -> Iterator[str]:
-    """At commas that stand in no bracket and no quotes."""
+    """Split at commas that stand in no bracket and no quotes."""
     depth, quote, start = 0, "", 0
     for index, sign in enumerate(text):
         if quote:
@@ -190,18 +199,18 @@ def combinations(axes: Sequence[Axis], count: int | None) -> list[list[tuple[str
     if (count or total) > _MOST_RUNS or total > _MOST_RUNS**2:
         raise UsageError(f"that makes {total} runs", hint=f"at most {_MOST_RUNS}; choose some: --random K")
     every = list(itertools.product(*([(axis.key, value) for value in axis.values] for axis in axes)))
-    chosen = every if count is None or count >= len(every) else random.sample(every, count)
-    return [list(point) for point in chosen]
+    sample = every if count is None or count >= len(every) else random.sample(every, count)
+    return [list(point) for point in sample]
 
 
 def _by_chance(axis: Axis) -> str:
     if axis.span is None:
         return random.choice(axis.values)
-    first, last = axis.span
-    if first > 0 and last / first >= _MANY_TIMES:
-        value = math.exp(random.uniform(math.log(first), math.log(last)))
+    low, high = axis.span
+    if low > 0 and high / low >= _MANY_TIMES:
+        value = math.exp(random.uniform(math.log(low), math.log(high)))
     else:
-        value = random.uniform(first, last)
+        value = random.uniform(low, high)
     return f"{value:.{_FIGURES}g}"
 
 

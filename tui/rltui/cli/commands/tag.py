@@ -27,9 +27,9 @@ from rltui.services.runs.index import RunIndex
 )
 def tag(arguments: argparse.Namespace) -> int:
     index = ready_index()
-    names = [word for word in arguments.word if not word.startswith("+")]
-    add = [tag for word in arguments.word if word.startswith("+") for tag in word[1:].split(",")]
-    remove = [tag for words in arguments.remove for tag in words.split(",")]
+    names = [run_name for run_name in arguments.word if not run_name.startswith("+")]
+    add = [tag for run_name in arguments.word if run_name.startswith("+") for tag in run_name[1:].split(",")]
+    remove = [tag for tags in arguments.remove for tag in tags.split(",")]
     if not names and (add or remove):
         raise UsageError("of which run?", hint=f"{hints.TAG}; {hints.TAG_REMOVE}")
     if not names:

@@ -59,8 +59,8 @@ def _up(arguments: argparse.Namespace) -> int:
         draft.trust_what_runs(request)
         if arguments.dry_run:
             return _print_jobs(request)
-        if (living := _living_run_of(arguments, request)) is not None:
-            values = {"name": living.name, "component": components, "wait": arguments.wait}
+        if (live_run := _living_run_of(arguments, request)) is not None:
+            values = {"name": live_run.name, "component": components, "wait": arguments.wait}
             start = argparse.Namespace(plan=False, yes=True, json=arguments.json, **values)
             return execute("start", start)
         return start_headless(
@@ -83,19 +83,19 @@ def _living_run_of(
 
     if not arguments.config_line.component or arguments.config_line.overrides or arguments.config_line.edits:
         return None
-    planned, _ = draft.plan_record(request)
-    existing = find_experiment(planned.name)
-    is_it = existing is not None and same_folder(existing.output_dir, planned.output_dir)
-    return existing if existing is not None and is_it and launch.lives(existing) else None
+    planned_record, _ = draft.plan_record(request)
+    experiment = find_experiment(planned_record.name)
+    is_it = experiment is not None and same_folder(experiment.output_dir, planned_record.output_dir)
+    return experiment if experiment is not None and is_it and launch.lives(experiment) else None
 
 
 def _print_jobs(request: draft.ExperimentRequest) -> int:
     from rltui.client import draft
     from rltui.client.jobs import previews
 
-    planned, _ = draft.plan_record(request)
+    planned_record, _ = draft.plan_record(request)
     with working("writes the job's script"):
-        scripts = previews(planned)
+        scripts = previews(planned_record)
     for preview in scripts:
         print(f"# {preview.component}: {shlex.join(preview.command)}")
         print(preview.script)

@@ -82,7 +82,7 @@ def _of_model(files: ConfigFiles, folder: Path, *, called: str) -> dict[str, str
         for key, value in deep_leaves(file.data).items()
         if role != "sft" and _NAMES_MODEL.search(key) and isinstance(value, str)
     }
-    first = next(iter(model_keys.values()), None)
-    return {key: str(folder) for key, value in model_keys.items() if value == first} or {
+    first_key = next(iter(model_keys.values()), None)
+    return {key: str(folder) for key, value in model_keys.items() if value == first_key} or {
         "model.name": str(folder)
     }

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rltui.cli.command import Argument, Command, load, split
 from rltui.cli.command_list import SENTENCES
 from rltui.cli.completion import sources
-from rltui.cli.completion.sources import Words
+from rltui.cli.completion.sources import TypedValues
 from rltui.cli.global_options import host_of, looks_of
 from rltui.errors import RltuiError
 
@@ -30,7 +30,7 @@ _LOOKS = {
 
 class TypedLine(NamedTuple):
     command: Command
-    words: Words
+    values: TypedValues
     """Values so far, by `dest` of the argument; those of options and those without."""
     pending: Argument | None
     """The option whose value is being typed."""
@@ -38,34 +38,38 @@ class TypedLine(NamedTuple):
     """The argument without a name that is being typed."""
 
 
-def print_completion(shell: str, words: Sequence[str]) -> None:
+def print_completion(shell: str, argv: Sequence[str]) -> None:
     """Print the script for a shell; or what fits the words, the last of which is being typed."""
-    if not words:
+    if not argv:
         print((Path(__file__).parent / f"rltui.{shell}").read_text(encoding="utf-8"), end="")
         return
     is_bash = shell == "bash"
     if is_bash:
-        words = _glued(words)
-    start = max(words[-1].rfind("="), words[-1].rfind(":")) + 1 if is_bash else 0
-    for word, text in candidates(words):
-        print(word[start:] if is_bash or not text else f"{word}\t{text}")
+        argv = _glued(argv)
+    start = max(argv[-1].rfind("="), argv[-1].rfind(":")) + 1 if is_bash else 0
+    for candidate, text in candidates(argv):
+        print(candidate[start:] if is_bash or not text else f"{candidate}\t{text}")
 
 
-def candidates(words: Sequence[str]) -> list[tuple[str, str]]:
+def candidates(argv: Sequence[str]) -> list[tuple[str, str]]:
     """Words that may stand last in a command line, with their meaning; those that a shell would run are left
     out.
     """
-    *before, last = words
+    *before, last = argv
     with suppress(RltuiError, OSError, ValueError):  # a tab is no place for a complaint
-        matches = {word: text for word, text in _candidates(before, last) if word.startswith(last)}
-        return [(word, _short(text)) for word, text in matches.items() if _SAFE.fullmatch(word)]
+        matches = {
+            candidate: text for candidate, text in _candidates(before, last) if candidate.startswith(last)
+        }
+        return [
+            (candidate, _short(text)) for candidate, text in matches.items() if _SAFE.fullmatch(candidate)
+        ]
     return []
 
 
 def _candidates(before: list[str], last: str) -> Iterator[tuple[str, str]]:
     if before[-1:] == ["--color"] or last.startswith("--color="):
         prefix = "--color=" if last.startswith("--color=") else ""
-        yield from ((f"{prefix}{when}", "") for when in _LOOKS["--color"].split(", "))
+        yield from ((f"{prefix}{choice}", "") for choice in _LOOKS["--color"].split(", "))
         return
     if before[-1:] == ["--host"] or last.startswith("--host="):
         prefix = "--host=" if last.startswith("--host=") else ""
@@ -81,47 +85,47 @@ def _candidates(before: list[str], last: str) -> Iterator[tuple[str, str]]:
         yield from SENTENCES.items()
         yield from () if host else sources.opened(last)
         return
-    command, typed = split(before) if before[0] in SENTENCES else (load("open"), before)
-    line = _typed_line(command, typed)
+    command, arguments = split(before) if before[0] in SENTENCES else (load("open"), before)
+    line = _typed_line(command, arguments)
     option, equals, _ = last.partition("=")
     if host and (line.pending is not None or not last.startswith("-") or equals):
         return  # what it may be there is not known here
     if line.pending is not None:
-        yield from sources.values(line.pending, last, line.words)
+        yield from sources.values(line.pending, last, line.values)
     elif last.startswith("-") and equals:
         if (argument := _option(command, option)) is not None:
-            values = sources.values(argument, last.removeprefix(f"{option}="), line.words)
-            yield from ((f"{option}={word}", text) for word, text in values)
+            values = sources.values(argument, last.removeprefix(f"{option}="), line.values)
+            yield from ((f"{option}={value}", text) for value, text in values)
     elif last.startswith("-"):
         yield from _options(command, last)
     elif command.verbs:
         yield from ((verb.name.rpartition(" ")[2], verb.text) for verb in command.verbs)
     elif line.place is not None:
-        yield from sources.values(line.place, last, line.words)
+        yield from sources.values(line.place, last, line.values)
 
 
-def _typed_line(command: Command, typed: Sequence[str]) -> TypedLine:
-    words: Words = {}
-    pending: Argument | None = None
+def _typed_line(command: Command, arguments: Sequence[str]) -> TypedLine:
+    values: TypedValues = {}
+    pending_option: Argument | None = None
     positionals = [
         argument for argument in command.arguments if not (argument.is_option or argument.is_hidden)
     ]
-    for word in typed:
-        if pending is not None:
-            words.setdefault(pending.dest, []).append(word)
-            pending = None
-        elif word.startswith("-") and word != "-":
-            name, equals, value = word.partition("=")
+    for arg in arguments:
+        if pending_option is not None:
+            values.setdefault(pending_option.dest, []).append(arg)
+            pending_option = None
+        elif arg.startswith("-") and arg != "-":
+            name, equals, value = arg.partition("=")
             argument = _option(command, name)
             if argument is not None and equals:
-                words.setdefault(argument.dest, []).append(value)
+                values.setdefault(argument.dest, []).append(value)
             elif argument is not None and argument.takes_value and argument.nargs not in ("?", "*"):
-                pending = argument
+                pending_option = argument
         elif positionals:
-            words.setdefault(positionals[0].dest, []).append(word)
+            values.setdefault(positionals[0].dest, []).append(arg)
             if positionals[0].nargs not in ("*", "+"):
                 positionals.pop(0)
-    return TypedLine(command, words, pending, positionals[0] if positionals else None)
+    return TypedLine(command, values, pending_option, positionals[0] if positionals else None)
 
 
 def _option(command: Command, name: str) -> Argument | None:
@@ -143,15 +147,15 @@ def _short(text: str) -> str:
     return text if len(text) <= _WIDEST_HELP else f"{text[: _WIDEST_HELP - 1]}…"
 
 
-def _glued(words: Iterable[str]) -> list[str]:
+def _glued(args: Iterable[str]) -> list[str]:
     """Words as they were typed: bash hands over `lr`, `=`, `1e-5`."""
-    joined: list[str] = []
+    glued: list[str] = []
     is_open = False
-    for word in words:
-        is_break = _BREAKS.fullmatch(word) is not None
-        if joined and (is_break or is_open):
-            joined[-1] += word
+    for arg in args:
+        is_break = _BREAKS.fullmatch(arg) is not None
+        if glued and (is_break or is_open):
+            glued[-1] += arg
         else:
-            joined.append(word)
+            glued.append(arg)
         is_open = is_break
-    return joined
+    return glued

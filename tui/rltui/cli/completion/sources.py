@@ -1,4 +1,4 @@
-"""What the arguments of commands may be here and now: names, components, knobs, steps, files."""
+"""Possible values of arguments on this machine now: names, components, knobs, steps, files."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_experiment, find_socket, known_experiments
 from rltui.services.runs.index import RunIndex
 
-Words = dict[str, list[str]]
-"""`dest` of an argument → what is typed of it already."""
+TypedValues = dict[str, list[str]]
+"""`dest` of an argument → values that are typed already."""
 Found = Iterable[tuple[str, str]]
 """Words, each with what it means or nothing."""
-Source = Callable[[str, Words], Found]
+Source = Callable[[str, TypedValues], Found]
 """Takes what is typed of the word."""
 
 _PATIENCE_S = 0.3
@@ -35,7 +35,7 @@ _PATIENCE_S = 0.3
 _FRAMEWORK = re.compile(r'^framework = "([\w-]+)"', re.MULTILINE)
 
 
-def values(argument: Argument, typed: str, words: Words) -> Found:
+def values(argument: Argument, typed: str, values_so_far: TypedValues) -> Found:
     """Values that `argument` takes; behind a comma, where it takes several, a further one."""
     if argument.choices:
         return [(choice, "") for choice in argument.choices]
@@ -44,16 +44,18 @@ def values(argument: Argument, typed: str, words: Words) -> Found:
     if source is None:
         return ()
     if not metavar.endswith(",…") or "," not in typed:
-        return source(typed, words)
+        return source(typed, values_so_far)
     before = typed.rpartition(",")[0]
-    taken = before.split(",")
-    return [(f"{before},{word}", text) for word, text in source("", words) if word not in taken]
+    used_values = before.split(",")
+    return [
+        (f"{before},{value}", text) for value, text in source("", values_so_far) if value not in used_values
+    ]
 
 
-def opened(typed: str) -> Iterator[tuple[str, str]]:
+def opened(prefix: str) -> Iterator[tuple[str, str]]:
     """Experiments and config files that `rltui WORD` opens."""
     yield from _names("", {})
-    yield from _configs(typed, {})
+    yield from _configs(prefix, {})
 
 
 def hosts() -> Iterator[tuple[str, str]]:
@@ -61,28 +63,28 @@ def hosts() -> Iterator[tuple[str, str]]:
     from rltui.settings import settings_file  # pydantic takes 60 ms, which other tabs need not pay
 
     with suppress(OSError, ValueError):
-        named = tomllib.loads(settings_file().read_text(encoding="utf-8")).get("hosts")
-        yield from ((name, "") for name in (named if isinstance(named, dict) else ()))
+        hosts_of_settings = tomllib.loads(settings_file().read_text(encoding="utf-8")).get("hosts")
+        yield from ((name, "") for name in (hosts_of_settings if isinstance(hosts_of_settings, dict) else ()))
     with suppress(OSError, ValueError):
         for line in (Path.home() / ".ssh" / "config").read_text(encoding="utf-8").splitlines():
-            words = line.split()
-            if words and words[0].lower() == "host":
-                yield from ((name, "of ssh") for name in words[1:] if not set(name) & {"*", "?", "!"})
+            tokens = line.split()
+            if tokens and tokens[0].lower() == "host":
+                yield from ((name, "of ssh") for name in tokens[1:] if not set(name) & {"*", "?", "!"})
 
 
-def _names(_: str, __: Words) -> Found:
+def _names(_: str, __: TypedValues) -> Found:
     return [(record.name, record.output_dir) for record in known_experiments()]
 
 
-def _runs(_: str, __: Words) -> Found:
+def _runs(_: str, __: TypedValues) -> Found:
     return [(name, "") for name in RunIndex().names()]
 
 
-def _records(words: Words) -> list[ExperimentRecord]:
+def _records(values: TypedValues) -> list[ExperimentRecord]:
     """The experiment that is named; all of them before one is."""
-    named = [*words.get("name", ()), *words.get("experiment", ()), *words.get("n", ())]
-    if named:
-        return [record for name in named[-1:] if (record := find_experiment(name)) is not None]
+    names = [*values.get("name", ()), *values.get("experiment", ()), *values.get("n", ())]
+    if names:
+        return [record for name in names[-1:] if (record := find_experiment(name)) is not None]
     return known_experiments()
 
 
@@ -93,25 +95,25 @@ def _answer(record: ExperimentRecord, method: str) -> dict[str, Any] | None:
     return None
 
 
-def _components(_: str, words: Words) -> Found:
+def _components(_: str, values: TypedValues) -> Found:
     states: dict[str, str] = {}
-    taken = words.get("component", [])
-    for record in _records(words):
+    used_ids = values.get("component", [])
+    for record in _records(values):
         for folder in ControlFolder(Path(record.output_dir)).newest_attempts():
             states.setdefault(folder.parent.name, "")
         for component in (_answer(record, "status") or {}).get("components", ()):
             states[component["id"]] = component["state"]
-    return [(name, text) for name, text in sorted(states.items()) if name not in taken]
+    return [(name, text) for name, text in sorted(states.items()) if name not in used_ids]
 
 
-def _knob_rows(words: Words) -> Iterator[Mapping[str, Any]]:
+def _knob_rows(values: TypedValues) -> Iterator[Mapping[str, Any]]:
     """Rows with `key` and `value`, and with `help` and `choices` where a supervisor lives."""
-    files = [Path(word) for word in words.get("edit", ()) if word.endswith(".toml")]
+    files = [Path(file_name) for file_name in values.get("edit", ()) if file_name.endswith(".toml")]
     if files:
         for file in files:
             yield from _of_file(file)
         return
-    for record in _records(words):
+    for record in _records(values):
         table = _answer(record, "knobs")
         if table is not None:
             yield from (*table["knobs"], *table["others"])
@@ -133,25 +135,25 @@ def _leaves(table: Mapping[str, Any], above: str) -> Iterator[Mapping[str, Any]]
             yield {"key": f"{above}{key}", "value": value}
 
 
-def _named_rows(typed: str, words: Words) -> list[tuple[str, Mapping[str, Any]]]:
+def _named_rows(prefix: str, values: TypedValues) -> list[tuple[str, Mapping[str, Any]]]:
     """Knobs by their keys, and where a part of a name is typed, by the last parts that are clear."""
-    rows = list(_knob_rows(words))
-    named = [(str(row["key"]), row) for row in rows]
-    if typed and "." not in typed.partition("=")[0]:
-        short = [(key.rpartition(".")[2], row) for key, row in named]
+    rows = list(_knob_rows(values))
+    rows_by_key = [(str(row["key"]), row) for row in rows]
+    if prefix and "." not in prefix.partition("=")[0]:
+        short = [(key.rpartition(".")[2], row) for key, row in rows_by_key]
         count = Counter(name for name, _ in short)
-        named += [(name, row) for name, row in short if count[name] == 1]
-    return named
+        rows_by_key += [(name, row) for name, row in short if count[name] == 1]
+    return rows_by_key
 
 
-def _knobs(typed: str, words: Words) -> Found:
-    return [(name, row.get("help", "")) for name, row in _named_rows(typed, words)]
+def _knobs(prefix: str, values: TypedValues) -> Found:
+    return [(name, row.get("help", "")) for name, row in _named_rows(prefix, values)]
 
 
-def _edits(typed: str, words: Words) -> Iterator[tuple[str, str]]:
-    """`KEY=`; once that is typed, the values that it may have, or the one that it has."""
-    key, equals, _ = typed.partition("=")
-    for name, row in _named_rows(typed, words):
+def _edits(prefix: str, values: TypedValues) -> Iterator[tuple[str, str]]:
+    """`KEY=`; behind it, the possible values of the knob, or the current one."""
+    key, equals, _ = prefix.partition("=")
+    for name, row in _named_rows(prefix, values):
         value = row.get("value")
         if not equals:
             yield f"{name}=", f"{_text(value)}  {row.get('help', '')}".strip()
@@ -160,27 +162,27 @@ def _edits(typed: str, words: Words) -> Iterator[tuple[str, str]]:
             yield from ((f"{key}={choice}", "") for choice in choices)
 
 
-def _sets(typed: str, words: Words) -> Found:
-    return chain(_edits(typed, words), () if "=" in typed else _files(typed, ".toml"))
+def _sets(prefix: str, values: TypedValues) -> Found:
+    return chain(_edits(prefix, values), () if "=" in prefix else _files(prefix, ".toml"))
 
 
 def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
 
 
-def _steps(_: str, words: Words) -> Iterator[tuple[str, str]]:
+def _steps(_: str, values: TypedValues) -> Iterator[tuple[str, str]]:
     """Steps of complete checkpoints, the newest first."""
     index = RunIndex()
-    if named := words.get("run"):
-        rows = [row for row in index.rows() if named[-1] in (row.name, row.id)]
+    if run_names := values.get("run"):
+        rows = [row for row in index.rows() if run_names[-1] in (row.name, row.id)]
     else:
-        rows = [row for record in _records(words) if (row := index.in_folder(record.output_dir)) is not None]
+        rows = [row for record in _records(values) if (row := index.in_folder(record.output_dir)) is not None]
     yield from ((str(step), f"checkpoint of {row.name}") for row in rows for step in row.checkpoints[::-1])
 
 
-def _set_aside(_: str, words: Words) -> Found:
+def _set_aside(_: str, values: TypedValues) -> Found:
     """Folders that restarts moved aside, the newest first."""
-    folders = (ControlFolder(Path(record.output_dir)).archive for record in _records(words))
+    folders = (ControlFolder(Path(record.output_dir)).archive for record in _records(values))
     return [
         (name, f"set aside in {folder}")
         for folder in folders
@@ -189,29 +191,33 @@ def _set_aside(_: str, words: Words) -> Found:
     ]
 
 
-def _begins(typed: str, words: Words) -> Found:
-    return [("last", "the newest checkpoint"), ("best", "by reward"), *_steps(typed, words)]
+def _begins(prefix: str, values: TypedValues) -> Found:
+    return [("last", "the newest checkpoint"), ("best", "by reward"), *_steps(prefix, values)]
 
 
-def _compared(typed: str, words: Words) -> Found:
-    return [("original", "what the own copy was made from"), *_components(typed, words), *_runs(typed, words)]
+def _compared(prefix: str, values: TypedValues) -> Found:
+    return [
+        ("original", "what the own copy was made from"),
+        *_components(prefix, values),
+        *_runs(prefix, values),
+    ]
 
 
-def _configs(typed: str, _: Words) -> Found:
-    return _files(typed, ".toml")
+def _configs(prefix: str, _: TypedValues) -> Found:
+    return _files(prefix, ".toml")
 
 
-def _folders(typed: str, _: Words) -> Found:
-    return _files(typed, None)
+def _folders(prefix: str, _: TypedValues) -> Found:
+    return _files(prefix, None)
 
 
-def _files(typed: str, suffix: str | None) -> Iterator[tuple[str, str]]:
+def _files(prefix: str, suffix: str | None) -> Iterator[tuple[str, str]]:
     """Folders, and files with this suffix."""
-    above, _, beginning = typed.rpartition("/")
-    folder = f"{above}/" if "/" in typed else ""
+    above, _, name_prefix = prefix.rpartition("/")
+    folder = f"{above}/" if "/" in prefix else ""
     with suppress(OSError), os.scandir(os.path.expanduser(folder) or ".") as entries:  # noqa: PTH111
         for entry in sorted(entries, key=lambda item: item.name):
-            if entry.name.startswith(".") and not beginning.startswith("."):
+            if entry.name.startswith(".") and not name_prefix.startswith("."):
                 continue
             if entry.is_dir():
                 yield f"{folder}{entry.name}/", ""
@@ -230,59 +236,59 @@ def _layout_files() -> list[Path]:
     return [file for folder in folders for file in sorted(folder.glob("*.toml"))]
 
 
-def _layouts(typed: str, _: Words) -> Found:
+def _layouts(prefix: str, _: TypedValues) -> Found:
     return chain(
-        [(file.stem, "") for file in _layout_files()], _files(typed, ".toml") if "/" in typed else ()
+        [(file.stem, "") for file in _layout_files()], _files(prefix, ".toml") if "/" in prefix else ()
     )
 
 
-def _frameworks(_: str, __: Words) -> Found:
+def _frameworks(_: str, __: TypedValues) -> Found:
     names = {
         name for file in _layout_files() for name in _FRAMEWORK.findall(file.read_text(encoding="utf-8"))
     }
     return [(name, "") for name in sorted(names)]
 
 
-def _entries(_: str, __: Words) -> Found:
+def _entries(_: str, __: TypedValues) -> Found:
     file = paths.state_dir() / "queue" / "queue.json"
     entries = json.loads(file.read_text(encoding="utf-8")).get("entries", [])
     names = [(entry["name"], entry.get("state", "waiting")) for entry in entries]
     return [*names, *((entry["group"], "sweep") for entry in entries if entry.get("group"))]
 
 
-def _kinds(_: str, __: Words) -> Found:
+def _kinds(_: str, __: TypedValues) -> Found:
     return [(kind, "") for kind in KINDS]
 
 
-def _levels(_: str, __: Words) -> Found:
+def _levels(_: str, __: TypedValues) -> Found:
     from rltui.core.lines import Level
 
     return [(level.value, "and above") for level in Level]
 
 
-def _metrics(_: str, __: Words) -> Found:
+def _metrics(_: str, __: TypedValues) -> Found:
     from rltui.core.metric_names import CONCEPTS
 
     return [(concept.id, concept.title) for concept in CONCEPTS]
 
 
-def _columns(_: str, __: Words) -> Found:
+def _columns(_: str, __: TypedValues) -> Found:
     from rltui.core.run_columns import known_columns
 
     return [(column.id, column.about) for column in known_columns()]
 
 
-def _tags(_: str, __: Words) -> Found:
+def _tags(_: str, __: TypedValues) -> Found:
     return [(tag, "") for tag in sorted({tag for row in RunIndex().rows() for tag in row.tags})]
 
 
-def _topics(_: str, __: Words) -> Found:
+def _topics(_: str, __: TypedValues) -> Found:
     from rltui.cli.commands.help import topics
 
     return topics().items()
 
 
-def _partitions(_: str, __: Words) -> Found:
+def _partitions(_: str, __: TypedValues) -> Found:
     from rltui.services.partitions import partitions
 
     return [
