@@ -181,7 +181,7 @@ def _show_app(experiment: Experiment | None, runs: Runs, user_settings: settings
     )
     # Should the app crash, its words go the way of all output, where colours of its own would be cleaned too.
     app.error_console = Console(stderr=True, color_system=None, markup=False, highlight=False)
-    asyncio.run(_shown(app))
+    asyncio.run(_run(app))
     return app.return_code or 0
 
 
@@ -192,7 +192,7 @@ def _abilities() -> Abilities:
     return abilities(os.environ, encoding=sys.stdout.encoding, is_grey=is_grey)
 
 
-async def _shown(app: RltuiApp) -> None:
+async def _run(app: RltuiApp) -> None:
     import asyncio
 
     asyncio.get_running_loop().call_later(_STARTED_S, _collect_garbage)

@@ -116,7 +116,7 @@ def wanted_run(arguments: argparse.Namespace) -> Iterator[draft.ExperimentReques
     workspace = Path(arguments.workspace) if arguments.workspace else None
     folder = workspace or Path.cwd()
     choose = WhoseConfig(arguments, workspace)
-    slurm = _asked_of_slurm(arguments)
+    slurm = _slurm_options(arguments)
     devices = wanted_devices(arguments) if slurm is None else None
 
     def request(copies: RunConfig) -> draft.ExperimentRequest:
@@ -175,7 +175,7 @@ JobOptions = Mapping[str, str | bool | tuple[str, ...]]
 """Options of a run's SLURM jobs, by the keys of `slurm` in a layout."""
 
 
-def _asked_of_slurm(arguments: argparse.Namespace) -> JobOptions | None:
+def _slurm_options(arguments: argparse.Namespace) -> JobOptions | None:
     """Options of its jobs that the arguments name; `None` where it is not to be a job.
 
     Raises:
@@ -221,5 +221,5 @@ def _on_devices(arguments: argparse.Namespace, options: JobOptions, framework: F
             hint="--gpus N says how many GPUs of each node it gets; the config, who uses which",
         )
     launcher_arguments = options.get("arguments", ())
-    assert isinstance(launcher_arguments, tuple)  # of words: `_asked_of_slurm`
+    assert isinstance(launcher_arguments, tuple)  # of words: `_slurm_options`
     return {**options, "arguments": (*launcher_arguments, *framework.job_on_one_gpu)}

@@ -31,7 +31,7 @@ class Waiting:
         self._area = InPlace(sys.stderr) if can_be_drawn_on(sys.stderr) else None
         self._lines: dict[str, tuple[str, float | None]] = {}
         self._lock = threading.Lock()
-        self._is_shown = False
+        self._is_visible = False
         self._over = threading.Event()
         self._ticking = threading.Thread(target=self._tick, daemon=True)
 
@@ -56,19 +56,19 @@ class Waiting:
             return
         with self._lock:
             self._lines[key] = (text, since)
-        if self._is_shown:
+        if self._is_visible:
             self._draw()
 
     def clear(self) -> None:
         with self._lock:
             self._lines.clear()
-        if self._is_shown:
+        if self._is_visible:
             self._draw()
 
     def _tick(self) -> None:
         if self._over.wait(_QUIET_S):
             return
-        self._is_shown = True
+        self._is_visible = True
         self._draw()
         while not self._over.wait(_TICK_S):
             self._draw()

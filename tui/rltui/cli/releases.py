@@ -32,14 +32,14 @@ from rltui.services.kube import ContainerPrograms, Kubectl, Pod, VolumeClaim
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import find_experiment
 
-_LOOK_S = 2.0
+_POLL_S = 2.0
 """Seconds between two polls of pods that are waited for."""
 
 
 def apply_values(
     arguments: argparse.Namespace, helm: Helm, verb: Literal["install", "upgrade"], before: Mapping[str, Any]
 ) -> int:
-    values_request = _wish(arguments)
+    values_request = _values_request(arguments)
     with working("asks helm what the values would be"):
         values, claims = values_request.values(helm, verb)
         if verb == "upgrade":
@@ -86,7 +86,7 @@ def _refuse_to_lose(dropped_claims: Set[str], release: str, kubectl: Kubectl) ->
         )
 
 
-def _wish(arguments: argparse.Namespace) -> ReleaseRequest:
+def _values_request(arguments: argparse.Namespace) -> ReleaseRequest:
     checkout_spec = registry.get("prime-rl").checkout
     assert checkout_spec is not None
     chart = chart_folder(arguments.chart, checkout.find(checkout_spec, workspace=Path.cwd(), config_files=()))
@@ -132,7 +132,7 @@ def _wait_for_pods(name: str, kubectl: Kubectl) -> None:
                         printed_states[f"{pod_set.name}-{number}"] = line
             if not remaining_count:
                 return
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
 
 
 def _why_awaited(pod: Pod | None, *, is_new: bool) -> str:

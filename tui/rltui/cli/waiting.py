@@ -109,7 +109,7 @@ class StateChanges:
     def __init__(self, components: set[str] | None = None) -> None:
         """Tell the changes of these components; `None`: of all, without their first states."""
         self._components = components
-        self._shown: dict[str, tuple[object, ...]] = {}
+        self._reported: dict[str, tuple[object, ...]] = {}
         self._is_first = components is None
         self._since: dict[str, float] = {}
         self._waiting = Waiting()
@@ -131,14 +131,14 @@ class StateChanges:
             if self._components is None or item["id"] in self._components
         ]
         for item in components:
-            if self._shown.get(item["id"]) != gist_of(item):
-                self._shown[item["id"]] = gist_of(item)
+            if self._reported.get(item["id"]) != gist_of(item):
+                self._reported[item["id"]] = gist_of(item)
                 if not self._is_first:
-                    self._tell(item)
+                    self._print_line(item)
         self._is_first = False
         return components
 
-    def _tell(self, item: dict[str, Any]) -> None:
+    def _print_line(self, item: dict[str, Any]) -> None:
         id_, now, host = item["id"], time.monotonic(), item.get("host")
         badge = component_badge(item["state"], host)
         since = self._since.setdefault(id_, now)
@@ -192,12 +192,12 @@ def failure(failed_components: list[dict[str, Any]], experiment: str) -> Compone
     see = {"component": component["id"], "lines": 30, "name": name_if_needed(experiment)}
     return ComponentFailedError(
         f"{component['id']} failed: {component['reason']}",
-        details=_last_words(component["log"], component.get("log_end")),
+        details=_last_lines(component["log"], component.get("log_end")),
         hint=f"see: {(hints.LOGS if has_log else hints.EVENTS)(**see)}",
     )
 
 
-def _last_words(log: str | None, end: int | None) -> list[str]:
+def _last_lines(log: str | None, end: int | None) -> list[str]:
     if log is None or not Path(log).exists():
         return []
     from rltui.services.logs.tail import tail_lines  # only of what failed

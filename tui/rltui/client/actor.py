@@ -7,7 +7,7 @@ import pwd
 
 
 def actor() -> str:
-    """This process, for others to read: `ada, pid 4711 on pts/3 from 10.0.0.5`."""
+    """The person and this process for display, such as `ada, pid 4711 on pts/3 from 10.0.0.5`."""
     try:
         name = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:

@@ -63,7 +63,7 @@ def examine(request: ExperimentRequest) -> ExperimentRecord:
     record, earlier = plan_record(request)
     owner = owner_of(Path(record.output_dir), record.name)
     if owner is not None and launch.lives(owner):
-        raise _folder_taken(owner)
+        raise _folder_in_use(owner)
     before = find_experiment(record.name)
     if before is not None or owner is None:  # else what is in the folder is the owner's
         launch.refuse_if_alive(before or record)
@@ -110,11 +110,11 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
             examine(request)  # refuses in words that say whose it is
             raise
         make_folder(Path(record.output_dir))
-        with _kept_apart(record, request.copies) as (copies, copy_reason):
+        with _separate_copies(record, request.copies) as (copies, copy_reason):
             record, file_texts = _with_own_copies(record, copies, control)
         notes = (*device_notes, *notes, *copy_reason)
         control.make()
-        _keep_origin(
+        _save_origin(
             control, record, request.origin
         )  # before the list tells others of it, who would make one
         control.write_record(record)
@@ -137,7 +137,7 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
     return creation
 
 
-def _keep_origin(control: ControlFolder, record: ExperimentRecord, origin: RunOrigin) -> None:
+def _save_origin(control: ControlFolder, record: ExperimentRecord, origin: RunOrigin) -> None:
     """Save the origin in the metadata of the run; of a resumed run, only who resumed it."""
     sheet = read_metadata(control.path)
     if sheet is None:
@@ -161,7 +161,9 @@ def own_copies(request: ExperimentRequest) -> tuple[Path, ...]:
 
 
 @contextmanager
-def _kept_apart(record: ExperimentRecord, copies: RunConfig) -> Iterator[tuple[RunConfig, tuple[str, ...]]]:
+def _separate_copies(
+    record: ExperimentRecord, copies: RunConfig
+) -> Iterator[tuple[RunConfig, tuple[str, ...]]]:
     """The copies; new ones of files that a living experiment reads, or that rltui ships as examples; and why,
     in words.
     """
@@ -226,7 +228,7 @@ def undo(created: Created) -> None:
     with alone():
         owner = owner_of(Path(created.record.output_dir), created.record.name)
         if owner is not None:
-            raise _folder_taken(owner)
+            raise _folder_in_use(owner)
         if _supervisor(created.record) not in (None, created.supervisor):
             raise launch.running(created.record)
         _undo(created)
@@ -258,7 +260,7 @@ def _undo(created: Created) -> None:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """One creation at a time for each user, so that two never choose the same name, folder or port."""
+    """Lock of the user's creations, so that two never choose the same name, folder or port."""
     make_folder(paths.state_dir())
     lock = FileLock(paths.state_dir() / "create.lock")
     deadline = time.monotonic() + _LOCK_TIMEOUT_S
@@ -286,7 +288,7 @@ def _refuse_resume(record: ExperimentRecord, earlier: EarlierRun | None) -> None
         )
 
 
-def _folder_taken(owner: ExperimentRecord) -> ConflictError:
+def _folder_in_use(owner: ExperimentRecord) -> ConflictError:
     return ConflictError(
         f"{owner.output_dir} is the folder of the experiment {owner.name}, which is running",
         hint=f"choose another with -o OUTPUT_DIR; or look at it: {hints.OPEN(name=owner.name)}; "

@@ -163,7 +163,7 @@ class Experiment(ExperimentApi, ABC):
 
     @command()
     def save_pins(self, pins: Sequence[str]) -> None:
-        """Replace the saved pins."""
+        """Replace the saved list of pinned charts."""
 
     # --- what is read as it is looked at --------------------------------------------------------------------
 

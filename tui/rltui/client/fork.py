@@ -61,8 +61,8 @@ def prepared(
     begin: ForkStart | None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Iterator[draft.ExperimentRequest]:
-    """What `creation.create` makes `record` of, once the checkpoint was copied. Where no experiment was made
-    of it within the context, the copy goes again.
+    """Copy the checkpoint and yield the request from which `creation.create` makes `record`. The copy is
+    deleted if no experiment was made of it within the context.
 
     Raises:
         ConflictError: if the folder was taken meanwhile.
@@ -154,7 +154,7 @@ def plan_fork(row: RunRow, wish: ForkRequest) -> Iterator[Fork]:
     record = record_of(row)
     parent = run_folder_of(record)
     step = None if wish.begin is None else _step(record, parent, wish.begin)
-    name, folder = _place(row, wish, step)
+    name, folder = _name_and_folder(row, wish, step)
     framework, workspace = registry.get(record.framework), Path(record.workspace)
     with recorded_config(row) as config:
         cleared, notes = _cleared(config, framework, is_resumed=step is not None)
@@ -225,7 +225,7 @@ def _step(record: ExperimentRecord, folder: RunFolder, choice: CheckpointChoice)
     raise ConflictError(f"{record.name} has {absence}", hint=alternatives)
 
 
-def _place(row: RunRow, wish: ForkRequest, step: int | None) -> tuple[str, Path]:
+def _name_and_folder(row: RunRow, wish: ForkRequest, step: int | None) -> tuple[str, Path]:
     """Name and folder; free ones, where nobody asks for others."""
     parent = Path(row.folder).parent
     requested_name = wish.name or (Path(wish.folder).name if wish.folder else None)

@@ -20,7 +20,7 @@ from rltui.services.runs.experiments import find_experiment, find_socket, known_
 
 _START_TIMEOUT_S = 15.0
 _POLL_S = 0.05
-_AGAIN_S = 0.5
+_REOPEN_S = 0.5
 """After this time without a window another is opened, once."""
 _INDEX_PATIENCE_S = 0.5
 _VANISHED_S = 3.0
@@ -217,11 +217,11 @@ def start_supervisor(record: ExperimentRecord) -> None:
     last_change = started_at = time.monotonic()
     is_second_window = False
     while not is_alive(record):
-        fatal_error = _fatal_words(control.supervisor_log, log_start)
+        fatal_error = _fatal_error(control.supervisor_log, log_start)
         now = time.monotonic()
         if any(window.name == SUPERVISOR_WINDOW and not window.dead for window in tmux.list_windows(session)):
             last_change = now
-        elif not is_second_window and now > last_change + _AGAIN_S:  # the one that we met was about to leave
+        elif not is_second_window and now > last_change + _REOPEN_S:  # the one that we met was about to leave
             is_second_window = True
             open_window()
         if fatal_error or now > started_at + _START_TIMEOUT_S or now > last_change + _VANISHED_S:
@@ -306,7 +306,7 @@ def clear_away(record: ExperimentRecord) -> None:
     find_socket(record).unlink(missing_ok=True)
 
 
-def _fatal_words(log: Path, start: int) -> list[str]:
+def _fatal_error(log: Path, start: int) -> list[str]:
     """The end of the log if the supervisor has died since `start`. Errors, as of a full disk, it survives."""
     if not log.exists():
         return []

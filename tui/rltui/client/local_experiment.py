@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from rltui.client.reader import ExperimentReader
 
 CHECKPOINTS = questions_of(Experiment)["checkpoints"]
-_LOOK_S = 3.0
+_POLL_S = 3.0
 """Interval of polls whether somebody has started a finished experiment."""
 
 
@@ -136,7 +136,7 @@ class LocalExperiment(Experiment):
             hint=f"S opens it with a supervisor, and so does `rltui -n {self.name}`",
         )
 
-    def _asked_supervisor(self) -> SupervisorClient:
+    def _required_supervisor(self) -> SupervisorClient:
         if self._supervisor is None:
             raise self._nothing_lives()
         return self._supervisor
@@ -147,7 +147,7 @@ class LocalExperiment(Experiment):
         Raises:
             RltuiError: if that does not work; its last words are in the details.
         """
-        await self._asked_supervisor().start_supervisor()
+        await self._required_supervisor().start_supervisor()
 
     async def events(self) -> AsyncGenerator[Event, None]:
         """Ends when the supervisor does, or drops us, as where we do not read for long; the next call starts
@@ -173,7 +173,7 @@ class LocalExperiment(Experiment):
                     title=f"{self.name} has a supervisor again",
                     text="What is shown here is what its files said before. S looks at it as it goes on.",
                 )
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
 
     def _finished_status(self) -> Status:
         from rltui.services.metrics.sources import update_series_store
@@ -217,7 +217,7 @@ class LocalExperiment(Experiment):
     async def bring_back(self, name: str) -> CheckpointReport:
         from rltui.client import down  # seldom needed
 
-        supervisor = self._asked_supervisor()
+        supervisor = self._required_supervisor()
         if self.readonly:
             raise ConflictError("this client only looks")
         async with supervisor.is_away:
@@ -227,18 +227,18 @@ class LocalExperiment(Experiment):
         return report
 
     async def publication(self, what: str, repo: str) -> Publication:
-        self._asked_supervisor()
+        self._required_supervisor()
         return await asyncio.to_thread(publication, self.record, what, repo)
 
     async def publish(self, published: Publication, *, private: bool) -> None:
         request = published.model_copy(update={"private": private})
-        await self._asked_supervisor().tokens(**tokens())
+        await self._required_supervisor().tokens(**tokens())
         plan = await self.execute(publish_request(request))
         if PUBLISH not in plan.start:
             raise ConflictError("an upload is under way", hint="wait for its end")
 
     async def open_shell(self, like: str | None) -> str:
-        self._asked_supervisor()
+        self._required_supervisor()
         await self.execute(await asyncio.to_thread(shell_request, self.record, like=like))
         async with contextlib.aclosing(self.events()) as events:
             async for event in events:
@@ -248,7 +248,7 @@ class LocalExperiment(Experiment):
 
     def attach_command(self, component: str) -> list[str]:
         """Another rltui, which becomes the tmux client of the component's pane."""
-        self._asked_supervisor()
+        self._required_supervisor()
         command = module_command("rltui", "attach", component, "-n", self.name)
         return [*command, "--readonly"] if self.readonly else command
 

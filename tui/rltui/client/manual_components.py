@@ -37,11 +37,11 @@ def shell_request(record: ExperimentRecord, *, like: str | None, command: Sequen
     component_ids = [spec.id for spec in layout.automatic]
     if like is not None and like not in component_ids:
         raise unknown_name("component", like, component_ids)
-    arguments = {"like": like or _usual(layout), "command": tuple(command) or (login_shell(),)}
+    arguments = {"like": like or _default_component(layout), "command": tuple(command) or (login_shell(),)}
     return Request(action="start", components=(SHELL,), given=arguments)
 
 
-def _usual(layout: Layout) -> str:
+def _default_component(layout: Layout) -> str:
     """The first job with devices is the default: whoever tries something wants the run's own machine."""
     jobs = [spec for spec in layout.automatic if spec.kind == "job" and not spec.creates]
     return next((spec.id for spec in jobs if spec.gpus), layout.automatic[0].id)
@@ -78,13 +78,13 @@ def publication(
     else:
         folder = weights.complete_folder(Path(what).expanduser(), adapters=True)
     exclusions = (*_MARKERS, *exclude)
-    files = [path for path in _files(folder) if _is_chosen(path, include, exclusions)]
+    files = [path for path in _files(folder) if _is_selected(path, include, exclusions)]
     if not files:
         raise UsageError(f"nothing of {folder} would be uploaded", hint="look at --include and --exclude")
     patterns = (("--include", include), ("--exclude", exclusions))
     named_options = (
         ("--revision", revision),
-        ("--commit-message", message or f"{record.name}: {_called(folder)}"),
+        ("--commit-message", message or f"{record.name}: {_weights_name(folder)}"),
     )
     options = [f"{option}={pattern}" for option, option_patterns in patterns for pattern in option_patterns]
     options += [f"{option}={value}" for option, value in named_options if value is not None]
@@ -117,12 +117,12 @@ def _files(folder: Path) -> list[str]:
     return [str(path) for path in below if path.parts[0] not in (".cache", ".git")]
 
 
-def _is_chosen(path: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
+def _is_selected(path: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
     """Patterns match as those of `hf`: `*` crosses folders."""
     is_included = not include or any(fnmatch(path, pattern) for pattern in include)
     return is_included and not any(fnmatch(path, pattern) for pattern in exclude)
 
 
-def _called(folder: Path) -> str:
+def _weights_name(folder: Path) -> str:
     """`step 40` for the weights of a step, else the folder's name."""
     return folder.name.replace("step_", "step ")

@@ -1,4 +1,4 @@
-"""What a config means for the GPUs of this machine, where no supervisor is there to say."""
+"""Forecasts the GPU memory of a config on this machine, where no supervisor does."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rltui.services.runs.observed import framework_of
 
 
 def named_devices(choice: str) -> str:
-    """`choice`, where each entry is a device of this machine.
+    """Check that each entry of `choice` is a device of this machine, and return it without spaces.
 
     Raises:
         UsageError: if one is not, or two are the same.
@@ -60,7 +60,7 @@ def roomiest_device() -> tuple[str | None, str]:
 
 
 def with_devices(record: ExperimentRecord) -> tuple[ExperimentRecord, tuple[str, ...]]:
-    """`record`, kept off devices that another experiment uses or that are nearly full, and why, in words.
+    """Move `record` off devices that another experiment uses or that are nearly full, and say why.
 
     It stays as it is where its devices are named already, where too few others are free, and where layout,
     config or launcher take no others. Reads the GPUs.
@@ -108,7 +108,7 @@ def _apart(
 def _devices(
     record: ExperimentRecord, layout: Layout, framework: Framework, files: ConfigFiles, report: GpuReport
 ) -> tuple[GpuDevice, ...]:
-    """Those that its components would use, each once."""
+    """Devices that its components would use, without duplicates."""
     launcher = _launcher(record, layout, framework, report)
     devices = (device for spec in layout.automatic for device in launcher.devices(spec.id, files))
     return tuple({device.key: device for device in devices}.values())
@@ -122,12 +122,12 @@ def verdicts(
     files: ConfigFiles,
     devices: str | None = None,
 ) -> tuple[MemoryVerdict, ...]:
-    """One for each component that would start on a device, with what is free there now.
+    """Verdict of each component that would start on a device, with the memory that is free there now.
 
-    `devices`: those that may be used, as `ExperimentRequest.devices`.
+    `devices`: allowed ones, as `ExperimentRequest.devices`.
 
-    What runs of an experiment with the same files counts as stopped first; what its earlier attempts measured
-    is known. Empty where no GPU can be read.
+    Running components of an experiment with the same files count as stopped first; measurements of its
+    earlier attempts are used. Empty where no GPU can be read.
 
     Raises:
         ConfigError: if layout or config cannot be understood.
@@ -145,8 +145,8 @@ def verdicts(
 
 
 def needed_bytes(record: ExperimentRecord) -> Mapping[str, int]:
-    """By key of each device that its components would use now: what they will hold of it together; 0 where
-    nothing is known of that. Empty where no GPU can be read.
+    """Device key → bytes that its components would hold there together; 0 where that is unknown. Empty where
+    no GPU can be read.
 
     Raises:
         ConfigError: if layout or config cannot be understood.

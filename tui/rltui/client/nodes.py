@@ -39,7 +39,7 @@ _OF_ONE = ("_IFNAME", "_IP")
 @dataclass(frozen=True, slots=True)
 class NodeFinding:
     node: str
-    """Empty: about all nodes."""
+    """Name of the node; empty where it is about all nodes."""
     name: str
     ok: bool
     text: str
@@ -48,7 +48,7 @@ class NodeFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Requirements:
     experiment: str
     env: Mapping[str, str]
     cwd: str
@@ -85,8 +85,8 @@ def check_nodes(request: ExperimentRequest | None, name: str | None) -> list[Nod
     probe.write_text(token, encoding="utf-8")
     try:
         with ThreadPoolExecutor(len(layout.node)) as threads:
-            requirements = [_wanted(node, record, layout, framework, files) for node in layout.node]
-            replies = threads.map(_ask, layout.node, requirements, [probe] * len(requirements))
+            requirements = [_requirements(node, record, layout, framework, files) for node in layout.node]
+            replies = threads.map(_reply_of, layout.node, requirements, [probe] * len(requirements))
             node_replies = list(zip(layout.node, replies, strict=True))
         findings = [
             finding
@@ -101,9 +101,9 @@ def check_nodes(request: ExperimentRequest | None, name: str | None) -> list[Nod
     return [*findings, *_differences(answers)]
 
 
-def _wanted(
+def _requirements(
     node: NodeSpec, record: ExperimentRecord, layout: Layout, framework: Framework, files: ConfigFiles
-) -> _Wanted:
+) -> _Requirements:
     launcher = Launcher(record, layout, framework)
     env = {name: environ[name] for name in node.send_env if name in environ}
     ports: list[int] = []
@@ -117,7 +117,7 @@ def _wanted(
     servers = framework.inference_servers(files)
     keys = [server.key_variable for server in servers if server.key_variable]
     variables = (*node.send_env, *keys) if ports or env else node.send_env
-    return _Wanted(
+    return _Requirements(
         record.name,
         {**node.env, **env},
         node.cwd or record.workspace,
@@ -131,7 +131,7 @@ def _reply(probe: Path, node: NodeSpec) -> Path:
     return probe.with_name(f"{probe.name}-{node.name}")
 
 
-def _ask(node: NodeSpec, requirements: _Wanted, probe: Path) -> dict[str, Any] | str:
+def _reply_of(node: NodeSpec, requirements: _Requirements, probe: Path) -> dict[str, Any] | str:
     """The node's answer, with `took` in seconds and its clock's difference `off`; or the reason why there is
     none.
     """
@@ -160,7 +160,7 @@ def _ask(node: NodeSpec, requirements: _Wanted, probe: Path) -> dict[str, Any] |
 
 
 def _findings(
-    node: NodeSpec, reply: dict[str, Any] | str, requirements: _Wanted, probe: Path, token: str
+    node: NodeSpec, reply: dict[str, Any] | str, requirements: _Requirements, probe: Path, token: str
 ) -> Iterator[NodeFinding]:
     name = node.name
     if isinstance(reply, str):

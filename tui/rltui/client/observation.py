@@ -68,7 +68,7 @@ def observe(request: ObservationRequest) -> ExperimentRecord:
                 hint=f"open it: rltui -n {supervised.name}",
             )
         before = next((experiment for experiment in same if request.name in (None, experiment.name)), None)
-        if before is not None and _is_as_wanted(before, layout_file, run.framework):
+        if before is not None and _uses(before, layout_file, run.framework):
             return before
         if before is not None and launch.is_alive(before):
             raise ConflictError(
@@ -130,7 +130,7 @@ def add(folder: Path, name: str | None = None) -> AddedRuns:
     before = index.ids()
     with alone():
         by_folder = {record.run_dir: record for record in known_experiments()}
-        folders = [_kept_place(run, by_folder, name) for run in detected_runs]
+        folders = [_observed_folder(run, by_folder, name) for run in detected_runs]
         messages += catalog.read_folders(index, folders)
     rows = {row.control: row for row in index.rows()}
     ours = [
@@ -143,7 +143,7 @@ def add(folder: Path, name: str | None = None) -> AddedRuns:
     )
 
 
-def _kept_place(run: DetectedRun, experiments: Mapping[str, ExperimentRecord], name: str | None) -> Path:
+def _observed_folder(run: DetectedRun, experiments: Mapping[str, ExperimentRecord], name: str | None) -> Path:
     """The folder that rltui keeps its own of the run in."""
     if is_own(run.path):
         return run.path
@@ -163,7 +163,7 @@ def _kept_place(run: DetectedRun, experiments: Mapping[str, ExperimentRecord], n
     return Path(folder.output_dir)
 
 
-def _is_as_wanted(record: ExperimentRecord, layout_file: Path, framework: str) -> bool:
+def _uses(record: ExperimentRecord, layout_file: Path, framework: str) -> bool:
     return record.layout_file == str(layout_file) and record.framework == framework
 
 

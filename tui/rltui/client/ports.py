@@ -33,12 +33,12 @@ def with_ports(record: ExperimentRecord) -> tuple[ExperimentRecord, tuple[str, .
     layout, files = _read(record)
     ports = [item for item in framework_of(record).ports(files) if takes_options(layout, item)]
     before = standing(ports, record.overrides, record.overridden)
-    ports_in_use = _Taken(record)
+    ports_in_use = _UsedPorts(record)
     new_ports: dict[str, int | str] = {}
     notes: list[str] = []
     for item in ports:
         desired_port = int(before.get(item.knob, item.port))
-        busy = ports_in_use.first_taken(desired_port, item.more)
+        busy = ports_in_use.first_blocked(desired_port, item.more)
         port = desired_port if busy is None else ports_in_use.next_free(item.port, item.more)
         if port is None or port == item.port:
             continue
@@ -109,7 +109,7 @@ def _template_values(record: ExperimentRecord, files: ConfigFiles) -> Mapping[st
     return framework.template_values(files, context)
 
 
-class _Taken:
+class _UsedPorts:
     """Ports that an experiment cannot use; each port is checked once."""
 
     def __init__(self, record: ExperimentRecord) -> None:
@@ -119,16 +119,16 @@ class _Taken:
         )
         self._owners = dict(_claims(launch.living(other_experiments, idle=True)))
 
-    def taken_by(self, port: int) -> str | None:
+    def blocker(self, port: int) -> str | None:
         """The reason why `port` cannot be used, as a sentence."""
         holder = processes.port_holder(port, _ANY_ADDRESS)
         if holder is not None and not self._is_own(holder):
             return f"held by {holder}"
         return f"the experiment {self._owners[port]}'s" if port in self._owners else None
 
-    def first_taken(self, port: int, more: tuple[int, ...] = ()) -> tuple[int, str] | None:
+    def first_blocked(self, port: int, more: tuple[int, ...] = ()) -> tuple[int, str] | None:
         """The first that cannot be used of `port` and those so far above it, and why."""
-        holders = ((port + above, self.taken_by(port + above)) for above in (0, *more))
+        holders = ((port + above, self.blocker(port + above)) for above in (0, *more))
         return next(((candidate, reason) for candidate, reason in holders if reason is not None), None)
 
     def claim(self, port: int, more: tuple[int, ...] = ()) -> None:
@@ -138,7 +138,7 @@ class _Taken:
     def next_free(self, port: int, more: tuple[int, ...] = ()) -> int | None:
         """`port`, or the first above it that is free together with those that belong to it."""
         last = LAST_PORT - max(more, default=0)
-        return next((p for p in range(port, last + 1) if self.first_taken(p, more) is None), None)
+        return next((p for p in range(port, last + 1) if self.first_blocked(p, more) is None), None)
 
     def _is_own(self, holder: processes.PortHolder) -> bool:
         """A leftover of an earlier attempt of this experiment, which is ended before the next start."""

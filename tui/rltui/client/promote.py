@@ -60,8 +60,8 @@ class Promotion:
 
 
 def plan_promotion(row: RunRow) -> Promotion:
-    """What `row` has changed since its copy was made, key by key. A key that the user's file has changed as
-    well is left to the person. Nothing is written.
+    """Plan to write back all keys that `row` has changed since its copy was made. A key that the user's file
+    has changed as well is left to the person. Nothing is written.
 
     Raises:
         UsageError: if it has no copy of its own.
@@ -164,7 +164,7 @@ class _Merge:
 
     def __init__(self, sources: dict[Path, tuple[Source, Source]], origin: ConfigOrigin) -> None:
         """`sources` holds the user's files, before and after; those of this copy are added."""
-        self._found = sources
+        self._sources = sources
         self._paths = [Path(name) for name in origin.paths]
         for path in self._paths:
             if path not in sources:
@@ -174,34 +174,34 @@ class _Merge:
     def take(self, changed: _Changed) -> Iterator[str]:
         """Says of which keys it is not done, and why."""
         for key, (old, new) in changed.items():
-            path = self._place(key)
+            path = self._file_of(key)
             if path is None:
                 paths = join_words(list(map(str, self._paths)))
                 yield f"{key}: none of {paths} has it; set it in the right one"
                 continue
-            before, after = self._found[path]
+            before, after = self._sources[path]
             user_values = deep_leaves(before.data)
             if key_conflicts({key: old}, user_values, {key: new}):
-                user_text = _words(key, user_values.get(key))
+                user_text = _value_text(key, user_values.get(key))
                 yield (
-                    f"{key}: was {_words(key, old)}, {path} says {user_text} by now,"
-                    f" the run {_words(key, new)}"
+                    f"{key}: was {_value_text(key, old)}, {path} says {user_text} by now,"
+                    f" the run {_value_text(key, new)}"
                 )
             elif not same_value(user_values.get(key), new):
                 try:
-                    self._found[path] = (before, with_key(after, key, new))
+                    self._sources[path] = (before, with_key(after, key, new))
                 except ConfigError as error:
                     yield f"{key}: {error.title}"
 
-    def _place(self, key: str) -> Path | None:
+    def _file_of(self, key: str) -> Path | None:
         """The last of the files that has the key."""
         if len(self._paths) == 1:
             return self._paths[0]
-        files_with_key = [path for path in self._paths if key in deep_leaves(self._found[path][0].data)]
+        files_with_key = [path for path in self._paths if key in deep_leaves(self._sources[path][0].data)]
         return files_with_key[-1] if files_with_key else None
 
 
-def _words(key: str, value: TomlValue) -> str:
+def _value_text(key: str, value: TomlValue) -> str:
     return "not set" if value is None else display(value, key=key)
 
 

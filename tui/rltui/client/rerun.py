@@ -46,9 +46,9 @@ class RerunPlan:
 def plan_rerun(
     row: RunRow, *, name: str | None = None, output_dir: Path | None = None, devices: str | None = None
 ) -> Iterator[RerunPlan]:
-    """How to start `row` again, as long as the context lasts. Nothing is written.
+    """Plan to start `row` again; the plan is valid within the context. Nothing is written.
 
-    `name`: of the new one; without, that of the run with `-again`. `output_dir`: without, beside the run's.
+    `name`: by default that of the run with `-again`. `output_dir`: by default next to the run's.
 
     Raises:
         UsageError: if it was not started by rltui.
@@ -60,15 +60,15 @@ def plan_rerun(
     folder = output_dir or Path(row.folder).with_name(name or f"{row.name}-again")
     if output_dir is None and name is None and folder.exists():
         folder = next_free(folder)
-    _refuse_taken(folder, name)
+    _refuse_existing(folder, name)
     with recorded_config(row) as copies:
         name = name or free_name(folder.name, folder)
         request = request_like(record, copies, name, folder, devices=devices, origin=RunOrigin(again=row.id))
         draft_record = creation.examine(request)
-        yield RerunPlan(request, draft_record, _begun_with(row, record), *_comparison(row, draft_record))
+        yield RerunPlan(request, draft_record, _begin_of(row, record), *_comparison(row, draft_record))
 
 
-def _begun_with(row: RunRow, record: ExperimentRecord) -> ForkStart | None:
+def _begin_of(row: RunRow, record: ExperimentRecord) -> ForkStart | None:
     """The checkpoint, by the run's own copy of it; else by what it was copied from.
 
     Raises:
@@ -88,7 +88,7 @@ def _begun_with(row: RunRow, record: ExperimentRecord) -> ForkStart | None:
     return ForkStart(row.parent_step, folder)
 
 
-def _refuse_taken(folder: Path, name: str | None) -> None:
+def _refuse_existing(folder: Path, name: str | None) -> None:
     """A run that is repeated never goes on with another."""
     existing = ControlFolder(folder).read_record()
     existing = existing or (find_experiment(name) if name is not None else None)

@@ -82,7 +82,7 @@ class Runs(ABC):
 
     @question()
     def plan_fork(self, id_: str, wish: ForkRequest) -> ForkPlan:
-        """What a fork of a run comes to. No side effects.
+        """Plan a fork of a run. No side effects.
 
         Raises:
             UsageError: if there is no such run any more, or it cannot be started.
@@ -141,7 +141,7 @@ class Runs(ABC):
         return screen_state.load_state(owner)
 
     def keep(self, owner: str, values: Mapping[str, Any]) -> None:
-        """Replace the saved state."""
+        """Replace the saved state of a screen."""
         screen_state.save_state(owner, values)
 
     def copy_to_tmux(self, text: str) -> bool:

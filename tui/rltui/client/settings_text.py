@@ -49,7 +49,7 @@ def as_text() -> SettingsText:
     example = content_of(paths.shipped_dir("examples") / "settings.toml").decode()
     is_new = not path.exists()
     text = example if is_new else _decoded(path)
-    return SettingsText(str(path), text, is_new, tuple(_known(example, text)))
+    return SettingsText(str(path), text, is_new, tuple(_settings(example, text)))
 
 
 def replace_text(seen: SettingsText, text: str) -> None:
@@ -84,7 +84,7 @@ def _decoded(path: Path) -> str:
         raise ConfigError(f"{path} is no UTF-8 text") from None
 
 
-def _known(example: str, text: str) -> Iterator[Setting]:
+def _settings(example: str, text: str) -> Iterator[Setting]:
     """Every setting of the shipped file; of a text that is no TOML, as if it were empty."""
     places: dict[str, tuple[int, str]] = {}
     tables: dict[str, int] = {}

@@ -348,10 +348,10 @@ _MEASURED = {"last": ("the last value", ""), "best": ("the best value", ", best"
 
 def usual_order(rows: Iterable[RunRow]) -> list[RunRow]:
     """Living ones first, those that began last in front; then the others, those that ended last in front."""
-    return sorted(rows, key=_usual, reverse=True)
+    return sorted(rows, key=_default_key, reverse=True)
 
 
-def _usual(row: RunRow) -> tuple[bool, float, str]:
+def _default_key(row: RunRow) -> tuple[bool, float, str]:
     began = row.started_at or row.created_at
     return (row.is_running, began if row.is_running else row.ended_at or began, row.id)
 

@@ -27,12 +27,12 @@ logger = logging.getLogger("rltui.queue")
 
 _SESSION = "_queue"
 """Session of the private tmux server. Names of experiments begin with a letter or digit."""
-_AGAIN = 'while "$@"; [ $? -gt 128 ]; do sleep 1; done'
+_RESTART_LOOP = 'while "$@"; [ $? -gt 128 ]; do sleep 1; done'
 """Shell loop that starts the scheduler again after a signal, such as that of the OOM killer."""
 _POLL_S = 0.05
 _TAKE_S = 2.0
 """Time limit for the lock, which somebody may hold for a moment to see whether it is free."""
-_LOOK_S = 2.0
+_POLL_ENTRIES_S = 2.0
 """Poll interval of running entries."""
 _WAKE_S = 0.25
 """Poll interval of the file's changes, and of the ends of children."""
@@ -55,7 +55,7 @@ def _start() -> None:
     tmux = TmuxHost(paths.tmux_socket())
     tmux.check()
     make_folder(queue_folder(), mode=0o700)
-    argv = ["/bin/sh", "-c", _AGAIN, "queue", *module_command("rltui.scheduler")]
+    argv = ["/bin/sh", "-c", _RESTART_LOOP, "queue", *module_command("rltui.scheduler")]
     until = time.monotonic() + START_TIMEOUT_S
     starter = FileLock(queue_folder() / "starter.lock")
     while not is_scheduler_running() and not read_queue().is_idle:
@@ -92,7 +92,7 @@ def _supervise() -> int:
     print(f"supervisor of the queue: pid {os.getpid()}, {queue_folder()}", flush=True)
     logger.info("supervisor started, pid %d", os.getpid())
     try:
-        _mind(QueueScheduler(), lock, leave)
+        _schedule_until_done(QueueScheduler(), lock, leave)
     except Exception as error:
         logger.critical("the supervisor of the queue failed; the runs go on", exc_info=error)
         raise
@@ -100,7 +100,7 @@ def _supervise() -> int:
     return 0
 
 
-def _mind(scheduler: QueueScheduler, lock: FileLock, leave: threading.Event) -> None:
+def _schedule_until_done(scheduler: QueueScheduler, lock: FileLock, leave: threading.Event) -> None:
     """Run until the queue is done, `leave` is set, or the lock is another's, as after its folder was
     deleted.
     """
@@ -115,7 +115,7 @@ def _mind(scheduler: QueueScheduler, lock: FileLock, leave: threading.Event) -> 
             if str(error) != last_error:
                 logger.error("%s", error)
             last_error = str(error)
-        until = time.monotonic() + _LOOK_S
+        until = time.monotonic() + _POLL_ENTRIES_S
         while time.monotonic() < until and _stamp() == last_stamp and not scheduler.has_ended_programs():
             if leave.wait(_WAKE_S):
                 break

@@ -34,19 +34,19 @@ from rltui.services.subprocesses import OUTER_VARIABLES
 
 logger = logging.getLogger("rltui.queue")
 
-_PATIENCE_S = 2.0
+_STATUS_TIMEOUT_S = 2.0
 """Time limit for a supervisor that does not answer."""
 _LONGEST_START_S = 1800.0
 """A start that takes longer is ended: meanwhile nothing else starts."""
-_ASK_S = 120.0
+_COMMAND_TIMEOUT_S = 120.0
 """Time limit for a command that only reads."""
-_AGAIN_S = 30.0
+_RETRY_END_S = 30.0
 """Pause between two attempts to end a run that cannot be ended."""
 _HOPELESS = frozenset({ExitCode.USAGE, ExitCode.INVALID_CONFIG})
 """Exit codes of starts that would come out the same again."""
 _GPUS_S = 5.0
 """Time for which a reading of the GPUs without free devices is reused."""
-_LAST_WORDS_BYTES = 4000
+_LAST_ERROR_BYTES = 4000
 
 
 @dataclass
@@ -92,12 +92,12 @@ class QueueScheduler:
         for entry in self.queue.entries:
             try:
                 if entry.is_open and entry.state != "waiting":
-                    self._mind(entry)
+                    self._advance(entry)
             except (OSError, subprocess.TimeoutExpired) as error:  # a full disk; others go on
                 logger.error("%s: %s", entry.name, error)
         self._start_next()
 
-    def _mind(self, entry: QueueEntry) -> None:
+    def _advance(self, entry: QueueEntry) -> None:
         if reason := self._silent_folder(entry):
             if reason != entry.why and entry.state == "running":
                 self._replace(entry, lambda now: now.model_copy(update={"why": reason}))
@@ -201,7 +201,7 @@ class QueueScheduler:
             for name, value in os.environ.items()
             if name not in OUTER_VARIABLES and not is_kept_variable(name)
         }
-        with _words_file(entry).open("wb") as stderr_file:
+        with _stderr_file(entry).open("wb") as stderr_file:
             process = subprocess.Popen(
                 module_command("rltui", *argv),
                 cwd=None if around is None else around.cwd,
@@ -224,7 +224,7 @@ class QueueScheduler:
             if not lock.acquire():  # our predecessor's program is still at work
                 return
             lock.release()
-        run = _begun(entry)
+        run = _started_record(entry)
         code = None if program is None else program.process.returncode
         self._programs.pop(entry.id, None)
         start_lock(entry.id).path.unlink(missing_ok=True)
@@ -236,7 +236,7 @@ class QueueScheduler:
             self._replace(entry, lambda now: now.model_copy(update={"state": "waiting"}))
         else:
             signal_text = subprocesses.failure_text(code, b"") if code < 0 else None
-            reason = f"its start {signal_text}" if signal_text else _last_words(entry)
+            reason = f"its start {signal_text}" if signal_text else _last_error(entry)
             retries = 0 if code in _HOPELESS else entry.retries
             self._replace(
                 entry,
@@ -299,8 +299,8 @@ class QueueScheduler:
                 return
             del self._programs[entry.id]
             if is_up and program.process.returncode:
-                logger.error("%s cannot be ended: %s", entry.name, _last_words(entry))
-                self._not_before[entry.id] = time.monotonic() + _AGAIN_S
+                logger.error("%s cannot be ended: %s", entry.name, _last_error(entry))
+                self._not_before[entry.id] = time.monotonic() + _RETRY_END_S
         if is_up:
             if time.monotonic() >= self._not_before.get(entry.id, 0.0):
                 self._programs[entry.id] = self._run(entry, ["down", entry.name], _LONGEST_START_S)
@@ -394,7 +394,7 @@ def _was_started(entry: QueueEntry) -> bool:
     return _record(entry) is not None and bool(_attempts(entry))
 
 
-def _begun(entry: QueueEntry) -> str:
+def _started_record(entry: QueueEntry) -> str:
     """Id of the run, where the last start of the entry has begun something; empty: it has not."""
     record = _record(entry)
     sheet = _sheet(entry) if record is not None else None
@@ -410,12 +410,14 @@ def _begun(entry: QueueEntry) -> str:
 
 def _status(record: ExperimentRecord) -> tuple[Mapping[str, Any], bool]:
     """Output of `rltui status`, and whether a supervisor sent it."""
-    wire = launch.connect(record, patience_s=_PATIENCE_S)
+    wire = launch.connect(record, patience_s=_STATUS_TIMEOUT_S)
     if wire is not None:
         with wire:
-            return wire.call("status", timeout_s=_PATIENCE_S), True
+            return wire.call("status", timeout_s=_STATUS_TIMEOUT_S), True
     argv = module_command("rltui", "status", record.name, "--json")
-    process = subprocess.run(argv, capture_output=True, timeout=_ASK_S, check=False, stdin=subprocess.DEVNULL)
+    process = subprocess.run(
+        argv, capture_output=True, timeout=_COMMAND_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL
+    )
     if process.returncode:
         raise RltuiError(f"its status cannot be read: {process.stderr.decode(errors='replace')[-200:]}")
     return json.loads(process.stdout), False
@@ -423,22 +425,22 @@ def _status(record: ExperimentRecord) -> tuple[Mapping[str, Any], bool]:
 
 def _note(record: ExperimentRecord, text: str) -> None:
     try:
-        wire = launch.connect(record, patience_s=_PATIENCE_S)
+        wire = launch.connect(record, patience_s=_STATUS_TIMEOUT_S)
         if wire is not None:
             with wire:
-                wire.call("note", {"text": text}, timeout_s=_PATIENCE_S)
+                wire.call("note", {"text": text}, timeout_s=_STATUS_TIMEOUT_S)
     except RltuiError as error:
         logger.warning("%s: not in its journal: %s", record.name, error.title)
 
 
-def _words_file(entry: QueueEntry) -> Path:
+def _stderr_file(entry: QueueEntry) -> Path:
     """File with the stderr of the last command for an entry."""
     return queue_folder() / f"{entry.id}.log"
 
 
-def _last_words(entry: QueueEntry) -> str:
+def _last_error(entry: QueueEntry) -> str:
     """The last error on its stderr, as one line."""
-    text = _words_file(entry).read_bytes()[-_LAST_WORDS_BYTES:].decode(errors="replace")
+    text = _stderr_file(entry).read_bytes()[-_LAST_ERROR_BYTES:].decode(errors="replace")
     lines = [line for line in text.splitlines() if line.strip()]
     text_line = next(
         (line for line in reversed(lines) if line.startswith("rltui: ")), lines[-1] if lines else ""

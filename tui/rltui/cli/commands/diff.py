@@ -53,23 +53,23 @@ def diff(arguments: argparse.Namespace) -> int:
         from rltui.cli.commands.compare import diff_of_runs  # knows all runs
 
         if (runs := diff_of_runs(names)) is not None:
-            _print_found(runs, arguments)
+            _print_differences(runs, arguments)
             return 0
     record = choose_experiment(arguments.name)
     if not names and not arguments.json and not arguments.text:
         rows = _rows(record)
         if not any(row["is_running"] for row in rows):
             _living_components(record)
-        changes = [(row, row["running"], row["value"]) for row in rows if _is_told(row)]
+        changes = [(row, row["running"], row["value"]) for row in rows if _is_printed(row)]
         _print_keys("running", "files", changes)
         if any(origin(Path(name)) is not None for name in record.config_files):
             _print_diff(_of_attempts(record, [_ORIGINAL]))
         return 0
-    _print_found(_of_attempts(record, names) if names else _of_what_runs(record), arguments)
+    _print_differences(_of_attempts(record, names) if names else _of_what_runs(record), arguments)
     return 0
 
 
-def _print_found(difference: ConfigDiff, arguments: argparse.Namespace) -> None:
+def _print_differences(difference: ConfigDiff, arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(difference.model_dump_json())
     elif arguments.text:
@@ -100,7 +100,7 @@ def _rows(record: ExperimentRecord) -> list[KnobRow]:
     return [*table["knobs"], *table["others"]]
 
 
-def _is_told(row: KnobRow) -> bool:
+def _is_printed(row: KnobRow) -> bool:
     """Keys as their readers see them: one that a living component does not read is not told."""
     return is_changed(row) or bool(row.get("overridden"))
 
@@ -138,7 +138,7 @@ def _of_what_runs(record: ExperimentRecord) -> ConfigDiff:
             overridden=bool(row.get("overridden")),
         )
         for row in _rows(record)
-        if _is_told(row)
+        if _is_printed(row)
     )
     control, framework = ControlFolder(Path(record.output_dir)), framework_of(record)
     files = ExperimentReader(record).store().load_sources()

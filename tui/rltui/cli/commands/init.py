@@ -64,7 +64,7 @@ def init(arguments: argparse.Namespace) -> int:
     name = name or Path.cwd().name
     path = _free_path(name, for_user=arguments.user)
     if not components:
-        components = list(_asked_components())
+        components = list(_prompt_components())
     make_folder(path.parent)
     with path.open("x", encoding="utf-8") as file:
         file.write(_text(name, components))
@@ -217,7 +217,7 @@ def _section(component: _Component, other_ids: Sequence[str]) -> Iterator[str]:
 # --- questions --------------------------------------------------------------------------------------------
 
 
-def _asked_port(name: str) -> str:
+def _prompt_port(name: str) -> str:
     free = f"{{port.{name}}}"
     port = ask(
         f"the port it listens on? (a number; nothing: none, or a free one where its command has {free})"
@@ -227,14 +227,14 @@ def _asked_port(name: str) -> str:
     return port
 
 
-def _asked_components() -> Iterator[_Component]:
+def _prompt_components() -> Iterator[_Component]:
     names: list[str] = []
     while name := ask(
         f"component {len(names) + 1}: its name, such as trainer?{' (nothing: done)' if names else ''}"
     ):
         command = ask("its command?")
         is_service = confirm("is it a service, which must not end by itself?")
-        port = _asked_port(name) if is_service else ""
+        port = _prompt_port(name) if is_service else ""
         after = ask(f"starts behind which of {', '.join(names)}? (nothing: none)") if names else ""
         yield _component(
             name,

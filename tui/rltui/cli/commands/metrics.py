@@ -29,7 +29,7 @@ from rltui.services.metrics.store import SeriesReader
 from rltui.services.own_files import FileLock
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
-_SHOWN_ROWS = 20
+_VISIBLE_ROWS = 20
 _PLOT_ROWS = 8
 _WIDEST_PLOT = 100
 _LABEL_WIDTH = 9
@@ -296,7 +296,7 @@ def _print_csv(lines: Sequence[_Printed], arguments: argparse.Namespace) -> None
 def _table(lines: Sequence[_Printed], arguments: argparse.Namespace) -> list[str]:
     """A row for each step; nothing where that is too wide for the terminal."""
     rows = _joined(lines)
-    indices = _indices(len(rows), arguments, _SHOWN_ROWS)
+    indices = _indices(len(rows), arguments, _VISIBLE_ROWS)
     heads = [f"{line.label} {display_unit(line.unit)}".rstrip() for line in lines]
     cells = [["step", "time", *heads]]
     for index in indices:

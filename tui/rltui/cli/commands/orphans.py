@@ -54,7 +54,7 @@ def orphans(arguments: argparse.Namespace) -> int:
 
     record = choose_experiment(arguments.experiment or arguments.name, acts=True)
     if arguments.free is None and arguments.forget is None:
-        _list(_look(record), as_json=arguments.json)
+        _list(_report(record), as_json=arguments.json)
         return 0
     refuse_observed(record)
     if arguments.forget is not None:
@@ -66,14 +66,14 @@ def orphans(arguments: argparse.Namespace) -> int:
         with wire:
             ended_orphans = _free(wire, record, arguments)
     if arguments.json:
-        print(_look(record).model_copy(update={"ended": ended_orphans}).model_dump_json())
+        print(_report(record).model_copy(update={"ended": ended_orphans}).model_dump_json())
     else:
         for orphan in ended_orphans:
             print(f"ended {orphan_text(orphan)}")
     return 0
 
 
-def _look(record: ExperimentRecord) -> OrphanReport:
+def _report(record: ExperimentRecord) -> OrphanReport:
     """Read the processes from the supervisor; search for them where nothing of the experiment is alive."""
     from rltui.client.reader import ExperimentReader
     from rltui.core.api import OrphanReport, Status
@@ -137,7 +137,7 @@ def _forget(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
     journal = journal_of(record)
     journal.add("orphan", f"{name} was given up, at {remote.where}", component=name)
     if arguments.json:
-        print(_look(record).model_dump_json())
+        print(_report(record).model_dump_json())
     return 0
 
 
@@ -192,7 +192,7 @@ def _free_offline(record: ExperimentRecord, arguments: argparse.Namespace) -> tu
     from rltui.services.processes import orphans as leftovers
 
     request = Request(action="free", pids=tuple(arguments.free))
-    report = _look(record)
+    report = _report(record)
     plan = Plan(action="free", free=orphans_to_free(request, report.orphans, report.strangers))
     _agreed(plan, request, record, arguments)
     journal = journal_of(record)

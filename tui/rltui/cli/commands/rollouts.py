@@ -245,16 +245,16 @@ def _print_transcript(transcript: Transcript) -> None:
         if conversation.title:
             print(f"   ─ {conversation.title}")
         for message in conversation.messages:
-            _print_words(f"{message.role}, thinking", message.reasoning)
-            _print_words(
+            _print_section(f"{message.role}, thinking", message.reasoning)
+            _print_section(
                 message.role, message.text or ("" if message.reasoning or message.calls else "(nothing)")
             )
             for call in message.calls:
-                _print_words(f"{message.role} calls {call.name}", call.arguments)
+                _print_section(f"{message.role} calls {call.name}", call.arguments)
     print()
 
 
-def _print_words(title: str, text: str) -> None:
+def _print_section(title: str, text: str) -> None:
     if text:
         print(f"{title}:")
         print("\n".join(f"    {line}" for line in without_secrets(text).splitlines()))

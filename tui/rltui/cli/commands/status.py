@@ -53,21 +53,21 @@ def _watch(record: ExperimentRecord, interval_s: float | None, *, as_json: bool,
     """Print the status until ctrl+c, or until nobody reads it; once, where `interval_s` is `None`."""
     with nullcontext() if interval_s is None else while_read():
         if as_json:
-            for status in _looks(record, interval_s):
+            for status in _statuses(record, interval_s):
                 print(json.dumps(document(status), ensure_ascii=False), flush=True)
         elif is_plain or not can_be_drawn_on(sys.stdout):
             sentences = Sentences()
-            for status in _looks(record, interval_s):
+            for status in _statuses(record, interval_s):
                 for sentence in sentences.about(status, time.time()):
                     print(sentence, flush=True)
         else:
             area = InPlace(sys.stdout)
-            for status in _looks(record, interval_s):
+            for status in _statuses(record, interval_s):
                 area.draw(as_text(status, width=room()).splitlines())
     return 0
 
 
-def _looks(record: ExperimentRecord, interval_s: float | None) -> Iterator[dict[str, Any]]:
+def _statuses(record: ExperimentRecord, interval_s: float | None) -> Iterator[dict[str, Any]]:
     due = time.monotonic()
     while True:
         yield row_of(record)
@@ -81,9 +81,9 @@ class Sentences:
     """Tells what is new in each status in sentences: for screen readers, and for logs."""
 
     def __init__(self) -> None:
-        self._told: dict[str, object] = {}
+        self._reported: dict[str, object] = {}
         """Subject → gist of its last sentence; a new gist makes another sentence."""
-        self._begun: dict[str, float] = {}
+        self._started_at: dict[str, float] = {}
         """Component id → time since which it is on its way up."""
         self._steps_at = 0.0
 
@@ -92,15 +92,15 @@ class Sentences:
         first, about all.
         """
         clock = time.strftime("%H:%M:%S", time.localtime(now))
-        sentences = {key: (gist, text) for key, gist, text in self._facts(status, now)}
-        for key in self._told.keys() - sentences.keys():
-            del self._told[key]  # it is over, and is told again if it comes back
+        sentences = {key: (gist, text) for key, gist, text in self._sentences(status, now)}
+        for key in self._reported.keys() - sentences.keys():
+            del self._reported[key]  # it is over, and is told again if it comes back
         for key, (gist, text) in sentences.items():
-            if self._told.get(key) != gist:
-                self._told[key] = gist
+            if self._reported.get(key) != gist:
+                self._reported[key] = gist
                 yield f"{clock} {text}."
 
-    def _facts(self, status: Mapping[str, Any], now: float) -> Iterator[tuple[str, object, str]]:
+    def _sentences(self, status: Mapping[str, Any], now: float) -> Iterator[tuple[str, object, str]]:
         """Subject, gist and sentence of each fact."""
         name = status["experiment"]
         if problem := status.get("problem"):
@@ -136,8 +136,8 @@ class Sentences:
         verbs = {"exited": "is done", "failed": "has failed", "backoff": "has failed and starts again"}
         text = f"{id_} {verbs.get(state, f'is {state}')}"
         if state in ("waiting", "pending", "starting"):
-            self._begun.setdefault(id_, now)
-        elif (started_at := self._begun.pop(id_, None)) is not None and state == "ready":
+            self._started_at.setdefault(id_, now)
+        elif (started_at := self._started_at.pop(id_, None)) is not None and state == "ready":
             text += f" after {duration(now - started_at)}"
         if (component["attempt"] or 0) > 1:
             text += f", attempt {component['attempt']}"

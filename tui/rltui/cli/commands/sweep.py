@@ -36,7 +36,7 @@ _KEY = re.compile(r"[A-Za-z_][\w.-]*")
 _SPAN = re.compile(r"(?P<first>-?[\d.]+(?:e[+-]?\d+)?)\.\.(?P<last>-?[\d.]+(?:e[+-]?\d+)?)", re.IGNORECASE)
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 _MOST_RUNS = 1000
-_FIGURES = 3
+_DIGITS = 3
 """Significant digits of values that are chosen by chance."""
 _MANY_TIMES = 10.0
 """A span over more than so many times its beginning is drawn from by magnitude."""
@@ -83,7 +83,7 @@ def sweep(arguments: argparse.Namespace) -> int:
         for point in points
     ]
     if arguments.dry_run:
-        _tell_points(requests, arguments)
+        _print_points(requests, arguments)
         return 0
     group = f"{first_request.name}-sweep" if not first_request.is_named else first_request.name
     if arguments.array:  # then SLURM sees to it that not too many run
@@ -211,10 +211,10 @@ def _by_chance(axis: Axis) -> str:
         value = math.exp(random.uniform(math.log(low), math.log(high)))
     else:
         value = random.uniform(low, high)
-    return f"{value:.{_FIGURES}g}"
+    return f"{value:.{_DIGITS}g}"
 
 
-def _tell_points(wishes: Sequence[QueueRequest], arguments: argparse.Namespace) -> None:
+def _print_points(wishes: Sequence[QueueRequest], arguments: argparse.Namespace) -> None:
     if arguments.json:
         runs = [{"name": f"{request.name}-{request.own_name}", "what": request.own} for request in wishes]
         print(json.dumps({"runs": runs}))

@@ -27,8 +27,8 @@ from rltui.services.runs.index import RunIndex
 )
 def tag(arguments: argparse.Namespace) -> int:
     index = ready_index()
-    names = [run_name for run_name in arguments.word if not run_name.startswith("+")]
-    add = [tag for run_name in arguments.word if run_name.startswith("+") for tag in run_name[1:].split(",")]
+    names = [name for name in arguments.word if not name.startswith("+")]
+    add = [tag for argument in arguments.word if argument.startswith("+") for tag in argument[1:].split(",")]
     remove = [tag for tags in arguments.remove for tag in tags.split(",")]
     if not names and (add or remove):
         raise UsageError("of which run?", hint=f"{hints.TAG}; {hints.TAG_REMOVE}")

@@ -18,7 +18,7 @@ _DIFFERING = frozenset("qil")
 
 
 def encode_columns(columns: Iterable[array[Any]]) -> bytes:
-    """All columns, concatenated."""
+    """Concatenate the encoded columns."""
     return b"".join(map(_encode_column, columns))
 
 

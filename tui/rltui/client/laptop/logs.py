@@ -227,7 +227,7 @@ class RemoteLog:
         self._pending.discard(request)
         if isinstance(answer, LogPart):
             try:
-                return self._take_part(request, answer)
+                return self._apply_page(request, answer)
             except (ValueError, OverflowError) as error:
                 self._problem = f"what {self._link.host.name} says is not understood: {error}"
         elif not request:  # the link went down, or there is no such log
@@ -235,7 +235,7 @@ class RemoteLog:
             self._problem = answer.title if answer is not None else self._problem
         return LogChange.NONE
 
-    def _take_part(self, request: str, page: LogPart) -> LogChange:
+    def _apply_page(self, request: str, page: LogPart) -> LogChange:
         change = LogChange.NONE
         if isinstance(page, LogUpdate):
             change = LogChange.GREW

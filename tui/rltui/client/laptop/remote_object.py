@@ -78,7 +78,7 @@ class RemoteObject:
     ) -> _Answer: ...
 
     def call(self, method: Callable[..., Any], *args: object, **kwargs: object) -> Any:
-        """As `ask_now`, by a method of the class that answers."""
+        """Call a method of the class that answers, and wait for the answer."""
         question = question_of(method)
         return self.ask_now(question, question.arguments(self, *args, **kwargs))
 
@@ -141,7 +141,7 @@ class RemoteObject:
             raise answer
 
     def _send(self, take: Callable[[Any], object], question: Question, arguments: Mapping[str, Any]) -> int:
-        def taken(packet: Packet | RltuiError) -> None:
+        def receive(packet: Packet | RltuiError) -> None:
             answer: Any = packet
             if isinstance(packet, Packet):
                 try:
@@ -151,7 +151,7 @@ class RemoteObject:
                     answer = error
             take(answer)
 
-        return self._link.ask(taken, *self._request(question, arguments))
+        return self._link.ask(receive, *self._request(question, arguments))
 
     def _request(self, question: Question, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """Method and parameters, as `HostLink.ask` takes them."""

@@ -28,7 +28,7 @@ class RemoteRollouts:
     """`RolloutSource` of a folder of the other machine. While the link is down, it has what is cached."""
 
     def __init__(self, link: HostLink, folder: str) -> None:
-        """Sends no request yet."""
+        """Sends no request before the first call."""
         self._whose = f"{link.host.name}, of its rollouts,"
         self._feed = RemoteObject(link, "rollouts", folder, whose=self._whose)
         self._batches: list[Batch] = []
@@ -40,7 +40,7 @@ class RemoteRollouts:
     def poll(self, shown: BatchKey | None = None, budget_s: float = 0.05) -> bool:
         """Have the other end look and read on, and take over what is new."""
         try:
-            update = self._feed.call(RolloutFeed.poll, shown, self._known(shown), budget_s, self._mark)
+            update = self._feed.call(RolloutFeed.poll, shown, self._cached_mark(shown), budget_s, self._mark)
             if update.batches is not None:
                 self._batches, self._mark = [*update.batches], update.mark
             self.problem = update.problem
@@ -61,7 +61,7 @@ class RemoteRollouts:
         if batch is None or (cached is not None and (batch.samples is None or len(cached) >= batch.samples)):
             return cached or SampleTable()
         try:
-            update = self._feed.call(RolloutFeed.table, key, self._known(key))
+            update = self._feed.call(RolloutFeed.table, key, self._cached_mark(key))
             self._grow(key, update.table, update.blob)
         except RltuiError as error:
             self.problem = error.title
@@ -90,7 +90,7 @@ class RemoteRollouts:
     export = staticmethod(export_transcripts)
     keep = staticmethod(save_transcripts)
 
-    def _known(self, key: BatchKey | None) -> TableMark:
+    def _cached_mark(self, key: BatchKey | None) -> TableMark:
         table = None if key is None else self._tables.get(key)
         return table_mark(SampleTable() if table is None else table)
 
@@ -155,7 +155,7 @@ class RolloutUpdate:
     mark: str
     """Fingerprint of the list of batches."""
     batches: tuple[Batch, ...] | None
-    """`None`: unchanged."""
+    """`None` if the list is unchanged."""
     table: NewRows | None
     """Rows of the batch that is shown."""
     blob: bytes = b""

@@ -31,9 +31,9 @@ class RunUpdate:
 
     rows: tuple[Annotated[RunRow, BeforeValidator(_with_checked_metadata)], ...]
     gone: tuple[str, ...]
-    """Ids of removed runs."""
+    """Ids of the removed runs."""
     queue: RunQueue | None
-    """`None`: unchanged."""
+    """`None` if the queue is unchanged."""
     is_whole: bool
     """True if this is the last item of this change."""
 

@@ -175,25 +175,25 @@ class AllRuns(Runs):
     host = ""
 
     def __init__(self, local_runs: LocalRuns, remote_runs: Sequence[RemoteRuns]) -> None:
-        self._own, self._others = local_runs, tuple(remote_runs)
+        self._own, self._remote_runs = local_runs, tuple(remote_runs)
         self.readonly = local_runs.readonly
         self.hosts = tuple(remote.host for remote in remote_runs)
-        self._parts: tuple[tuple[RunRow, ...], ...] = ()
+        self._row_lists: tuple[tuple[RunRow, ...], ...] = ()
         self._rows: tuple[RunRow, ...] = ()
 
     @property
     def trouble(self) -> str:
-        return "; ".join(remote.trouble for remote in self._others if remote.trouble)
+        return "; ".join(remote.trouble for remote in self._remote_runs if remote.trouble)
 
     def rows(self) -> tuple[RunRow, ...]:
         """A run that two machines have, through a shared folder, is the first one's."""
-        for remote in self._others:
+        for remote in self._remote_runs:
             remote.link.begin()
-        row_lists = (self._own.rows(), *(remote.current_rows() for remote in self._others))
-        if len(row_lists) != len(self._parts) or any(
-            new is not old for new, old in zip(row_lists, self._parts, strict=True)
+        row_lists = (self._own.rows(), *(remote.current_rows() for remote in self._remote_runs))
+        if len(row_lists) != len(self._row_lists) or any(
+            new is not old for new, old in zip(row_lists, self._row_lists, strict=True)
         ):
-            self._parts = row_lists
+            self._row_lists = row_lists
             by_id: dict[str, RunRow] = {}
             for rows in row_lists:
                 for row in rows:
@@ -202,8 +202,8 @@ class AllRuns(Runs):
         return self._rows
 
     def _owner(self, id_: str) -> Runs:
-        owners: tuple[Runs, ...] = (self._own, *self._others)
-        for owner, rows in zip(owners, self._parts, strict=False):
+        owners: tuple[Runs, ...] = (self._own, *self._remote_runs)
+        for owner, rows in zip(owners, self._row_lists, strict=False):
             if any(row.id == id_ for row in rows):
                 return owner
         return self._own  # which says that there is none
@@ -215,7 +215,7 @@ class AllRuns(Runs):
         return ids_by_owner
 
     def catch_up(self) -> tuple[str, ...]:
-        reachable: list[Runs] = [remote for remote in self._others if remote.link.is_up]
+        reachable: list[Runs] = [remote for remote in self._remote_runs if remote.link.is_up]
         return tuple(text for runs in [self._own, *reachable] for text in runs.catch_up())
 
     def configs(self, ids: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:

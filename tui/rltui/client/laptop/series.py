@@ -112,7 +112,7 @@ class SeriesUpdate:
 
     stamp: Stamp
     keys: tuple[SeriesKey, ...] | None
-    """`None`: unchanged, and so are the rewinds."""
+    """`None` if the keys are unchanged, and so are the rewinds."""
     rewinds: tuple[Rewind, ...]
     parts: tuple[SeriesPoints, ...]
     blob: bytes = b""

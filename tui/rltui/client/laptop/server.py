@@ -27,7 +27,7 @@ from rltui.errors import RltuiError
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_experiment
 
-_LOOK_AT_LOG_S = 0.4
+_LOG_POLL_S = 0.4
 """Poll interval of a log, as that of a log pane."""
 _FIRST_EVENTS, _FIRST_S = 3, 1.0
 """Status, GPUs and knobs; and how long they are waited for when an experiment is opened."""
@@ -71,7 +71,7 @@ class OpenedExperiment:
     run_id: str
     run_dir: str
     series: str
-    """Folder of the metrics."""
+    """Folder of the metrics' store."""
     events: tuple[PushedEvent, ...]
     """First events, as far as they come at once: the first frame need not ask for them."""
 
@@ -83,7 +83,7 @@ class SearchUpdate:
     progress: float
     """Share of the log that is searched, from 0 to 1."""
     size: int
-    """Bytes that are searched."""
+    """Number of bytes that are searched."""
     hits: tuple[LogHit, ...]
 
 
@@ -236,7 +236,7 @@ class RemoteServer:
             while True:
                 if (update := await asyncio.to_thread(feed.news)) is not None:
                     yield update
-                await asyncio.sleep(_LOOK_AT_LOG_S)
+                await asyncio.sleep(_LOG_POLL_S)
         finally:
             del self._logs[number]
             feed.close()

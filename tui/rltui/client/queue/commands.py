@@ -112,7 +112,7 @@ def add_to_queue(
 def _entry(
     request: QueueRequest, other_entries: Sequence[QueueEntry], shared_fields: dict[str, Any]
 ) -> QueueEntry:
-    name, folder = _place(request, other_entries)
+    name, folder = _name_and_folder(request, other_entries)
     gpus, gpu_bytes = request.needs
     if shared_fields["gpus"] is not None:
         gpus = shared_fields["gpus"]
@@ -140,7 +140,7 @@ def _contents(files: Iterable[Path | str]) -> dict[str, str]:
     return {path: file_print.sha256 for path, file_print in prints if file_print.sha256}
 
 
-def _place(request: QueueRequest, other_entries: Sequence[QueueEntry]) -> tuple[str, Path]:
+def _name_and_folder(request: QueueRequest, other_entries: Sequence[QueueEntry]) -> tuple[str, Path]:
     """Name and folder of the entry, which no other entry or experiment has."""
     used_names = {entry.name for entry in other_entries}
     folders = {entry.folder for entry in other_entries}
@@ -228,7 +228,7 @@ def remove(references: Sequence[str]) -> tuple[QueueEntry, ...]:
     def change(queue: RunQueue) -> RunQueue:
         removed.clear()
         for reference in references:
-            matches = _found(queue, reference)
+            matches = _entries_of(queue, reference)
             removable = [entry for entry in matches if entry.state == "waiting" or not entry.is_open]
             if not removable:
                 names = join_words([entry.name for entry in matches])
@@ -255,7 +255,7 @@ def move(name: str, position: str) -> RunQueue:
         )
 
     def change(queue: RunQueue) -> RunQueue:
-        moving = [entry for entry in _found(queue, name) if entry.state == "waiting"]
+        moving = [entry for entry in _entries_of(queue, name) if entry.state == "waiting"]
         if not moving:
             raise UsageError(f"nothing of {name} waits")
         waiting_entries = [entry for entry in queue.entries if entry.state == "waiting"]
@@ -291,7 +291,7 @@ def retry(
         UsageError: if there is no such entry, or sweep; as `mend`, and then nothing was changed.
     """
     queue = read_queue()
-    matches = [entry for name in names for entry in _found(queue, name)]
+    matches = [entry for name in names for entry in _entries_of(queue, name)]
     files = _contents({path for entry in matches for path in entry.files})
     changes = {entry.id: mend(entry) for entry in matches if ENTRY_STATES[entry.state].can_be_retried}
     new_entries: list[QueueEntry] = []
@@ -299,7 +299,7 @@ def retry(
     def change(queue: RunQueue) -> RunQueue:
         new_entries.clear()
         for name in names:
-            for entry in _found(queue, name):
+            for entry in _entries_of(queue, name):
                 if ENTRY_STATES[entry.state].can_be_retried and (not entry.is_open or len(names) == 1):
                     new_entries.append(_afresh(entry, files).model_copy(update=changes.get(entry.id, {})))
                     queue = queue.with_entry(new_entries[-1])
@@ -318,7 +318,7 @@ def _afresh(entry: QueueEntry, files: Mapping[str, str]) -> QueueEntry:
     return entry.model_copy(update={**fields, "outcome": None, "files": own_files})
 
 
-def _found(queue: RunQueue, reference: str) -> list[QueueEntry]:
+def _entries_of(queue: RunQueue, reference: str) -> list[QueueEntry]:
     """The entry of that id, or of that name, the newest, rather one that is open; or those of that sweep."""
     if (entry := queue.entry(reference)) is not None:
         return [entry]

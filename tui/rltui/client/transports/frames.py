@@ -166,8 +166,8 @@ class Frames:
         self._compressing = zstandard.ZstdCompressor(level=_LEVEL).compressobj()
         self._decompressing = zstandard.ZstdDecompressor().decompressobj()
         self._buffer = bytearray()
-        self._parts: dict[int, bytearray] = {}
-        self._parts_bytes = 0
+        self._partial_packets: dict[int, bytearray] = {}
+        self._partial_bytes = 0
         self.bytes_sent = self.bytes_received = 0
         """Compressed, for measurements."""
         self._sender = threading.Thread(target=self._send_on, name="link", daemon=True)
@@ -298,15 +298,15 @@ class Frames:
                 raise ValueError(f"a piece of {length} bytes")
             if len(self._buffer) < end:
                 return None
-            buffer = self._parts.setdefault(channel, bytearray())
+            buffer = self._partial_packets.setdefault(channel, bytearray())
             buffer += self._buffer[_PIECE.size : end]
             del self._buffer[:end]
-            self._parts_bytes += length
-            if self._parts_bytes > _LONGEST_PACKET or len(self._parts) > _MOST_CHANNELS:
+            self._partial_bytes += length
+            if self._partial_bytes > _LONGEST_PACKET or len(self._partial_packets) > _MOST_CHANNELS:
                 raise ValueError(f"packets of more than {_LONGEST_PACKET} bytes, or very many")
             if tagged_length & _LAST:
-                del self._parts[channel]
-                self._parts_bytes -= len(buffer)
+                del self._partial_packets[channel]
+                self._partial_bytes -= len(buffer)
                 (length,) = struct.unpack_from("!I", buffer)
                 text = bytes(buffer[4 : 4 + length])
                 return Packet(
