@@ -116,7 +116,7 @@ def _action_json(action: Action) -> str:
 
 
 def _use_record(action: Action, use: Use) -> dict[str, object]:
-    """Without what it has in common with its action, and what is so for most."""
+    """The record leaves out what the use has in common with its action, and defaults."""
     return {
         "places": [context.name for context in use.places],
         "name": use.name,

@@ -1,10 +1,10 @@
-"""What keys there are: the type of an action, the table of all of them, and which keys a person has chosen.
+"""The type of an action, the table of all of them, and the keys that a person has chosen.
 
 Each class declares its keys beside the methods that they call (`rltui.ui.key_bindings`); what several screens
 have is in `rltui.ui.verbs`. The table, `actions.json`, is collected from these classes, so that `rltui keys`,
 the help and a keymap need not import every screen: `python -m rltui.ui.action_table` writes it anew, and a
 test says when that is due. One key has one meaning on all main screens; the screen and the focus decide only
-what it is done to.
+the object of the action.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rltui.ui.key_names import key_text
 
 
 class Scope(StrEnum):
-    """What an action is about; the value is the heading in the help."""
+    """The subject of an action; the value is the heading in the help."""
 
     GLOBAL = "Everywhere"
     SCREENS = "Screens"
@@ -40,12 +40,11 @@ class Scope(StrEnum):
 
     @property
     def is_in_palette(self) -> bool:
-        """Whether anybody looks for its actions by name."""
         return self not in (Scope.MOVING, Scope.EDITOR, Scope.ARRANGE, Scope.COLUMNS, Scope.DIALOG)
 
 
 class KeyContext(Enum):
-    """Which screen or widget has a key."""
+    """A screen or widget that has keys."""
 
     OVERVIEW = "overview"
     KNOB_TABLE = "knob table"
@@ -89,7 +88,7 @@ class KeyContext(Enum):
 
 
 class Footer(Enum):
-    """Whether the footer shows a key, and what gives way where it is too narrow."""
+    """Whether the footer shows a key; where it is too narrow, the lowest values give way first."""
 
     NO = 0
     FIRST_TO_GO = 1
@@ -102,9 +101,9 @@ class InPalette(Enum):
 
     NO = "no"
     WHILE_FOCUSED = "focus"
-    """While the pane that has it has the focus, too."""
+    """The palette also offers it while its pane has the focus."""
     YES = "yes"
-    """On all of its screens."""
+    """The palette offers it on all of its screens."""
 
 
 class _Keyed:
@@ -149,7 +148,9 @@ class Use(_Keyed):
 
     @property
     def command(self) -> tuple[str, tuple[object, ...]]:
-        """As `call`, with the method of a part of the screen as the method: `config.undo`."""
+        """`call` with an owner before the method, where another object than the screen has it:
+        `config.undo`.
+        """
         method, parameters = self.call
         return (str(parameters[0]), parameters[1:]) if method == "command" else (method, parameters)
 
@@ -166,11 +167,10 @@ class Action(_Keyed):
     """A sentence for help and palette; empty where the field or dialog itself says what the key does."""
     scope: Scope
     palette: bool = True
-    """A palette may offer it."""
     changes: bool = False
     """Changes the experiment wherever it works."""
     uses: tuple[Use, ...] = ()
-    """What it does in each place; empty where it is declared, filled in the table."""
+    """Filled in the table; empty where the action is declared."""
 
     @property
     def meanings(self) -> tuple[Use, ...]:
@@ -202,7 +202,7 @@ PANES: Mapping[KeyContext, tuple[KeyContext, ...]] = {
     KeyContext.OVERVIEW: (KeyContext.LOG, KeyContext.KNOB_TABLE),
     KeyContext.LOGS: (KeyContext.LOG,),
 }
-"""What has keys of its own on a main screen."""
+"""The panes and widgets with keys of their own, by their main screen."""
 TABLE = Path(__file__).with_name("actions.json")
 
 
@@ -240,7 +240,7 @@ NO_KEY = "none"
 
 
 def remap(keys: Mapping[str, str]) -> None:
-    """From now on these actions have these keys; all others those of the table. One app has the terminal."""
+    """The new keys hold for the whole process; actions that are not named get the keys of the table."""
     _remapped.clear()
     _remapped.update(keys)
 

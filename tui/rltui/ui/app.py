@@ -43,7 +43,7 @@ RECONNECT_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Pauses between attempts to reach the supervisor; the last one repeats."""
 
 LOOK_AGAIN_S = 1.0
-"""Between two looks whether somebody has started it again, after a `down`."""
+"""The interval between two checks for a new supervisor, after a `down`."""
 
 _LONGEST_KEY_S = 1.0
 """The next key does not wait longer for the effects of one."""
@@ -140,7 +140,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         self._send_behind(key, target, None)
 
     def _send_behind(self, key: events.Key | events.Paste, target: Widget, top: Screen[Any] | None) -> None:
-        """On the way that the key goes; at once, or by the clock, where something on that way has gone."""
+        """The key comes back behind its message, or by the clock, where a widget on the way is gone."""
         passed_key = _KeyPassed(key, top)
         if not target.post_message(passed_key):
             self.post_message(passed_key)
@@ -151,7 +151,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
 
     @on(_KeyPassed)
     async def _go_on_typing(self, passed_key: _KeyPassed) -> None:
-        """What the key has opened has the focus, once the same screen has been on top for a round."""
+        """The next key is sent once the same screen has been on top for a whole round."""
         if self._is_leaving:
             self._typed.clear()
         elif self._typed and passed_key.key is self._typed[0]:
@@ -215,7 +215,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         self._come_back(overview, request.screen)
 
     def _come_back(self, overview: Overview, name: str) -> None:
-        """From whatever lies on the overview to it, or to that screen on top of it."""
+        """Closes whatever lies on the overview, or on the screen named on top of it."""
         if len(self.screen_stack) > 1 and isinstance(self.screen, BaseScreen):
             self.screen.left()
             self.pop_screen()
@@ -306,7 +306,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
             self.notify(clean(str(error)), severity="error", markup=False)
 
     def copy_to_clipboard(self, text: str) -> None:
-        """What is selected by Textual's own means, in dialogs, takes the same way."""
+        """Textual calls this for its own selection, in dialogs; it is copied like everything else."""
         if text:
             self.post_message(CopyRequested(text))
 
@@ -384,7 +384,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
 
 
 def desktop_notification(text: str, *, inside_tmux: bool) -> str:
-    """What makes a terminal show `text` outside its window (OSC 9), without anything that could end it early.
+    """The sequence that makes a terminal show `text` outside its window (OSC 9); `text` cannot end it early.
 
     tmux passes it on where its option `allow-passthrough` is on. A terminal that does not know it ignores it.
     """

@@ -39,7 +39,7 @@ def is_there(node: DOMNode) -> bool:
 
 
 def is_in_front(node: DOMNode) -> bool:
-    """Whether its screen is the top one, or lies behind dialogs alone; never while the app closes."""
+    """A screen behind dialogs alone counts as in front; none does while the app closes."""
     if not node.screen.is_current:  # which also counts a covered screen
         return False
     top = node.app.screen

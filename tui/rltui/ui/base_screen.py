@@ -68,7 +68,6 @@ SCREEN_KEYS = (
     own("interrupt", "ctrl+c", "app.explain_interrupt", "interrupt", "Stops nothing: says how to leave",
         Scope.GLOBAL, palette=InPalette.NO),
 )  # fmt: skip
-"""What every main screen has."""
 EXPERIMENT_KEYS = (
     *SCREEN_KEYS,
     bind(verbs.NOTE, "commands.note"),
@@ -79,7 +78,6 @@ EXPERIMENT_KEYS = (
         footer=Footer.FIRST_TO_GO),
     own("tour", "", "show_tour", "tour", "Show the five steps for who is new here", Scope.GLOBAL),
 )  # fmt: skip
-"""What every screen of one experiment has."""
 
 
 class BaseScreen(NotifyingScreen[None]):
@@ -99,15 +97,15 @@ class BaseScreen(NotifyingScreen[None]):
 
         id: str
         again: bool = False
-        """As `Runs.open`."""
+        """It has the meaning that it has for `Runs.open`."""
         screen: str = ""
-        """What to show of it; empty: the overview."""
+        """The screen to open; empty: the overview."""
 
     def __init__(self, home: AppState, shared: ExperimentState | None = None) -> None:
         """`shared`: the experiment to show, where it is another one than the one that is open."""
         super().__init__()
         self.home = home
-        """What outlives the experiment that is open."""
+        """It outlives the experiment that is open."""
         self._shared = None if self.is_of_all_runs else shared or home.shared
         self.aim = ""
         """Key of the row that the cursor is to go to, once it is there."""
@@ -124,7 +122,6 @@ class BaseScreen(NotifyingScreen[None]):
 
     @cached_property
     def commands(self) -> ExperimentCommands:
-        """On the experiment as a whole."""
         return ExperimentCommands(self, self.shared)
 
     @property
@@ -146,7 +143,7 @@ class BaseScreen(NotifyingScreen[None]):
 
     @property
     def readonly_text(self) -> str:
-        """Why nothing can be changed; empty where it can."""
+        """The reason why nothing can be changed; empty where changes are possible."""
         if self._shared is not None:
             return readonly_text(self.experiment, all_readonly=self.home.runs.readonly)
         return READONLY_TEXT if self.home.runs.readonly else ""
@@ -166,9 +163,9 @@ class BaseScreen(NotifyingScreen[None]):
         return call == OPENS_AGAIN and self.experiment.finished and not self.home.runs.readonly
 
     def enabled(self, command: str, *arguments: object) -> bool:
-        """Whether `command` makes sense now: an action of this screen, or `part.method` of a part of it.
+        """`command` is an action of this screen, or `part.method` of an object that the screen holds.
 
-        A part with a method `allows` has been asked before.
+        An object with a method `allows` has been asked before.
         """
         if self.home.shared is None and command in ("show_screen", "show_overview"):  # none is open
             return (command, *arguments) in (("show_screen", "runs"), ("show_screen", "queue"))
@@ -288,7 +285,7 @@ class BaseScreen(NotifyingScreen[None]):
     # what is under the cursor, and what was said
 
     def copied(self) -> CopyRequested | None:
-        """What is under the cursor. A screen overrides it that knows more of it than its rows show."""
+        """The row under the cursor as text; a screen that knows more of it than it shows overrides this."""
         focused: object = self.focused
         return focused.copied() if isinstance(focused, Copyable) else None
 

@@ -1,4 +1,4 @@
-"""What a person takes with them: to the clipboard of the computer that they sit at, or to a file."""
+"""Text goes to the clipboard of the computer that the person sits at, or to a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_COPIED_BYTES = 74_000
 _DEAF = ("linux", "dumb", "vt100", "vt220")
 """Terminals, by the first word of TERM, that have no clipboard: the console and its kin."""
 _OF_TMUX = ("tmux", "screen")
-"""What tmux calls its own, also beyond an ssh connection."""
+"""First words of tmux's names for a terminal, also beyond an ssh connection."""
 TMUX = "tmux"
 _WORDS_OF_A_COPY = 40
 """Characters of what was copied, to be recognised."""
@@ -33,7 +33,7 @@ class CopyRequested(Message):
 
     text: str
     what: str = ""
-    """What the text is, in words; empty: its first line tells."""
+    """A name for the text; empty: its first line stands for it."""
     name: str = ""
     """Name of a file beside the run that it is written to; empty: it goes to the clipboard."""
 
@@ -43,17 +43,17 @@ class Copyable(Protocol):
     """A widget with something under its cursor."""
 
     def copied(self) -> CopyRequested | None:
-        """That, as text; `None`: there is nothing."""
+        """The text to copy; `None`: there is nothing."""
         ...
 
 
 def rows_text(lines: Iterable[str]) -> str:
-    """What lines of a list say, without the sign of the cursor and what only fills them."""
+    """The sign of the cursor and padding are left out."""
     return dedent("\n".join(line.replace("▸", " ", 1).rstrip() for line in lines)).strip()
 
 
 def clipboard_sequence(text: str, *, inside_tmux: bool) -> str | None:
-    """What puts `text` into the clipboard of the computer that one sits at (OSC 52); `None`: it is too much.
+    """The sequence that sets the clipboard of one's own computer (OSC 52); `None`: `text` is too long.
 
     Inside tmux both forms are sent: tmux takes the one where its option `set-clipboard` is on, and passes
     the other on where `allow-passthrough` is. Which of them it is cannot be learnt.
@@ -72,7 +72,7 @@ def passed_through(sequence: str) -> str:
 
 
 def is_inside_tmux(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether the terminal is a pane of tmux, be it at the other end of an ssh connection."""
+    """A tmux at the other end of an ssh connection counts."""
     return "TMUX" in environ or ("STY" not in environ and _first_word(environ) in _OF_TMUX)
 
 
@@ -81,7 +81,7 @@ def _first_word(environ: Mapping[str, str]) -> str:
 
 
 def may_keep_it(environ: Mapping[str, str] = os.environ) -> str:
-    """Who may keep a copy to itself, so that it does not arrive; empty: nobody that we know of."""
+    """The program that may withhold a copy from the system's clipboard; empty: none that we know of."""
     if is_inside_tmux(environ):
         return TMUX
     if "STY" in environ:

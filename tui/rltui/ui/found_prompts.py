@@ -17,11 +17,11 @@ class FoundPrompt(NamedTuple):
     sample: Sample | None
     """`None`: it is not there, or not found yet."""
     run: str = ""
-    """Of which run, where that is another one."""
+    """The other run; empty: the run of the screen."""
 
 
 class FoundPrompts:
-    """Those that were found so far, and the one that is shown."""
+    """Samples of one prompt: `look` reads further ones, `shown` is the current one."""
 
     def __init__(
         self, prompts: Sequence[FoundPrompt] = (), further: Iterator[FoundPrompt] | None = None

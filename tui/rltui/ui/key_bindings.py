@@ -1,4 +1,4 @@
-"""How a class tells its keys: a list of actions, each with the method that it calls there."""
+"""A class declares its keys as a list of actions, each with the method that it calls there."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class KeyBinding(Binding):
     """A binding of Textual's, and what else is to be known of it."""
 
     of: Action | None = None
-    """What it is a binding of; always there."""
+    """The action of the binding; it is always set."""
     context: KeyContext | None = None
-    """Where it works; `None` while it is in no class's list."""
+    """`None` while the binding is in no class's list."""
     footer: Footer = Footer.NO
     palette: InPalette = InPalette.YES
     changes: bool = False
@@ -88,5 +88,5 @@ def keys(context: KeyContext, *bindings: KeyBinding, priority: bool = False) -> 
 
 
 def key_bindings(bindings: Iterable[BindingType]) -> list[KeyBinding]:
-    """Those of a class's `BINDINGS` that `keys` has made."""
+    """Textual's own bindings among a class's `BINDINGS` are left out."""
     return [binding for binding in bindings if isinstance(binding, KeyBinding)]

@@ -1,4 +1,4 @@
-"""How keys are called: by Textual, and by people who read and write them."""
+"""Names of keys: Textual's, and those that people read and write."""
 
 from __future__ import annotations
 
@@ -57,6 +57,6 @@ def typed_key(text: str) -> str:
 
 
 def written(keys: str) -> list[str]:
-    """As `typed_key` takes them."""
+    """The forms that `typed_key` takes."""
     names = filter(None, keys.split(","))
     return [text if len(text := key_text(name)) == 1 and text.isascii() else name for name in names]

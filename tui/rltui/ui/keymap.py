@@ -1,4 +1,4 @@
-"""Which keys a person wants: the table's, those of a preset over them, those of the settings over both."""
+"""The keys of a person: the table's, a preset's over them, those of the settings over both."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def presets() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
 
 
 def idle_key(key: str, screen: KeyContext) -> str:
-    """What to say of a key that does nothing on a main screen now: the nearest that does something."""
+    """The hint for a key that does nothing now: the nearest screen or pane where it does something."""
     name, contexts = key_text(key), (screen, *PANES.get(screen, ()))
     with_it = [use for use in uses() if key in use.keys.split(",")]
     for use in with_it:
@@ -54,7 +54,7 @@ def idle_key(key: str, screen: KeyContext) -> str:
 
 
 def load(path: Path, preset: str = "") -> dict[str, str]:
-    """What differs from the table, for `actions.remap`: Textual's names, comma-separated, by the ids.
+    """The differences from the table, for `actions.remap`: Textual's names, comma-separated, by the ids.
 
     `preset` counts in place of the one that the settings name.
 

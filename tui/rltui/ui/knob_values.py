@@ -1,4 +1,4 @@
-"""Between a knob's value and what a person types. Pure functions."""
+"""Conversions between a knob's value and the text that a person types. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rltui.ui.text import value_text
 
 
 def typed_value(knob: KnobInfo, text: str) -> KnobValue:
-    """What to send for a typed text; `None` (empty text) takes the key out of the file.
+    """The value to send for a typed text; `None` (empty text) takes the key out of the file.
 
-    A text stays as it was typed: it is read where it arrives, which must not happen twice. There it is also
-    said whether a number is within the knob's bounds.
+    A text stays as it was typed: the receiver reads it, which must not happen twice, and checks the bounds
+    of numbers.
 
     Raises:
         ConfigError: where `text` is no value of the knob's kind.
@@ -31,12 +31,12 @@ def typed_value(knob: KnobInfo, text: str) -> KnobValue:
 
 
 def edit_text(knob: KnobInfo) -> str:
-    """What the editor starts with: the file's value, or the default."""
+    """The editor starts with this: the file's value, or the default."""
     return "" if knob.value is None else value_text(knob.value)
 
 
 def default_text(knob: KnobInfo) -> str:
-    """What counts where the key is not in the file: `default 16`, or `none`."""
+    """The value of a key that is not in the file: `default 16`, or `none`."""
     return "none" if knob.default is None else f"default {value_text(knob.default)}"
 
 
@@ -88,7 +88,7 @@ def moved(knob: KnobInfo, text: str, distance: float) -> str:
 
 
 def options(knob: KnobInfo) -> tuple[str, ...]:
-    """What a bool or enum may be; empty for kinds that are typed."""
+    """The values of a bool or enum; empty for kinds that are typed."""
     if knob.kind == "bool":
         return ("true", "false")
     return knob.choices if knob.kind == "enum" or knob.choices else ()

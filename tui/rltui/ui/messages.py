@@ -1,4 +1,4 @@
-"""What the app says: a line at the foot of each screen, and all that was said, to be read again."""
+"""Messages of the app: a line at the foot of each screen, and the history, to be read again."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from rltui.ui.terminal.driver import TerminalDriver
 from rltui.ui.text import clean, clean_line
 
 PATIENCE_S = 0.5
-"""What takes longer says so."""
+"""Work that takes longer is announced."""
 _STAY_S: dict[SeverityLevel, float] = {"information": 4.0, "warning": 8.0, "error": 15.0}
 _CELLS_READ_PER_S = 12
 _LONGEST_STAY_S = 8.0
-"""How long a message stays at most that is neither a warning nor an error."""
+"""Warnings and errors may stay longer."""
 _SEEN_S = 1.0
 """A key takes an error away only if it has been there for so long: else it was not meant for it."""
 _MOST_SAID = 500
@@ -43,14 +43,14 @@ _GOOD_NEWS = ("recovered", "finished")
 @dataclass(frozen=True, slots=True)
 class Notification:
     number: int
-    """Its place among all that is said, from 0."""
+    """Position in the history, from 0."""
     at: float
-    """Seconds since the epoch."""
+    """The time, in seconds since the epoch."""
     text: str
     """Safe to show; may have several lines."""
     severity: SeverityLevel = "information"
     alert: Alert | None = None
-    """What the supervisor told, if it was that."""
+    """The supervisor's alert, where the message came from one."""
 
     @property
     def mark(self) -> tuple[str, str]:
@@ -69,9 +69,9 @@ class Notification:
         return f"{symbol} {label}: {self.text}" if label else f"{symbol} {self.text}"
 
     def line(self, width: int, *, more: int | None = None) -> Content:
-        """On one line of so many cells, and how to read what is cut off or how many others there are.
+        """One line of `width` cells, with the key that shows the rest, or a count of other messages.
 
-        `None`: it stands in a list, where that is known.
+        `None`: the line is in the list of messages, where both are clear.
         """
         first, _, rest = self.full.partition("\n")
         style = self.mark[1] if self.severity == "information" else f"bold {self.mark[1]}"
@@ -118,7 +118,7 @@ class Messages:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self.said: list[Notification] = []
-        """Oldest first."""
+        """The oldest notification stands first."""
         self._order = count()
         self._live: list[_Live] = []
         self._waits: list[_Wait] = []
@@ -196,7 +196,7 @@ class Messages:
         self._turn()
 
     def line(self, width: int) -> Content | None:
-        """What is to be shown on one line; `None`: nothing."""
+        """`None`: there is nothing to show."""
         newest = self._live[-1] if self._live else None
         wait = self._shown_wait()
         if wait is not None and (newest is None or newest.said.number < wait.order):
@@ -324,7 +324,7 @@ class NotifyingApp(App[None]):
 
 @asynccontextmanager
 async def waiting(app: App[Any], label: str, *, cancels: bool = False) -> AsyncIterator[None]:
-    """As `Messages.waiting`, where the app says anything."""
+    """`Messages.waiting` where the app has messages, else nothing."""
     if not isinstance(app, NotifyingApp):
         yield
         return

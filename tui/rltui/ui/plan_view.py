@@ -32,7 +32,7 @@ def _row(label: str, text: str, style: str = "") -> Content:
 
 
 def plan_steps(plan: Plan) -> list[Content]:
-    """Who is ended, stops, starts, stays, what is lost, how long it takes, why: a row each."""
+    """One row for every step, for losses, the time it takes and reasons."""
     styles = {"end": "bold", "stop": "bold", "start": "bold"}
     if plan.lost.steps:
         styles["lose"] = "bold $text-warning"
@@ -56,7 +56,7 @@ def figures(derived: Iterable[DerivedValue], before: Iterable[DerivedValue] = ()
 
 
 def derived_lines(derived: Sequence[DerivedValue], before: Iterable[DerivedValue] = ()) -> list[Content]:
-    """As `figures`, with the arithmetic."""
+    """`figures` with the arithmetic."""
     return [
         line + Content.styled(f"  {clean_line(item.text)}" if item.text else "", "$foreground 60%")
         for line, item in zip(figures(derived, before), derived, strict=True)
@@ -78,7 +78,7 @@ def pending_lines(pending: Iterable[PendingKnob]) -> list[Content]:
 
 
 def placed_text(diff: str) -> str:
-    """Where a new line goes: `new in line 12 of rl.toml`; empty where no line is only added."""
+    """The line of a new key: `new in line 12 of rl.toml`; empty unless lines are only added."""
     name, number, removed = "", 0, False
     for line in diff.splitlines():
         if line.startswith("+++"):
@@ -132,7 +132,7 @@ def diff_lines(diff: str) -> list[Content]:
 
 
 def changed_lines(diff: str) -> list[Content]:
-    """As `diff_lines`, without the unchanged lines around."""
+    """`diff_lines` without the unchanged lines around."""
     return [line for line in diff_lines(diff) if line.plain.startswith(("+", "-", "─"))]
 
 

@@ -1,4 +1,4 @@
-"""What a key asks for, when it makes sense, and what is said of it: texts and rules, without a screen."""
+"""Requests of keys: when they make sense, and the texts that ask for and report them. No screen."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def finished_text() -> str:
 
 
 def readonly_text(experiment: Experiment, *, all_readonly: bool) -> str:
-    """Why nothing of `experiment` can be changed; empty where it can. `all_readonly`: nor anything else."""
+    """The reason why `experiment` cannot be changed; empty where it can.
+
+    `all_readonly`: nor can anything else.
+    """
     if not experiment.readonly:
         return ""
     if experiment.finished and not all_readonly:
@@ -35,7 +38,7 @@ def readonly_text(experiment: Experiment, *, all_readonly: bool) -> str:
 
 
 def access_text(experiment: Experiment, *, all_readonly: bool) -> str:
-    """That this client may only look, for the header of the overview; empty where it may change things."""
+    """The header of the overview shows it where this client may only look; else it is empty."""
     if experiment.finished and not all_readonly:
         return f"read-only, {key_of('component.start-all')} opens it to start"
     return "read-only" if experiment.readonly and not experiment.observed else ""
@@ -46,7 +49,7 @@ class ConfirmableRequest:
     request: Request
     heading: str
     verb: str = ""
-    """On the button; empty for the usual word."""
+    """The button's label; empty: the default label."""
     danger: bool = False
     """Always asked about, with *no* as the default."""
 
@@ -54,7 +57,7 @@ class ConfirmableRequest:
 def request_for(
     verb: str, status: Status | None, component: ComponentStatus | None
 ) -> ConfirmableRequest | None:
-    """What a key asks for, `None` where it does not apply. `component` is the selected one."""
+    """`None` where the key does not apply. `component` is the selected one."""
     names = () if component is None else (component.id,)
     name = "".join(names)
     match verb:
@@ -77,7 +80,6 @@ def request_for(
 
 
 def makes_sense(verb: str, status: Status | None, component: ComponentStatus | None) -> bool:
-    """Whether the state of things allows what a key asks for."""
     state = component.state if component is not None else None
     states = [item.state for item in status.components] if status is not None else []
     match verb:
@@ -117,14 +119,14 @@ def nothing_text(plan: Plan) -> str:
 
 
 def is_same_rollback(offer: RollbackOffer, previous: RollbackOffer | None) -> bool:
-    """Whether only the figures of an offer have gone on that was made already."""
+    """The metrics of an offer may have gone on since it was made."""
     if previous is None or offer.resume_step is None:
         return False
     return (previous.edit, previous.resume_step) == (offer.edit, offer.resume_step)
 
 
 def rollback_text(offer: RollbackOffer) -> str:
-    """What came of an edit, and which key takes it back."""
+    """The effect of an edit, and the key that takes it back."""
     key = key_of("knob.roll-back")
     if offer.resume_step is None:
         reason = f"{clean_line(offer.component)} ended right after: {clean_line(offer.edit)}"

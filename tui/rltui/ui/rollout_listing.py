@@ -1,4 +1,4 @@
-"""What the rollout screen lists: batches, and of one of them the samples or groups, sorted and narrowed."""
+"""Lists of the rollout screen: batches, and the samples or groups of one, sorted and narrowed."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class BatchFigures:
 
 @dataclass(frozen=True, slots=True)
 class RolloutUpdate:
-    """What was read since the last time."""
+    """The result of one reading, since the one before."""
 
     is_behind: bool
-    """There is more to read at once."""
+    """More can be read at once."""
     batches: list[Batch]
     table: SampleTable
-    """Of the batch under the cursor."""
+    """Samples of the batch under the cursor."""
     figures: dict[BatchKey, BatchFigures]
 
 
@@ -58,10 +58,10 @@ class RolloutListing:
         self.batches: list[Batch] = []
         self.figures: dict[BatchKey, BatchFigures] = {}
         self.key: BatchKey | None = None
-        """Of the batch under the cursor."""
+        """The batch under the cursor."""
         self.table = SampleTable()
         self.places: list[int] = []
-        """In the table, of the samples that are listed."""
+        """Positions in the table of the samples that are listed."""
         self.groups: list[SampleGroup] | None = None
         """Listed instead, where groups are."""
         self.flat: set[str] = set()
@@ -69,13 +69,13 @@ class RolloutListing:
         self.order: Order = "arrival"
         self.only: Only = ""
         self.group = ""
-        """Only samples of this one."""
+        """Samples of other groups are left out."""
         self.wants_all = False
-        """Also the samples that no batch took."""
+        """Samples that no batch took are listed too."""
         self.matches: list[int] | None = None
         """Places in the table that matched a search."""
         self.follows_newest = True
-        """Until a person moves."""
+        """It holds until a person moves."""
         self.marked: dict[tuple[BatchKey, int], Sample] = {}
         self._laid_out = 0
         """Samples of the table that the list knows."""
@@ -83,9 +83,9 @@ class RolloutListing:
     def read(
         self, key: BatchKey | None, in_view: Sequence[Batch], counts: Mapping[BatchKey, int]
     ) -> RolloutUpdate:
-        """In a thread: read some, of a batch in view whose figures are not known where all else is read.
+        """Runs in a thread and reads a portion; metrics of batches in view come once all else is read.
 
-        `counts`: of the samples that figures were made of.
+        `counts`: samples that the present metrics were computed from.
         """
         source = self.source
         is_behind = source.poll(key, _BUDGET_S)
@@ -124,7 +124,7 @@ class RolloutListing:
         return True
 
     def _is_wanted(self, key: BatchKey, keys: Collection[BatchKey]) -> bool:
-        """Of a step's parts, one: all that came in, or what the batch took."""
+        """A step has two batches, all that came in and those taken: one is listed."""
         if key.kind == "live" or key.step == NO_STEP or key.part not in ("", ALL):
             return True
         other = key._replace(part="" if key.part == ALL else ALL)
@@ -165,11 +165,11 @@ class RolloutListing:
 
     @property
     def count(self) -> int:
-        """Of the samples or groups that are listed."""
+        """Counts the listed samples or groups."""
         return len(self.places) if self.groups is None else len(self.groups)
 
     def sample(self, index: int) -> Sample | None:
-        """At that place of the list; of a group, its first."""
+        """A group gives its first sample."""
         if self.groups is not None:
             position = self.groups[index].places[0] if index < len(self.groups) else len(self.table)
         else:
@@ -178,7 +178,7 @@ class RolloutListing:
 
     @property
     def scale(self) -> tuple[float, float]:
-        """Of all histograms: 0 to 1, and further where a reward is."""
+        """Every histogram has this scale: 0 to 1, and further where a reward is."""
         summaries = [metrics.summary for metrics in self.figures.values()]
         lows = [summary.low for summary in summaries if math.isfinite(summary.low)]
         highs = [summary.high for summary in summaries if math.isfinite(summary.high)]
@@ -221,7 +221,7 @@ class RolloutListing:
 
 
 def _differ(one: SampleTable, other: SampleTable) -> bool:
-    """In what may change without the number of samples: a file written anew, rollouts under way."""
+    """Finds changes that keep the number of samples: a rewritten file, rollouts under way."""
     return one is not other and any(one.columns[name] != other.columns[name] for name in _GROWING)
 
 

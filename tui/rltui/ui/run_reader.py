@@ -1,5 +1,3 @@
-"""What a screen has read of all runs, and of their queue."""
-
 from __future__ import annotations
 
 import asyncio
@@ -18,13 +16,15 @@ class RunReader:
         self._runs = runs
         self.rows: tuple[RunRow, ...] = ()
         self.names: dict[str, str] = {}
-        """Of all runs, by id."""
+        """Names of runs by their ids."""
         self.configs: dict[str, Any] = {}
-        """By id of a run: flat, as it last ran. Only where `read_configs` was asked for them."""
+        """Flat configs of the last attempts, by the id of a run; only where `read_configs` was asked for
+        them.
+        """
         self.queue = RunQueue()
         self.problem = "reading…"
         self._rows_of_configs: dict[str, RunRow] = {}
-        """By id: the row that each config was read with."""
+        """The row that a config was read with, by the id of a run."""
 
     async def look(self) -> bool:
         """Read index and queue again; whether something is another than before."""
@@ -45,7 +45,7 @@ class RunReader:
         return True
 
     async def read_configs(self) -> None:
-        """Of the runs that have changed since theirs were read."""
+        """Runs that have not changed since are not read again."""
         old = [row for row in self.rows if self._rows_of_configs.get(row.id) is not row]
         if not old:
             return

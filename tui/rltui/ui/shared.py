@@ -1,4 +1,4 @@
-"""What the screens share: the newest values, the edits that were collected, and what is kept of them."""
+"""State that the screens share: the newest values, collected edits, and saved settings of the view."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class StagedEdits:
-    """What would be written, and which content of the files the person had seen when they decided."""
+    """Edits that are not written yet, and the file contents that the person had seen when they decided."""
 
     edits: Mapping[str, Any] = field(default_factory=dict)
     """Dotted key to new value; `None` removes the key."""
     base: Mapping[str, str] = field(default_factory=dict)
-    """As `Request.base`; what was seen first counts."""
+    """See `Request.base`; the contents seen first count."""
 
     def __bool__(self) -> bool:
         return bool(self.edits)
@@ -38,11 +38,11 @@ class StagedEdits:
         return len(self.edits)
 
     def adding(self, edits: Mapping[str, Any], base: Mapping[str, str]) -> StagedEdits:
-        """These edits too; a key that is there already gets the new value."""
+        """A key that is there already gets the new value."""
         return StagedEdits({**self.edits, **edits}, {**base, **self.base})
 
     def dropping(self, key: str) -> StagedEdits:
-        """Without `key`; with the last one the files seen are forgotten."""
+        """The contents are forgotten with the last key."""
         remaining = {other: value for other, value in self.edits.items() if other != key}
         return StagedEdits(remaining, self.base if remaining else {})
 
@@ -79,7 +79,7 @@ class UiStateStore:
             self._changed[key] = value
 
     async def write(self) -> None:
-        """What has changed since, beside what another rltui has written meanwhile."""
+        """Keys that did not change are left alone: another rltui may have written them."""
         if self._changed:
             changes, self._changed = self._changed, {}
             await asyncio.to_thread(self._write, changes)
@@ -97,17 +97,17 @@ What = Literal["config", "gpus", "connection", "journal"]
 
 
 class AppState:
-    """What outlives the experiment that is open: all runs, and which of them it is. One per app."""
+    """It outlives the experiment that is open. One per app."""
 
     def __init__(self, runs: Runs, clock: Callable[[], float]) -> None:
         self.runs = runs
         self.clock = clock
         self.shared: ExperimentState | None = None
-        """Of the experiment that is open."""
+        """State of the experiment that is open."""
         self.explained_keys: set[str] = set()
         """Keys that a person was told do nothing."""
         self.kept = UiStateStore(runs, "app")
-        """Of the app, whatever experiment is open."""
+        """Settings of the app, whatever experiment is open."""
         self.wants_tour = False
         """It is to be shown as soon as there is something to show it on."""
 
@@ -135,7 +135,7 @@ class ExperimentState:
         self.gpus: GpuReport | None = None
         self.table = KnobTable()
         self.connection_problem: str | None = None
-        """Why what is shown may be old; `None`: it is not."""
+        """The reason why values may be old; `None`: they are not."""
         self.staged = StagedEdits()
         self.edited: frozenset[str] = frozenset()
         """Keys that were edited since the run began, and may be as they were by now."""

@@ -1,4 +1,4 @@
-"""How the states of components and experiments are drawn: always a symbol and a word, and a colour on top."""
+"""States of components and experiments are drawn with a symbol and a word always, and a colour on top."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def component_title(
 
 
 def told_below(status: ComponentStatus, *, reason_is_told: bool) -> Content:
-    """What stands below the log, a line each: the reason, unless the title has it, and signs of a stall."""
+    """Lines below the log: the reason, unless the title has it, and signs of a stall."""
     badge = COMPONENT_STATES[status.state]
     lines = []
     if status.reason and not reason_is_told:
@@ -109,7 +109,7 @@ def experiment_badge(status: Status) -> AnyBadge:
 
 
 def told_of_memory(status: ComponentStatus, *, readonly: bool = False) -> Content:
-    """What ran out, with the figures, and what would help first, with its key; empty where nothing ran out.
+    """The memory that ran out, with sizes and the first remedy with its key; empty where none ran out.
 
     It stands in place of the reason, which has the same figures and general advice.
     """

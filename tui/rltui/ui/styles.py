@@ -1,4 +1,4 @@
-"""What a role (`core/states.py`) looks like on the screen: variables of the theme."""
+"""The theme's variables for the style roles of `core/states.py`."""
 
 from __future__ import annotations
 

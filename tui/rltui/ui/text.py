@@ -14,7 +14,7 @@ def clean(text: str) -> str:
 
 
 def clean_line(text: str) -> str:
-    """As `clean`, on one line."""
+    """`clean` on one line, stripped."""
     return clean(text).replace("\n", " ").strip()
 
 

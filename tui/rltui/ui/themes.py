@@ -24,7 +24,7 @@ from rltui.ui.terminal.contrast import (
 )
 
 GROUNDS = ("background", "surface", "panel")
-"""What everything stands on."""
+"""Everything stands on these colours."""
 TINTS = {
     "block-cursor-background": ("primary", 0.4),
     "block-hover-background": ("foreground", 0.12),
@@ -39,33 +39,33 @@ TEXTS = (
     "foreground", "foreground-muted", "text-muted", "text-disabled", "text-primary", "text-secondary",
     "text-success", "text-warning", "text-error", "text-accent", "accent",
 )  # fmt: skip
-"""What is written in, on grounds and tints."""
+"""Colours of text, on grounds and tints."""
 SOLIDS = (
     "primary", "secondary", "success", "warning", "error",
     "footer-foreground", "footer-key-foreground", "footer-description-foreground",
 )  # fmt: skip
 """Bars, frames and keys on grounds; `background` is written in on them."""
 LINES = ("border", "border-blurred", "scrollbar", "scrollbar-hover", "scrollbar-active")
-"""On grounds and tints."""
+"""Colours of lines, on grounds and tints."""
 FAINT = 0.6
-"""Of `$foreground 60%`, which is read on grounds."""
+"""The share in `$foreground 60%`, which is read on grounds."""
 HUES_APART = 25 / 360
-"""Of a whole circle, by which the colours of focus and failure differ at least."""
+"""The least difference between the hues of focus and failure, as a share of the circle."""
 _WRITTEN = (
     "input-cursor-background",
     "input-selection-foreground",
     "block-cursor-foreground",
     "block-cursor-blurred-foreground",
 )
-"""Of the colour of text."""
+"""These variables take the colour of text."""
 _TINT_ROOM = 0.62
 """White, or black, stands out from a tint by so much of what it does from the background, at least: where
 that is less, all colours on a tint would turn to it."""
 _TOLD_APART = 1.1
 _ROUNDED = 1.03
-"""What Textual's way to round may take from a ratio."""
+"""The most that Textual's rounding takes from a ratio."""
 _LIST_TINT = 0.05
-"""Of the foreground, that Textual lays over a list with the focus."""
+"""The share of the foreground that Textual lays over a list with the focus."""
 _FIELDS = (*GROUNDS, "foreground", "primary", "secondary", "accent", "success", "warning", "error")
 """Colours of a theme that are no variables; Textual rounds them on the way to those."""
 _CYAN = (79, 214, 214)
@@ -110,7 +110,7 @@ def _own(
 
 
 def _rgb(color: str, below: Rgb) -> Rgb:
-    """As it is seen over `below`; `auto` is white or black, with a share such as `60%` it covers so much."""
+    """A translucent colour is blended with `below`; `auto` is white or black, with a share such as `60%`."""
     name, _, share = color.partition(" ")
     if name == "auto":
         full, covers = WHITE if luminance(below) < 0.18 else BLACK, 1.0
@@ -193,7 +193,7 @@ SIXTEEN = _own(
 )
 """The colours that a PC had, which a terminal with sixteen shows in its own way."""
 FOLLOWING = "terminal"
-"""In place of a name: dark or light as the terminal is."""
+"""The name of a theme that is dark or light as the terminal is."""
 _OURS = {theme.name: theme for theme in (DARK, LIGHT, CONTRAST, SIXTEEN)}
 
 MEANINGS = {
@@ -201,11 +201,13 @@ MEANINGS = {
     CONTRAST.name: "as far apart as can be",
     SIXTEEN.name: "of 16 colours",
 }
-"""Of names that do not say it."""
+"""Descriptions for names that need one."""
 
 
 def available() -> dict[str, Theme]:
-    """By name, uncorrected. Not Textual's two of the terminal's own colours, which nobody knows."""
+    """Themes by name, uncorrected. Textual's two of the terminal's own colours are left out: nobody knows
+    these.
+    """
     plain = {name: theme for name, theme in BUILTIN_THEMES.items() if not theme.ansi}
     return {FOLLOWING: DARK, **_OURS, **plain}
 
@@ -248,7 +250,7 @@ def corrected(theme: Theme, colors: ColorSystem = ColorSystem.TRUECOLOR) -> Them
 
 
 class _Correction:
-    """What becomes of the colours of a theme: `made`, by the names of variables."""
+    """`made` has the corrected colours, by the names of variables."""
 
     def __init__(self, theme: Theme, colors: ColorSystem) -> None:
         self.made: dict[str, Rgb] = {}
@@ -286,15 +288,15 @@ class _Correction:
         return _on_the_way(color, self._pole, lambda candidate: below.shows(candidate, least))
 
     def _with_lists(self, grounds: Sequence[Rgb]) -> list[Rgb]:
-        """These, and what lists with the focus make of them."""
+        """Adds the colours that lists with the focus make of these."""
         return [*grounds, *(blend(ground, self._pole, _LIST_TINT) for ground in grounds)]
 
     def _may_be_ground(self, color: Rgb) -> bool:
         return _faint_fits(self._pole, self._with_lists([color]), self._colors)
 
     def _make_tint(self, name: str, theme: Theme) -> Rgb:
-        """What is nearest to the one it should be, has room for colours and can be told from the background;
-        else darkened, or lightened, until it has room.
+        """Takes the nearest colour that has room for text and can be told from the background;
+        else darkens or lightens it until it has room.
         """
         base, share = TINTS[name]
         background = self.made["background"]
@@ -320,7 +322,7 @@ class _Correction:
         return candidate if candidate != background else _on_the_way(tint, self._other, has_room)
 
     def _part_focus_from_failure(self, below: _Below) -> None:
-        """Where the accent is taken for a failure, the next colour that is not."""
+        """An accent that looks like a failure gives way to the next colour that does not."""
         failures = [displayed_colors(self.made[name], self._colors) for name in ("error", "text-error")]
         for color in (*(self._given[name] for name in ("accent", "primary", "secondary", "success")), _CYAN):
             accent = self._moved(color, below, TEXT)
@@ -345,7 +347,7 @@ class _Below:
         ]
 
     def shows(self, color: Rgb, least: float) -> bool:
-        """Whether `color` stands out from each by `least`."""
+        """Contrasts of `color` with all surfaces are `least` at least."""
         lights = (luminance(displayed) + 0.05 for displayed in displayed_colors(color, self._colors))
         return all(
             light >= least * high or low >= least * light
@@ -354,7 +356,7 @@ class _Below:
 
 
 def hues_apart(one: Rgb, other: Rgb) -> float:
-    """Of a whole circle, at most half; all of it where a colour is grey."""
+    """A share of the circle, at most half; 1 where a colour is grey."""
     hues = []
     for color in (one, other):
         hue, _, saturation = colorsys.rgb_to_hls(*(channel / 255 for channel in color))
@@ -366,12 +368,12 @@ def hues_apart(one: Rgb, other: Rgb) -> float:
 
 
 def _on_the_way(color: Rgb, goal: Rgb, fits: Callable[[Rgb], bool]) -> Rgb:
-    """What is nearest to `color` on the way to `goal` and fits; `goal` where nothing does."""
+    """The colour nearest to `color` on the way to `goal` that fits; `goal` where none does."""
     return next(filter(fits, (blend(color, goal, step / _STEPS) for step in range(_STEPS))), goal)
 
 
 def _faint_fits(color: Rgb, grounds: Iterable[Rgb], colors: ColorSystem) -> bool:
-    """Whether `color` can be read where it covers so little of a ground."""
+    """The text has the share `FAINT` of `color`, blended with a ground."""
     return all(
         displayed_ratio(blend(ground, color, FAINT), ground, colors) >= _ROUNDED * TEXT for ground in grounds
     )

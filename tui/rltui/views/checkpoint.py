@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _FILES_NAMED = 8
 _MOST_EDITS = 4
-"""That are named below a checkpoint."""
+"""Edits that are named below a checkpoint."""
 
 
 def _reward_text(checkpoint: Checkpoint) -> str:
@@ -188,7 +188,7 @@ def restore_rows(aside: SetAside) -> list[tuple[str, str]]:
 
 
 def prune_rows(plan: PrunePlan) -> list[tuple[str, str]]:
-    """What is deleted, what stays and why, what that frees: a label and its text each."""
+    """Labels and texts: deletions, checkpoints that stay with the reason, and the space that this frees."""
     rows = []
     for checkpoint in plan.delete:
         size = "" if checkpoint.size_bytes is None else f" ({size_text(checkpoint.size_bytes)})"

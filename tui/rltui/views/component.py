@@ -19,18 +19,18 @@ LOG_SIGNS: Mapping[str, Cell] = {
     "quiet": Cell("○", "faint"),
     "no file yet": Cell("◌", None),
 }
-"""By the word of `log_state`."""
+"""Signs by the word of `log_state`."""
 _WAITS = ("waits for ", "waiting for ")
 _LONG_REASON = 56
 """A longer one has a line of its own."""
 _SERVER_WORDS = {"unknown": "◌ not asked yet", "ready": "● ready", "down": "✗ down", "refused": "✗ refused"}
-"""By the state of a server that somebody else runs."""
+"""Texts by the state of an external server."""
 _MOST_EDITS = 3
 """Named beside a trouble, the newest."""
 
 
 def log_state(path: str | None, changed_at: float | None, now: float) -> tuple[str, str]:
-    """Of a log file that somebody else writes: its word, and since when it is quiet."""
+    """The state of a log file that somebody else writes, and the time since which it is quiet."""
     if path is None:
         return "no file yet", ""
     quiet = quiet_s(changed_at, now)
@@ -82,7 +82,7 @@ def _number_text(number: int | None) -> str:
 
 
 def _now_text(listed: ListedComponent, now: float) -> str:
-    """What it does or waits for: `again in 12s · exited 1`, `1.2k tok/s · KV 41 %`."""
+    """Its current work, or the event that it waits for: `again in 12s · exited 1`, `1.2k tok/s · KV 41 %`."""
     status = listed.status
     texts = [retry_text(status, now)] if status["state"] == "backoff" else []
     if host := status.get("host"):
@@ -127,7 +127,7 @@ def component_state_text(status: ComponentStatus, now: float) -> str:
 
 
 def _uptime_of(status: ComponentStatus, now: float) -> str:
-    """How long the process runs, empty when there is none."""
+    """Empty where there is no process."""
     if status.started_at is not None:
         return age(now - status.started_at)
     return "" if status.uptime_s is None else age(status.uptime_s)
@@ -143,7 +143,7 @@ def exit_text(status: ComponentStatus) -> str:
 
 
 def waited_for(state: ComponentState, reason: str) -> str | None:
-    """Of a reason that says no more than the word of the state: what it waits for; else `None`."""
+    """The part of a reason that says no more than the state: the event waited for; else `None`."""
     beginning = next((text for text in _WAITS if reason.startswith(text)), None)
     return reason.removeprefix(beginning) if beginning and state is ComponentState.WAITING else None
 
@@ -171,14 +171,14 @@ LOGS: View[Mapping[str, Any]] = View(
         Column("file", lambda log, _: str(log["name"] or log["wanted"][0]), least=14, cut="start"),
     ),
 )
-"""Of a `FollowedLog` as JSON has it: a file that no component here prints."""
+"""The JSON of `FollowedLog`: a file that no component here prints."""
 
 
 # --- the run ----------------------------------------------------------------------------------------------
 
 
 def concern_text(concern: HealthIssue) -> str:
-    """In a line or two: what is wrong, where to go back to, what was edited since."""
+    """One or two lines: the problem, the checkpoint to go back to, the edits since."""
     lines = [f"{concern.word}: {concern.evidence}"]
     if concern.last_good is not None:
         lines.append(f"last good checkpoint {concern.last_good}")
@@ -188,7 +188,6 @@ def concern_text(concern: HealthIssue) -> str:
 
 
 def failed_text(components: Sequence[str]) -> str:
-    """`failed: trainer`."""
     return f"failed: {', '.join(components)}"
 
 
@@ -198,7 +197,7 @@ def waits_text(waits: str, waits_for: str, share_frac: float) -> str:
 
 
 def server_text(server: Mapping[str, Any]) -> str:
-    """Of a `ServerStatus`: `inference (external) ● ready · KV 41 % · http://gpu-2:8000/v1 · serves tiny`."""
+    """The form is `inference (external) ● ready · KV 41 % · http://gpu-2:8000/v1 · serves tiny`."""
     source = server["source"]
     origin = "external" if source in ("config", "--inference") else f"of {source}"
     facts = [f"{server['id']} ({origin}) {_SERVER_WORDS[server['state']]}", *server["facts"], server["url"]]
@@ -211,7 +210,7 @@ def server_text(server: Mapping[str, Any]) -> str:
 
 
 def host_texts(host: Mapping[str, Any], now: float) -> list[str]:
-    """Of a `HostStatus`: `job 1234 on node-[1-2]`, `waits for others, starts about 14:05`, `ends in 12m`."""
+    """The forms are `job 1234 on node-[1-2]`, `waits for others, starts about 14:05`, `ends in 12m`."""
     started = f"start {host['starts']}" if host["starts"] > 1 else ""
     texts = [host["where"], host["reason"], started]
     if host["ends_at"] is not None and host["phase"] == "running":

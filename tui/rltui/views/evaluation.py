@@ -1,5 +1,3 @@
-"""Evaluations."""
-
 from __future__ import annotations
 
 import shlex
@@ -13,7 +11,7 @@ from rltui.core.text import duration, truncate
 from rltui.views.table import Cell, Column, Order, View
 
 _LABEL_WIDTH = 28
-"""Of a label on the screen."""
+"""Width of a label on the screen."""
 _KINDS = ("base", "sft", "checkpoint", "model")
 _OF_RUN = ("checkpoint", "now")
 _ROLES: dict[str, Role] = {"▲": "good", "▼": "bad"}
@@ -73,7 +71,7 @@ def _difference_text(row: ComparedEvaluation, _: float) -> str:
 
 
 def _standing(row: ComparedEvaluation, _: float) -> Cell:
-    """Its difference, or why there is none to be told."""
+    """The difference from the baseline, or the reason why there is none."""
     if not row.evaluation.is_sound:
         return Cell(f"⚠ {row.evaluation.verdict}")
     if row.is_baseline:
@@ -184,12 +182,11 @@ def _share(frac: float) -> str:
 
 
 def order_text(every: int) -> str:
-    """`one of 5 checkpoints`."""
     return "every checkpoint" if every == 1 else f"one of {every} checkpoints"
 
 
 def eval_summary(report: EvalReport) -> list[str]:
-    """What runs and waits, and the standing order: a line each."""
+    """Lines about running and waiting evaluations, and the standing order."""
     lines = [f"{queued.id}: {queued.label}: {queued.words}" for queued in report.queue]
     if report.every:
         lines.append(f"{order_text(report.every)} is evaluated ({hints.EVAL_NEVER} ends that)")

@@ -28,7 +28,7 @@ KINDS: Mapping[str, Cell] = {
 }
 """Sign and role, by the word for what happened, in the journal and on charts."""
 _LONGEST_S = 1e10
-"""More was never measured."""
+"""Longer times were never measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Event:
 
     at: float
     kind: str
-    """As it is shown: `shown_kind`."""
+    """The result of `shown_kind`."""
     text: str
     step: int | None = None
     component: str | None = None
@@ -74,7 +74,7 @@ VIEW: View[Event] = View(
 
 
 def event_details(event: Event, *, has_step: bool) -> list[str]:
-    """What is known besides, in short texts; the step only where it has no column."""
+    """Short texts of further facts; the step only where it has no column."""
     texts = [] if event.step is None or has_step else [f"step {event.step}"]
     if event.component:
         attempt = "" if event.attempt is None else f" attempt {event.attempt}"

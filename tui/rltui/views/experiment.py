@@ -11,7 +11,7 @@ from rltui.views.component import failed_text
 from rltui.views.table import Cell, Column, View
 
 BROKEN_STATES = ("broken", "not answering")
-"""Where there is no status to be had."""
+"""States in which there is no status."""
 _RUN_BADGES = {badge.word: badge for badge in RUN_STATES.values()}
 
 
@@ -40,12 +40,11 @@ def signed_state(text: str, state: str = "") -> Cell:
 
 
 def step_text(status: Mapping[str, Any]) -> str:
-    """`83/200`."""
     return f"{status['step']}" + (f"/{status['max_steps']}" if status["max_steps"] is not None else "")
 
 
 def _age_text(status: Mapping[str, Any], now: float) -> str:
-    """Since its newest attempt, or since it was made."""
+    """The age of its newest attempt, or of the experiment."""
     times = [status["created_at"], *(component["started_at"] for component in status["components"])]
     started = max((time for time in times if time is not None), default=None)
     return "" if started is None else duration(now - started)
@@ -72,4 +71,4 @@ VIEW: View[Mapping[str, Any]] = View(
         Column("output folder", _folder_text, least=14, cut="start", goes=2),
     ),
 )
-"""Of a `Status` as JSON has it, with `created_at`."""
+"""Rows are the JSON of `Status`, with `created_at`."""

@@ -35,7 +35,7 @@ _NOTICEABLE_S = 5.0
 _STALE_INTERVALS = 3
 """A reading that many intervals old is stale, as `GpuReport.interval_s` has it."""
 _NAME_CELLS = 18
-"""Of a component of another experiment; the narrowest panel has room for that."""
+"""Width of another experiment's component; the narrowest panel has room for it."""
 _MOST_PIDS = 3
 _MAKER = re.compile(r"^(NVIDIA )?(GeForce |Tesla )?")
 _SIZE = re.compile(r"[ -]\d+GB\b( HBM\w+)?")
@@ -52,7 +52,7 @@ def report_title(report: GpuReport, *, interval_s: float, now: float) -> str:
 
 
 def stale_age_s(report: GpuReport, now: float) -> float | None:
-    """How old the reading is, if it is older than was promised; `None` too where nothing was."""
+    """The age of a reading that is older than was promised; `None` too where nothing was promised."""
     if report.sampled_at is None or report.interval_s is None:
         return None
     age_s = now - report.sampled_at
@@ -69,7 +69,7 @@ def age_text(report: GpuReport, now: float) -> str:
 
 
 def verdict_sign(verdict: str) -> Cell:
-    """By `MemoryVerdict.verdict`."""
+    """Signs of `MemoryVerdict.verdict`."""
     return {"fits": Cell("✓", "good"), "unknown": Cell("?", "faint")}.get(verdict, Cell("✗", "bad"))
 
 
@@ -81,12 +81,12 @@ def verdict_text(verdict: MemoryVerdict) -> str:
 
 
 def short_name(name: str) -> str:
-    """Without maker and size: `NVIDIA H100 80GB HBM3` becomes `H100`."""
+    """Maker and size are cut off: `NVIDIA H100 80GB HBM3` becomes `H100`."""
     return _SIZE.sub("", _MAKER.sub("", name))
 
 
 def free_bytes(device: GpuDevice) -> int | None:
-    """As read, or what the other figures leave."""
+    """The value that was read, or the rest of the total."""
     if device.free_bytes is None and device.total_bytes is not None and device.used_bytes is not None:
         return max(0, device.total_bytes - device.used_bytes - (device.reserved_bytes or 0))
     return device.free_bytes
@@ -109,7 +109,7 @@ def device_summary(device: GpuDevice) -> list[str]:
 
 
 def device_details(device: GpuDevice) -> list[str]:
-    """What is known besides memory and load, as short texts."""
+    """Short texts of facts besides memory and load."""
     texts = [device.name, memory_note(device)]
     if device.reserved_bytes:
         texts.append(f"reserved {gib(device.reserved_bytes)} GiB")
@@ -132,7 +132,6 @@ def device_details(device: GpuDevice) -> list[str]:
 
 
 def _power_text(device: GpuDevice) -> str:
-    """`412 of 700 W`."""
     if device.power_w is None:
         return ""
     limit = "" if device.power_limit_w is None else f" of {device.power_limit_w:.0f}"
@@ -140,12 +139,11 @@ def _power_text(device: GpuDevice) -> str:
 
 
 def memory_note(device: GpuDevice) -> str:
-    """What the figures of its memory mean, where it is not the usual."""
+    """The meaning of its memory values, where it is unusual."""
     return _BRIEF_MEMORY_NOTES[device.memory_kind]
 
 
 def memory_text(device: GpuDevice) -> str:
-    """`71.2/141 GiB`."""
     if device.used_bytes is None or device.total_bytes is None:
         return "memory unknown"
     return f"{gib(device.used_bytes)}/{gib(device.total_bytes)} GiB"
@@ -208,7 +206,7 @@ def _known_gib(size_bytes: int | None) -> str:
 
 
 def share_label(share: GpuShare) -> str:
-    """Who holds it, in a word or two: a component's id, a user, `leftover`."""
+    """The holder in a word or two: a component's id, a user, `leftover`."""
     match share.owner:
         case "component":
             return share.component or "component"
@@ -301,7 +299,7 @@ def process_holders(device: GpuDevice) -> list[Holder]:
 
 
 def holders(device: GpuDevice) -> list[Holder]:
-    """By share, the largest process first; then what no share names."""
+    """Processes by share, the largest first; then those that no share names."""
     if device.problem:
         return []
     by_pid = {process.pid: process for process in device.processes}

@@ -18,11 +18,10 @@ if TYPE_CHECKING:
 KnobRow = dict[str, Any]
 """`KnobInfo`, as JSON has it."""
 NOTHING_STAGED: Mapping[str, Any] = {}
-"""No new values are collected."""
 _RUN_SECTION = "run"
 """Heading of the keys without a section."""
 _FEW = 12
-"""So many of those that are turned from day to day are always shown."""
+"""The number of everyday knobs that are always listed."""
 _WORTH_FOLDING = 4
 """Rows that are fewer are as well shown as counted."""
 SEVERITIES: Mapping[str, Cell] = {
@@ -30,14 +29,13 @@ SEVERITIES: Mapping[str, Cell] = {
     "warning": Cell("!", "busy"),
     "hint": Cell("·", "faint"),
 }
-"""Of problems, the worst first."""
+"""Severities of problems, the worst first."""
 _MOST_CHOICES = 3
 """Optimizers of transformers are 43."""
 _SHORT_NAMES = {"inference": "infer", "orchestrator": "orch", "trainer": "train"}
 
 
 def is_changed(row: KnobRow) -> bool:
-    """As `KnobInfo.changed`."""
     return bool(row["is_running"] and row["running"] != row["value"] and not row.get("overridden"))
 
 
@@ -124,7 +122,7 @@ def bounds_text(knob: KnobInfo) -> str:
 
 
 def origin_text(knob: KnobInfo) -> str:
-    """Where the value comes from and what else it may be."""
+    """The source of the value, and its other possible values."""
     facts = [] if knob.is_set else ["not in the file"]
     if knob.default is not None:
         facts.append(f"default {value_text(knob.default)}")
@@ -176,7 +174,7 @@ def section_of(key: str) -> str:
 
 
 def name_in_section(key: str) -> str:
-    """What is left of a key under its section's heading."""
+    """The key without the prefix that its section's heading has."""
     section, dot, name = key.partition(".")
     return name if dot else section
 
@@ -195,7 +193,7 @@ def worst_problem(knob: KnobInfo, problems: tuple[Problem, ...]) -> Problem | No
 
 
 def is_worth_a_row(knob: KnobInfo, staged: Collection[str]) -> bool:
-    """Of hundreds, those that people turn, or have turned; the config screen has all."""
+    """The config screen has all knobs; most of them nobody ever turns."""
     return knob.main or knob.is_set or knob.changed or knob.key in staged
 
 
@@ -204,7 +202,7 @@ class KnobGroups:
     """The knobs that are worth a row, each in one group."""
 
     pinned: tuple[KnobInfo, ...] = ()
-    """In the order in which they were pinned."""
+    """The order is the one in which they were pinned."""
     changed: tuple[KnobInfo, ...] = ()
     """The file differs from what runs, a new value is collected, or the run was edited there."""
     few: tuple[KnobInfo, ...] = ()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 _FULL_COMMAND_WIDTH = 200
-"""As much as a question shows."""
+"""A question has room for so much."""
 _EVIDENCE = {
     "descendant": "a child of its processes",
     "session": "runs in its session",
@@ -33,7 +33,7 @@ def owner_text(orphan: Orphan) -> str:
 
 
 def evidence_text(orphan: Orphan) -> str:
-    """How it was told to belong to an attempt, or that it belongs to none."""
+    """The evidence that it belongs to an attempt, or that it belongs to none."""
     owner = "" if orphan.evidence == "gpu" else f"of {owner_text(orphan)}: "
     return f"{owner}{_EVIDENCE[orphan.evidence]}"
 
@@ -64,12 +64,11 @@ def orphan_details(orphan: Orphan) -> list[str]:
 
 
 def orphan_count(orphans: Sequence[Orphan]) -> str:
-    """`2 leftover processes`."""
     return "1 leftover process" if len(orphans) == 1 else f"{len(orphans)} leftover processes"
 
 
 def by_attempt(orphans: Sequence[Orphan]) -> list[list[Orphan]]:
-    """By attempt, in the order of their first pid."""
+    """Attempts are in the order of their first pid."""
     groups: dict[str, list[Orphan]] = {}
     for orphan in orphans:
         groups.setdefault(owner_text(orphan), []).append(orphan)
@@ -77,7 +76,6 @@ def by_attempt(orphans: Sequence[Orphan]) -> list[list[Orphan]]:
 
 
 def ports_text(ports: Sequence[int]) -> str:
-    """`:8000 :8001`."""
     return " ".join(f":{port}" for port in sorted(set(ports)))
 
 

@@ -1,4 +1,4 @@
-"""What a request would do, and what that costs."""
+"""The effects and costs of a request."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 _LABEL_WIDTH = 11
-"""Of the rows of a plan."""
+"""Width of the labels of a plan."""
 
 
 def plan_rows(plan: Plan) -> list[tuple[str, str]]:
-    """Who is ended, stops, starts, stays, what is lost, how long it takes, why: a label and its text each.
+    """Labels with their texts: every step, losses, the time it takes, and reasons.
 
     Labels: `end`, `end first`, `stop`, `start`, `keep`, `lose`, `set aside`, `time`, `memory`, `because`;
     none where a row goes on with what the one before began.
@@ -46,7 +46,7 @@ def plan_text(plan: Plan) -> str:
 
 
 def _ended_rows(plan: Plan) -> list[tuple[str, str]]:
-    """In a question about them, all that is known of each; elsewhere, a line for each."""
+    """A question about processes shows all facts; elsewhere a process has one line."""
     if plan.action == "free":
         return [row for orphan in plan.free for row in _labelled("end", orphan_details(orphan))]
     lines: list[str] = []
@@ -73,7 +73,7 @@ def _labelled(label: str, texts: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def lost_text(loss: Lost) -> str:
-    """What is thrown away, and where the run goes on; empty where nothing is lost or begun again."""
+    """The steps and rollouts lost, and the step that the run resumes at; empty where it loses nothing."""
     thrown_away = []
     if loss.steps:
         thrown_away.append(_counted(loss.steps, "step"))
@@ -95,7 +95,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 def estimate_text(plan: Plan) -> str:
-    """How long it will take, by how long it took before; empty where that is not known."""
+    """The duration, by earlier ones; empty where none is known."""
     if plan.estimate_s is None or not (plan.start or plan.stop):
         return ""
     time = f"about {duration(plan.estimate_s)}" if plan.estimate_s >= 1 else "a moment"

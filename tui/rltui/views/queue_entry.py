@@ -26,7 +26,7 @@ class QueuedRun(NamedTuple):
 
 
 def queued_runs(queue: RunQueue, run_of: Callable[[QueueEntry], RunRow | None]) -> list[QueuedRun]:
-    """What runs, what waits in the order in which it may start, what has ended, the newest first.
+    """Running entries, then waiting ones in the order of their starts, then ended ones, the newest first.
 
     `run_of` is asked for entries that have started.
     """
@@ -98,7 +98,7 @@ def entry_details(entry: QueueEntry) -> list[str]:
 
 
 def waiting_details(entry: QueueEntry, now: float) -> Details:
-    """What is known of one that has not started, among the runs: labels, and the texts behind each."""
+    """Details of an entry that has not started, among the runs: labels with their texts."""
     needs = [f"{entry.gpus} GPU{'' if entry.gpus == 1 else 's'}"] if entry.gpus else []
     needs += [f"{size_text(entry.gpu_bytes)} of each"] if entry.gpu_bytes else []
     retried = f"{entry.retries} time{'' if entry.retries == 1 else 's'}"
@@ -129,7 +129,7 @@ def queue_counts(queue: RunQueue) -> list[str]:
 
 
 def entry_badge(entry: QueueEntry) -> AnyBadge:
-    """Its state; `pending` where SLURM has its job and does not run it yet."""
+    """The badge of its state; `pending` where SLURM has its job and does not run it yet."""
     is_pending = entry.is_job and entry.state == "running" and bool(entry.why)
     return PENDING if is_pending else ENTRY_STATES[entry.state]
 

@@ -26,7 +26,7 @@ def histogram_blocks(counts: Sequence[int]) -> str:
 
 
 def no_rollouts_text(framework: str) -> str:
-    """Why there are none, by the id of the framework."""
+    """The reason why there are none, by the id of the framework."""
     if framework == "verifiers":
         return (
             "vf-rl leaves no files of rollouts; its samples are in the log of the trainer: "
@@ -58,7 +58,7 @@ class ListedBatch(NamedTuple):
     key: BatchKey
     summary: BatchSummary
     counts: Sequence[int]
-    """Of its rewards, by bins of the scale that all batches of the list share."""
+    """Histogram of its rewards; all batches of the list share the scale."""
 
 
 def _number_text(count: int) -> str:
@@ -83,7 +83,7 @@ BATCHES: View[ListedBatch] = View(
 
 
 def size_text(batch: Batch) -> str:
-    """Its samples; while they are not counted, how large its file is."""
+    """The number of samples; while they are not counted, the size of the file."""
     if batch.samples is not None:
         return str(batch.samples)
     return f"{batch.size_bytes / 1e6:.0f} MB" if batch.size_bytes >= 1e6 else "…"
@@ -113,7 +113,7 @@ def _counted(count: int, noun: str) -> str:
 
 class ListedSample(NamedTuple):
     place: int
-    """In the batch, from 0."""
+    """Position in the batch, from 0."""
     sample: Sample
     is_flat: bool
     """All rewards of its group are alike."""

@@ -75,7 +75,7 @@ def _origin(row: RunRow, names: Mapping[str, str]) -> list[str]:
 
 
 def _changes(row: RunRow) -> list[str]:
-    """`optim.lr 1e-5 → 1e-6`."""
+    """The form is `optim.lr 1e-5 → 1e-6`."""
     return [
         f"{key} {f'{_shown(key, old)} → ' if old is not None else ''}{_shown(key, new)}"
         for key, (old, new) in row.changed.items()
@@ -128,7 +128,7 @@ def _time(moment: float) -> str:
 
 
 def fork_lines(plan: ForkPlan) -> list[str]:
-    """What a fork comes to, a line for each thing, then the diff of its config."""
+    """The effects of a fork, a line for every one, then the diff of its config."""
     lines = [f"{plan.name}, a fork of {plan.parent}, in {plan.folder}"]
     if plan.step is None:
         lines.append("  begins at the beginning")

@@ -20,26 +20,26 @@ USUAL = "usual"
 
 
 def line_key(line: Line) -> str:
-    """By which the cursor stays on it."""
+    """The cursor stays on the line with this key."""
     return line.key if isinstance(line, TreeLine) else f"queue:{line.id}"
 
 
 def waiting_entries(queue: RunQueue) -> list[QueueEntry]:
-    """What the queue has not started yet, next first."""
+    """Entries that the queue has not started yet, the next first."""
     entries = [entry for entry in queue.entries if entry.state in ("waiting", "starting")]
     return sorted(entries, key=lambda entry: -entry.priority)
 
 
 @dataclass(frozen=True, slots=True)
 class RunListing:
-    """The list as it is shown."""
+    """The lines of the list, with the data that columns need."""
 
     lines: Sequence[Line] = ()
     columns: Sequence[RunColumn] = ()
     configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By id, where a column needs them."""
+    """Configs by run id, where a column needs them."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """Of all runs, by id."""
+    """Names of all runs, by id."""
     view: RunView = RunView()
     marked: frozenset[str] = frozenset()
     folded: frozenset[str] = frozenset()
@@ -54,7 +54,7 @@ class RunListing:
 
 @dataclass(frozen=True, slots=True)
 class RunSelection:
-    """How a person looks at the list: as it is kept, and what counts for now."""
+    """Columns, order and filters of the list: the saved view, and changes for the moment."""
 
     view: RunView = RunView()
     with_archived: bool = False
@@ -75,13 +75,13 @@ class RunSelection:
         return filtered or any(column.of_config for column in (*self.columns, *sort))
 
     def sorted_beside(self, columns: int) -> RunView:
-        """By the column so many further than now, among those that are shown and the usual order."""
+        """Moves by so many among the visible columns and the default order."""
         names = [USUAL, *(column.id for column in self.columns)]
         sort = self.view.sort or USUAL
         return self.sorted_by(names[([*names, sort].index(sort) + columns) % len(names)])
 
     def sorted_by(self, name: str) -> RunView:
-        """By that column, or in the usual order."""
+        """`USUAL` stands for the default order."""
         return replace(self.view, sort="" if name == USUAL else name, is_reversed=False)
 
     def lines(
@@ -112,7 +112,7 @@ class RunSelection:
 
 
 def _living_lines(tree: Sequence[TreeLine]) -> int:
-    """So many lines there are up to the end of the last tree in which something runs."""
+    """The number of lines up to the end of the last tree in which something runs."""
     end, is_living = 0, False
     for count, line in enumerate(tree, start=1):
         rows = line.members if line.row is None else (line.row, *line.members)
@@ -130,9 +130,9 @@ def title_facts(
     *,
     archive_key: str,
 ) -> list[Cell]:
-    """What the list comes to, behind its name: how many run, wait, are shown, in which order.
+    """Facts behind the title: how many run, wait and are listed, and in which order.
 
-    `lines`: those that are shown. `archive_key`: lists the archived ones.
+    `lines`: the visible ones. `archive_key`: lists the archived ones.
     """
     view = selection.view
     present = [row for row in rows if row.trashed_at is None]

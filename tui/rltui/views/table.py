@@ -22,19 +22,19 @@ class Cell(NamedTuple):
 
 
 class Column(NamedTuple, Generic[Row]):
-    """A column of a table, and how it gives way where there is no room. Fields after `content` by name."""
+    """A cell of every row, and the way it gives way where there is no room."""
 
     name: str
-    """Name by which a face lists the column; also what stands above it, unless there is a heading."""
+    """A face lists the column by it; also its heading, unless there is another."""
     content: Callable[[Row, float], str | Cell]
-    """Row, moment in seconds since the epoch → content; empty if it is not known or does not apply."""
+    """A function of a row and of a moment in seconds since the epoch. Empty: unknown, or does not apply."""
     heading: str | None = None
     is_right: bool = False
     """True for numbers: aligned at the right where the face does that."""
     least: int | None = None
     """Number of characters that a text may be cut to; `None`: it is never cut."""
     cut: Literal["end", "middle", "start"] = "end"
-    """End of a long text that gives way; the middle for names, which differ at both ends."""
+    """The part of a long text that gives way; of names the middle, which they have in common."""
     goes: int = 0
     """Columns leave a narrow screen from the highest number on; 0 stays."""
 
@@ -49,26 +49,24 @@ class Column(NamedTuple, Generic[Row]):
 
 class Order(NamedTuple, Generic[Row]):
     title: str
-    """Words for the title of a screen: `newest first`."""
+    """The words of a title: `newest first`."""
     key: Callable[[Row], Any]
 
 
 class Filter(NamedTuple, Generic[Row]):
     title: str
-    """Words for the title of a screen: `only complete ones`; empty for the filter that admits all."""
+    """The words of a title: `only complete ones`; empty where all are listed."""
     admits: Callable[[Row], bool]
 
 
 class View(NamedTuple, Generic[Row]):
-    """A resource as a table."""
-
     key: Callable[[Row], str]
-    """Row → id, by which a cursor stays on the row."""
+    """The cursor stays on the row with this key."""
     columns: tuple[Column[Row], ...]
     orders: Mapping[str, Order[Row]] = {}
-    """Name → order; the first is the default."""
+    """Orders by name; the first is the default."""
     filters: Mapping[str, Filter[Row]] = {}
-    """Name → filter; the first admits all."""
+    """Filters by name; the first admits all."""
 
     def named(self, names: Iterable[str], *, first_to_go: Sequence[str] = ()) -> tuple[Column[Row], ...]:
         """Return the columns of these names, in that order. With `first_to_go` only these go, in its order.
@@ -100,15 +98,15 @@ class Arranged(Generic[Row]):
         return self._view.filters[self.only].title
 
     def sort(self, step: int) -> None:
-        """Take the next order, or with `step` -1 the one before."""
+        """Takes the next order, or the one before."""
         self.order = _after(list(self._view.orders), self.order, step)
 
     def narrow(self) -> None:
-        """Take the next filter; after the last, the first, which admits all."""
+        """Takes the next filter; after the last one all rows are listed again."""
         self.only = _after(list(self._view.filters), self.only, 1)
 
     def listed(self, rows: Iterable[Row]) -> list[Row]:
-        """Return the rows that the filter admits, sorted; the sort is stable."""
+        """Rows that the filter admits, in the order; equal rows stay as they are."""
         admitted = filter(self._view.filters[self.only].admits, rows) if self.only else rows
         return sorted(admitted, key=self._view.orders[self.order].key)
 

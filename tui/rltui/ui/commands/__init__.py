@@ -1,1 +1,1 @@
-"""What keys do, without the screens that have them: a command reaches its screen through `Frontend`."""
+"""Controllers do the work of keys and reach their screen through `Frontend` alone."""

@@ -38,7 +38,6 @@ class CheckpointCommands:
         self._changed = on_change
 
     def allows(self, command: str, *arguments: object) -> bool:
-        """Whether there are checkpoints to do it to."""
         del arguments
         report = self._report()
         match command:

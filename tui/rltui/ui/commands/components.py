@@ -86,7 +86,7 @@ class ComponentCommands:
         self._selected = selected
 
     def allows(self, command: str, *arguments: object) -> bool:
-        """Whether the state of the run and of the selected component leaves something to do."""
+        """The state of the run and of the selected component decide."""
         component = self._selected()
         match command:
             case "request" if self._experiment.finished:
@@ -195,7 +195,7 @@ class ComponentCommands:
         return None if choice is None else int(choice)
 
     def fix_memory(self) -> None:
-        """After an out-of-memory error: an edit that helps, written, and a restart."""
+        """After an out-of-memory error: a remedy is written as an edit, and what reads it restarts."""
         if (component := self._selected()) is not None:
             self._frontend.work(self._fix_memory(component))
 

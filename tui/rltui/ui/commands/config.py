@@ -66,7 +66,6 @@ class ConfigCommands:
         return ConfigDialogue(self._frontend, self._shared)
 
     def allows(self, command: str, *arguments: object) -> bool:
-        """Whether there is something to write, to take back, to convert …"""
         del arguments
         table, staged, status = self._shared.table, self._shared.staged, self._shared.status
         match command:

@@ -1,4 +1,4 @@
-"""What a person does to the config, from the request to the written file: plan, show, ask, write, say so."""
+"""The dialogue around an edit, from the request to the written file: plan, show, ask, write, report."""
 
 from __future__ import annotations
 
@@ -144,8 +144,9 @@ class ConfigDialogue:
             await self._review(staged.request(), Question(f"Count the batch in {generation}?"))
 
     async def show_pending(self, readers: tuple[str, ...]) -> None:
-        """What the files say and what runs with another value, and what a restart would mean; and what a copy
-        of the run's own says that its original does not.
+        """Shows how files and running values differ, and the cost of a restart.
+
+        For a copy of the run's own, also how it differs from the original.
         """
         plan = None
         try:

@@ -40,7 +40,7 @@ class EvaluationCommands:
             self._shared.show_journal()
 
     async def _submit(self, request: EvalRequest, every: int | None) -> str:
-        """What was agreed, in words. `every`: evaluate one of so many checkpoints from now on; 0: none."""
+        """Returns a text to report. `every`: evaluate one of so many checkpoints from now on; 0: none."""
         if every is not None:
             report = await self._experiment.order_evals(every, request)
             if not report.every:

@@ -23,7 +23,7 @@ class ExperimentCommands:
         self._experiment = shared.experiment
 
     def allows(self, command: str, *arguments: object) -> bool:
-        """Whether there is a page to open, and somebody who may write a note."""
+        """Links need an address to open, notes the right to write."""
         del arguments
         experiment, status = self._experiment, self._shared.status
         match command:
@@ -67,7 +67,7 @@ class ExperimentCommands:
         self._frontend.work(self._note(), changes=False)
 
     async def _note(self) -> None:
-        """Until it is kept: what somebody has typed is not lost."""
+        """Asks again until the note is saved, so that no typed text is lost."""
         text = ""
         while text := await self._frontend.prompt(NoteDialog(text)) or "":
             try:

@@ -1,4 +1,4 @@
-"""What a command needs of the screen that its key was pressed on."""
+"""The interface of a screen to the commands of its keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rltui.errors import RltuiError
 
 
 class Frontend(Protocol):
-    """How a command speaks to a person and asks them. `BaseScreen` is one; tests have one without an app."""
+    """`BaseScreen` is one; tests have one without an app."""
 
     def work(self, coroutine: Coroutine[None, None, None], *, changes: bool = True) -> None:
         """Carry it out, one at a time; not where it `changes` something and nothing may be changed."""

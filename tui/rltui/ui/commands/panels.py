@@ -18,7 +18,7 @@ from rltui.ui.widgets.knob_table import KnobPanel
 from rltui.ui.widgets.panes import ComponentPane, ReaderPane
 
 _ROWS, _CELLS = 2, 4
-"""That a key moves a border by."""
+"""The distance that a key moves a border by."""
 
 PANEL_KEYS = (
     bind(verbs.COMPONENT_INFERENCE, "panels.focus_component('inference')"),
@@ -55,10 +55,10 @@ class PanelCommands:
         self.selected: str | None = None
         """Component that the component keys act on, or log file that is looked at."""
         self._next_with_errors: Sequence[ReaderPane] = ()
-        """Where to look for errors next; the last is where that began."""
+        """The panes to search for errors next; the last is where that began."""
 
     def allows(self, command: str, *arguments: object) -> bool:
-        """Whether the panel that it leads to is there: while panels are being replaced none is."""
+        """The target panel has to exist: while panels are being replaced none does."""
         match command:
             case "focus_component":
                 return any(body.reader(str(arguments[0])) is not None for body in self._screen.query(Body))

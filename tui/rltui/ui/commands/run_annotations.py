@@ -44,7 +44,7 @@ class RunAnnotationCommands:
         self._done: list[DoneChange] = []
 
     def allows(self, command: str, *arguments: object) -> bool:
-        """Whether enough runs are chosen, or something can be taken back."""
+        """Commands need enough chosen runs; an undo needs a change to take back."""
         del arguments
         match command:
             case "describe":
@@ -55,7 +55,7 @@ class RunAnnotationCommands:
                 return bool(self._chosen())
 
     def tag(self) -> None:
-        """Those that all of them have, to be edited: what is added or removed counts for each."""
+        """The tags that all chosen runs share are edited: additions and removals apply to every run."""
         if rows := self._chosen():
             self._frontend.work(self._tag(rows))
 

@@ -1,6 +1,6 @@
-"""What the palette lists, and which entries answer what was typed, the best first.
+"""Entries of the palette, and the ranking of those that match a query.
 
-Textual's own matcher takes what was typed as one run of letters and gives one score: it knows no words in any
+Textual's own matcher takes a query as one run of letters and gives one score: it knows no words in any
 order (`lr trainer`), no whole words before parts of others, no equals of which the one used last is first.
 """
 
@@ -14,7 +14,7 @@ from rltui.core import fuzzy
 
 
 class Kind(StrEnum):
-    """What an entry is; the value stands before it. Alike in all else, an earlier one comes first."""
+    """The value stands before the entry. Alike in all else, an earlier kind comes first."""
 
     COMPONENT = "component"
     SCREEN = "screen"
@@ -49,14 +49,14 @@ _MIN_KIND_LETTERS = 3
 class PaletteEntry:
     kind: Kind
     target: str
-    """What it is of: an action's id, a knob's key, a run's id …; unique among its kind."""
+    """An action's id, a knob's key, a run's id …; unique among its kind."""
     label: str
-    """What it is searched by first."""
+    """The main text that a query is matched with."""
     choose: Callable[[], object] = field(compare=False)
-    """What enter does, once the palette is closed."""
+    """Enter calls it, once the palette is closed."""
     detail: str = ""
     keys: str = ""
-    """That do the same."""
+    """The keys that do the same."""
     folded: str = field(init=False)
     """The label as it is searched."""
     folded_detail: str = field(init=False)
@@ -67,7 +67,7 @@ class PaletteEntry:
 
     @property
     def name(self) -> str:
-        """By which it is remembered."""
+        """The name under which a use of the entry is remembered."""
         return f"{self.kind}:{self.target}"
 
 
@@ -80,9 +80,9 @@ def split_prefix(query: str) -> tuple[Kind | None, str]:
 def ranked(
     entries: Sequence[PaletteEntry], query: str, recent: Sequence[str] = ()
 ) -> tuple[PaletteEntry, ...]:
-    """Those that answer what was typed, the best first; all of them where nothing was.
+    """Entries that match the query, the best first; all of them for an empty one.
 
-    A label that was typed in full comes before all; of equals the one used last comes first, then by their
+    A label that equals the query comes before all; of equals the one used last comes first, then by their
     kinds, then in the order they came in.
     """
     kind, text = split_prefix(query)

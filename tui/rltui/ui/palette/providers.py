@@ -1,4 +1,4 @@
-"""Where the palette's entries come from: a function for each kind, with what enter does with one."""
+"""Sources of the palette's entries: a function for each kind, with the effect of enter."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SlowProvider = Callable[[BaseScreen], Coroutine[Any, Any, list[PaletteEntry]]]
 
 
 def offered_actions(screen: BaseScreen) -> tuple[tuple[Widget | Screen[Any], Use], ...]:
-    """Those that make sense there now, with whose they are; those of the pane with the focus come last."""
+    """The uses that make sense now, with the screen or pane that has them; the focused pane's come last."""
     common = [use for use in offered_on(screen.place) if screen.check_action(*use.call) is True]
     pane, helps = screen.focused, {use.help for use in common}
     if pane is None or screen.pane_place is None:
@@ -70,7 +70,7 @@ def knobs(screen: BaseScreen) -> Iterable[PaletteEntry]:
         return
 
     def edit(key: str) -> None:
-        """In its editor; where nothing may be changed, its row on the config screen is shown."""
+        """The editor opens; where nothing may be changed, the knob's row on the config screen."""
         shared, overview = screen.home.shared, _overview(screen)
         by_key = {} if shared is None else {knob.key: knob for knob in shared.knobs}
         if key not in by_key:
@@ -96,7 +96,7 @@ def theme_entries(screen: BaseScreen) -> Iterable[PaletteEntry]:
 
 
 def log_search(screen: BaseScreen, text: str) -> PaletteEntry:
-    """Offered for any text."""
+    """It is offered for any text."""
     choose = partial(screen.show_screen, "logs", aim=f"{SEARCH_AIM}{text}")
     return PaletteEntry(Kind.LOG, text, f"search all logs for {text}", choose, keys=SEARCH_AIM)
 
@@ -163,6 +163,6 @@ def _overview(screen: BaseScreen) -> BaseScreen:
 
 
 PROVIDERS: tuple[Provider, ...] = (actions, components, knobs, theme_entries)
-"""Their entries are known at once."""
+"""These have all their entries at once."""
 SLOW_PROVIDERS: tuple[SlowProvider, ...] = (checkpoints, settings, runs)
 """Whoever has them must be asked; each takes its own time."""

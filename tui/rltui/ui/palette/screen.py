@@ -99,7 +99,7 @@ class Palette(TypingScreen[PaletteEntry]):
         self._loading = len(sources)
         self._listed: tuple[PaletteEntry, ...] = ()
         self._listed_for: str | None = None
-        """What was typed when `_listed` was made."""
+        """The query that `_listed` is the answer to."""
         self._is_moved = False
         """A person has put the cursor where it is."""
         self._chooses_first = False
@@ -107,7 +107,7 @@ class Palette(TypingScreen[PaletteEntry]):
         self._list = VirtualList(self._line, id="palette-list")
         self._list.can_focus = False
         self._theme = ""
-        """To come back to, while another is tried."""
+        """The theme to come back to, while another is tried."""
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
@@ -217,7 +217,7 @@ class Palette(TypingScreen[PaletteEntry]):
 
 
 def open_palette(screen: BaseScreen, query: str) -> None:
-    """On a main screen, with `typed` in its line; what is chosen is done there, and remembered."""
+    """The chosen entry's action is done on `screen`, and remembered."""
 
     def choose(entry: PaletteEntry | None) -> None:
         if entry is not None:

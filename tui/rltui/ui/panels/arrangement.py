@@ -1,4 +1,4 @@
-"""How a person wants the overview: columns of panels, their shares of the room, which are hidden. Values."""
+"""The layout of the overview as a person wants it: columns of panels, shares, hidden panels. Values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rltui.core.layout import Screen as ScreenLayout
 
 GPUS, KNOBS, CHARTS = "gpus", "knobs", "charts"
 PANELS = (GPUS, KNOBS, CHARTS)
-"""What there is besides the panes of components and logs."""
+"""The panels besides the panes of components and logs."""
 _Key = TypeVar("_Key", str, int)
 Direction = Literal["left", "right", "up", "down"]
 
@@ -24,14 +24,14 @@ class Arrangement:
     columns: tuple[tuple[str, ...], ...]
     """Names of components, logs and `PANELS`, top to bottom, left to right."""
     widths: tuple[float, ...]
-    """Share of each column."""
+    """The columns' shares of the whole width."""
     heights: Mapping[str, float] = field(default_factory=dict)
     """Share of a panel in its column, where it is not 1."""
     hidden: frozenset[str] = frozenset()
 
     @classmethod
     def of_layout(cls, layout: ScreenLayout, reader_ids: Sequence[str]) -> Self:
-        """As the layout says. What it does not name is hidden, and the charts are."""
+        """Panels that the layout does not name are hidden, and so are the charts."""
         if layout.columns:
             columns, widths = layout.columns, [_share(text) for text in layout.widths]
         else:
@@ -60,7 +60,7 @@ class Arrangement:
 
     @staticmethod
     def from_json(saved: object, default: Arrangement) -> Arrangement:
-        """As it was saved, with what is new since; `default` where that cannot be understood."""
+        """New panels are added to the saved arrangement; `default` where that cannot be understood."""
         match saved:
             case {"columns": [*columns], "widths": [*widths], "heights": {**heights}, "hidden": [*hidden]}:
                 names = [name for column in columns if isinstance(column, list) for name in column]
@@ -82,7 +82,7 @@ class Arrangement:
         return default
 
     def with_new(self, default: Arrangement) -> Arrangement:
-        """With what only `default` has, in the same column, hidden where it is hidden there."""
+        """Adds panels that only `default` has, in the same column, hidden where they are hidden there."""
         arrangement = self
         for index, column in enumerate(default.columns):
             for name in column:
@@ -98,14 +98,14 @@ class Arrangement:
         return next((index for index, column in enumerate(self.columns) if name in column), None)
 
     def with_panel(self, name: str, column: int = 0) -> Arrangement:
-        """With one more at the end of a column, or of the last one."""
+        """Adds a panel at the end of a column, or of the last one."""
         if not self.columns:
             return replace(self, columns=((name,),), widths=(1.0,))
         index = min(column, len(self.columns) - 1)
         return self._with_columns({index: (*self.columns[index], name)})
 
     def hide(self, name: str) -> Arrangement:
-        """Without it; it keeps its place in its column."""
+        """A hidden panel keeps its position in its column."""
         return replace(self, hidden=self.hidden | {name})
 
     def show(self, *names: str) -> Arrangement:
@@ -134,7 +134,7 @@ class Arrangement:
         return replace(self, columns=tuple(columns), widths=tuple(widths))
 
     def _swapped(self, name: str, column: int, step: int, visible: Collection[str]) -> Arrangement:
-        """With the next visible one of its column in its place, and the other way round."""
+        """Swaps a panel with the next visible one of its column."""
         names = [other for other in self.columns[column] if other in visible or other == name]
         target = names.index(name) + step
         if not 0 <= target < len(names):
@@ -143,18 +143,18 @@ class Arrangement:
         return self._with_columns({column: tuple(swap.get(other, other) for other in self.columns[column])})
 
     def with_rows(self, rows: Mapping[str, int]) -> Arrangement:
-        """With these heights of panels in one column; together they have the share they had."""
+        """Sets the heights of panels in one column; their shares keep the same sum."""
         shares = _to_shares(rows, {name: self.heights.get(name, 1.0) for name in rows})
         return replace(self, heights={**self.heights, **shares})
 
     def with_cells(self, cells: Mapping[int, int]) -> Arrangement:
-        """With these widths of columns, by their indexes; together they have the share they had."""
+        """Sets the widths of columns, by their indexes; their shares keep the same sum."""
         shares = _to_shares(cells, dict(enumerate(self.widths)))
         widths = (shares.get(index, share) for index, share in enumerate(self.widths))
         return replace(self, widths=tuple(widths))
 
     def _with_columns(self, replacements: Mapping[int, tuple[str, ...]]) -> Arrangement:
-        """With these columns instead; an empty one goes."""
+        """Replaces columns by their indexes; an empty one goes."""
         pairs = [
             (column, share)
             for index, share in enumerate(self.widths)
@@ -171,6 +171,5 @@ def _to_shares(sizes: Mapping[_Key, int], before: Mapping[_Key, float]) -> dict[
 
 
 def _share(text: str) -> float:
-    """`2fr`."""
     number = re.match(r"\d+(\.\d+)?", text)
     return (float(number[0]) if number else 0.0) or 1.0

@@ -86,16 +86,15 @@ class Body(Widget):
         self._extra_ids: set[str] = set()
         self._panes = {name: self._pane(name) for name in self._visible_names()}
         self.geometry = Geometry()
-        """Of the last layout."""
         self.zoomed: Widget | None = None
         self._pins: tuple[str, ...] = ()
         self._attention = Attention()
         self._drag: _BorderDrag | None = None
-        """While a button is down on a border."""
+        """Set while a button is down on a border."""
 
     @property
     def layout(self) -> Layout:
-        """Whatever the style sheet says."""
+        """The style sheet has no say in it."""
         return _PLACED
 
     def compose(self) -> ComposeResult:
@@ -130,7 +129,7 @@ class Body(Widget):
 
     @property
     def readers(self) -> list[ReaderPane]:
-        """What can be read, down the columns: panes of components and of logs."""
+        """Panes of components and of logs, down the columns."""
         return [pane for pane in self.panes if isinstance(pane, ReaderPane)]
 
     @property
@@ -161,11 +160,11 @@ class Body(Widget):
         return next((node for node in widget.ancestors_with_self if node in panes), None)  # type: ignore[return-value]
 
     def name_of(self, pane: Widget | None) -> str | None:
-        """What the arrangement calls it."""
+        """The arrangement's name for a pane."""
         return next((name for name, other in self._panes.items() if other is pane), None)
 
     def pane_named(self, name: object) -> Widget | None:
-        """That one, unless it is hidden or gone."""
+        """`None` where the pane is hidden or gone."""
         return next((pane for pane in self.panes if self.name_of(pane) == name), None)
 
     # values
@@ -214,7 +213,7 @@ class Body(Widget):
     # layout
 
     def regions(self, size: Size) -> dict[Widget, Region]:
-        """Where the panes are on a body of this size, which it has from now on."""
+        """The body has this size from now on."""
         geometry = self._fit(size)
         if geometry != self.geometry:
             self.geometry = geometry
@@ -299,7 +298,7 @@ class Body(Widget):
         self._drag = None if border is None else _BorderDrag(border, start, self.arrangement, self.geometry)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """With the button down, the border goes with the pointer."""
+        """The border follows the pointer while the button is down."""
         if self._drag is None:
             return
         if not event.button:  # it went up where nobody saw it

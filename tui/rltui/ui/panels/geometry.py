@@ -1,5 +1,5 @@
-"""From an arrangement and a size to rectangles: what is stacked, folded, scrolled away, or has no frame. And
-the borders between them. Pure: the style sheet only draws what is decided here.
+"""An arrangement and a size give rectangles, stacked, folded, scrolled away or without a frame, and the
+borders between them. Pure: the style sheet only draws the result.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _LOW = 14
 """A body with fewer rows opens one pane of a column."""
 _MIN_ROWS = 4
 _MIN_FLAT_ROWS = 3
-"""Of an open panel, with a frame and without."""
+"""Least heights of an open panel, with a frame and without."""
 _MIN_CELLS = 24
-"""Of a column, where there is room for it."""
+"""Least width of a column, where there is room for it."""
 _MIN_DRAGGED_CELLS = 12
 _OPEN_AMONG_MANY = 5
 _NOTHING = 1e-6
-"""Of a row: no more than what arithmetic loses."""
+"""Rounding error of arithmetic on rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ _NO_ATTENTION = Attention()
 
 @dataclass(frozen=True, slots=True)
 class Rectangle:
-    """In cells, from the upper left corner of the body."""
+    """Cells from the upper left corner of the body."""
 
     x: int
     y: int
@@ -69,7 +69,6 @@ class Rectangle:
 
     @property
     def bottom(self) -> int:
-        """The first row below it."""
         return self.y + self.height
 
 
@@ -85,7 +84,7 @@ class Caption:
 
 @dataclass(frozen=True, slots=True)
 class Border:
-    """Between two panels that are open in one column, or between two columns."""
+    """It runs between two open panels of one column, or between two columns."""
 
     first: str
     """The panel above it, or at its left."""
@@ -96,7 +95,7 @@ class Border:
 @dataclass(frozen=True, slots=True)
 class Geometry:
     rectangles: Mapping[str, Rectangle] = field(default_factory=dict)
-    """Of the panels that are seen."""
+    """Hidden panels are left out."""
     is_flat: bool = False
     """A line above each instead of a frame around it."""
     captions: tuple[Caption, ...] = ()
@@ -124,7 +123,7 @@ class Geometry:
         return None
 
     def _border_above(self, column: list[str], index: int) -> Border | None:
-        """Between the nearest two that are open, above the panel at `index` of a column and from there on."""
+        """The border between the nearest two open panels around the top of the panel at `index`."""
         above = [name for name in column[:index] if not self.rectangles[name].is_folded]
         below = [name for name in column[index:] if not self.rectangles[name].is_folded]
         return Border(above[-1], below[0], between_columns=False) if above and below else None
@@ -147,7 +146,7 @@ class Geometry:
         return Border(column[index - 1], name, between_columns=False), -1
 
     def drag(self, arrangement: Arrangement, border: Border, distance: int) -> Arrangement:
-        """With the border so many rows or cells further on than it is here; both sides keep a little."""
+        """Moves the border by so many rows or cells; both sides keep a little."""
         first, second = self.rectangles[border.first], self.rectangles[border.second]
         if border.between_columns:
             cells = {
@@ -183,7 +182,7 @@ def fit(
     *,
     zoomed: str | None = None,
 ) -> Geometry:
-    """Where the panels in `states` stand on a body of `size` (cells, rows), as far as they are not hidden.
+    """Lays out the panels in `states` on a body of `size` (cells, rows); hidden ones are left out.
 
     `zoomed` is shown alone.
     """
@@ -248,7 +247,7 @@ class _Stack:
             self._open = [attention.first_of(names) or self._open[0]]
 
     def _open_names(self) -> list[str]:
-        """Those that show more than their title, were there room for all."""
+        """Panels that would show more than their title, were there room for all."""
         attended = (self._attention.focused, self._attention.selected)
         names = [
             name
@@ -267,7 +266,7 @@ class _Stack:
         return _Demand(self._shares.get(name, 1.0), least, maximum)
 
     def fill(self) -> tuple[dict[str, Rectangle], list[Caption]]:
-        """Where each is, with what stands where there is no room for a title."""
+        """Rectangles by name, and captions for panels that have no room for a title."""
         if len(self._open) == 1:
             return self._fill_around(self._open[0])
         demands = {name: self._demand(name) for name in self._open}
@@ -306,7 +305,7 @@ class _Stack:
 
 @dataclass(frozen=True, slots=True)
 class _Demand:
-    """Of rows or cells."""
+    """The unit is rows or cells."""
 
     share: float
     least: int

@@ -53,7 +53,7 @@ _ROW_STYLES = dict.fromkeys(("delete", "free", "restore"), "bold")
 
 
 def retentions(report: CheckpointReport) -> dict[str, tuple[Retention, str, str]]:
-    """What a person may want to keep: by id, with its words."""
+    """The choices of a dialog: a retention by id, with its label."""
     always = "and the best, and what the config names"
     choices = {
         "3": (Retention(), "Keep the newest 3", always),

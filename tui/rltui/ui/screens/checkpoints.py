@@ -137,7 +137,7 @@ class CheckpointScreen(ResourceScreen):
         return CopyRequested(checkpoint.path, f"the folder of checkpoint {checkpoint.step}")
 
     def action_fork(self) -> None:
-        """From this one; of one that is not complete, say why not."""
+        """A checkpoint that is not complete gives a reason instead."""
         checkpoint = self._selected
         if checkpoint is not None and not checkpoint.complete:
             self.notify(f"Checkpoint {checkpoint.step} is {checkpoint_note(checkpoint)}", markup=False)

@@ -25,7 +25,7 @@ _ID_CELLS = 18
 
 
 class ColumnDialog(DialogBase[tuple[str, ...]]):
-    """Those that are shown stand first, in their order. `None` where it is cancelled."""
+    """Visible columns stand first, in their order. The answer is `None` where it is cancelled."""
 
     CSS_PATH: ClassVar = ["dialogs.tcss", "column_dialog.tcss"]
     BINDINGS = keys(

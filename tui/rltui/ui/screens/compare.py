@@ -35,7 +35,7 @@ _OF_ONE_RUN = frozenset(("show_screen", "search_all", "commands.note", "commands
 
 
 class CompareScreen(ResourceScreen):
-    """In place of the runs screen, and back to it."""
+    """It stands in place of the runs screen and leads back to it."""
 
     BINDINGS = keys(
         KeyContext.COMPARE, *SCREEN_KEYS, *list_keys("moved_list."),
@@ -189,7 +189,7 @@ class RunRollouts(RolloutScreen):
         self._others = other_runs
 
     def prompts_elsewhere(self, key: BatchKey, transcript: Transcript) -> Iterator[FoundPrompt]:
-        """In each other run at the nearest step that has it, then in each at the next one."""
+        """Every other run gives its nearest step with the prompt, then every run its next one."""
         looking = [(name, source, same_prompt_in(source, key, transcript)) for name, source in self._others]
         while looking:
             for name, source, positions in tuple(looking):

@@ -50,7 +50,7 @@ class RowFilter:
     only_changed: bool = False
 
     def rank(self, knob: KnobInfo, staged: Mapping[str, Any], problem: Problem | None) -> int | None:
-        """How likely `knob` is meant, 0 the likeliest; `None`: it is not shown."""
+        """0 is the best match; `None`: the knob is not listed."""
         if self.only_changed and not (knob.changed or knob.key in staged or problem is not None):
             return None
         return rank(self.words.split(), knob.key, knob.help, value_text(knob.value))

@@ -35,17 +35,17 @@ Answer = Literal["write", "restart", "again"]
 class Question:
     heading: str
     reason: str = ""
-    """Why it is asked at all, where nobody pressed a key for it."""
+    """Set where nobody pressed a key for the question."""
     may_edit_again: bool = False
     """The text came out of an editor, and can go back there."""
     prefers_restart: bool = False
-    """*Yes* also restarts."""
+    """The answer *yes* also restarts."""
     danger: bool = False
     """*No* is the default, as it is wherever there are warnings."""
 
 
 def _review_content(plan: Plan, table: KnobTable, reason: str = "") -> Content:
-    """What to know before writing, most important first."""
+    """The most important facts stand first."""
     steps = plan_steps(plan)
     if plan.start:
         steps.insert(0, Content.styled("To make it count (ctrl+r):", FAINT))
@@ -93,7 +93,7 @@ class ConfigReview(ButtonDialog[Answer]):
         )
 
     def footer_hints(self) -> Sequence[KeyHint]:
-        """Also the one that writes and restarts, where y does not."""
+        """Adds the key that writes and restarts, where y does not."""
         hints = [*super().footer_hints()]
         if self.answers.get("restart") not in (None, self.answers.get("yes")):
             hints.insert(2, ("review.restart", ""))
@@ -107,7 +107,7 @@ class ConfigReview(ButtonDialog[Answer]):
 _Choice = Literal["mine", "theirs"]
 
 _MOST_CELLS = 22
-"""For a value, so that three of them stand side by side on 80 columns."""
+"""Three values of this width stand side by side on 80 columns."""
 
 
 def _key_table(keys: Sequence[KeyConflict]) -> list[Content]:
@@ -166,11 +166,11 @@ class ConflictDialog(ButtonDialog[_Choice]):
 
 
 Converter = Callable[[float | None], Awaitable[Conversion]]
-"""From the mean tokens of a rollout; `None`: what was measured."""
+"""It takes the mean tokens of a rollout; `None`: the measured mean."""
 
 
 def _conversion_content(conversion: Conversion) -> Content:
-    """Where the mean comes from, the arithmetic, and the new values."""
+    """The origin of the mean, the arithmetic, and the new values."""
     source = conversion.measured or (
         "as you typed it" if conversion.mean_tokens is not None else "nothing was measured yet: type it"
     )
@@ -239,7 +239,7 @@ class ConverterDialog(DialogBase[Conversion]):
         in_background(self, partial(self._reckon, event.value), group="convert")
 
     async def _reckon(self, text: str) -> bool:
-        """Whether there is something to write."""
+        """Returns whether there is something to write."""
         mean = None if text == self._measured_text else parse_number(text)
         if mean is not None and not 0 < mean < math.inf:
             self._show(f"a number above 0, not {text!r}" if text else "type the mean tokens of a rollout")

@@ -35,7 +35,7 @@ Answer = TypeVar("Answer")
 _VERBS = {"start": "Start", "stop": "Stop", "restart": "Restart", "free": "End"}
 _WRITE = "Write"
 _LONGEST_YES = 40
-"""Of a title that says what y does."""
+"""A longer title is not repeated as the label of y."""
 _JUST_NOW_S = 5
 
 
@@ -103,7 +103,7 @@ class DialogBase(ResultScreen[Answer], Generic[Answer]):
         super().__init__(classes="dialog")
 
     def footer_hints(self) -> Sequence[KeyHint]:
-        """What the keys do now, the most important first, to stand below."""
+        """The keys that work now, the most important first; the border below shows them."""
         return ()
 
     def tell_keys(self) -> None:
@@ -144,7 +144,7 @@ class Dialog(DialogBase[Answer], Generic[Answer]):
 
 
 def button(label: str, answer: str, variant: ButtonVariant = "default") -> Button:
-    """For a `ButtonDialog`; its id is the answer's."""
+    """The id is the answer of a `ButtonDialog`."""
     return Button(label, id=answer, compact=True, variant=variant)
 
 
@@ -228,7 +228,7 @@ class MessageDialog(ButtonDialog[None]):
 
     @classmethod
     def for_error(cls, error: RltuiError) -> MessageDialog:
-        """What happened, the evidence, what to do about it."""
+        """The message, the evidence, and the hint of the error."""
         return cls(f"✗ {error.title}", error.details, error.hint, is_error=True)
 
     @classmethod
@@ -258,7 +258,7 @@ def _message(title: Content, lines: Sequence[str], hint: str) -> Content:
 
 
 class EditAgain(ButtonDialog[bool]):
-    """What came out of the editor cannot be read. True, the default: back there. Else it is kept."""
+    """A text that came out of the editor cannot be read. True, the default: back there. Else it is kept."""
 
     def __init__(self, error: RltuiError) -> None:
         title = Content.styled(f"✗ {clean_line(error.title)}", "bold")
@@ -305,7 +305,7 @@ class LeaveDialog(PlanDialog):
 
 
 class PendingDialog(ButtonDialog[None]):
-    """What the files say beside what runs. Changes nothing."""
+    """Compares the files with the running values. Changes nothing."""
 
     def __init__(self, knobs: Sequence[KnobInfo], plan: Plan | None, since_origin: str = "") -> None:
         """`plan`: to restart the readers of what differs; `None`: nothing does. `since_origin`: a diff."""
@@ -378,7 +378,7 @@ class NoteDialog(DialogBase[str]):
 
 
 class SearchPrompt(NoteDialog):
-    """At the foot of the screen: what to look for, just as it was typed."""
+    """A line at the foot of the screen; its answer is the text just as it was typed."""
 
     def __init__(self, text: str = "", *, where: str = "this log") -> None:
         placeholder = "text, or a regular expression; upper case counts"

@@ -1,4 +1,4 @@
-"""From a key to an evaluation in the queue: a dialog with the fields of `rltui eval`."""
+"""A dialog with the fields of `rltui eval` puts an evaluation into the queue."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FIELDS = {
     "every": ("every", "so many checkpoints, from now on; empty: once"),
     "when": ("when", "done: after the run; empty: as soon as there is room"),
 }
-"""By id: what stands before a field, and what it says while it is empty."""
+"""Labels and placeholders of the fields, by id."""
 _MEANINGS = {
     "now": "the newest weights, asked of the run's own server",
     "base": "the model that the training begins with, on a server of its own",
@@ -45,7 +45,7 @@ Ask = Callable[[EvalRequest, int | None], Awaitable[str]]
 
 
 def targets(steps: Iterable[int], report: EvalReport | None, *, has_sft: bool) -> tuple[str, ...]:
-    """What can be evaluated, as far as it is known: each as a person types it."""
+    """Targets that are known, in the form that a person types."""
     models = (
         ()
         if report is None
@@ -103,10 +103,10 @@ class EvalDialog(FieldsDialog):
         self._words.update(Content("\n").join(lines))
 
     def _request(self) -> tuple[EvalRequest, int | None]:
-        """What the fields say, and whether that is a standing order.
+        """The request, and the interval of a standing order, if it is one.
 
         Raises:
-            UsageError: where one of them cannot be understood.
+            UsageError: where a field cannot be understood.
         """
         entries = self.entries
         try:

@@ -39,7 +39,7 @@ _COLUMNS = (
     "id", "short", "short on", "asked", "reward", "spread", "standing", "cut off", "failed", "when",
 )  # fmt: skip
 _FIRST_TO_GO = ("spread", "when", "asked", "id", "failed", "cut off", "short on")
-"""Where there is no room for all: the row under the cursor tells of them."""
+"""A narrow screen drops these columns: the row under the cursor has their values."""
 
 
 def eval_rows(
@@ -117,7 +117,7 @@ class EvalScreen(ResourceScreen):
         self.shared.watch("journal", self.hurry.set)  # something happened: it may have been an evaluation
         self._report: EvalReport | None = None
         self._chosen: str | None = None
-        """The baseline's id."""
+        """The id of the baseline."""
 
     async def ask(self) -> None:
         self._report, self.problem = await self.experiment.evals(), ""
@@ -165,7 +165,7 @@ class EvalScreen(ResourceScreen):
         )
 
     def action_evaluate(self) -> None:
-        """What was evaluated in the row under the cursor, or anything else."""
+        """The dialog begins with the target of the row under the cursor."""
         evaluation = self._ended(self.rows.key)
         if evaluation is None:
             target = "now"
@@ -187,7 +187,7 @@ class EvalScreen(ResourceScreen):
                 self.notify(f"To be compared with care: {clean_line(evaluation.words)}", markup=False)
 
     def action_cancel_eval(self) -> None:
-        """At once: it can be asked for again."""
+        """It asks nothing: the evaluation can be requested again."""
         if (queued := self._queued) is not None:
             self.work(self._cancel(queued))
 

@@ -174,7 +174,7 @@ class EventScreen(BaseScreen):
         return self._only_marks or self._filter != EventFilter()
 
     def action_choose_kind(self) -> None:
-        """Of those that there are, or a component of those that something is told of."""
+        """The choices are kinds and components that occur in the journal."""
         counts = Counter(item.kind for item in self._items)
         mark_count = sum(annotation_kind(entry.kind, entry.data) is not None for entry in self._entries)
         choices = {
@@ -241,7 +241,7 @@ class EventScreen(BaseScreen):
         self.refresh_bindings()
 
     def action_jump(self) -> None:
-        """To where the entry shows: the component's log, or else the charts."""
+        """The target is the component's log, or else the charts."""
         if (item := self._list.item) is not None:
             names = ["logs", "metrics"] if item.entry.component else ["metrics", "logs"]
             self._jump(next(name for name in names if name in SCREENS))

@@ -1,4 +1,4 @@
-"""From a key to a fork: a dialog with the fields of `rltui fork`, and what they come to."""
+"""A dialog with the fields of `rltui fork` previews and starts a fork."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from rltui.ui.text import clean, clean_line
 from rltui.views.run import fork_lines
 
 _PAUSE_S = 0.3
-"""After the last key, before what it comes to is worked out: the framework is asked."""
+"""The preview asks the framework: it waits so long after the last key."""
 _STYLES = {"+": "$text-success", "-": "$text-error", "@": "$foreground 60%"}
-"""By the sign that a line of a diff begins with."""
+"""The keys are the signs that lines of a diff begin with."""
 _EDITS, _BEGIN, _NAME = "edits", "begin", "name"
 
 Plan = Callable[[ForkRequest], Awaitable[ForkPlan]]
@@ -89,10 +89,10 @@ class ForkDialog(FieldsDialog):
         self._words.update(Content.styled(clean("\n".join(lines)), "$text-warning"))
 
     def _wish(self) -> ForkRequest:
-        """What the fields say.
+        """The request that the fields describe.
 
         Raises:
-            UsageError: where one of them cannot be understood.
+            UsageError: where a field cannot be understood.
         """
         entries = self.entries
         try:

@@ -53,7 +53,7 @@ from rltui.views.gpu import (
 
 _CURSOR = "▸ "
 _WIDE_DEVICE = 100
-"""From here on a device's line has its name and recent use too."""
+"""A device's line of this width has its name and recent use too."""
 _NAME_WIDTH = 18
 _SPARKLINE_WIDTH = 24
 
@@ -125,7 +125,7 @@ _COLUMNS = VIEW.named(("pid", "user", "what", "kind", "memory", "part", "command
 _PID, _USER, _KIND, _MEMORY, _PART = 9, 9, 4, 10, 6
 _FIXED = _PID + _USER + _KIND + _MEMORY + _PART
 _WIDE_PROCESS = 90
-"""From here on there is room for more words on what a process is."""
+"""A process is described at more length in a line of this width."""
 
 
 def _what_width(width: int) -> int:
@@ -133,7 +133,7 @@ def _what_width(width: int) -> int:
 
 
 def _why_left_alone(process: GpuProcess, host: str) -> str | None:
-    """Whose it is, where it is not for us to end; `None` where it may be ended."""
+    """The owner of a process that is not for us to end; `None` where it may be ended."""
     pid = f"pid {process.pid}"
     if host:
         return f"{pid} runs on {clean_line(host)}: it can only be ended there"
@@ -370,7 +370,7 @@ class GpuScreen(BaseScreen):
         return _process_rows(self._device, width, selected, self._marks)
 
     def _go_to_process(self, pid: int) -> None:
-        """Once it is among those that were read."""
+        """Waits until the process has been read."""
         for device in () if self.shared.gpus is None else self.shared.gpus.devices:
             if not device.host and any(process.pid == pid for process in device.processes):
                 self._devices.go_to(device.key)
@@ -399,7 +399,7 @@ class GpuScreen(BaseScreen):
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
-        """For the footer, which shows only what works now. RemoteAttempt the key says why it does nothing."""
+        """The footer shows only keys that work now; a key that does not still gives its reason."""
         return {
             key: one
             for key, one in super().active_bindings.items()

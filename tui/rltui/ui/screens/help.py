@@ -49,7 +49,7 @@ _WORDS: dict[KeyContext, str] = {
     KeyContext.QUEUE: "Runs that start by themselves: {component_stop-all} pauses, {open} looks at one.",
     KeyContext.COMPARE: "Runs beside each other: keys that differ, then figures; {open} draws the curves.",
 }
-"""What a place is, and the one or two keys to begin with."""
+"""A sentence about a screen or pane, with the one or two keys to begin with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +60,19 @@ class HelpRow:
     keys: str
     text: str
     style: str = "bold $accent"
-    """Style of the keys."""
     faint: bool = False
-    """Whether it does nothing now."""
+    """The key does nothing now."""
     label: str = ""
     """The footer's label, by which it is found too."""
 
 
 @dataclass(frozen=True, slots=True)
 class HelpContext:
-    """Where the person is who asks for help."""
+    """The screen and pane of the person who asks for help."""
 
     screen: KeyContext
     pane: KeyContext | None
-    """What has the focus, where it has keys of its own."""
+    """The focused pane, where it has keys of its own."""
     can: Callable[[Use], bool]
     """It would do something now."""
     readonly: bool
@@ -83,7 +82,7 @@ class HelpContext:
 
 
 def here_rows(situation: HelpContext) -> list[HelpRow]:
-    """What works in the pane with the focus, on the screen, and everywhere, in this order."""
+    """Keys of the focused pane come first, then those of the screen, then those that work everywhere."""
     rows: list[HelpRow] = []
     used_keys: set[str] = set()
     scopes = {action.id: action.scope for action in ACTIONS}
@@ -122,7 +121,7 @@ def all_rows(*, readonly: bool) -> list[HelpRow]:
 
 
 def _rows_of(action: Action, *, readonly: bool) -> Iterator[HelpRow]:
-    """What it means everywhere, and what it is done to where that is not all."""
+    """The general meaning, and the objects of the action where they differ."""
     special_uses = [use for use in action.meanings if use.help != action.help]
     alone = special_uses[0].help if len(special_uses) == len(action.meanings) == 1 else ""
     lacks = readonly and all(use.changes for use in action.uses)
@@ -190,7 +189,7 @@ class _HelpLine(Input):
 
 
 class HelpScreen(TypingScreen[None]):
-    """What applies here; typing searches it, `?` shows all there is."""
+    """It lists the keys that work here; typing searches it, `?` lists all keys."""
 
     CSS_PATH = ["dialogs.tcss"]  # noqa: RUF012 - as Textual declares it
     BINDINGS = keys(
@@ -246,7 +245,7 @@ class HelpScreen(TypingScreen[None]):
         self.query_one(".page").scroll_relative(y=lines, animate=False)
 
     def action_close(self) -> None:
-        """What was typed goes first."""
+        """The first press clears a typed text."""
         if self.line.value:
             self.line.value = ""
         else:

@@ -55,7 +55,7 @@ class EditCheck:
     value: Any = None
     plan: Plan | None = None
     refusal: Content | None = None
-    """Why it is no value at all, or could not be planned."""
+    """The reason why the text is no value, or could not be planned."""
 
     @property
     def acceptable(self) -> bool:
@@ -80,7 +80,7 @@ def _facts_text(knob: KnobInfo) -> str:
 
 
 def _draft_content(draft: EditCheck, table: KnobTable) -> Content:
-    """What is wrong, which figures change, what changes in the file, what restarting would mean."""
+    """Problems, changed metrics, the lines that change in the file, and the effect of a restart."""
     if draft.refusal is not None:
         return draft.refusal
     if draft.plan is None:
@@ -107,7 +107,7 @@ def _draft_content(draft: EditCheck, table: KnobTable) -> Content:
 
 
 class KnobEditor(DialogBase[Decision]):
-    """What to do: write, write and restart, or collect. `None` when left."""
+    """The answer: write, write and restart, or collect; `None` when it is cancelled."""
 
     CSS_PATH: ClassVar = ["dialogs.tcss", "knob_editor.tcss"]
     BINDINGS = keys(
@@ -170,7 +170,7 @@ class KnobEditor(DialogBase[Decision]):
         self._show_fraction(event.text)
 
     def _show_fraction(self, text: str) -> None:
-        """At once; the figures follow with the plan."""
+        """The bar follows at once, the metrics with the plan."""
         if self._bar is None:
             return
         try:
@@ -261,7 +261,7 @@ class KnobEditor(DialogBase[Decision]):
         self._leave(None)
 
     def _leave(self, decision: Decision | None) -> None:
-        """Not without ending the checks: they would show their answer where nothing is left to show it."""
+        """Ends the checks first: they would report to a screen that is gone."""
         if self._timer is not None:
             self._timer.stop()
         self.workers.cancel_group(self, "plan")

@@ -32,9 +32,9 @@ from rltui.ui.widgets.bars import KeyBar
 _LIST_INTERVAL_S = 2.0
 _PROGRESS_INTERVAL_S = 0.2
 _WAIT_INTERVAL_S = 0.05
-"""Between two looks for a place in a log that is on another machine."""
+"""A search for a moment in a log of another machine polls this often."""
 _MAX_MERGED_LINES = 50_000
-"""So far back is a moment looked for in all logs."""
+"""A moment is searched for in so many lines of all logs."""
 
 
 class Combined(StrEnum):
@@ -84,7 +84,7 @@ class LogScreen(BaseScreen):
         self._source: LogSource | None = None
         self._shown: _Shown = Combined.MERGED
         self._next: _Shown | None = None
-        """To be shown as soon as it is open: further keys go on from there."""
+        """The log that opens as soon as it is read: further keys count from there."""
         self._search: AllLogsSearch | None = None
         self._merged: MergedSource | None = None
         self._goal: tuple[float, str | None] | None = None

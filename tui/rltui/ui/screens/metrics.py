@@ -36,14 +36,14 @@ from rltui.ui.text import clean, clean_line
 from rltui.ui.widgets.bars import KeyBar
 
 _INTERVAL_S = 2.0
-"""Between two looks at the files."""
+"""The files are read this often."""
 _PAUSE_PER_WORK = 60.0
 """The next look waits so many times as long as the last one took, so that all takes 2 % of a core at most."""
 _LONGEST_PAUSE_S = 15.0
 _OF_A_CHART = ("toggle_zoom", "cursor", "mark", "scale", "pan", "reset", "switch", "pin", "save")
 """Actions that do something only where there is a chart."""
 _PAN = 0.25
-"""Of what is seen."""
+"""The unit is the visible range."""
 
 
 class MetricsScreen(BaseScreen):
@@ -147,7 +147,7 @@ class MetricsScreen(BaseScreen):
         self._wake.set()
 
     def opened(self) -> Sequence[Run]:
-        """Whose series are shown, over each other; the first is the one whose marks are. In a thread."""
+        """Series of these runs are drawn over each other, with marks of the first. Called in a thread."""
         return [Run("", self.experiment.open_series())]
 
     # values in
@@ -264,7 +264,7 @@ class MetricsScreen(BaseScreen):
         self.call_after_refresh(self._rearrange)
 
     def enabled(self, command: str, *arguments: object) -> bool:
-        """While a person types, only what ends that; and what there is something to do for."""
+        """A person who types in the filter can only go back; commands on a chart need one."""
         if self.focused is self._filter and command != "back":
             return False
         if command in _OF_A_CHART:

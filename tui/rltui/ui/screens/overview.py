@@ -43,14 +43,14 @@ from rltui.views.gpu import freeable
 from rltui.views.knob import is_worth_a_row
 
 _AGE_INTERVAL_S = 1.0
-"""How often uptimes are looked at; only a changed text is painted."""
+"""Uptimes are computed this often; only a changed text is painted."""
 _SAVE_INTERVAL_S = 1.0
-"""Between two looks at what a person has changed: a killed terminal loses no more than that."""
+"""Changes of a person are saved this often: a killed terminal loses no more than that."""
 
 _CURVE_FROM_ROWS = 36
-"""From here on the rewards of the whole run have three rows below the header."""
+"""Least height of a screen with the rewards of the whole run, in three rows below the header."""
 _BUSY_S = 10.0
-"""After a key a person is at work, and nothing else takes the selection away."""
+"""A person is at work for so long after a key: nothing else changes the selection."""
 _TINY_ROWS = 9
 """Below this, a pane is zoomed from the start."""
 _WITH_CONFIG = (KeyContext.OVERVIEW, KeyContext.CONFIG)
@@ -80,7 +80,6 @@ class Overview(BaseScreen):
         """All panes exist: values may come."""
 
     status: reactive[Status | None] = reactive(None, init=False, bindings=True)
-    """The newest one."""
 
     def __init__(self, home: AppState, *, ask_to_start: bool) -> None:
         super().__init__(home)
@@ -137,7 +136,7 @@ class Overview(BaseScreen):
         self.tour.show()
 
     def on_resize(self, event: Resize) -> None:
-        """On a high screen the rewards are drawn; on a tiny one there is a single pane."""
+        """A high screen has the curve of rewards; a tiny one has a single pane."""
         self.query_one(RewardCurve).wanted = event.size.height >= _CURVE_FROM_ROWS
         self._share_header()
         is_tiny = event.size.height < _TINY_ROWS
@@ -248,7 +247,7 @@ class Overview(BaseScreen):
         self.refresh_bindings()
 
     def _show_failed(self, before: Status | None, status: Status) -> None:
-        """What has just failed is selected, for the keys to act on it; not below the hands of a person."""
+        """Selects a component that has just failed, for the keys to act on; not while a person is at work."""
         new = [name for name in status.failed if before is None or name not in before.failed]
         is_busy = isinstance(self.app, NotifyingApp) and (
             asyncio.get_running_loop().time() - self.app.touched_at < _BUSY_S or self.app.screen.is_modal
@@ -257,7 +256,7 @@ class Overview(BaseScreen):
             self.panels.focus_component(new[0])
 
     def _offer_rollback(self, before: Status | None, status: Status) -> None:
-        """At once, unless that would catch the keys of somebody who is busy with a dialog or the GPUs."""
+        """Waits while a person is busy with a dialog or the GPUs: it would catch their keys."""
         previous = before.rollback if before is not None else None
         offer = status.rollback
         if self._readonly or offer is None or offer == previous:
@@ -292,7 +291,7 @@ class Overview(BaseScreen):
 
     @property
     def cursor_knob(self) -> KnobInfo | None:
-        """Under the table's cursor, while the table has the keys."""
+        """`None` unless the table has the keys."""
         return next((rows.knob for rows in self.query(KnobRows) if rows.has_focus), None)
 
     def copied(self) -> CopyRequested | None:
@@ -310,7 +309,7 @@ class Overview(BaseScreen):
     # screens on top
 
     def action_show_screen(self, name: str) -> None:
-        """On top of this one, until the person comes back."""
+        """The screen lies on top of this one, until the person comes back."""
         knob = self.cursor_knob
         self.show_screen(name, aim=knob.key if knob is not None and name == "config" else "")
 

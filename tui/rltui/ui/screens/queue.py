@@ -74,7 +74,7 @@ class QueueScreen(ResourceScreen):
         super().__init__(home)
         self._queue: RunQueue | None = None
         self._runs: Mapping[str, RunRow] = {}
-        """By folder."""
+        """Rows of runs by their folders."""
 
     async def ask(self) -> None:
         self._queue = await asyncio.to_thread(self.home.runs.queue)
@@ -110,7 +110,7 @@ class QueueScreen(ResourceScreen):
         return None if self._queue is None or self.rows.key is None else self._queue.entry(self.rows.key)
 
     def action_open_queued(self) -> None:
-        """In place of the experiment that is open."""
+        """The run takes the place of the experiment that is open."""
         if self._entry is not None and (row := self._run_of(self._entry)) is not None:
             self.post_message(self.OpenRunRequested(row.id))
 

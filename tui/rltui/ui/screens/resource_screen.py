@@ -22,7 +22,7 @@ from rltui.views.table import Arranged
 
 STYLE_SHEET = "resource_screen.tcss"
 READING = (Row(None, (Content.styled("reading…", FAINT),)),)
-"""Before there is an answer."""
+"""The text before there is an answer."""
 
 
 def note_row(text: str, width: int) -> Row:
@@ -37,7 +37,7 @@ class ResourceScreen(BaseScreen):
     part: ClassVar[str]
     """Begins the ids of its widgets."""
     interval_s: ClassVar[float]
-    """Between two questions."""
+    """The resource is asked for this often."""
 
     def __init__(self, home: AppState, arranged: Arranged[Any] | None = None) -> None:
         """`arranged`: what `action_sort` and `action_narrow` turn, where there is something to."""
@@ -45,7 +45,7 @@ class ResourceScreen(BaseScreen):
         if not self.is_of_all_runs:
             self.shared.watch("connection", self.update_title)
         self.problem = ""
-        """Why what is shown is not all there is, or old."""
+        """The reason why the rows are old or incomplete."""
         self.hurry = asyncio.Event()
         """Set it to have the next question asked at once."""
         self._arranged = arranged
@@ -55,7 +55,7 @@ class ResourceScreen(BaseScreen):
 
     @property
     def reading(self) -> str:
-        """What it does while it asks, where that takes long: `Reading the checkpoints`."""
+        """The announcement of a slow reading: `Reading the checkpoints`."""
         raise NotImplementedError
 
     async def ask(self) -> None:
@@ -67,7 +67,7 @@ class ResourceScreen(BaseScreen):
         raise NotImplementedError
 
     def make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
-        """As `MakeRows`."""
+        """The arguments are those of `MakeRows`."""
         raise NotImplementedError
 
     def update_title(self) -> None:
@@ -96,7 +96,7 @@ class ResourceScreen(BaseScreen):
         self.workers.cancel_group(self, "follow")
 
     def show(self) -> None:
-        """What is known, on the screen; a row that somebody wanted to see comes into view."""
+        """Repaints; a row that somebody wanted to see comes into view."""
         self.update_title()
         self.rows.reload()
         self.refresh_bindings()
@@ -139,7 +139,7 @@ class ResourceScreen(BaseScreen):
             self.show()
 
     def action_narrow(self) -> None:
-        """To fewer of them, and at last to all again."""
+        """The next filter holds; after the last one all rows are listed again."""
         if self._arranged is not None:
             self._arranged.narrow()
             self.show()

@@ -41,7 +41,7 @@ from rltui.ui.widgets.virtual_list import VirtualList
 from rltui.views.rollout import no_rollouts_text, reward_text, summary_texts
 
 _LOOK_S = 1.0
-"""Between two looks, once all is read."""
+"""The interval between two checks of the files, once all is read."""
 _TALL_BINS, _TALL_ROWS = 9, 4
 _ORDER_WORDS: dict[Order, str] = {
     "arrival": "by arrival",
@@ -149,7 +149,7 @@ class RolloutScreen(BaseScreen):
         self._reading_box = Vertical(id="rollout-reading", classes="rollout-reading")
         self._other_box = Vertical(id="rollout-other", classes="rollout-reading")
         self._prompts = FoundPrompts()
-        """What the sample is compared with."""
+        """Samples that the open one is compared with."""
         self._in_turn = asyncio.Lock()
         """Each key goes on from the prompt that the one before has come to."""
         self._title = Static(id="rollout-title", markup=False)
@@ -259,7 +259,7 @@ class RolloutScreen(BaseScreen):
 
     @property
     def _sample(self) -> Sample | None:
-        """Under the cursor; of a group, its first."""
+        """A group gives its first sample."""
         return self._listing.sample(self._samples.at)
 
     def _batch_line(self, index: int, width: int) -> Content:
@@ -380,7 +380,7 @@ class RolloutScreen(BaseScreen):
     # two side by side
 
     def action_compare(self) -> None:
-        """With the one that is marked, or with the prompt at another step."""
+        """The other side is the marked sample, or the prompt at another step."""
         transcript, key = self._reading.transcript, self._listing.key
         if transcript is None or key is None or self._sample is None:
             self.notify("Read a sample first, then compare it", markup=False)
@@ -443,7 +443,7 @@ class RolloutScreen(BaseScreen):
     # reading
 
     def action_read(self) -> None:
-        """On the whole screen; a group's samples; from the steps, to the samples."""
+        """A sample opens on the whole screen, a group its samples; from the steps it leads to the samples."""
         if self._steps.has_focus:
             self._samples.focus()
         elif self._listing.groups is not None and self._listing.groups:
@@ -457,7 +457,7 @@ class RolloutScreen(BaseScreen):
             self.look_at_sample()
 
     def enabled(self, command: str, *arguments: object) -> bool:
-        """What changes the lists only where they are seen."""
+        """Keys that change the lists work only where the lists are visible."""
         is_reading = self.has_class("-reading") or isinstance(self.focused, TranscriptView)
         if command == "toggle_tools" and not is_reading:
             return False

@@ -150,7 +150,7 @@ class RunsScreen(BaseScreen):
     # values in
 
     async def _follow(self) -> None:
-        """What the index has at once; then what the folders say; then what changes."""
+        """The index answers at once; then the folders are read; then changes are followed."""
         try:
             if not self._reader.rows:
                 view = RunView.of(await asyncio.to_thread(self.home.runs.kept, "runs"))
@@ -275,7 +275,7 @@ class RunsScreen(BaseScreen):
         self._table.focus()
 
     def action_sort(self, columns: int) -> None:
-        """By the next column that is shown, or the one before; by none, in the usual order."""
+        """The next visible column sorts, or the one before; no column: the default order."""
         self._keep_view(self._selection.sorted_beside(columns))
 
     def action_choose_order(self) -> None:
@@ -305,7 +305,7 @@ class RunsScreen(BaseScreen):
         self._keep_view(replace(self._selection.view, is_grouped=not self._selection.view.is_grouped))
 
     def action_fold(self, is_folded: bool) -> None:
-        """What stands below the line; where nothing does, below the line above it."""
+        """Folds the lines below the cursor's; where there are none, those below its parent."""
         line, folded_ids = self._table.line, self._selection.folded
         if not isinstance(line, TreeLine) or not self._selection.view.is_grouped:
             return

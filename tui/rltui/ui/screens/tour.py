@@ -141,7 +141,7 @@ class Tour:
         return next(iter(self._screen.query(TourBox)), None)
 
     def allows(self, command: str, *arguments: object) -> bool:
-        """While it is shown; it can be begun at any time."""
+        """It can be begun at any time; the rest works while it runs."""
         del arguments
         return command == "begin" or self.box is not None
 
@@ -166,7 +166,7 @@ class Tour:
             box.show()
 
     def go(self, steps: int) -> None:
-        """On, or back; behind the last one it ends."""
+        """Moves on, or back; after the last step it ends."""
         if (box := self.box) is None:
             return
         if box.index + steps >= len(STEPS):

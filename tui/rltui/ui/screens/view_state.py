@@ -1,4 +1,4 @@
-"""Where a person was on the overview of a run, found again when it is opened the next time."""
+"""The view of a person on the overview of a run is saved, and restored when the run is opened again."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class SavedViewState:
         self._panels = panels
         self._layout_state = layout_state
         self._run_state: UiStateStore | None = None
-        """Once it is read."""
+        """It is `None` until it has been read."""
         self._is_restored = False
 
     async def read(self) -> None:
-        """What is saved of the run. The first frame need not wait for it."""
+        """The first frame need not wait for it."""
         runs = self._shared.home.runs
         with suppress(RltuiError):  # the screen is as usual then
             run_id = await asyncio.to_thread(lambda: self._experiment.run_id)
@@ -92,7 +92,7 @@ class SavedViewState:
         return next((name for name in names if [self._screen.app.get_screen(name)] == above), "")
 
     def restore(self) -> None:
-        """Once, when what is there and what was saved are known; what is not there any more is left out."""
+        """Runs once, when panels and saved state are known; panels that are gone are left out."""
         saved, status = self._run_state, self._shared.status
         if self._is_restored or saved is None or status is None or not self._screen.query(Body):
             return

@@ -128,9 +128,9 @@ def _shown_parts(
 def header_line(
     status: Status, width: int, *, access: str = "", host: str = "", graph: bool = True
 ) -> Content:
-    """As much of the header as fits `width` cells, with a `graph` of the newest rewards or without.
+    """The facts that matter most, as far as `width` allows. `graph`: with a graph of the newest rewards.
 
-    `access`: that this client may only look, in words. `host`: the machine, where it is another one.
+    `access`: text for a client that may only look. `host`: the machine, where it is another one.
     """
     spans: list[tuple[str, str]] = [(_NAME, "bold $accent")]
     for position, fragment in enumerate(_shown_parts(status, width, access=access, host=host, graph=graph)):
@@ -146,7 +146,7 @@ class HeaderBar(Widget):
     graph: reactive[bool] = reactive(True)
 
     def __init__(self, *, access: str = "", host: str = "") -> None:
-        """As for `header_line`."""
+        """The arguments are those of `header_line`."""
         super().__init__()
         self._access, self._host = access, host
 
@@ -195,7 +195,6 @@ class RewardCurve(Widget):
 
     @property
     def is_shown(self) -> bool:
-        """There is a curve and room for it."""
         return self.wanted and len(self.curve) > 1
 
     def watch_curve(self) -> None:
@@ -307,12 +306,12 @@ def _first_that_fits(texts: Sequence[str], width: int) -> str:
 
 
 def _weight(orphan: Orphan) -> tuple[int, bool, bool]:
-    """What holds most comes first, Python's own helper, which holds nothing, last."""
+    """A sort key: the largest holder first, Python's own helper, which holds nothing, last."""
     return -(orphan.gpu_bytes or 0), not orphan.ports, "resource_tracker" in orphan.command
 
 
 def _held_text(orphans: Sequence[Orphan]) -> str:
-    """What they hold together, `58.0 GiB, :8000`; empty where nothing is known of it."""
+    """The sum of memory, and ports: `58.0 GiB, :8000`; empty where none is known."""
     memory = sum(orphan.gpu_bytes or 0 for orphan in orphans)
     ports = ports_text([port for orphan in orphans for port in orphan.ports])
     return ", ".join(text for text in (f"{gib(memory)} GiB" if memory else "", ports) if text)
@@ -327,22 +326,20 @@ _LEAST_ABOUT = 12
 
 @dataclass(frozen=True, slots=True)
 class FooterEntry:
-    """A key that works now."""
-
     id: str
     name: str
-    """What is called."""
+    """The name of the action that Textual calls."""
     key: str
     label: str
 
     @property
     def width(self) -> int:
-        """Cells."""
+        """The width of key and label, in cells."""
         return len(self.key) + len(self.label) + 3
 
 
 def footer_entries(active: dict[str, ActiveBinding]) -> list[FooterEntry]:
-    """What is shown, in the table's order; an action with several keys by the first."""
+    """The order is the table's; an action with several keys has its first one."""
     entries: dict[str, FooterEntry] = {}
     for _, binding, enabled, _ in active.values():
         if binding.show and enabled and binding.id in _RANKS and binding.key != NO_KEY:
@@ -364,8 +361,9 @@ def _fitting_entries(entries: Sequence[FooterEntry], width: int) -> list[FooterE
 def footer_line(
     entries: Sequence[FooterEntry], width: int, *, description: str = "", enter: str = ""
 ) -> Content:
-    """As many entries as fit `width` cells. At the right, where there is room, what the keys are `about` and
-    what `enter` does there.
+    """Entries that fit `width` cells; at the right, where there is room, `description` and `enter`.
+
+    `description`: of the focused widget. `enter`: the effect of the key there.
     """
     entries_in_line = _fitting_entries(entries, width)
     line = Content("")
@@ -385,7 +383,7 @@ class Attended(Protocol):
 
     @property
     def about(self) -> str:
-        """In a line, for the footer."""
+        """The line that the footer shows."""
         ...
 
 

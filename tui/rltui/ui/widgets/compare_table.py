@@ -37,7 +37,7 @@ class CompareTable:
 def compare_table(
     comparison: Comparison, width: int, selected: str | None, *, first: int, all_keys: bool
 ) -> CompareTable:
-    """For so many cells. `first`: place of the first run that is seen; `selected`: the row that says more."""
+    """`first`: index of the first visible run; `selected`: the row that shows more."""
     compared_rows = comparison.rows(all_keys=all_keys)
     names = [clean_line(run.name) for run in comparison.runs]
     columns = _RunColumns(compared_rows, names, width, first)
@@ -80,7 +80,7 @@ def _heading(comparison: Comparison, section: str, *, all_keys: bool) -> Content
 
 
 class _RunColumns:
-    """Which runs are seen, and how wide: wide values give way, until all have room or are narrow enough."""
+    """Visible runs and their widths: wide values give way, until all have room or are narrow enough."""
 
     def __init__(self, rows: tuple[ComparedRow, ...], names: list[str], width: int, first: int) -> None:
         keys = tuple(row.label for row in rows if row.part == "config")
@@ -149,7 +149,7 @@ def _whole(row: ComparedRow, names: list[str], width: int) -> list[Content]:
 
 
 def _cell_width(row: ComparedRow, index: int) -> int:
-    """With room for the sign of the best, which stands behind the figures."""
+    """The sign of the best stands behind the value and counts."""
     return cell_len(clean_line(row.cells[index])) + len(BEST)
 
 

@@ -31,7 +31,7 @@ _COLUMNS = VIEW.named(("time", "step"))
 _TIME, _STEP, _KIND = 10, 8, 14
 """Cells of the columns before the text, their gap included."""
 _STEP_FROM = 72
-"""Where the list is narrower, the step stands only below the entry under the cursor."""
+"""A narrower list has the step only below the entry under the cursor."""
 _MOST_BELOW = 12
 """Lines of a diff that an entry shows unless the cursor is on it."""
 _KEPT_LINES = 400
@@ -42,7 +42,7 @@ class EventItem:
     entry: JournalEntry
     event: Event
     day: str
-    """As the clock on the wall has it."""
+    """The date in local time."""
     below: tuple[Content, ...]
 
     @property
@@ -51,7 +51,7 @@ class EventItem:
 
     @property
     def look(self) -> tuple[str, str]:
-        """Sign and style."""
+        """A sign and its style."""
         sign, role, _ = event_look(self.event)
         if role is None:
             return sign, FAINT
@@ -59,12 +59,12 @@ class EventItem:
         return sign, f"bold {STYLES[role]}" if is_bold else STYLES[role]
 
     def facts(self, *, has_step: bool) -> list[str]:
-        """What is known besides, safe to be shown; the step only where it has no column."""
+        """Further facts, safe to be displayed; the step only where it has no column."""
         return [clean_line(text) for text in event_details(self.event, has_step=has_step)]
 
     @classmethod
     def of(cls, entry: JournalEntry) -> EventItem:
-        """Of an entry as it was read: its texts are cleaned here."""
+        """Texts of the entry are cleaned here."""
         data = entry.data
         if isinstance(diff := data.get("diff"), str):
             more = detail_lines(entry.text, {})
@@ -113,7 +113,7 @@ class EventList(PaintedList, inherit_bindings=False):
         self._move_to(_nearest(self._items, moment))
 
     def fold(self, is_folded: bool) -> None:
-        """Whether entries other than the one under the cursor show what is below them."""
+        """Folded entries hide their details, except the one under the cursor."""
         self.is_folded = is_folded
         self._arrange()
 
@@ -167,7 +167,7 @@ class EventList(PaintedList, inherit_bindings=False):
         return index == 0 or self._items[index].day != self._items[index - 1].day
 
     def _lines(self, index: int) -> list[Content]:
-        """Of an item, each cut to the width."""
+        """Lines of an item, cut to the width."""
         if (lines := self._made.get(index)) is None:
             if len(self._made) > _KEPT_LINES:
                 self._made.clear()
@@ -236,7 +236,7 @@ class EventList(PaintedList, inherit_bindings=False):
 
 
 def _index(items: Sequence[EventItem], item: EventItem) -> int | None:
-    """Where that very entry is now."""
+    """Entries are compared by identity."""
     return next((index for index in range(len(items) - 1, -1, -1) if items[index].entry is item.entry), None)
 
 

@@ -21,14 +21,14 @@ FINE_RANGE_S = 600.0
 _BUDGET_LINE = CellMark("┄", "bold $foreground")
 _EMPTY = CellMark(" ", "")
 _GOOD_PART = 0.25
-"""Of a cell."""
+"""The share of a cell from which on its owner colours it."""
 _MIN_WIDTH = 24
 _MIN_ROWS = 3
 _AXIS_WIDTH = 6
 _AXIS_ROWS = 1
 
 Sizes = tuple[int, ...]
-"""Of each series of a history, at one time."""
+"""Bytes of every series of a history, at one time."""
 
 
 def in_range(history: GpuHistory, range_s: float | None) -> GpuHistory:
@@ -41,7 +41,7 @@ def in_range(history: GpuHistory, range_s: float | None) -> GpuHistory:
 
 
 def columns(history: GpuHistory, width: int) -> list[Sizes]:
-    """What was held in each of `width` equal stretches of time: the sample with the largest sum.
+    """Every column is a stretch of time and has its sample with the largest sum.
 
     A stretch without a sample has what the interval around it had. There must be one sample at least.
     """
@@ -130,7 +130,7 @@ class GpuChart(Widget):
     history: reactive[GpuHistory | None] = reactive(None)
     device: reactive[GpuDevice | None] = reactive(None, repaint=False)
     range_s: reactive[float | None] = reactive(FINE_RANGE_S)
-    """How far back; `None` for all."""
+    """The length of history in the chart; `None` for all."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -138,7 +138,7 @@ class GpuChart(Widget):
         self._painted: list[Content] = []
 
     def show_device(self, device: GpuDevice | None, marks: Marks) -> None:
-        """Which device it is about. Its figures count for the scale and the budgets only."""
+        """Sizes of the device count for the scale and the budgets only."""
         self._marks = marks
         self.device = device
 

@@ -1,4 +1,4 @@
-"""How device memory is drawn, the same on every device. Pure functions."""
+"""Device memory is drawn with the same marks on every device. Pure functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rltui.views.gpu import OTHERS, brief_warnings, freeable, freeable_texts, ve
 
 @dataclass(frozen=True, slots=True)
 class CellMark:
-    """What a cell of a bar or chart looks like. The glyph alone tells owners apart, without colour."""
+    """The look of a cell in a bar or chart. The glyph alone tells owners apart, without colour."""
 
     glyph: str
     style: str
@@ -45,16 +45,16 @@ _MIN_HIDDEN = 0.01
 """Part of a device from which on memory that no share accounts for is drawn."""
 
 Marks = dict[str, CellMark]
-"""By `share_label`."""
+"""The keys are labels of `share_label`."""
 
 
 def share_label(share: GpuShare) -> str:
-    """Who holds it, safe to be shown."""
+    """The label is safe to be displayed."""
     return clean_line(views.share_label(share))
 
 
 def shares_in_order(device: GpuDevice) -> list[GpuShare]:
-    """As they are drawn: those with a budget first, so that its mark lies where their part has to end.
+    """Shares with a budget come first, so that its mark lies where they have to end.
 
     Used memory that no share accounts for comes last, as hidden.
     """
@@ -117,11 +117,11 @@ def memory_bar(device: GpuDevice, width: int, marks: Marks) -> Content:
 
 
 SHARE = "share"
-"""Under which a cell of a memory bar tells whose it is: key of the device, label of the share."""
+"""A cell of a memory bar has its owner under this key: key of the device, label of the share."""
 
 
 def holder_text(device: GpuDevice, label: str) -> str:
-    """Who holds the memory of that label, and how much, in a sentence."""
+    """A sentence about the holders of the share with that label, and its size."""
     shares = [share for share in device.shares if share_label(share) == label]
     return clean_line(views.shares_text(device, shares, label))
 
@@ -165,9 +165,9 @@ def warning_lines(devices: Sequence[GpuDevice], width: int, *, has_names: bool) 
 
 
 def verdict_lines(verdicts: Sequence[MemoryVerdict], width: int) -> list[Content]:
-    """What will happen if the engines start, one text for all devices for which it is the same.
+    """Forecasts of a start of the engines; devices with the same forecast have one text.
 
-    A text that does not name its device is told with it, where there are several.
+    A text that does not name its device gets the names, where there are several.
     """
     devices: dict[tuple[str, str], list[MemoryVerdict]] = {}
     for verdict in verdicts:

@@ -58,7 +58,6 @@ def _size(size_bytes: int, *, estimated: bool) -> str:
 
 
 def _budget_text(budget: GpuBudget) -> str:
-    """`budget 0.5 ┊ 70.5`."""
     return f"budget {budget.utilization:g} {BUDGET.glyph} {gib(budget.budget_bytes)}"
 
 
@@ -130,7 +129,7 @@ def _utilizations(budgets: dict[str, GpuBudget]) -> list[float]:
 _FEW_DEVICES = 2
 """Up to so many have a legend of their own."""
 _MANY_DEVICES = 4
-"""From more than these on, each has one line."""
+"""More devices than these have one line apiece."""
 _MIN_BAR = 8
 _MIN_SPARKLINE = 10
 _IN_SUMMARY = 3
@@ -184,7 +183,7 @@ def _device_lines(report: GpuReport, width: int, *, is_stale: bool) -> list[Cont
 
 
 def dimmed(line: Content) -> Content:
-    """Without its colours: what it says may not be true any more."""
+    """Colours are taken away: the values may be out of date."""
     return Content.styled(line.plain, _STALE)
 
 
@@ -244,7 +243,7 @@ def brief_line(device: GpuDevice, width: int, marks: Marks, label_width: int) ->
 
 
 def gpu_summary(report: GpuReport | None) -> str:
-    """For the title of a folded panel."""
+    """It is the title of a folded panel."""
     if report is None:
         return ""
     if not report.devices:
@@ -277,7 +276,7 @@ class GpuBars(Widget):
         self._paint_changes()
 
     def on_click(self, event: events.Click) -> None:
-        """On a bar: whose part it is."""
+        """A click on a bar tells the owner of the memory."""
         match event.style.meta.get(SHARE):
             case (key, label) if self.report is not None:
                 for device in self.report.devices:
@@ -340,7 +339,7 @@ class GpuPanel(VerticalScroll):
         self.update_age(now)
 
     def update_age(self, now: float) -> None:
-        """Whether what is shown may still be true at `now`; repaints only where that is another answer."""
+        """Repaints only where the reading has become stale at `now`, or fresh again."""
         age_s = None if self._sampled is None else stale_age_s(self._sampled, now)
         self._bars.is_stale = age_s is not None
         age = "" if age_s is None else f"{duration(age_s)} old"
@@ -363,6 +362,6 @@ class GpuPanel(VerticalScroll):
 
 
 def without_times(report: GpuReport) -> GpuReport:
-    """As `report`, but equal to the next one if nothing but the time has changed."""
+    """Two reports that differ in nothing but their times become equal."""
     sources = tuple(source.model_copy(update={"sampled_at": None}) for source in report.sources)
     return report.model_copy(update={"sampled_at": None, "sources": sources})

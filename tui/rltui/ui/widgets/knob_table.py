@@ -38,7 +38,7 @@ from rltui.views.knob import (
 _INDENT = "  "
 """A knob's name below its heading; a mark or the cursor takes its first cell."""
 _STAGED_MARK = "+"
-"""Before a knob whose new value is collected, not written."""
+"""It stands before a knob whose new value is collected, not written."""
 SEVERITY_MARKS = {name: (cell.text, STYLES[cell.role or "faint"]) for name, cell in SEVERITIES.items()}
 _MIN_VALUE_WIDTH = 9
 _READERS_WIDTHS = (11, 5, 3)
@@ -63,7 +63,7 @@ def row_mark(
 
 
 def unwritten(shared: ExperimentState) -> tuple[str, ...]:
-    """What is lost with the app, a line each: collected edits, texts that came out of an editor."""
+    """Losses if the app ends now, a line for every one: collected edits, texts that came out of an editor."""
     edits = shared.staged.edits
     lines = [
         f"{clean_line(knob.key)} {clean_line(change_text(knob, edits))}"
@@ -75,14 +75,14 @@ def unwritten(shared: ExperimentState) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class KnobColumns:
-    """How all rows of a table share the cells they have."""
+    """Widths that all rows of a table share."""
 
     width: int
-    """Of a row, at most `_MAX_WIDTH` unless the table needs more."""
+    """A row has at most `_MAX_WIDTH` unless the table needs more."""
     values: int
-    """What a value may take from a long name; it gets more where the name is short."""
+    """The least width of a value beside a long name; a short name leaves it more."""
     readers: int
-    """Of the last column; 0 leaves it out."""
+    """The last column; 0 leaves it out."""
 
 
 def knob_columns(table: KnobTable, width: int, staged: Mapping[str, Any] = NOTHING_STAGED) -> KnobColumns:
@@ -160,7 +160,7 @@ def knob_detail(knob: KnobInfo | None, problem: Problem | None) -> Content:
 
 
 def table_note(table: KnobTable, staged: StagedEdits | None = None, *, readonly: bool = False) -> Content:
-    """For a border: what is wrong, collected, or does not count yet, and which key changes that."""
+    """A border shows problems, collected edits and values that do not count yet, with the key for them."""
     spans: list[tuple[str, str]] = []
     errors = sum(problem.severity == "error" for problem in table.problems)
     if errors:
@@ -181,7 +181,7 @@ _FOLD = "…"
 
 
 class KnobRows(RowList):
-    """What is pinned and what has changed first, then the knobs below the headings of their sections."""
+    """Pinned and changed knobs come first, then the others below the headings of their sections."""
 
     BINDINGS = keys(
         KeyContext.KNOB_TABLE, *list_keys(),
@@ -229,7 +229,7 @@ class KnobRows(RowList):
 
     @property
     def lines_needed(self) -> int:
-        """Of all rows and headings."""
+        """All rows and headings count."""
         return sum(len(row.lines) for row in self._make(_MAX_WIDTH, None))
 
     def show(
@@ -311,7 +311,7 @@ class KnobRows(RowList):
 
 _DETAIL_ROWS = 4
 _HIGH_ROWS = 10
-"""From here on there is room for the detail."""
+"""The least height with room for the detail."""
 
 
 class KnobPanel(Vertical):

@@ -37,12 +37,12 @@ class ReaderPane(Vertical):
 
     selected: reactive[bool] = reactive(False, init=False, toggle_class="-selected")
     is_idle = False
-    """Whether nothing is to be expected in it: where others live, it needs no room."""
+    """It expects no output: where others live, it needs no room."""
     has_failed = False
     may_always_fold = False
-    """Whether it may fold where nothing lives."""
+    """It may fold even where no other pane lives."""
     rows: Callable[[int], int] | None = None
-    """As `PanelState.rows`."""
+    """The function of the same name in `PanelState`."""
 
     def __init__(self, reader_id: str, shared: ExperimentState, *, id_prefix: str, classes: str) -> None:
         super().__init__(id=f"{id_prefix}-{reader_id}", classes=f"pane {classes}")
@@ -60,7 +60,7 @@ class ReaderPane(Vertical):
         self._saved_state: Mapping[str, Any] = {}
         self._title = ""
         self.log_pane = LogView(classes="frame")
-        """Takes the focus."""
+        """The child that takes the focus."""
         self.log_pane.border_title = reader_id
 
     def compose(self) -> ComposeResult:
@@ -112,7 +112,7 @@ class ReaderPane(Vertical):
 
     @property
     def view_state(self) -> Mapping[str, Any]:
-        """How a person looks at the log, plain JSON; empty: as everybody does at first."""
+        """The person's view of the log, plain JSON; empty: the default view."""
         state = self.log_pane.model.view_state
         return {**state, "path": self._path} if state else self._saved_state
 
@@ -170,7 +170,7 @@ class ReaderPane(Vertical):
 
 
 def _component_placeholder(status: ComponentStatus, *, readonly: bool = False) -> str:
-    """What an empty pane says, with the keys that help, unless this client may only look."""
+    """An empty pane names the keys that help, unless this client may only look."""
     start, start_all, stop = map(key_of, ("component.start", "component.start-all", "component.stop"))
     if status.host is not None and status.host.phase == "pending" and status.host.reason:
         text, keys = f"Pending: {clean_line(status.host.reason)}.", f"{stop} gives up."
@@ -232,14 +232,14 @@ class ComponentPane(ReaderPane):
 
     @property
     def about(self) -> str:
-        """`trainer · ready`."""
+        """The form is `trainer · ready`."""
         if self.status is None:
             return self.reader_id
         return f"{self.reader_id} · {STALLED.word if self.status.stalled else self.status.state.value}"
 
     @property
     def is_over(self) -> bool:
-        """Whether it starts only on request, and does not run: there is nothing to see."""
+        """A manual component that does not run has nothing to show."""
         return self.status is not None and self.status.manual and self.is_idle
 
 

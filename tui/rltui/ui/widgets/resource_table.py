@@ -24,15 +24,15 @@ _BELOW = "    "
 
 @dataclass(frozen=True, slots=True)
 class ResourceTable(Generic[Resource]):
-    """How a screen shows a view."""
+    """The table draws the rows of a view."""
 
     view: View[Resource]
     columns: tuple[Column[Resource], ...]
-    """In their order, the first at the left."""
+    """The first is at the left."""
     style: Callable[[Resource], str] = lambda _: ""
-    """Of a whole row."""
+    """The style of a whole row."""
     bar: Callable[[Resource], float | None] | None = None
-    """What a bar behind the columns shows, as a share of the largest or of 1; where there is room."""
+    """The value of a bar behind the columns, relative to the largest or to 1; where there is room."""
     has_roles: bool = True
     """A cell is painted by its role; else as its row."""
     last_least: int | None = None

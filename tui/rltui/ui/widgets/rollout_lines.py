@@ -1,4 +1,4 @@
-"""How batches, samples and groups of rollouts are drawn, a line each. Pure functions."""
+"""Batches, samples and groups of rollouts are drawn as one line apiece. Pure functions."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from rltui.views.rollout import (
 from rltui.views.table import Column
 
 BINS = 8
-"""Of the histogram in a batch's line."""
+"""Bins of the histogram in a batch's line."""
 MARK = "✓"
 _LABEL, _COUNT = 9, 5
 _FIGURE, _TOKENS, _TURNS, _GROUP = 7, 7, 4, 9
 _SAMPLES = SAMPLES.named(("short reward", "short advantage", "tokens", "turn", "whole group"))
 _WIDE = 76
-"""From here on a sample's line has its advantage and its environment too."""
+"""A sample's line of this width has its advantage and its environment too."""
 
 
 def batch_line(batch: Batch, summary: BatchSummary | None, counts: Sequence[int]) -> Content:
@@ -60,7 +60,7 @@ def sample_heading(width: int) -> Content:
 
 
 def _sample_columns(width: int) -> list[tuple[Column[ListedSample], int, str]]:
-    """With their cells, negative where a text is aligned at the left, and their styles."""
+    """Columns with their cells, negative where a text is aligned at the left, and their styles."""
     reward, advantage, tokens, turns, group = _SAMPLES
     columns = [(reward, _FIGURE, ""), (tokens, _TOKENS, ""), (turns, _TURNS + 1, ""), (group, -_GROUP, FAINT)]
     if width >= _WIDE:
@@ -90,7 +90,7 @@ def sample_line(sample: Sample, width: int, *, is_flat: bool, is_marked: bool) -
 
 
 _GROUP_CELLS = (7, 8, 5)
-"""Of the figures of a group."""
+"""Widths of a group's metrics."""
 
 
 def group_heading(width: int) -> Content:

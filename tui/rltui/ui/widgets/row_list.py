@@ -56,7 +56,7 @@ class RowList(PaintedList, inherit_bindings=False):
         self._rows: tuple[Row, ...] = ()
         self._lines: list[tuple[str | None, Content]] = []
         self.key: str | None = None
-        """Of the row under the cursor; `None` where there is no row."""
+        """The row under the cursor; `None` where there is no row."""
 
     def reload(self) -> None:
         """Ask for the rows again. Only lines that changed are painted."""
@@ -80,7 +80,7 @@ class RowList(PaintedList, inherit_bindings=False):
                 self.refresh_line(y)
 
     def _nearest(self, keys: list[str]) -> str | None:
-        """Where the lost row was, as far as there are still so many."""
+        """The former position of a row that is gone, or the last one."""
         before = self.keys
         index = before.index(self.key) if self.key in before else 0
         return keys[min(index, len(keys) - 1)] if keys else None
@@ -101,7 +101,7 @@ class RowList(PaintedList, inherit_bindings=False):
 
     @property
     def keys(self) -> list[str]:
-        """Of the rows that the cursor can be on."""
+        """Headings have none: the cursor cannot be on them."""
         return [row.key for row in self._rows if row.key is not None]
 
     def move(self, rows: int) -> None:
@@ -153,8 +153,8 @@ class RowList(PaintedList, inherit_bindings=False):
 
 
 def list_keys(owner: str = "") -> tuple[KeyBinding, ...]:
-    """Of a list whose cursor goes from row to row: methods of a part of the screen, `moved_list.`, or without
-    `part` actions of the class itself.
+    """Bindings of a list whose cursor goes from row to row: `owner` is the object of the screen that has the
+    methods, such as `moved_list.`; without it they are actions of the class itself.
     """
     return (
         bind(verbs.CURSOR_DOWN, f"{owner}move(1)"),

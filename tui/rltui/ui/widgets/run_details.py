@@ -1,4 +1,4 @@
-"""What the list of runs tells of the one under the cursor, below the list."""
+"""Details of the run under the cursor, below the list of runs."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class RunFilterBar(Vertical):
         filter: RunFilter | None
 
     class Ready(Message):
-        """The typing is over."""
+        pass
 
     def __init__(self, names: Callable[[], Mapping[str, str]], clock: Callable[[], float]) -> None:
         """`names`: of all runs, by id."""
@@ -43,7 +43,7 @@ class RunFilterBar(Vertical):
         self._input.cursor_blink = False
         self._trouble = Static(id="runs-trouble", markup=False)
         self._before: RunFilter | None = None
-        """What counted when the typing began."""
+        """The filter in force when the typing began."""
 
     def compose(self) -> ComposeResult:
         yield self._input
@@ -61,7 +61,7 @@ class RunFilterBar(Vertical):
         self._input.focus()
 
     def close(self) -> None:
-        """All are meant again."""
+        """An empty filter is in force again."""
         self._input.value = ""
         self._input.remove_class("-shown")
 
@@ -72,7 +72,7 @@ class RunFilterBar(Vertical):
 
     @on(Input.Changed)
     def _parse(self, event: Input.Changed) -> None:
-        """Where it cannot be understood, the one before the typing counts."""
+        """A text that cannot be understood leaves the filter from before the typing."""
         event.stop()
         ids = {name: id_ for id_, name in self._names().items()}
         try:

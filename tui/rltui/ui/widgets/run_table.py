@@ -32,7 +32,7 @@ _BAR_FROM = 110
 _USUAL_WIDTHS = {
     "number": 8, "steps": 6, "time": 16, "age": 6, "seconds": 6, "bytes": 8, "flag": 4,
 }  # fmt: skip
-"""By the kind of a column: they stay put while figures change."""
+"""Columns of a kind share a width, so that they stay put while values change."""
 _OWN_WIDTHS = {"step": 9, "trend": 12, "state": 7}
 _LEVEL_WIDTH = 12
 """`0.967±0.0148`, of a mean and its deviation."""
@@ -174,7 +174,6 @@ class RunTable(VirtualList, inherit_bindings=False):
         ]
 
     def _heading(self, line: TreeLine) -> list[tuple[str, str]]:
-        """A sweep, in one line."""
         sign = "▸" if line.key in self._listing.folded else "▾"
         name = f"{sign} {clean_line(line.group)}"
         return [
@@ -221,14 +220,14 @@ def _is_flexible(column: RunColumn) -> bool:
 
 
 class _Longest:
-    """How wide the texts of each column are. A run that has not changed is not looked at again."""
+    """Widths of the longest texts by column. A run that has not changed is not measured again."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[RunRow, list[int]]] = {}
         self._columns: tuple[str, ...] = ()
 
     def of(self, rows: Sequence[RunRow], listing: RunListing) -> dict[str, int]:
-        """In cells, by the id of a column; none for texts that no run has."""
+        """Cells by the id of a column; columns that no run has a text for are missing."""
         columns = [column for column in listing.columns if _is_flexible(column)]
         ids = tuple(column.id for column in columns)
         if ids != self._columns:
@@ -259,7 +258,7 @@ class _Longest:
 def _fitting(
     columns: Sequence[RunColumn], ideal_widths: Mapping[str, int], width: int, bar: int
 ) -> list[tuple[RunColumn, int]]:
-    """Those that there is room for, in their order, with widths. The first come first; texts give way."""
+    """Columns with widths, in their order. The first ones have priority; texts give way."""
     least: dict[str, int] = {}
     for column in sorted(columns, key=lambda column: column.id in _LAST_TO_FIT):
         if not (cells := ideal_widths[column.id]):

@@ -25,7 +25,7 @@ _LONGEST = 200_000
 """Characters of a text that are shown; an export has all."""
 _MOST_LINES = 20_000
 _FOLDED_LINES = 1
-"""Of a tool's answer, where tools are folded."""
+"""Visible lines of a tool's answer, where tools are folded."""
 _ROLES = {
     "system": "bold $text-secondary",
     "user": "bold $text-primary",
@@ -118,7 +118,7 @@ def _wrapped(text: str, width: int, style: str = "") -> Iterator[Content]:
 
 
 def _pieces(line: str, width: int) -> Iterator[str]:
-    """Of at most `width` cells, broken at spaces where that leaves more than half of it."""
+    """Pieces have `width` cells at most and break at spaces where that leaves more than half of it."""
     position = 0
     while True:
         window = line[position : position + width + 1]
@@ -145,7 +145,7 @@ def _cells_that_fit(line: str, width: int) -> int:
 
 
 def transcript_text(transcript: Transcript) -> str:
-    """What was said, not wrapped and with all that tools got and answered."""
+    """Nothing is wrapped or folded: calls and answers of tools are whole."""
     paragraphs = []
     for conversation in transcript.conversations:
         paragraphs += [f"━━ {conversation.title}"] if conversation.title else []
@@ -157,7 +157,7 @@ def transcript_text(transcript: Transcript) -> str:
 
 
 def _place(transcript: Transcript | None) -> tuple[int, str] | None:
-    """What stays when a rollout under way goes on."""
+    """A key that stays the same while a rollout under way goes on."""
     return None if transcript is None else (transcript.sample.where, transcript.sample.group)
 
 
@@ -219,7 +219,6 @@ class TranscriptView(ScrollView, can_focus=True):
         self.scroll_relative(y=lines, animate=False)
 
     def move_to_end(self, last: bool) -> None:
-        """To the last line, or to the first."""
         self.scroll_to(y=self.max_scroll_y if last else 0, animate=False)
 
     def move_pages(self, pages: int) -> None:
@@ -238,7 +237,7 @@ class TranscriptView(ScrollView, can_focus=True):
         return strips[0].crop(0, width).apply_offsets(0, line_index)
 
     def get_selection(self, selection: Selection) -> tuple[str, str]:
-        """What the mouse has selected, and what stands behind it."""
+        """Textual asks for the selected text and its separator."""
         return selection.extract("\n".join(line.plain.rstrip() for line in self._lines)), "\n"
 
     def selection_updated(self, selection: Selection | None) -> None:

@@ -82,11 +82,9 @@ STEP_KEYS = (
 
 
 class TypedValue(Input):
-    """Texts."""
-
     BINDINGS = keys(KeyContext.FIELD, *FIELD_KEYS)
     keys = ""
-    """What its keys do, for the line below."""
+    """Hints for the line below."""
 
     def __init__(self, knob: KnobInfo) -> None:
         super().__init__(edit_text(knob), placeholder=f"out of the file: {default_text(knob)}")
@@ -97,7 +95,7 @@ class TypedValue(Input):
         self.post_message(ValueEdited(value))
 
     def on_key(self, event: events.Key) -> None:
-        """Its own keys before letters."""
+        """Keys of the field come before letters."""
         _run_at_once(self, event)
 
     def action_answer(self, mode: How) -> None:
@@ -139,7 +137,7 @@ class FractionValue(_NumberValue):
     keys = "←→ 0.01 · ↑↓ 0.05"
 
     def action_step(self, steps: int) -> None:
-        """By 0.05."""
+        """The size of a step is 0.05."""
         self.action_move(steps * 0.05)
 
     def action_move(self, distance: float) -> None:
@@ -262,7 +260,7 @@ class ListValue(Widget, can_focus=True):
         return Content.assemble((sign, "bold"), clean(before), (clean(under) or " ", "reverse"), clean(after))
 
     def on_key(self, event: events.Key) -> None:
-        """Its own keys before letters."""
+        """Keys of the list come before letters."""
         _run_at_once(self, event)
         if event.is_printable and event.character:
             event.stop()
@@ -270,7 +268,7 @@ class ListValue(Widget, can_focus=True):
             self._insert(event.character)
 
     def on_paste(self, event: events.Paste) -> None:
-        """Into the item under the cursor, the first line of it, as in every field."""
+        """The first line goes into the item under the cursor, as in every field."""
         event.stop()
         self._insert("".join(event.text.splitlines()[:1]))
 
@@ -310,7 +308,7 @@ class ListValue(Widget, can_focus=True):
         self.refresh()
 
     def action_move_to(self, column: int) -> None:
-        """To the start of the item (0) or its end (-1)."""
+        """0: the start of the item; -1: its end."""
         self._column = len(self._line) if column else 0
         self.refresh()
 

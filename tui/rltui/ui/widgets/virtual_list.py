@@ -56,18 +56,18 @@ class VirtualList(PaintedList):
         count: int = 0,
         has_cursor: bool = True,
     ) -> None:
-        """Without a cursor it takes no keys: lines that are made anew for each width."""
+        """A list without a cursor takes no keys: its lines are made anew for every width."""
         super().__init__(id=id)
         self._make_line = make_line
         self.can_focus = self._has_cursor = has_cursor
         self.count = count
         self.at = 0
-        """Of the cursor; meaningless where there are no lines."""
+        """The cursor's index; meaningless where there are no lines."""
 
     def show(self, count: int, index: int | None = None) -> None:
-        """There are so many lines now, all may be different; the cursor goes to `at`, or keeps its place.
+        """Sets the count, and all lines may be different; the cursor goes to `index`, or keeps its position.
 
-        Says nothing of the cursor: who calls this knows.
+        Posts no message about the cursor: the caller knows.
         """
         self.count = count
         self.at = max(0, min(count - 1, self.at if index is None else index))
@@ -91,7 +91,6 @@ class VirtualList(PaintedList):
         self.go_to(self.at + rows)
 
     def move_to_end(self, last: bool) -> None:
-        """To the last row, or to the first."""
         self.go_to(self.count - 1 if last else 0)
 
     def move_pages(self, pages: int) -> None:
