@@ -150,22 +150,22 @@ def check(
     )
     problems += shared_configs(store.base())
     problems += tuple(map(_uses, framework_of_files.inference_servers(files)))
-    in_the_way = (
+    obstacles = (
         *_programs_lacking(framework_of_files, config_files, workspace or Path.cwd()),
         *_start_problems(layout_file, with_instances, framework_of_files, files, workspace or Path.cwd()),
     )
     problems += (
-        tuple(each.model_copy(update={"severity": "error"}) for each in in_the_way)
+        tuple(obstacle.model_copy(update={"severity": "error"}) for obstacle in obstacles)
         if starting
-        else in_the_way
+        else obstacles
     )
     memory: tuple[MemoryVerdict, ...] = ()
-    if with_memory and not in_the_way:
+    if with_memory and not obstacles:
         memory, here = _memory(config_files, layout_file, with_instances, framework_of_files, files, devices)
         problems += here
     return Check(
         valid=not any(problem.severity == "error" for problem in problems),
-        startable=not in_the_way,
+        startable=not obstacles,
         own=models_text,
         framework=framework_of_files.id,
         layout=str(layout_file),

@@ -59,7 +59,7 @@ def prepared(
     request: draft.ExperimentRequest,
     record: ExperimentRecord,
     begin: ForkStart | None,
-    tell: Callable[[str], None] = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
 ) -> Iterator[draft.ExperimentRequest]:
     """Copy the checkpoint and yield the request from which `creation.create` makes `record`. The copy is
     deleted if no experiment was made of it within the context.
@@ -75,7 +75,7 @@ def prepared(
     folder, run_dir = Path(record.output_dir), Path(record.run_dir)
     _claim(folder)
     try:
-        tell(f"copying checkpoint {begin.step}, {size_text(begin.size_bytes)}")
+        report(f"copying checkpoint {begin.step}, {size_text(begin.size_bytes)}")
         for name in begin.names:
             _copy(begin.folder.path / name, run_dir / name)
         if begin.step not in RunFolder(run_dir, begin.folder.files).checkpoints():
@@ -140,7 +140,7 @@ def request_like(
 
 
 @contextmanager
-def plan_fork(row: RunRow, wish: ForkRequest) -> Iterator[Fork]:
+def plan_fork(row: RunRow, fork_request: ForkRequest) -> Iterator[Fork]:
     """Plan a fork of `row`; the plan is valid within the context. Nothing is written.
 
     Raises:
@@ -153,18 +153,20 @@ def plan_fork(row: RunRow, wish: ForkRequest) -> Iterator[Fork]:
         raise ConflictError(f"{row.name} lies in the trash", hint=hints.RESTORE(run=row.name))
     record = record_of(row)
     parent = run_folder_of(record)
-    step = None if wish.begin is None else _step(record, parent, wish.begin)
-    name, folder = _name_and_folder(row, wish, step)
+    step = None if fork_request.begin is None else _step(record, parent, fork_request.begin)
+    name, folder = _name_and_folder(row, fork_request, step)
     framework, workspace = registry.get(record.framework), Path(record.workspace)
     with recorded_config(row) as config:
         cleared, notes = _cleared(config, framework, is_resumed=step is not None)
-        edits = {key: value for key, value in cleared.items() if key not in wish.edits} | dict(wish.edits)
+        edits = {key: value for key, value in cleared.items() if key not in fork_request.edits} | dict(
+            fork_request.edits
+        )
         line = ConfigLine(config.files, edits=edits, is_copied=True)
         with RunConfigBuilder(
             line, lambda _: framework, workspace=workspace, force=record.forced
         ).build() as copies:
             origin = RunOrigin(parent=row.id, parent_step=step)
-            request = request_like(record, copies, name, folder, devices=wish.devices, origin=origin)
+            request = request_like(record, copies, name, folder, devices=fork_request.devices, origin=origin)
             planned = creation.examine(request)
             begin = None if step is None else ForkStart(step, parent)
             plan = ForkPlan(
@@ -225,16 +227,16 @@ def _step(record: ExperimentRecord, folder: RunFolder, choice: CheckpointChoice)
     raise ConflictError(f"{record.name} has {absence}", hint=alternatives)
 
 
-def _name_and_folder(row: RunRow, wish: ForkRequest, step: int | None) -> tuple[str, Path]:
+def _name_and_folder(row: RunRow, fork_request: ForkRequest, step: int | None) -> tuple[str, Path]:
     """Name and folder; free ones, where nobody asks for others."""
     parent = Path(row.folder).parent
-    requested_name = wish.name or (Path(wish.folder).name if wish.folder else None)
+    requested_name = fork_request.name or (Path(fork_request.folder).name if fork_request.folder else None)
     if requested_name is not None:
-        folder = Path(wish.folder).absolute() if wish.folder else parent / requested_name
+        folder = Path(fork_request.folder).absolute() if fork_request.folder else parent / requested_name
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise ConflictError(f"{folder} is there already", hint="choose another with -n NAME or -o DIR")
         return requested_name, folder
-    base_name = fork_name(row.name, wish, step)
+    base_name = fork_name(row.name, fork_request, step)
     names = (base_name if number == 1 else f"{base_name}-{number}" for number in range(1, _MOST_NUMBERS))
     name = next(free_name for free_name in names if not (parent / free_name).exists() and _is_free(free_name))
     return name, parent / name

@@ -111,7 +111,7 @@ class LocalExperiment(Experiment):
         self._supervisor = None if finished else SupervisorClient(record, may_start=not readonly)
         self._control = ControlFolder(Path(record.output_dir))
         self._journal = JournalFeed(self._control.journal_file)
-        self._kept = SavedFiles(self._control.path)
+        self._saved_files = SavedFiles(self._control.path)
 
     @property
     def run_id(self) -> str:
@@ -285,15 +285,15 @@ class LocalExperiment(Experiment):
         return SeriesReader(self._control.series)
 
     def pins(self) -> tuple[str, ...]:
-        return self._kept.pins()
+        return self._saved_files.pins()
 
     def save_pins(self, pins: Sequence[str]) -> None:
         """Save them; what a client that may only look pins is forgotten."""
         if self._may_write:
-            self._kept.save_pins(pins)
+            self._saved_files.save_pins(pins)
 
     def save(self, name: str, text: str) -> str:
-        return str(self._kept.save(name, text))
+        return str(self._saved_files.save(name, text))
 
     def open_rollouts(self, folder: str = "") -> RolloutSource:
         from rltui.services.runs.rollouts import open_rollouts  # the first frame need not wait for it

@@ -46,7 +46,7 @@ class LocalRuns(Runs):
     def __init__(self, index: RunIndex | None = None, *, readonly: bool = False) -> None:
         """Without `index`, the user's is opened at the first call."""
         self.readonly = readonly
-        self._given = index
+        self._index_argument = index
         self._lock = threading.Lock()
         self._stamp = -1
         self._by_id: dict[str, RunRow] = {}
@@ -56,7 +56,7 @@ class LocalRuns(Runs):
     def _index(self) -> RunIndex:
         from rltui.services.runs.index import RunIndex
 
-        return self._given or RunIndex()
+        return self._index_argument or RunIndex()
 
     def rows(self) -> tuple[RunRow, ...]:
         with self._lock:
@@ -88,7 +88,7 @@ class LocalRuns(Runs):
             catalog.measure(RunIndex(self._index.path), within_s=_MEASURING_S)
         return messages
 
-    def find(self, word: str) -> str:
+    def find(self, reference: str) -> str:
         """Id of the run of that name or id, after a look at the folders.
 
         Raises:
@@ -98,7 +98,7 @@ class LocalRuns(Runs):
 
         with self._lock:
             catalog.catch_up(self._index)
-            return catalog.find_run(self._index, word).id
+            return catalog.find_run(self._index, reference).id
 
     def configs(self, ids: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
         with self._lock:

@@ -137,21 +137,21 @@ def _declared(
     *, changes: bool, wish: bool
 ) -> Callable[[_Method[_Parameters, _Answer]], _Method[_Parameters, _Answer]]:
     def declare(declaration: Callable[..., Any]) -> Callable[..., Any]:
-        declared = Question(declaration, changes=changes, wish=wish)
+        new_question = Question(declaration, changes=changes, wish=wish)
         if inspect.iscoroutinefunction(declaration):
 
             @wraps(declaration)
             async def later(self: Any, *args: object, **kwargs: object) -> Any:  # noqa: ANN401
-                return await self.ask(declared, declared.arguments(self, *args, **kwargs))
+                return await self.ask(new_question, new_question.arguments(self, *args, **kwargs))
 
-            later.question = declared  # type: ignore[attr-defined]
+            later.question = new_question  # type: ignore[attr-defined]
             return later
 
         @wraps(declaration)
         def now(self: Any, *args: object, **kwargs: object) -> Any:  # noqa: ANN401
-            return self.ask_now(declared, declared.arguments(self, *args, **kwargs))
+            return self.ask_now(new_question, new_question.arguments(self, *args, **kwargs))
 
-        now.question = declared  # type: ignore[attr-defined]
+        now.question = new_question  # type: ignore[attr-defined]
         return now
 
     return declare
@@ -165,8 +165,8 @@ def remote_method(method: _Method[_Parameters, _Answer]) -> _Method[_Parameters,
 
 def question_of(method: Callable[..., Any]) -> Question:
     """The question that a declared or remote method is."""
-    declared: Question = method.question  # type: ignore[attr-defined]
-    return declared
+    method_question: Question = method.question  # type: ignore[attr-defined]
+    return method_question
 
 
 @cache

@@ -110,8 +110,8 @@ def _version(name: str) -> RunColumn:
 
 
 _FIELDS: Mapping[str, RunColumn] = {
-    each.id: each
-    for each in (
+    column.id: column
+    for column in (
         _field("name", "text", "what it is called", lambda row: row.name, 48),
         _field("state", "text", ", ".join(RUN_STATES), lambda row: row.state, 8),
         _field("step", "steps", "completed steps, and of how many", lambda row: row.step),

@@ -122,11 +122,11 @@ def read_hello(descriptor: int, within_s: float | None = None) -> tuple[Hello, b
     data, until = b"", None if within_s is None else time.monotonic() + within_s
     while len(data) < _LONGEST_NOISE:
         _, mark, after_mark = data.partition(_MARK)
-        line, newline, rest = after_mark.partition(b"\n")
+        line, newline, remaining = after_mark.partition(b"\n")
         if mark and newline:
             try:
                 fields = json.loads(line[:_LONGEST_HELLO])
-                return Hello(str(fields["version"]), int(fields["link"]), int(fields["api"])), rest
+                return Hello(str(fields["version"]), int(fields["link"]), int(fields["api"])), remaining
             except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
                 break
         if until is not None and not _is_readable(descriptor, until - time.monotonic()):
@@ -220,17 +220,17 @@ class Frames:
                 return None
             channel, queue = self._pending.popitem(last=False)
             pending = queue.popleft()
-            piece, rest = pending.content[:_PIECE_BYTES], pending.content[_PIECE_BYTES:]
-            if rest:
-                queue.appendleft(pending._replace(content=rest))
+            piece, remaining = pending.content[:_PIECE_BYTES], pending.content[_PIECE_BYTES:]
+            if remaining:
+                queue.appendleft(pending._replace(content=remaining))
             if queue:
                 self._pending[channel] = queue
-            kind = pending.kind if rest else pending.kind | _LAST
+            kind = pending.kind if remaining else pending.kind | _LAST
             data = self._compressing.compress(_PIECE.pack(channel, kind, len(piece)) + piece)
             data += self._compressing.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
             self._under_way += len(data)
             self.bytes_sent += len(data)
-            return memoryview(data), None if rest else pending.on_sent
+            return memoryview(data), None if remaining else pending.on_sent
 
     def _may_send(self) -> bool:
         """Acknowledgements always: both ends might wait for each other's."""
