@@ -60,7 +60,6 @@ def _run(host: RemoteMachine, argv: Sequence[str]) -> int:
 
 
 def _show(host: RemoteMachine, argv: Sequence[str]) -> int:
-    """Run the TUI on this machine."""
     from rltui.cli.app import need_terminal, show_remote
 
     parser = argparse.ArgumentParser(prog="rltui --host HOST", add_help=False)

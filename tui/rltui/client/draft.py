@@ -61,7 +61,6 @@ class ExperimentRequest:
     copies: RunConfig = RunConfig(())
     """The run config made of `config_files`. Its copies become the experiment's own."""
     origin: RunOrigin = RunOrigin()
-    """Origin that the metadata of a new run gets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +125,6 @@ class Draft:
     instances: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Name of `each` in the layout → names of its instances, as the config says."""
     earlier: EarlierRun | None = None
-    """The earlier run in the output folder."""
     servers: LentServers = LentServers()
 
     @property
@@ -152,7 +150,6 @@ def plan_record(request: ExperimentRequest) -> tuple[ExperimentRecord, EarlierRu
 
 
 def _identified(request: ExperimentRequest) -> Draft:
-    """Add framework, layout and config."""
     config_files = tuple(path.absolute() for path in request.config_files)
     workspace = (request.workspace or Path.cwd()).absolute()
     framework, layout_file = identify(config_files, request.layout, request.framework, workspace=workspace)
@@ -163,7 +160,6 @@ def _identified(request: ExperimentRequest) -> Draft:
 
 
 def _located(draft: Draft) -> Draft:
-    """Add output folder and name."""
     output_dir = _own_folder(draft.request, _output_dir(draft))
     return replace(draft, output_dir=output_dir, name=_name(draft.request, output_dir))
 

@@ -43,8 +43,6 @@ class ConfigText:
 
 @dataclass(frozen=True, slots=True)
 class JournalTail:
-    """Entries of the journal beyond those that a client has."""
-
     is_new: bool
     """True if it is another journal: entries that the client has are obsolete."""
     entries: tuple[JournalEntry, ...]
@@ -58,7 +56,6 @@ class Description:
     layout_name: str
     """Name that `--layout` chooses it by."""
     screen: Screen
-    """Columns and panels of the layout."""
     readonly: bool
     """`execute` is refused; `plan` is not."""
     observed: bool
@@ -68,7 +65,6 @@ class Description:
     component_ids: tuple[str, ...]
     """Components that start by themselves, as the layout has them: what the first frame shows."""
     log_ids: tuple[str, ...]
-    """Ids of the layout's log files."""
 
 
 class Experiment(ExperimentApi, ABC):
@@ -162,8 +158,7 @@ class Experiment(ExperimentApi, ABC):
         """Charts that a person has pinned, in order."""
 
     @command()
-    def save_pins(self, pins: Sequence[str]) -> None:
-        """Replace the saved list of pinned charts."""
+    def save_pins(self, pins: Sequence[str]) -> None: ...
 
     # --- what is read as it is looked at --------------------------------------------------------------------
 

@@ -25,7 +25,6 @@ from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.observed import framework_of
 
 _LAUNCHER_S = 300.0
-"""Time limit for a launcher to write its script."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -242,7 +242,6 @@ def _bring_back(control: ControlFolder, record: ExperimentRecord) -> None:
 
 
 def not_running(name: str) -> RltuiError:
-    """The error of a read-only client without a supervisor."""
     return RltuiError(
         f"no supervisor of {name} runs, and a read-only client starts none",
         hint=f"read what is on disk: {hints.STATUS(name=name)}; or start it: {hints.OPEN(name=name)}",

@@ -108,7 +108,6 @@ def _apart(
 def _devices(
     record: ExperimentRecord, layout: Layout, framework: Framework, files: ConfigFiles, report: GpuReport
 ) -> tuple[GpuDevice, ...]:
-    """Devices that its components would use, without duplicates."""
     launcher = _launcher(record, layout, framework, report)
     devices = (device for spec in layout.automatic for device in launcher.devices(spec.id, files))
     return tuple({device.key: device for device in devices}.values())

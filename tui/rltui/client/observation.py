@@ -22,7 +22,6 @@ from rltui.services.runs.index import RunIndex
 from rltui.services.runs.observed import DetectedRun, find_run, find_runs, is_own
 
 LAYOUT = "watch"
-"""Name of the shipped layout."""
 _TELLS_NOTHING = re.compile(r"[0-9a-f]{8}|[0-9a-f-]{32,36}|runs?|outputs?|out|run_default|\d+")
 """Names of run folders that say nothing: `vf-eval` numbers its results so."""
 _LONGEST_NAME = 44

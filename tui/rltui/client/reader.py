@@ -84,7 +84,6 @@ class ExperimentReader:
     # --- config ---------------------------------------------------------------------------------------------
 
     def store(self) -> ConfigStore:
-        """Config files of the experiment, for reading and editing."""
         record, layout = self.record, self._layout
         paths = [Path(name) for name in record.config_files]
         framework = informed(framework_of(record), Path(record.workspace), paths)

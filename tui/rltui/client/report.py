@@ -43,7 +43,6 @@ class ReportSources:
     run: RunRow
     parent: RunRow | None
     comparison: Comparison
-    """Same as `RunReport.comparison`."""
     series: SeriesSource
     rollouts: RolloutSource
 

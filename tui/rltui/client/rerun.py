@@ -100,7 +100,6 @@ def _refuse_existing(folder: Path, name: str | None) -> None:
 
 
 def _comparison(row: RunRow, planned_record: ExperimentRecord) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Differences and notes of the plan."""
     notes = [f"{path} says something else by now: what it said then is used" for path in changed_files(row)]
     recorded = latest(Path(row.control))
     if recorded is None:

@@ -141,7 +141,6 @@ class Runs(ABC):
         return screen_state.load_state(owner)
 
     def keep(self, owner: str, values: Mapping[str, Any]) -> None:
-        """Replace the saved state of a screen."""
         screen_state.save_state(owner, values)
 
     def copy_to_tmux(self, text: str) -> bool:

@@ -15,8 +15,6 @@ from rltui.services.config.writing import FileChange, ForeignSaveError, replace_
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting that can be set, as a text has it."""
-
     key: str
     """Dotted, such as `alerts.bell`."""
     value: str
@@ -34,7 +32,6 @@ class SettingsText:
     text: str
     """Content of the file; every setting with its default where there is none."""
     is_new: bool
-    """True if there is no settings file yet."""
     known: tuple[Setting, ...]
     """All possible settings, in the order of the shipped file."""
 

@@ -53,7 +53,6 @@ class RunColumn:
 
     @property
     def is_right(self) -> bool:
-        """True if the column is aligned to the right."""
         return self.kind not in _LEFT
 
     def text(

@@ -79,7 +79,6 @@ class QueueScheduler:
     """Entry id → time of the next attempt to end it, by the monotonic clock."""
 
     def has_ended_programs(self) -> bool:
-        """True if `look` has something to do."""
         return any(program.has_ended() for program in self._programs.values())
 
     def look(self) -> None:
@@ -384,7 +383,6 @@ def _sheet(entry: QueueEntry) -> RunMetadata | None:
 
 
 def _attempts(entry: QueueEntry) -> int:
-    """Number of all attempts of all components in its folder."""
     control = ControlFolder(Path(entry.folder))
     return sum(len(control.attempts(folder.parent.name)) for folder in control.newest_attempts())
 

@@ -18,7 +18,6 @@ _DIFFERING = frozenset("qil")
 
 
 def encode_columns(columns: Iterable[array[Any]]) -> bytes:
-    """Concatenate the encoded columns."""
     return b"".join(map(_encode_column, columns))
 
 

@@ -27,8 +27,6 @@ def _with_checked_metadata(row: Any) -> Any:  # noqa: ANN401 - JSON of another m
 
 @dataclass(frozen=True, slots=True)
 class RunUpdate:
-    """Changes of the list of runs."""
-
     rows: tuple[Annotated[RunRow, BeforeValidator(_with_checked_metadata)], ...]
     gone: tuple[str, ...]
     """Ids of the removed runs."""

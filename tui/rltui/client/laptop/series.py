@@ -108,8 +108,6 @@ class SeriesPoints(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SeriesUpdate:
-    """Changes of a run's metrics."""
-
     stamp: Stamp
     keys: tuple[SeriesKey, ...] | None
     """`None` if the keys are unchanged, and so are the rewinds."""

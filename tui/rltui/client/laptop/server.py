@@ -71,7 +71,6 @@ class OpenedExperiment:
     run_id: str
     run_dir: str
     series: str
-    """Folder of the metrics' store."""
     events: tuple[PushedEvent, ...]
     """First events, as far as they come at once: the first frame need not ask for them."""
 

@@ -29,7 +29,6 @@ class Session:
         self._server = RemoteServer()
 
     async def serve(self) -> None:
-        """Serve until the other end hangs up."""
         loop, over = asyncio.get_running_loop(), asyncio.Event()
         receiver = threading.Thread(target=self._receive, args=(loop, over), name="receive", daemon=True)
         receiver.start()

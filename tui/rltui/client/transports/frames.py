@@ -56,7 +56,6 @@ class PacketKind(IntEnum):
     CALL = 1
     CANCEL = 2
     ITEM = 3
-    """An item of a streamed answer."""
     RESULT = 4
     """An answer, or the end of one."""
     ERROR = 5
