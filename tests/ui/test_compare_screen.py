@@ -62,7 +62,7 @@ async def test_curves_lie_over_each_other_and_lead_back(open_app: Opener) -> Non
         await press(pilot, "enter")
         screen = pilot.app.screen
         assert isinstance(screen, RunCurves)
-        await until(pilot, lambda: screen._model is not None and screen._loaded)
+        await until(pilot, lambda: screen._model is not None and screen._visible_charts)
         model = screen._model
         assert model is not None
         frame = model.frame(screen._grid.charts[0], screen._view)

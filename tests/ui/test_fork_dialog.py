@@ -14,7 +14,7 @@ from rltui.ui.screens.runs import RunsScreen
 
 
 def shown(dialog: ForkDialog) -> str:
-    return str(dialog._words.content)
+    return str(dialog._preview.content)
 
 
 async def test_f_shows_what_it_comes_to_and_asks_until_it_is_done() -> None:
@@ -51,7 +51,7 @@ async def test_the_checkpoint_under_the_cursor_is_what_it_begins_with() -> None:
         await until(pilot, lambda: isinstance(pilot.app.screen, ForkDialog))
         dialog = pilot.app.screen
         assert isinstance(dialog, ForkDialog)
-        assert dialog._wish().begin == 480
+        assert dialog._request().begin == 480
         await press(pilot, "escape", "escape", "Y")
         await until(pilot, lambda: isinstance(pilot.app.screen, ForkDialog))
         assert not runs.forked

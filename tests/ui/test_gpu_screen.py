@@ -324,7 +324,7 @@ async def test_a_click_on_a_part_of_a_bar_names_its_owner(
 ) -> None:
     async with open_app(experiment, size=(160, 45)) as pilot:
         bars = pilot.app.screen.query_one(GpuBars)
-        y = next(y for y, line in enumerate(bars._painted) if "141 GiB" in line.plain)
+        y = next(y for y, line in enumerate(bars._painted_lines) if "141 GiB" in line.plain)
         for x in (2, 17, bars.size.width - 15):
             await pilot.click(bars, offset=(x, y))
         assert said(pilot) == [

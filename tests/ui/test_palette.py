@@ -56,7 +56,7 @@ def palette(pilot: Pilot[None]) -> Palette:
 
 def shown(pilot: Pilot[None]) -> list[str]:
     """What is listed, with the kind in front."""
-    return [entry.name for entry in palette(pilot)._listed]
+    return [entry.name for entry in palette(pilot)._results]
 
 
 def cursor_name(pilot: Pilot[None]) -> str:

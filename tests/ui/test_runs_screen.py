@@ -44,7 +44,7 @@ async def screen_of(
 
 def lines_of(screen: RunsScreen) -> list[str]:
     table = screen.query_one(RunTable)
-    return [table._made(at, table.size.width).plain for at in range(table.count)]
+    return [table._line(at, table.size.width).plain for at in range(table.count)]
 
 
 def names_of(screen: RunsScreen) -> list[str]:
@@ -103,7 +103,7 @@ async def test_no_line_is_wider_than_the_screen(open_app: Opener, size: tuple[in
         await press(pilot, "b")
         table = screen.query_one(RunTable)
         width = table.scrollable_content_region.width
-        lines = [table._made(at, width) for at in range(table.count)]
+        lines = [table._line(at, width) for at in range(table.count)]
         assert all(line.cell_length <= width for line in lines)
         assert any("reverse-text-b" in line.plain for line in lines) or width < 30
 
@@ -174,7 +174,7 @@ async def test_a_tree_is_folded_and_a_sweep_is_meant_as_a_whole(open_app: Opener
         assert names_of(screen)[:3] == [":lr", "baseline", "moved"], "from below it"
         assert "+3" in lines_of(screen)[1]
         await press(pilot, "right", "home", "m")
-        assert screen._marked == {"id-lr-lr1e-06", "id-lr-lr3e-06", "id-lr-lr1e-05"}
+        assert screen._marked_keys == {"id-lr-lr1e-06", "id-lr-lr3e-06", "id-lr-lr1e-05"}
 
 
 @pytest.mark.slow
@@ -240,7 +240,7 @@ async def test_what_waits_in_the_queue_is_listed_with_the_reason(open_app: Opene
         assert "GPU 0 has 12 of 80 GiB free, it needs 40" in lines_of(screen)[3]
         screen.query_one(RunTable).go_to(3)
         await press(pilot, "e", "m", "delete")
-        assert not screen._marked
+        assert not screen._marked_keys
         assert "lr=3e-05" in text_of(screen, "runs-details")
         runs.queued = QUEUE.model_copy(update={"entries": QUEUE.entries[1:], "paused": "by a person"})
         await screen.look()

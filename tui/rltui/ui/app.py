@@ -98,7 +98,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         self.set_keymap({id_: names or NO_KEY for id_, names in keys.items()})
         self._trouble = trouble
         self._bell, self._osc9 = bell, osc9
-        self._typed: deque[events.Key | events.Paste] = deque()
+        self._typed_keys: deque[events.Key | events.Paste] = deque()
         """The first has been taken and has its effects now."""
         self._typing_clock: asyncio.TimerHandle | None = None
         self._run_in_terminal = run_in_terminal
@@ -124,8 +124,8 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         if self._is_leaving and isinstance(event, events.InputEvent | events.Paste):
             return
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
-            self._typed.append(event)
-            if len(self._typed) == 1:
+            self._typed_keys.append(event)
+            if len(self._typed_keys) == 1:
                 await self._take_key(event)
         else:
             await super().on_event(event)
@@ -153,14 +153,14 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
     async def _go_on_typing(self, passed_key: _KeyPassed) -> None:
         """The next key is sent once the same screen has been on top for a whole round."""
         if self._is_leaving:
-            self._typed.clear()
-        elif self._typed and passed_key.key is self._typed[0]:
+            self._typed_keys.clear()
+        elif self._typed_keys and passed_key.key is self._typed_keys[0]:
             if passed_key.top is not self.screen:
                 self._send_behind(passed_key.key, self.focused or self.screen, self.screen)
                 return
-            self._typed.popleft()
-            if self._typed:
-                await self._take_key(self._typed[0])
+            self._typed_keys.popleft()
+            if self._typed_keys:
+                await self._take_key(self._typed_keys[0])
                 return
         if self._typing_clock is not None:
             self._typing_clock.cancel()
@@ -320,7 +320,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         self._lend_terminal(self._experiment.pager_command, request.path)
 
     def _lend_terminal(self, command_for: Callable[[str], Sequence[str]], subject: str) -> None:
-        """Step aside while the command runs that is `made`; tell it where this terminal cannot be lent."""
+        """Step aside while the command for `subject` runs; give a hint where this terminal cannot be lent."""
         try:
             command = command_for(subject)
         except RltuiError as error:
@@ -340,7 +340,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         return True
 
     def action_command_palette(self, text: str = "") -> None:
-        """Find anything by a few letters. `typed`: what its line begins with."""
+        """Find anything by a few letters. `text`: what its line begins with."""
         if isinstance(self.screen, BaseScreen):
             from rltui.ui.palette.screen import open_palette  # the first frame need not wait for it
 

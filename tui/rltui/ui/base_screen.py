@@ -192,7 +192,7 @@ class BaseScreen(NotifyingScreen[None]):
         return await self.app.push_screen_wait(dialog)
 
     def waiting(self, label: str, *, cancels: bool = False) -> AbstractAsyncContextManager[None]:
-        """Say that `what` is waited for; `cancels`: esc ends the wait, which changes nothing."""
+        """Say that `label` is waited for; `cancels`: esc ends the wait, which changes nothing."""
         return waiting(self.app, label, cancels=cancels)
 
     def suspend(self) -> AbstractContextManager[None]:
@@ -229,7 +229,7 @@ class BaseScreen(NotifyingScreen[None]):
         """Open the screen `name`: on top of the overview, in place of any other.
 
         It is made when it is first opened, and stays. Its cursor goes to the row `aim`, and what it shows
-        to the moment `at` (seconds since the epoch), of `component` where it shows several.
+        to the moment `moment` (seconds since the epoch), of `component` where it shows several.
         """
         above = self.app.screen
         if not isinstance(above, BaseScreen):

@@ -27,29 +27,29 @@ class FoundPrompts:
         self, prompts: Sequence[FoundPrompt] = (), further: Iterator[FoundPrompt] | None = None
     ) -> None:
         """`further`: places where to look, the nearest first; each may be read from a file."""
-        self._found = [*prompts]
+        self._prompts = [*prompts]
         self._further = further
-        self._at = 0
+        self._index = 0
 
     @property
     def shown(self) -> FoundPrompt | None:
-        return self._found[self._at] if self._at < len(self._found) else None
+        return self._prompts[self._index] if self._index < len(self._prompts) else None
 
     async def look(self, places: int) -> AsyncIterator[FoundPrompt]:
         """Look in as many further places as it takes to move on by so many; each of them is told."""
-        while max(0, self._at + places) >= len(self._found) and self._further is not None:
+        while max(0, self._index + places) >= len(self._prompts) and self._further is not None:
             prompt = await asyncio.to_thread(next, self._further, None)
             if prompt is None:
                 self._further = None
                 return
             if prompt.sample is not None:
-                self._found.append(prompt)
+                self._prompts.append(prompt)
             yield prompt
 
     def move(self, places: int) -> bool:
         """Show the one so many further on, or back; whether there is one."""
-        index = max(0, self._at + places)
-        if index >= len(self._found):
+        index = max(0, self._index + places)
+        if index >= len(self._prompts):
             return False
-        self._at = index
+        self._index = index
         return True

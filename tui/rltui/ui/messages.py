@@ -126,7 +126,7 @@ class Messages:
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self, watcher: Callable[[], None]) -> Callable[[], None]:
-        """`tell` is called when the line is another one, until what is returned is called."""
+        """`watcher` is called when the line is another one, until what is returned is called."""
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher)
 
@@ -172,7 +172,7 @@ class Messages:
 
     def cancel(self) -> bool:
         """End what is waited for, if the line says so and it may be ended."""
-        wait = self._shown_wait()
+        wait = self._current_wait()
         if wait is None or wait.task is None:
             return False
         wait.is_cancelled = True
@@ -198,7 +198,7 @@ class Messages:
     def line(self, width: int) -> Content | None:
         """`None`: there is nothing to show."""
         newest = self._live[-1] if self._live else None
-        wait = self._shown_wait()
+        wait = self._current_wait()
         if wait is not None and (newest is None or newest.said.number < wait.order):
             time = duration(self._now() - wait.since)
             hint = " · esc cancels" if wait.task is not None else ""
@@ -207,7 +207,7 @@ class Messages:
             return None
         return newest.said.line(width, more=len(self._live) - 1)
 
-    def _shown_wait(self) -> _Wait | None:
+    def _current_wait(self) -> _Wait | None:
         """The newest that takes longer than a moment."""
         now = self._now()
         return next((wait for wait in reversed(self._waits) if now - wait.since >= PATIENCE_S), None)

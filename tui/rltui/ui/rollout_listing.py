@@ -108,7 +108,7 @@ class RolloutListing:
         """Take over the figures and the batches; where to put the cursor, if the batches are others."""
         self.figures.update(update.figures)
         keys = {batch.key for batch in update.batches}
-        batches = [batch for batch in update.batches if self._is_wanted(batch.key, keys)]
+        batches = [batch for batch in update.batches if self._is_listed(batch.key, keys)]
         if batches == self.batches:
             return None
         batch_keys = [batch.key for batch in batches]
@@ -123,7 +123,7 @@ class RolloutListing:
         self.table = update.table
         return True
 
-    def _is_wanted(self, key: BatchKey, keys: Collection[BatchKey]) -> bool:
+    def _is_listed(self, key: BatchKey, keys: Collection[BatchKey]) -> bool:
         """A step has two batches, all that came in and those taken: one is listed."""
         if key.kind == "live" or key.step == NO_STEP or key.part not in ("", ALL):
             return True
@@ -144,7 +144,7 @@ class RolloutListing:
         if self.groups is not None:
             self.groups = sorted(groups, key=lambda group: (not group.is_flat, group.mean))
             return None
-        self.places = sort_samples(self.table, self.order, self._wanted_places())
+        self.places = sort_samples(self.table, self.order, self._matching_positions())
         if before is None:
             return None
         where = self.table.columns["where"]
@@ -152,7 +152,7 @@ class RolloutListing:
             (index for index, position in enumerate(self.places) if where[position] == before.where), None
         )
 
-    def _wanted_places(self) -> list[int]:
+    def _matching_positions(self) -> list[int]:
         positions = filter_samples(self.table, self.only)
         if self.matches is not None:
             allowed = set(positions)

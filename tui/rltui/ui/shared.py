@@ -51,7 +51,7 @@ class StagedEdits:
 
 
 def edit_request(staged: StagedEdits, key: str, value: KnobValue, plan: Plan | None) -> Request:
-    """A request that sets `key` together with what is collected. `seen`: the first plan the person saw of
+    """A request that sets `key` together with what is collected. `plan`: the first plan the person saw of
     it.
     """
     return staged.adding({key: value}, {} if plan is None else plan.base).request()
@@ -71,17 +71,17 @@ class UiStateStore:
         """Blocking: it reads a small file."""
         self._runs, self._owner = runs, owner
         self.values: Mapping[str, Any] = dict(runs.kept(owner))
-        self._changed: dict[str, Any] = {}
+        self._changes: dict[str, Any] = {}
 
     def note(self, key: str, value: object) -> None:
         if self.values.get(key) != value:
             self.values = {**self.values, key: value}
-            self._changed[key] = value
+            self._changes[key] = value
 
     async def write(self) -> None:
         """Keys that did not change are left alone: another rltui may have written them."""
-        if self._changed:
-            changes, self._changed = self._changed, {}
+        if self._changes:
+            changes, self._changes = self._changes, {}
             await asyncio.to_thread(self._write, changes)
 
     def _write(self, changes: Mapping[str, Any]) -> None:
@@ -172,46 +172,46 @@ class ExperimentState:
         return Content.assemble(*line)
 
     def watch(self, topic: What, watcher: Callable[[], None]) -> None:
-        """`tell` is called after each change. The config: `table` or `staged`."""
+        """`watcher` is called after each change. The config: `table` or `staged`."""
         self._watchers[topic].append(watcher)
 
     def show_gpus(self, report: GpuReport) -> None:
         self.gpus = report
-        self._tell("gpus")
+        self._call_watchers("gpus")
 
     def show_connection(self, problem: str | None) -> None:
         """Say that what is shown may be old; `None`: it is not."""
         self.connection_problem = problem
-        self._tell("connection")
+        self._call_watchers("connection")
 
     def show_journal(self) -> None:
         """Say that the journal has grown."""
-        self._tell("journal")
+        self._call_watchers("journal")
 
     def show_table(self, table: KnobTable) -> None:
         if table != self.table:
             self.table = table
-            self._tell("config")
+            self._call_watchers("config")
 
     def add_edited(self, keys: Iterable[str]) -> None:
         if new := set(keys) - self.edited:
             self.edited |= new
-            self._tell("config")
+            self._call_watchers("config")
 
     def collect(self, edits: Mapping[str, Any], base: Mapping[str, str]) -> None:
         """Keep these edits, made on the content `base` of the files."""
         self.staged = self.staged.adding(edits, base)
-        self._tell("config")
+        self._call_watchers("config")
 
     def drop(self, key: str) -> None:
         self.staged = self.staged.dropping(key)
-        self._tell("config")
+        self._call_watchers("config")
 
     @property
     def knobs(self) -> tuple[KnobInfo, ...]:
         """The framework's knobs, then every other key of the files."""
         return (*self.table.knobs, *self.table.others)
 
-    def _tell(self, topic: What) -> None:
+    def _call_watchers(self, topic: What) -> None:
         for watcher in self._watchers[topic]:
             watcher()

@@ -36,8 +36,9 @@ class ThemedApp(NotifyingApp):
     abilities = Abilities()
 
     def __init__(self, home: AppState, abilities: Abilities | None, theme_name: str) -> None:
-        """`abilities`: of the terminal, all that there are by default. `wanted`: the theme of somebody who
-        has chosen none while the app ran.
+        """`abilities` are those of the terminal, by default all there are.
+
+        `theme_name`: the theme of a person who has chosen none while the app ran.
         """
         self._is_light = abilities is not None and abilities.is_light
         if abilities is not None:

@@ -61,7 +61,7 @@ _WRITTEN = (
 _TINT_ROOM = 0.62
 """White, or black, stands out from a tint by so much of what it does from the background, at least: where
 that is less, all colours on a tint would turn to it."""
-_TOLD_APART = 1.1
+_LEAST_DIFFERENCE = 1.1
 _ROUNDED = 1.03
 """The most that Textual's rounding takes from a ratio."""
 _LIST_TINT = 0.05
@@ -72,7 +72,7 @@ _CYAN = (79, 214, 214)
 _STEPS = 32
 
 
-def _own(
+def _own_theme(
     name: str,
     *,
     primary: str,
@@ -120,7 +120,7 @@ def _rgb(color: str, below: Rgb) -> Rgb:
     return blend(below, full, covers * float(share.removesuffix("%") or 100) / 100)
 
 
-DARK = _own(
+DARK = _own_theme(
     "rltui-dark",
     primary="#6aa8ff",
     secondary="#c49bff",
@@ -133,7 +133,7 @@ DARK = _own(
     surface="#171b1f",
     panel="#20262c",
 )
-LIGHT = _own(
+LIGHT = _own_theme(
     "rltui-light",
     primary="#0b57c4",
     secondary="#7439b3",
@@ -147,7 +147,7 @@ LIGHT = _own(
     panel="#e8ebee",
     dark=False,
 )
-CONTRAST = _own(
+CONTRAST = _own_theme(
     "rltui-contrast",
     primary="#8cc8ff",
     secondary="#e2b8ff",
@@ -165,7 +165,7 @@ CONTRAST = _own(
     border_blurred="#c0c0c0",
     block_cursor_background="#003a80",
 )
-SIXTEEN = _own(
+SIXTEEN = _own_theme(
     "rltui-16",
     primary="#00aaaa",
     secondary="#ff55ff",
@@ -259,14 +259,16 @@ class _Correction:
         plain = {name: value for name in _FIELDS if (value := getattr(theme, name))}
         variables = {**theme.to_color_system().generate(), **plain, **theme.variables}
         behind = _rgb(variables["background"], self._other)
-        self._given = {name: _rgb(variables[name], behind) for name in (*GROUNDS, *SOLIDS, *TEXTS, *LINES)}
+        self._originals = {
+            name: _rgb(variables[name], behind) for name in (*GROUNDS, *SOLIDS, *TEXTS, *LINES)
+        }
         for name in GROUNDS:
-            self.made[name] = _on_the_way(self._given[name], self._other, self._may_be_ground)
+            self.made[name] = _on_the_way(self._originals[name], self._other, self._may_be_ground)
         grounds = self._with_lists([self.made[name] for name in GROUNDS])
         self._foreground = _on_the_way(
-            self._given["foreground"], self._pole, lambda text: _faint_fits(text, grounds, colors)
+            self._originals["foreground"], self._pole, lambda text: _faint_fits(text, grounds, colors)
         )
-        self._given["foreground"] = self._foreground
+        self._originals["foreground"] = self._foreground
         self._fix(SOLIDS, _Below(grounds, colors), TEXT)
         surfaces = [*grounds, *(self._make_tint(name, theme) for name in TINTS)]
         if (
@@ -282,9 +284,9 @@ class _Correction:
 
     def _fix(self, names: Iterable[str], below: _Below, least: float) -> None:
         for name in names:
-            self.made[name] = self._moved(self._given[name], below, least)
+            self.made[name] = self._adjust(self._originals[name], below, least)
 
-    def _moved(self, color: Rgb, below: _Below, least: float) -> Rgb:
+    def _adjust(self, color: Rgb, below: _Below, least: float) -> Rgb:
         return _on_the_way(color, self._pole, lambda candidate: below.shows(candidate, least))
 
     def _with_lists(self, grounds: Sequence[Rgb]) -> list[Rgb]:
@@ -316,7 +318,7 @@ class _Correction:
             return is_far and _faint_fits(self._foreground, [color], self._colors)
 
         def is_seen(color: Rgb) -> bool:
-            return has_room(color) and displayed_ratio(color, background, self._colors) >= _TOLD_APART
+            return has_room(color) and displayed_ratio(color, background, self._colors) >= _LEAST_DIFFERENCE
 
         candidate = _on_the_way(tint, background, is_seen)
         return candidate if candidate != background else _on_the_way(tint, self._other, has_room)
@@ -324,8 +326,11 @@ class _Correction:
     def _part_focus_from_failure(self, below: _Below) -> None:
         """An accent that looks like a failure gives way to the next colour that does not."""
         failures = [displayed_colors(self.made[name], self._colors) for name in ("error", "text-error")]
-        for color in (*(self._given[name] for name in ("accent", "primary", "secondary", "success")), _CYAN):
-            accent = self._moved(color, below, TEXT)
+        for color in (
+            *(self._originals[name] for name in ("accent", "primary", "secondary", "success")),
+            _CYAN,
+        ):
+            accent = self._adjust(color, below, TEXT)
             displayed = displayed_colors(accent, self._colors)
             apart = [
                 hues_apart(*pair) for failure in failures for pair in zip(displayed, failure, strict=True)

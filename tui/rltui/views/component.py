@@ -23,7 +23,7 @@ LOG_SIGNS: Mapping[str, Cell] = {
 _WAITS = ("waits for ", "waiting for ")
 _LONG_REASON = 56
 """A longer one has a line of its own."""
-_SERVER_WORDS = {"unknown": "◌ not asked yet", "ready": "● ready", "down": "✗ down", "refused": "✗ refused"}
+_SERVER_LABELS = {"unknown": "◌ not asked yet", "ready": "● ready", "down": "✗ down", "refused": "✗ refused"}
 """Texts by the state of an external server."""
 _MOST_EDITS = 3
 """Named beside a trouble, the newest."""
@@ -200,7 +200,7 @@ def server_text(server: Mapping[str, Any]) -> str:
     """The form is `inference (external) ● ready · KV 41 % · http://gpu-2:8000/v1 · serves tiny`."""
     source = server["source"]
     origin = "external" if source in ("config", "--inference") else f"of {source}"
-    facts = [f"{server['id']} ({origin}) {_SERVER_WORDS[server['state']]}", *server["facts"], server["url"]]
+    facts = [f"{server['id']} ({origin}) {_SERVER_LABELS[server['state']]}", *server["facts"], server["url"]]
     if server["reason"]:
         facts.append(server["reason"])
     elif server["models"]:

@@ -362,7 +362,7 @@ def _owner_text(holder: Holder, _: float) -> str:
     return f"{texts.get(owner.owner, 'not known whose')}{graphics}{holder.peak}"
 
 
-def _what(holder: Holder, _: float) -> Cell:
+def _process_cell(holder: Holder, _: float) -> Cell:
     """`trainer attempt 2`, `⚠ leftover inference 1`, `⚠ unknown, yours`."""
     process = holder.process
     if process is None:
@@ -406,7 +406,7 @@ VIEW: View[Holder] = View(
         Column("pid", _pid_text, is_right=True),
         Column("user", _user_text, goes=2, least=6),
         Column("owner", _owner_text, least=20),
-        Column("what", _what),
+        Column("what", _process_cell),
         Column("kind", lambda holder, _: "" if holder.process is None else holder.process.kind),
         Column("memory", _memory_text, is_right=True),
         Column("part", _part_text, heading="%", is_right=True),

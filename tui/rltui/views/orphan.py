@@ -40,13 +40,13 @@ def evidence_text(orphan: Orphan) -> str:
 
 def brief_orphan(orphan: Orphan) -> str:
     """`pid 4711 VLLM::EngineCore 4m12s 58.0 GiB :8000`, as far as it is known."""
-    return " ".join((_pid_text(orphan), *_held(orphan)))
+    return " ".join((_pid_text(orphan), *_facts(orphan)))
 
 
 def orphan_text(orphan: Orphan) -> str:
     """`pid 4711 VLLM::EngineCore · of inference attempt 1 · 4m12s · 58.0 GiB · :8000`, as far as known."""
     owner = [] if orphan.component is None else [f"of {owner_text(orphan)}"]
-    return " · ".join((_pid_text(orphan), *owner, *_held(orphan)))
+    return " · ".join((_pid_text(orphan), *owner, *_facts(orphan)))
 
 
 def orphan_details(orphan: Orphan) -> list[str]:
@@ -106,6 +106,6 @@ VIEW: View[Orphan] = View(
 )
 
 
-def _held(orphan: Orphan) -> list[str]:
+def _facts(orphan: Orphan) -> list[str]:
     texts = _age_text(orphan), _memory_text(orphan), ports_text(orphan.ports)
     return [text for text in texts if text]

@@ -76,9 +76,9 @@ def lost_text(loss: Lost) -> str:
     """The steps and rollouts lost, and the step that the run resumes at; empty where it loses nothing."""
     thrown_away = []
     if loss.steps:
-        thrown_away.append(_counted(loss.steps, "step"))
+        thrown_away.append(_count_text(loss.steps, "step"))
     if loss.rollouts:
-        thrown_away.append(f"{_counted(loss.rollouts, 'rollout')} in flight")
+        thrown_away.append(f"{_count_text(loss.rollouts, 'rollout')} in flight")
     goes_on = ""
     if loss.resume_step is not None:
         step = loss.resume_step
@@ -90,7 +90,7 @@ def lost_text(loss: Lost) -> str:
     return " · ".join(filter(None, (" and ".join(thrown_away), goes_on)))
 
 
-def _counted(count: int, noun: str) -> str:
+def _count_text(count: int, noun: str) -> str:
     return f"{count} {noun}{'s' if count > 1 else ''}"
 
 

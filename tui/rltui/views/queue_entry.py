@@ -54,7 +54,7 @@ def _reward_text(queued: QueuedRun, _: float) -> str:
     return "" if run is None or run.reward is None else f"{run.reward:.3f}"
 
 
-def _why_text(queued: QueuedRun, now: float) -> str:
+def _reason_text(queued: QueuedRun, now: float) -> str:
     entry = queued.entry
     is_later = entry.state == "waiting" and entry.not_before is not None and entry.not_before > now
     return f"{entry.why}, in {duration((entry.not_before or now) - now)}" if is_later else entry.why
@@ -74,7 +74,7 @@ VIEW: View[QueuedRun] = View(
         ),
         Column("reward", _reward_text, is_right=True, goes=2),
         Column("what", lambda queued, _: queued.entry.told, least=12, goes=1),
-        Column("why", _why_text, least=14),
+        Column("why", _reason_text, least=14),
     ),
 )
 

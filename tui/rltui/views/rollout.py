@@ -91,12 +91,12 @@ def size_text(batch: Batch) -> str:
 
 def summary_texts(summary: BatchSummary) -> list[str]:
     """A batch in a few words: `128 samples`, `reward 0.62 ± 0.21`."""
-    texts = [_counted(summary.count, "sample")]
+    texts = [_quantity_text(summary.count, "sample")]
     if math.isfinite(summary.mean):
         texts.append(f"reward {reward_text(summary.mean)} ± {reward_text(summary.spread)}")
     if summary.groups:
         flat = f", {summary.flat_groups} without spread ({FLAT})" if summary.flat_groups else ""
-        texts.append(f"{_counted(summary.groups, 'group')}{flat}")
+        texts.append(f"{_quantity_text(summary.groups, 'group')}{flat}")
     if summary.truncated:
         texts.append(f"{summary.truncated} truncated {TRUNCATED.text}")
     if summary.failed:
@@ -104,7 +104,7 @@ def summary_texts(summary: BatchSummary) -> list[str]:
     return texts
 
 
-def _counted(count: int, noun: str) -> str:
+def _quantity_text(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
@@ -123,7 +123,7 @@ def _group_text(listed: ListedSample, _: float) -> str:
     return truncate(listed.sample.group, _GROUP_WIDTH) + (f" {FLAT}" if listed.is_flat else "")
 
 
-def _ended_words(sample: Sample) -> list[str]:
+def _endings(sample: Sample) -> list[str]:
     endings = (sample.stop, "truncated" if sample.truncated else "", "failed" if sample.failed else "")
     return [ending for ending in endings if ending]
 
@@ -141,7 +141,7 @@ SAMPLES: View[ListedSample] = View(
         Column("in", lambda listed, _: _known_count(listed.sample.input_tokens), is_right=True, goes=2),
         Column("out", lambda listed, _: _known_count(listed.sample.output_tokens), is_right=True, goes=1),
         Column("turns", lambda listed, _: _known_count(listed.sample.turns), is_right=True, goes=5),
-        Column("ended", lambda listed, _: " ".join(_ended_words(listed.sample)), least=8),
+        Column("ended", lambda listed, _: " ".join(_endings(listed.sample)), least=8),
         Column("group", _group_text, least=8, goes=3),
         Column("env", lambda listed, _: listed.sample.env, least=8, goes=4),
         Column("short reward", lambda listed, _: reward_text(listed.sample.reward), heading="reward"),
@@ -162,7 +162,7 @@ def sample_summary(sample: Sample) -> str:
         f"{sample.output_tokens} tokens" if sample.output_tokens >= 0 else "",
         f"group {sample.group}" if sample.group else "",
         sample.env,
-        *_ended_words(sample),
+        *_endings(sample),
     ]
     return " · ".join(text for text in texts if text)
 

@@ -77,12 +77,12 @@ def _origin(row: RunRow, names: Mapping[str, str]) -> list[str]:
 def _changes(row: RunRow) -> list[str]:
     """The form is `optim.lr 1e-5 → 1e-6`."""
     return [
-        f"{key} {f'{_shown(key, old)} → ' if old is not None else ''}{_shown(key, new)}"
+        f"{key} {f'{_value_text(key, old)} → ' if old is not None else ''}{_value_text(key, new)}"
         for key, (old, new) in row.changed.items()
     ]
 
 
-def _shown(key: str, value: object) -> str:
+def _value_text(key: str, value: object) -> str:
     return mask_value(key, value) if isinstance(value, str) else value_text(value)
 
 

@@ -99,11 +99,11 @@ class Arranged(Generic[Row]):
 
     def sort(self, step: int) -> None:
         """Takes the next order, or the one before."""
-        self.order = _after(list(self._view.orders), self.order, step)
+        self.order = _neighbour(list(self._view.orders), self.order, step)
 
     def narrow(self) -> None:
         """Takes the next filter; after the last one all rows are listed again."""
-        self.only = _after(list(self._view.filters), self.only, 1)
+        self.only = _neighbour(list(self._view.filters), self.only, 1)
 
     def listed(self, rows: Iterable[Row]) -> list[Row]:
         """Rows that the filter admits, in the order; equal rows stay as they are."""
@@ -111,5 +111,5 @@ class Arranged(Generic[Row]):
         return sorted(admitted, key=self._view.orders[self.order].key)
 
 
-def _after(names: Sequence[str], name: str, step: int) -> str:
+def _neighbour(names: Sequence[str], name: str, step: int) -> str:
     return names[(names.index(name) + step) % len(names)]

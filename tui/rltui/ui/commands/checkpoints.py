@@ -28,21 +28,21 @@ class CheckpointCommands:
         selected: Callable[[], Checkpoint | None],
         on_change: Callable[[], Awaitable[None]],
     ) -> None:
-        """`changed` is awaited when there are other checkpoints than before."""
+        """`on_change` is awaited when there are other checkpoints than before."""
         self._frontend = frontend
         self._shared = shared
         self._experiment = shared.experiment
         self._commands = commands
         self._report = report
-        self._selected = selected
-        self._changed = on_change
+        self._selected_checkpoint = selected
+        self._on_change = on_change
 
     def allows(self, command: str, *arguments: object) -> bool:
         del arguments
         report = self._report()
         match command:
             case "publish":
-                return self._selected() is not None
+                return self._selected_checkpoint() is not None
             case "bring_back":
                 return report is not None and bool(report.set_aside)
             case "go_back":
@@ -54,7 +54,7 @@ class CheckpointCommands:
 
     def go_back(self) -> None:
         """Restart the run from the selected one. Asks, default no; of one not complete, say why not."""
-        if (checkpoint := self._selected()) is None:
+        if (checkpoint := self._selected_checkpoint()) is None:
             return
         if not checkpoint.complete:
             self._frontend.notify(
@@ -89,7 +89,7 @@ class CheckpointCommands:
                 async with frontend.waiting("Deleting checkpoints"):
                     result = await self._experiment.prune(retention, steps)
                 frontend.notify(f"Deleted; {size_text(result.frees_bytes)} are free again", markup=False)
-                await self._changed()
+                await self._on_change()
         except RltuiError as error:
             await frontend.show_error(error)
 
@@ -117,13 +117,13 @@ class CheckpointCommands:
             async with frontend.waiting("Bringing it back"):
                 await self._experiment.bring_back(name)
             frontend.notify(f"{name} is back; what the run had written since is set aside", markup=False)
-            await self._changed()
+            await self._on_change()
         except RltuiError as error:
             await frontend.show_error(error)
 
     def publish(self) -> None:
         """Ask where to upload the selected one, then show what that uploads. Asks, default no."""
-        if (checkpoint := self._selected()) is not None:
+        if (checkpoint := self._selected_checkpoint()) is not None:
             self._frontend.work(self._publish(checkpoint.step))
 
     async def _publish(self, step: int) -> None:

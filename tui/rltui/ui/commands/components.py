@@ -83,11 +83,11 @@ class ComponentCommands:
         self._shared = shared
         self._experiment = shared.experiment
         self._commands = commands
-        self._selected = selected
+        self._selected_component = selected
 
     def allows(self, command: str, *arguments: object) -> bool:
         """The state of the run and of the selected component decide."""
-        component = self._selected()
+        component = self._selected_component()
         match command:
             case "request" if self._experiment.finished:
                 return arguments == ("start-all",)
@@ -109,12 +109,12 @@ class ComponentCommands:
         if self._experiment.finished:
             self._frontend.post_message(BaseScreen.OpenRunRequested(self._experiment.run_id, again=True))
             return
-        confirmable = request_for(name, self._shared.status, self._selected())
+        confirmable = request_for(name, self._shared.status, self._selected_component())
         if confirmable is not None:
             self._commands.request(confirmable)
 
     def attach(self) -> None:
-        if (component := self._selected()) is not None:
+        if (component := self._selected_component()) is not None:
             self._frontend.post_message(AttachRequested(component.id))
 
     def open_shell(self) -> None:
@@ -124,7 +124,7 @@ class ComponentCommands:
         self._frontend.work(self._open_shell())
 
     async def _open_shell(self) -> None:
-        component = self._selected()
+        component = self._selected_component()
         like = None if component is None or component.manual else component.id
         try:
             async with self._frontend.waiting("Opening a shell"):
@@ -140,13 +140,13 @@ class ComponentCommands:
 
     @property
     def _job_script(self) -> str:
-        component = self._selected()
+        component = self._selected_component()
         host = component.host if component is not None else None
         return host.script if host is not None else ""
 
     def restart_menu(self) -> None:
         """Ask what to restart, and from where."""
-        if (component := self._selected()) is not None:
+        if (component := self._selected_component()) is not None:
             self._frontend.work(self._restart_by_menu(component.id))
 
     async def _restart_by_menu(self, component_id: str) -> None:
@@ -196,7 +196,7 @@ class ComponentCommands:
 
     def fix_memory(self) -> None:
         """After an out-of-memory error: a remedy is written as an edit, and what reads it restarts."""
-        if (component := self._selected()) is not None:
+        if (component := self._selected_component()) is not None:
             self._frontend.work(self._fix_memory(component))
 
     async def _fix_memory(self, component: ComponentStatus) -> None:

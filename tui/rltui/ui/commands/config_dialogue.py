@@ -71,7 +71,7 @@ class ConfigDialogue:
         except RltuiError as error:
             await self._frontend.show_error(error)
         else:
-            self._written(plan, request)
+            self._report_written(plan, request)
 
     async def review(self, *, apply: bool = False) -> None:
         """All collected edits as one diff. `apply`: with a restart, and *no* as the default."""
@@ -169,7 +169,7 @@ class ConfigDialogue:
                 return
             draft = await self._draft_of(path)
             while draft is not None:
-                draft = await self._edited(draft)
+                draft = await self._edit_draft(draft)
         except RltuiError as error:
             await self._frontend.show_error(error)
 
@@ -188,7 +188,7 @@ class ConfigDialogue:
             self._shared.drafts.pop(path)
         return {"kept": draft, "file": TextDraft(file, file.text)}.get(choice or "")
 
-    async def _edited(self, draft: TextDraft) -> TextDraft | None:
+    async def _edit_draft(self, draft: TextDraft) -> TextDraft | None:
         """One round with the editor; the text to go on with, `None` when done."""
         original = draft.seen
         try:
@@ -239,7 +239,7 @@ class ConfigDialogue:
                 continue
             if not (plan.diff or plan.blocked):
                 self._notify("Nothing to write: the files say so already")
-                return self._dropped(request)
+                return self._drop_edits(request)
             answer = await self._frontend.prompt(ConfigReview(plan, question, self._shared.table))
             if answer is None:
                 return "kept"
@@ -255,7 +255,7 @@ class ConfigDialogue:
         try:
             async with self._frontend.waiting("Writing, and restarting" if request.restart else "Writing"):
                 plan = await self._experiment.execute(request)
-            self._written(plan, request)
+            self._report_written(plan, request)
         except ConflictError as error:
             if await self._has_conflicts(request):
                 return None
@@ -287,13 +287,13 @@ class ConfigDialogue:
         if choice is None:
             return "kept"
         self._notify("Your edit is dropped, the file stays as it is")
-        return self._dropped(request)
+        return self._drop_edits(request)
 
-    def _written(self, plan: Plan, request: Request) -> None:
-        self._dropped(request)
+    def _report_written(self, plan: Plan, request: Request) -> None:
+        self._drop_edits(request)
         self._notify(done_text(plan, restarts=request.restart))
 
-    def _dropped(self, request: Request) -> Outcome:
+    def _drop_edits(self, request: Request) -> Outcome:
         """Edits that are written, or given up, are collected no more."""
         for key in request.edits:
             self._shared.drop(key)

@@ -22,7 +22,7 @@ class Frontend(Protocol):
         """The answer to a dialog; `None` where it was left without one."""
 
     def waiting(self, label: str, *, cancels: bool = False) -> AbstractAsyncContextManager[None]:
-        """Say that `what` is waited for; `cancels`: a person may end the wait."""
+        """Say that `label` is waited for; `cancels`: a person may end the wait."""
 
     def suspend(self) -> AbstractContextManager[None]:
         """Lend the terminal to another program.

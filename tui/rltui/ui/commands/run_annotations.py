@@ -36,27 +36,27 @@ class RunAnnotationCommands:
         selection: Callable[[], Sequence[RunRow]],
         on_change: Callable[[], Awaitable[None]],
     ) -> None:
-        """`chosen`: the runs that are meant. `changed` is awaited when the index may say something else."""
+        """`selection` gives the chosen runs. `on_change` is awaited when the index may have changed."""
         self._frontend = frontend
         self._runs = runs
-        self._chosen = selection
-        self._changed = on_change
-        self._done: list[DoneChange] = []
+        self._selection = selection
+        self._on_change = on_change
+        self._changes: list[DoneChange] = []
 
     def allows(self, command: str, *arguments: object) -> bool:
         """Commands need enough chosen runs; an undo needs a change to take back."""
         del arguments
         match command:
             case "describe":
-                return len(self._chosen()) == 1
+                return len(self._selection()) == 1
             case "undo":
-                return bool(self._done)
+                return bool(self._changes)
             case _:
-                return bool(self._chosen())
+                return bool(self._selection())
 
     def tag(self) -> None:
         """The tags that all chosen runs share are edited: additions and removals apply to every run."""
-        if rows := self._chosen():
+        if rows := self._selection():
             self._frontend.work(self._tag(rows))
 
     async def _tag(self, rows: Sequence[RunRow]) -> None:
@@ -78,7 +78,7 @@ class RunAnnotationCommands:
             await self._keep(rows, change, f"tags of {runs_named(rows)}")
 
     def describe(self) -> None:
-        if rows := self._chosen()[:1]:
+        if rows := self._selection()[:1]:
             self._frontend.work(self._describe(rows[0]))
 
     async def _describe(self, row: RunRow) -> None:
@@ -98,20 +98,20 @@ class RunAnnotationCommands:
 
     def mark_best(self) -> None:
         """All of them, or none any more where all are."""
-        if rows := self._chosen():
+        if rows := self._selection():
             is_best = not all(row.is_best for row in rows)
             summary = f"{runs_named(rows)} {'marked as best' if is_best else 'no longer marked as best'}"
             self._frontend.work(self._keep(rows, RunChange(is_best=is_best), summary))
 
     def archive(self) -> None:
-        if rows := self._chosen():
+        if rows := self._selection():
             archived = not all(row.archived_at is not None for row in rows)
             summary = f"{runs_named(rows)} {'archived' if archived else 'listed again'}"
             self._frontend.work(self._keep(rows, RunChange(is_archived=archived), summary))
 
     def trash(self) -> None:
         """Put the chosen runs into the trash. Asks, default no."""
-        if rows := self._chosen():
+        if rows := self._selection():
             self._frontend.work(self._trash(rows))
 
     async def _trash(self, rows: Sequence[RunRow]) -> None:
@@ -119,11 +119,11 @@ class RunAnnotationCommands:
             await self._keep(rows, RunChange(is_trashed=True), f"{runs_named(rows)} put into the trash")
 
     def undo(self) -> None:
-        if self._done:
+        if self._changes:
             self._frontend.work(self._undo())
 
     async def _undo(self) -> None:
-        last = self._done.pop()
+        last = self._changes.pop()
         remaining = list(last.back)
         try:
             async with self._frontend.waiting(f"Taking back: {last.what}"):
@@ -131,11 +131,11 @@ class RunAnnotationCommands:
                     await asyncio.to_thread(self._runs.change, *remaining[0])
                     remaining.pop(0)
         except RltuiError as error:
-            self._done.append(DoneChange(last.what, tuple(remaining)))
+            self._changes.append(DoneChange(last.what, tuple(remaining)))
             await self._frontend.show_error(error)
         else:
             self._frontend.notify(f"Taken back: {last.what}", markup=False)
-        await self._changed()
+        await self._on_change()
 
     async def _keep(self, rows: Sequence[RunRow], change: RunChange, summary: str) -> None:
         """One after the other; of those done until an error, each can be taken back."""
@@ -150,5 +150,5 @@ class RunAnnotationCommands:
         else:
             self._frontend.notify(f"Done: {summary}. {key_of('undo')} takes it back", markup=False)
         if back:
-            self._done = [*self._done, DoneChange(summary, tuple(back))][-_MOST_UNDONE:]
-        await self._changed()
+            self._changes = [*self._changes, DoneChange(summary, tuple(back))][-_MOST_UNDONE:]
+        await self._on_change()

@@ -39,7 +39,7 @@ _MIN_DETAIL_WIDTH = 12
 
 
 def entry_line(entry: PaletteEntry, tokens: Sequence[str], width: int) -> Content:
-    """`knob  trainer.optim.lr  1e-6 · learning rate        e`: the letters that answer `words` are set off.
+    """`knob  trainer.optim.lr  1e-6 · learning rate        e`: the letters that answer `tokens` are set off.
 
     Where it is too narrow, the description gives way first, then the end of the label.
     """
@@ -97,9 +97,9 @@ class Palette(TypingScreen[PaletteEntry]):
         self._recent = recent
         self._log_search = log_search
         self._loading = len(sources)
-        self._listed: tuple[PaletteEntry, ...] = ()
-        self._listed_for: str | None = None
-        """The query that `_listed` is the answer to."""
+        self._results: tuple[PaletteEntry, ...] = ()
+        self._query: str | None = None
+        """The query that `_results` is the answer to."""
         self._is_moved = False
         """A person has put the cursor where it is."""
         self._chooses_first = False
@@ -127,7 +127,7 @@ class Palette(TypingScreen[PaletteEntry]):
             self.notify(clean_line(error.title), severity="warning", markup=False)
         self._loading -= 1
         self._show(has_more=True)
-        if self._chooses_first and (self._listed or not self._loading):
+        if self._chooses_first and (self._results or not self._loading):
             self.action_choose()
 
     # what is listed
@@ -139,17 +139,17 @@ class Palette(TypingScreen[PaletteEntry]):
 
     def _show(self, *, has_more: bool = False) -> None:
         """List what answers. The cursor is on the best, or stays on what a person has put it on."""
-        if self.typed == self._listed_for and not has_more:
+        if self.typed == self._query and not has_more:
             return
         before = self._cursor_entry
-        if self.typed != self._listed_for:
+        if self.typed != self._query:
             self._is_moved = False
-        self._listed_for = self.typed
+        self._query = self.typed
         listed = ranked(self._entries, self.typed, self._recent)
         kind, text = split_prefix(self.typed)
         if self._log_search is not None and text.strip() and kind in (None, Kind.LOG):
             listed += (self._log_search(text.strip()),)
-        self._listed = listed
+        self._results = listed
         cursor = listed.index(before) if self._is_moved and before in listed else 0
         self._list.show(len(listed), cursor)
         box = self.query_one(".box")
@@ -157,12 +157,12 @@ class Palette(TypingScreen[PaletteEntry]):
         self._try_theme()
 
     def _line(self, index: int, width: int) -> Content:
-        tokens = fuzzy.query_words(split_prefix(self._listed_for or "")[1])
-        return entry_line(self._listed[index], tokens, width)
+        tokens = fuzzy.query_words(split_prefix(self._query or "")[1])
+        return entry_line(self._results[index], tokens, width)
 
     @property
     def _cursor_entry(self) -> PaletteEntry | None:
-        return self._listed[self._list.at] if self._list.at < len(self._listed) else None
+        return self._results[self._list.at] if self._list.at < len(self._results) else None
 
     def _try_theme(self) -> None:
         """Show the theme under the cursor where themes are what is searched, and the usual one elsewhere."""
@@ -206,7 +206,7 @@ class Palette(TypingScreen[PaletteEntry]):
     def on_click(self, event: events.Click) -> None:
         """Choose what is clicked; beside the box, nothing."""
         if event.widget is self._list:
-            if event.y + self._list.scroll_offset.y < len(self._listed):
+            if event.y + self._list.scroll_offset.y < len(self._results):
                 self.action_choose()
         elif event.widget is self:
             self.action_cancel()

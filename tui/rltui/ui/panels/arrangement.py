@@ -118,7 +118,7 @@ class Arrangement:
             return self
         step = -1 if direction in ("left", "up") else 1
         if direction in ("up", "down"):
-            return self._swapped(name, index, step, visible)
+            return self._swap(name, index, step, visible)
         rest = tuple(other for other in self.columns[index] if other != name)
         targets = range(index + step, len(self.columns) if step > 0 else -1, step)
         target = next((column for column in targets if set(self.columns[column]) & set(visible)), None)
@@ -133,7 +133,7 @@ class Arrangement:
         widths.insert(edge, 1.0)
         return replace(self, columns=tuple(columns), widths=tuple(widths))
 
-    def _swapped(self, name: str, column: int, step: int, visible: Collection[str]) -> Arrangement:
+    def _swap(self, name: str, column: int, step: int, visible: Collection[str]) -> Arrangement:
         """Swaps a panel with the next visible one of its column."""
         names = [other for other in self.columns[column] if other in visible or other == name]
         target = names.index(name) + step

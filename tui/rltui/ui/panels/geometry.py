@@ -239,12 +239,14 @@ class _Stack:
         self._x, self._cells, self._height = x, cells, height
         self._is_tight = is_narrow and height < _SHORT
         self.is_flat = self._is_tight or height < _LOW
-        self._open = self._open_names()
-        needed = sum(self._demand(name).least for name in self._open) + len(names) - len(self._open)
-        readers = sum(not states[name].is_side for name in self._open)
-        if len(self._open) > 1 and (needed > height or (height < _LOW and readers > 1)):
+        self._open_panels = self._open_names()
+        needed = (
+            sum(self._demand(name).least for name in self._open_panels) + len(names) - len(self._open_panels)
+        )
+        readers = sum(not states[name].is_side for name in self._open_panels)
+        if len(self._open_panels) > 1 and (needed > height or (height < _LOW and readers > 1)):
             self.is_flat = True
-            self._open = [attention.first_of(names) or self._open[0]]
+            self._open_panels = [attention.first_of(names) or self._open_panels[0]]
 
     def _open_names(self) -> list[str]:
         """Panels that would show more than their title, were there room for all."""
@@ -267,15 +269,15 @@ class _Stack:
 
     def fill(self) -> tuple[dict[str, Rectangle], list[Caption]]:
         """Rectangles by name, and captions for panels that have no room for a title."""
-        if len(self._open) == 1:
-            return self._fill_around(self._open[0])
-        demands = {name: self._demand(name) for name in self._open}
-        rows = self._height - (len(self._names) - len(self._open))
+        if len(self._open_panels) == 1:
+            return self._fill_around(self._open_panels[0])
+        demands = {name: self._demand(name) for name in self._open_panels}
+        rows = self._height - (len(self._names) - len(self._open_panels))
         heights = dict(zip(demands, _distribute(rows, [*demands.values()]), strict=True))
         rectangles, y = {}, 0
         for name in self._names:
             height, is_folded = heights.get(name, 1), name not in heights
-            is_full = not is_folded and height == demands[name].most < self._height
+            is_full = not is_folded and height == demands[name].maximum < self._height
             rectangles[name] = Rectangle(self._x, y, self._cells, height, is_folded, is_full)
             y += height
         return rectangles, []
@@ -309,7 +311,7 @@ class _Demand:
 
     share: float
     least: int
-    most: int
+    maximum: int
 
 
 def _distribute(total: int, demands: Sequence[_Demand]) -> list[int]:
@@ -323,7 +325,9 @@ def _distribute(total: int, demands: Sequence[_Demand]) -> list[int]:
         room = total - sum(fixed.values())
         shares = sum(demands[index].share for index in free)
         fair = {index: room * demands[index].share / shares for index in free}
-        clamped = {index: min(max(fair[index], demands[index].least), demands[index].most) for index in free}
+        clamped = {
+            index: min(max(fair[index], demands[index].least), demands[index].maximum) for index in free
+        }
         excess = sum(clamped.values()) - room
         if abs(excess) < _NOTHING:
             return _rounded(total, fixed, clamped)

@@ -101,7 +101,12 @@ class CheckpointScreen(ResourceScreen):
         self.forks = ForkCommands(self, home)
         self.evaluations = EvaluationCommands(self, self.shared, names_screen=True)
         self.checkpoints = CheckpointCommands(
-            self, self.shared, self.commands, lambda: self._report, lambda: self._selected, self.look
+            self,
+            self.shared,
+            self.commands,
+            lambda: self._report,
+            lambda: self._selected_checkpoint,
+            self.look,
         )
         self._report: CheckpointReport | None = None
         self._edits: list[JournalEntry] = []
@@ -126,32 +131,32 @@ class CheckpointScreen(ResourceScreen):
     # keys
 
     @property
-    def _selected(self) -> Checkpoint | None:
+    def _selected_checkpoint(self) -> Checkpoint | None:
         key = self.rows.key
         return self._report.of(int(key)) if self._report is not None and key is not None else None
 
     def copied(self) -> CopyRequested | None:
-        checkpoint = self._selected
+        checkpoint = self._selected_checkpoint
         if checkpoint is None or not checkpoint.path:
             return super().copied()
         return CopyRequested(checkpoint.path, f"the folder of checkpoint {checkpoint.step}")
 
     def action_fork(self) -> None:
         """A checkpoint that is not complete gives a reason instead."""
-        checkpoint = self._selected
+        checkpoint = self._selected_checkpoint
         if checkpoint is not None and not checkpoint.complete:
             self.notify(f"Checkpoint {checkpoint.step} is {checkpoint_note(checkpoint)}", markup=False)
             return
         self.forks.fork_open(str(checkpoint.step) if checkpoint is not None else "")
 
     def action_evaluate(self) -> None:
-        if (checkpoint := self._selected) is not None:
+        if (checkpoint := self._selected_checkpoint) is not None:
             self.evaluations.evaluate(str(checkpoint.step))
 
     def enabled(self, command: str, *arguments: object) -> bool:
         match command:
             case "evaluate":
-                return self._selected is not None
+                return self._selected_checkpoint is not None
             case "sort" | "narrow":
                 return self._report is not None and len(self._report.checkpoints) > 1
             case _:

@@ -47,7 +47,7 @@ class ColumnDialog(DialogBase[tuple[str, ...]]):
 
     def __init__(self, column_ids: Sequence[str]) -> None:
         super().__init__()
-        self._chosen = list(column_ids)
+        self._column_ids = list(column_ids)
         self._columns = {column.id: column_of(column.id) for column in known_columns()}
         self._columns |= {name: column_of(name) for name in column_ids if name not in self._columns}
         self._list = RowList(self._rows, id="columns-list")
@@ -73,11 +73,11 @@ class ColumnDialog(DialogBase[tuple[str, ...]]):
         self._list.focus()
 
     def _rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
-        unlisted = [id_ for id_ in self._columns if id_ not in self._chosen]
-        return tuple(self._row(self._columns[id_], width, selected) for id_ in (*self._chosen, *unlisted))
+        unlisted = [id_ for id_ in self._columns if id_ not in self._column_ids]
+        return tuple(self._row(self._columns[id_], width, selected) for id_ in (*self._column_ids, *unlisted))
 
     def _row(self, column: RunColumn, width: int, selected: str | None) -> Row:
-        is_shown = column.id in self._chosen
+        is_shown = column.id in self._column_ids
         sign = "✓" if is_shown else " "
         text = f"{'▸' if column.id == selected else ' '}{sign} {clean_line(column.id):{_ID_CELLS}} "
         description = truncate(clean_line(column.about), max(0, width - len(text)))
@@ -92,22 +92,22 @@ class ColumnDialog(DialogBase[tuple[str, ...]]):
         """Show it, behind the others, or show it no more. One stays."""
         if (id_ := self._list.key) is None:
             return
-        if id_ not in self._chosen:
-            self._chosen.append(id_)
-        elif len(self._chosen) > 1:
-            self._chosen.remove(id_)
+        if id_ not in self._column_ids:
+            self._column_ids.append(id_)
+        elif len(self._column_ids) > 1:
+            self._column_ids.remove(id_)
         self._list.reload()
         self._list.refresh()
 
     def action_carry(self, places: int) -> None:
         id_ = self._list.key
-        if id_ in self._chosen:
-            index = self._chosen.index(id_)
-            self._chosen.insert(max(0, index + places), self._chosen.pop(index))
+        if id_ in self._column_ids:
+            index = self._column_ids.index(id_)
+            self._column_ids.insert(max(0, index + places), self._column_ids.pop(index))
             self._list.reload()
 
     def action_usual(self) -> None:
-        self._chosen = list(DEFAULT_COLUMNS)
+        self._column_ids = list(DEFAULT_COLUMNS)
         self._list.reload()
 
     def action_other_field(self) -> None:
@@ -126,15 +126,15 @@ class ColumnDialog(DialogBase[tuple[str, ...]]):
             return
         self._trouble.update("")
         self._columns.setdefault(column.id, column)
-        if column.id not in self._chosen:
-            self._chosen.append(column.id)
+        if column.id not in self._column_ids:
+            self._column_ids.append(column.id)
         self._field.value = ""
         self._list.focus()
         self._list.reload()
         self._list.go_to(column.id)
 
     def action_keep(self) -> None:
-        self.dismiss(tuple(self._chosen))
+        self.dismiss(tuple(self._column_ids))
 
     def action_cancel(self) -> None:
         self.dismiss(None)

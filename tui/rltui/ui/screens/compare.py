@@ -61,7 +61,7 @@ class CompareScreen(ResourceScreen):
         """`ids`: of two runs or more; the first is what the others are measured against."""
         super().__init__(home)
         self._ids = tuple(ids)
-        self._found: Comparison | None = None
+        self._comparison: Comparison | None = None
         self._first = 0
         self._all_keys = False
         self._head = Static(id="compare-head", markup=False)
@@ -77,19 +77,19 @@ class CompareScreen(ResourceScreen):
         return f"Reading {len(self._ids)} runs"
 
     async def ask(self) -> None:
-        self._found = await asyncio.to_thread(self.home.runs.compare, self._ids)
+        self._comparison = await asyncio.to_thread(self.home.runs.compare, self._ids)
         self.problem = ""
 
     @property
     def can_change(self) -> bool:
-        return self._found is None or any(run.is_running for run in self._found.runs)
+        return self._comparison is None or any(run.is_running for run in self._comparison.runs)
 
     def update_title(self) -> None:
         texts = [f"{len(self._ids)} runs"]
-        if self._found is None:
+        if self._comparison is None:
             texts = [] if self.problem else ["reading…"]
         else:
-            count = len(self._found.differing)
+            count = len(self._comparison.differing)
             texts.append(f"{count} {'key differs' if count == 1 else 'keys differ'}")
         if self.problem:
             texts.append(f"⚠ {clean_line(self.problem)}")
@@ -98,9 +98,9 @@ class CompareScreen(ResourceScreen):
         self.title_line.update(Content.assemble(*title))
 
     def make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
-        if self._found is None:
+        if self._comparison is None:
             return ()
-        table = compare_table(self._found, width, selected, first=self._first, all_keys=self._all_keys)
+        table = compare_table(self._comparison, width, selected, first=self._first, all_keys=self._all_keys)
         self._head.update(table.head)
         return table.rows
 
@@ -117,12 +117,12 @@ class CompareScreen(ResourceScreen):
         self.show()
 
     def action_curves(self) -> None:
-        self.work(self._open(curves=True), changes=False)
+        self.work(self._open_comparison(curves=True), changes=False)
 
-    async def _open(self, *, curves: bool) -> None:
-        if self._found is None:
+    async def _open_comparison(self, *, curves: bool) -> None:
+        if self._comparison is None:
             return
-        runs, rows = self.home.runs, self._found.runs
+        runs, rows = self.home.runs, self._comparison.runs
         names = [clean_line(run.name) for run in rows]
         try:
             async with waiting(self.app, f"Opening {len(rows)} runs", cancels=True):
@@ -146,7 +146,7 @@ class CompareScreen(ResourceScreen):
         if name not in _OF_THESE:
             super().action_show_screen(name)
         else:
-            self.work(self._open(curves=name == "metrics"), changes=False)
+            self.work(self._open_comparison(curves=name == "metrics"), changes=False)
 
     def action_back(self) -> None:
         self.show_screen("runs")
@@ -154,11 +154,11 @@ class CompareScreen(ResourceScreen):
     def enabled(self, command: str, *arguments: object) -> bool:
         match command:
             case "curves" | "toggle_all_keys":
-                return self._found is not None
+                return self._comparison is not None
             case "show_screen" if arguments[0] in _OF_THESE:
-                return self._found is not None
+                return self._comparison is not None
             case "shift":
-                return self._found is not None and len(self._ids) > 1
+                return self._comparison is not None and len(self._ids) > 1
             case _:
                 return super().enabled(command, *arguments)
 
@@ -186,11 +186,13 @@ class RunRollouts(RolloutScreen):
     ) -> None:
         names = [clean_line(shared.experiment.name), *(name for name, _ in other_runs)]
         super().__init__(home, subject=f"beside {', '.join(names[1:])}", shared=shared)
-        self._others = other_runs
+        self._other_runs = other_runs
 
     def prompts_elsewhere(self, key: BatchKey, transcript: Transcript) -> Iterator[FoundPrompt]:
         """Every other run gives its nearest step with the prompt, then every run its next one."""
-        looking = [(name, source, same_prompt_in(source, key, transcript)) for name, source in self._others]
+        looking = [
+            (name, source, same_prompt_in(source, key, transcript)) for name, source in self._other_runs
+        ]
         while looking:
             for name, source, positions in tuple(looking):
                 for position, sample in positions:

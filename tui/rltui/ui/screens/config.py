@@ -319,7 +319,7 @@ class ConfigScreen(BaseScreen):
             self._rows.move_to_end(last=False)  # to the likeliest
 
     @on(Input.Submitted, "#config-search")
-    def _found(self) -> None:
+    def _focus_rows(self) -> None:
         self._rows.focus()
 
     def action_toggle_changed(self) -> None:

@@ -234,7 +234,7 @@ class ConverterDialog(DialogBase[Conversion]):
         self.tell_keys()
 
     @on(Input.Changed, "#mean")
-    def _changed(self, event: Input.Changed) -> None:
+    def _take_input(self, event: Input.Changed) -> None:
         event.stop()
         in_background(self, partial(self._reckon, event.value), group="convert")
 

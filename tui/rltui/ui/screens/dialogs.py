@@ -69,7 +69,7 @@ KeyHint = tuple[str, str]
 """A key, or the ids of actions with spaces between them, and what that does; empty: as the table says."""
 
 
-def _key_words(key: str) -> str:
+def _keys_text(key: str) -> str:
     """`y`, `enter`, `↑↓`, `shift+↑↓`."""
     names = [key_of(name) if name in ACTION_IDS else key_text(name) for name in key.split()]
     modifier = "shift+" if len(names) > 1 and all(name.startswith("shift+") for name in names) else ""
@@ -82,9 +82,9 @@ def keys_line(hints: Sequence[KeyHint]) -> str:
     for key, label in hints:
         label = label or label_of(key.split()[0])
         if groups and groups[-1][1] == label:
-            groups[-1][0].append(_key_words(key))
+            groups[-1][0].append(_keys_text(key))
         else:
-            groups.append(([_key_words(key)], label))
+            groups.append(([_keys_text(key)], label))
     return " · ".join(f"{' / '.join(keys)}: {label}" for keys, label in groups)
 
 
@@ -347,9 +347,9 @@ class NoteDialog(DialogBase[str]):
         may_be_empty: bool = False,
         max_length: int = LONGEST_NOTE,
     ) -> None:
-        """`done`: what enter does. `most`: characters; 0: any number."""
+        """`purpose`: what enter does. `max_length`: characters; 0: any number."""
         super().__init__()
-        self._title, self._done = clean_line(title), purpose
+        self._title, self._purpose = clean_line(title), purpose
         self._may_be_empty = may_be_empty
         self._field = Input(text, placeholder=placeholder, max_length=max_length)
         self._field.cursor_blink = False
@@ -360,7 +360,7 @@ class NoteDialog(DialogBase[str]):
             yield self._field
 
     def footer_hints(self) -> Sequence[KeyHint]:
-        return ("enter", self._done), ("note.cancel", "")
+        return ("enter", self._purpose), ("note.cancel", "")
 
     def on_mount(self) -> None:
         self._field.focus()
@@ -409,7 +409,7 @@ class FieldsDialog(DialogBase[str]):
     def __init__(
         self, heading: str, fields: Mapping[str, Field], below: Widget, choice: str, choices: Sequence[str]
     ) -> None:
-        """`chosen`: the field whose `choices` up and down go through."""
+        """`choice`: the field whose `choices` up and down go through."""
         super().__init__()
         self._heading, self._labels, self._below = heading, fields, below
         self.fields = {
@@ -418,7 +418,7 @@ class FieldsDialog(DialogBase[str]):
         }
         for line in self.fields.values():
             line.cursor_blink = False
-        self._chosen, self._choices = self.fields[choice], choices
+        self._choice_field, self._choices = self.fields[choice], choices
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box") as box:
@@ -435,7 +435,7 @@ class FieldsDialog(DialogBase[str]):
 
     def action_step(self, choices: int) -> None:
         """Take the next choice; from a field that has none, go to the next field."""
-        line = self._chosen
+        line = self._choice_field
         if not line.has_focus:
             self.focus_next(Input) if choices > 0 else self.focus_previous(Input)
             return

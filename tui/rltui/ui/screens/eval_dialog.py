@@ -78,8 +78,8 @@ class EvalDialog(FieldsDialog):
             "rollouts": str(plain.rollouts_per_example),
         }
         fields = {name: Field(*texts, values.get(name, "")) for name, texts in _FIELDS.items()}
-        self._words = Static(id="eval-words", classes="body")
-        super().__init__("Evaluate", fields, self._words, "target", choices)
+        self._summary_text = Static(id="eval-words", classes="body")
+        super().__init__("Evaluate", fields, self._summary_text, "target", choices)
         self._ask = ask
         self._refusal = ""
 
@@ -100,7 +100,7 @@ class EvalDialog(FieldsDialog):
             lines.append(Content.styled(clean_line(error.title), "$text-warning"))
         if self._refusal:
             lines.append(Content.styled(f"✗ {self._refusal}", "$text-error"))
-        self._words.update(Content("\n").join(lines))
+        self._summary_text.update(Content("\n").join(lines))
 
     def _request(self) -> tuple[EvalRequest, int | None]:
         """The request, and the interval of a standing order, if it is one.
@@ -131,7 +131,7 @@ class EvalDialog(FieldsDialog):
             raise UsageError(error.errors()[0]["msg"]) from None
 
     @on(Input.Changed)
-    def _changed(self) -> None:
+    def _clear_refusal(self) -> None:
         self._refusal = ""
         self._show()
 

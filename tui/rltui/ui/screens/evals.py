@@ -50,7 +50,7 @@ def eval_rows(
     selected: str | None,
     now: float,
 ) -> tuple[Row, ...]:
-    """The queue, then a row per evaluation; the selected one says more. `chosen`: the baseline."""
+    """The queue, then a row per evaluation; the selected one says more. `reference`: the baseline."""
     if report is None:
         return READING
     rows = [_queued_row(queued, width, f"{_QUEUED}{queued.id}" == selected, now) for queued in report.queue]
@@ -116,7 +116,7 @@ class EvalScreen(ResourceScreen):
         self.evaluations = EvaluationCommands(self, self.shared, names_screen=False)
         self.shared.watch("journal", self.hurry.set)  # something happened: it may have been an evaluation
         self._report: EvalReport | None = None
-        self._chosen: str | None = None
+        self._baseline_id: str | None = None
         """The id of the baseline."""
 
     async def ask(self) -> None:
@@ -132,7 +132,7 @@ class EvalScreen(ResourceScreen):
             facts.append(order_text(report.every))
         fragments = [(fact, FAINT) for fact in facts]
         self.title_line.update(self.shared.heading("Evaluations", *fragments, problem=self.problem))
-        reference = self._ended(self._chosen)
+        reference = self._evaluation_of(self._baseline_id)
         reference_label = (
             f"base, else SFT ({key_of('compare')}: this one)" if reference is None else reference.label
         )
@@ -141,21 +141,23 @@ class EvalScreen(ResourceScreen):
 
     def make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
         now = self.shared.clock()
-        return eval_rows(self._report, self._ended(self._chosen), self._view, width, selected, now)
+        return eval_rows(
+            self._report, self._evaluation_of(self._baseline_id), self._view, width, selected, now
+        )
 
     # keys
 
-    def _ended(self, key: str | None) -> Evaluation | None:
+    def _evaluation_of(self, key: str | None) -> Evaluation | None:
         evaluations = () if self._report is None else self._report.evaluations
         return next((evaluation for evaluation in evaluations if evaluation.id == key), None)
 
     @property
-    def _queued(self) -> QueuedEval | None:
+    def _selected_entry(self) -> QueuedEval | None:
         queue = () if self._report is None else self._report.queue
         return next((entry for entry in queue if f"{_QUEUED}{entry.id}" == self.rows.key), None)
 
     def action_read_samples(self) -> None:
-        if (evaluation := self._ended(self.rows.key)) is None:
+        if (evaluation := self._evaluation_of(self.rows.key)) is None:
             return
         if not evaluation.results:
             self.notify("It left no samples", markup=False)
@@ -166,7 +168,7 @@ class EvalScreen(ResourceScreen):
 
     def action_evaluate(self) -> None:
         """The dialog begins with the target of the row under the cursor."""
-        evaluation = self._ended(self.rows.key)
+        evaluation = self._evaluation_of(self.rows.key)
         if evaluation is None:
             target = "now"
         elif evaluation.kind == "checkpoint":
@@ -176,19 +178,19 @@ class EvalScreen(ResourceScreen):
         self.evaluations.evaluate(target)
 
     def action_choose_baseline(self) -> None:
-        evaluation = self._ended(self.rows.key)
+        evaluation = self._evaluation_of(self.rows.key)
         if evaluation is not None and (evaluation.mean is None or evaluation.verdict == "failed"):
             reason = clean_line(evaluation.words or evaluation.verdict)
             self.notify(f"It says nothing of the model: {reason}", markup=False)
         elif evaluation is not None:
-            self._chosen = None if self._chosen == evaluation.id else evaluation.id
+            self._baseline_id = None if self._baseline_id == evaluation.id else evaluation.id
             self.show()
             if not evaluation.is_sound:
                 self.notify(f"To be compared with care: {clean_line(evaluation.words)}", markup=False)
 
     def action_cancel_eval(self) -> None:
         """It asks nothing: the evaluation can be requested again."""
-        if (queued := self._queued) is not None:
+        if (queued := self._selected_entry) is not None:
             self.work(self._cancel(queued))
 
     async def _cancel(self, queued: QueuedEval) -> None:
@@ -204,9 +206,9 @@ class EvalScreen(ResourceScreen):
     def enabled(self, command: str, *arguments: object) -> bool:
         match command:
             case "cancel_eval":
-                return self._queued is not None
+                return self._selected_entry is not None
             case "read_samples" | "choose_baseline":
-                return self._ended(self.rows.key) is not None
+                return self._evaluation_of(self.rows.key) is not None
             case "sort":
                 return self._report is not None and len(self._report.evaluations) > 1
             case _:

@@ -72,7 +72,7 @@ class EventScreen(BaseScreen):
         self._only_marks = False
         self._entries: tuple[JournalEntry, ...] = ()
         self._items: list[EventItem] = []
-        self._shown = 0
+        self._item_count = 0
         self._problem = ""
         self._is_behind = False
         self._reader: Worker[object] | None = None
@@ -136,7 +136,7 @@ class EventScreen(BaseScreen):
 
     def _show(self) -> None:
         items = [item for item in self._items if self._admits(item.entry)]
-        self._shown = len(items)
+        self._item_count = len(items)
         self._list.show(items)
         if self._wanted_at is not None:
             self._list.go_to(self._wanted_at)
@@ -161,7 +161,7 @@ class EventScreen(BaseScreen):
         self._title.update(
             self.shared.heading(
                 "Events",
-                (f"{self._shown} of {count}" if self._is_filtered else str(count), FAINT),
+                (f"{self._item_count} of {count}" if self._is_filtered else str(count), FAINT),
                 *((filter_name, "bold") for filter_name in only),
                 problem=self._problem,
             )
@@ -215,7 +215,7 @@ class EventScreen(BaseScreen):
         self._show()
 
     @on(Input.Submitted, "#events-search")
-    def _found(self) -> None:
+    def _focus_list(self) -> None:
         self._list.focus()
 
     def action_back(self) -> None:

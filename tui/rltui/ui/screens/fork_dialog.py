@@ -51,8 +51,8 @@ class ForkDialog(FieldsDialog):
             ),
             _NAME: Field("name", "by what is changed"),
         }
-        self._words = Static(id="fork-words", classes="body")
-        below = VerticalScroll(self._words, classes="scroll")
+        self._preview = Static(id="fork-words", classes="body")
+        below = VerticalScroll(self._preview, classes="scroll")
         super().__init__(clean_line(f"Fork {row.name}"), fields, below, _BEGIN, steps)
         self._plan = plan
         self._start = start
@@ -66,7 +66,7 @@ class ForkDialog(FieldsDialog):
         self._look(0.0)
 
     @on(Input.Changed)
-    def _changed(self) -> None:
+    def _schedule_preview(self) -> None:
         self._look(_PAUSE_S)
 
     def _look(self, pause_s: float) -> None:
@@ -77,18 +77,18 @@ class ForkDialog(FieldsDialog):
         await asyncio.sleep(pause_s)
         try:
             async with waiting(self.app, "Working out what the fork comes to"):
-                lines = fork_lines(await self._plan(self._wish()))
+                lines = fork_lines(await self._plan(self._request()))
         except RltuiError as error:
             self._refuse(error)
             return
         rows = [Content.styled(clean_line(line), _STYLES.get(line[:1], "")) for line in lines]
-        self._words.update(Content("\n").join(rows))
+        self._preview.update(Content("\n").join(rows))
 
     def _refuse(self, error: RltuiError) -> None:
         lines = [error.title, *error.details, *([f"→ {error.hint}"] if error.hint else [])]
-        self._words.update(Content.styled(clean("\n".join(lines)), "$text-warning"))
+        self._preview.update(Content.styled(clean("\n".join(lines)), "$text-warning"))
 
-    def _wish(self) -> ForkRequest:
+    def _request(self) -> ForkRequest:
         """The request that the fields describe.
 
         Raises:
@@ -111,8 +111,8 @@ class ForkDialog(FieldsDialog):
 
     async def _carry_out(self) -> None:
         try:
-            request = self._wish()
-            self._words.update("Being made; a large checkpoint takes its time to copy …")
+            request = self._request()
+            self._preview.update("Being made; a large checkpoint takes its time to copy …")
             async with waiting(self.app, "Making the fork"):
                 answer = await self._start(request)
             self.dismiss(answer)

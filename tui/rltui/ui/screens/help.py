@@ -125,14 +125,14 @@ def _rows_of(action: Action, *, readonly: bool) -> Iterator[HelpRow]:
     special_uses = [use for use in action.meanings if use.help != action.help]
     alone = special_uses[0].help if len(special_uses) == len(action.meanings) == 1 else ""
     lacks = readonly and all(use.changes for use in action.uses)
-    yield _told(action, action.shown_keys, alone or action.help, lacks=lacks)
+    yield _help_row(action, action.shown_keys, alone or action.help, lacks=lacks)
     for use in () if alone else special_uses:
         where = ", ".join(context.value for context in use.places)
         lacks = readonly and use.changes
-        yield _told(action, "", f"· {where}: {use.help}", lacks=lacks, label=use.label)
+        yield _help_row(action, "", f"· {where}: {use.help}", lacks=lacks, label=use.label)
 
 
-def _told(action: Action, keys: str, text: str, *, lacks: bool, label: str = "") -> HelpRow:
+def _help_row(action: Action, keys: str, text: str, *, lacks: bool, label: str = "") -> HelpRow:
     text = f"{text} ({_NOT_NOW})" if lacks else text
     return HelpRow(action.scope.value, keys, text, faint=lacks, label=label or action.label)
 
@@ -152,7 +152,7 @@ def symbol_rows() -> list[HelpRow]:
 
 
 def page(rows: Sequence[HelpRow], tokens: Sequence[str], width: int) -> Content:
-    """The rows that answer the folded `words`, below their headings; what answers is set off."""
+    """The rows that answer the folded `tokens`, below their headings; what answers is set off."""
     lines: list[Content] = []
     heading = ""
     for row in rows:

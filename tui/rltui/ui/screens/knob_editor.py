@@ -132,7 +132,7 @@ class KnobEditor(DialogBase[Decision]):
             knob = knob.model_copy(update={"value": value, "is_set": value is not None})
         self.knob = knob
         self._plan = plan
-        self._seen: Plan | None = None
+        self._first_plan: Plan | None = None
         """The first plan: it tells which content of the files the person looks at."""
         self._timer: Timer | None = None
         self._field = value_editor(knob)
@@ -159,7 +159,7 @@ class KnobEditor(DialogBase[Decision]):
         self._start_check()
 
     @on(ValueEdited)
-    def _edited(self, event: ValueEdited) -> None:
+    def _take_edit(self, event: ValueEdited) -> None:
         event.stop()
         if event.text == self.draft.text:
             return
@@ -189,11 +189,11 @@ class KnobEditor(DialogBase[Decision]):
         """
         try:
             value = typed_value(self.knob, text)
-            request = edit_request(self._staged, self.knob.key, value, self._seen)
+            request = edit_request(self._staged, self.knob.key, value, self._first_plan)
             request = request.model_copy(update={"restart": True})
             async with waiting(self.app, "Checking the edit"):
                 plan = await self._plan(request)
-            self._seen = self._seen or plan
+            self._first_plan = self._first_plan or plan
             if plan.asks_more:
                 self._show(EditCheck(text, value, plan))
                 thorough = self._plan(request.model_copy(update={"thorough": True}))
@@ -225,7 +225,7 @@ class KnobEditor(DialogBase[Decision]):
         return [*hints, ("editor.cancel", "")]
 
     @on(ValueSubmitted)
-    def _answered(self, event: ValueSubmitted) -> None:
+    def _take_answer(self, event: ValueSubmitted) -> None:
         event.stop()
         # In a group of its own: a late check must not cancel it.
         in_background(self, partial(self._confirm, event.text, event.how), group="confirm")
@@ -241,7 +241,7 @@ class KnobEditor(DialogBase[Decision]):
         elif not (plan.diff or plan.blocked or plan.conflicts or (mode == "restart" and plan.start)):
             self._leave(None)
         elif mode == "collect" or await self._is_meant(plan):
-            request = edit_request(self._staged, self.knob.key, draft.value, self._seen)
+            request = edit_request(self._staged, self.knob.key, draft.value, self._first_plan)
             request = request.model_copy(update={"restart": mode == "restart"})
             self._leave(Decision(with_consent(request, plan), mode))
 

@@ -44,10 +44,10 @@ class Combined(StrEnum):
     MATCHES = "found"
 
 
-_Shown = LogEntry | Combined
+_Tab = LogEntry | Combined
 
 
-def _tab_name(tab: _Shown) -> str:
+def _tab_name(tab: _Tab) -> str:
     return tab.component if isinstance(tab, LogEntry) else tab
 
 
@@ -82,8 +82,8 @@ class LogScreen(BaseScreen):
         self._pane = LogView(id="logs-pane")
         self._logs: tuple[LogEntry, ...] = ()
         self._source: LogSource | None = None
-        self._shown: _Shown = Combined.MERGED
-        self._next: _Shown | None = None
+        self._tab: _Tab = Combined.MERGED
+        self._next_tab: _Tab | None = None
         """The log that opens as soon as it is read: further keys count from there."""
         self._search: AllLogsSearch | None = None
         self._merged: MergedSource | None = None
@@ -121,7 +121,7 @@ class LogScreen(BaseScreen):
     # which logs there are
 
     def _refresh_list(self) -> None:
-        if self.is_open and self.is_current and self._shown != Combined.MATCHES:
+        if self.is_open and self.is_current and self._tab != Combined.MATCHES:
             in_background(self, self._list_logs, group="logs")
 
     async def _list_logs(self) -> None:
@@ -144,10 +144,10 @@ class LogScreen(BaseScreen):
         if self._goal is not None:
             (moment, component), self._goal = self._goal, None
             await self._to_moment(moment, component)
-        elif self._source is None or (is_new and self._shown == Combined.MERGED):
-            await self._show(self._shown)
+        elif self._source is None or (is_new and self._tab == Combined.MERGED):
+            await self._show(self._tab)
 
-    async def _open(self, tab: _Shown) -> LogSource:
+    async def _open(self, tab: _Tab) -> LogSource:
         if tab == Combined.MATCHES and self._search is not None:
             return self._search
         async with waiting(self.app, "Opening the log"):
@@ -157,7 +157,7 @@ class LogScreen(BaseScreen):
             self._merged = merged
             return merged
 
-    async def _show(self, tab: _Shown) -> None:
+    async def _show(self, tab: _Tab) -> None:
         """Show a log, all of them, or the matches in them."""
         if tab == Combined.MATCHES and self._search is None:
             tab = Combined.MERGED
@@ -167,9 +167,9 @@ class LogScreen(BaseScreen):
             await self.show_error(error)
             return
         finally:
-            if self._next is tab:
-                self._next = None
-        before, self._source, self._shown = self._source, source, tab
+            if self._next_tab is tab:
+                self._next_tab = None
+        before, self._source, self._tab = self._source, source, tab
         if isinstance(tab, LogEntry):
             search = partial(self.experiment.search_log, tab.path, with_text=False)
             self._pane.log_path, self._pane.log_name = tab.path, tab.name
@@ -190,7 +190,7 @@ class LogScreen(BaseScreen):
         names: list[str] = [Combined.MERGED, *(log.component for log in newest_logs(self._logs))]
         if self._search is not None:
             names.insert(1, Combined.MATCHES)
-        tab_name = _tab_name(self._shown)
+        tab_name = _tab_name(self._tab)
         heading = self.shared.heading()
         tail = f" · {self._tail()}" if self._tail() else ""
         if sum(len(name) + 3 for name in names) > width - heading.cell_length - len(tail) - 4:
@@ -202,10 +202,10 @@ class LogScreen(BaseScreen):
         self._title.update(Content.assemble(heading, *parts, (tail, "$foreground 60%")))
 
     def _tail(self) -> str:
-        if isinstance(self._shown, LogEntry) and self._shown.attempt is not None:
-            count = sum(log.component == self._shown.component for log in self._logs)
-            return f"attempt {self._shown.attempt} of {count}" if count > 1 else ""
-        if self._shown == Combined.MATCHES and self._search is not None:
+        if isinstance(self._tab, LogEntry) and self._tab.attempt is not None:
+            count = sum(log.component == self._tab.component for log in self._logs)
+            return f"attempt {self._tab.attempt} of {count}" if count > 1 else ""
+        if self._tab == Combined.MATCHES and self._search is not None:
             return self._search.status
         return ""
 
@@ -215,10 +215,10 @@ class LogScreen(BaseScreen):
         self._go(Combined.MERGED)
 
     def action_show_beside(self, step: int) -> None:
-        tabs: list[_Shown] = [Combined.MERGED, *newest_logs(self._logs)]
+        tabs: list[_Tab] = [Combined.MERGED, *newest_logs(self._logs)]
         if self._search is not None:
             tabs.insert(1, Combined.MATCHES)
-        names, name = [_tab_name(tab) for tab in tabs], _tab_name(self._next or self._shown)
+        names, name = [_tab_name(tab) for tab in tabs], _tab_name(self._next_tab or self._tab)
         index = names.index(name) if name in names else 0
         self._go(tabs[(index + step) % len(tabs)])
 
@@ -227,14 +227,14 @@ class LogScreen(BaseScreen):
             if log.component == component_id:
                 self._go(log)
 
-    def _go(self, tab: _Shown) -> None:
-        self._next = tab
+    def _go(self, tab: _Tab) -> None:
+        self._next_tab = tab
         in_background(self, partial(self._show, tab), group="show")
 
     @on(LogView.AttemptRequested)
     def _show_attempt(self, message: LogView.AttemptRequested) -> None:
         message.stop()
-        tab = self._next or self._shown
+        tab = self._next_tab or self._tab
         if not isinstance(tab, LogEntry) or tab.attempt is None:
             self.notify(f"Choose a component's log first: {key_of('pane.next')}", markup=False)
             return
@@ -247,7 +247,7 @@ class LogScreen(BaseScreen):
             self.notify(f"{clean_line(tab.component)} has no {direction} attempt", markup=False)
 
     def go_to(self, moment: float, component: str | None) -> None:
-        """Show the lines of the moment `at`, of `component` or of all."""
+        """Show the lines of the moment `moment`, of `component` or of all."""
         self._goal = (moment, component)
         if self.is_open and self.is_current:
             in_background(self, self._list_logs, group="logs")
@@ -309,7 +309,7 @@ class LogScreen(BaseScreen):
         return self.experiment.search_log(path, query, None, 0)
 
     def _show_progress(self) -> None:
-        if self._shown == Combined.MATCHES and self._search is not None and self.is_open:
+        if self._tab == Combined.MATCHES and self._search is not None and self.is_open:
             if self._search.stop != len(self._search.matches):
                 self._pane.poll()
             self._update_title(self.size.width)
@@ -319,7 +319,7 @@ class LogScreen(BaseScreen):
     def action_open_found(self) -> None:
         """The log that the line is from, at that line."""
         number = self._pane.model.chosen_offset()
-        if self._shown == Combined.MATCHES and self._search is not None and number is not None:
+        if self._tab == Combined.MATCHES and self._search is not None and number is not None:
             match = self._search.matches[number]
             in_background(self, partial(self._open_at, match.log, match.offset), group="show")
 
@@ -329,9 +329,9 @@ class LogScreen(BaseScreen):
 
     def action_leave(self) -> None:
         """End the search; from a log opened from there, back to what was found; else the overview."""
-        if self._shown == Combined.MATCHES and self._search is not None and not self._search.is_over:
+        if self._tab == Combined.MATCHES and self._search is not None and not self._search.is_over:
             self._search.close()
-        elif self._search is not None and isinstance(self._shown, LogEntry):
+        elif self._search is not None and isinstance(self._tab, LogEntry):
             self._go(Combined.MATCHES)
         else:
             self.action_show_overview()
@@ -339,7 +339,7 @@ class LogScreen(BaseScreen):
     def enabled(self, command: str, *arguments: object) -> bool:
         match command:
             case "open_found":
-                return self._shown == Combined.MATCHES
+                return self._tab == Combined.MATCHES
             case "focus_component":
                 return any(log.component == arguments[0] for log in self._logs)
             case _:

@@ -60,7 +60,7 @@ class MessageList(Dialog[None]):
         return self._list
 
     @property
-    def _selected(self) -> Notification | None:
+    def _selected_message(self) -> Notification | None:
         key = self._list.key
         return next(
             (notification for notification in self._messages.said if str(notification.number) == key), None
@@ -76,7 +76,7 @@ class MessageList(Dialog[None]):
         )
 
     def action_read(self) -> None:
-        if (notification := self._selected) is None:
+        if (notification := self._selected_message) is None:
             return
         if notification.alert is not None:
             self.app.push_screen(MessageDialog.for_alert(notification.alert, self._clock() - notification.at))
@@ -86,7 +86,7 @@ class MessageList(Dialog[None]):
             self.app.push_screen(dialog)
 
     def action_copy(self) -> None:
-        if (notification := self._selected) is not None:
+        if (notification := self._selected_message) is not None:
             title = f"{notification.alert.title}: " if notification.alert is not None else ""
             self.post_message(CopyRequested(f"{title}{notification.text}", "the message"))
 

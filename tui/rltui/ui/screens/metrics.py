@@ -109,7 +109,7 @@ class MetricsScreen(BaseScreen):
         self._sought_time: float | None = None
         """A moment that the cursor is to go to, once what was then is read."""
         self._wake = asyncio.Event()
-        self._loaded: tuple[Chart, ...] = ()
+        self._visible_charts: tuple[Chart, ...] = ()
         self._selected_by: tuple[tuple[SeriesKey, ...], tuple[str, ...], str] | None = None
         """Series, pins and pattern by which the charts were selected last."""
         self._title = Static(id="metrics-title", markup=False)
@@ -177,9 +177,9 @@ class MetricsScreen(BaseScreen):
             is_new = await asyncio.to_thread(model.poll)
         is_new = self._select_charts(model) or is_new
         visible = self._grid.charts if self._grid.zoomed and self.has_class("-wide") else self._grid.in_view
-        if is_new or visible != self._loaded:
+        if is_new or visible != self._visible_charts:
             await asyncio.to_thread(model.load, visible)
-            self._loaded = visible
+            self._visible_charts = visible
             is_new = True
         with suppress(RltuiError):  # the charts are worth seeing without annotations
             annotations = marks(await self.experiment.journal())
@@ -229,7 +229,7 @@ class MetricsScreen(BaseScreen):
         self._line.update(line_below(model, view, cells, now) if count else self._nothing())
         if self._grid.zoomed:
             self._events.update(annotation_lines(model, view, max(1, min(6, self.size.height // 6))))
-            self._readings.update(reading_lines(model, view, self._loaded, self._grid.chosen))
+            self._readings.update(reading_lines(model, view, self._visible_charts, self._grid.chosen))
 
     def _nothing(self) -> str:
         return "Nothing matches: esc shows all again." if self._pattern else "No value was measured yet."
@@ -332,7 +332,7 @@ class MetricsScreen(BaseScreen):
         self._wake.set()
 
     @on(Input.Submitted, "#metrics-filter")
-    def _found_it(self) -> None:
+    def _leave_filter(self) -> None:
         self.set_focus(None)
 
     def action_pin(self) -> None:

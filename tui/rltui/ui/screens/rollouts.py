@@ -130,9 +130,9 @@ class RolloutScreen(BaseScreen):
         back_to: str = "",
         shared: ExperimentState | None = None,
     ) -> None:
-        """`folder`: as `open_rollouts`; `of` says whose they are, `back_to` which screen is below."""
+        """`folder`: as `open_rollouts`; `subject` says whose they are, `back_to` which screen is below."""
         super().__init__(home, shared)
-        self._of, self._back_to = subject, back_to
+        self._subject, self._back_to = subject, back_to
         self._source = self.experiment.open_rollouts(folder)
         self._listing = RolloutListing(self._source)
         self._reader = ThreadPoolExecutor(1, "rollouts")
@@ -187,7 +187,9 @@ class RolloutScreen(BaseScreen):
     def _update_title(self) -> None:
         marked_count = f"{len(self._listing.marked)} marked" if self._listing.marked else ""
         self._title.update(
-            self.shared.heading("Rollouts", clean_line(self._of), marked_count, clean_line(self._progress))
+            self.shared.heading(
+                "Rollouts", clean_line(self._subject), marked_count, clean_line(self._progress)
+            )
         )
 
     # values in
@@ -246,14 +248,14 @@ class RolloutScreen(BaseScreen):
         in_background(self, self._follow, group="rollouts")
 
     def _lay_out(self, index: int | None = None) -> None:
-        """The list anew, with the cursor on the same sample, or at `at`."""
+        """The list anew, with the cursor on the same sample, or at `index`."""
         same = self._listing.lay_out(self._sample)
         self._samples.show(self._listing.count, same if index is None else index)
         self._update_words()
         self.look_at_sample()
 
     @on(VirtualList.CursorMoved, "#rollout-samples")
-    def _moved(self) -> None:
+    def _stop_following(self) -> None:
         self._listing.follows_newest = False
         self.look_at_sample()
 
@@ -586,12 +588,12 @@ class RolloutScreen(BaseScreen):
             return
         try:
             async with waiting(self.app, f"Writing {count}"):
-                path = await asyncio.to_thread(self._exported, marked_samples, ending)
+                path = await asyncio.to_thread(self._export, marked_samples, ending)
         except RltuiError as error:
             await self.show_error(error)
             return
         self.notify(f"Written: {clean_line(str(path))}", timeout=15, markup=False)
 
-    def _exported(self, marked_samples: list[tuple[BatchKey, Sample]], ending: str) -> Path:
+    def _export(self, marked_samples: list[tuple[BatchKey, Sample]], ending: str) -> Path:
         transcripts = [self._source.open(key, sample) for key, sample in marked_samples]
         return self._source.keep(transcripts, ending)

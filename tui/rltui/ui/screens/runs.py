@@ -113,7 +113,7 @@ class RunsScreen(BaseScreen):
         self._clock = home.clock
         self._reader = RunReader(home.runs)
         self._selection = RunSelection()
-        self._marked: frozenset[str] = frozenset()
+        self._marked_keys: frozenset[str] = frozenset()
         self._listing = RunListing()
         self._title = Static(id="runs-title", markup=False)
         self._filter = RunFilterBar(lambda: self._reader.names, home.clock)
@@ -173,7 +173,7 @@ class RunsScreen(BaseScreen):
     async def look(self) -> None:
         """Read index and queue again; shown where something is another than before."""
         if await self._reader.look():
-            self._marked &= self._reader.names.keys()
+            self._marked_keys &= self._reader.names.keys()
             await self._show_with_configs()
 
     async def _show_with_configs(self) -> None:
@@ -192,7 +192,7 @@ class RunsScreen(BaseScreen):
             reader.configs,
             reader.names,
             selection.view,
-            self._marked,
+            self._marked_keys,
             selection.folded,
         )
         key = key or (line_key(line) if line is not None else None)
@@ -209,7 +209,9 @@ class RunsScreen(BaseScreen):
             reader.rows, self._selection, self._listing.lines, reader.queue, archive_key=key_of("filter")
         )
         fragments += [(f" · {clean_line(fact.text)}", STYLES[fact.role or "faint"]) for fact in facts]
-        fragments += [(f" · {len(self._marked)} marked", "bold $text-accent")] if self._marked else []
+        fragments += (
+            [(f" · {len(self._marked_keys)} marked", "bold $text-accent")] if self._marked_keys else []
+        )
         fragments += [(f" · ⚠ {clean_line(reader.problem)}", "bold $text-warning")] if reader.problem else []
         self._title.update(Content.assemble(*fragments))
 
@@ -323,10 +325,12 @@ class RunsScreen(BaseScreen):
     @property
     def chosen(self) -> tuple[RunRow, ...]:
         """The marked ones; else the run under the cursor, or all of the sweep."""
-        if self._marked:
+        if self._marked_keys:
             by_id: dict[str, RunRow] = {row.id: row for row in self._reader.rows}
-            marked_keys = [key for line in self._listing.lines if (key := line_key(line)) in self._marked]
-            return tuple(by_id[id_] for id_ in dict.fromkeys((*marked_keys, *sorted(self._marked))))
+            marked_keys = [
+                key for line in self._listing.lines if (key := line_key(line)) in self._marked_keys
+            ]
+            return tuple(by_id[id_] for id_ in dict.fromkeys((*marked_keys, *sorted(self._marked_keys))))
         line = self._table.line
         if not isinstance(line, TreeLine):
             return ()
@@ -338,7 +342,7 @@ class RunsScreen(BaseScreen):
         if not isinstance(line, TreeLine):
             return
         ids = {line.row.id} if line.row is not None else {row.id for row in line.members}
-        self._marked = self._marked - ids if ids <= self._marked else self._marked | ids
+        self._marked_keys = self._marked_keys - ids if ids <= self._marked_keys else self._marked_keys | ids
         self._show()
         self._table.move(1)
 
@@ -369,7 +373,7 @@ class RunsScreen(BaseScreen):
         line, rows = self._table.line, self.chosen
         if len(rows) == 1:
             current = line.row if isinstance(line, TreeLine) else None
-            other = current if self._marked and current is not None and current not in rows else None
+            other = current if self._marked_keys and current is not None and current not in rows else None
             parent = next((row for row in self._reader.rows if row.id == rows[0].parent), None)
             rows = tuple(row for row in (*rows, other or parent) if row is not None)
         return tuple(sorted(rows, key=lambda row: row.started_at or row.created_at))
@@ -407,8 +411,8 @@ class RunsScreen(BaseScreen):
         if self._filter.is_open:
             self._filter.close()
             self._table.focus()
-        elif self._marked:
-            self._marked = frozenset()
+        elif self._marked_keys:
+            self._marked_keys = frozenset()
             self._show()
         elif self.home.shared is not None:
             self.action_show_overview()

@@ -115,7 +115,7 @@ def _trouble_beside(status: Status) -> list[HeaderPart]:
 _NAME = " rltui "
 
 
-def _shown_parts(
+def _fitting_parts(
     status: Status, width: int, *, access: str = "", host: str = "", graph: bool = True
 ) -> list[HeaderPart]:
     bar_width = max(8, min(24, width // 8))
@@ -133,7 +133,7 @@ def header_line(
     `access`: text for a client that may only look. `host`: the machine, where it is another one.
     """
     spans: list[tuple[str, str]] = [(_NAME, "bold $accent")]
-    for position, fragment in enumerate(_shown_parts(status, width, access=access, host=host, graph=graph)):
+    for position, fragment in enumerate(_fitting_parts(status, width, access=access, host=host, graph=graph)):
         spans.append(SEPARATOR if position else (" ", ""))
         spans.extend(fragment.spans)
     return Content.assemble(*spans)
@@ -161,7 +161,7 @@ class HeaderBar(Widget):
         if self.status is None:
             return
         x = event.x - len(_NAME) + 2  # the first part has one blank before it, not three cells
-        for fragment in _shown_parts(
+        for fragment in _fitting_parts(
             self.status, self.size.width, access=self._access, host=self._host, graph=self.graph
         ):
             if 0 <= x < fragment.width and fragment.leads_to:
@@ -237,11 +237,11 @@ class OrphanBar(Static):
         super().__init__(markup=False)
         self._hint = hint
         self._clock = clock
-        self._told_at = 0.0
+        self._reading_time = 0.0
         self._lines: list[str] = []
 
     def watch_orphans(self) -> None:
-        self._told_at = self._clock()
+        self._reading_time = self._clock()
         self.set_class(bool(self.orphans), "-shown")
         self.update_ages()
 
@@ -252,7 +252,7 @@ class OrphanBar(Static):
         """Add the time since they were told of; repaints only where the text is another one."""
         width = self.content_size.width or self.app.size.width - 2
         rows = _ROWS_ON_TALL_SCREENS if self.app.size.height >= _TALL_ROWS else 1
-        since_told_s = self._clock() - self._told_at
+        since_told_s = self._clock() - self._reading_time
         orphans = [
             orphan
             if orphan.age_s is None
@@ -274,7 +274,7 @@ def bar_lines(orphans: Sequence[Orphan], width: int, *, rows: int, hint: str) ->
     room = max(0, width - len(hint))
     if len(groups) > rows:
         owners = join_words([owner_text(group[0]) for group in groups])
-        resources = _held_text(orphans)
+        resources = _resources_text(orphans)
         short = f"⚠ {orphan_count(orphans)}"
         holding = f"{short}: {resources}" if resources else short
         texts = [f"{short} of {owners}: {resources}" if resources else f"{short} of {owners}", holding, short]
@@ -286,7 +286,7 @@ def bar_lines(orphans: Sequence[Orphan], width: int, *, rows: int, hint: str) ->
 def _group_line(group: Sequence[Orphan], width: int) -> str:
     group = sorted(group, key=_weight)
     label = f"⚠ {orphan_count(group)} of {owner_text(group[0])}"
-    resources = _held_text(group)
+    resources = _resources_text(group)
     all_named = ", ".join(map(brief_orphan, group))
     first_named = brief_orphan(group[0]) + (", …" if len(group) > 1 else "")
     return _first_that_fits(
@@ -310,7 +310,7 @@ def _weight(orphan: Orphan) -> tuple[int, bool, bool]:
     return -(orphan.gpu_bytes or 0), not orphan.ports, "resource_tracker" in orphan.command
 
 
-def _held_text(orphans: Sequence[Orphan]) -> str:
+def _resources_text(orphans: Sequence[Orphan]) -> str:
     """The sum of memory, and ports: `58.0 GiB, :8000`; empty where none is known."""
     memory = sum(orphan.gpu_bytes or 0 for orphan in orphans)
     ports = ports_text([port for orphan in orphans for port in orphan.ports])

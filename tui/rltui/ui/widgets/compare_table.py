@@ -51,7 +51,7 @@ def compare_table(
         is_selected = row_key(row) == selected
         lines = [columns.line(row, is_selected=is_selected)]
         if is_selected and columns.cuts(row):
-            lines += _whole(row, names, width)
+            lines += _full_row(row, names, width)
         rows.append(Row(row_key(row), tuple(lines)))
     if not comparison.differing and not all_keys:
         rows.append(
@@ -110,10 +110,10 @@ class _RunColumns:
 
     def head(self, names: list[str]) -> Content:
         more = f"← {self.first} more" if self.first else ""
-        line = Content.styled(f"  {_cut(more, self._label):<{self._label}}", FAINT)
+        line = Content.styled(f"  {_truncate(more, self._label):<{self._label}}", FAINT)
         for index in range(self.first, self.last):
             line += _at_right(
-                _cut(names[index], self._widths[index] - len(BEST)), self._widths[index], "bold"
+                _truncate(names[index], self._widths[index] - len(BEST)), self._widths[index], "bold"
             )
         hidden = len(names) - self.last
         return line + Content.styled(f"  {hidden} more →", FAINT) if hidden else line
@@ -127,7 +127,9 @@ class _RunColumns:
             if row.part == "config":
                 style = "$text-warning" if row.cells[index] != row.cells[0] else ""
             width = self._widths[index]
-            cell = _cut(clean_line(row.cells[index]), width - len(BEST)) + (BEST if index in row.best else "")
+            cell = _truncate(clean_line(row.cells[index]), width - len(BEST)) + (
+                BEST if index in row.best else ""
+            )
             line += _at_right(cell, width, style, is_best=index in row.best)
         return line
 
@@ -137,14 +139,14 @@ class _RunColumns:
         return is_cut or hides or clean_line(row.label) != _tail(self._names[row.label], self._label)
 
 
-def _whole(row: ComparedRow, names: list[str], width: int) -> list[Content]:
+def _full_row(row: ComparedRow, names: list[str], width: int) -> list[Content]:
     indent = " " * (len(_CURSOR) + 2)
     room = max(1, width - len(indent))
     lines = hanging(clean_line(row.label), room, "bold")
     widest = min(_WIDEST_NAME, max(map(cell_len, names)))
     for index, name in enumerate(names):
         value = clean_line(row.cells[index]) + (BEST if index in row.best else "")
-        lines += hanging(f"{_cut(name, widest):<{widest}}  {value}", room, FAINT)
+        lines += hanging(f"{_truncate(name, widest):<{widest}}  {value}", room, FAINT)
     return [Content(indent) + line for line in lines]
 
 
@@ -160,7 +162,7 @@ def _at_right(text: str, width: int, style: str, *, is_best: bool = False) -> Co
     return line if is_best else line + " " * len(BEST)
 
 
-def _cut(text: str, width: int) -> str:
+def _truncate(text: str, width: int) -> str:
     if cell_len(text) <= width:
         return text
     while text and cell_len(text) >= width:

@@ -87,25 +87,25 @@ class EventList(PaintedList, inherit_bindings=False):
         super().__init__(id=id)
         self._clock = clock
         self._items: Sequence[EventItem] = ()
-        self._at = 0
+        self._cursor_index = 0
         self._tops: list[int] = [0]
         """First line of each item, and at the end their number."""
-        self._made: dict[int, list[Content]] = {}
+        self._line_cache: dict[int, list[Content]] = {}
         self.is_folded = False
 
     @property
     def item(self) -> EventItem | None:
-        return self._items[self._at] if self._items else None
+        return self._items[self._cursor_index] if self._items else None
 
     def show(self, items: Sequence[EventItem]) -> None:
         """Others. The cursor stays on its entry; on the newest it goes along with what comes."""
-        before, was_last = self.item, self._at >= len(self._items) - 1
+        before, was_last = self.item, self._cursor_index >= len(self._items) - 1
         self._items = items
         index = None if before is None else _index(items, before)
         if before is None or (was_last and index is not None):
-            self._at = max(0, len(items) - 1)
+            self._cursor_index = max(0, len(items) - 1)
         else:
-            self._at = _nearest(items, before.entry.at) if index is None else index
+            self._cursor_index = _nearest(items, before.entry.at) if index is None else index
         self._arrange()
 
     def go_to(self, moment: float) -> None:
@@ -120,45 +120,45 @@ class EventList(PaintedList, inherit_bindings=False):
     def move(self, entries: int) -> None:
         """Move the cursor; where its entry goes on beyond what is visible, go on there first."""
         height, top = self.size.height, self.scroll_offset.y
-        rest = self._tops[min(self._at + 1, len(self._tops) - 1)] - (top + height)
-        offset = top - self._tops[self._at]
-        if entries > 0 and rest > 0 and self._tops[self._at] <= top + height:
+        rest = self._tops[min(self._cursor_index + 1, len(self._tops) - 1)] - (top + height)
+        offset = top - self._tops[self._cursor_index]
+        if entries > 0 and rest > 0 and self._tops[self._cursor_index] <= top + height:
             self.scroll_relative(y=min(rest, max(1, height // 2)), animate=False)
         elif entries < 0 and offset > 0:
             self.scroll_relative(y=-min(offset, max(1, height // 2)), animate=False)
         else:
-            self._move_to(self._at + entries)
+            self._move_to(self._cursor_index + entries)
 
     def move_pages(self, pages: int) -> None:
-        line = self._tops[self._at] + pages * max(1, self.size.height - 1)
+        line = self._tops[self._cursor_index] + pages * max(1, self.size.height - 1)
         index = self._item_at(line)
-        self._move_to(index if index != self._at else index + pages)
+        self._move_to(index if index != self._cursor_index else index + pages)
 
     def move_to_end(self, last: bool) -> None:
         self._move_to(len(self._items) - 1 if last else 0)
 
     def _move_to(self, index: int) -> None:
         index = max(0, min(len(self._items) - 1, index))
-        if self._items and index != self._at:
-            self._at = index
+        if self._items and index != self._cursor_index:
+            self._cursor_index = index
             self._arrange()
 
     def _arrange(self) -> None:
         """Heights anew, and the cursor's entry in view."""
-        self._made.clear()
+        self._line_cache.clear()
         self._tops = [0, *itertools.accumulate(self._height(index) for index in range(len(self._items)))]
         size = Size(0, self._tops[-1])
         if size != self.virtual_size:
             self.virtual_size = size
         if self._items:
-            top, end = self._tops[self._at], self._tops[self._at + 1]
+            top, end = self._tops[self._cursor_index], self._tops[self._cursor_index + 1]
             height = min(end - top, max(1, self.size.height))
             self.scroll_to_region(Region(0, top, 1, height), animate=False, force=True)
         self.refresh()
         self.post_message(self.EntryMoved())
 
     def _height(self, index: int) -> int:
-        if index == self._at:
+        if index == self._cursor_index:
             return len(self._lines(index))
         below = 0 if self.is_folded else len(self._items[index].below)
         return self._has_day(index) + 1 + (below if below <= _MOST_BELOW else _MOST_BELOW + 1)
@@ -168,17 +168,17 @@ class EventList(PaintedList, inherit_bindings=False):
 
     def _lines(self, index: int) -> list[Content]:
         """Lines of an item, cut to the width."""
-        if (lines := self._made.get(index)) is None:
-            if len(self._made) > _KEPT_LINES:
-                self._made.clear()
+        if (lines := self._line_cache.get(index)) is None:
+            if len(self._line_cache) > _KEPT_LINES:
+                self._line_cache.clear()
             width = self.scrollable_content_region.width
-            lines = self._made[index] = [
+            lines = self._line_cache[index] = [
                 line.truncate(width, ellipsis=True) for line in self._make(index, width)
             ]
         return lines
 
     def _make(self, index: int, width: int) -> list[Content]:
-        item, is_cursor = self._items[index], index == self._at
+        item, is_cursor = self._items[index], index == self._cursor_index
         lines = [Content.styled(f"── {item.day} ──", FAINT)] if self._has_day(index) else []
         has_step = width >= _STEP_FROM
         indent = 2 + _TIME + (_STEP if has_step else 0) + _KIND
@@ -231,7 +231,7 @@ class EventList(PaintedList, inherit_bindings=False):
         if line >= self._tops[-1]:
             return Strip.blank(width, self.rich_style)
         index = self._item_at(line)
-        has_cursor = index == self._at and line == self._tops[index] + self._has_day(index)
+        has_cursor = index == self._cursor_index and line == self._tops[index] + self._has_day(index)
         return self.painted(self._lines(index)[line - self._tops[index]], has_cursor=has_cursor)
 
 

@@ -135,7 +135,7 @@ class GpuChart(Widget):
     def __init__(self) -> None:
         super().__init__()
         self._marks: Marks = {}
-        self._painted: list[Content] = []
+        self._painted_lines: list[Content] = []
 
     def show_device(self, device: GpuDevice | None, marks: Marks) -> None:
         """Sizes of the device count for the scale and the budgets only."""

@@ -152,7 +152,7 @@ _WARNING = "$text-warning"
 
 
 def warning_lines(devices: Sequence[GpuDevice], width: int, *, has_names: bool) -> list[Content]:
-    """A row for each thing that is wrong; `named` says which devices it is about."""
+    """A row for each thing that is wrong; `has_names` says which devices it is about."""
     devices_by_text: dict[str, list[str]] = {}
     for device in devices:
         for text in map(clean_line, brief_warnings(device)):

@@ -267,7 +267,7 @@ class GpuBars(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._painted: list[Content] = []
+        self._painted_lines: list[Content] = []
 
     def watch_report(self) -> None:
         self._paint_changes()
@@ -286,7 +286,7 @@ class GpuBars(Widget):
     def _paint_changes(self) -> None:
         """Paint the lines that changed; lay out anew only where there are more or fewer."""
         width = self.size.width
-        old, new = self._painted, self._lines(width)
+        old, new = self._painted_lines, self._lines(width)
         if len(old) != len(new):
             self.refresh(layout=True)
         elif changes := [y for y, line in enumerate(new) if not line.is_same(old[y])]:
@@ -301,8 +301,8 @@ class GpuBars(Widget):
         return len(self._lines(width))
 
     def render(self) -> Content:
-        self._painted = self._lines(self.size.width)
-        return Content("\n").join(self._painted)
+        self._painted_lines = self._lines(self.size.width)
+        return Content("\n").join(self._painted_lines)
 
 
 _AROUND = 4

@@ -322,7 +322,7 @@ class KnobPanel(Vertical):
     def __init__(self, *, classes: str | None = None, readonly: bool = False) -> None:
         super().__init__(classes=classes)
         self._readonly = readonly
-        self._shown: tuple[object, ...] = ()
+        self._rendered: tuple[object, ...] = ()
         self.rows = KnobRows()
 
     def compose(self) -> ComposeResult:
@@ -338,8 +338,8 @@ class KnobPanel(Vertical):
         self, table: KnobTable, staged: StagedEdits, pins: tuple[str, ...] = (), edited: Collection[str] = ()
     ) -> None:
         """Take over new values. `pins` and `edited`: as `knob_groups`."""
-        if (table, staged, pins, edited) != self._shown:
-            self._shown = table, staged, pins, edited
+        if (table, staged, pins, edited) != self._rendered:
+            self._rendered = table, staged, pins, edited
             self.rows.show(table, staged, pins, edited)
             self._update_titles()
             self._show_detail()

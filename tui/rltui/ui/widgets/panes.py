@@ -194,7 +194,7 @@ class ComponentPane(ReaderPane):
 
     def __init__(self, component_id: str, shared: ExperimentState) -> None:
         super().__init__(component_id, shared, id_prefix="pane", classes="component")
-        self._told = ""
+        self._memory_markup = ""
 
     def compose(self) -> ComposeResult:
         yield from super().compose()
@@ -211,7 +211,7 @@ class ComponentPane(ReaderPane):
         self.is_idle = (
             status.state is ComponentState.STOPPED
             or (status.state is ComponentState.EXITED and (status.prepares or status.manual))
-            or (status.state is ComponentState.WAITING and status.log is None and not self._told)
+            or (status.state is ComponentState.WAITING and status.log is None and not self._memory_markup)
         )
         self.show_log(status.log, _component_placeholder(status, readonly=self._shared.experiment.readonly))
 
@@ -225,8 +225,8 @@ class ComponentPane(ReaderPane):
         self._show_title(title)
         memory_text = told_of_memory(self.status, readonly=self._shared.experiment.readonly)
         memory_text = memory_text or told_below(self.status, reason_is_told=is_told)
-        if memory_text.markup != self._told:
-            self._told = memory_text.markup
+        if memory_text.markup != self._memory_markup:
+            self._memory_markup = memory_text.markup
             self.query_one(".reason", Static).update(memory_text)
             self.set_class(bool(memory_text), "-told")
 

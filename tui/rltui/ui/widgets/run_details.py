@@ -22,12 +22,12 @@ def detail_lines(line: Line | None, names: Mapping[str, str], width: int, now: f
     if line is None:
         return []
     if isinstance(line, QueueEntry):
-        return _drawn(waiting_details(line, now), width)
+        return _detail_lines(waiting_details(line, now), width)
     details = sweep_details(line.group, line.members) if line.row is None else run_details(line.row, names)
-    return _drawn(details, width)
+    return _detail_lines(details, width)
 
 
-def _drawn(details: Details, width: int) -> list[Content]:
+def _detail_lines(details: Details, width: int) -> list[Content]:
     lines: list[Content] = []
     for label, texts in details:
         texts, style = [clean_line(text) for text in texts if text], _STYLES.get(label, "")

@@ -52,7 +52,7 @@ class RunTable(VirtualList, inherit_bindings=False):
 
     def __init__(self, head: Static, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         """`head` stands above and names the columns."""
-        super().__init__(self._made, id=id)
+        super().__init__(self._line, id=id)
         self._head = head
         self._listing = RunListing()
         self._now = 0.0
@@ -61,7 +61,7 @@ class RunTable(VirtualList, inherit_bindings=False):
         self._laid_out_for = 0
         """Cells. Of a scroll bar that comes or goes a resize tells only after the next picture."""
         self._bar = 0
-        self._shown: tuple[int, list[Content]] = (0, [])
+        self._view_lines: tuple[int, list[Content]] = (0, [])
 
     @property
     def line(self) -> Line | None:
@@ -77,15 +77,15 @@ class RunTable(VirtualList, inherit_bindings=False):
     def show_time(self, now: float) -> None:
         """Ages grow; painted only where a text in view is another one."""
         self._now = now
-        first, lines = self._shown
+        first, lines = self._view_lines
         if first != self.scroll_offset.y or lines != self._in_view():
             self.refresh()
 
     def _in_view(self) -> list[Content]:
         first, width = self.scroll_offset.y, self.scrollable_content_region.width
         last = min(self.count, first + self.size.height)
-        lines = [self._made(index, width) for index in range(first, last)] if width > 0 else []
-        self._shown = (first, lines)
+        lines = [self._line(index, width) for index in range(first, last)] if width > 0 else []
+        self._view_lines = (first, lines)
         return lines
 
     def on_resize(self) -> None:
@@ -118,7 +118,7 @@ class RunTable(VirtualList, inherit_bindings=False):
 
     # lines
 
-    def _made(self, index: int, width: int) -> Content:
+    def _line(self, index: int, width: int) -> Content:
         lines = self._listing.lines
         if index >= len(lines):
             return Content("")
@@ -129,7 +129,7 @@ class RunTable(VirtualList, inherit_bindings=False):
         cursor = _CURSOR if index == self.at else " "
         gutter = (f"{cursor}{_MARK if key in self._listing.marked else ' '}", "bold $text-accent")
         if isinstance(line, QueueEntry):
-            fragments = self._waiting(line)
+            fragments = self._waiting_spans(line)
         else:
             fragments = self._heading(line) if line.row is None else self._run(line, line.row)
         return Content.assemble(gutter, *fragments).truncate(width, ellipsis=True)
@@ -182,7 +182,7 @@ class RunTable(VirtualList, inherit_bindings=False):
             (f"{_GAP}{' · '.join(map(clean_line, sweep_texts(line.members)))}", FAINT),
         ]
 
-    def _waiting(self, entry: QueueEntry) -> list[tuple[str, str]]:
+    def _waiting_spans(self, entry: QueueEntry) -> list[tuple[str, str]]:
         """Name, what is its own, and why it does not run yet."""
         cells = next((cells for column, cells in self._widths if column.id == "name"), _NAME_LEAST)
         name = _cell(clean_line(entry.name), cells - 2)
@@ -223,7 +223,7 @@ class _Longest:
     """Widths of the longest texts by column. A run that has not changed is not measured again."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[RunRow, list[int]]] = {}
+        self._width_cache: dict[str, tuple[RunRow, list[int]]] = {}
         self._columns: tuple[str, ...] = ()
 
     def of(self, rows: Sequence[RunRow], listing: RunListing) -> dict[str, int]:
@@ -231,14 +231,14 @@ class _Longest:
         columns = [column for column in listing.columns if _is_flexible(column)]
         ids = tuple(column.id for column in columns)
         if ids != self._columns:
-            self._columns, self._known = ids, {}
+            self._columns, self._width_cache = ids, {}
         widths = [0] * len(columns)
         for row in rows:
-            entry = self._known.get(row.id)
+            entry = self._width_cache.get(row.id)
             if entry is None or entry[0] is not row:
                 config = listing.configs.get(row.id, {})
                 texts = (column.text(row, config, now=0.0, names=listing.names) for column in columns)
-                entry = self._known[row.id] = (row, [cell_len(text) for text in texts])
+                entry = self._width_cache[row.id] = (row, [cell_len(text) for text in texts])
             widths = list(map(max, widths, entry[1]))
         heads = [len(column.heading) for column in columns]
         run_widths = {

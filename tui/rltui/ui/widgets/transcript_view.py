@@ -43,7 +43,7 @@ def transcript_lines(
     if is_raw:
         raw_text = json.dumps(transcript.raw, indent=1, ensure_ascii=False, default=str)
         return [*lines, *_wrapped(raw_text, width)]
-    lines += _figures(transcript, width)
+    lines += _metric_lines(transcript, width)
     for error in transcript.errors:
         lines += _wrapped(f"✗ {error}", width, "$text-error")
     message_lines = chain.from_iterable(
@@ -58,7 +58,7 @@ def transcript_lines(
     return lines
 
 
-def _figures(transcript: Transcript, width: int) -> Iterator[Content]:
+def _metric_lines(transcript: Transcript, width: int) -> Iterator[Content]:
     sample = transcript.sample
     yield from _wrapped(sample_figures(sample), width, "bold")
     facts = [f"group {sample.group}"] if sample.group else []
@@ -109,7 +109,7 @@ def _indented(text: str, width: int, style: str, *, indent: int = _INDENT) -> It
 def _wrapped(text: str, width: int, style: str = "") -> Iterator[Content]:
     cleaned = clean(text[:_LONGEST])
     for line in cleaned.split("\n"):
-        for chunk in _pieces(line, max(8, width)):
+        for chunk in _wrap_line(line, max(8, width)):
             yield Content.styled(chunk, style) if style else Content(chunk)
     if len(text) > _LONGEST:
         yield Content.styled(
@@ -117,7 +117,7 @@ def _wrapped(text: str, width: int, style: str = "") -> Iterator[Content]:
         )
 
 
-def _pieces(line: str, width: int) -> Iterator[str]:
+def _wrap_line(line: str, width: int) -> Iterator[str]:
     """Pieces have `width` cells at most and break at spaces where that leaves more than half of it."""
     position = 0
     while True:
@@ -156,7 +156,7 @@ def transcript_text(transcript: Transcript) -> str:
     return clean("\n\n".join(paragraphs))
 
 
-def _place(transcript: Transcript | None) -> tuple[int, str] | None:
+def _identity(transcript: Transcript | None) -> tuple[int, str] | None:
     """A key that stays the same while a rollout under way goes on."""
     return None if transcript is None else (transcript.sample.where, transcript.sample.group)
 
@@ -180,7 +180,7 @@ class TranscriptView(ScrollView, can_focus=True):
 
     def show(self, transcript: Transcript | None, *, heading: str = "", note: str = "") -> None:
         """Show another one from its start; `note` stands where there is none."""
-        is_same = _place(transcript) == _place(self._transcript) is not None
+        is_same = _identity(transcript) == _identity(self._transcript) is not None
         self._transcript, self._heading, self._note = transcript, heading, note
         self.lay_out()
         if not is_same:

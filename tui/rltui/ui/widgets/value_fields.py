@@ -227,7 +227,7 @@ class ListValue(Widget, can_focus=True):
         self._default = default_text(knob)
         self._items = item_texts(knob)
         self._is_set = knob.is_set
-        self._at = 0
+        self._item_index = 0
         """Line of the cursor; the last one is no item yet."""
         self._column = len(self._line)
 
@@ -239,7 +239,7 @@ class ListValue(Widget, can_focus=True):
 
     @property
     def _line(self) -> str:
-        return self._items[self._at] if self._at < len(self._items) else ""
+        return self._items[self._item_index] if self._item_index < len(self._items) else ""
 
     def render(self) -> RenderResult:
         lines = [self._render_line_of(index, item) for index, item in enumerate([*self._items, ""])]
@@ -249,8 +249,8 @@ class ListValue(Widget, can_focus=True):
 
     def _render_line_of(self, index: int, item: str) -> Content:
         is_new = index == len(self._items)
-        sign = ("▸ " if index == self._at else "  ") + ("+ " if is_new else f"{index + 1} ")
-        if index != self._at or not self.has_focus:
+        sign = ("▸ " if index == self._item_index else "  ") + ("+ " if is_new else f"{index + 1} ")
+        if index != self._item_index or not self.has_focus:
             return Content.assemble((sign, "$foreground 60%"), clean_line(item))
         before, under, after = (
             item[: self._column],
@@ -278,15 +278,15 @@ class ListValue(Widget, can_focus=True):
         self._change(line)
 
     def _change(self, line: str) -> None:
-        if self._at < len(self._items):
-            self._items[self._at] = line
+        if self._item_index < len(self._items):
+            self._items[self._item_index] = line
         elif line:
             self._items.append(line)
         else:
             return
-        self._tell()
+        self._report_edit()
 
-    def _tell(self, *, is_set: bool = True) -> None:
+    def _report_edit(self, *, is_set: bool = True) -> None:
         self._is_set = is_set
         self.post_message(ValueEdited(self.value))
         self.refresh(layout=True)
@@ -296,11 +296,11 @@ class ListValue(Widget, can_focus=True):
 
     def action_unset(self) -> None:
         """Out of the file; any edit puts it in again."""
-        self._tell(is_set=False)
+        self._report_edit(is_set=False)
 
     def action_step(self, steps: int) -> None:
         """Arrow up is the item before."""
-        self._at = max(0, min(len(self._items), self._at - steps))
+        self._item_index = max(0, min(len(self._items), self._item_index - steps))
         self.action_move_to(-1)
 
     def action_move(self, columns: int) -> None:
@@ -319,17 +319,17 @@ class ListValue(Widget, can_focus=True):
             self._change(self._line[:position] + self._line[position + 1 :])
 
     def action_remove_item(self) -> None:
-        if self._at < len(self._items):
-            del self._items[self._at]
+        if self._item_index < len(self._items):
+            del self._items[self._item_index]
             self._column = len(self._line)
-            self._tell()
+            self._report_edit()
 
     def action_carry_item(self, lines: int) -> None:
-        target = self._at + lines
-        if self._at < len(self._items) and 0 <= target < len(self._items):
-            self._items.insert(target, self._items.pop(self._at))
-            self._at = target
-            self._tell()
+        target = self._item_index + lines
+        if self._item_index < len(self._items) and 0 <= target < len(self._items):
+            self._items.insert(target, self._items.pop(self._item_index))
+            self._item_index = target
+            self._report_edit()
 
 
 Field = TypedValue | ChosenValue | ListValue
@@ -365,7 +365,7 @@ def bar_line(fraction: float | None, safe: float | None, width: int, style: str 
     return Content("▕") + bar + Content("▏")
 
 
-def _figures_line(verdict: MemoryVerdict) -> Content:
+def _verdict_line(verdict: MemoryVerdict) -> Content:
     """Budget, what is left, what the trainer is known to need."""
     mark, style = _MARKS.get(verdict.verdict, _BAD)
     fragments = []
@@ -393,4 +393,4 @@ class FractionBar(Widget):
         safe = None if verdict is None else verdict.safe_utilization
         is_bad = verdict is not None and verdict.is_bad
         line = bar_line(self.fraction, safe, width, _BAD[1] if is_bad else "$primary")
-        return line if verdict is None else line + Content("\n") + _figures_line(verdict)
+        return line if verdict is None else line + Content("\n") + _verdict_line(verdict)
