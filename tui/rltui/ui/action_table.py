@@ -55,9 +55,11 @@ def collected(
     uses: dict[str, list[Use]] = {id_: [] for id_ in actions}
     for use, contexts in places.items():
         uses[use.id].append(replace(use, places=tuple(contexts)))
-    before = {action.id: action for action in order}
-    merged = [replace(action, uses=_in_order(uses[id_], before.get(id_))) for id_, action in actions.items()]
-    scopes, old_ids = list(Scope), list(before)
+    old_table = {action.id: action for action in order}
+    merged = [
+        replace(action, uses=_in_order(uses[id_], old_table.get(id_))) for id_, action in actions.items()
+    ]
+    scopes, old_ids = list(Scope), list(old_table)
     last = {action.scope: position for position, action in enumerate(order)}
     return tuple(
         sorted(
@@ -85,9 +87,11 @@ def _use(binding: KeyBinding) -> Use:
     )
 
 
-def _in_order(uses: Sequence[Use], before: Action | None) -> tuple[Use, ...]:
-    """The uses of one action, and the places of each, in the order in which `before` has the places."""
-    old_contexts = [] if before is None else [context for use in before.uses for context in use.places]
+def _in_order(uses: Sequence[Use], old_action: Action | None) -> tuple[Use, ...]:
+    """The uses of one action, and the places of each, in the order in which `old_action` has the places."""
+    old_contexts = (
+        [] if old_action is None else [context for use in old_action.uses for context in use.places]
+    )
     ranks = {
         context: old_contexts.index(context) if context in old_contexts else len(old_contexts)
         for context in KeyContext

@@ -192,14 +192,14 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         """Show another run in place of the open one, which goes on; asks first where edits of that one are
         lost.
         """
-        runs, before = self._home.runs, self._overview
+        runs, previous = self._home.runs, self._overview
         try:
-            if before is not None:
-                is_same = request.id == await asyncio.to_thread(lambda: before.experiment.run_id)
+            if previous is not None:
+                is_same = request.id == await asyncio.to_thread(lambda: previous.experiment.run_id)
                 if is_same and not request.again:
-                    self._come_back(before, request.screen)
+                    self._come_back(previous, request.screen)
                     return
-                unsaved = unwritten(before.shared)
+                unsaved = unwritten(previous.shared)
                 if unsaved and not await self.push_screen_wait(LeaveDialog(unsaved)):
                     return
             async with self.messages.waiting("Opening the run", cancels=not request.again):

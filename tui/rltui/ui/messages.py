@@ -182,13 +182,13 @@ class Messages:
     def seen(self) -> None:
         """A person is there, and has had time to read: errors go."""
         now = self._now()
-        remaining = [
+        rest = [
             message
             for message in self._live
             if message.said.severity != "error" or now - message.since < _SEEN_S
         ]
-        if len(remaining) != len(self._live):
-            self._live = remaining
+        if len(rest) != len(self._live):
+            self._live = rest
             self._turn()
 
     def read(self) -> None:

@@ -79,7 +79,7 @@ def pending_lines(pending: Iterable[PendingKnob]) -> list[Content]:
 
 def placed_text(diff: str) -> str:
     """The line of a new key: `new in line 12 of rl.toml`; empty unless lines are only added."""
-    name, number, removed = "", 0, False
+    name, number, has_removals = "", 0, False
     for line in diff.splitlines():
         if line.startswith("+++"):
             name = clean_line(line[4:].split("\t")[0].rpartition("/")[2])
@@ -88,10 +88,10 @@ def placed_text(diff: str) -> str:
         elif line.startswith("---"):
             continue
         elif line.startswith("-"):
-            removed = True
+            has_removals = True
         else:
             number += 1
-            if line.startswith("+") and not removed and line[1:].strip() and not line.startswith("+["):
+            if line.startswith("+") and not has_removals and line[1:].strip() and not line.startswith("+["):
                 return f"new in line {number} of {name}"
     return ""
 

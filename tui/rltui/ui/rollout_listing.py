@@ -136,8 +136,8 @@ class RolloutListing:
         metrics = self.figures.get(key)
         self.table = SampleTable() if metrics is None else metrics.table
 
-    def lay_out(self, before: Sample | None = None) -> int | None:
-        """Sort and narrow anew; the place of the sample `before` in the list of samples, if it is there."""
+    def lay_out(self, previous: Sample | None = None) -> int | None:
+        """Sort and narrow anew; the place of the sample `previous` in the list of samples, if it is there."""
         self._laid_out = len(self.table)
         groups = self.table.groups()
         self.flat = {group.name for group in groups if group.is_flat}
@@ -145,11 +145,11 @@ class RolloutListing:
             self.groups = sorted(groups, key=lambda group: (not group.is_flat, group.mean))
             return None
         self.places = sort_samples(self.table, self.order, self._matching_positions())
-        if before is None:
+        if previous is None:
             return None
         where = self.table.columns["where"]
         return next(
-            (index for index, position in enumerate(self.places) if where[position] == before.where), None
+            (index for index, position in enumerate(self.places) if where[position] == previous.where), None
         )
 
     def _matching_positions(self) -> list[int]:
@@ -220,9 +220,9 @@ class RolloutListing:
             self.marked[name] = sample
 
 
-def _differ(one: SampleTable, other: SampleTable) -> bool:
+def _differ(old: SampleTable, new: SampleTable) -> bool:
     """Finds changes that keep the number of samples: a rewritten file, rollouts under way."""
-    return one is not other and any(one.columns[name] != other.columns[name] for name in _GROWING)
+    return old is not new and any(old.columns[name] != new.columns[name] for name in _GROWING)
 
 
 def _newest(batches: Sequence[Batch]) -> int:

@@ -43,8 +43,8 @@ class StagedEdits:
 
     def dropping(self, key: str) -> StagedEdits:
         """The contents are forgotten with the last key."""
-        remaining = {other: value for other, value in self.edits.items() if other != key}
-        return StagedEdits(remaining, self.base if remaining else {})
+        rest = {other: value for other, value in self.edits.items() if other != key}
+        return StagedEdits(rest, self.base if rest else {})
 
     def request(self) -> Request:
         return Request(action="set", edits=dict(self.edits), base=dict(self.base))
@@ -114,8 +114,8 @@ class AppState:
     @property
     def recent(self) -> list[str]:
         """Names of what was chosen in the palette, the last one first."""
-        used = self.kept.values.get("palette")
-        return [name for name in used if isinstance(name, str)] if isinstance(used, list) else []
+        names = self.kept.values.get("palette")
+        return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
     def remember_used(self, name: str) -> None:
         other_names = [other for other in self.recent if other != name]

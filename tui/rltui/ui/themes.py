@@ -360,10 +360,10 @@ class _Below:
         )
 
 
-def hues_apart(one: Rgb, other: Rgb) -> float:
+def hues_apart(first: Rgb, second: Rgb) -> float:
     """A share of the circle, at most half; 1 where a colour is grey."""
     hues = []
-    for color in (one, other):
+    for color in (first, second):
         hue, _, saturation = colorsys.rgb_to_hls(*(channel / 255 for channel in color))
         if saturation < 0.15:
             return 1.0

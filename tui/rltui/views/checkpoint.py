@@ -146,9 +146,9 @@ def checkpoint_note(checkpoint: Checkpoint) -> str:
     """`incomplete: no orchestrator`, `being written: no orchestrator yet`, `a plain resume takes it`."""
     if not checkpoint.missing:
         return "; ".join(checkpoint.notes)
-    missing = join_words(checkpoint.missing, "or")
+    missing_names = join_words(checkpoint.missing, "or")
     first, *more = checkpoint.notes or ("incomplete",)
-    return "; ".join((f"{first}: no {missing}{' yet' if checkpoint.notes else ''}", *more))
+    return "; ".join((f"{first}: no {missing_names}{' yet' if checkpoint.notes else ''}", *more))
 
 
 def checkpoint_summary(report: CheckpointReport) -> list[str]:

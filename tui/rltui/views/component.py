@@ -211,8 +211,8 @@ def server_text(server: Mapping[str, Any]) -> str:
 
 def host_texts(host: Mapping[str, Any], now: float) -> list[str]:
     """The forms are `job 1234 on node-[1-2]`, `waits for others, starts about 14:05`, `ends in 12m`."""
-    started = f"start {host['starts']}" if host["starts"] > 1 else ""
-    texts = [host["where"], host["reason"], started]
+    starts = f"start {host['starts']}" if host["starts"] > 1 else ""
+    texts = [host["where"], host["reason"], starts]
     if host["ends_at"] is not None and host["phase"] == "running":
         texts.append(f"ends in {duration(host['ends_at'] - now)}")
     if host["lost_at"] is not None:

@@ -46,8 +46,8 @@ def step_text(status: Mapping[str, Any]) -> str:
 def _age_text(status: Mapping[str, Any], now: float) -> str:
     """The age of its newest attempt, or of the experiment."""
     times = [status["created_at"], *(component["started_at"] for component in status["components"])]
-    started = max((time for time in times if time is not None), default=None)
-    return "" if started is None else duration(now - started)
+    start_time = max((time for time in times if time is not None), default=None)
+    return "" if start_time is None else duration(now - start_time)
 
 
 def _folder_text(status: Mapping[str, Any], _: float) -> str:

@@ -97,8 +97,8 @@ def device_summary(device: GpuDevice) -> list[str]:
     label = f"{device.host}: GPU {device.label}" if device.host else f"GPU {device.label}"
     if device.problem:
         return [label, device.name or "unknown model", f"⚠ {device.problem}"]
-    used, total = _known_gib(device.used_bytes), _known_gib(device.total_bytes)
-    texts = [label, device.name, f"{used} of {total} GiB used{_MEMORY_NOTES[device.memory_kind]}"]
+    used_text, total = _known_gib(device.used_bytes), _known_gib(device.total_bytes)
+    texts = [label, device.name, f"{used_text} of {total} GiB used{_MEMORY_NOTES[device.memory_kind]}"]
     texts.append(f"{_known_gib(device.free_bytes)} free")
     if device.utilization is not None:
         texts.append(f"{device.utilization:.0%}")
@@ -226,7 +226,7 @@ def share_label(share: GpuShare) -> str:
 
 def shares_text(device: GpuDevice, shares: Sequence[GpuShare], label: str) -> str:
     """`trainer holds 9.8 of 141 GiB of GPU 0, peak 10.3: pid 4242`. `label`: that of all these shares."""
-    used = sum(share.used_bytes for share in shares)
+    used_bytes = sum(share.used_bytes for share in shares)
     estimated = "about " if any(share.estimated for share in shares) else ""
     total = f" of {gib(device.total_bytes)}" if device.total_bytes else ""
     peaks = [share.peak_bytes for share in shares if share.peak_bytes is not None]
@@ -234,7 +234,7 @@ def shares_text(device: GpuDevice, shares: Sequence[GpuShare], label: str) -> st
     pids = sorted({pid for share in shares for pid in share.pids})
     more = ", …" if len(pids) > _MOST_PIDS else ""
     pid_text = f": pid {', '.join(map(str, pids[:_MOST_PIDS]))}{more}" if pids else ""
-    return f"{label} holds {estimated}{gib(used)}{total} GiB of GPU {device.label}{peak}{pid_text}"
+    return f"{label} holds {estimated}{gib(used_bytes)}{total} GiB of GPU {device.label}{peak}{pid_text}"
 
 
 def size_text(size: int | None, *, estimated: bool = False) -> str:

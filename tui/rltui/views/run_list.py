@@ -48,8 +48,8 @@ class RunListing:
         """The parent of a line, or the heading of its sweep."""
         lines = [line for line in self.lines if isinstance(line, TreeLine)]
         depth = len(line.branch)
-        before = lines[: lines.index(line)][::-1]
-        return next((line for line in before if len(line.branch) < depth), None)
+        earlier_lines = lines[: lines.index(line)][::-1]
+        return next((line for line in earlier_lines if len(line.branch) < depth), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ class RunSelection:
     @property
     def needs_configs(self) -> bool:
         sort = columns_of([self.view.sort] if self.view.sort else [])
-        filtered = self.filter is not None and self.filter.needs_config
-        return filtered or any(column.of_config for column in (*self.columns, *sort))
+        is_for_filter = self.filter is not None and self.filter.needs_config
+        return is_for_filter or any(column.of_config for column in (*self.columns, *sort))
 
     def sorted_beside(self, columns: int) -> RunView:
         """Moves by so many among the visible columns and the default order."""
@@ -142,8 +142,8 @@ def title_facts(
     if waiting := len(waiting_entries(queue)):
         facts.append(Cell(f"{waiting} queued{', paused' if queue.paused else ''}", "busy"))
     if selection.filter is not None:
-        matching = sum(isinstance(line, TreeLine) and line.row is not None for line in lines)
-        facts.append(Cell(f"{matching:,} of {count:,}: {selection.filter.text}", "head"))
+        match_count = sum(isinstance(line, TreeLine) and line.row is not None for line in lines)
+        facts.append(Cell(f"{match_count:,} of {count:,}: {selection.filter.text}", "head"))
     else:
         facts.append(Cell(f"{count:,} in all", "faint"))
     more = "" if selection.with_archived else f" ({archive_key})"

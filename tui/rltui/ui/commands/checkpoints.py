@@ -25,7 +25,7 @@ class CheckpointCommands:
         shared: ExperimentState,
         commands: ExperimentCommands,
         report: Callable[[], CheckpointReport | None],
-        selected: Callable[[], Checkpoint | None],
+        selected_checkpoint: Callable[[], Checkpoint | None],
         on_change: Callable[[], Awaitable[None]],
     ) -> None:
         """`on_change` is awaited when there are other checkpoints than before."""
@@ -34,7 +34,7 @@ class CheckpointCommands:
         self._experiment = shared.experiment
         self._commands = commands
         self._report = report
-        self._selected_checkpoint = selected
+        self._selected_checkpoint = selected_checkpoint
         self._on_change = on_change
 
     def allows(self, command: str, *arguments: object) -> bool:

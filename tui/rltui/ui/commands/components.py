@@ -77,13 +77,13 @@ class ComponentCommands:
         frontend: Frontend,
         shared: ExperimentState,
         commands: ExperimentCommands,
-        selected: Callable[[], ComponentStatus | None],
+        selected_component: Callable[[], ComponentStatus | None],
     ) -> None:
         self._frontend = frontend
         self._shared = shared
         self._experiment = shared.experiment
         self._commands = commands
-        self._selected_component = selected
+        self._selected_component = selected_component
 
     def allows(self, command: str, *arguments: object) -> bool:
         """The state of the run and of the selected component decide."""

@@ -118,10 +118,10 @@ class ConfigDialogue:
                 await self._frontend.show_error(error)
             return
         edits = ", ".join(f"{key} = {value}" for key, value in offer.edits.items())
-        before = " before that edit" if offer.edit else ""
+        suffix = " before that edit" if offer.edit else ""
         question = Question(
             f"{heading}, and take back: {offer.edit}?" if offer.edit else f"{heading}, with {edits}?",
-            reason=f"{offer.reason}; checkpoint {step} is the last good one{before}",
+            reason=f"{offer.reason}; checkpoint {step} is the last good one{suffix}",
             prefers_restart=True,
         )
         action: Literal["set", "undo"] = "set" if offer.edits else "undo"

@@ -79,10 +79,10 @@ class PanelCommands:
     @property
     def current_pane(self) -> Widget | None:
         """The pane that has the keys; none while the panes are being replaced."""
-        focused = self._screen.focused
-        if focused is None:
+        widget = self._screen.focused
+        if widget is None:
             return None
-        return next((body.pane_of(focused) for body in self._screen.query(Body)), None)
+        return next((body.pane_of(widget) for body in self._screen.query(Body)), None)
 
     # focus and selection
 

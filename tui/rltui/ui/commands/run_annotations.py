@@ -124,14 +124,14 @@ class RunAnnotationCommands:
 
     async def _undo(self) -> None:
         last = self._changes.pop()
-        remaining = list(last.back)
+        rest = list(last.back)
         try:
             async with self._frontend.waiting(f"Taking back: {last.what}"):
-                while remaining:
-                    await asyncio.to_thread(self._runs.change, *remaining[0])
-                    remaining.pop(0)
+                while rest:
+                    await asyncio.to_thread(self._runs.change, *rest[0])
+                    rest.pop(0)
         except RltuiError as error:
-            self._changes.append(DoneChange(last.what, tuple(remaining)))
+            self._changes.append(DoneChange(last.what, tuple(rest)))
             await self._frontend.show_error(error)
         else:
             self._frontend.notify(f"Taken back: {last.what}", markup=False)

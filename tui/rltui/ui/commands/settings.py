@@ -16,24 +16,24 @@ from rltui.ui.text import clean_line
 async def edit_settings(app: App[Any], runs: Runs, key: str) -> None:
     """Open the settings at the line of `key`; what comes back is checked before it is written."""
     try:
-        before = await asyncio.to_thread(runs.settings)
+        file = await asyncio.to_thread(runs.settings)
     except RltuiError as error:
         await show_error(app, error)
         return
-    text = before.text
-    line = next((setting.line for setting in before.known if setting.key == key), 1)
+    text = file.text
+    line = next((setting.line for setting in file.known if setting.key == key), 1)
     outcome = ""
     while not outcome:
         try:
             with app.suspend():
                 text = runs.edit_settings(text, line)
-            if text == before.text and not before.is_new:
+            if text == file.text and not file.is_new:
                 outcome = "Unchanged: nothing was written"
                 continue
-            await asyncio.to_thread(runs.replace_settings, before, text)
-            outcome = f"Written: {clean_line(before.path)}. The screen follows when it is opened again"
+            await asyncio.to_thread(runs.replace_settings, file, text)
+            outcome = f"Written: {clean_line(file.path)}. The screen follows when it is opened again"
         except SuspendNotSupported:
-            outcome = f"This terminal cannot be lent. Edit it in another one:\n{clean_line(before.path)}"
+            outcome = f"This terminal cannot be lent. Edit it in another one:\n{clean_line(file.path)}"
         except ConfigError as error:
             if not await app.push_screen_wait(EditAgain(error)):
                 outcome = "Not written"

@@ -87,13 +87,13 @@ def ranked(
     """
     kind, text = split_prefix(query)
     tokens, phrase = fuzzy.query_words(text), fuzzy.folded(text).strip()
-    used = {name: index for index, name in enumerate(recent)}
+    positions = {name: index for index, name in enumerate(recent)}
     keyed = []
     for index, entry in enumerate(entries):
         if (kind is None or entry.kind is kind) and (rank := _rank(entry, tokens)) is not None:
             quality, position = rank
             position = 0 if quality == fuzzy.WORD else position
-            last_used = used.get(entry.name, len(used))
+            last_used = positions.get(entry.name, len(positions))
             order = (entry.folded != phrase, quality, last_used, _ORDER[entry.kind], position, index)
             keyed.append((order, entry))
     keyed.sort(key=lambda pair: pair[0])

@@ -141,7 +141,7 @@ class Palette(TypingScreen[PaletteEntry]):
         """List what answers. The cursor is on the best, or stays on what a person has put it on."""
         if self.typed == self._query and not has_more:
             return
-        before = self._cursor_entry
+        previous = self._cursor_entry
         if self.typed != self._query:
             self._is_moved = False
         self._query = self.typed
@@ -150,7 +150,7 @@ class Palette(TypingScreen[PaletteEntry]):
         if self._log_search is not None and text.strip() and kind in (None, Kind.LOG):
             listed += (self._log_search(text.strip()),)
         self._results = listed
-        cursor = listed.index(before) if self._is_moved and before in listed else 0
+        cursor = listed.index(previous) if self._is_moved and previous in listed else 0
         self._list.show(len(listed), cursor)
         box = self.query_one(".box")
         box.border_subtitle = "loading…" if self._loading else f"{len(listed):,}"

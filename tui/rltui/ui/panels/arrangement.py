@@ -164,9 +164,9 @@ class Arrangement:
         return replace(self, columns=columns, widths=tuple(share for _, share in pairs))
 
 
-def _to_shares(sizes: Mapping[_Key, int], before: Mapping[_Key, float]) -> dict[_Key, float]:
-    """Shares in proportion to `sizes`, with the sum that those `before` had."""
-    unit = sum(before[key] for key in sizes) / sum(sizes.values())
+def _to_shares(sizes: Mapping[_Key, int], old_shares: Mapping[_Key, float]) -> dict[_Key, float]:
+    """Shares in proportion to `sizes`, with the sum of `old_shares`."""
+    unit = sum(old_shares[key] for key in sizes) / sum(sizes.values())
     return {key: size * unit for key, size in sizes.items()}
 
 

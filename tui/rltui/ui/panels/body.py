@@ -247,8 +247,10 @@ class Body(Widget):
     def _visible_names(self) -> list[str]:
         """Names of the panels that exist and are not hidden, down the columns."""
         names = {*self._reader_ids, *PANELS}
-        hidden = self.arrangement.hidden
-        return [name for column in self.arrangement.columns for name in column if name in names - hidden]
+        hidden_names = self.arrangement.hidden
+        return [
+            name for column in self.arrangement.columns for name in column if name in names - hidden_names
+        ]
 
     def _fit(self, size: Size) -> Geometry:
         zoomed = self.name_of(self.zoomed)

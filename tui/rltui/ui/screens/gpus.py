@@ -401,9 +401,9 @@ class GpuScreen(BaseScreen):
     def active_bindings(self) -> dict[str, ActiveBinding]:
         """The footer shows only keys that work now; a key that does not still gives its reason."""
         return {
-            key: one
-            for key, one in super().active_bindings.items()
-            if self.can_free or one.binding.id != "process.free"
+            key: binding
+            for key, binding in super().active_bindings.items()
+            if self.can_free or binding.binding.id != "process.free"
         }
 
     def _why_left_alone(self) -> str | None:

@@ -169,7 +169,7 @@ class LogScreen(BaseScreen):
         finally:
             if self._next_tab is tab:
                 self._next_tab = None
-        before, self._source, self._tab = self._source, source, tab
+        previous, self._source, self._tab = self._source, source, tab
         if isinstance(tab, LogEntry):
             search = partial(self.experiment.search_log, tab.path, with_text=False)
             self._pane.log_path, self._pane.log_name = tab.path, tab.name
@@ -181,8 +181,8 @@ class LogScreen(BaseScreen):
             self._pane.model.has_cursor = tab == Combined.MATCHES
             if tab == Combined.MATCHES and self._search is not None:
                 self._pane.mark_matches(self._search.query)
-        if before is not None and before is not source:
-            before.close()
+        if previous is not None and previous is not source:
+            previous.close()
         self._update_title(self.size.width)
         self.refresh_bindings()
 
@@ -195,11 +195,11 @@ class LogScreen(BaseScreen):
         tail = f" · {self._tail()}" if self._tail() else ""
         if sum(len(name) + 3 for name in names) > width - heading.cell_length - len(tail) - 4:
             names = [tab_name]
-        parts: list[tuple[str, str]] = []
+        fragments: list[tuple[str, str]] = []
         for name in names:
             style = "bold reverse" if name == tab_name else "$foreground 60%"
-            parts += [("  ", ""), (f" {clean_line(name)} ", style)]
-        self._title.update(Content.assemble(heading, *parts, (tail, "$foreground 60%")))
+            fragments += [("  ", ""), (f" {clean_line(name)} ", style)]
+        self._title.update(Content.assemble(heading, *fragments, (tail, "$foreground 60%")))
 
     def _tail(self) -> str:
         if isinstance(self._tab, LogEntry) and self._tab.attempt is not None:

@@ -215,7 +215,7 @@ class Overview(BaseScreen):
         panels.body.show_gpus()
         panels.focus_first()
 
-    def watch_status(self, before: Status | None, status: Status | None) -> None:
+    def watch_status(self, previous: Status | None, status: Status | None) -> None:
         if status is None:
             return
         self.shared.status = status
@@ -226,13 +226,13 @@ class Overview(BaseScreen):
         self.query_one(ServerBar).servers = status.servers
         self.panels.body.show_status(status)
         self.panels.leave_gone()
-        if before is None and self._ask_to_start and not self._readonly and self._all_stopped(status):
+        if previous is None and self._ask_to_start and not self._readonly and self._all_stopped(status):
             self.commands.request(
                 ConfirmableRequest(Request(action="start"), "Nothing runs yet. Start everything?")
             )
-        self._show_failed(before, status)
-        self._offer_rollback(before, status)
-        if before is None:
+        self._show_failed(previous, status)
+        self._offer_rollback(previous, status)
+        if previous is None:
             self.call_after_refresh(self.tour.show)
 
     @on(Body.Rearranged)
@@ -246,25 +246,25 @@ class Overview(BaseScreen):
         self.panels.select(self.panels.current_pane)
         self.refresh_bindings()
 
-    def _show_failed(self, before: Status | None, status: Status) -> None:
+    def _show_failed(self, previous: Status | None, status: Status) -> None:
         """Selects a component that has just failed, for the keys to act on; not while a person is at work."""
-        new = [name for name in status.failed if before is None or name not in before.failed]
+        new = [name for name in status.failed if previous is None or name not in previous.failed]
         is_busy = isinstance(self.app, NotifyingApp) and (
             asyncio.get_running_loop().time() - self.app.touched_at < _BUSY_S or self.app.screen.is_modal
         )
         if new and not is_busy:
             self.panels.focus_component(new[0])
 
-    def _offer_rollback(self, before: Status | None, status: Status) -> None:
+    def _offer_rollback(self, previous: Status | None, status: Status) -> None:
         """Waits while a person is busy with a dialog or the GPUs: it would catch their keys."""
-        previous = before.rollback if before is not None else None
+        old_offer = previous.rollback if previous is not None else None
         offer = status.rollback
-        if self._readonly or offer is None or offer == previous:
+        if self._readonly or offer is None or offer == old_offer:
             return
         top = self.app.screen
         if offer.resume_step is None and isinstance(top, BaseScreen) and top.place in _WITH_CONFIG:
             self.config.roll_back()
-        elif not is_same_rollback(offer, previous):
+        elif not is_same_rollback(offer, old_offer):
             self.notify(rollback_text(offer), severity="warning", markup=False)
 
     @staticmethod
@@ -284,10 +284,10 @@ class Overview(BaseScreen):
         if self.status is None:
             return None
         components, selected_id = self.status.components, self.panels.selected
-        selected = next((item for item in components if item.id == selected_id), None)
-        if selected is None and selected_id in self._log_ids and len(components) == 1:
+        component = next((item for item in components if item.id == selected_id), None)
+        if component is None and selected_id in self._log_ids and len(components) == 1:
             return components[0]
-        return selected
+        return component
 
     @property
     def cursor_knob(self) -> KnobInfo | None:

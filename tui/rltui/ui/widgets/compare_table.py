@@ -115,8 +115,8 @@ class _RunColumns:
             line += _at_right(
                 _truncate(names[index], self._widths[index] - len(BEST)), self._widths[index], "bold"
             )
-        hidden = len(names) - self.last
-        return line + Content.styled(f"  {hidden} more →", FAINT) if hidden else line
+        hidden_count = len(names) - self.last
+        return line + Content.styled(f"  {hidden_count} more →", FAINT) if hidden_count else line
 
     def line(self, row: ComparedRow, *, is_selected: bool) -> Content:
         """Label and values. Of the config, what is not as in the first run stands out."""

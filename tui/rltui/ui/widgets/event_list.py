@@ -99,13 +99,13 @@ class EventList(PaintedList, inherit_bindings=False):
 
     def show(self, items: Sequence[EventItem]) -> None:
         """Others. The cursor stays on its entry; on the newest it goes along with what comes."""
-        before, was_last = self.item, self._cursor_index >= len(self._items) - 1
+        previous, was_last = self.item, self._cursor_index >= len(self._items) - 1
         self._items = items
-        index = None if before is None else _index(items, before)
-        if before is None or (was_last and index is not None):
+        index = None if previous is None else _index(items, previous)
+        if previous is None or (was_last and index is not None):
             self._cursor_index = max(0, len(items) - 1)
         else:
-            self._cursor_index = _nearest(items, before.entry.at) if index is None else index
+            self._cursor_index = _nearest(items, previous.entry.at) if index is None else index
         self._arrange()
 
     def go_to(self, moment: float) -> None:

@@ -142,9 +142,9 @@ class GpuChart(Widget):
         self._marks = marks
         self.device = device
 
-    def watch_device(self, before: GpuDevice | None, device: GpuDevice | None) -> None:
+    def watch_device(self, previous: GpuDevice | None, device: GpuDevice | None) -> None:
         """Another device, another scale, or another budget."""
-        if before is None or device is None or _scale(before) != _scale(device):
+        if previous is None or device is None or _scale(previous) != _scale(device):
             self.refresh()
 
     def render(self) -> Content:

@@ -353,8 +353,8 @@ class KnobPanel(Vertical):
         table = self.rows.table
         files = ", ".join(clean_line(path.rpartition("/")[2]) for path in table.files)
         title = Content.styled("Knobs", "bold")
-        if files and (hidden := len(table.knobs) - sum(knob.known for knob in self.rows.shown)):
-            files += f" · {key_of('screen.config')}: {hidden} more"
+        if files and (hidden_count := len(table.knobs) - sum(knob.known for knob in self.rows.shown)):
+            files += f" · {key_of('screen.config')}: {hidden_count} more"
         if files:
             title += Content.styled(f" · {files}", "$foreground 60%")
         note = table_note(table, self.rows.staged, readonly=self._readonly)

@@ -130,7 +130,7 @@ class ReaderPane(Vertical):
         if path is not None and path == self._path:
             self.log_pane.set_source(self._source, placeholder)
             return
-        before, self._source, self._path = self._source, None, path
+        previous, self._source, self._path = self._source, None, path
         search = None
         if path is not None:
             try:
@@ -140,8 +140,8 @@ class ReaderPane(Vertical):
                 self._path, placeholder = None, clean_line(error.title)
         self.log_pane.log_path, self.log_pane.log_name = self._path, self.reader_id
         self.log_pane.set_source(self._source, placeholder, search=search)
-        if before is not None:
-            before.close()
+        if previous is not None:
+            previous.close()
         self._restore_state()
 
     @property

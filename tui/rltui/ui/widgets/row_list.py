@@ -69,20 +69,20 @@ class RowList(PaintedList, inherit_bindings=False):
             self.key = nearest
             rows = self._make_rows(width, self.key)
             self.post_message(self.Moved(self))
-        before, self._rows = self._lines, rows
+        old_lines, self._rows = self._lines, rows
         self._lines = [(row.key, line) for row in rows for line in row.lines]
-        if len(before) != len(self._lines):
+        if len(old_lines) != len(self._lines):
             self.virtual_size = Size(0, len(self._lines))
             self.refresh(layout=True)
             return
-        for y, ((old_key, old), (key, line)) in enumerate(zip(before, self._lines, strict=True)):
+        for y, ((old_key, old), (key, line)) in enumerate(zip(old_lines, self._lines, strict=True)):
             if key != old_key or not line.is_same(old):
                 self.refresh_line(y)
 
     def _nearest(self, keys: list[str]) -> str | None:
         """The former position of a row that is gone, or the last one."""
-        before = self.keys
-        index = before.index(self.key) if self.key in before else 0
+        old_keys = self.keys
+        index = old_keys.index(self.key) if self.key in old_keys else 0
         return keys[min(index, len(keys) - 1)] if keys else None
 
     def go_to(self, key: str) -> None:

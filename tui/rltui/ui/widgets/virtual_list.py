@@ -81,9 +81,9 @@ class VirtualList(PaintedList):
         index = max(0, min(self.count - 1, index))
         if index == self.at or not self.count:
             return
-        before, self.at = self.at, index
+        previous, self.at = self.at, index
         self.post_message(self.CursorMoved(self))
-        for line in (before, index):
+        for line in (previous, index):
             self.refresh_line(line)
         self._scroll_to_cursor()
 
