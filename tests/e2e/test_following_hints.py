@@ -141,6 +141,7 @@ def test_a_living_run_is_in_the_way(picky: Box) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_finished_run_of_which_a_server_lives(counters: Box) -> None:
     (counters.work / "counter.py").write_text(PICKY)
     (counters.work / "run.toml").write_text(TEXT.replace("20", "1"))
@@ -188,6 +189,7 @@ def test_lists_that_messages_point_to(picky: Box) -> None:
     assert "one" in listing.stdout
 
 
+@pytest.mark.slow
 def test_a_queue_that_is_paused_and_an_entry_that_was_changed(counters: Box) -> None:
     empty = counters.run("queue")
     assert hints.QUEUE_ADD() in empty.stdout + empty.stderr
@@ -239,6 +241,7 @@ for half in ("orchestrator", "trainer"):
 """
 
 
+@pytest.mark.slow
 def test_the_last_step_is_reached(box: Box, free_port: int) -> None:
     """Finding U2: both jobs of a finished run ended a second after their start, without a word before."""
     write_example(box.work, port=free_port, steps=20)

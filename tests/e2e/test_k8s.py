@@ -181,6 +181,7 @@ def test_sft_by_hand_then_rl_by_itself(box: Box, cluster: FakeCluster) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_data_outlives_its_release(box: Box, cluster: FakeCluster) -> None:
     """With the chart alone, helm would delete the claim with the release, and when its values make it no
     more.

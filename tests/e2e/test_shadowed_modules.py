@@ -34,6 +34,7 @@ def nothing_was_read(box: Box) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_supervisor_and_queue_do_not_read_the_modules_of_the_workspace(shadowed: Box) -> None:
     work = shadowed.work
     (work / "job.toml").write_text(LAYOUT)

@@ -200,6 +200,7 @@ async def test_many_random_keys_end_nothing() -> None:
         left -= await play(next(seeds), min(left, RUN_KEYS))
 
 
+@pytest.mark.slow
 async def test_a_sign_that_is_bound_to_nothing_ends_no_screen(
     experiment: FakeExperiment, open_app: Opener
 ) -> None:

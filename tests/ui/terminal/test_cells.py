@@ -153,6 +153,7 @@ def test_transition_tells_only_the_difference() -> None:
     assert transition(after, PLAIN) == "\x1b[m"
 
 
+@pytest.mark.slow
 def test_thousands_of_log_lines_with_signs_leave_little_behind() -> None:
     cells = Cells(160, 1)
     put(cells, 0, "│".ljust(160))

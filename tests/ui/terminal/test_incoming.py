@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.params import slow_but
 from textual import events
 from textual.constants import ESCAPE_DELAY
 from textual.message import Message
@@ -57,7 +58,7 @@ def read(text: str, size: int) -> list[Message]:
     return found + incoming.flush()
 
 
-@pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.parametrize("name", slow_but(list(ANSWERS), *(name for name in ANSWERS if name != "clipboard")))
 def test_an_answer_is_no_key_wherever_it_is_cut(name: str) -> None:
     for size in SIZES:
         assert keys(read(f"j{ANSWERS[name]}k\r{ANSWERS[name]}", size)) == ["j", "k", "enter"]
