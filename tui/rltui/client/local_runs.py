@@ -44,7 +44,7 @@ class LocalRuns(Runs):
     hosts: tuple[str, ...] = ()
 
     def __init__(self, index: RunIndex | None = None, *, readonly: bool = False) -> None:
-        """Without `index`, the user's is opened at the first call."""
+        """`index`: by default the user's, which is opened at the first call."""
         self.readonly = readonly
         self._index_argument = index
         self._lock = threading.Lock()

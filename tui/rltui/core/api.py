@@ -158,7 +158,7 @@ class Link(Value):
     title: str
     """Short name, such as `W&B run`, `dashboard`."""
     url: str
-    """Without any part that may be a key."""
+    """The URL without any part that may be a key."""
     component: str | None = None
     """The component that named it first."""
 
@@ -261,7 +261,7 @@ class Status(Value):
     run_dir: str = ""
     """Folder into which the framework writes the run; mostly the output folder."""
     observed: bool = False
-    """Somebody else runs it, rltui only reads its files. `running` then means that they grow."""
+    """True if another program runs it and rltui only reads its files; `running` then means that they grow."""
     logs: tuple[FollowedLog, ...] = ()
     """Log files that no component here prints."""
     servers: tuple[ServerStatus, ...] = ()

@@ -104,7 +104,7 @@ class Retention(Value):
     """Keep the steps that are multiples of it."""
     keep: tuple[int, ...] = ()
     archive: bool = False
-    """Also delete the files that restarts moved aside."""
+    """True to delete the files, too, that restarts moved aside."""
 
 
 class KeptCheckpoint(Value):

@@ -45,7 +45,7 @@ class EditRecord(Value):
     by: str = ""
     """Author in words; empty if unknown."""
     is_birth: bool = False
-    """Made by the command line of a new run: there is no earlier state to go back to."""
+    """True for the record of a new run's command line: there is no earlier state to go back to."""
 
 
 class EditLog:

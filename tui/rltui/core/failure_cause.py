@@ -44,7 +44,7 @@ class Cause:
     memory: OutOfMemory | None = None
     """Sizes, if device memory did not suffice. `component` and `device` are left open."""
     from_outside: bool = False
-    """Somebody else killed it: neither rltui, nor the kernel for lack of memory, as far as known."""
+    """True if it was killed, as far as known, neither by rltui nor by the kernel for lack of memory."""
 
 
 Groups = Mapping[str, str]

@@ -225,7 +225,9 @@ class ComponentSpec(LayoutSection):
 
     @property
     def is_remote(self) -> bool:
-        """Its processes are not this machine's. With a terminal, what leads there runs here, and is it."""
+        """True if its processes run on another machine. A component with a terminal is the local command
+        that leads there.
+        """
         return not self.tty and (bool(self.node) or self.slurm is not None or self.pod is not None)
 
     @field_validator("outcome")
@@ -264,7 +266,7 @@ class ComponentSpec(LayoutSection):
 
     @property
     def templates(self) -> tuple[str, ...]:
-        """Its values that may hold placeholders."""
+        """The values that may hold placeholders."""
         ready = () if self.ready is None else (self.ready.http, self.ready.tcp, self.ready.file)
         single = (self.cwd, self.like, self.gpus, self.port, self.gpu_memory, self.metrics, self.creates)
         several = (*self.command, *self.check, *self.env.values(), *self.ports, *self.forward)
@@ -456,7 +458,7 @@ class Layout(LayoutSection):
         return tuple(order)
 
     def needs(self, component_id: str) -> frozenset[str]:
-        """Its dependencies, direct and indirect."""
+        """Ids of its dependencies, direct and indirect."""
         after = self[component_id].after
         return frozenset(after).union(*(self.needs(name) for name in after))
 

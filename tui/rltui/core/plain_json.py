@@ -6,8 +6,8 @@ from typing import Any
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 - whatever JSON does not know
-    """What `json.dumps` makes of a value that it does not know (its `default`): of a message of pydantic or a
-    dataclass its fields, but for bytes, which travel beside JSON; of others their text.
+    """Convert a value that `json.dumps` does not know (for its `default`). A pydantic model or a dataclass
+    becomes its fields, without bytes, which travel beside JSON; any other value becomes its text.
     """
     if hasattr(value, "model_dump"):
         return value.model_dump()

@@ -156,7 +156,7 @@ def _machine(current: Provenance, earlier: Provenance) -> Iterator[str]:
 
 
 def _model_counts(names: tuple[str, ...]) -> str:
-    """`2 × NVIDIA H200`."""
+    """Format names with their counts: `2 × NVIDIA H200`."""
     return join_words([f"{names.count(name)} × {name}" for name in sorted(set(names))]) or "none"
 
 

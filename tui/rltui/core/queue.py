@@ -157,7 +157,7 @@ class RunQueue(Value):
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is to be done, or not before somebody resumes it."""
+        """True if nothing can be done now, or nothing before a person resumes the queue."""
         states = {entry.state for entry in self.entries if entry.is_open}
         return not states or (bool(self.paused) and states == {"waiting"})
 

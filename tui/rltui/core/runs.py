@@ -110,7 +110,7 @@ class RunRow(RunMetadata):
     """rltui's own folder for it (`ControlFolder.path`); empty: there is none any more."""
     run_dir: str = ""
     observed: bool = False
-    """Somebody else started it, and rltui was pointed at it."""
+    """True if another program started it and rltui only reads its folder."""
     kind: Literal["run", "evaluation"] = "run"
     """`evaluation`: results of an evaluator alone."""
     framework: str = ""

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
 Role = Literal["good", "busy", "bad", "faint", "key", "head", "added", "removed"]
-"""What a text means, for whoever gives it a colour."""
+"""The meaning of a text, from which command line and screen choose a style."""
 
 
 class Badge(NamedTuple):
@@ -111,7 +111,7 @@ class RunBadge(NamedTuple):
 
     @property
     def is_unreadable(self) -> bool:
-        """Its folder cannot be read: what is told of it is what the index had."""
+        """True if its folder cannot be read; the row holds what the index had."""
         return not (self.is_running or self.has_ended)
 
 

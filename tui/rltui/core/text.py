@@ -210,7 +210,9 @@ def duration(seconds: float) -> str:
 
 
 def age(seconds: float) -> str:
-    """As `duration`, but in steps of 5 s, of a minute from one minute on, so that a title stays put."""
+    """Format a duration in steps of 5 s, and of a minute from one minute on, so that a title does not
+    flicker.
+    """
     step = 5 if seconds < 60 else 60
     return duration(seconds // step * step).removesuffix("00s")
 

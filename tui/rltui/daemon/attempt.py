@@ -315,7 +315,7 @@ class Attempt:
         return await termination.end_all(self._leftovers, grace_s=grace_s)
 
     def _leftovers(self) -> set[processes.ProcessId]:
-        """Its processes with all their descendants, whatever session and environment those have."""
+        """Return its processes with all descendants, whatever session and environment those have."""
         records = [self.record] if self.record is not None else []
         tagged = processes.leftovers(self._tag, records)
         own = {leftover.id for leftover in tagged if leftover.component == self.spec.id}

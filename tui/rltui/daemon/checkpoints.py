@@ -30,7 +30,7 @@ from rltui.services.runs.run_folder import named_step
 logger = logging.getLogger(__name__)
 
 POLLS_PER_READING = 6
-"""Without a new checkpoint, only every so many polls measure the disk."""
+"""Number of polls without a new checkpoint between two readings of the disk."""
 
 
 class CheckpointService:

@@ -160,7 +160,7 @@ class Processes:
         )
 
     def ssh_components(self, components: Iterable[str]) -> tuple[str, ...]:
-        """Those of `components` that were last started by an ssh command, as `trainer on node7`."""
+        """Return the components of these that were last started by an ssh command, as `trainer on node7`."""
         hosts = {
             name: ssh_host(runner.launch.argv)
             for name in components

@@ -280,7 +280,7 @@ class Retries:
         self._planner = planner
 
     def lifecycle_changed(self, runner: ComponentRunner, previous: Lifecycle) -> None:
-        """To be called after every transition."""
+        """Take note of a transition of any component."""
         del previous
         lifecycle = runner.lifecycle
         if lifecycle.state is ComponentState.BACKOFF and lifecycle.retry_at is not None:
@@ -360,7 +360,7 @@ class RollbackWatch:
         return request.model_copy(update={"components": tuple(components)})
 
     def lifecycle_changed(self, component: ComponentRunner, previous: Lifecycle) -> None:
-        """To be called after every transition."""
+        """Take note of a transition of any component."""
         applied_edit, lifecycle, name = self.applied_edit, component.lifecycle, component.spec.id
         if applied_edit is None or name not in applied_edit.components:
             return

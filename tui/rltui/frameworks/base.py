@@ -294,7 +294,7 @@ class Program:
 @dataclass(frozen=True, slots=True)
 class EvalCall:
     request: EvalRequest
-    """With an environment."""
+    """The request; it names an environment."""
     base_url: str
     """Address of the server, with `/v1`."""
     model: str
@@ -313,7 +313,7 @@ class EvalCommand:
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
-    """Without secrets: it can be seen in the list of processes."""
+    """Variables without secrets, since the list of processes shows them."""
     folders: tuple[str, ...] = ()
     """Absolute paths of folders that it expects to exist."""
     files: Mapping[str, str] = field(default_factory=dict)

@@ -30,7 +30,7 @@ _CONTEXT_BYTES = 2 << 30
 
 
 def _only(kind: Literal["no_kv_cache", "load", "graph_capture"]) -> Callable[[Groups], OutOfMemory]:
-    """Without sizes: torch's own text, which has them, stands near, or there are none."""
+    """Make the error without sizes: torch's own text, which has them, stands near, or there are none."""
     return lambda _: OutOfMemory(kind=kind)
 
 

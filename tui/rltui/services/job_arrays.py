@@ -104,7 +104,7 @@ class ArrayMember:
         self.script = self.folder / "array.sh"
         """The script that is submitted."""
         self.lock = FileLock(self.folder / "array.lock")
-        """Held while the array is read or changed, also during the submission."""
+        """The lock is held while the array is read or changed, also during the submission."""
 
     def read(self) -> JobArray | None:
         """`None` if it is gone, or cannot be parsed."""

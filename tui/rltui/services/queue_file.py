@@ -37,12 +37,12 @@ def queue_file() -> Path:
 
 
 def supervisor_lock() -> FileLock:
-    """Held by the scheduler of the queue while it runs."""
+    """Return the lock that the queue's scheduler holds while it runs."""
     return FileLock(queue_folder() / "supervisor.lock")
 
 
 def start_lock(id_: str) -> FileLock:
-    """Held by the program that starts an entry while it works, whoever started that."""
+    """Return the lock that the program that starts an entry holds while it works."""
     return FileLock(queue_folder() / f"start-{id_}.lock")
 
 

@@ -149,7 +149,7 @@ class BaseScreen(NotifyingScreen[None]):
         return READONLY_TEXT if self.home.runs.readonly else ""
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Nothing that changes something, where that may not be; nothing that makes no sense now."""
+        """Refuse actions that change something on a read-only screen, and actions that make no sense now."""
         call = (action, parameters)
         if call in CHANGING_CALLS and self.readonly_text and not self._opens_again(call):
             return False

@@ -23,7 +23,7 @@ from rltui.views.component import component_state_text, concern_text, failed_tex
 SEPARATOR = (" · ", FAINT)
 _SEVERITY_STYLES = {"error": "$text-error", "warning": STYLES["busy"]}
 _MOST_CONCERNS = 1
-"""Told below a log: one trouble mostly brings others with it; `rltui status` has all."""
+"""Number of health issues below a log: one mostly brings others with it; `rltui status` has all."""
 
 
 def _behind_state(state: ComponentState, reason: str) -> list[tuple[str, str]]:

@@ -44,7 +44,7 @@ class ListedComponent(NamedTuple):
     status: Mapping[str, Any]
     """`ComponentStatus`, as JSON has it."""
     has_reason: bool = True
-    """Its reason is told in the row; else it is told elsewhere, or better."""
+    """True if its row tells the reason; otherwise another place tells it, or tells it better."""
 
     @property
     def role(self) -> Role:
@@ -82,7 +82,7 @@ def _number_text(number: int | None) -> str:
 
 
 def _now_text(listed: ListedComponent, now: float) -> str:
-    """Its current work, or the event that it waits for: `again in 12s · exited 1`, `1.2k tok/s · KV 41 %`."""
+    """Text of the current work, or of the awaited event: `again in 12s · exited 1`, `1.2k tok/s`."""
     status = listed.status
     texts = [retry_text(status, now)] if status["state"] == "backoff" else []
     if host := status.get("host"):

@@ -80,7 +80,7 @@ class LogFeed:
     """One log, or several merged, that a client has open. Thread-safe; one call at a time is answered."""
 
     def __init__(self, source: LogSource, known_line: KnownLine | None = None) -> None:
-        """With `known_line`, the line numbers continue as they were, if that line still exists."""
+        """If `known_line` still exists, the line numbers continue as they were."""
         self._source = source
         self._lock = threading.Lock()
         self._shift = 0

@@ -123,7 +123,6 @@ class RemoteRuns(Runs):
         return self._far.ask_now(question, arguments)
 
     def catch_up(self) -> tuple[str, ...]:
-        """Nothing happens while the link is down, which is shown all the time."""
         try:
             return super().catch_up()
         except LinkDownError:

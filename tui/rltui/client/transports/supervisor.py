@@ -43,7 +43,7 @@ class SupervisorClient(SupervisorApi):
         self._down: Down | None = None
         """The end that its last supervisor told of."""
         self.is_away = asyncio.Lock()
-        """Held while there must be no supervisor."""
+        """The lock is held while no supervisor may run."""
 
     async def ask(self, question: Question, arguments: Mapping[str, Any], *, wish: bool = False) -> Any:  # noqa: ANN401
         """Ask one question. `wish`: a person wants something done, be it after a `down`; so does a question

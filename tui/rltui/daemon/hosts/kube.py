@@ -48,7 +48,7 @@ _ENDED_INSIDE = "its pod sleeps on and keeps its devices"
 _NANOSECONDS = 10**9
 _STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)(?: |(?=\r?\n?$))")
 _DONE_SEARCH_BYTES = 1 << 14
-"""So much of the end of the log is searched for the text that says that the work is done."""
+"""Size of the end of the log that is searched for the text that says that the work is done."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 

@@ -20,7 +20,7 @@ NOT_KEYS: Mapping[str, str] = prime_rl.NOT_KEYS
 
 
 def begins_line(words: list[str]) -> bool:
-    """Somebody pasted such a line in place of a command, without an `@` that tells."""
+    """True if the line is one of a launcher, pasted in place of a command, with no `@` in it."""
     return medarc.begins_line(words) or prime_rl.begins_line(words)
 
 

@@ -1,4 +1,4 @@
-"""What a launcher's command line comes to, and how its words are told apart."""
+"""A launcher's command line in the grammar of `rltui up`, and how its arguments are told apart."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class LauncherLine:
     words: list[str]
     """Files, keys and options in the grammar of `rltui up`."""
     component: str = ""
-    """What it starts alone; empty: all."""
+    """The only component that it starts; empty: all."""
     table: str = ""
-    """Of the config, which its keys are in; empty: they are whole."""
+    """Table of the config that its keys are relative to; empty if they are complete."""
     overrides: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Keys that it sets without naming them, with their values."""
     options: Mapping[str, str] = field(default_factory=dict)

@@ -14,9 +14,9 @@ _COUNTS = {
     "--train-gpus": "--deployment.num_train_gpus",
     "--infer-gpus": "--deployment.num_infer_gpus",
 }
-"""Its options for numbers of devices, and the keys that say the same."""
+"""Options of the launcher for numbers of devices → keys of the config that say the same."""
 _SWITCHES = frozenset({"--single-gpu", "--resume", "--no-resume"})
-"""Its options without a value."""
+"""Options of the launcher that take no value."""
 _SLURM_OPTIONS = frozenset(
     {"--cpus-per-gpu", "--job-name", "--project-dir", "--hf-cache-dir", "--train-gpus", "--infer-gpus"}
     | {"--teacher-gpus", "--priority", "--nice", "--mail", "--mail-user", "--source-dir"}
@@ -25,7 +25,7 @@ _SLURM_OPTIONS = frozenset(
 _SLURM_SWITCHES = frozenset(
     {"--single-gpu", "--hf-hub-offline", "--no-hf-hub-offline", "--test-only", "--slurm-resume"}
 )
-"""Likewise, without a value."""
+"""Options of the launcher of jobs that take no value."""
 
 
 def begins_line(words: list[str]) -> bool:
@@ -33,8 +33,8 @@ def begins_line(words: list[str]) -> bool:
 
 
 def read(words: list[str], options: Options) -> LauncherLine | None:
-    """What one of them is told; `None` for a line without them. What of a job is no key is kept for its
-    launcher.
+    """Read the line of one of medarc's launchers; `None` for any other line. Options of a job that are no
+    keys of the config stay with the job's launcher.
 
     Raises:
         UsageError: for a command that submits nothing.

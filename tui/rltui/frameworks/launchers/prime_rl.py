@@ -20,7 +20,7 @@ NOT_KEYS = {
 _PROGRAMS = ("inference", "orchestrator", "trainer")
 """Each with a file of its own: a line that begins with one starts that component alone."""
 _SCRIPT = re.compile(r"prime_rl[./]trainer[./](rl|sft)[./]train(\.py)?$")
-"""What torchrun is given: the trainer of RL, or that of SFT."""
+"""The module or script that torchrun starts: the trainer of RL, or that of SFT."""
 _RANKS = re.compile(r"--nproc[-_]per[-_]node")
 _NODES = re.compile(r"--(nnodes|node[-_]rank|rdzv[-_]\w+|master[-_]\w+)")
 

@@ -404,8 +404,8 @@ def _device_counts(g: Generation, data: Mapping[str, Any], *, by_launcher: bool 
 def _split(
     g: Generation, data: Mapping[str, Any], devices: Sequence[str], *, by_launcher: bool = False
 ) -> _GpuSplit:
-    """By number in files from before February 2026, where the lists may overlap; else the first devices for
-    inference, the next for the trainer.
+    """Split the devices: by number in files from before February 2026, where the lists may overlap; else the
+    first devices for inference, the next for the trainer.
 
     On a box with one, both get it, which prime-rl's own launcher refuses from 2026 on.
     """

@@ -78,7 +78,9 @@ _ORCHESTRATOR = {
     "Max. Off-Policy Level": "off_policy/max",
     "Max Off-Policy": "off_policy/max",
 }
-"""Without the orchestrator's `Throughput`, that of sampling: `perf/throughput` is that of training."""
+"""The orchestrator's patterns without `Throughput`, which is that of sampling: `perf/throughput` is that of
+training.
+"""
 _SHARES = {
     "Error": "train/agg/all/has_error/mean",
     "Cancelled": "train/agg/all/cancelled/mean",

@@ -13,8 +13,9 @@ from rltui.core.toml.values import TomlValue
 from rltui.frameworks.base import ConfigFiles
 
 ENGINE_ABOVE, ROUTER_METRICS_ABOVE = 100, 21_000
-"""So far above the router's port listen the engine behind it, unless the config says where, and the router's
-own metrics."""
+"""Distance of two ports from the router's: the engine behind it, unless the config names one, and the
+router's own metrics.
+"""
 NCCL_PORT = 29501
 """Default port for broadcasting weights."""
 

@@ -39,7 +39,7 @@ FACTS = (
 class StepLines:
     def __init__(self) -> None:
         self._totals: dict[str, int] = {}
-        """By component, the steps of its run, as its bars last said."""
+        """Component → number of steps of its run that its progress bar last printed."""
 
     def row(self, component: str, line: str) -> Mapping[str, Any] | None:
         """The metrics of a step; `None` for other lines, and if nothing tells the step.

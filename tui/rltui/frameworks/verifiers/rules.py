@@ -73,7 +73,7 @@ def _whole_groups() -> Rule:
 
 
 def _answer_as_long_as_the_model() -> Rule:
-    """Without `max_tokens`, an answer may be as long as `max_seq_len`."""
+    """Warn that an answer without `max_tokens` may be as long as `max_seq_len`."""
     return bad_if(
         lambda v: v[ANSWER] is None and v[MODEL_LENGTH] is not None and v[LENGTH] >= v[MODEL_LENGTH],
         LENGTH, (ANSWER, MODEL_LENGTH),

@@ -39,7 +39,9 @@ class FileChange:
 
 
 class ForeignSaveError(Exception):
-    """Somebody else saved `path` meanwhile. It holds `content` now; `None`: it is gone, or being written."""
+    """Another program saved `path` since it was read. `content`: its bytes now; `None` if it is gone or
+    being written.
+    """
 
     def __init__(self, path: Path, content: bytes | None) -> None:
         super().__init__(f"{path} was saved by somebody else")

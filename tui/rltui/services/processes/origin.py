@@ -141,7 +141,7 @@ class ProcessTable:
         """Valid for the current reading."""
         self._details: dict[int, ProcessDetails] = {}
         self._evidence: dict[ProcessId, ProcessEvidence] = {}
-        """Kept for as long as the processes live: a title that is set later wipes the tags."""
+        """Evidence is cached while the processes live, since a title that is set later wipes the tags."""
         self._origins: dict[int, Origin | None] = {}
 
     def refresh(self) -> None:

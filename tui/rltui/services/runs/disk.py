@@ -22,7 +22,7 @@ _LEAST_FREE_BYTES = GIB
 _KEPT_BY_PRUNE = 3
 """Number of newest checkpoints that `rltui checkpoints --prune` keeps by default."""
 _MIN_FITTING = 2
-"""With room for fewer checkpoints there is little time left to react."""
+"""Number of checkpoints below which there is little time left to react."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,7 @@ class ControlFolder:
 
     @property
     def series_lock(self) -> Path:
-        """Held by the process that writes the series."""
+        """Path of the lock of the process that writes the series."""
         return self.path / "metrics.lock"
 
     @property
@@ -128,7 +128,7 @@ class ControlFolder:
 
     @property
     def lock_file(self) -> Path:
-        """Held by the experiment's supervisor."""
+        """Path of the lock of the experiment's supervisor."""
         return self.path / "supervisor.lock"
 
     @property

@@ -51,7 +51,7 @@ class StepAxis(AxisFormatter):
         return _ticks(min_, max_, max(1.0, _round_step(max((max_ - min_) / max_ticks, 1.0))))
 
     def get_labels_for_ticks(self, ticks: Sequence[float]) -> list[str]:
-        """With thousands as `k`, from ten thousand on."""
+        """Label steps, with thousands as `k` from ten thousand on."""
         return [format_number(tick) if abs(tick) >= 1e4 else f"{tick:.0f}" for tick in ticks]
 
 

@@ -1,4 +1,4 @@
-"""Which charts there are for the series of a run: the curated ones by concept, any other by its name."""
+"""The charts for the series of a run: the curated ones by concept, any other by its name."""
 
 from __future__ import annotations
 

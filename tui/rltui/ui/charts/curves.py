@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 _WEIGHTS = np.array(((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80)))
-"""What a dot of a cell adds to U+2800, by its row and column."""
+"""Row and column of a dot in a cell → its bit above U+2800."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class Extents:
-    """What a line takes of each column of dots; NaN where it has a gap."""
+    """Lowest and highest value of a line in each column of dots; NaN in its gaps."""
 
     low: Floats
     high: Floats
@@ -118,7 +118,7 @@ def value_span(shapes: list[Extents], *, robust: bool) -> tuple[float, float] | 
 
 
 def logarithms(values: Floats) -> Floats:
-    """To base ten; what is not above zero is a gap."""
+    """Logarithms to base ten; NaN, a gap, for values that are not above zero."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.log10(np.where(values > 0, values, np.nan)))
 

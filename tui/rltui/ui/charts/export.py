@@ -43,7 +43,7 @@ def csv(lines: Sequence[tuple[str, Points]]) -> str:
 
 
 def svg(frame: ChartFrame, experiment: str) -> str:
-    """What the chart shows now, as a drawing of its own with a light background."""
+    """Draw the chart as it is displayed, as an SVG with a light background."""
     cells = _WIDTH - _LEFT - _RIGHT
     shapes = [
         (

@@ -1,4 +1,4 @@
-"""As many charts as there is room for, of a longer list; one is chosen, and may have all the room."""
+"""A grid of as many charts as fit, of a longer list; one is selected, and can take all the room."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rltui.ui.charts.plot import Plot
 
 _MIN_WIDTH = 38
 _MIN_HEIGHT = 9
-"""Of a plot with its border."""
+"""Rows of a plot with its border."""
 _SHAPE = 4.5
 """Cells per row of a chart that looks well."""
 
@@ -58,7 +58,7 @@ class ChartGrid(Container):
 
     @property
     def in_view(self) -> tuple[Chart, ...]:
-        """Those that have a plot now, in order."""
+        """The charts that have a plot now, in order."""
         if self.zoomed:
             return self.charts[self._index : self._index + 1]
         columns, rows = self._shape

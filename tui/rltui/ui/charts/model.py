@@ -18,7 +18,7 @@ from rltui.ui.charts.curves import Floats, Points, smooth
 from rltui.ui.charts.view import Span, View
 
 _CLOCK_CONCEPTS = ("reward", "loss", "step_time", "entropy", "lr")
-"""Whose points tell at what time a step was; the first that a run has."""
+"""Concepts whose points tell the time of a step; the first that a run has counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +26,13 @@ class Run:
     """One of the runs that are laid over each other."""
 
     label: str
-    """Its name in labels; empty where there is only one."""
+    """Name of the run in labels; empty if it is the only one."""
     source: SeriesSource
 
 
 @dataclass(frozen=True, slots=True)
 class Polyline:
-    """A line as it is drawn."""
+    """A line in the coordinates of the chart."""
 
     x: Floats
     y: Floats
@@ -91,7 +91,7 @@ class _Track:
         self._rewinds: Sequence[Rewind] = ()
         self.line = _NOTHING
         self.branches: tuple[Points, ...] = ()
-        """What a rewind has left behind."""
+        """Polylines of the steps that a rewind left behind."""
 
     @property
     def lines(self) -> tuple[Points, ...]:
@@ -120,7 +120,7 @@ class _Track:
 
 @dataclass(slots=True)
 class _RunTracks:
-    """What was read of one run."""
+    """Tracks that were read of one run."""
 
     tracks: dict[SeriesKey, _Track] = field(default_factory=dict)
     clock: Points = _NOTHING
@@ -167,7 +167,7 @@ class ChartModel:
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs = tuple(runs)
         self.annotations: tuple[Annotation, ...] = ()
-        """Of the first run."""
+        """Annotations of the first run."""
         self._tracks = [_RunTracks() for _ in runs]
 
     @property
@@ -256,7 +256,7 @@ class ChartModel:
         )  # fmt: skip
 
     def placed_annotations(self, view: View) -> tuple[PlacedAnnotation, ...]:
-        """Those of the first run that have a place on the axis, in order."""
+        """Annotations of the first run that have a place on the axis, in order."""
         placed = []
         for annotation in self.annotations if view.annotations else ():
             step = annotation.step if annotation.line_step is None else annotation.line_step
@@ -266,7 +266,9 @@ class ChartModel:
         return tuple(sorted(placed, key=lambda placed: placed.x))
 
     def x_of(self, time: float, view: View) -> float | None:
-        """Where a moment (seconds since the epoch) of the first run lies on the axis."""
+        """Position on the axis of a moment (seconds since the epoch) of the first run; `None` if it has
+        none.
+        """
         run = self._tracks[0]
         if view.by_time:
             return time - run.start if run.start else None

@@ -36,7 +36,7 @@ ANNOTATION_SIGNS = {
 _LEFT = 7
 """Cells of the labels at the left and the axis."""
 _CELLS_PER_CHECKPOINT = 5
-"""Where they would be closer, none is marked: they would hide the axis and tell nothing."""
+"""Least number of cells per checkpoint; below it none is drawn: they would hide the axis."""
 _MIN_SIZE = (16, 3)
 """Cells and rows below which nothing is drawn."""
 _BLANK = 0x2800
@@ -182,7 +182,7 @@ class Plot(Canvas):
             self.set_pixel(_LEFT + x, y, chr(_BLANK + int(codes[y, x])), styles[owner[y, x]])
 
     def _draw_bad(self, frame: ChartFrame, cells: int, rows: int) -> None:
-        """Where a value was not finite."""
+        """Mark the columns in which a value was not finite."""
         columns = {
             column
             for polyline in frame.polylines
@@ -275,4 +275,3 @@ LINE_COLOURS = {
     "line-4": "$foreground",
     "line-5": "$text-secondary",
 }
-"""As the style sheet has them."""

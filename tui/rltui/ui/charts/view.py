@@ -18,13 +18,13 @@ class View:
     by_time: bool = False
     """Seconds since a run's first point instead of its steps."""
     window: Span | None = None
-    """What is seen of the axis; `None`: all, also what comes."""
+    """Part of the axis in view; `None`: all of it, also as it grows."""
     smoothing: int = 1
     """Points that a mean is of."""
     robust: bool = False
     """Outliers may be cut off."""
     cursor: float | None = None
-    """Where all series are read; `None`: at their ends."""
+    """Position at which the values of all series are read; `None`: at their ends."""
     annotations: bool = True
     """Whether they are drawn."""
     log: frozenset[str] = frozenset()
@@ -46,7 +46,9 @@ class View:
                 return replace(self, log=self.log ^ {chart_id})
 
     def read_at(self, x: float, full_span: Span) -> View:
-        """With the cursor there, or at the end of the axis; the window moves until it has the cursor."""
+        """Return the view with the cursor at `x`, within the axis; the window moves until it contains the
+        cursor.
+        """
         low, high = full_span
         x = min(max(x, low), high)
         window = self.window
@@ -55,14 +57,16 @@ class View:
         return replace(self, cursor=x, window=window)
 
     def pan(self, share: float, full_span: Span) -> View:
-        """With the window moved by a share of its width."""
+        """Return the view with its window moved by a share of its width."""
         if self.window is None:
             return self
         width = self.window[1] - self.window[0]
         return replace(self, window=_inside(self.window[0] + share * width, width, full_span))
 
     def scale(self, factor: float, full_span: Span) -> View:
-        """With a window `factor` times as wide, around the cursor or else up to the same end."""
+        """Return the view with a window `factor` times as wide, around the cursor or else up to the same
+        end.
+        """
         low, high = self.window or full_span
         width = (high - low) * factor
         if width >= full_span[1] - full_span[0]:

@@ -1,4 +1,4 @@
-"""What a log view shows, without Textual: a window onto a log, what is searched and selected in it."""
+"""The state of a log view, without Textual: a window onto a log, a search and a selection in it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from rltui.ui.logs.window import LogWindow, WindowRow
 _MAX_COPIED_LINES = 20_000
 _LEVELS: tuple[Level | None, ...] = (None, Level.WARNING, Level.ERROR)
 _SWITCHES = ("wrap", "whole", "raw")
-"""Of the window, and names in the saved state."""
+"""Switches of the window; also keys of the saved state."""
 
 
 class Tint(StrEnum):
-    """What sets a line off from the others."""
+    """Reasons for which a line is tinted."""
 
     CURRENT = "here"
     """The line that was gone to."""
@@ -58,9 +58,9 @@ class LogModel:
         self.open_search: OpenSearch | None = None
         """`None`: the log is not searched here."""
         self.placeholder = ""
-        """Shown while there is no log, or it has no lines."""
+        """Text displayed while there is no log, or it has no lines."""
         self.note = ""
-        """What the status says first: which other log than the newest this is."""
+        """First text of the status: which log this is, if it is not the newest."""
         self.search: LogSearch | None = None
         self.only = False
         """Whether matches are shown alone."""
@@ -115,7 +115,7 @@ class LogModel:
         return VisibleRow(row.text, tint, selected)
 
     def _selected_cells(self, row: WindowRow, offset: int) -> tuple[int, int] | None:
-        """Which cells of the view are selected in a row of the line at `offset`."""
+        """Cells of the view that are selected in a row of the line at byte `offset`."""
         first, last = (0, 0) if self.selection is None else self.selection.cells_of(offset)
         if self.selection is None or first >= last:
             return None
@@ -207,7 +207,7 @@ class LogModel:
         return is_first and search.is_of_errors and not search.offsets
 
     def go_to_match(self, step: int) -> None:
-        """To the next match below (1) or above (-1), round and round."""
+        """Go to the next match below (1) or above (-1), round and round."""
         search = self.search
         if search is None or not search.offsets:
             return
@@ -262,14 +262,16 @@ class LogModel:
                 window.show_offset(offset)
 
     def _offset_above(self) -> int:
-        """Of the line gone to, else just above what is in view."""
+        """Byte offset from which the search goes up: of the current line, else just above the view."""
         window = self.window
         if self.current is not None and (window.sought_offset is not None or window.is_in_view(self.current)):
             return self.current
         return max(0, window.source.offset(window.first_line) - 1) if window.source and window.visible else 0
 
     def _offset_below(self) -> int:
-        """Of the line gone to, else just below the start of the last line in view."""
+        """Byte offset from which the search goes down: of the current line, else just below the start of the
+        last line in view.
+        """
         window = self.window
         if self.current is not None and (window.sought_offset is not None or window.is_in_view(self.current)):
             return self.current
@@ -282,7 +284,7 @@ class LogModel:
             self.bookmarks ^= {offset}
 
     def go_to_bookmark(self) -> None:
-        """To the nearest one above what is in view, else to the last one."""
+        """Go to the nearest bookmark above the view, else to the last one."""
         window = self.window
         if not self.bookmarks or window.source is None or not window.visible:
             return
@@ -294,7 +296,9 @@ class LogModel:
     # selecting and copying
 
     def chosen_offset(self) -> int | None:
-        """Of the line that the selection goes to, else of the one gone to, else of the newest in view."""
+        """Byte offset of the line where the selection ends, else of the current line, else of the newest in
+        view.
+        """
         window = self.window
         if self.selection is not None:
             return self.selection.end.offset
@@ -332,7 +336,7 @@ class LogModel:
             self.select(TextPosition(offset, 0), TextPosition(offset, 0), lines=True)
 
     def position_at(self, x: int, y: int) -> TextPosition | None:
-        """What is shown at a cell and a row of the view; beyond what is shown, the nearest."""
+        """Position in the text at a cell and a row of the view; outside the text, the nearest."""
         window = self.window
         if window.source is None or not window.visible:
             return None
@@ -363,7 +367,7 @@ class LogModel:
         return range(min(indexed), min(max(indexed) + 1, min(indexed) + _MAX_COPIED_LINES))
 
     def _selected_texts(self, numbers: range, selection: Selection) -> list[str]:
-        """What is selected of each line as it is shown; nothing of a line that another one stands for."""
+        """Selected text of each line as it is displayed; empty for a line that another one stands for."""
         source = self.window.source
         if source is None:
             return []
@@ -380,7 +384,7 @@ class LogModel:
 
     @property
     def status(self) -> str:
-        """What the view is of, and how far from the end it is; empty while it follows a whole log."""
+        """The subject of the view and its distance from the end; empty while it follows a complete log."""
         window = self.window
         if self.selection is not None and window.source is not None:
             return self._selection_status(self.selection)
@@ -408,7 +412,7 @@ class LogModel:
 
     @property
     def view_state(self) -> dict[str, Any]:
-        """What a person has chosen, as plain JSON: the place, the search, how lines are shown."""
+        """The state that a person chose, as plain JSON: position, search, switches."""
         window = self.window
         state: dict[str, Any] = {switch: True for switch in _SWITCHES if getattr(window, switch)}
         if window.query is not None:

@@ -19,12 +19,12 @@ _MAX_SCROLL_ROWS = 5
 
 
 class MouseSelection:
-    """What the mouse does to the selection of a view; `on_change` shows it."""
+    """Selects with the mouse; `on_change` repaints the view."""
 
     def __init__(self, view: Widget, model: LogModel, on_change: Callable[[], object]) -> None:
         self._view, self._model, self._on_change = view, model, on_change
         self._start: TextPosition | None = None
-        """Where the button went down, while it is down."""
+        """Position where the button was pressed, while it is down."""
         self._was_following = False
         self._has_moved = False
         """The button went down for more than a click."""
@@ -47,7 +47,7 @@ class MouseSelection:
         self._model.window.follow = False  # what was aimed at stays below the pointer
 
     def move(self, event: events.MouseMove) -> None:
-        """With the button down, the selection goes with the pointer."""
+        """Extend the selection to the pointer while the button is down."""
         if self._start is None:
             return
         event.stop()
@@ -94,7 +94,7 @@ class MouseSelection:
         return self._model.position_at(*offset) if offset is not None else None
 
     def _select_to_pointer(self) -> None:
-        """To the character under the pointer, which is selected too."""
+        """Extend the selection through the character under the pointer."""
         end = self._model.position_at(*self._pointer)
         if end is not None and self._start is not None:
             self._model.select_through(self._start, end)

@@ -17,7 +17,7 @@ from rltui.ui.logs.window import CUT_CELLS
 
 _CUT_SIGN = "›"
 PARTS = ("debug", "warning", "error", "quiet", "found", "here", "chosen", "mark")
-"""What has a style of its own: levels, what stands before messages, matches, and the values of `Tint`."""
+"""Component classes that style a log: levels, prefixes, matches, and the values of `Tint`."""
 
 
 class LogPainter:
@@ -30,7 +30,7 @@ class LogPainter:
         self._is_colourless = False
         self._text_styles: dict[TextStyle, Style] = {}
         self._strips: dict[int, Strip] = {}
-        """By the id of the text; only of rows that are held elsewhere."""
+        """Id of the text → strip; only for rows that are referenced elsewhere."""
 
     def set_styles(self, base: Style, parts: Mapping[str, Style], *, colourless: bool) -> None:
         """`base`: of plain text, over which the style of each of `PARTS` is laid; `colourless`: programs' own
@@ -54,7 +54,7 @@ class LogPainter:
         self._strips = {key: strip for key, strip in self._strips.items() if key in ids}
 
     def row(self, row: VisibleRow, left: int, width: int) -> Strip:
-        """What is seen of a row from the cell `left` on."""
+        """Paint the part of a row from cell `left` on."""
         strip = self._strip(row.text)
         if strip.cell_length <= left + width:
             strip = strip.crop_extend(left, left + width, self._base)
@@ -112,7 +112,7 @@ def rich_style(style: SgrStyle) -> Style:
 
 @lru_cache(maxsize=256)
 def colourless_style(style: SgrStyle) -> Style:
-    """As `rich_style`, without the colours, whose greys may be too dark to read."""
+    """Convert a style without its colours, whose greys may be too dark to read."""
     return Style(
         bold=style.bold or None,
         dim=style.dim or None,

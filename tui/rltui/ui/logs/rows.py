@@ -20,7 +20,7 @@ _WIDER = 2
 
 
 class TextStyle(NamedTuple):
-    """What a piece of a line is, from which the view chooses its colours."""
+    """Attributes of a piece of a line, from which the view chooses its colours."""
 
     level: Level | None = None
     """Coloured as this level, where the level has a colour."""
@@ -54,7 +54,7 @@ class Display(NamedTuple):
     """How lines are shown."""
 
     query: Query | None = None
-    """Its matches are set off, and never hidden."""
+    """Query whose matches are highlighted and never hidden."""
     whole: bool = False
     """Heads of lines as they were written, not in a narrow column, and the names of figures in full."""
     raw: bool = False
@@ -105,7 +105,7 @@ class LogRows:
         self._rows: dict[int, list[TextRow]] = {}
 
     def set_range(self, start: int, stop: int) -> None:
-        """Which lines there are. What is new may make the newest ones of before say nothing new."""
+        """Set the lines that exist. New lines can fold the newest of the previous ones."""
         for number in self._folds.set_range(start, stop):
             self._rows.pop(number, None)
 
@@ -172,7 +172,7 @@ class LogRows:
         return head.length if fits and not any(first < head.length for first, _ in matches) else 0
 
     def _head(self, number: int, *, has_column: bool) -> list[Piece]:
-        """What stands before the message, or before the whole line."""
+        """Pieces before the message, or before the complete line."""
         pieces: list[Piece] = []
         label, count = self._label(number), self._folds.count_text(number)
         if has_column:

@@ -39,7 +39,7 @@ class LogSearch:
         self.offsets = array("Q")
         """Bytes at which the matching lines begin, ascending."""
         self.end_offset = 0
-        """Where the newest line began when it was searched last: all lines before it are searched."""
+        """Byte offset of the newest line at the last search: all lines before it are searched."""
         self.has_result = False
         """A first pass through the log has ended, and its matches are shown."""
         self.problem = ""
@@ -66,7 +66,7 @@ class LogSearch:
 
     @property
     def subject(self) -> str:
-        """What is searched for: `“loss” in warnings`."""
+        """The subject of the search: `“loss” in warnings`."""
         names = [] if self.query is None else [f"“{truncate(clean_line(self.query.text), _TEXT_WIDTH)}”"]
         if self.level is not None:
             names.append("errors" if self.level is Level.ERROR else f"{self.level}s")
@@ -181,4 +181,4 @@ class MatchingLines:
         return False
 
     def close(self) -> None:
-        """Nothing of its own is open."""
+        """Do nothing: the source belongs to the caller."""

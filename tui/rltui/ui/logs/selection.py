@@ -1,4 +1,4 @@
-"""What is selected in a log: from one position to another, characters or whole lines."""
+"""A selection in a log: from one position to another, characters or complete lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.cells import cell_len
 END_CELL = 1 << 30
 """A cell behind the last one of any line."""
 _WORD = re.compile(r"[\w./:@%+~-]+")
-"""What a double click takes: a name, a number, a path, an address."""
+"""The text that a double click selects: a name, a number, a path, an address."""
 
 
 class TextPosition(NamedTuple):
@@ -20,13 +20,13 @@ class TextPosition(NamedTuple):
     offset: int
     """Byte that the line begins at."""
     cell: int
-    """Of the line as it is shown, not wrapped."""
+    """Cell in the line as it is displayed, not wrapped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
     start: TextPosition
-    """Where it began; may be behind `end`."""
+    """Position where the selection began; may be after `end`."""
     end: TextPosition
     lines: bool
     """Whole lines, as they were written; else what is shown of them, from cell to cell."""
@@ -41,7 +41,7 @@ class Selection:
         return max(self.start, self.end)
 
     def cells_of(self, offset: int) -> tuple[int, int]:
-        """Which cells are selected of the line that begins at the byte `offset`; no range: none."""
+        """First and last cell (exclusive) that are selected in the line at byte `offset`; (0, 0) if none."""
         if not self.first.offset <= offset <= self.last.offset:
             return 0, 0
         if self.lines:

@@ -153,7 +153,7 @@ class LogView(Widget, can_focus=True):
         self.log_path: str | None = None
         """The file that is shown, where it is one."""
         self.log_name = ""
-        """What a file is called that lines of it are saved to."""
+        """Name for a file to which lines are saved."""
         self._painted: list[VisibleRow] = []
         self._painted_left = 0
         self._painter = LogPainter()
@@ -163,7 +163,7 @@ class LogView(Widget, can_focus=True):
 
     @property
     def window(self) -> LogWindow:
-        """Of the model; some keys are for it."""
+        """The window of the model; some keys are bound to its methods."""
         return self.model.window
 
     # the log
@@ -313,7 +313,9 @@ class LogView(Widget, can_focus=True):
             self.prompt_search()
 
     def prompt_search(self) -> None:
-        """Also before there is a log: what is typed behind the key is no key."""
+        """Open the prompt even if there is no log yet, so that text typed after the key is not taken for
+        keys.
+        """
         query = self.window.query
         self.app.push_screen(SearchPrompt(query.text if query is not None else ""), self._search_text)
 
@@ -397,7 +399,7 @@ class LogView(Widget, can_focus=True):
         self._copy(f"{self.log_name}.log")
 
     def _copy(self, file_name: str) -> None:
-        """What is selected, else the lines in view."""
+        """Copy the selection, else the lines in view."""
         if self.model.log is None or not self.model.visible:
             return
         text, description = self.model.copied()
@@ -440,6 +442,6 @@ class LogView(Widget, can_focus=True):
         return super().check_action(action, parameters)
 
     def restore(self, state: Mapping[str, Any], *, same_log: bool) -> None:
-        """As `LogModel.restore`."""
+        """Restore as `LogModel.restore` does."""
         self.model.restore(state, same_log=same_log)
         self._update()

@@ -1,4 +1,4 @@
-"""Which rows of a log are in view."""
+"""The rows of a log that are in view."""
 
 from __future__ import annotations
 

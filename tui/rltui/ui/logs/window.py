@@ -20,7 +20,7 @@ _SEEK_SLICES = 3
 """Slices of a huge log indexed at a time while a place in it is looked for."""
 _SEEK_PAUSE_S = 0.01
 _WAIT_PAUSE_S = 0.05
-"""Where the log is indexed on another machine."""
+"""Pause between two looks at a log that is indexed on another machine."""
 _SIDEWAYS_CELLS = 8
 
 
@@ -47,7 +47,7 @@ class LogWindow:
         self.follow = True
         """Whether it sticks to the newest line."""
         self.wrap = self.whole = self.raw = False
-        """As the fields of `Display`."""
+        """The fields of `Display` of these names."""
         self.query: Query | None = None
         """Set off in the lines that are shown, also where it is searched for elsewhere."""
         self.sought_offset: int | None = None
@@ -104,12 +104,12 @@ class LogWindow:
 
     @property
     def first_line(self) -> int:
-        """Of those in view, of which there must be one."""
+        """Number of the first line in view; at least one must be."""
         return self.visible[0].position.line
 
     @property
     def last_line(self) -> int:
-        """Of those in view, of which there must be one."""
+        """Number of the last line in view; at least one must be."""
         return self.visible[-1].position.line
 
     @property

@@ -31,7 +31,7 @@ class PanelState:
     rows: Callable[[int], int] | None = None
     """Rows that show all of it in a frame, at a width in cells; `None`: it has a use for any number."""
     is_idle: bool = False
-    """Nothing happens in it: a line tells enough, unless it is selected."""
+    """True if nothing happens in it: one row is enough, unless it is selected."""
     is_side: bool = False
     """It stands beside the panes that are read, and gives way to them on small screens."""
 

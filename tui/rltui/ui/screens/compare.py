@@ -174,7 +174,7 @@ class RunCurves(MetricsScreen):
         return self._runs
 
     def enabled(self, command: str, *arguments: object) -> bool:
-        """Nothing that leads to another screen than back."""
+        """Disable commands that lead to another screen than back."""
         return command not in _OF_ONE_RUN and super().enabled(command, *arguments)
 
 
@@ -203,5 +203,5 @@ class RunRollouts(RolloutScreen):
                     looking.remove((name, source, positions))
 
     def enabled(self, command: str, *arguments: object) -> bool:
-        """Nothing that leads to another screen than back."""
+        """Disable commands that lead to another screen than back."""
         return command not in _OF_ONE_RUN and super().enabled(command, *arguments)

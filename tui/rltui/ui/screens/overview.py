@@ -132,7 +132,7 @@ class Overview(BaseScreen):
         await self.view_state.write()
 
     def on_screen_resume(self) -> None:
-        """Somebody may have asked for the tour elsewhere."""
+        """Show the tour, which may have been requested on another screen."""
         self.tour.show()
 
     def on_resize(self, event: Resize) -> None:

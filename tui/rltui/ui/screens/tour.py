@@ -130,7 +130,7 @@ TOUR_KEYS = (
 
 
 class Tour:
-    """Shown on a screen; its keys are its own only while it is."""
+    """The tour on a screen; its keys are bound only while it is shown."""
 
     def __init__(self, screen: BaseScreen) -> None:
         self._screen = screen

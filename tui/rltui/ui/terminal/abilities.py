@@ -1,4 +1,4 @@
-"""What a terminal can show, as far as its environment tells."""
+"""Abilities of a terminal, as far as its environment tells."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _SYSTEMS = {
 """Values of `$TEXTUAL_COLOR_SYSTEM`, which overrides all else."""
 _TRUE_COLORS = 1 << 24
 _DARK_NUMBERS = frozenset(map(str, (*range(7), 8)))
-"""Those of the sixteen colours that are dark."""
+"""Numbers of the sixteen colours that are dark."""
 
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What the terminal can show that the TUI runs in."""
+    """Abilities of the terminal that the TUI runs in."""
 
     colors: ColorSystem = ColorSystem.TRUECOLOR
     is_light: bool = False

@@ -185,7 +185,8 @@ class Cells:
         self._dirty_rows = set(range(self.height))
 
     def changes(self) -> str:
-        """What to write so that the terminal displays all that was drawn; empty where it does already.
+        """Return the output that brings the terminal to what was drawn; empty if it is there. Begins and
+        ends with the default style; the cursor ends anywhere.
 
         Begins and ends with the default style. The cursor stays anywhere.
         """
@@ -226,7 +227,7 @@ def _cells(text: str, *, is_ascii: bool) -> list[str]:
 
 
 def _runs(target: CellRow, displayed: CellRow) -> Iterator[tuple[int, int]]:
-    """Where cells have to be written, from and up to but not including, from left to right."""
+    """Ranges of cells (end exclusive) that have to be written, from left to right."""
     if target.chars == displayed.chars and target.styles == displayed.styles:
         return
     start = stop = -1

@@ -87,11 +87,13 @@ class Pacing:
 
 
 _WATCH_BACKGROUND = "\x1b]11;?\x1b\\\x1b[?2031h"
-"""Which colour is the background? And from now on, tell when dark and light change. Most terminals answer the
-one or do the other, all others take no notice."""
+"""Asks for the background colour, and for a report whenever dark and light change. Most terminals do one of
+both, all others ignore it.
+"""
 _UNWATCH_BACKGROUND = "\x1b[?2031l"
 _QUERY_CURSOR = "\x1b[6n"
-"""Where is the cursor? Answered in order with what was written before, and by every terminal we know of."""
+"""Asks for the cursor's position. Answered in order with the output before it, by every terminal we know of.
+"""
 _URGENT_S = 0.5
 """A person waits for what changes so soon after a key."""
 _BACKLOG_S = 0.05

@@ -1,4 +1,4 @@
-"""What comes from the terminal: keys, the mouse, pastes. Answers that nobody waits for are dropped whole."""
+"""Input of the terminal: keys, mouse, pastes. Answers that no code waits for are dropped as a whole."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _INCOMPLETE = re.compile(rf"\x1b(?:\[M[\s\S]{{0,2}}|\[\[|{_PARAMETERS}|{_STRING}
 _TRUNCATED = re.compile(rf"\x1b(?:\[[0-?]+[ -/]*|{_STRING})")
 
 _TYPEABLE = ("\x1b", "\x1b[[", "\x1bO", "\x1b]", "\x1bP", "\x1b_")
-"""What a person can type, who has no other use for `alt+[`."""
+"""Prefixes that a person can type, who has no other use for `alt+[`."""
 _LATE_REST = re.compile(r"\[(?:[<-?][\d;]*[ -/]*[A-Za-z]|[\d;]+[A-Za-z~]|[A-DFH](?![ -~]))")
 """The rest of a sequence whose escape came long before, as from a machine that is busy."""
 

@@ -17,7 +17,7 @@ from rltui.ui.widgets.gpu_marks import LEVELS, UNREAD, CellMark, Marks, joined, 
 from rltui.views.gpu import OTHERS
 
 FINE_RANGE_S = 600.0
-"""Shown first: about what the supervisor keeps in full detail."""
+"""Default range, about the time that the supervisor keeps in full detail."""
 _BUDGET_LINE = CellMark("┄", "bold $foreground")
 _EMPTY = CellMark(" ", "")
 _GOOD_PART = 0.25

@@ -145,7 +145,7 @@ def _cells_that_fit(line: str, width: int) -> int:
 
 
 def transcript_text(transcript: Transcript) -> str:
-    """Nothing is wrapped or folded: calls and answers of tools are whole."""
+    """Format a transcript without wrapping or folding, with complete calls and answers of tools."""
     paragraphs = []
     for conversation in transcript.conversations:
         paragraphs += [f"━━ {conversation.title}"] if conversation.title else []

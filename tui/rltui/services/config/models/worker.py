@@ -98,9 +98,9 @@ class Worker:
         self._numbers = itertools.count(1)
         self._answered_roles: set[str] = set()
         self._signal_lock = threading.Lock()
-        """Held while it is signalled or buried: until then its number is still its own."""
+        """The lock is held while the process is signalled or reaped: until then its pid is still its own."""
         self._pipe_lock = threading.Lock()
-        """Held while its pipes are used or closed."""
+        """The lock is held while its pipes are used or closed."""
         self._exited = threading.Event()
         threading.Thread(target=self._reap, name=f"framework models {self.pid}", daemon=True).start()
 
