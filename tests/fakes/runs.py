@@ -128,10 +128,10 @@ class FakeRuns(Runs):
         self.changes.append((id_, change))
         return new_row
 
-    def kept(self, owner: str) -> Mapping[str, Any]:
+    def view_state(self, owner: str) -> Mapping[str, Any]:
         return self.saved_values.get(owner, {})
 
-    def keep(self, owner: str, values: Mapping[str, Any]) -> None:
+    def save_view_state(self, owner: str, values: Mapping[str, Any]) -> None:
         self.saved_values[owner] = values
 
     def copy_to_tmux(self, text: str) -> bool:

@@ -60,8 +60,8 @@ def test_where_helm_keeps_its_records_elsewhere_nothing_is_uninstalled(
 
 def test_the_words_are_those_that_the_page_types() -> None:
     wish = ReleaseRequest("my-exp", "./prime-rl", ("v.yaml",), ("trainer.autoStart=false",))
-    said = " ".join(Helm(Kubectl("big", "rl")).argv(*wish.argv("install")))
-    assert said == (
+    json_output = " ".join(Helm(Kubectl("big", "rl")).argv(*wish.argv("install")))
+    assert json_output == (
         "helm install my-exp ./prime-rl -f v.yaml --set trainer.autoStart=false"
         " --kube-context=big --namespace=rl"
     )

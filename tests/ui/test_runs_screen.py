@@ -151,14 +151,16 @@ async def test_columns_are_chosen_and_kept(open_app: Opener) -> None:
         )
         wanted = ("name", "optim.lr", *(name for name in DEFAULT_COLUMNS if name not in ("name", "state")))
         assert screen._selection.view.columns == wanted
-        assert RunView.of(runs.kept("runs")).columns == wanted
+        assert RunView.of(runs.view_state("runs")).columns == wanted
         assert "3.5e-6" in lines_of(screen)[0]
         await press(pilot, "greater_than_sign", "greater_than_sign")
-        assert RunView.of(runs.kept("runs")).sort == "optim.lr"
+        assert RunView.of(runs.view_state("runs")).sort == "optim.lr"
         await press(pilot, "I", "b")
-        assert RunView.of(runs.kept("runs")) == RunView(wanted, "optim.lr", is_reversed=True, is_grouped=True)
+        assert RunView.of(runs.view_state("runs")) == RunView(
+            wanted, "optim.lr", is_reversed=True, is_grouped=True
+        )
         await press(pilot, "vertical_line", "space", "escape")
-        assert RunView.of(runs.kept("runs")).columns == wanted
+        assert RunView.of(runs.view_state("runs")).columns == wanted
 
 
 async def test_a_tree_is_folded_and_a_sweep_is_meant_as_a_whole(open_app: Opener) -> None:

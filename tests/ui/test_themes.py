@@ -218,11 +218,11 @@ async def test_a_theme_is_seen_before_it_is_chosen_and_kept(open_app: Opener) ->
         assert app.current_theme.name == "rltui-light"
         await press(pilot, "escape")
         assert (app.theme, app.current_theme.name) == (themes.FOLLOWING, "rltui-dark")
-        assert "theme" not in runs.kept("app")
+        assert "theme" not in runs.view_state("app")
 
         await press(pilot, "ctrl+t", *"contrast", "enter")
-        await until(pilot, lambda: runs.kept("app").get("theme") == "rltui-contrast")
-        assert runs.kept("app")["other"] == "kept"
+        await until(pilot, lambda: runs.view_state("app").get("theme") == "rltui-contrast")
+        assert runs.view_state("app")["other"] == "kept"
         assert app.theme == "rltui-contrast"
     async with open_app(FakeExperiment(), runs=runs, theme="nord") as pilot:
         assert pilot.app.theme == "rltui-contrast"

@@ -163,8 +163,8 @@ def test_runs_are_compared_and_forked_there(runs: RemoteRuns, there: LocalRuns) 
 def test_what_is_the_persons_own_stays_here(
     alpha: Experiment, runs: RemoteRuns, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
-    runs.keep("app", {"tour": "seen"})
-    assert LocalRuns().kept("app") == {"tour": "seen"}
+    runs.save_view_state("app", {"tour": "seen"})
+    assert LocalRuns().view_state("app") == {"tour": "seen"}
     monkeypatch.chdir(tmp_path)
     assert alpha.save("loss curve.csv", "1,2\n") == str(tmp_path / "loss-curve.csv")
     assert alpha.save("loss curve.csv", "3\n") == str(tmp_path / "loss-curve-2.csv")

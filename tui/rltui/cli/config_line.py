@@ -48,12 +48,12 @@ class ConfigArguments:
         """File and table of each `@`."""
         self.overrides: dict[str, tuple[str, ...]] = {}
         self._assignments: list[str] = []
-        end = line.words.index("--") if "--" in line.words else len(line.words)
+        end = line.argv.index("--") if "--" in line.argv else len(line.argv)
         self._options = options
-        self._words = line.words[:end]
-        self._is_pasted = bool(line.component) or any(is_file_sign(arg) for arg in self._words)
+        self._argv = line.argv[:end]
+        self._is_pasted = bool(line.component) or any(is_file_sign(arg) for arg in self._argv)
         self._read()
-        self._options, self._words, self._is_pasted = {}, line.words[end + 1 :], True
+        self._options, self._argv, self._is_pasted = {}, line.argv[end + 1 :], True
         self._read()
         if line.table:
             self.overrides = {f"{line.table}.{key}": values for key, values in self.overrides.items()}
@@ -73,13 +73,13 @@ class ConfigArguments:
         return not (self.overlays or self.overrides or self.edits or self.component)
 
     def _read(self) -> None:
-        while self._words:
-            arg = self._words.pop(0)
+        while self._argv:
+            arg = self._argv.pop(0)
             name, equals, value = arg.partition("=")
             if is_file_sign(arg):
                 self.overlays.append((self._file(arg), ""))
             elif arg.startswith("--") and not equals and self._takes_file(name):
-                self.overlays.append((self._file(self._words.pop(0)), _key(name)))
+                self.overlays.append((self._file(self._argv.pop(0)), _key(name)))
             elif name == _SET and name in self._options:
                 self._edit(value if equals else None)
             elif name in self._options:
@@ -95,27 +95,27 @@ class ConfigArguments:
 
     def _takes_file(self, name: str) -> bool:
         """An `@` follows, and the option is none that stands by itself, as in `--no-wait @ rl.toml`."""
-        return bool(self._words) and is_file_sign(self._words[0]) and self._options.get(name, True)
+        return bool(self._argv) and is_file_sign(self._argv[0]) and self._options.get(name, True)
 
     def _file(self, arg: str) -> str:
         """The file behind an `@`, with or without a space."""
         if arg != "@":
             return arg[1:]
-        if not self._words or self._words[0].startswith("-"):
+        if not self._argv or self._argv[0].startswith("-"):
             raise UsageError("@ needs a file behind it", hint="@ rl.toml")
-        return self._words.pop(0)
+        return self._argv.pop(0)
 
     def _edit(self, assignment: str | None) -> None:
         if assignment is None:
-            if not self._words:
+            if not self._argv:
                 raise UsageError(f"{_SET} needs KEY=VALUE behind it", hint=f"{_SET} lr=1e-5")
-            assignment = self._words.pop(0)
+            assignment = self._argv.pop(0)
         self._assignments.append(assignment)
 
     def _own_option(self, option: str, *, takes_value: bool) -> None:
         self.rest.append(option)
-        if takes_value and self._words:
-            self.rest.append(self._words.pop(0))
+        if takes_value and self._argv:
+            self.rest.append(self._argv.pop(0))
 
     def _override(self, arg: str, name: str, values: list[str] | None) -> None:
         if not self._is_pasted:
@@ -128,8 +128,8 @@ class ConfigArguments:
             )
         if values is None:
             values = []
-            while self._words and not is_option(self._words[0]):
-                values.append(self._words.pop(0))
+            while self._argv and not is_option(self._argv[0]):
+                values.append(self._argv.pop(0))
         self.overrides[_key(name)] = tuple(values)
 
     def _program(self, arg: str) -> None:

@@ -134,13 +134,13 @@ class Runs(ABC):
 
     # --- the person's own, on this machine wherever the runs are ------------------------------------------
 
-    def kept(self, owner: str) -> Mapping[str, Any]:
+    def view_state(self, owner: str) -> Mapping[str, Any]:
         """Saved state of a screen, plain JSON: of `app`, `runs`, a layout, a run. Empty where nothing was
         saved. Never raises.
         """
         return screen_state.load_state(owner)
 
-    def keep(self, owner: str, values: Mapping[str, Any]) -> None:
+    def save_view_state(self, owner: str, values: Mapping[str, Any]) -> None:
         screen_state.save_state(owner, values)
 
     def copy_to_tmux(self, text: str) -> bool:

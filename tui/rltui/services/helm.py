@@ -39,7 +39,7 @@ class Helm:
         options += [f"--namespace={self.kubectl.namespace}"] if self.kubectl.namespace else []
         return ("helm", *arguments, *options)
 
-    def said(self, *arguments: str) -> Any:  # noqa: ANN401 - JSON
+    def json_output(self, *arguments: str) -> Any:  # noqa: ANN401 - JSON
         """Run a helm command and parse its JSON output.
 
         Raises:
@@ -55,12 +55,12 @@ class Helm:
 
     def release(self, name: str) -> Mapping[str, Any] | None:
         """Helm's list entry of a release; `None` if there is none of that name. Raises RltuiError."""
-        releases = self.said("list", *_STATES, "--filter", f"^{name}$")
+        releases = self.json_output("list", *_STATES, "--filter", f"^{name}$")
         return next((release for release in releases or () if release.get("name") == name), None)
 
     def values(self, name: str, *, every: bool) -> Mapping[str, Any]:
         """Values of an existing release; `every`: including those of its chart. Raises RltuiError."""
-        return self.said("get", "values", name, *(["--all"] if every else [])) or {}
+        return self.json_output("get", "values", name, *(["--all"] if every else [])) or {}
 
     def claims(self, name: str) -> frozenset[str]:
         """Names of the volume claims that are deleted with the release. Raises RltuiError."""
@@ -127,7 +127,7 @@ class ReleaseRequest:
         Raises:
             RltuiError: if helm refuses it; nothing was created.
         """
-        output = helm.said(*self.argv(verb), "--dry-run")
+        output = helm.json_output(*self.argv(verb), "--dry-run")
         document = output if isinstance(output, dict) else {}
         claims = frozenset(claim for _, claim, _ in _claims(document.get("manifest") or ""))
         return document.get("config") or {}, claims

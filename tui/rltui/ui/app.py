@@ -102,7 +102,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         """The first has been taken and has its effects now."""
         self._typing_clock: asyncio.TimerHandle | None = None
         self._run_in_terminal = run_in_terminal
-        self._home.wants_tour = tour and "tour" not in self._home.kept.values
+        self._home.wants_tour = tour and "tour" not in self._home.ui_state.values
         self._ask_to_start = ask_to_start
         self._overview = None if experiment is None else self._new_overview(experiment)
 

@@ -132,7 +132,7 @@ class BaseScreen(NotifyingScreen[None]):
 
     def keep(self) -> None:
         """Have the next app know what this one does."""
-        in_background(self.app, self.home.kept.write, group="keep", exclusive=False)
+        in_background(self.app, self.home.ui_state.write, group="keep", exclusive=False)
 
     @property
     def is_open(self) -> bool:

@@ -65,12 +65,12 @@ class TextDraft:
 
 
 class UiStateStore:
-    """The values of one owner (`Runs.kept`). Who changes them calls `write` now and then, and at the end."""
+    """The values of one owner (`Runs.view_state`). A caller that changes them calls `write` in the end."""
 
     def __init__(self, runs: Runs, owner: str) -> None:
         """Blocking: it reads a small file."""
         self._runs, self._owner = runs, owner
-        self.values: Mapping[str, Any] = dict(runs.kept(owner))
+        self.values: Mapping[str, Any] = dict(runs.view_state(owner))
         self._changes: dict[str, Any] = {}
 
     def note(self, key: str, value: object) -> None:
@@ -86,7 +86,7 @@ class UiStateStore:
 
     def _write(self, changes: Mapping[str, Any]) -> None:
         try:
-            self._runs.keep(self._owner, {**self._runs.kept(self._owner), **changes})
+            self._runs.save_view_state(self._owner, {**self._runs.view_state(self._owner), **changes})
         except RltuiError as error:  # the screen is as it should be; the next one is as usual
             logger.warning("not kept: %s", error)
 
@@ -106,7 +106,7 @@ class AppState:
         """State of the experiment that is open."""
         self.explained_keys: set[str] = set()
         """Keys that a person was told do nothing."""
-        self.kept = UiStateStore(runs, "app")
+        self.ui_state = UiStateStore(runs, "app")
         """Settings of the app, whatever experiment is open."""
         self.wants_tour = False
         """It is to be shown as soon as there is something to show it on."""
@@ -114,12 +114,12 @@ class AppState:
     @property
     def recent(self) -> list[str]:
         """Names of what was chosen in the palette, the last one first."""
-        names = self.kept.values.get("palette")
+        names = self.ui_state.values.get("palette")
         return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
     def remember_used(self, name: str) -> None:
         other_names = [other for other in self.recent if other != name]
-        self.kept.note("palette", [name, *other_names][:_MOST_RECENT])
+        self.ui_state.note("palette", [name, *other_names][:_MOST_RECENT])
 
 
 class ExperimentState:

@@ -50,7 +50,9 @@ class ThemedApp(NotifyingApp):
             self._filters.append(Monochrome())
         self._registered_themes = themes.available()
         self._unknown_theme = "" if theme_name in self.available_themes else theme_name
-        names = [name for name in (home.kept.values.get(_KEY), theme_name) if name in self.available_themes]
+        names = [
+            name for name in (home.ui_state.values.get(_KEY), theme_name) if name in self.available_themes
+        ]
         if names:
             self.theme = names[0]
 
@@ -73,7 +75,7 @@ class ThemedApp(NotifyingApp):
     def keep_theme(self, name: str) -> None:
         """Take its colours, now and whenever the app is opened again."""
         self.theme = name
-        self._home.kept.note(_KEY, name)
+        self._home.ui_state.note(_KEY, name)
 
     def on_mount(self) -> None:
         self._follow()

@@ -19,21 +19,21 @@ NOT_KEYS: Mapping[str, str] = prime_rl.NOT_KEYS
 """Options of launchers that are no keys of a config → what does their work here."""
 
 
-def begins_line(words: list[str]) -> bool:
+def begins_line(argv: list[str]) -> bool:
     """True if the line is one of a launcher, pasted in place of a command, with no `@` in it."""
-    return medarc.begins_line(words) or prime_rl.begins_line(words)
+    return medarc.begins_line(argv) or prime_rl.begins_line(argv)
 
 
-def is_submitted(words: list[str]) -> bool:
+def is_submitted(argv: list[str]) -> bool:
     """The line is one of a launcher that submits it to a cluster."""
-    return bool(medarc.SUBMITTING & {*words})
+    return bool(medarc.SUBMITTING & {*argv})
 
 
-def read(words: list[str], options: Options) -> LauncherLine:
-    """A launcher's line in the grammar of `rltui up`; of no launcher, the words as they are. `options`: those
+def read(argv: list[str], options: Options) -> LauncherLine:
+    """Convert a launcher's line to the grammar of `rltui up`; any other line stays as it is. `options`: those
     of the command that gets it.
 
     Raises:
         UsageError: for a line that asks for what rltui cannot do.
     """
-    return medarc.read(words, options) or prime_rl.read(words, options) or LauncherLine(words)
+    return medarc.read(argv, options) or prime_rl.read(argv, options) or LauncherLine(argv)

@@ -13,7 +13,7 @@ _NUMBER = re.compile(r"-[\d.]")
 
 @dataclass(frozen=True, slots=True)
 class LauncherLine:
-    words: list[str]
+    argv: list[str]
     """Files, keys and options in the grammar of `rltui up`."""
     component: str = ""
     """The only component that it starts; empty: all."""
@@ -25,11 +25,11 @@ class LauncherLine:
     """Options of ours that it means, with their values; each for the commands that have it."""
 
 
-def is_file_sign(word: str) -> bool:
-    """`@`, with the file in the same word or the next."""
-    return word.startswith("@")
+def is_file_sign(arg: str) -> bool:
+    """`@`, with the file in the same argument or the next."""
+    return arg.startswith("@")
 
 
-def is_option(word: str) -> bool:
+def is_option(arg: str) -> bool:
     """It begins something new, and is no value: `-1` is one."""
-    return is_file_sign(word) or (word.startswith("-") and len(word) > 1 and not _NUMBER.match(word))
+    return is_file_sign(arg) or (arg.startswith("-") and len(arg) > 1 and not _NUMBER.match(arg))

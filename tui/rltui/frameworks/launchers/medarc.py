@@ -28,31 +28,31 @@ _SLURM_SWITCHES = frozenset(
 """Options of the launcher of jobs that take no value."""
 
 
-def begins_line(words: list[str]) -> bool:
-    return words[0] in (_TRAIN, _SLURM)
+def begins_line(argv: list[str]) -> bool:
+    return argv[0] in (_TRAIN, _SLURM)
 
 
-def read(words: list[str], options: Options) -> LauncherLine | None:
+def read(argv: list[str], options: Options) -> LauncherLine | None:
     """Read the line of one of medarc's launchers; `None` for any other line. Options of a job that are no
     keys of the config stay with the job's launcher.
 
     Raises:
         UsageError: for a command that submits nothing.
     """
-    first = next((index for index, word in enumerate(words) if word in (_TRAIN, _SLURM)), None)
+    first = next((index for index, arg in enumerate(argv) if arg in (_TRAIN, _SLURM)), None)
     if first is None:
         return None
-    is_job = words[first] == _SLURM
+    is_job = argv[first] == _SLURM
     if is_job and "--slurm" not in options:
         raise UsageError("medarc_slurm submits to a cluster", hint=str(hints.UP_MEDARC))
-    is_sft = words[first + 1 :][:1] == ["sft"]
+    is_sft = argv[first + 1 :][:1] == ["sft"]
     reading = _Reading(options, is_job=is_job, is_sft=is_sft)
-    reading.read([*words[:first], *words[first + 1 :]])
-    return LauncherLine(reading.words)
+    reading.read([*argv[:first], *argv[first + 1 :]])
+    return LauncherLine(reading.argv)
 
 
 class _Reading:
-    """Sorts its words into options of ours, files of the config, and keys."""
+    """Sorts its arguments into options of ours, files of the config, and keys."""
 
     def __init__(self, options: Options, *, is_job: bool, is_sft: bool) -> None:
         self._options = options
@@ -64,24 +64,24 @@ class _Reading:
         self._keys: list[str] = []
 
     @property
-    def words(self) -> list[str]:
+    def argv(self) -> list[str]:
         """All that was read, in the grammar of `rltui up`."""
         layers = [part for file in self._files for part in ("@", file)]
         return [*self._ours, *(self._files if len(self._files) == 1 else layers), "--", *self._keys]
 
-    def read(self, words: list[str]) -> None:
-        while words:
-            word = words.pop(0)
-            name, equals, value = word.partition("=")
-            takes_next = self._takes_value(name) and bool(words) and not is_option(words[0])
-            values = [value] if equals else [words.pop(0)] if takes_next else []
-            self._sort(word, name, values, is_one_word=bool(equals))
+    def read(self, argv: list[str]) -> None:
+        while argv:
+            arg = argv.pop(0)
+            name, equals, value = arg.partition("=")
+            takes_next = self._takes_value(name) and bool(argv) and not is_option(argv[0])
+            values = [value] if equals else [argv.pop(0)] if takes_next else []
+            self._sort(arg, name, values, is_one_word=bool(equals))
 
     def _takes_value(self, name: str) -> bool:
         is_switch = name in _SWITCHES or name in _SLURM_SWITCHES or not self._options.get(name, True)
         return name.startswith("-") and not is_switch
 
-    def _sort(self, word: str, name: str, values: list[str], *, is_one_word: bool) -> None:
+    def _sort(self, arg: str, name: str, values: list[str], *, is_one_word: bool) -> None:
         if name in ("--config", "--config-toml"):
             self._files += values
         elif self._is_job and (name in _SLURM_OPTIONS or name in _SLURM_SWITCHES):
@@ -91,8 +91,8 @@ class _Reading:
         elif self._has_counts and name in _COUNTS:
             self._keys += [_COUNTS[name], *values]
         elif name in self._options:
-            self._ours += [word] if is_one_word else [word, *values]
-        elif word.startswith("--") and name not in ("--", "--output-dir", *_SWITCHES):
+            self._ours += [arg] if is_one_word else [arg, *values]
+        elif arg.startswith("--") and name not in ("--", "--output-dir", *_SWITCHES):
             self._keys += [name, *values]
-        elif word.endswith(".toml"):
-            self._files.append(word)
+        elif arg.endswith(".toml"):
+            self._files.append(arg)

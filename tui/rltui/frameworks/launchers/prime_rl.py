@@ -25,38 +25,38 @@ _RANKS = re.compile(r"--nproc[-_]per[-_]node")
 _NODES = re.compile(r"--(nnodes|node[-_]rank|rdzv[-_]\w+|master[-_]\w+)")
 
 
-def begins_line(words: list[str]) -> bool:
+def begins_line(argv: list[str]) -> bool:
     """A program, with at least one key: `inference` alone may be a name."""
-    keys = (word.partition("=")[0] for word in words[1:] if word.startswith("--"))
-    return words[0] in _PROGRAMS and any("." in key for key in keys)
+    keys = (arg.partition("=")[0] for arg in argv[1:] if arg.startswith("--"))
+    return argv[0] in _PROGRAMS and any("." in key for key in keys)
 
 
-def read(words: list[str], _: Options) -> LauncherLine | None:
+def read(argv: list[str], _: Options) -> LauncherLine | None:
     """The line of one program; `None`: it is of all of them, or of no such launcher.
 
     Raises:
         UsageError: for torchrun with another program, or over several nodes.
     """
-    first = next((index for index, word in enumerate(words) if word not in ("uv", "run")), len(words))
-    program, rest = words[first] if first < len(words) else "", words[first + 1 :]
+    first = next((index for index, arg in enumerate(argv) if arg not in ("uv", "run")), len(argv))
+    program, rest = argv[first] if first < len(argv) else "", argv[first + 1 :]
     if program in _PROGRAMS and (first or not Path(program).exists()):
         return LauncherLine(rest, component=program, table=program, options={"--only": program})
     return _of_torchrun(rest) if program == "torchrun" else None
 
 
-def _of_torchrun(words: list[str]) -> LauncherLine:
+def _of_torchrun(argv: list[str]) -> LauncherLine:
     """A trainer on so many GPUs as it has ranks."""
-    script = next((index for index, word in enumerate(words) if _SCRIPT.search(word)), None)
+    script = next((index for index, arg in enumerate(argv) if _SCRIPT.search(arg)), None)
     if script is None:
         raise UsageError("torchrun is understood with prime-rl's trainers", hint="… sft/train.py @ sft.toml")
-    if any(_NODES.match(word) for word in words[:script]):
+    if any(_NODES.match(arg) for arg in argv[:script]):
         hint = "copy the layout torchrun-nodes: examples/several-machines says how"
         raise UsageError("a trainer over several nodes has a layout", hint=hint)
-    options = " ".join(words[:script]).replace("=", " ").split()
+    options = " ".join(argv[:script]).replace("=", " ").split()
     text = next((value for name, value in pairwise(options) if _RANKS.fullmatch(name)), "1")
     ranks = int(text) if text.isdigit() else 1
-    rest = words[script + 1 :]
-    if "rl" in _SCRIPT.findall(words[script])[0]:
+    rest = argv[script + 1 :]
+    if "rl" in _SCRIPT.findall(argv[script])[0]:
         overrides = {"orchestrator.num_train_workers": (str(ranks),)} if ranks > 1 else {}
         only = {"--only": "trainer"}
         return LauncherLine(rest, component="trainer", table="trainer", overrides=overrides, options=only)

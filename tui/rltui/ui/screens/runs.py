@@ -153,7 +153,7 @@ class RunsScreen(BaseScreen):
         """The index answers at once; then the folders are read; then changes are followed."""
         try:
             if not self._reader.rows:
-                view = RunView.of(await asyncio.to_thread(self.home.runs.kept, "runs"))
+                view = RunView.of(await asyncio.to_thread(self.home.runs.view_state, "runs"))
                 self._selection = replace(self._selection, view=view, with_host=bool(self.home.runs.hosts))
             await self.look()
             async with waiting(self.app, "Bringing the index of runs up to date"):
@@ -251,7 +251,7 @@ class RunsScreen(BaseScreen):
 
     async def _write_view(self) -> None:
         try:
-            await asyncio.to_thread(self.home.runs.keep, "runs", asdict(self._selection.view))
+            await asyncio.to_thread(self.home.runs.save_view_state, "runs", asdict(self._selection.view))
         except RltuiError as error:
             self.notify(f"Not kept: {clean_line(error.title)}", severity="warning", markup=False)
 

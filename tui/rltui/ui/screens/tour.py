@@ -179,6 +179,6 @@ class Tour:
         if (box := self.box) is not None:
             box.remove()
             self._home.wants_tour = False
-            self._home.kept.note("tour", "seen")
+            self._home.ui_state.note("tour", "seen")
             self._screen.keep()
             self._screen.refresh_bindings()
