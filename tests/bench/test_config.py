@@ -12,7 +12,8 @@ from tests.bench.table import Row
 from tests.bench.usage import middle
 from tests.core.toml.documents import long_document
 
-from rltui.core.api import JournalEntry, Request
+from rltui.core.api import Request
+from rltui.core.journal import JournalEntry
 from rltui.core.toml import edit
 from rltui.frameworks.generic import GENERIC
 from rltui.services.config.editor import ConfigEditor

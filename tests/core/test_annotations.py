@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from rltui.core.annotations import Annotation, AnnotationKind, marks
-from rltui.core.api import JournalEntry
+from rltui.core.journal import JournalEntry
 
 
 def entry(kind: str, text: str = "what", **fields: Any) -> JournalEntry:

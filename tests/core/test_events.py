@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import rltui
 from rltui.core.annotations import AnnotationKind, marks
-from rltui.core.api import JournalEntry
 from rltui.core.events import (
     KINDS,
     LONGEST_NOTE,
@@ -23,6 +22,7 @@ from rltui.core.events import (
     display_kind,
     note_text,
 )
+from rltui.core.journal import JournalEntry
 from rltui.errors import UsageError
 from rltui.ui.widgets.event_list import EventItem
 

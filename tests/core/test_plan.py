@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from rltui.core.api import JournalEntry, Lost, Orphan, Plan, Request
+from rltui.core.api import Lost, Orphan, Plan, Request
+from rltui.core.journal import JournalEntry
 from rltui.core.layout import ComponentSpec, Layout
 from rltui.core.lifecycle import Lifecycle
 from rltui.core.plan import Situation, Times, estimate, make_plan, times_from

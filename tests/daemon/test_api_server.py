@@ -16,10 +16,11 @@ from typing import Any, cast
 
 import pytest
 
-from rltui.core.api import PROTOCOL_VERSION, JournalEntry, Plan, Request, Status
+from rltui.core.api import PROTOCOL_VERSION, Plan, Request, Status
 from rltui.core.batch import Way
 from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.gpu.report import GpuReport
+from rltui.core.journal import JournalEntry
 from rltui.daemon import api_server
 from rltui.daemon.api_server import ApiServer
 from rltui.daemon.events import Broadcast, Message

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from rltui.core.api import JournalEntry, RollbackOffer
+from rltui.core.api import RollbackOffer
 from rltui.core.edit_log import EditRecord, FileEdit
 from rltui.core.health import Finding, RuleId
+from rltui.core.journal import JournalEntry
 from rltui.core.run_tracks import RunTracks
 from rltui.daemon.checkpoints import CheckpointService
 from rltui.daemon.events import EventBus

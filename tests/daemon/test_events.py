@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from rltui.core.api import Alert, JournalEntry
+from rltui.core.api import Alert
+from rltui.core.journal import JournalEntry
 from rltui.core.layout import ComponentSpec, Restart
 from rltui.core.lifecycle import (
     Ended,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.api import JournalEntry
 from rltui.core.health import Thresholds
+from rltui.core.journal import JournalEntry
 from rltui.core.run_tracks import RunTracks
 from rltui.core.stalls import InferenceActivity
 from rltui.daemon.events import EventBus

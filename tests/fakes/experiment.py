@@ -10,17 +10,7 @@ from pathlib import Path
 from tests.fakes.series import FakeSeries
 
 from rltui.client.experiment import ConfigText, Event, Experiment
-from rltui.core.api import (
-    ComponentStatus,
-    JournalEntry,
-    Lost,
-    Orphan,
-    Plan,
-    Progress,
-    Publication,
-    Request,
-    Status,
-)
+from rltui.core.api import ComponentStatus, Lost, Orphan, Plan, Progress, Publication, Request, Status
 from rltui.core.batch import Way
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention, prune_plan
 from rltui.core.config_report import Conversion, KnobInfo, KnobTable, Problem
@@ -36,6 +26,7 @@ from rltui.core.gpu.report import (
     GpuSeries,
     GpuShare,
 )
+from rltui.core.journal import JournalEntry
 from rltui.core.layout import Screen
 from rltui.core.lines import Level, LineFilter, LogChange, LogEntry, LogHit, plain_text
 from rltui.core.log_query import Query

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.fakes.experiment import GIB, NOW, FakeExperiment
 
-from rltui.core.api import JournalEntry
 from rltui.core.checkpoints import BEING_WRITTEN, HIGHEST, NEWEST, Checkpoint, CheckpointReport, SetAside
+from rltui.core.journal import JournalEntry
 
 RUN = "/data/outputs/reverse-text"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.fakes.experiment import FakeExperiment
 from tests.fakes.series import STARTED, STEP_S, example_run
 
-from rltui.core.api import JournalEntry
+from rltui.core.journal import JournalEntry
 from rltui.core.series import Rewind
 
 

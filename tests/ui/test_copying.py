@@ -16,7 +16,7 @@ from textual.events import MouseMove
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from rltui.core.api import JournalEntry
+from rltui.core.journal import JournalEntry
 from rltui.core.rollouts import Conversation, Message, Sample, Transcript
 from rltui.ui.copying import CopyRequested, may_keep_it, rows_text
 from rltui.ui.screens.dialogs import MessageDialog

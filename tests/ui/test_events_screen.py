@@ -10,8 +10,8 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from rltui.client.experiment import Experiment
-from rltui.core.api import JournalEntry
 from rltui.core.events import KINDS
+from rltui.core.journal import JournalEntry
 from rltui.errors import RltuiError
 from rltui.ui.base_screen import BaseScreen
 from rltui.ui.screens import SCREENS

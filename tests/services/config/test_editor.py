@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from rltui.core.api import JournalEntry, Request
+from rltui.core.api import Request
+from rltui.core.journal import JournalEntry
 from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks.generic import GENERIC

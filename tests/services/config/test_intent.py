@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from rltui.core.api import JournalEntry, Request
+from rltui.core.api import Request
+from rltui.core.journal import JournalEntry
 from rltui.errors import ConflictError
 from rltui.frameworks.generic import GENERIC
 from rltui.services.config import writing

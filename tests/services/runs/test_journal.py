@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.api import JournalEntry
+from rltui.core.journal import JournalEntry
 from rltui.services.runs.journal import Journal, JournalFeed, read_journal
 
 

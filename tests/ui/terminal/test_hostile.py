@@ -33,10 +33,11 @@ from tests.ui.conftest import make_app, press, until
 from textual.screen import Screen
 from textual.strip import Strip
 
-from rltui.core.api import Alert, JournalEntry
+from rltui.core.api import Alert
 from rltui.core.checkpoints import Checkpoint, CheckpointReport
 from rltui.core.config_report import Problem
 from rltui.core.gpu.report import GpuReport
+from rltui.core.journal import JournalEntry
 from rltui.core.series import SeriesKey
 from rltui.errors import RltuiError
 from rltui.ui.terminal.cells import Cells

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rltui.client import programs
-from rltui.core.api import Alert, JournalEntry, Publication, Status
+from rltui.core.api import Alert, Publication, Status
 from rltui.core.checkpoints import CheckpointReport
 from rltui.core.config_report import KnobTable
 from rltui.core.experiment_api import ExperimentApi
 from rltui.core.gpu.report import GpuReport
+from rltui.core.journal import JournalEntry
 from rltui.core.layout import Screen
 from rltui.core.lines import Level, LogEntry, LogScan, LogSource, MergedSource
 from rltui.core.questions import command, question

@@ -29,10 +29,11 @@ from rltui.client.manual_components import (
 )
 from rltui.client.transports.supervisor import SupervisorClient
 from rltui.core import hints
-from rltui.core.api import Alert, JournalEntry, Plan, Publication, Request, Status
+from rltui.core.api import Alert, Plan, Publication, Request, Status
 from rltui.core.checkpoints import CheckpointReport
 from rltui.core.config_report import KnobTable
 from rltui.core.interpreter import module_command
+from rltui.core.journal import JournalEntry
 from rltui.core.lines import Level, LogEntry, LogScan, LogSource, MergedSource
 from rltui.core.log_query import Query
 from rltui.core.questions import Question, questions_of

@@ -12,13 +12,14 @@ from typing import Any
 
 from rltui.client.last_status import fingerprint, save_status
 from rltui.core import hints
-from rltui.core.api import ComponentStatus, JournalEntry, Orphan, Status
+from rltui.core.api import ComponentStatus, Orphan, Status
 from rltui.core.batch import Way
 from rltui.core.checkpoints import HIGHEST, NAMED, CheckpointReport, PrunePlan, Retention, prune_plan
 from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.evals import EvalReport
 from rltui.core.forks import CheckpointChoice
 from rltui.core.gpu.report import GpuHistories, GpuReport
+from rltui.core.journal import JournalEntry
 from rltui.core.layout import ComponentSpec, Layout
 from rltui.core.metrics import MetricSeries
 from rltui.core.states import ComponentState

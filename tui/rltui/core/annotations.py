@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rltui.core.api import JournalEntry  # pydantic takes 60 ms, which `rltui events` need not pay
+    from rltui.core.journal import JournalEntry  # pydantic takes 60 ms, which `rltui events` need not pay
 
 
 class AnnotationKind(StrEnum):

@@ -14,6 +14,7 @@ from pydantic import Field, computed_field
 from rltui.core.config_report import DerivedValue, FileConflict, KnobTable, PendingKnob, Problem
 from rltui.core.evals import QueuedEval
 from rltui.core.gpu.report import GpuReport, MemoryVerdict, OutOfMemory, Remedy
+from rltui.core.journal import JournalEntry
 from rltui.core.servers import ServerStatus
 from rltui.core.states import ComponentState
 from rltui.core.values import Value
@@ -476,23 +477,6 @@ class Publication(Value):
     """Options of `hf upload`, besides `--private`."""
     url: str | None = None
     """Address of the upload; `None` before that."""
-
-
-class JournalEntry(Value):
-    """A line of `journal.jsonl`."""
-
-    at: float
-    kind: str
-    """`start`, `ready`, `exit`, `stop`, `edit`, `plan`, `resume`, `checkpoint`, `link`, `alert`, `note`,
-    `supervisor` …"""
-    text: str
-    component: str | None = None
-    attempt: int | None = None
-    step: int | None = None
-    """Steps that the run had completed then; for a `resume`, the checkpoint it goes on from; for a
-    `checkpoint`, its own.
-    """
-    data: dict[str, Any] = Field(default_factory=dict)
 
 
 AlertKind = Literal[

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from rltui.core.api import JournalEntry
+from rltui.core.journal import JournalEntry
 from rltui.core.toml.values import TomlValue, format_value
 from rltui.core.values import Value
 

@@ -1,6 +1,6 @@
-"""Filter and texts of journal entries, for command line and screen alike.
+"""Kinds, filter and texts of journal entries, for command line and screen alike.
 
-Kind, text and data are those of `JournalEntry`, which is too heavy to be imported here.
+Kind, text and data are those of `JournalEntry` (`core/journal.py`), which is too heavy to be imported here.
 """
 
 from __future__ import annotations

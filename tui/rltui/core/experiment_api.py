@@ -10,12 +10,13 @@ from typing import Annotated
 
 from pydantic import Field, StrictBool, StrictInt
 
-from rltui.core.api import JournalEntry, Plan, Request, Status
+from rltui.core.api import Plan, Request, Status
 from rltui.core.batch import Way
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
 from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
 from rltui.core.gpu.report import GpuHistories, GpuReport
+from rltui.core.journal import JournalEntry
 from rltui.core.questions import command, question
 from rltui.core.values import Value
 

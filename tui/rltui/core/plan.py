@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rltui.core.api import EDITS, JournalEntry, Lost, Orphan, Plan, Request
+from rltui.core.api import EDITS, Lost, Orphan, Plan, Request
+from rltui.core.journal import JournalEntry
 from rltui.core.layout import Layout
 from rltui.core.lifecycle import Lifecycle
 from rltui.core.states import ComponentState

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 
-from rltui.core.api import JournalEntry, Plan, Request, Status
+from rltui.core.api import Plan, Request, Status
 from rltui.core.batch import Way
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
 from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
 from rltui.core.experiment_api import ANY_TARGET, SupervisorApi
 from rltui.core.gpu.report import GpuHistories, GpuReport
+from rltui.core.journal import JournalEntry
 from rltui.core.values import Value
 from rltui.daemon.supervisor import Supervisor
 

@@ -8,12 +8,13 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
 from rltui.core.alert_limits import AlertLimits
-from rltui.core.api import Alert, EventKind, JournalEntry
+from rltui.core.api import Alert, EventKind
+from rltui.core.journal import JournalEntry, state_entry
 from rltui.core.lifecycle import Lifecycle
 from rltui.core.states import ComponentState
 from rltui.core.text import duration
@@ -111,18 +112,6 @@ class Broadcast:
             subscription.put(message)
 
 
-_JOURNAL_KINDS = {
-    ComponentState.STARTING: "start",
-    ComponentState.READY: "ready",
-    ComponentState.STOPPING: "stop",
-    ComponentState.EXITED: "exit",
-    ComponentState.BACKOFF: "exit",
-    ComponentState.FAILED: "exit",
-    ComponentState.STOPPED: "exit",
-}
-"""Journal kind of entering a state; waiting is not journaled."""
-
-
 class _StateHistory:
     """Remembers when components began to start and stop, and when they failed. Times are monotonic."""
 
@@ -131,39 +120,28 @@ class _StateHistory:
         self._stopping_at: dict[str, float] = {}
         self._failed_at: dict[str, float] = {}
 
-    def journal_data(self, runner: ComponentRunner, previous: Lifecycle, now: float) -> Mapping[str, object]:
-        """Data of the journal entry: exit, and `took_s` of a start or stop that was seen from its beginning.
+    def took_s(self, runner: ComponentRunner, previous: Lifecycle, now: float) -> float | None:
+        """Duration of a start or stop that is complete now; `None` if its beginning was not seen.
 
         To be called once for each change of state, in order.
         """
         lifecycle, name = runner.lifecycle, runner.spec.id
-        journal_data: dict[str, object] = {
-            "pid": runner.pid,
-            "exit_code": lifecycle.exit.code if lifecycle.exit else None,
-            "signal": lifecycle.exit.signal if lifecycle.exit else None,
-        }
         if previous.state is ComponentState.WAITING and lifecycle.alive:
             self._spawned_at[name] = now
+        begin = None
         match lifecycle.state:
-            case ComponentState.READY if name in self._spawned_at and not runner.spec.creates:
-                journal_data["took_s"] = round(now - self._spawned_at[name], 3)
-            case ComponentState.EXITED if name in self._spawned_at and runner.spec.creates:
-                journal_data["took_s"] = round(now - self._spawned_at[name], 3)
+            case ComponentState.READY if not runner.spec.creates:
+                begin = self._spawned_at.get(name)
+            case ComponentState.EXITED if runner.spec.creates:
+                begin = self._spawned_at.get(name)
             case ComponentState.STOPPING:
                 self._stopping_at[name] = now
-            case ComponentState.STOPPED if name in self._stopping_at:
-                journal_data |= {"took_s": round(now - self._stopping_at[name], 3), "stopped": True}
-            case ComponentState.FAILED:
-                journal_data["failed"] = True
-            case ComponentState.BACKOFF if lifecycle.retry_at is not None:
-                journal_data |= {
-                    "retry_in_s": round(max(0.0, lifecycle.retry_at - now), 3),
-                    "failed": bool(lifecycle.failures),
-                }
+            case ComponentState.STOPPED:
+                begin = self._stopping_at.get(name)
         if not lifecycle.alive:
             self._spawned_at.pop(name, None)
             self._stopping_at.pop(name, None)
-        return journal_data
+        return None if begin is None else now - begin
 
     def alert(self, runner: ComponentRunner, now: float) -> Alert | None:
         """The alert for a change of state: that it failed, or runs again after that; `None` for other
@@ -274,11 +252,10 @@ class EventBus:
         lifecycle, name, now = runner.lifecycle, runner.spec.id, self._monotonic()
         if lifecycle.state is previous.state:
             return
-        journal_data = self._history.journal_data(runner, previous, now)
-        if lifecycle.state in _JOURNAL_KINDS:
-            text = f"{name} {lifecycle.state}" + (f": {lifecycle.reason}" if lifecycle.reason else "")
-            kind = _JOURNAL_KINDS[lifecycle.state]
-            self.journal.add(kind, text, component=name, attempt=runner.attempt, **journal_data)
+        took_s = self._history.took_s(runner, previous, now)
+        if (entry := state_entry(name, lifecycle, pid=runner.pid, took_s=took_s, now=now)) is not None:
+            kind, text, data = entry
+            self.journal.add(kind, text, component=name, attempt=runner.attempt, **data)
         alert = self._history.alert(runner, now)
         if alert is None:
             return

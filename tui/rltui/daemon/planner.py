@@ -10,9 +10,10 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from rltui.core import hints
-from rltui.core.api import EDITS, JournalEntry, Lost, Plan, Request
+from rltui.core.api import EDITS, Lost, Plan, Request
 from rltui.core.config_report import PendingKnob, Problem
 from rltui.core.consent import loss_of_plan
+from rltui.core.journal import JournalEntry
 from rltui.core.plan import Situation, Times, make_plan, times_from
 from rltui.core.text import join_words, unknown_name
 from rltui.daemon.config import Config, Setup

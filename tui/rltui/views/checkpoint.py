@@ -11,8 +11,9 @@ from rltui.core.text import duration, join_words, size_text, steps_text
 from rltui.views.table import Column, Filter, Order, View
 
 if TYPE_CHECKING:
-    from rltui.core.api import JournalEntry, Publication
+    from rltui.core.api import Publication
     from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan, SetAside
+    from rltui.core.journal import JournalEntry
 
 
 _FILES_NAMED = 8

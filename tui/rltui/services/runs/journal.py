@@ -20,7 +20,7 @@ from rltui.services.redaction import without_secrets
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 if TYPE_CHECKING:
-    from rltui.core.api import JournalEntry  # pydantic takes 60 ms, which `rltui events` need not pay
+    from rltui.core.journal import JournalEntry  # pydantic takes 60 ms, which `rltui events` need not pay
 
 _LATEST_TIME = 1e11
 """Largest number of seconds since 1970 that counts as a date."""
@@ -59,7 +59,7 @@ class JournalFeed:
     def _read(self) -> tuple[JournalEntry, ...]:
         from pydantic import ValidationError
 
-        from rltui.core.api import JournalEntry
+        from rltui.core.journal import JournalEntry
 
         new = []
         for row in self._rows.read():
@@ -140,7 +140,7 @@ class Journal:
             UsageError: if it is empty or too long.
             RltuiError: if it cannot be written.
         """
-        entry = self._entry("note", note_text(text), component=None, attempt=None, data={})
+        entry = self._entry("note", note_text(text), data={})
         try:
             self._write(entry)
         except OSError as error:
@@ -149,21 +149,10 @@ class Journal:
         self._listener(entry)
         return entry
 
-    def _entry(
-        self, kind: str, text: str, *, component: str | None, attempt: int | None, data: dict[str, Any]
-    ) -> JournalEntry:
-        from rltui.core.api import JournalEntry
+    def _entry(self, kind: str, text: str, **facts: Any) -> JournalEntry:  # noqa: ANN401 - those of `of`
+        from rltui.core.journal import JournalEntry
 
-        step = data.get("step", self.step())
-        return JournalEntry(
-            at=self._clock(),
-            kind=kind,
-            text=without_secrets(text),
-            component=component,
-            attempt=attempt,
-            step=step if isinstance(step, int) else None,
-            data=data,
-        )
+        return JournalEntry.of(kind, without_secrets(text), at=self._clock(), step=self.step(), **facts)
 
     def _write(self, entry: JournalEntry) -> None:
         with self._lock:

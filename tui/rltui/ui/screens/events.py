@@ -14,8 +14,8 @@ from textual.widgets import Input, Static
 from textual.worker import Worker
 
 from rltui.core.annotations import annotation_kind
-from rltui.core.api import JournalEntry
 from rltui.core.events import EventFilter
+from rltui.core.journal import JournalEntry
 from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext

@@ -13,10 +13,11 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from rltui.client.experiment import Event
-from rltui.core.api import Alert, ComponentStatus, JournalEntry, Request, Status
+from rltui.core.api import Alert, ComponentStatus, Request, Status
 from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.core.edit_log import edited_keys
 from rltui.core.gpu.report import GpuReport
+from rltui.core.journal import JournalEntry
 from rltui.core.states import ComponentState
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext, Scope, key_of

@@ -15,8 +15,8 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
 
-from rltui.core.api import JournalEntry
 from rltui.core.events import detail_lines, display_kind, first_line
+from rltui.core.journal import JournalEntry
 from rltui.core.text import age, truncate
 from rltui.ui.copying import CopyRequested
 from rltui.ui.plan_view import diff_lines
