@@ -36,7 +36,7 @@ def place(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
         if name == "b":
             _edit(tmp_path / "out" / "b", r"^lr = .*$", "lr = 0.125  # more | of it")
             write_flat_run(tmp_path / "out" / "b", (1, 2))
-            journal = Journal(ControlFolder(Path(record.output_dir)).journal_file, clock=lambda: 1.8e9 + 2)
+            journal = Journal(record.control.journal_file, clock=lambda: 1.8e9 + 2)
             journal.note("looks *good*, <b>really</b>")
     index = RunIndex()
     catalog.catch_up(index)

@@ -19,7 +19,6 @@ from rltui.cli import main
 from rltui.cli.command import Argument, Command
 from rltui.cli.completion import candidates, sources
 from rltui.cli.overview import all_commands
-from rltui.services.runs.experiment_files import ControlFolder
 
 FREE = {
     "ACCOUNT", "AGE", "COMMAND", "CONTEXT", "ENV", "EXPERIMENT", "FILE", "FILTER", "GLOB", "ID", "JOB", "K",
@@ -52,9 +51,7 @@ def place(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     """The experiments `low` and `high`, and config files in the folder that we are in."""
     for name in ("low", "high"):
         record = write_finished_run(tmp_path / "out" / name, steps=3)
-        (ControlFolder(Path(record.output_dir)).path / "components/$(touch HACKED)/attempt-1").mkdir(
-            parents=True
-        )
+        (record.control.path / "components/$(touch HACKED)/attempt-1").mkdir(parents=True)
     (tmp_path / "rl.toml").write_text("max_steps = 5\n[trainer]\nlr = 1e-5\nfast = true\n")
     (tmp_path / "notes.txt").touch()
     monkeypatch.chdir(tmp_path)

@@ -116,7 +116,7 @@ def test_a_dry_run_that_our_rules_refuse_does_not_wait_for_them(
     record, _ = draft.plan_record(
         draft.ExperimentRequest((config,), output_dir=config.parent / "out", name="one")
     )
-    ControlFolder(Path(record.output_dir)).write_record(record)
+    record.control.write_record(record)
     assert main(["set", "-n", "one", "orchestrator.group_size=24", "--dry-run"]) == 3
     told = capsys.readouterr().err
     assert "128" in told

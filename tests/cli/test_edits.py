@@ -10,7 +10,6 @@ import pytest
 from rltui import paths
 from rltui.cli import main
 from rltui.client import draft
-from rltui.services.runs.experiment_files import ControlFolder
 
 TEXT = "# mine\nmax_steps = 20 # steps\nname = \"a\"\n[[env]]\nid = 'x'\n"
 LAYOUT = 'framework = "generic"\n[[component]]\nid = "trainer"\ncommand = ["true"]\n'
@@ -26,7 +25,7 @@ def config(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
         config_files=(path,), layout="./one.toml", name="one", output_dir=tmp_path / "out"
     )
     record, _ = draft.plan_record(wish)
-    ControlFolder(Path(record.output_dir)).write_record(record)
+    record.control.write_record(record)
     return path
 
 
@@ -140,7 +139,7 @@ def test_a_checkpoint_becomes_the_model_and_can_be_taken_back(
     assert config.read_text() == text
     wish = draft.ExperimentRequest(config_files=(config,), name="rl", output_dir=tmp_path / "out")
     record, _ = draft.plan_record(wish)
-    ControlFolder(Path(record.output_dir)).write_record(record)
+    record.control.write_record(record)
     assert main(["use-checkpoint", "100"]) == 0
     assert f'+name = "{weights}"' in capsys.readouterr().out
     assert main(["undo"]) == 0

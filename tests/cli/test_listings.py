@@ -12,7 +12,6 @@ from tests.fakes.past_run import write_finished_run
 
 from rltui.cli import main
 from rltui.cli.table import width_of
-from rltui.services.runs.experiment_files import ControlFolder
 
 LISTINGS = (
     ("ls",),
@@ -45,7 +44,7 @@ def place(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     """Two runs, with what they left."""
     for name in ("one-of-the-longer-names-that-people-give", "two"):
         record = write_finished_run(tmp_path / "out" / name, steps=12)
-        control = ControlFolder(Path(record.output_dir))
+        control = record.control
         with control.journal_file.open("a") as file:
             file.write(
                 '{"at": 1.8e9, "kind": "note", "text": "größe ● → a note that goes on and on and on"}\n'

@@ -10,7 +10,6 @@ import pytest
 
 from rltui.cli import main
 from rltui.client import draft
-from rltui.services.runs.experiment_files import ControlFolder
 
 LAYOUT = """\
 framework = "generic"
@@ -40,7 +39,7 @@ def experiment(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         config_files=(tmp_path / "run.toml",), layout="./own.toml", name="one", output_dir=tmp_path / "out"
     )
     record, _ = draft.plan_record(wish)
-    control = ControlFolder(Path(record.output_dir))
+    control = record.control
     control.write_record(record)
     for (component, attempt), text in OUTPUT.items():
         assert control.new_attempt(component) == attempt

@@ -142,7 +142,7 @@ def test_what_is_not_there(word: str, title: str, hint: str) -> None:
 
 
 def test_a_run_without_metrics(record: ExperimentRecord) -> None:
-    (ControlFolder(Path(record.output_dir)).series / "head").unlink()
+    (record.control.series / "head").unlink()
     with pytest.raises(UsageError, match="there are no metrics of demo yet"):
         command.metrics(parse(["metrics"]))
 

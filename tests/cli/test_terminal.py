@@ -20,7 +20,6 @@ from tests.conftest import Box
 from rltui.cli import main
 from rltui.cli.terminal import CleanStream
 from rltui.client import draft
-from rltui.services.runs.experiment_files import ControlFolder
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\x85\x7f\u202etxt\u2066\u200b\x08"
 LAYOUT = """\
@@ -58,7 +57,7 @@ def hostile(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         config_files=(config,), layout="./one.toml", name="one", output_dir=folder / "out"
     )
     record, _ = draft.plan_record(wish)
-    control = ControlFolder(Path(record.output_dir))
+    control = record.control
     control.write_record(record)
     attempt = control.attempt_dir("trainer", control.new_attempt("trainer"))
     (attempt / "output.log").write_text(f"12:00:00 ERROR {EVIL} went wrong\nRuntimeError: {EVIL}\n")
@@ -197,7 +196,7 @@ folder = Path({str(work)!r})
 wanted = draft.ExperimentRequest(config_files=(folder / "größe.toml",), layout=str(folder / "one.toml"),
                                     name="one", output_dir=folder / "out")
 record, _ = draft.plan_record(wanted)
-control = ControlFolder(Path(record.output_dir))
+control = record.control
 control.write_record(record)
 attempt = control.attempt_dir("trainer", control.new_attempt("trainer"))
 (attempt / "output.log").write_text("größe ●\\n" * 20000)

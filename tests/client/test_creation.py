@@ -192,7 +192,7 @@ def test_two_checkouts_with_an_rl_toml_each_get_a_name_of_their_own(work: Path) 
 
     one, two = work / "one" / "demo", work / "two" / "demo"
     first = planned(one)
-    ControlFolder(Path(first.output_dir)).write_record(first)
+    first.control.write_record(first)
     second = planned(two)
     assert (first.name, second.name) == ("demo", "demo-2")
     assert second.output_dir == str(two / "outputs" / "demo")

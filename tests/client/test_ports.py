@@ -14,7 +14,7 @@ from rltui.client.reader import ExperimentReader
 from rltui.frameworks import registry
 from rltui.services import layout_files, processes
 from rltui.services.launch import Launcher
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 
 RL = """\
 max_steps = 20
@@ -55,7 +55,7 @@ def experiment(
         framework="tinyrl",
         created_at=1.0,
     )
-    ControlFolder(Path(record.output_dir)).write_record(record)
+    record.control.write_record(record)
     return record
 
 
@@ -88,7 +88,7 @@ def test_port_of_a_living_experiment_is_left_to_it(
     record, notes = ports.with_ports(mine)
     assert notes[0].startswith(f"port {free_port} is the experiment other's: this experiment uses ")
     # … and the port that the third experiment would take is the second one's now.
-    ControlFolder(Path(record.output_dir)).write_record(record)
+    record.control.write_record(record)
     monkeypatch.setattr(launch, "living", alive("other", "a"))
     third, _ = ports.with_ports(experiment(tmp_path, free_port, name="third"))
     assert len({free_port, *record.overrides.values(), *third.overrides.values()}) == 3
@@ -141,7 +141,7 @@ def test_layout_that_passes_no_options_on_keeps_its_port(tmp_path: Path, held: i
 def test_override_reaches_commands_readiness_and_the_record(tmp_path: Path, held: int) -> None:
     record, _ = ports.with_ports(experiment(tmp_path, held))
     port = record.overrides["inference.server.port"]
-    control = ControlFolder(Path(record.output_dir))
+    control = record.control
     control.write_record(record)
     assert control.read_record() == record
     framework = registry.get(record.framework)
@@ -174,7 +174,7 @@ def test_override_reaches_commands_readiness_and_the_record(tmp_path: Path, held
 
 def test_record_of_an_earlier_version_has_no_overrides(tmp_path: Path, free_port: int) -> None:
     record = experiment(tmp_path, free_port)
-    control = ControlFolder(Path(record.output_dir))
+    control = record.control
     text = control.record_file.read_text()
     control.record_file.write_text("".join(text.partition("\n[overrides]")[0]))
     assert "overr" not in control.record_file.read_text()
@@ -198,7 +198,7 @@ def test_two_runs_of_prime_rl_have_no_port_in_common(
     monkeypatch.setattr(processes, "port_holder", lambda port, host: None)
     monkeypatch.setattr(ports, "served_model", lambda port: None)
     one, nothing_moves = ports.with_ports(prime_rl(tmp_path, "one", era))
-    ControlFolder(Path(one.output_dir)).write_record(one)
+    one.control.write_record(one)
     assert nothing_moves == ()
     fixed = {8000, 8100, 29_000, 29_501, 5555, 5556, 5557}
     assert set(ports.listening_ports(one)) == fixed | of_env_servers

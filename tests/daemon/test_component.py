@@ -35,7 +35,7 @@ class FakeRunnerHost:
 
     def __init__(self, record: ExperimentRecord) -> None:
         self.record = record
-        self.control = ControlFolder(Path(record.output_dir))
+        self.control = record.control
         self.changes = Signal()
 
     def lifecycle_changed(self, runner: object, before: object) -> None:

@@ -232,7 +232,7 @@ from rltui.services.runs.experiment_files import ControlFolder
 config, out = Path("rl.toml").resolve(), Path("out").resolve()
 wanted = draft.ExperimentRequest((config,), name="one", output_dir=out)
 record, _ = draft.plan_record(wanted)
-ControlFolder(Path(record.output_dir)).write_record(record)
+record.control.write_record(record)
 checkpoint = Path("out/checkpoints/step_20")
 for half in ("orchestrator", "trainer"):
     (checkpoint / half).mkdir(parents=True)

@@ -259,7 +259,7 @@ def test_how_a_run_ended(
 
 def test_a_run_that_nobody_saw_end_is_stopped(own_user: Path, tmp_path: Path) -> None:
     record = write_finished_run(tmp_path / "out" / "a")
-    for folder in ControlFolder(Path(record.output_dir)).newest_attempts():
+    for folder in record.control.newest_attempts():
         path = folder / "attempt.json"
         path.write_text(path.read_text().replace('"ended_at": 1800000060.0', '"ended_at": null'))
         path.write_text(

@@ -42,7 +42,7 @@ def test_a_client_elsewhere_finds_the_noted_place(
 
 def test_a_note_that_leads_nowhere_is_passed_over(record: ExperimentRecord, tmp_path: Path) -> None:
     assert find_socket(record) == paths.socket_path(record.name, record.output_dir), "no note"
-    note = ControlFolder(Path(record.output_dir)).socket_file
+    note = record.control.socket_file
     for text in (str(tmp_path / "gone.sock"), str(tmp_path), "", "\0"):
         note.write_text(text)
         assert find_socket(record) == paths.socket_path(record.name, record.output_dir)
@@ -53,7 +53,7 @@ def test_another_users_socket_is_not_believed_in(record: ExperimentRecord) -> No
     foreign = Path(record.workspace) / "trap.sock"
     with listen(foreign):
         os.chown(foreign, 12345, 12345)
-        ControlFolder(Path(record.output_dir)).socket_file.write_text(str(foreign))
+        record.control.socket_file.write_text(str(foreign))
         assert find_socket(record) == paths.socket_path(record.name, record.output_dir)
 
 
@@ -65,7 +65,7 @@ def test_a_socket_is_found_without_the_note_and_without_the_variable(
     monkeypatch.setattr("tempfile.gettempdir", lambda: record.workspace)
     path = new_socket_path(record)
     with listen(path):
-        ControlFolder(Path(record.output_dir)).socket_file.unlink()
+        record.control.socket_file.unlink()
         monkeypatch.setenv("XDG_RUNTIME_DIR", record.workspace)
         assert find_socket(record) == path
         moved = new_socket_path(record)

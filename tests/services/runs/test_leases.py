@@ -30,7 +30,7 @@ def record(own_user: Path, name: str, **values: str) -> ExperimentRecord:
 
 
 def started(one: ExperimentRecord, component: str, at: float) -> None:
-    folder = ControlFolder(Path(one.output_dir)).attempt_dir(component, 1)
+    folder = one.control.attempt_dir(component, 1)
     folder.mkdir(parents=True)
     nothing = dict.fromkeys(
         ("shim_pid", "shim_start", "pid", "pid_start", "session", "ended_at", "exit_code")

@@ -98,7 +98,7 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
     with alone():
         record, device_notes = with_devices(examine(request))
         record, notes = with_ports(record)
-        control = ControlFolder(Path(record.output_dir))
+        control = record.control
         owner = owner_of(Path(record.output_dir), record.name)
         new_folders = tuple(
             folder for folder in (Path(record.output_dir), control.path) if not folder.exists()
@@ -153,7 +153,7 @@ def own_copies(request: ExperimentRequest) -> tuple[Path, ...]:
     if request.earlier_run != "resume":
         return ()
     record, _ = plan_record(request)
-    earlier_record = ControlFolder(Path(record.output_dir)).read_record()
+    earlier_record = record.control.read_record()
     files = tuple(map(Path, earlier_record.config_files)) if earlier_record is not None else ()
     is_copy = any(origins.origin(path) is not None for path in files) and all(map(Path.exists, files))
     same = origins.original_files(files) == origins.original_files(map(Path, record.config_files))
@@ -248,7 +248,7 @@ def _undo(created: Created) -> None:
         down.stop_idle_supervisor(created.record)
     except ConflictError:
         return
-    control = ControlFolder(Path(created.record.output_dir))
+    control = created.record.control
     if control.path in created.made:
         forget(created.record)
         launch.clear_away(created.record)
@@ -281,7 +281,7 @@ def _refuse_resume(record: ExperimentRecord, earlier: EarlierRun | None) -> None
     """Raises ConflictError if there is nothing to resume, or not from the requested checkpoint."""
     if earlier is not None and earlier.point.problem is not None:
         raise ConflictError(earlier.point.problem.text, hint="choose one of these; nothing was started")
-    if earlier is None and ControlFolder(Path(record.output_dir)).read_record() is None:
+    if earlier is None and record.control.read_record() is None:
         raise ConflictError(
             f"there is no earlier run in {record.output_dir} to resume",
             hint="leave --resume out to start one there, or name its folder with -o",

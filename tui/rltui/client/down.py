@@ -7,7 +7,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from rltui.client import launch
@@ -19,7 +18,7 @@ from rltui.core.api import Down
 from rltui.errors import RltuiError
 from rltui.services import layout_files, processes
 from rltui.services.processes import orphans, termination
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import find_socket
 from rltui.services.runs.intent import IntentFile
 
@@ -64,7 +63,7 @@ def shut_down(record: ExperimentRecord, report: Tell) -> Down:
             status = wire.answer()
             wire.wait_for_end()
         except SupervisorGoneError:
-            down = IntentFile(ControlFolder(Path(record.output_dir)).intent_file).read().down
+            down = IntentFile(record.control.intent_file).read().down
             if down is None or not down.complete:
                 raise RltuiError(
                     f"the supervisor of {record.name} died while it stopped the components",
@@ -76,7 +75,7 @@ def shut_down(record: ExperimentRecord, report: Tell) -> Down:
 
 async def _end(record: ExperimentRecord) -> tuple[str, ...]:
     """End what runs, by its shims where they live, in reverse order. Returns what still lives, and why."""
-    control, layout = ControlFolder(Path(record.output_dir)), layout_files.load_for(record)
+    control, layout = record.control, layout_files.load_for(record)
     order = layout.start_order()
     for name in reversed(order):
         attempts = control.attempts(name)

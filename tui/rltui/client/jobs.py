@@ -21,7 +21,7 @@ from rltui.services.config.store import ConfigStore
 from rltui.services.job_status import read_job_status
 from rltui.services.launch import Launch, Launcher
 from rltui.services.resolved_configs import Resolver
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.observed import framework_of
 
 _LAUNCHER_S = 300.0
@@ -87,7 +87,7 @@ async def _resolved(
 
 
 def _preview(record: ExperimentRecord, component: str, run: Launch, scratch: Path) -> JobPreview:
-    control = ControlFolder(Path(record.output_dir))
+    control = record.control
     folder = control.attempt_dir(component, max(control.attempts(component), default=0) + 1)
     spec = run.host
     assert spec is not None
@@ -132,7 +132,7 @@ def newest_job(experiment: str) -> str:
         RltuiError: if there is no such experiment.
     """
     record = launch.choose(experiment)
-    layout, control = layout_files.load_for(record), ControlFolder(Path(record.output_dir))
+    layout, control = layout_files.load_for(record), record.control
     numbers = [
         (remote.since, remote.id)
         for spec in layout.component

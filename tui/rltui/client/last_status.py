@@ -14,7 +14,7 @@ from typing import Any
 from rltui import __version__
 from rltui.errors import RltuiError
 from rltui.services.own_files import read_own, write_atomically
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 
 FILE_NAME = "last_status.json"
 
@@ -49,7 +49,7 @@ def fingerprint(record: ExperimentRecord) -> list[Any]:
 
 
 def _sources(record: ExperimentRecord) -> Iterator[Path]:
-    control = ControlFolder(Path(record.output_dir))
+    control = record.control
     yield from (control.record_file, control.journal_file, control.intent_file)
     yield from map(Path, (*record.config_files, record.layout_file, record.run_dir))
     for folder in control.newest_attempts():
@@ -65,4 +65,4 @@ def _state(path: Path) -> list[Any]:
 
 
 def _file(record: ExperimentRecord) -> Path:
-    return ControlFolder(Path(record.output_dir)).path / FILE_NAME
+    return record.control.path / FILE_NAME

@@ -51,13 +51,12 @@ def _has_traces(record: ExperimentRecord) -> bool:
     from rltui.services import processes  # not needed while a supervisor answers
     from rltui.services.runs.intent import IntentFile
 
-    control, traces = ControlFolder(Path(record.output_dir)), processes.ProcessOwners()
+    control, traces = record.control, processes.ProcessOwners()
     attempts = [traces.attempt(folder, record.tag) for folder in control.newest_attempts()]
     if not control.record_file.exists() and record.output_dir in processes.living_output_dirs():
         return True  # its folder was deleted, and what runs has not brought its own back yet
     return IntentFile(control.intent_file).read().is_unfinished or any(
-        attempt is not None and (attempt.is_supervised or attempt.living_main is not None)
-        for attempt in attempts
+        attempt is not None and attempt.is_alive for attempt in attempts
     )
 
 
@@ -199,7 +198,7 @@ def start_supervisor(record: ExperimentRecord) -> None:
     tmux.check()
     make_room_for_files()
     paths.socket_path(record.name, record.output_dir)  # says what is wrong, where a supervisor could only die
-    control = ControlFolder(Path(record.output_dir))
+    control = record.control
     _bring_back(control, record)
     log_start = control.supervisor_log.stat().st_size if control.supervisor_log.exists() else 0
     session = session_name(record.name)
@@ -265,7 +264,7 @@ def attach_command(record: ExperimentRecord, component: str, *, readonly: bool =
 def _no_terminal(record: ExperimentRecord, component: str) -> RltuiError:
     from rltui.services import processes
 
-    control = ControlFolder(Path(record.output_dir))
+    control = record.control
     attempts = control.attempts(component)
     if component == "supervisor":
         return RltuiError("the supervisor has no terminal", hint=f"read its log: {control.supervisor_log}")
@@ -284,7 +283,7 @@ def _no_terminal(record: ExperimentRecord, component: str) -> RltuiError:
         )
     attempt = processes.read_attempt(control.attempt_dir(component, attempts[-1]))
     logs = hints.LOGS(component=component, name=record.name)
-    if attempt is not None and (attempt.is_supervised or attempt.living_main is not None):
+    if attempt is not None and attempt.is_alive:
         return RltuiError(
             f"the terminal of {component}'s attempt {attempts[-1]} is gone, {component} itself goes on",
             details=["the tmux server that held it was ended"],

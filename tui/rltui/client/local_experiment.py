@@ -48,7 +48,7 @@ from rltui.services.logs.listing import all_logs
 from rltui.services.logs.merged import MergedLog, offset_at
 from rltui.services.logs.search import FileScan
 from rltui.services.metrics.store import SeriesReader
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, SavedFiles
+from rltui.services.runs.experiment_files import ExperimentRecord, SavedFiles
 from rltui.services.runs.journal import JournalFeed, journal_of
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class LocalExperiment(Experiment):
         self._may_write = not readonly
         """Notes and pins, which are the person's own, whoever runs the experiment."""
         self._supervisor = None if finished else SupervisorClient(record, may_start=not readonly)
-        self._control = ControlFolder(Path(record.output_dir))
+        self._control = record.control
         self._journal = JournalFeed(self._control.journal_file)
         self._saved_files = SavedFiles(self._control.path)
 

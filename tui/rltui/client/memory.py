@@ -22,7 +22,7 @@ from rltui.services.gpu.cuda import VISIBLE_DEVICES
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.reservations import report_once
 from rltui.services.launch import Launcher
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import default_output_dir, known_experiments
 from rltui.services.runs.observed import framework_of
 
@@ -172,7 +172,7 @@ def _plan(record: ExperimentRecord, layout: Layout, framework: Framework, report
         layout=layout,
         framework=framework,
         launcher=_launcher(record, layout, framework, report),
-        control=ControlFolder(Path(record.output_dir)),
+        control=record.control,
         workspace=Path(record.workspace),
     )
 

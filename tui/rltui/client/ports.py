@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from rltui.client import launch
 from rltui.client.reader import ExperimentReader
@@ -17,7 +16,7 @@ from rltui.frameworks.base import ConfigFiles, Framework, PortKnob, RunContext, 
 from rltui.services import layout_files, processes
 from rltui.services.launch import LAST_PORT, takes_options
 from rltui.services.probes import served_model
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import known_experiments
 from rltui.services.runs.observed import framework_of
 
@@ -142,7 +141,7 @@ class _UsedPorts:
 
     def _is_own(self, holder: processes.PortHolder) -> bool:
         """A leftover of an earlier attempt of this experiment, which is ended before the next start."""
-        control = ControlFolder(Path(self._record.output_dir))
+        control = self._record.control
         traces = processes.ProcessOwners()
         attempts = (traces.attempt(folder, self._record.tag) for folder in control.newest_attempts())
         records = [attempt for attempt in attempts if attempt is not None]

@@ -31,7 +31,7 @@ from rltui.services.config.source import Source, content_of, parse_file, read_fi
 from rltui.services.config.writing import FileChange, ForeignSaveError, replace_files
 from rltui.services.own_files import make_folder, write_atomically
 from rltui.services.runs.catalog import record_of
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.journal import journal_of, read_journal
 from rltui.services.runs.observed import framework_of
 
@@ -97,7 +97,7 @@ def plan_undo(row: RunRow) -> Promotion:
         ConfigError: if a file is gone, or what it said before.
     """
     record = record_of(row)
-    control = ControlFolder(Path(record.output_dir))
+    control = record.control
     entries = read_journal(control.journal_file)
     newest = next((entry for entry in reversed(entries) if entry.kind == "promote"), None)
     if newest is None or newest.data.get("undoes") is not False:
@@ -141,7 +141,7 @@ def promote(promotion: Promotion) -> tuple[str, ...]:
             continue
         owner = max(readers, key=lambda reader: (launch.is_alive(reader), reader.created_at))
         by_owner.setdefault(owner.output_dir, (owner, []))[1].append(path)
-    folder = ControlFolder(Path(promotion.record.output_dir)).path / _KEPT
+    folder = promotion.record.control.path / _KEPT
     make_folder(folder, mode=0o700)
     for old, _ in promotion.files.values():
         write_atomically(folder / old.sha, old.content)

@@ -62,7 +62,7 @@ class ExperimentReader:
 
     def __init__(self, record: ExperimentRecord) -> None:
         self.record = record
-        self._control = ControlFolder(Path(record.output_dir))
+        self._control = record.control
 
     @cached_property
     def _layout(self) -> Layout:

@@ -117,7 +117,7 @@ def _comparison(row: RunRow, planned_record: ExperimentRecord) -> tuple[tuple[st
     devices = (device for spec in layout.automatic for device in launcher.devices(spec.id, files))
     gpus = {device.label: device.name for device in devices}
     surveyor = ProvenanceCollector(
-        control=ControlFolder(Path(planned_record.output_dir)).path,
+        control=planned_record.control.path,
         workspace=Path(planned_record.workspace),
         output_dir=Path(planned_record.output_dir),
         framework=framework,

@@ -60,7 +60,7 @@ class Setup:
         files = [Path(name) for name in record.config_files]
         return cls(
             record=record,
-            control=ControlFolder(Path(record.output_dir)),
+            control=record.control,
             layout=layout_files.load_for(record),
             framework=informed(framework_of(record), Path(record.workspace), files),
         )

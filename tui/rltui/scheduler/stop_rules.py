@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from rltui.core.lines import LogChange
 from rltui.core.metric_names import CONCEPTS
@@ -16,7 +15,7 @@ from rltui.core.text import did_you_mean, format_number
 from rltui.errors import UsageError
 from rltui.services.metrics.run_summary import RunSummary
 from rltui.services.metrics.store import SeriesReader
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.observed import framework_of
 
 _NO_RUN = RunId("0" * ID_LENGTH)
@@ -53,7 +52,7 @@ class StopRules:
         """The broken rule, as the reason to end the run; empty where no rule is broken (yet)."""
         if not entry.stop_if:
             return ""
-        folder, framework = ControlFolder(Path(record.output_dir)).series, framework_of(record)
+        folder, framework = record.control.series, framework_of(record)
         digest_of_run = self._digests.get(entry.id)
         if digest_of_run is None:
             digest_of_run = self._digests[entry.id] = RunSummary(SeriesReader(folder), framework)

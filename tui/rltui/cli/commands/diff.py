@@ -19,7 +19,7 @@ from rltui.core import hints
 from rltui.core.states import ALIVE_STATES
 from rltui.errors import UsageError
 from rltui.services.config.origins import origin
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.views.knob import KnobRow, is_changed, toml_text
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _of_attempts(record: ExperimentRecord, names: list[str]) -> ConfigDiff:
     from rltui.services.config.diff import attempt_files, config_diff, with_originals
     from rltui.services.runs.observed import framework_of
 
-    control, framework = ControlFolder(Path(record.output_dir)), framework_of(record)
+    control, framework = record.control, framework_of(record)
     files = ExperimentReader(record).store().load_sources()
     sides = [
         with_originals(files) if name == _ORIGINAL else attempt_files(name, control, framework)
@@ -140,7 +140,7 @@ def _of_what_runs(record: ExperimentRecord) -> ConfigDiff:
         for row in _rows(record)
         if _is_printed(row)
     )
-    control, framework = ControlFolder(Path(record.output_dir)), framework_of(record)
+    control, framework = record.control, framework_of(record)
     files = ExperimentReader(record).store().load_sources()
     diffs = {
         config_diff(attempt_files(name, control, framework), files, ("running", "files")).text

@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 import textwrap
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rltui.cli.arguments import JSON, NAME_OR_FIRST
@@ -20,7 +19,7 @@ from rltui.client import launch
 from rltui.core import hints
 from rltui.core.text import join_words, size_text
 from rltui.errors import ExitCode, RltuiError, UsageError
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import (
     forget,
     known_experiments,
@@ -183,7 +182,7 @@ def _set_aside(record: ExperimentRecord) -> str:
     """Say what restarts moved out of the way of the run; empty where they moved nothing."""
     from rltui.services.runs.disk import size_of
 
-    archive = ControlFolder(Path(record.output_dir)).archive
+    archive = record.control.archive
     size_bytes = size_of(archive)
     if not size_bytes:
         return ""

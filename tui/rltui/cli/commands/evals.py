@@ -7,7 +7,6 @@ import json
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rltui.cli.arguments import JSON, NAME_OR_FIRST
@@ -111,7 +110,7 @@ def _report(record: ExperimentRecord, cancelled_id: str | None) -> EvalReport:
 
 
 def _control(record: ExperimentRecord) -> ControlFolder:
-    return ControlFolder(Path(record.output_dir))
+    return record.control
 
 
 def print_report(report: EvalReport, arguments: argparse.Namespace, *, only: str = "") -> None:

@@ -22,7 +22,7 @@ from rltui.core.events import KINDS, EventFilter, detail_lines, display_kind
 from rltui.core.text import unknown_name
 from rltui.core.times import MOMENT_HINT, parse_moment
 from rltui.errors import UsageError
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.journal import read_entries
 from rltui.views.event import VIEW, Event
 from rltui.views.table import Cell
@@ -48,7 +48,7 @@ _WIDTHS = {"step": 6, "kind": -10}
 )
 def events(arguments: argparse.Namespace) -> int:
     record = choose_experiment(arguments.name)
-    journal = ControlFolder(Path(record.output_dir)).journal_file
+    journal = record.control.journal_file
     event_filter = _filter(arguments, record, journal)
     entries = deque(_admitted(read_entries(journal), event_filter), arguments.limit)
     if not arguments.follow:

@@ -29,7 +29,7 @@ from rltui.core.log_query import compile_pattern
 from rltui.core.text import duration, size_text, unknown_name
 from rltui.errors import RltuiError, UsageError
 from rltui.services.logs.tail import follow_lines, tail_lines
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 
 _DEFAULT_FOLLOWED_LINES = 20
 _DEFAULT_LINES = 1000
@@ -226,7 +226,7 @@ def _print_document(head: dict[str, str], lines: Iterable[dict[str, Any]]) -> No
 
 
 def _log_path(record: ExperimentRecord, component: str, attempt: int | None) -> Path:
-    control = ControlFolder(Path(record.output_dir))
+    control = record.control
     attempts = control.attempts(component)
     if not attempts:
         return _other_log(record, component, attempt)
@@ -257,9 +257,7 @@ def _other_log(record: ExperimentRecord, log_id: str, attempt: int | None) -> Pa
     components = [spec.id for spec in layout.component]
     if log_id not in components:
         raise unknown_name("component", log_id, [*components, *(log.id for log in logs.logs)])
-    component_names = (
-        entry.name for entry in (ControlFolder(Path(record.output_dir)).path / "components").glob("*")
-    )
+    component_names = (entry.name for entry in (record.control.path / "components").glob("*"))
     raise UsageError(
         f"{log_id!r} has not been started in {record.name}",
         hint=f"there are logs of: {', '.join(sorted({*component_names, *logs.paths})) or 'nothing yet'}",

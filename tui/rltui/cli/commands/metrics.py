@@ -27,7 +27,7 @@ from rltui.core.text import display_unit, duration, format_number, join_words, s
 from rltui.errors import RltuiError, UsageError
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.own_files import FileLock
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 
 _VISIBLE_ROWS = 20
 _PLOT_ROWS = 8
@@ -127,7 +127,7 @@ def metrics(arguments: argparse.Namespace) -> int:
 
 def _reader(record: ExperimentRecord) -> SeriesReader:
     """The series of a run; where nobody records them, they are read from its files first."""
-    control = ControlFolder(Path(record.output_dir))
+    control = record.control
     lock = FileLock(control.series_lock)
     if lock.acquire():
         lock.release()
@@ -386,7 +386,7 @@ def _write_drawing(
     )
     model = ChartModel([Run("", reader)])
     model.load([chart])
-    model.annotations = marks(JournalFeed(ControlFolder(Path(record.output_dir)).journal_file).read())
+    model.annotations = marks(JournalFeed(record.control.journal_file).read())
     view = View(by_time=not any(line.has_steps for line in lines))
     full_span = model.full_span(view)
     if arguments.last is not None and not view.by_time:

@@ -25,7 +25,7 @@ from rltui.errors import RltuiError, UsageError
 from rltui.services import processes
 from rltui.services.job_status import JobStatus, read_job_status, write_job_status
 from rltui.services.processes import ProcessId
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import name_if_needed
 from rltui.services.runs.journal import journal_of
 from rltui.views.orphan import VIEW, evidence_text, orphan_text
@@ -97,7 +97,7 @@ def _report(record: ExperimentRecord) -> OrphanReport:
 def _unfollowed(record: ExperimentRecord) -> dict[str, tuple[Path, JobStatus]]:
     """Component → folder of what may go on on another machine, which nobody here follows any more."""
     jobs = {}
-    for folder in ControlFolder(Path(record.output_dir)).newest_attempts():
+    for folder in record.control.newest_attempts():
         remote, attempt = read_job_status(folder), processes.read_attempt(folder)
         if remote is not None and remote.may_live and (attempt is None or attempt.living_main is None):
             jobs[folder.parent.name] = folder, remote
@@ -114,7 +114,7 @@ def _forget(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
     name = arguments.forget
     jobs = _unfollowed(record)
     if name not in jobs:
-        attempts = ControlFolder(Path(record.output_dir)).newest_attempts()
+        attempts = record.control.newest_attempts()
         followed_components = {
             folder.parent.name for folder in attempts if read_job_status(folder) is not None
         }

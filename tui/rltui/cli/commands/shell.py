@@ -21,7 +21,7 @@ from rltui.client import launch
 from rltui.core import hints
 from rltui.core.template import Missing
 from rltui.errors import ConflictError, RltuiError, UsageError
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import known_experiments
 
 
@@ -100,7 +100,7 @@ def _passed_on(record: ExperimentRecord) -> int:
     from rltui.services.logs.tail import follow_lines
     from rltui.services.processes import read_attempt
 
-    control, has_ended = ControlFolder(Path(record.output_dir)), threading.Event()
+    control, has_ended = record.control, threading.Event()
     number = control.attempts(SHELL)[-1]
 
     def wait() -> None:

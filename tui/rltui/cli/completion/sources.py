@@ -19,7 +19,7 @@ from rltui.client.transports.unix import Wire
 from rltui.core.events import KINDS
 from rltui.errors import RltuiError
 from rltui.services.own_files import read_regular
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import find_experiment, find_socket, known_experiments
 from rltui.services.runs.index import RunIndex
 
@@ -99,7 +99,7 @@ def _components(_: str, values: TypedValues) -> Found:
     states: dict[str, str] = {}
     used_ids = values.get("component", [])
     for record in _records(values):
-        for folder in ControlFolder(Path(record.output_dir)).newest_attempts():
+        for folder in record.control.newest_attempts():
             states.setdefault(folder.parent.name, "")
         for component in (_answer(record, "status") or {}).get("components", ()):
             states[component["id"]] = component["state"]
@@ -182,7 +182,7 @@ def _steps(_: str, values: TypedValues) -> Iterator[tuple[str, str]]:
 
 def _set_aside(_: str, values: TypedValues) -> Found:
     """Folders that restarts moved aside, the newest first."""
-    folders = (ControlFolder(Path(record.output_dir)).archive for record in _records(values))
+    folders = (record.control.archive for record in _records(values))
     return [
         (name, f"set aside in {folder}")
         for folder in folders

@@ -174,7 +174,7 @@ class RemoteServer:
             description=experiment.description,
             run_id=await asyncio.to_thread(experiment.read_run_id),
             run_dir=record.run_dir,
-            series=str(ControlFolder(Path(record.output_dir)).series),
+            series=str(record.control.series),
             events=await self._first_events(handle),
         )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping
-from pathlib import Path
 from typing import Any
 
 from rltui.client.experiment import Event, ShutDownError
@@ -19,7 +18,7 @@ from rltui.core.plain_json import plain
 from rltui.core.questions import Question, questions_of
 from rltui.errors import RltuiError
 from rltui.services import subprocesses
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import find_socket
 
 NOTE = questions_of(SupervisorApi)["note"]
@@ -119,7 +118,7 @@ class SupervisorClient(SupervisorApi):
         """An experiment that was shut down stays so. The supervisor's message counts as much as its file."""
         from rltui.services.runs.intent import IntentFile  # the first frame need not wait for it
 
-        control = ControlFolder(Path(self.record.output_dir))
+        control = self.record.control
         saved_down = IntentFile(control.intent_file).read().down
         for down in (self._down, saved_down):
             if down is not None and down.complete:

@@ -18,7 +18,6 @@ from rltui.core.secrets import MASK
 from rltui.core.toml import edit
 from rltui.core.toml.values import TomlValue, format_value, read_value, same_value
 from rltui.errors import ConfigError, ConflictError
-from rltui.services import processes
 from rltui.services.config.diff import text_diff
 from rltui.services.config.history import EditHistory, EditIntent, EditJournal
 from rltui.services.config.knob_table import Running
@@ -26,6 +25,7 @@ from rltui.services.config.source import Source, parse_file, with_key
 from rltui.services.config.store import ConfigStore, EditPreview
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import known_experiments
+from rltui.services.runs.leases import living
 
 _LONGEST_DIFF = 100_000
 """Limit of a diff in the journal, in characters."""
@@ -320,9 +320,16 @@ def shared_configs(files: Iterable[str | Path], own: ExperimentRecord | None = N
     out.
     """
     return tuple(
-        Problem(severity="warning", file=file, message=_shared_message(other))
+        Problem(
+            severity="warning",
+            file=file,
+            message=(
+                f"the experiment {other.name}, which runs in {other.output_dir}, reads this file too: it "
+                "starts next with what is edited here; give one of them a copy of its own to keep them apart"
+            ),
+        )
         for other, shared in readers_of(files, own)
-        if _runs(other)
+        if living(other)
         for file in shared
     )
 
@@ -338,19 +345,3 @@ def readers_of(
         shared = [paths[path] for name in other.config_files if (path := Path(name).resolve()) in paths]
         if shared:
             yield other, shared
-
-
-def _shared_message(other: ExperimentRecord) -> str:
-    return (
-        f"the experiment {other.name}, which runs in {other.output_dir}, reads this file too: it starts next "
-        "with what is edited here; give one of them a copy of its own to keep them apart"
-    )
-
-
-def _runs(record: ExperimentRecord) -> bool:
-    folders = ControlFolder(Path(record.output_dir)).newest_attempts()
-    attempts = map(processes.read_attempt, folders)
-    return any(
-        attempt is not None and (attempt.is_supervised or attempt.living_main is not None)
-        for attempt in attempts
-    )

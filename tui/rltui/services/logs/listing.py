@@ -13,7 +13,7 @@ from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 def all_logs(record: ExperimentRecord) -> tuple[LogEntry, ...]:
     """The existing logs by start time; files of the layout come last."""
-    control = ControlFolder(Path(record.output_dir))
+    control = record.control
     return (*sorted(_attempts(control), key=lambda entry: (entry.started_at, entry.attempt)), *_files(record))
 
 

@@ -188,7 +188,7 @@ def read_series(
 ) -> MetricSeries:
     """The metrics of a run up to now, read once. `followed`: logs that no component writes."""
     framework = framework_of(record)
-    control = ControlFolder(Path(record.output_dir))
+    control = record.control
     metrics = RunMetrics(
         RunFolder(Path(record.run_dir), framework.files).metrics,
         framework,
@@ -212,7 +212,7 @@ def update_series_store(record: ExperimentRecord) -> str | None:
     Returns an error message if the store cannot be written.
     """
     layout = layout_files.load_for(record)
-    control = ControlFolder(Path(record.output_dir))
+    control = record.control
     components = [spec.id for spec in layout.component]
     logs = FollowedLogs(Path(record.run_dir), layout.log)
     logs.poll()

@@ -74,6 +74,11 @@ class AttemptRecord:
         return self.shim is not None and self.is_of_this_boot and is_alive(self.shim)
 
     @property
+    def is_alive(self) -> bool:
+        """True while its shim or its main process lives."""
+        return self.is_supervised or self.living_main is not None
+
+    @property
     def living_main(self) -> ProcessId | None:
         """The main process, if that lives, with or without the shim."""
         return self.main if self.main is not None and self.is_of_this_boot and is_alive(self.main) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 from rltui.core.api import Orphan
 from rltui.core.gpu.report import GpuProcess, GpuReport
@@ -170,7 +170,7 @@ def _attempts_without_shim() -> Iterator[AttemptRecord]:
     for experiment in listed_experiments():
         if isinstance(experiment, BrokenExperiment):
             raise experiment.problem
-        for folder in ControlFolder(Path(experiment.output_dir)).newest_attempts():
+        for folder in experiment.control.newest_attempts():
             record = owners.attempt(folder, experiment.tag)
             if record is not None and record.living_main is not None and not record.is_supervised:
                 yield record

@@ -158,7 +158,7 @@ def find_run(index: RunIndex, name_or_id: str) -> RunRow:
         with suppress(RltuiError):  # a damaged one: it cannot tell
             record = find_experiment(name_or_id)
             if record is not None:
-                control = str(ControlFolder(Path(record.output_dir)).path)
+                control = str(record.control.path)
                 present = [row for row in present if row.control == control] or present
     if len(present) > 1:
         descriptions = [f"{row.id}  {row.state}  {row.folder}" for row in present[:_MOST_NAMED]]

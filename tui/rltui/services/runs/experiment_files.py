@@ -78,6 +78,10 @@ class ExperimentRecord:
         return f"{self.name}@{self.output_dir}"
 
     @property
+    def control(self) -> ControlFolder:
+        return ControlFolder(Path(self.output_dir))
+
+    @property
     def resume_command(self) -> str:
         """The command that starts it again once it is down, with the then current layout."""
         return hints.UP_AGAIN(

@@ -253,7 +253,7 @@ def new_socket_path(record: ExperimentRecord) -> Path:
         ):  # of a dead supervisor, or where nobody came any more
             old_path.unlink(missing_ok=True)
     with contextlib.suppress(RltuiError):
-        write_atomically(ControlFolder(Path(record.output_dir)).socket_file, str(path).encode())
+        write_atomically(record.control.socket_file, str(path).encode())
     return path
 
 
@@ -265,7 +265,7 @@ def find_socket(record: ExperimentRecord) -> Path:
     """
     candidates = paths.socket_places(record.name, record.output_dir)
     with contextlib.suppress(OSError, ValueError):
-        note = read_own(ControlFolder(Path(record.output_dir)).socket_file)
+        note = read_own(record.control.socket_file)
         candidates.insert(0, Path(note.decode()))
     return next(filter(_is_own_socket, candidates), paths.socket_places(record.name, record.output_dir)[0])
 

@@ -17,7 +17,7 @@ from rltui.errors import RltuiError
 from rltui.services.logs.growing_file import JsonLines
 from rltui.services.own_files import open_own
 from rltui.services.redaction import without_secrets
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 
 if TYPE_CHECKING:
     from rltui.core.journal import JournalEntry  # pydantic takes 60 ms, which `rltui events` need not pay
@@ -181,4 +181,4 @@ def _end_of_whole_lines(descriptor: int) -> int:
 
 def journal_of(record: ExperimentRecord) -> Journal:
     """The journal of an experiment, for whoever writes an entry and is not its supervisor."""
-    return Journal(ControlFolder(Path(record.output_dir)).journal_file)
+    return Journal(record.control.journal_file)

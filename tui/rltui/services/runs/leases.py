@@ -14,7 +14,7 @@ from rltui.errors import RltuiError
 from rltui.services import layout_files
 from rltui.services.own_files import make_folder, write_atomically
 from rltui.services.processes import read_attempt
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import find_experiment
 from rltui.services.runs.observed import framework_of
 
@@ -27,7 +27,7 @@ def save_lease(owner: ExperimentRecord, user: ExperimentRecord) -> None:
     Raises:
         RltuiError: if it cannot be written.
     """
-    folder = ControlFolder(Path(owner.output_dir)).path / _FOLDER
+    folder = owner.control.path / _FOLDER
     make_folder(folder)
     write_atomically(folder / user.name, user.output_dir.encode())
 
@@ -70,8 +70,7 @@ def living(record: ExperimentRecord, components: Collection[str] | None = None) 
     return tuple(
         folder.parent.name
         for folder in _newest_attempts(record, components)
-        if (attempt := read_attempt(folder)) is not None
-        and (attempt.is_supervised or attempt.living_main is not None)
+        if (attempt := read_attempt(folder)) is not None and attempt.is_alive
     )
 
 
@@ -89,7 +88,7 @@ def _run_jobs(record: ExperimentRecord) -> frozenset[str]:
 
 
 def _newest_attempts(record: ExperimentRecord, components: Collection[str] | None) -> list[Path]:
-    folders = ControlFolder(Path(record.output_dir)).newest_attempts()
+    folders = record.control.newest_attempts()
     return [folder for folder in folders if components is None or folder.parent.name in components]
 
 
@@ -99,7 +98,7 @@ def _start_time(folder: Path) -> float:
 
 
 def _lease_names(owner: ExperimentRecord) -> list[str]:
-    folder = ControlFolder(Path(owner.output_dir)).path / _FOLDER
+    folder = owner.control.path / _FOLDER
     try:
         return sorted(entry.name for entry in folder.iterdir())
     except OSError:  # there is none

@@ -57,7 +57,7 @@ class RunReader:
     def __init__(self, record: ExperimentRecord) -> None:
         """Raises RltuiError if its layout or its framework cannot be read any more."""
         self._record = record
-        self._control = ControlFolder(Path(record.output_dir))
+        self._control = record.control
         self._framework = framework_of(record)
         self._layout = layout_files.load_for(record)
         self._folder = run_folder_of(record)
@@ -275,7 +275,7 @@ class _PastAttempt:
 def _attempt_end(folder: Path, record: AttemptRecord) -> float:
     if record.ended_at is not None:
         return max(record.started_at, record.ended_at)
-    if record.is_supervised or record.living_main is not None:
+    if record.is_alive:
         return max(record.started_at, time.time())
     times = [record.started_at]
     for name in ("attempt.json", "output.log"):
