@@ -15,13 +15,10 @@ from tests.fakes.experiment import (
 )
 from tests.ui.trouble import (
     EDIT,
-    GPU_REASON,
     SECOND_LEFTOVER,
-    STALL_EVIDENCE,
     backoff_status,
     stalled_status,
     unwell_status,
-    waiting_status,
 )
 
 from rltui.cli.status_text import as_text
@@ -34,13 +31,9 @@ from rltui.ui import text
 from rltui.ui.knob_values import scaled, stepped, typed_value
 from rltui.ui.plan_view import diff_lines, plan_content
 from rltui.ui.requests import done_text
-from rltui.ui.states import (
-    component_title,
-    experiment_badge,
-    told_below,
-)
 from rltui.ui.widgets.bars import bar_lines, header_line
 from rltui.ui.widgets.knob_table import knob_columns, knob_line, table_note
+from rltui.views.experiment import experiment_badge
 from rltui.views.knob import by_section, change_text, name_in_section
 
 NASTY = "a\x1b[31mb\x1b]0;title\x07c\x9b2Jd\u202ee\rf[red]"
@@ -153,43 +146,6 @@ def test_servers_that_outlive_the_run_are_told() -> None:
     )
     text = as_text(done.model_dump(mode="json"), NOW)
     assert "still running: inference; end everything: rltui down" in text
-
-
-def test_component_title_is_safe_and_marks_the_selection() -> None:
-    title, _ = component_title(component("trainer", facts=(NASTY,)), NOW, selected=True)
-    assert title.plain == "▸ trainer ● ready 41m · abcdef[red]"
-
-
-@pytest.mark.parametrize(
-    ("retry_in_s", "words"), [(12, "↻ backoff 12s"), (95, "↻ backoff 1m35s"), (-3, "↻ backoff 0s")]
-)
-def test_backoff_counts_down(retry_in_s: float, words: str) -> None:
-    trainer = backoff_status(retry_in_s).components[2]
-    title, is_told = component_title(trainer, NOW, selected=False, width=76)
-    assert title.plain == f"trainer {words} · exited 1; failure 1 of 3"
-    assert is_told
-
-
-@pytest.mark.parametrize(
-    ("width", "words", "below"),
-    [
-        (200, f"inference ◌ waiting for {GPU_REASON.removeprefix('waits for ')}", ""),
-        (76, "inference ◌ waiting for GPU 0", f"◌ {GPU_REASON}"),
-        (24, "inference ◌ waiting", f"◌ {GPU_REASON}"),
-    ],
-)
-def test_a_reason_is_told_once_and_in_full(width: int, words: str, below: str) -> None:
-    inference = waiting_status().components[0]
-    title, is_told = component_title(inference, NOW, selected=False, width=width)
-    assert title.plain == words
-    assert told_below(inference, reason_is_told=is_told).plain == below
-
-
-def test_a_stall_is_told_with_its_evidence() -> None:
-    inference = stalled_status().components[0]
-    title, is_told = component_title(inference, NOW, selected=False, width=76)
-    assert "● ready 41m · ⚠ stalled · :8000" in title.plain
-    assert told_below(inference, reason_is_told=is_told).plain == f"⚠ {STALL_EVIDENCE}"
 
 
 def test_what_needs_an_eye_names_the_experiment() -> None:

@@ -10,22 +10,22 @@ from rltui.core.api import Request
 from rltui.core.states import ComponentState
 from rltui.ui.screens.dialogs import ChoiceMenu, PlanDialog
 from rltui.ui.screens.overview import Overview
-from rltui.ui.states import told_of_memory
+from rltui.ui.widgets.panes import memory_notes
 
 SHARE, LENGTH, _ = REMEDIES
 
 
 def test_the_verdict_stands_in_place_of_the_reason() -> None:
     *_, trainer = out_of_memory_status(*REMEDIES).components
-    verdict, first = told_of_memory(trainer).plain.split("\n")
+    verdict, first = memory_notes(trainer).plain.split("\n")
     assert verdict.startswith("✗ out of memory on GPU 1: tried to allocate 2.0 GiB")
     assert first == "→ F inference.gpu_memory_utilization 0.7 → 0.6 · or 2 more"
-    assert told_of_memory(trainer, readonly=True).plain.endswith(
+    assert memory_notes(trainer, readonly=True).plain.endswith(
         "\n→ inference.gpu_memory_utilization 0.7 → 0.6 · or 2 more"
     )
-    assert not told_of_memory(component("trainer", ComponentState.FAILED, reason="exited 1"))
+    assert not memory_notes(component("trainer", ComponentState.FAILED, reason="exited 1"))
     alone = component("trainer", ComponentState.FAILED, out_of_memory=TRAINER_MEMORY)
-    assert "\n" not in told_of_memory(alone).plain
+    assert "\n" not in memory_notes(alone).plain
 
 
 async def test_the_only_remedy_is_planned_at_once_and_written_with_a_restart(open_app: Opener) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.fakes.experiment import NOW, FakeExperiment, component, gpu_report, running_status
+from tests.fakes.experiment import FakeExperiment, component, gpu_report, running_status
 from tests.ui.conftest import Opener, forget, press, said, settle
 from tests.ui.watch_cases import LOG_IDS, log, watched, watching
 from textual.pilot import Pilot
@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from rltui.core.config_report import KnobTable
 from rltui.ui.requests import OBSERVED_TEXT
 from rltui.ui.screens.overview import Overview
-from rltui.ui.widgets.panes import LogFilePane, log_title
+from rltui.ui.widgets.panes import LogFilePane
 
 
 def overview(pilot: Pilot[None]) -> Overview:
@@ -67,13 +67,3 @@ async def test_beside_one_component_its_keys_work_from_the_log_panes(open_app: O
     async with open_app(experiment, component_ids=("rl",), log_ids=("trainer",)) as pilot:
         await press(pilot, "t", "r")
         assert experiment.planned[0].components == ("rl",)
-
-
-def test_title_leaves_the_file_out_where_it_does_not_fit() -> None:
-    quiet = log("trainer", 754)
-    title = log_title(quiet, NOW, selected=False)
-    assert title.plain == "trainer ○ quiet 12m · logs/latest/trainer.log"
-    assert log_title(quiet, NOW, selected=True, width=26).plain == "▸ trainer ○ quiet 12m"
-    assert log_title(log("envs", None, title="environments"), NOW, selected=False).plain == (
-        "environments ◌ no file yet"
-    )

@@ -1,12 +1,17 @@
-"""The theme's variables for the style roles of `core/states.py`."""
+"""The theme's variables for the style roles of `core/states.py`, and cells of views painted with them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+
+from textual.content import Content
 
 from rltui.core.states import Role
+from rltui.ui.text import clean
+from rltui.views.table import Cell
 
 FAINT = "$foreground 60%"
+SEPARATOR = (" · ", FAINT)
 STYLES: Mapping[Role, str] = {
     "good": "$text-success",
     "busy": "$text-warning",
@@ -17,3 +22,9 @@ STYLES: Mapping[Role, str] = {
     "added": "$text-success",
     "removed": "$text-error",
 }
+
+
+def styled(cells: Iterable[Cell], *, prefix: str = "") -> Content:
+    """Cells one behind the other, each in the style of its role, on one line; behind a bold `prefix`."""
+    spans = ((clean(cell.text).replace("\n", " "), cell.role) for cell in cells)
+    return Content.assemble((prefix, "bold"), *((text, STYLES[role] if role else "") for text, role in spans))

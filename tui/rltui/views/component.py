@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rltui.core.states import ALIVE_STATES, STALLED, ComponentState, Role, component_badge
+from rltui.core.states import (
+    ALIVE_STATES,
+    COMPONENT_STATES,
+    STALLED,
+    ComponentState,
+    Role,
+    component_badge,
+)
 from rltui.core.text import age, duration, quiet_s
 from rltui.views.table import Cell, Column, View
 
 if TYPE_CHECKING:
-    from rltui.core.api import ComponentStatus, HealthIssue
+    from rltui.core.api import ComponentStatus, FollowedLog, HealthIssue
 
 
 LINK_SIGN = "↗"
-LOG_SIGNS: Mapping[str, Cell] = {
-    "growing": Cell("●", "good"),
-    "quiet": Cell("○", "faint"),
-    "no file yet": Cell("◌", None),
-}
-"""Signs by the word of `log_state`."""
 _WAITS = ("waits for ", "waiting for ")
 _LONG_REASON = 56
 """A longer one has a line of its own."""
@@ -27,14 +28,9 @@ _SERVER_LABELS = {"unknown": "◌ not asked yet", "ready": "● ready", "down": 
 """Texts by the state of an external server."""
 _MOST_EDITS = 3
 """Named beside a trouble, the newest."""
-
-
-def log_state(path: str | None, changed_at: float | None, now: float) -> tuple[str, str]:
-    """The state of a log file that somebody else writes, and the time since which it is quiet."""
-    if path is None:
-        return "no file yet", ""
-    quiet = quiet_s(changed_at, now)
-    return ("growing", "") if quiet is None else ("quiet", duration(quiet))
+_MOST_ISSUES = 1
+"""Number of health issues below a log: one mostly brings others with it; `rltui status` has all."""
+_SEPARATOR = Cell(" · ", "faint")
 
 
 # --- components -------------------------------------------------------------------------------------------
@@ -142,10 +138,57 @@ def exit_text(status: ComponentStatus) -> str:
     return "0" if status.exit_code == 0 else f"code {status.exit_code}"
 
 
-def waited_for(state: ComponentState, reason: str) -> str | None:
-    """The part of a reason that says no more than the state: the event waited for; else `None`."""
+def component_title(
+    status: ComponentStatus, now: float, fits: Callable[[str], bool] = lambda _: True
+) -> tuple[list[Cell], bool]:
+    """The title of a component's pane, one cell behind the other, and whether it tells the whole reason.
+
+    Most important first: the border cuts off what has no room. Of a reason that does not fit only the part
+    before its first colon is told; that of a failure is always told below.
+    """
+    role = COMPONENT_STATES[status.state].role
+    cells = [Cell(status.id, "head"), Cell(" "), Cell(component_state_text(status, now), role)]
+    if status.host is not None and status.state in ALIVE_STATES:
+        for text in host_texts(status.host.model_dump(), now):
+            is_lost = text.startswith(STALLED.sign)
+            cells += [_SEPARATOR, Cell(text, STALLED.role if is_lost else None)]
+    if status.stalled:
+        cells += [_SEPARATOR, Cell(f"{STALLED.sign} {STALLED.word}", STALLED.role)]
+    reason = (status.reason or "").strip()
+    is_told = not reason
+    if reason and status.state is not ComponentState.FAILED:
+        for text in (reason, reason.partition(": ")[0]):
+            longer = [*cells, *_behind_state(status.state, text)]
+            if fits("".join(cell.text for cell in longer)):
+                cells, is_told = longer, text == reason
+                break
+    if status.port is not None and status.state in ALIVE_STATES:
+        cells += [_SEPARATOR, Cell(f":{status.port}", "faint")]
+    for fact in status.facts:
+        cells += [_SEPARATOR, Cell(fact.strip())]
+    return cells, is_told
+
+
+def _behind_state(state: ComponentState, reason: str) -> list[Cell]:
+    """The reason behind the state's word: `◌ waiting for inference`, `↻ backoff 12s · exited 1`."""
     beginning = next((text for text in _WAITS if reason.startswith(text)), None)
-    return reason.removeprefix(beginning) if beginning and state is ComponentState.WAITING else None
+    if beginning and state is ComponentState.WAITING:
+        return [Cell(f" for {reason.removeprefix(beginning)}", COMPONENT_STATES[state].role)]
+    return [_SEPARATOR, Cell(reason)]
+
+
+def component_notes(status: ComponentStatus, *, has_reason: bool) -> list[Cell]:
+    """Lines below its log: the reason unless the title has it, signs of a stall, the worst health issue."""
+    badge = COMPONENT_STATES[status.state]
+    lines = []
+    if status.reason and not has_reason:
+        lines.append(Cell(f"{badge.sign} {status.reason}", badge.role))
+    if status.stalled and status.evidence:
+        lines.append(Cell(f"{STALLED.sign} {status.evidence}", STALLED.role))
+    for issue in status.concerns[:_MOST_ISSUES]:
+        role: Role = "bad" if issue.severity == "error" else "busy"
+        lines.append(Cell(f"{STALLED.sign} {concern_text(issue)}", role))
+    return lines
 
 
 def retry_text(status: Mapping[str, Any], now: float) -> str:
@@ -158,9 +201,23 @@ def retry_text(status: Mapping[str, Any], now: float) -> str:
 
 
 def _log_state(log: Mapping[str, Any], now: float) -> Cell:
-    state, since = log_state(log["path"], log["changed_at"], now)
-    sign, role, _ = LOG_SIGNS[state]
-    return Cell(f"{sign} {state} {since}".rstrip(), role)
+    """The state of a file that somebody else writes, and for how long it is quiet."""
+    if log["path"] is None:
+        return Cell("◌ no file yet")
+    quiet = quiet_s(log["changed_at"], now)
+    return Cell("● growing", "good") if quiet is None else Cell(f"○ quiet {duration(quiet)}", "faint")
+
+
+def log_title(log: FollowedLog, now: float, fits: Callable[[str], bool] = lambda _: True) -> list[Cell]:
+    """`trainer ● growing · logs/latest/trainer.log`. The file is left out where it does not fit."""
+    state = _log_state(log.model_dump(), now)
+    cells = [
+        Cell((log.title or log.id).strip(), "head"),
+        Cell(" "),
+        state._replace(role=state.role or "faint"),
+    ]
+    longer = [*cells, _SEPARATOR, Cell(log.name.strip(), "faint")]
+    return longer if log.name and fits("".join(cell.text for cell in longer)) else cells
 
 
 LOGS: View[Mapping[str, Any]] = View(

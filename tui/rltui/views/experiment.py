@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rltui.core.states import RUN_STATES
+from rltui.core.states import COMPONENT_STATES, RUN_STATES, STALLED, AnyBadge, Badge, ComponentState
 from rltui.core.text import duration
 from rltui.views.component import failed_text
 from rltui.views.table import Cell, Column, View
+
+if TYPE_CHECKING:
+    from rltui.core.api import Status
 
 BROKEN_STATES = ("broken", "not answering")
 """States in which there is no status."""
@@ -24,6 +27,24 @@ def state_text(status: Mapping[str, Any]) -> str:
     if failed := status.get("failed"):
         return failed_text(failed)
     return str(status.get("word", status["state"]))
+
+
+def experiment_badge(status: Status) -> AnyBadge:
+    """One word for the whole experiment: what most needs a person's eye."""
+    if status.observed:
+        return Badge("◉", "observed", "key")
+    if status.failed and not status.done:
+        return COMPONENT_STATES[ComponentState.FAILED]._replace(word=failed_text(status.failed))
+    match status.word:
+        case "done":
+            return RUN_STATES["done"]
+        case "running":
+            return RUN_STATES["running"]
+        case word:
+            by_word: dict[str, AnyBadge] = {badge.word: badge for badge in COMPONENT_STATES.values()}
+            concerns = status.progress.concerns
+            is_bad = bool(concerns) and word == concerns[0].word and concerns[0].severity == "error"
+            return by_word.get(word, Badge(STALLED.sign, word, "bad" if is_bad else "busy"))
 
 
 def signed_state(text: str, state: str = "") -> Cell:

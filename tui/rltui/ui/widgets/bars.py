@@ -17,14 +17,14 @@ from textual.widgets import Static
 from rltui.core.api import Orphan, Status
 from rltui.core.curve import curve_rows
 from rltui.core.servers import ServerStatus
-from rltui.core.states import STALLED, ComponentState
+from rltui.core.states import COMPONENT_STATES, STALLED, ComponentState
 from rltui.core.text import duration, format_number, gib, join_words, sparkline, truncate
 from rltui.ui.actions import NO_KEY, key_of, uses
 from rltui.ui.key_names import key_text
-from rltui.ui.states import SEPARATOR, TROUBLES, experiment_badge
-from rltui.ui.styles import STYLES
+from rltui.ui.styles import SEPARATOR, STYLES
 from rltui.ui.text import clean_line, progress_bar, rate
 from rltui.views.component import server_text, waits_text
+from rltui.views.experiment import experiment_badge
 from rltui.views.orphan import brief_orphan, by_attempt, orphan_count, owner_text, ports_text
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class HeaderPart:
         return 3 + sum(len(text) for text, _ in self.spans)
 
 
+_TROUBLES = (COMPONENT_STATES[ComponentState.FAILED], COMPONENT_STATES[ComponentState.BACKOFF])
 _TO_RUNS, _TO_CONFIG = "show_screen('runs')", "show_screen('config')"
 _TO_METRICS, _TO_EVENTS = "show_screen('metrics')", "show_screen('events')"
 
@@ -56,6 +57,7 @@ def _header_parts(
     """All that could be said, in the order of the line."""
     name = f"{host}:{status.experiment}" if host else status.experiment
     badge = experiment_badge(status)
+    badge_text = f"{badge.sign} {clean_line(badge.word)}"
     progress = status.progress
     step = status.step if progress.step is None else progress.step
     max_steps = status.max_steps if progress.max_steps is None else progress.max_steps
@@ -65,7 +67,7 @@ def _header_parts(
     fragments = [
         HeaderPart(0, ((clean_line(name), "bold"),), _TO_RUNS),
         HeaderPart(7, ((clean_line(status.title or status.framework), ""),), _TO_CONFIG),
-        HeaderPart(1, ((f"{badge.sign} {badge.word}", f"bold {STYLES[badge.role]}"),), to_trouble),
+        HeaderPart(1, ((badge_text, f"bold {STYLES[badge.role]}"),), to_trouble),
     ]
     fragments.extend(_trouble_beside(status))
     if access:
@@ -80,7 +82,7 @@ def _header_parts(
             fragments.append(
                 HeaderPart(8, ((full, "$primary"), (empty, "$foreground 60%"), (percent, "")), _TO_METRICS)
             )
-    moves = status.state == "running" and not (status.done or status.failed) and badge not in TROUBLES
+    moves = status.state == "running" and not (status.done or status.failed) and badge not in _TROUBLES
     if progress.eta_s is not None and moves:
         fragments.append(
             HeaderPart(3, (("ETA ", "$foreground 60%"), (duration(progress.eta_s), "")), _TO_METRICS)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
+from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -15,19 +16,21 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from rltui.core.api import ComponentStatus, FollowedLog
+from rltui.core.gpu.out_of_memory import verdict
 from rltui.core.lines import LogSource
-from rltui.core.states import STALLED, ComponentState
+from rltui.core.states import COMPONENT_STATES, STALLED, ComponentState
 from rltui.errors import RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.background import in_background
 from rltui.ui.logs.view import LogView
 from rltui.ui.messages import waiting
 from rltui.ui.shared import ExperimentState
-from rltui.ui.states import SEPARATOR, component_title, told_below, told_of_memory
-from rltui.ui.styles import STYLES
+from rltui.ui.styles import FAINT, STYLES, styled
 from rltui.ui.text import clean_line
-from rltui.views.component import LOG_SIGNS, log_state
+from rltui.views.component import component_notes, component_title, log_title
+from rltui.views.table import Cell
 
+_SELECTED = "▸ "
 _TITLE_MARGIN = 6
 """Cells of a pane's top edge that its title cannot have: corners, and a blank and a line on each side."""
 
@@ -144,16 +147,16 @@ class ReaderPane(Vertical):
             previous.close()
         self._restore_state()
 
-    @property
-    def _title_width(self) -> int:
-        """Cells that the title can have."""
-        return max(0, self.size.width - _TITLE_MARGIN)
+    def _has_room_for(self, title: str) -> bool:
+        width = max(0, self.size.width - _TITLE_MARGIN) - self.selected * cell_len(_SELECTED)
+        return cell_len(clean_line(title)) <= width
 
     def update_title(self) -> None:
         """Show the title as it is now; repaints only where the text differs."""
         raise NotImplementedError
 
-    def _show_title(self, title: Content) -> None:
+    def _show_title(self, cells: Iterable[Cell]) -> None:
+        title = styled(cells, prefix=_SELECTED if self.selected else "")
         if title.markup != self._title:
             self._title = title.markup
             self.log_pane.show_title(title)
@@ -219,12 +222,11 @@ class ComponentPane(ReaderPane):
         """Show state and uptime; repaints only where the text differs."""
         if self.status is None:
             return
-        title, is_told = component_title(
-            self.status, self._shared.clock(), selected=self.selected, width=self._title_width
-        )
+        title, is_told = component_title(self.status, self._shared.clock(), self._has_room_for)
         self._show_title(title)
-        memory_text = told_of_memory(self.status, readonly=self._shared.experiment.readonly)
-        memory_text = memory_text or told_below(self.status, reason_is_told=is_told)
+        memory_text = memory_notes(self.status, readonly=self._shared.experiment.readonly)
+        notes = component_notes(self.status, has_reason=is_told)
+        memory_text = memory_text or Content("\n").join(styled([cell]) for cell in notes)
         if memory_text.markup != self._memory_markup:
             self._memory_markup = memory_text.markup
             self.query_one(".reason", Static).update(memory_text)
@@ -243,21 +245,21 @@ class ComponentPane(ReaderPane):
         return self.status is not None and self.status.manual and self.is_idle
 
 
-def log_title(log: FollowedLog, now: float, *, selected: bool, width: int | None = None) -> Content:
-    """`trainer ● growing · logs/latest/trainer.log`. The file is left out where it does not fit."""
-    state, since = log_state(log.path, log.changed_at, now)
-    sign = LOG_SIGNS[state]
-    fragments: list[tuple[str, str]] = [
-        ("▸ " if selected else "", "bold"),
-        (clean_line(log.title or log.id), "bold"),
-        (" ", ""),
-        (f"{sign.text} {state} {since}".rstrip(), STYLES[sign.role or "faint"]),
-    ]
-    if log.name:
-        longer = [*fragments, SEPARATOR, (clean_line(log.name), "$foreground 60%")]
-        if width is None or Content.assemble(*longer).cell_length <= width:
-            fragments = longer
-    return Content.assemble(*fragments)
+def memory_notes(status: ComponentStatus, *, readonly: bool = False) -> Content:
+    """The memory that ran out, with sizes and the first remedy with its key; empty where none ran out.
+
+    It stands in place of the reason, which has the same figures and general advice.
+    """
+    if status.out_of_memory is None:
+        return Content("")
+    badge = COMPONENT_STATES[status.state]
+    lines = [Content.styled(f"{badge.sign} {verdict(status.out_of_memory)}", STYLES[badge.role])]
+    if status.remedies:
+        first, *other_remedies = (clean_line(remedy.title) for remedy in status.remedies)
+        key = "" if readonly else f" {key_of('component.fix')}"
+        more = f" · or {len(other_remedies)} more" if other_remedies else ""
+        lines.append(Content.assemble((f"→{key} ", "bold"), (first, ""), (more, FAINT)))
+    return Content("\n").join(lines)
 
 
 def _log_placeholder(log: FollowedLog) -> str:
@@ -294,7 +296,4 @@ class LogFilePane(ReaderPane):
         """Show how long it has been quiet; repaints only where the text differs."""
         if self.log_file is None:
             return
-        title = log_title(
-            self.log_file, self._shared.clock(), selected=self.selected, width=self._title_width
-        )
-        self._show_title(title)
+        self._show_title(log_title(self.log_file, self._shared.clock(), self._has_room_for))
