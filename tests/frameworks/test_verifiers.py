@@ -11,7 +11,6 @@ import pytest
 from rltui.core.config_data import apply_edits
 from rltui.core.config_report import KnobInfo
 from rltui.core.evals import EvalRequest, EvalTarget
-from rltui.core.failure_cause import find_cause
 from rltui.core.gpu.remedies import Case, remedies
 from rltui.core.gpu.report import OutOfMemory
 from rltui.core.lines import decode_line, plain_text
@@ -149,24 +148,6 @@ def test_figures_as_texts_and_wild_ones(figures: str, row: dict[str, Any] | None
     assert {key: str(value) for key, value in found.items()} == {
         key: str(value) for key, value in {"step": 12, "time/step": 9.1, **row}.items()
     }
-
-
-FAILURES = [
-    ("ValueError: Could not import 'reverse-text' environment. Ensure …", "rltui start environment"),
-    ("AssertionError: batch_size must be divisible by (micro_batch_size * num_processes).", "config error"),
-    ("TypeError: RLConfig.__init__() got an unexpected keyword argument 'wandb'", "trainer.args.wandb is no"),
-    ("The vLLM server can't be reached at 0.0.0.0:8000 after 300.0 s…", "vllm_server_timeout"),
-    ("TimeoutError: Batch 3 timed out after 600.0s", "generation_timeout (600.0 s)"),
-    ("wandb.errors.errors.UsageError: api_key not configured (no-tty). call wandb.login()", "report_to=none"),
-    ("failed to listen on any local network address. port: 51216, use…", "stop that one first"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("line", "words"), FAILURES, ids=[each[1] for each in FAILURES])
-def test_failures_say_what_to_do(line: str, words: str) -> None:
-    cause = find_cause(["Traceback (most recent call last):", line], VF_RL.failures)
-    assert cause is not None
-    assert words in cause.text
 
 
 @pytest.mark.parametrize(

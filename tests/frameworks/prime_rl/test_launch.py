@@ -7,10 +7,8 @@ from dataclasses import replace
 import pytest
 from tests.frameworks.prime_rl.runs import CONTEXT, DATA, commands, files, of_text, with_devices
 
-from rltui.core.failure_cause import find_cause
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFiles, Framework, Resolution, RunContext
-from rltui.frameworks.prime_rl.log_lines import FAILURES
 
 PRIME_RL = registry.get("prime-rl")
 PRIME_RL_MERGED = registry.get("prime-rl-merged")
@@ -168,15 +166,6 @@ def test_new_address_reaches_the_orchestrator_by_a_restart() -> None:
     assert moving.keys() == {"env-train-reverse-text", "env-eval-reverse-text"}
     assert all("new port" in why for why in moving.values())
     assert not any("new port" in why for _, _, why in PRIME_RL.restart_rules(C))
-
-
-def test_address_that_never_came_names_who_was_to_write_it() -> None:
-    said = (
-        f"TimeoutError: env server never published its address to {SHARED}/envs/train/a.address within 600.0s"
-    )
-    cause = find_cause([said], FAILURES)
-    assert cause is not None
-    assert "envs/train/a.address" in cause.text
 
 
 def test_latest_run_has_its_files_where_they_are_now() -> None:
