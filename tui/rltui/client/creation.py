@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -36,7 +35,6 @@ from rltui.services.shell import make_room_for_files, save_shell
 
 _LOCK_TIMEOUT_S = 60.0
 """Others who create experiments hold the lock for a second or two each, longer on a busy machine."""
-_LOCK_POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,18 +261,12 @@ def alone() -> Iterator[None]:
     """Lock of the user's creations, so that two never choose the same name, folder or port."""
     make_folder(paths.state_dir())
     lock = FileLock(paths.state_dir() / "create.lock")
-    deadline = time.monotonic() + _LOCK_TIMEOUT_S
-    while not lock.acquire():
-        if time.monotonic() > deadline:
-            raise ConflictError(
-                f"another rltui has been creating an experiment for {_LOCK_TIMEOUT_S:g} s",
-                hint="see who it is: fuser " + str(lock.path),
-            )
-        time.sleep(_LOCK_POLL_S)
-    try:
+    busy = ConflictError(
+        f"another rltui has been creating an experiment for {_LOCK_TIMEOUT_S:g} s",
+        hint="see who it is: fuser " + str(lock.path),
+    )
+    with lock.held(busy, wait_s=_LOCK_TIMEOUT_S):
         yield
-    finally:
-        lock.release()
 
 
 def _refuse_resume(record: ExperimentRecord, earlier: EarlierRun | None) -> None:

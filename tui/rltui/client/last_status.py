@@ -13,7 +13,7 @@ from typing import Any
 
 from rltui import __version__
 from rltui.errors import RltuiError
-from rltui.services.own_files import read_own, write_atomically
+from rltui.services.own_files import file_fingerprint, read_own, write_atomically
 from rltui.services.runs.experiment_files import ExperimentRecord
 
 FILE_NAME = "last_status.json"
@@ -57,11 +57,7 @@ def _sources(record: ExperimentRecord) -> Iterator[Path]:
 
 
 def _state(path: Path) -> list[Any]:
-    try:
-        info = path.stat()
-    except OSError:
-        return [str(path)]
-    return [str(path), info.st_ino, info.st_mtime_ns, info.st_size]
+    return [str(path), *(file_fingerprint(path) or ())]
 
 
 def _file(record: ExperimentRecord) -> Path:

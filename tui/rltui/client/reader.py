@@ -327,13 +327,9 @@ class ExperimentReader:
         Raises:
             ConflictError: if somebody starts it.
         """
-        lock = FileLock(self._control.lock_file)
-        if not lock.acquire():
-            raise ConflictError(f"{self.record.name} is being started", hint=f"ask again; {outcome}")
-        try:
+        busy = ConflictError(f"{self.record.name} is being started", hint=f"ask again; {outcome}")
+        with FileLock(self._control.lock_file).held(busy):
             yield
-        finally:
-            lock.release()
 
 
 def _is_done(components: Sequence[ComponentStatus], run_jobs: Collection[str]) -> bool:

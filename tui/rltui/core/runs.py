@@ -161,6 +161,10 @@ class RunRow(RunMetadata):
     """Pid and start time, in seconds since the epoch, of the supervisor that reports it as running."""
 
     @property
+    def metadata(self) -> RunMetadata:
+        return RunMetadata(**{field_.name: getattr(self, field_.name) for field_ in fields(RunMetadata)})
+
+    @property
     def is_running(self) -> bool:
         """Some component of it runs, or it is observed while it does."""
         return RUN_STATES[self.state].is_running

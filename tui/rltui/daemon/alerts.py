@@ -18,6 +18,7 @@ from rltui.daemon.supervisor import Supervisor
 from rltui.daemon.tasks import spawn
 from rltui.errors import ConfigError, RltuiError
 from rltui.services import subprocesses
+from rltui.services.own_files import file_fingerprint
 from rltui.services.tmux import session_name, show_message
 from rltui.settings import AlertSettings, Settings
 
@@ -123,7 +124,7 @@ class AlertDelivery:
         """Read the settings file if it has changed. One that cannot be understood raises an alert, and the
         defaults hold.
         """
-        stamp = _stamp(self._file)
+        stamp = file_fingerprint(self._file)
         if stamp == self._stamp:
             return
         self._stamp = stamp
@@ -187,11 +188,3 @@ def _variables(alert: Alert, experiment: str) -> dict[str, str]:
         f"RLTUI_ALERT_{name}": "\n".join(map(plain_text, value[:_LONGEST_VARIABLE].split("\n")))
         for name, value in values.items()
     }
-
-
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    try:
-        info = path.stat()
-    except OSError:
-        return None
-    return info.st_mtime_ns, info.st_size, info.st_ino

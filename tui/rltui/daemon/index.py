@@ -15,6 +15,7 @@ from rltui.core.runs import RunMetadata, RunRow
 from rltui.core.states import RunState
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import RltuiError
+from rltui.services.own_files import file_fingerprint
 from rltui.services.processes import age_s, read_process_id
 from rltui.services.runs.run_metadata import FILE_NAME, change_metadata, new_metadata, path_id, read_metadata
 
@@ -101,7 +102,7 @@ class IndexFeed:
             self._index = RunIndex(timeout_s=_PATIENCE_S)
         since = self._index.revision()
         has_grown = self._reader.digest.poll()
-        inputs = (state, _fingerprint(self._control / FILE_NAME), is_last)
+        inputs = (state, file_fingerprint(self._control / FILE_NAME), is_last)
         is_due = state[0] and time.monotonic() - self._read_at >= _MINUTE_S
         is_overwritten = self._is_lost(self._index, since)
         if inputs == self._row_inputs and not has_grown and not is_due and not is_overwritten:
@@ -161,11 +162,3 @@ def _without_times(row: RunRow) -> RunRow:
         return row
     minutes = row.seconds // _MINUTE_S
     return replace(row, seconds=minutes, gpu_seconds=0.0, ended_at=None, supervisor=None)
-
-
-def _fingerprint(path: Path) -> tuple[int, int, int] | None:
-    try:
-        info = path.stat()
-    except OSError:
-        return None
-    return info.st_ino, info.st_mtime_ns, info.st_size

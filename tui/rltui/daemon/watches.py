@@ -17,6 +17,7 @@ from rltui.core.time_limit import CheckpointTime, lost_at_limit
 from rltui.daemon.checkpoints import DiskWatch
 from rltui.daemon.gpu import GpuWatch, job_sources
 from rltui.daemon.supervisor import Supervisor
+from rltui.services.own_files import file_fingerprint
 from rltui.services.runs.disk import DiskMeter
 
 logger = logging.getLogger(__name__)
@@ -106,25 +107,14 @@ def _alert_non_finite(supervisor: Supervisor, metrics_now: Iterable[NonFinite]) 
 
 async def follow_config(supervisor: Supervisor) -> None:
     """Publish the knobs when a config file was changed by somebody else."""
-    previous = _stamps(supervisor)
+    files = [Path(name) for name in supervisor.setup.record.config_files]
+    previous = list(map(file_fingerprint, files))
     while True:
         await asyncio.sleep(_CONFIG_INTERVAL_S)
-        stamps = _stamps(supervisor)
-        if stamps != previous:
-            previous = stamps
+        current = list(map(file_fingerprint, files))
+        if current != previous:
+            previous = current
             supervisor.events.changed("knobs")
-
-
-def _stamps(supervisor: Supervisor) -> list[tuple[int, int] | None]:
-    stamps: list[tuple[int, int] | None] = []
-    for name in supervisor.setup.record.config_files:
-        try:
-            info = Path(name).stat()
-        except OSError:
-            stamps.append(None)
-        else:
-            stamps.append((info.st_mtime_ns, info.st_ino))
-    return stamps
 
 
 async def watch_gpus(supervisor: Supervisor) -> None:

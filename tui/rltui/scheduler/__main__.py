@@ -20,7 +20,7 @@ from rltui.core.interpreter import module_command
 from rltui.core.queue import RunQueue
 from rltui.errors import ConflictError, RltuiError
 from rltui.scheduler.queue_scheduler import QueueScheduler
-from rltui.services.own_files import FileLock, make_folder
+from rltui.services.own_files import FileLock, file_fingerprint, make_folder
 from rltui.services.queue_file import change_queue, queue_file, queue_folder, read_queue, supervisor_lock
 
 logger = logging.getLogger("rltui.queue")
@@ -106,7 +106,7 @@ def _schedule_until_done(scheduler: QueueScheduler, lock: FileLock, leave: threa
     """
     last_error = ""
     while lock.is_held() and not leave.is_set():
-        last_stamp = _stamp()
+        last_fingerprint = file_fingerprint(queue_file())
         try:
             scheduler.look()
             if scheduler.queue.is_idle:
@@ -116,8 +116,8 @@ def _schedule_until_done(scheduler: QueueScheduler, lock: FileLock, leave: threa
                 logger.error("%s", error)
             last_error = str(error)
         until = time.monotonic() + _POLL_ENTRIES_S
-        while time.monotonic() < until and _stamp() == last_stamp and not scheduler.has_ended_programs():
-            if leave.wait(_WAKE_S):
+        while time.monotonic() < until and file_fingerprint(queue_file()) == last_fingerprint:
+            if scheduler.has_ended_programs() or leave.wait(_WAKE_S):
                 break
 
 
@@ -130,15 +130,6 @@ def _give_up(lock: FileLock) -> None:
         return queue
 
     change_queue(release)
-
-
-def _stamp() -> tuple[int, int]:
-    """Fingerprint of the queue's file, which every change alters."""
-    try:
-        info = queue_file().stat()
-    except OSError:
-        return 0, 0
-    return info.st_ino, info.st_mtime_ns
 
 
 if __name__ == "__main__":

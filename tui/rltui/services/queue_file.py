@@ -22,7 +22,6 @@ from rltui.services.own_files import FileLock, make_folder, open_own, read_own, 
 from rltui.services.processes import boot_identity
 
 _LOCK_TIMEOUT_S = 30.0
-_LOCK_POLL_S = 0.01
 _LARGEST_JOURNAL = 4 << 20
 """Size in bytes at which a new journal is started, and the old one renamed."""
 _RUNS_CONTINUE = "the runs that it had started go on by themselves"
@@ -93,15 +92,9 @@ def change_queue(change: Callable[[RunQueue], RunQueue], *, fallback: RunQueue |
 def _locked() -> Iterator[None]:
     make_folder(queue_folder(), mode=0o700)
     lock = FileLock(queue_folder() / "queue.lock")
-    deadline = time.monotonic() + _LOCK_TIMEOUT_S
-    while not lock.acquire():
-        if time.monotonic() > deadline:
-            raise ConflictError(f"another rltui holds {lock.path}", hint="try again; nothing was changed")
-        time.sleep(_LOCK_POLL_S)
-    try:
+    busy = ConflictError(f"another rltui holds {lock.path}", hint="try again; nothing was changed")
+    with lock.held(busy, wait_s=_LOCK_TIMEOUT_S):
         yield
-    finally:
-        lock.release()
 
 
 def _read() -> tuple[RunQueue, str]:

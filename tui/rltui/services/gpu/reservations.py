@@ -32,7 +32,6 @@ from rltui.services.processes import ProcessId, boot_identity, is_alive, read_pr
 logger = logging.getLogger(__name__)
 
 _LOCK_TIMEOUT_S = 5.0
-_LOCK_POLL_S = 0.01
 _INVISIBLE_TTL_S = 900.0
 """Validity of a reservation whose process is invisible, in another container of this boot."""
 
@@ -223,12 +222,6 @@ def _is_valid(file: _ReservationFile, boot: str) -> bool:
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     lock = FileLock(folder / ".lock")
-    deadline = time.monotonic() + _LOCK_TIMEOUT_S
-    while not lock.acquire():
-        if time.monotonic() > deadline:
-            raise ConflictError(f"another rltui holds {lock.path}", hint="try again")
-        time.sleep(_LOCK_POLL_S)
-    try:
+    busy = ConflictError(f"another rltui holds {lock.path}", hint="try again")
+    with lock.held(busy, wait_s=_LOCK_TIMEOUT_S):
         yield
-    finally:
-        lock.release()

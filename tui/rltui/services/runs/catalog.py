@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from rltui.core.kinds import PATH, TEXT, TIME, Kind, check_document
 from rltui.core.runs import RunId, RunMetadata, RunOrigin, RunRow, run_id
 from rltui.core.text import closest
 from rltui.errors import ConfigError, RltuiError, UsageError
-from rltui.services.own_files import is_text, make_folder, read_own, write_atomically
+from rltui.services.own_files import entry_names, is_text, make_folder, read_own, write_atomically
 from rltui.services.runs.experiment_files import (
     NAME_PATTERN,
     ControlFolder,
@@ -271,7 +271,7 @@ class _CatchUp:
         """Read unknown experiments that were put on the user's list since."""
         known_controls = {run.control for run in self._indexed.values() if run.id not in self._gone}
         known_controls.update(self._controls.values())
-        for name in _names(list_dir()):
+        for name in entry_names(list_dir()):
             try:
                 if not NAME_PATTERN.fullmatch(name) or (
                     (list_dir() / name).stat().st_mtime_ns < since_ns - _LIST_SLACK_NS
@@ -367,10 +367,11 @@ class _CatchUp:
         metadata = read_metadata(control.path)
         if metadata is not None and not self._is_copy(metadata.id, control):
             return metadata
-        origin = RunOrigin() if metadata is None else RunOrigin(parent=metadata.id)
-        new = new_metadata(record.created_at, origin)
         if metadata is None and before is not None:
-            new = replace(new, **{field.name: getattr(before, field.name) for field in fields(RunMetadata)})
+            new = before.metadata
+        else:
+            origin = RunOrigin() if metadata is None else RunOrigin(parent=metadata.id)
+            new = new_metadata(record.created_at, origin)
         self._has_written = True
         copied_id = metadata.id if metadata is not None else ""
         try:  # others may make one at the same time
@@ -491,13 +492,6 @@ def _changed_ns(folder: Path) -> int:
         return 0
 
 
-def _names(folder: Path) -> list[str]:
-    try:
-        return os.listdir(folder)  # noqa: PTH208 - names only
-    except OSError:
-        return []
-
-
 def _may_exist(path: Path) -> bool:
     """False only if it is certainly gone."""
     try:
@@ -532,7 +526,7 @@ def _note_file(id_: RunId) -> Path:
 
 
 def _note_ids() -> list[RunId]:
-    return [id_ for name in _names(notes_dir()) if (id_ := run_id(name)) is not None]
+    return [id_ for name in entry_names(notes_dir()) if (id_ := run_id(name)) is not None]
 
 
 def _read_note(id_: RunId) -> dict[str, Any]:

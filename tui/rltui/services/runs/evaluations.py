@@ -15,7 +15,7 @@ from rltui.core.evals import EvalReport, EvalRequest, EvalStatistics, Evaluation
 from rltui.core.rollouts import ALL, BatchKey, RolloutSource, prompt_text
 from rltui.core.text import parse_whole_number, unknown_name
 from rltui.core.values import Value
-from rltui.services.own_files import make_folder, read_own, write_atomically
+from rltui.services.own_files import entry_names, make_folder, read_own, write_atomically
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.rollouts import open_rollouts
 
@@ -141,11 +141,7 @@ class EvalFolder:
         return folder
 
     def _folders(self) -> list[tuple[int, Path]]:
-        try:
-            names = os.listdir(self.path)  # noqa: PTH208 - names only
-        except OSError:
-            return []
-        numbers = ((parse_whole_number(name), self.path / name) for name in names)
+        numbers = ((parse_whole_number(name), self.path / name) for name in entry_names(self.path))
         return sorted((number, folder) for number, folder in numbers if number is not None)
 
     def _make(self) -> None:

@@ -10,46 +10,41 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import Field, ValidationError
 
 from rltui.core.api import Down, Plan, Request, RollbackOffer
 from rltui.core.lifecycle import Lifecycle
+from rltui.core.values import Value
 from rltui.errors import RltuiError
-from rltui.services.own_files import read_own, write_atomically
+from rltui.services.own_files import file_fingerprint, read_own, write_atomically
 from rltui.services.processes import boot_identity
 
 logger = logging.getLogger(__name__)
 
 
-class Pending(BaseModel):
+class Pending(Value):
     """A transaction whose starts have not all been executed."""
-
-    model_config = ConfigDict(frozen=True, defer_build=True)
 
     request: Request
     plan: Plan
     automatic: bool = False
 
 
-class AppliedEdit(BaseModel):
+class AppliedEdit(Value):
     """An edit that components were restarted for."""
-
-    model_config = ConfigDict(frozen=True, defer_build=True)
 
     number: int = 0
     """Number of the edit's record."""
     words: str
     components: tuple[str, ...]
-    ready_at: dict[str, float] = {}
+    ready_at: dict[str, float] = Field(default_factory=dict)
     """Component → time at which it became ready, in seconds since the epoch."""
     offer: RollbackOffer | None = None
     """Set if one of the components failed after the edit."""
 
 
-class Intent(BaseModel):
+class Intent(Value):
     """The content of `intent.json`."""
-
-    model_config = ConfigDict(frozen=True, defer_build=True)
 
     boot: str = ""
     """Boot and container in which it was written. In another one it is void."""
@@ -59,7 +54,7 @@ class Intent(BaseModel):
     """Components whose start was in progress."""
     backoff: tuple[str, ...] = ()
     """Components that their restart policy was about to start again."""
-    failed_at: dict[str, tuple[float, ...]] = {}
+    failed_at: dict[str, tuple[float, ...]] = Field(default_factory=dict)
     """Component → failures that count, in seconds since the epoch, oldest first."""
     transaction: Pending | None = None
     rollback: AppliedEdit | None = None
@@ -127,7 +122,7 @@ class IntentFile:
 
     def write(self, intent: Intent) -> None:
         """Store it; again if the file was damaged. A full disk has no other effect, unless we are killed."""
-        if intent == self._written and self._fingerprint == self._file_fingerprint():
+        if intent == self._written and self._fingerprint == file_fingerprint(self._path):
             return
         try:
             write_atomically(self._path, intent.model_dump_json().encode())
@@ -136,11 +131,4 @@ class IntentFile:
                 logger.error("%s", error)
             self._problem = str(error)
         else:
-            self._written, self._fingerprint, self._problem = intent, self._file_fingerprint(), ""
-
-    def _file_fingerprint(self) -> tuple[int, int, int] | None:
-        try:
-            info = self._path.lstat()
-        except OSError:
-            return None
-        return info.st_ino, info.st_size, info.st_mtime_ns
+            self._written, self._fingerprint, self._problem = intent, file_fingerprint(self._path), ""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rltui.errors import RltuiError
 from rltui.services import layout_files
-from rltui.services.own_files import make_folder, write_atomically
+from rltui.services.own_files import entry_names, make_folder, write_atomically
 from rltui.services.processes import read_attempt
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import find_experiment
@@ -98,8 +98,4 @@ def _start_time(folder: Path) -> float:
 
 
 def _lease_names(owner: ExperimentRecord) -> list[str]:
-    folder = owner.control.path / _FOLDER
-    try:
-        return sorted(entry.name for entry in folder.iterdir())
-    except OSError:  # there is none
-        return []
+    return sorted(entry_names(owner.control.path / _FOLDER))

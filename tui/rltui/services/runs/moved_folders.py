@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
@@ -13,7 +12,7 @@ import orjson
 from rltui import paths
 from rltui.core.runs import RunId, run_id
 from rltui.errors import RltuiError
-from rltui.services.own_files import read_own
+from rltui.services.own_files import entry_names, read_own
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
 from rltui.services.runs.experiments import find_experiment, free_name
 from rltui.services.runs.run_metadata import FILE_NAME
@@ -52,7 +51,7 @@ class MovedRunFinder:
         relative_parts = old_folder.relative_to(nearest).parts[1:]
         if not relative_parts:
             return None
-        candidates = (nearest.joinpath(name, *relative_parts) for name in _names(nearest))
+        candidates = (nearest.joinpath(name, *relative_parts) for name in entry_names(nearest, _MAX_ENTRIES))
         return next((candidate for candidate in candidates if metadata_id(candidate) == id_), None)
 
     def _near(self, old_folder: Path) -> Iterable[Path]:
@@ -70,18 +69,10 @@ class MovedRunFinder:
         if folder not in self._runs_in:
             by_id: dict[str, Path] = {}
             self._runs_in[folder] = by_id
-            for name in _names(folder):
+            for name in entry_names(folder, _MAX_ENTRIES):
                 if (id_ := metadata_id(folder / name)) is not None:
                     by_id.setdefault(id_, folder / name)
         return self._runs_in[folder]
-
-
-def _names(folder: Path) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            return [entry.name for entry, _ in zip(entries, range(_MAX_ENTRIES), strict=False)]
-    except OSError:  # not there, or not for us to read
-        return []
 
 
 def _nearest(path: Path) -> Path:

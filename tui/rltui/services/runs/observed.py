@@ -24,37 +24,28 @@ from rltui.frameworks.generic import GENERIC, Generic
 from rltui.frameworks.registry import LOOKED_INTO, framework_of_tree
 from rltui.services import layout_files
 from rltui.services.config.source import content_of
-from rltui.services.own_files import foreign_folder_reason
+from rltui.services.own_files import entry_names, foreign_folder_reason
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
-_FILES: tuple[tuple[str, Callable[[str], Any]], ...] = (
-    *(
-        (f"{folder}/{name}.json", json.loads)
-        for folder in ("configs/latest/resolved", "configs/resolved", "configs")
-        for name in ("trainer", "sft")
-    ),
-    ("configs/trainer.toml", tomllib.loads),
-    ("configs/rl.toml", tomllib.loads),
-    ("configs/sft.toml", tomllib.loads),
-    ("run_default/control/orch.toml", tomllib.loads),
+_CONFIG_FOLDERS = ("configs/latest/resolved", "configs/resolved", "configs")
+"""Folders of configs, relative to the run's; the first with files counts."""
+_LENGTH_FILES = (
+    *(f"{folder}/{name}.json" for folder in _CONFIG_FOLDERS for name in ("trainer", "sft")),
+    "configs/trainer.toml",
+    "configs/rl.toml",
+    "configs/sft.toml",
+    "run_default/control/orch.toml",
 )
-"""Paths relative to the run's folder: of current prime-rl, then of spring 2026, which wrote resolved
+"""Files that may have `max_steps`: of current prime-rl, then of spring 2026, which wrote no resolved
 configs.
 """
-
-
-_CONFIG_FOLDERS = ("configs/latest/resolved", "configs/resolved", "configs")
-"""The first folder with files counts."""
+_PARSERS: Mapping[str, Callable[[str], Any]] = {".json": json.loads, ".toml": tomllib.loads}
 
 
 def written_max_steps(run_dir: Path) -> int | None:
-    """`max_steps` of the first of those files that has one; `None` if none has."""
-    for name, parse in _FILES:
-        try:
-            data = parse(content_of(run_dir / name).decode())
-        except (OSError, ValueError, RecursionError, ConfigError):  # none, not ours to read, or half written
-            continue
-        steps = data.get("max_steps") if isinstance(data, Mapping) else None
+    """`max_steps` of the config that a framework wrote down for its run; `None` if it wrote none."""
+    for name in _LENGTH_FILES:
+        steps = _written_table(run_dir / name).get("max_steps")
         if isinstance(steps, int) and not isinstance(steps, bool) and abs(steps) <= LARGEST_STEP:
             return steps
     return None
@@ -66,20 +57,22 @@ def written_config(run_dir: Path) -> dict[str, Any]:
     """
     for folder in _CONFIG_FOLDERS:
         config: dict[str, Any] = {}
-        for name in sorted(_entries(run_dir / folder)):
-            parse = {".json": json.loads, ".toml": tomllib.loads}.get(Path(name).suffix)
-            if parse is None:
-                continue
-            try:
-                data = parse(content_of(run_dir / folder / name).decode())
-            except (OSError, ValueError, RecursionError, ConfigError):
-                continue
-            if isinstance(data, Mapping):
-                stem = Path(name).stem
-                config |= {key if stem == "rl" else f"{stem}.{key}": value for key, value in leaves(data)}
+        for name in sorted(entry_names(run_dir / folder, _MOST_ENTRIES)):
+            prefix = "" if Path(name).stem == "rl" else f"{Path(name).stem}."
+            table = _written_table(run_dir / folder / name)
+            config |= {f"{prefix}{key}": value for key, value in leaves(table)}
         if config:
             return {key: value for key, value in config.items() if value not in (None, {}, [])}
     return {}
+
+
+def _written_table(path: Path) -> Mapping[str, Any]:
+    """Empty if there is none, it is not ours to read, or half written."""
+    try:
+        data = _PARSERS[path.suffix](content_of(path).decode())
+    except (LookupError, OSError, ValueError, RecursionError, ConfigError):
+        return {}
+    return data if isinstance(data, Mapping) else {}
 
 
 def framework_of(record: ExperimentRecord) -> Framework:
@@ -187,7 +180,7 @@ def find_run(folder: Path, framework: str | None = None) -> DetectedRun:
 
 def holds_results(folder: Path) -> bool:
     """True for results of one evaluation without a run."""
-    names = frozenset(_entries(folder))
+    names = frozenset(entry_names(folder, _MOST_ENTRIES))
     return not names.isdisjoint(_RESULTS) and framework_of_tree([*_names(folder)]) is None
 
 
@@ -230,17 +223,9 @@ def _detect_run(folder: Path) -> DetectedRun | None:
 
 def _names(folder: Path) -> Iterator[str]:
     for inner in ("", *LOOKED_INTO):
-        for entry in _entries(folder / inner):
+        for entry in entry_names(folder / inner, _MOST_ENTRIES):
             yield f"{inner}/{entry}" if inner else entry
 
 
-def _entries(folder: Path) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            return [entry.name for entry, _ in zip(entries, range(_MOST_ENTRIES), strict=False)]
-    except OSError:  # not there, or not for us to read: it tells nothing
-        return []
-
-
 def _folders(folder: Path) -> list[Path]:
-    return [path for name in _entries(folder) if (path := folder / name).is_dir()]
+    return [path for name in entry_names(folder, _MOST_ENTRIES) if (path := folder / name).is_dir()]

@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,6 @@ logger = logging.getLogger(__name__)
 _LONGEST_TAG = 48
 _LONGEST_NOTE = 4000
 _CLOCK_SLACK_S = 60.0
-_METADATA_FIELDS = tuple(each.name for each in fields(RunMetadata))
 
 
 # --- words --------------------------------------------------------------------------------------------------
@@ -103,7 +102,7 @@ def _change_metadata(index: RunIndex, row: RunRow, change: Callable[[RunMetadata
         return change(metadata)
 
     metadata = change_metadata(Path(row.control), check_and_change)
-    return _save_row(index, replace(row, **{name: getattr(metadata, name) for name in _METADATA_FIELDS}))
+    return _save_row(index, replace(row, **asdict(metadata)))
 
 
 def _save_row(index: RunIndex, row: RunRow) -> RunRow:
@@ -259,13 +258,8 @@ def _locked(row: RunRow, folder: Path) -> Iterator[None]:
     """Keep others from starting the run. Refuses if something of it lives."""
     if str(folder) in living_output_dirs() or row.folder in living_output_dirs():
         raise running_error(row)
-    lock = FileLock(ControlFolder(folder).lock_file)
-    if not lock.acquire():
-        raise running_error(row)
-    try:
+    with FileLock(ControlFolder(folder).lock_file).held(running_error(row)):
         yield
-    finally:
-        lock.release()
 
 
 def _move(row: RunRow, folder: Path, target: Path) -> RunRow:

@@ -19,7 +19,6 @@ from rltui.services.own_files import FileLock, read_own, write_atomically
 
 FILE_NAME = "run.json"
 _LOCK_TIMEOUT_S = 5.0
-_LOCK_POLL_S = 0.02
 _ID_LETTERS = string.ascii_lowercase + string.digits
 
 
@@ -74,16 +73,10 @@ def change_metadata(
         RltuiError: if it is damaged or cannot be written.
     """
     lock = FileLock(control / f"{FILE_NAME}.lock")
-    deadline = time.monotonic() + _LOCK_TIMEOUT_S
-    while not lock.acquire():
-        if time.monotonic() > deadline:
-            raise ConflictError(f"another rltui holds {lock.path}", hint="try again; nothing was changed")
-        time.sleep(_LOCK_POLL_S)
-    try:
+    busy = ConflictError(f"another rltui holds {lock.path}", hint="try again; nothing was changed")
+    with lock.held(busy, wait_s=_LOCK_TIMEOUT_S):
         before = read_metadata(control)
         metadata = change(before or first or new_metadata(time.time()))
         if metadata != before:
             save_metadata(control, metadata)
-    finally:
-        lock.release()
     return metadata

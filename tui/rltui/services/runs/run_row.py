@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +119,7 @@ class RunReader:
         else:
             pairs = _diff_with_defaults(self._framework, self._loaded.files)
         return RunRow(
-            **{attempt.name: getattr(metadata, attempt.name) for attempt in fields(RunMetadata)},
+            **asdict(metadata),
             name=record.name,
             folder=record.run_dir if record.observed else record.output_dir,
             control=str(self._control.path),

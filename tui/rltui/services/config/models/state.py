@@ -15,7 +15,7 @@ from rltui import paths
 from rltui.errors import RltuiError
 from rltui.frameworks.base import ConfigModels
 from rltui.services.config.models import script
-from rltui.services.own_files import make_folder, read_regular, write_atomically
+from rltui.services.own_files import file_fingerprint, make_folder, read_regular, write_atomically
 
 MAX_STATES = 20
 _OTHER_SOURCES = ("pyproject.toml", "uv.lock")
@@ -46,7 +46,13 @@ def state_of(folder: Path, interpreter: Sequence[str], validation: ConfigModels)
         environment / "pyvenv.cfg",
         *sorted(environment.glob("lib/python*/site-packages")),  # changes with every package
     ]
-    inputs = [str(folder), *interpreter, repr(validation), commit_of(folder), *map(_fingerprint, files)]
+    inputs = [
+        str(folder),
+        *interpreter,
+        repr(validation),
+        commit_of(folder),
+        *((str(path), file_fingerprint(path)) for path in files),
+    ]
     return hashlib.sha256(repr(inputs).encode()).hexdigest()
 
 
@@ -92,14 +98,6 @@ def save_schemas(state: str, schemas: Schemas) -> None:
         newest_last = sorted(_folder().glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
         for path in newest_last[:-MAX_STATES]:
             path.unlink(missing_ok=True)
-
-
-def _fingerprint(path: Path) -> tuple[str, int, int] | None:
-    try:
-        info = path.stat()
-    except OSError:
-        return None
-    return str(path), info.st_mtime_ns, info.st_size
 
 
 def _folder() -> Path:

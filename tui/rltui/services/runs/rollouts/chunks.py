@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 from rltui.core.text import parse_whole_number
 from rltui.errors import RltuiError
 from rltui.services.logs.growing_file import json_value
+from rltui.services.own_files import entry_names
 
 BLOCK_BYTES = 4 << 20
 _LONGEST_LINE = 256 << 20
@@ -144,10 +145,7 @@ class Chunks:
 
     def numbers(self) -> list[int]:
         """Numbers of all chunks, ascending."""
-        try:
-            names = [name.partition(".") for name in os.listdir(self._folder)]  # noqa: PTH208 - names only
-        except OSError:
-            return []
+        names = [name.partition(".") for name in entry_names(self._folder)]
         numbers = {parse_whole_number(stem) for stem, _, kind in names if kind in _KINDS}
         return sorted(number for number in numbers if number is not None)
 

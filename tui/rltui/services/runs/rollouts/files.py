@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import stat
 import time
@@ -14,6 +13,7 @@ from rltui.core import rollout_rows
 from rltui.core.metrics import LARGEST_STEP
 from rltui.core.rollouts import ALL, Batch, BatchKey, Kind, Sample, SampleTable, Transcript
 from rltui.errors import RltuiError
+from rltui.services.own_files import entry_names
 from rltui.services.runs.rollouts.chunks import NewestFirst, lines_at, record
 
 _STEP = re.compile(r"step_(\d{1,15})")
@@ -153,14 +153,9 @@ class StepFiles(BatchFiles):
 
     def _step_folders(self) -> Iterator[tuple[Path, int]]:
         for root in _ROOTS:
-            folder = self._folder / root
-            try:
-                names = os.listdir(folder)  # noqa: PTH208 - names only, there may be thousands
-            except OSError:
-                continue
-            for name in names:
+            for name in entry_names(self._folder / root):
                 if (match := _STEP.fullmatch(name)) and int(match[1]) <= LARGEST_STEP:
-                    yield folder / name, int(match[1])
+                    yield self._folder / root / name, int(match[1])
 
 
 class Evaluations(BatchFiles):

@@ -16,6 +16,7 @@ from rltui.core import rollout_rows
 from rltui.core.metrics import LARGEST_STEP
 from rltui.core.rollouts import ABANDONED, ALL, NO_STEP, Batch, BatchKey, Sample, SampleTable, Transcript
 from rltui.errors import RltuiError
+from rltui.services.own_files import entry_names
 from rltui.services.runs.rollouts.chunks import Chunks, NewestFirst, open_regular, record
 
 FOLDER = "monitors/file/traces"
@@ -330,10 +331,7 @@ class _LiveTraces:
 
     def _files(self, below: str, ending: str) -> list[Path]:
         folder = self._folder / below
-        try:
-            names = sorted(name for name in os.listdir(folder) if name.endswith(ending))  # noqa: PTH208
-        except OSError:
-            return []
+        names = sorted(name for name in entry_names(folder) if name.endswith(ending))
         return [folder / name for name in names[:_MOST_LIVE]]
 
     def poll(self) -> None:
