@@ -10,7 +10,7 @@ import codecs
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple, Protocol
@@ -21,8 +21,7 @@ Colour = int | tuple[int, int, int]
 """A palette number 0–255 (0–15 are the terminal's own colours) or red, green, blue of 0–255 each."""
 
 
-@dataclass(frozen=True, slots=True)
-class SgrStyle:
+class SgrStyle(NamedTuple):
     """The requested look of a piece of log text. `None` as a colour means the default one."""
 
     fg: Colour | None = None
@@ -66,9 +65,9 @@ def apply_sgr(style: SgrStyle, parameters: str) -> SgrStyle:
             else:
                 colour, _ = _colour(_without_colour_space(group[1:]))
             if colour is not None:
-                style = replace(style, fg=colour) if code == 38 else replace(style, bg=colour)
+                style = style._replace(fg=colour) if code == 38 else style._replace(bg=colour)
         elif code == 4 and group[1:] == [0]:
-            style = replace(style, underline=False)
+            style = style._replace(underline=False)
         else:
             style = _apply_code(style, code)
     return style
@@ -78,16 +77,16 @@ def _apply_code(style: SgrStyle, code: int) -> SgrStyle:
     if code == 0:
         return PLAIN
     if code in _FLAGS:
-        return replace(style, **_FLAGS[code])
+        return style._replace(**_FLAGS[code])
     tens, units = divmod(code, 10)
     match tens:
         case 3 | 9 if units < 8:
-            return replace(style, fg=units + (8 if tens == 9 else 0))
+            return style._replace(fg=units + (8 if tens == 9 else 0))
         case 4 | 10 if units < 8:
-            return replace(style, bg=units + (8 if tens == 10 else 0))
+            return style._replace(bg=units + (8 if tens == 10 else 0))
     if code == 39:
-        return replace(style, fg=None)
-    return replace(style, bg=None) if code == 49 else style
+        return style._replace(fg=None)
+    return style._replace(bg=None) if code == 49 else style
 
 
 def _colour(arguments: list[int]) -> tuple[Colour | None, int]:

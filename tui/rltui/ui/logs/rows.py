@@ -209,18 +209,27 @@ class LogRows:
 
 def _styled(line: Line, start: int, end: int, matches: Sequence[tuple[int, int]]) -> list[Piece]:
     """The text from `start` up to `end`: in the colours of the line or of its level, with matches set off."""
-    level = line.level if not line.spans else None
     if not (line.spans or matches):
-        return [Piece(line.text[start:end], TextStyle(level))]
+        return [Piece(line.text[start:end], TextStyle(line.level))]
     edges = {start, end}
     edges.update(edge for span in line.spans for edge in (span.start, span.stop) if start < edge < end)
     edges.update(edge for match in matches for edge in match if start < edge < end)
+    level = None if line.spans else line.level
+    plain, matching = TextStyle(level), TextStyle(level, is_match=True)
+    spans, remaining_matches = iter(line.spans), iter(matches)
+    span, match = next(spans, None), next(remaining_matches, None)
+    styles = (plain, matching)
     pieces = []
     for first, last in pairwise(sorted(edges)):
-        sgr = next((span.style for span in line.spans if span.start <= first < span.stop), None)
-        is_match = any(begin <= first < stop for begin, stop in matches)
-        pieces.append(Piece(line.text[first:last], TextStyle(level, sgr, is_match=is_match)))
-    return pieces or [Piece("", TextStyle(level))]
+        while span is not None and span.stop <= first:
+            span, styles = next(spans, None), (plain, matching)
+        if span is not None and span.start <= first and styles[0] is plain:
+            styles = (TextStyle(None, span.style), TextStyle(None, span.style, is_match=True))
+        while match is not None and match[1] <= first:
+            match = next(remaining_matches, None)
+        is_match = match is not None and match[0] <= first
+        pieces.append(Piece(line.text[first:last], styles[is_match]))
+    return pieces or [Piece("", plain)]
 
 
 def wrap_cuts(text: str, cells: int) -> list[int]:
