@@ -15,12 +15,12 @@ import pytest
 from tests.fakes.past_run import write_finished_run
 
 from rltui.cli import main
-from rltui.core.run_columns import RunView
 from rltui.core.runs import RunId, RunRow
 from rltui.services import screen_state
 from rltui.services.runs import catalog, organize
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.run_metadata import change_metadata
+from rltui.views.run_list import RunView
 
 
 @pytest.fixture

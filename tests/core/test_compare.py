@@ -15,6 +15,7 @@ from rltui.core.markdown import plain
 from rltui.core.runs import RunRow
 from rltui.core.series import SeriesKey
 from rltui.errors import UsageError
+from rltui.views.comparison import compared_rows, markdown_table, remark_text
 
 REWARD, LOSS = SeriesKey("orch", "reward/mean"), SeriesKey("trainer", "loss/mean")
 
@@ -44,7 +45,7 @@ def test_only_keys_that_differ_are_told() -> None:
         "use_kl": (True, 1, True),  # a number is no truth value; but 1.0 trains as 1 does
     }, "a run's own folder is no difference"
     assert [each.key for each in found.keys] == ["dir", "lr", "only_a", "seed", "use_kl", "warmup"]
-    cells = {row.label: row.cells for row in found.rows() if row.part == "config"}
+    cells = {row.label: row.cells for row in compared_rows(found) if row.part == "config"}
     assert cells == {
         "lr": ("1e-6", "3e-6", "1e-6"),
         "only_a": ("[1, 2]", "—", "—"),
@@ -92,7 +93,7 @@ def test_metrics_are_compared_at_the_last_step_that_all_have() -> None:
     ]
     assert (loss.id, loss.common_step) == ("loss", None)
     assert loss.summaries[0].best == 2.125
-    rows = {row.label: (row.cells, row.best) for row in comparison(runs, {}, (reward,)).rows()}
+    rows = {row.label: (row.cells, row.best) for row in compared_rows(comparison(runs, {}, (reward,)))}
     none = frozenset[int]()
     assert rows["reward last"] == (("0.5", "0.3", "0.7"), none)
     assert rows["reward last 10"] == (("0.5 ± 0.4", "0.25 ± 0.0707", "—"), none)
@@ -140,20 +141,20 @@ def test_a_run_is_better_only_by_the_same_examples() -> None:
 
     runs = (run("a"), run("b"))
     found = comparison(runs, {}, (), compared_evals([[same], [better]]))
-    label, row = {each.label: each for each in found.rows()}.popitem()
+    label, row = {each.label: each for each in compared_rows(found)}.popitem()
     assert label == "reverse-text, against a"
     assert (row.cells[0], set(row.best)) == ("—", {1})
     assert re.fullmatch(r"\+0\.0\d\d ± 0\.00\d", row.cells[1])
-    assert found.remark == ""
+    assert remark_text(found) == ""
 
 
 def test_what_does_not_say_which_run_is_better_says_so() -> None:
     runs = (run("a"), run("b"))
-    assert "evaluate them on the same examples" in comparison(runs, {}).remark
+    assert "evaluate them on the same examples" in remark_text(comparison(runs, {}))
     configs = {"id-a": {"seed": 0}, "id-b": {"seed": 1}}
     found = comparison(runs, configs, (), compared_evals([[evaluated("a")], [evaluated("b", seed=1)]]))
-    assert "asked other examples, because their seeds differ" in found.remark
-    assert comparison(runs[:1], {}).remark == "", "a report of one run compares nothing"
+    assert "asked other examples, because their seeds differ" in remark_text(found)
+    assert remark_text(comparison(runs[:1], {})) == "", "a report of one run compares nothing"
     assert compared_evals([[], [evaluated("b").model_copy(update={"kind": "base"})]]) == ()
 
 
@@ -168,7 +169,7 @@ def test_a_metric_that_no_run_has_is_told_with_those_there_are() -> None:
 
 def test_a_table_for_github_takes_nothing_as_markup() -> None:
     runs = (run("a|b"), run("<b>*c*"))
-    text = comparison(runs, {"id-a|b": {"x": "`rm`"}}).markdown()
+    text = markdown_table(comparison(runs, {"id-a|b": {"x": "`rm`"}}))
     head, rule, *rows = text.splitlines()
     assert head == r"|  | a\|b | \<b\>\*c\* |"
     assert rule == "| --- | ---: | ---: |"
@@ -176,6 +177,6 @@ def test_a_table_for_github_takes_nothing_as_markup() -> None:
     cells = ("-0.5", "1.5", "- item", "1. item", "---", "12) x", "a_b")
     shown = ("-0.5", "1.5", "&#45; item", "&#49;. item", "&#45;--", "&#49;2) x", r"a\_b")
     assert tuple(map(plain, cells)) == shown
-    many = comparison([run(f"r{at}", step=at) for at in range(9)], {}).markdown().splitlines()
+    many = markdown_table(comparison([run(f"r{at}", step=at) for at in range(9)], {})).splitlines()
     assert many[0].startswith("|  | state | step |")
     assert len(many) == 2 + 9

@@ -14,11 +14,11 @@ from rltui.client.settings_text import Setting, SettingsText
 from rltui.core.compare import Comparison, compared_metrics, comparison
 from rltui.core.forks import ForkPlan, ForkRequest, fork_name
 from rltui.core.queue import QueueAction, RunQueue
-from rltui.core.report import Draw
 from rltui.core.rollouts import RolloutSource
 from rltui.core.runs import RunChange, RunRow
 from rltui.core.series import SeriesSource
 from rltui.errors import ConfigError, RltuiError, UsageError
+from rltui.views.report import Draw
 
 
 def run_row(name: str, **values: Any) -> RunRow:

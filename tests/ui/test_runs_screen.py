@@ -14,8 +14,6 @@ from tests.ui.run_cases import FORK, QUEUE, RUNS, ended
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from rltui.core.run_columns import DEFAULT_COLUMNS, RunView
-from rltui.core.run_filter import parse_filter
 from rltui.core.run_tree import TreeLine
 from rltui.core.runs import RunChange
 from rltui.errors import ConflictError, RltuiError
@@ -26,7 +24,9 @@ from rltui.ui.screens.runs import RunsScreen
 from rltui.ui.screens.trash_dialog import TrashDialog
 from rltui.ui.widgets.run_details import detail_lines
 from rltui.ui.widgets.run_table import RunTable
-from rltui.views.run_list import RunSelection, line_key
+from rltui.views.run import DEFAULT_COLUMNS
+from rltui.views.run_filter import parse_filter
+from rltui.views.run_list import RunSelection, RunView, line_key
 
 NAMES: dict[str, str] = {row.id: row.name for row in RUNS}
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from tests.ui.run_cases import QUEUE, RUNS
 
-from rltui.core.run_columns import RunView
-from rltui.core.run_filter import parse_filter
-from rltui.views.run_list import RunSelection, line_key, title_facts
+from rltui.views.run_filter import parse_filter
+from rltui.views.run_list import RunSelection, RunView, line_key, title_facts
 
 QUEUED = QUEUE.entries
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from rltui.core.compare import Comparison
     from rltui.core.forks import ForkPlan, ForkRequest
     from rltui.core.queue import QueueAction, RunQueue
-    from rltui.core.report import Draw
     from rltui.services.runs.index import RunIndex
+    from rltui.views.report import Draw
 
 _MEASURING_S = 3.0
 """Time limit of each `catch_up`: the sizes of large folders may come later."""

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from rltui.core.annotations import marks
 from rltui.core.compare import Comparison
-from rltui.core.report import FILE_NAME, Draw, ReportFile, RunReport
 from rltui.core.rollouts import BatchKey, RolloutSource, sort_samples
 from rltui.core.runs import RunRow
 from rltui.core.secrets import mask_text
@@ -31,6 +30,7 @@ from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.journal import read_journal
 from rltui.services.runs.run_folder import next_free
 from rltui.services.runs.run_row import content_file
+from rltui.views.report import FILE_NAME, Draw, ReportFile, RunReport
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _READ_S = 1.0

@@ -16,10 +16,10 @@ if TYPE_CHECKING:  # the first frame need not wait for what later screens ask
     from rltui.core.compare import Comparison
     from rltui.core.forks import ForkPlan, ForkRequest
     from rltui.core.queue import QueueAction, RunQueue
-    from rltui.core.report import Draw
     from rltui.core.rollouts import RolloutSource
     from rltui.core.runs import RunChange, RunRow
     from rltui.core.series import SeriesSource
+    from rltui.views.report import Draw
 
 
 class Runs(ABC):

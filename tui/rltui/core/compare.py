@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from rltui.core import hints
 from rltui.core.config_data import Leaves, replaced
 from rltui.core.evals import Difference, Evaluation, difference
-from rltui.core.levels import LEVEL_STEPS, Level, best_level, level_of
-from rltui.core.markdown import table
+from rltui.core.levels import Level, best_level, level_of
 from rltui.core.metric_names import CONCEPTS, MetricConcept, concept_of, find, find_all
-from rltui.core.run_columns import column_of
 from rltui.core.runs import RunRow
 from rltui.core.secrets import MASK, OTHER_MASK, mask_value
 from rltui.core.series import NO_STEP, Series, SeriesKey, SeriesSource
-from rltui.core.text import did_you_mean, display_unit, format_number, value_text
+from rltui.core.text import did_you_mean
 from rltui.core.toml.values import TomlValue, same_value
 from rltui.errors import UsageError
 
@@ -39,9 +36,6 @@ _OWN_FOLDER = "{folder}"
 
 _OWN_KEY = "output_dir"
 """Last segment of keys in which any two runs differ: no difference, as in `RunRow.changed`."""
-BEST = " ▲"
-"""Suffix of the value of a run that is better than the one it was compared with, example by example."""
-_MOST_COLUMNS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,64 +92,8 @@ class Comparison:
     evaluations: tuple[ComparedEvals, ...] = ()
 
     @property
-    def remark(self) -> str:
-        """The limits of these numbers in words; empty if evaluations of the same examples settle it."""
-        gaps = [gap for evals in self.evaluations for gap in evals.differences if gap is not None]
-        if any(gap.examples for gap in gaps) or len(self.runs) < 2:
-            return ""
-        what = f"evaluate them on the same examples: {hints.EVAL}"
-        if gaps:
-            seeds = any(evals.key.rpartition(".")[2] == "seed" for evals in self.differing)
-            reason = ", because their seeds differ" if seeds else ""
-            return f"their evaluations asked other examples{reason}: which run is better is not known"
-        return f"± is the deviation of single steps; to know which run is better, {what}"
-
-    @property
     def differing(self) -> tuple[ComparedKey, ...]:
         return tuple(compared for compared in self.keys if compared.differs)
-
-    def rows(self, *, all_keys: bool = False) -> tuple[ComparedRow, ...]:
-        """Rows for people: state of each run, the keys in which they differ, their metrics."""
-        keys = self.keys if all_keys else self.differing
-        return (
-            *_run_rows(self.runs),
-            *(
-                ComparedRow(
-                    "config",
-                    compared.key,
-                    tuple(_NOTHING if value is None else value_text(value) for value in compared.values),
-                )
-                for compared in keys
-            ),
-            *(row for metric in self.metrics for row in _metric_rows(metric)),
-            *(row for compared in self.evaluations for row in _eval_rows(self.runs, compared)),
-        )
-
-    def markdown(self, *, all_keys: bool = False) -> str:
-        """The rows as a table: a column per run, or a row per run if there are many."""
-        rows, names = self.rows(all_keys=all_keys), [run.name for run in self.runs]
-        texts = [
-            [f"{cell}{BEST if index in row.best else ''}" for index, cell in enumerate(row.cells)]
-            for row in rows
-        ]
-        labels = [row.label for row in rows]
-        if len(names) <= _MOST_COLUMNS:
-            body = [[label, *cells] for label, cells in zip(labels, texts, strict=True)]
-            return table(["", *names], body, numeric=True)
-        columns = zip(*texts, strict=True)
-        body = [[name, *cells] for name, cells in zip(names, columns, strict=True)]
-        return table(["", *labels], body, numeric=True)
-
-
-class ComparedRow(NamedTuple):
-    part: Literal["run", "config", "metric", "eval"]
-    label: str
-    cells: tuple[str, ...]
-    """One per run, in their order."""
-    best: frozenset[int] = frozenset()
-    """Indices of the runs that are better than the first, known only from evaluations of the same
-    examples.
-    """
 
 
 def comparison(
@@ -340,59 +278,3 @@ def compared_evals(evaluations: Sequence[Sequence[Evaluation]]) -> tuple[Compare
         )
         compared.append(ComparedEvals(env, of_runs, gaps))
     return tuple(compared)
-
-
-# --- text -------------------------------------------------------------------------------------------------
-
-_NOTHING = "—"
-_ALWAYS = ("state", "step", "duration", "gpu_hours")
-_WHERE_DIFFERENT = ("tags", "parent", "framework", "generation", "commit", "prime-rl", "verifiers", "vllm",
-                    "torch", "driver", "host", "gpus")  # fmt: skip
-"""Columns of a list of runs."""
-
-
-def _run_rows(runs: Sequence[RunRow]) -> Iterator[ComparedRow]:
-    """State, steps, time and GPU hours; all other columns only if they differ."""
-    names: dict[str, str] = {run.id: run.name for run in runs}
-    for id_ in (*_ALWAYS, *_WHERE_DIFFERENT):
-        column = column_of(id_)
-        texts = [column.text(run, now=0.0, names=names) for run in runs]
-        if any(texts) and (id_ in _ALWAYS or len(set(texts)) > 1):
-            yield ComparedRow("run", column.heading, tuple(text or _NOTHING for text in texts))
-
-
-def _metric_rows(metric: ComparedMetric) -> Iterator[ComparedRow]:
-    unit, step = display_unit(metric.unit), metric.common_step
-    unit = f" ({unit})" if unit else ""
-    by_batch = any(summary.level is not None for summary in metric.summaries)
-    labels = {"last": "last", "level": f"last {LEVEL_STEPS}"}
-    if step is not None:
-        labels["common_level" if by_batch else "common"] = f"{'to' if by_batch else 'at'} step {step}"
-    for field, label in labels.items():
-        cells = [_value_cell(getattr(summary, field), metric.unit) for summary in metric.summaries]
-        if any(cells):
-            texts = tuple(cell or _NOTHING for cell in cells)
-            yield ComparedRow("metric", f"{metric.id} {label}{unit}", texts)
-
-
-def _value_cell(value: float | Level | None, unit: str) -> str:
-    if value is None:
-        return ""
-    return value.text(unit) if isinstance(value, Level) else format_number(value, unit)
-
-
-def _eval_rows(runs: Sequence[RunRow], compared: ComparedEvals) -> Iterator[ComparedRow]:
-    labels = tuple(
-        _NOTHING if evaluation is None else evaluation.label for evaluation in compared.evaluations
-    )
-    yield ComparedRow("eval", f"{compared.env}, weights", labels)
-    rewards = tuple(
-        _NOTHING if evaluation is None else evaluation.reward_text for evaluation in compared.evaluations
-    )
-    yield ComparedRow("eval", f"{compared.env}, reward", rewards)
-    if any(gap is not None for gap in compared.differences):
-        first = next(index for index, evaluation in enumerate(compared.evaluations) if evaluation is not None)
-        gaps = ["" if gap is None else gap.words.removesuffix(BEST) for gap in compared.differences]
-        better = {index for index, gap in enumerate(compared.differences) if gap and gap.standing == "better"}
-        label = f"{compared.env}, against {runs[first].name}"
-        yield ComparedRow("eval", label, tuple(gap or _NOTHING for gap in gaps), frozenset(better))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
-from rltui.core.config_report import KeyConflict
 from rltui.core.text import parse_whole_number
 from rltui.core.toml.values import TomlValue, format_key, same_value, split_key
+
+if TYPE_CHECKING:
+    from rltui.core.config_report import KeyConflict
 
 Leaves = Mapping[str, Any]
 """Dotted key → value of every leaf."""
@@ -81,6 +84,8 @@ def key_conflicts(base: Leaves | None, theirs: Leaves, yours: Leaves) -> tuple[K
 
     If `base` is unknown, any difference counts. `None` in `yours` removes the key.
     """
+    from rltui.core.config_report import KeyConflict  # pydantic takes 60 ms, which `rltui runs` need not pay
+
     return tuple(
         KeyConflict(key=key, base=(base or {}).get(key), theirs=theirs.get(key), yours=value)
         for key, value in yours.items()
@@ -131,3 +136,49 @@ def _remove_key(data: dict[str, Any], parents: list[str], last: str) -> None:
         if not isinstance(table, dict):
             return
     table.pop(last, None)
+
+
+# --- keys by their last segments ----------------------------------------------------------------------------
+
+
+def config_value(config: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - of any type
+    """The value of the key that is called so, or ends so after a dot; `None` where none or several are."""
+    if name in config:
+        return config[name]
+    matches = matching_keys(tuple(config), name)
+    if not matches:
+        return None
+    value = config[matches[0]]
+    return value if all(config[key] == value for key in matches[1:]) else None
+
+
+_BESIDE = "sft."
+"""Begins the keys of the warm-up, as `find_knob` has them behind those of the run as well."""
+
+
+@lru_cache(maxsize=512)
+def matching_keys(keys: tuple[str, ...], name: str) -> tuple[str, ...]:
+    """Keys that end in `name` with the fewest tables around; several where that does not decide. Those of a
+    file beside the run's own are meant where there is no other.
+    """
+    if name in keys:
+        return (name,)
+    ending = f".{name}"
+    matches = [key for key in keys if key.endswith(ending)]
+    matches = [key for key in matches if not key.startswith(_BESIDE)] or matches
+    fewest = min((key.count(".") for key in matches), default=0)
+    return tuple(key for key in matches if key.count(".") == fewest)
+
+
+@lru_cache(maxsize=512)
+def short_names(keys: tuple[str, ...]) -> dict[str, str]:
+    """Config key → its last segment, or as many as distinguish it from the others."""
+    names = {}
+    for key in keys:
+        segments = key.split(".")
+        endings = (".".join(segments[-count:]) for count in range(1, len(segments) + 1))
+        names[key] = next(
+            (end for end in endings if sum(f".{other_key}".endswith(f".{end}") for other_key in keys) == 1),
+            key,
+        )
+    return names

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from rltui.core.lines import LogChange
 from rltui.core.metric_names import CONCEPTS
 from rltui.core.queue import QueueEntry, stop_rule
-from rltui.core.run_filter import RunFilter, parse_filter
 from rltui.core.runs import ID_LENGTH, RunId, RunRow
 from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource
 from rltui.core.text import did_you_mean, format_number
@@ -17,6 +16,7 @@ from rltui.services.metrics.run_summary import RunSummary
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.observed import framework_of
+from rltui.views.run_filter import RunFilter, parse_filter
 
 _NO_RUN = RunId("0" * ID_LENGTH)
 """Row to evaluate a condition on; it is never saved."""

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from rltui.core import hints
-from rltui.core.run_columns import step_text
 from rltui.core.states import ENTRY_STATES, PENDING, AnyBadge
 from rltui.core.text import duration, size_text
-from rltui.views.run import Details
+from rltui.views.run import Details, step_text
 from rltui.views.table import Cell, Column, View
 
 if TYPE_CHECKING:

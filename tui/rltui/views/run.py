@@ -1,24 +1,368 @@
-"""Runs: one at a glance, all that is known of it, what a fork comes to."""
+"""Runs: the columns of a list of them, one at a glance, all that is known of it, what a fork comes to.
+
+A column serves for display, sort, filter and comparison: a field of the run, a metric, or a config key.
+"""
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal
 
-from rltui.core.run_columns import gpus_text, step_text
+from rltui.core.config_data import config_value, matching_keys, short_names
+from rltui.core.levels import LEVEL_STEPS
+from rltui.core.metric_names import CONCEPTS, concept_of
+from rltui.core.runs import RunRow
 from rltui.core.secrets import mask_value
 from rltui.core.states import RUN_STATES
-from rltui.core.text import duration, format_number, size_text, steps_text, value_text
+from rltui.core.text import (
+    did_you_mean,
+    duration,
+    format_number,
+    size_text,
+    sparkline,
+    steps_text,
+    truncate,
+    value_text,
+)
+from rltui.errors import UsageError
 
 if TYPE_CHECKING:
     from rltui.core.forks import ForkPlan
-    from rltui.core.runs import RunRow
 
 Details = list[tuple[str, Sequence[str]]]
 """Labels, and the texts behind each; a text may be empty."""
-_COMMIT = 9
+Kind = Literal["text", "words", "number", "steps", "time", "age", "seconds", "bytes", "flag", "config"]
+"""Kind of a column's values. `words`: several texts; `steps`, `seconds` and `bytes` are numbers of those;
+`age`: a time that is displayed as how long ago it was; `config`: any TOML value.
+"""
+
+_LEFT: frozenset[Kind] = frozenset({"text", "words", "config"})
+_NAME = re.compile(r"[A-Za-z_][\w.\-/]*")
+_TREND_WIDTH = 12
+_COMMIT_LETTERS = 9
+_MOST_CHANGED = 60
+"""Characters of the text of one changed value."""
+_NO_CONFIG: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class RunColumn:
+    id: str
+    """Name that people type: `reward`, `reward.best`, `optim.lr`."""
+    heading: str
+    kind: Kind
+    value: Callable[[RunRow, Mapping[str, Any]], Any]
+    """Value of a run and its config, for sorting, comparison and scripts; `None` where it has none."""
+    about: str = ""
+    widest: int = 24
+    """Characters that are worth showing where there is room."""
+    unit: str = ""
+    smallest_first: bool = False
+    """Sorted by it, the best figures come first, and these are the small ones: a loss."""
+    level_of: str = ""
+    """Id of the metric whose level it is."""
+    of_config: bool = False
+    """True if it needs the run's config; all others need only the row."""
+
+    @property
+    def is_right(self) -> bool:
+        return self.kind not in _LEFT
+
+    def text(
+        self,
+        row: RunRow,
+        config: Mapping[str, Any] = _NO_CONFIG,
+        *,
+        now: float,
+        names: Mapping[str, str] = _NO_CONFIG,
+    ) -> str:
+        """The value for people, on one line, neither cut nor sanitized; empty where there is none.
+
+        `names`: of other runs, by id.
+        """
+        if (special := _SPECIAL.get(self.id)) is not None:
+            return special(row, names)
+        if (level := row.levels.get(self.level_of)) is not None:
+            return level.text(self.unit).replace(" ", "")
+        value = self.value(row, config)
+        return "" if value is None else self._plain(value, now)
+
+    def _plain(self, value: Any, now: float) -> str:  # noqa: ANN401 - whatever the column holds
+        match self.kind:
+            case "number":
+                return format_number(value, self.unit)
+            case "steps":
+                return str(value)
+            case "seconds":
+                return duration(value)
+            case "bytes":
+                return size_text(value)
+            case "age":
+                return duration(now - value)
+            case "time":
+                return _time(value)
+            case "flag":
+                return "yes" if value else ""
+            case "words":
+                return " ".join(value)
+            case "config":
+                return _value_text(self.id, value)
+            case _:
+                return str(value)
+
+
+def _field(id_: str, kind: Kind, about: str, value: Callable[[RunRow], Any], widest: int = 24) -> RunColumn:
+    return RunColumn(
+        id_, id_.replace("_", " "), kind, lambda row, _: value(row), about, widest if kind in _LEFT else 16
+    )
+
+
+def _version(name: str) -> RunColumn:
+    return _field(name, "text", f"version of {name} that it ran with", lambda row: row.versions.get(name), 16)
+
+
+_FIELDS: Mapping[str, RunColumn] = {
+    column.id: column
+    for column in (
+        _field("name", "text", "what it is called", lambda row: row.name, 48),
+        _field("state", "text", ", ".join(RUN_STATES), lambda row: row.state, 8),
+        _field("step", "steps", "completed steps, and of how many", lambda row: row.step),
+        _field("max_steps", "steps", "steps that it is to make", lambda row: row.max_steps),
+        _field("trend", "number", "the reward over all steps", lambda row: row.reward),
+        _field("changed", "text", "config keys that differ from its parent, or else from the defaults",
+            lambda row: changed_text(row) or None, 60),
+        _field("age", "age", "how long ago it began", lambda row: row.started_at or row.created_at),
+        _field("started", "time", "when it began", lambda row: row.started_at),
+        _field("ended", "time", "when it ended", lambda row: row.ended_at),
+        _field("created", "time", "when its folder was made", lambda row: row.created_at),
+        _field("duration", "seconds", "how long something of it ran", lambda row: row.seconds or None),
+        _field("gpu_hours", "number", "hours of GPUs, by those it had",
+            lambda row: row.gpu_seconds / 3600 or None),
+        _field("attempts", "steps", "starts of the component that was started most often",
+            lambda row: row.attempts or None),
+        _field("gpus", "words", "the GPUs that it had", lambda row: row.gpus or None),
+        _field("tags", "words", "what people call it (`tag`)", lambda row: row.tags or None),
+        _field("note", "text", "what people say of it (`describe`)", lambda row: row.note or None, 48),
+        _field("best", "flag", "a person marked it (`best`)", lambda row: row.is_best or None),
+        _field("group", "text", "the sweep that it belongs to", lambda row: row.group or None),
+        _field("parent", "text", "the run that it was forked from", lambda row: row.parent or None),
+        _field("again", "text", "the run that it repeats", lambda row: row.again or None),
+        _field("checkpoints", "steps", "how many complete ones it has",
+            lambda row: len(row.checkpoints) or None),
+        _field("framework", "text", "whose run it is", lambda row: row.framework or None),
+        _field("generation", "text", "releases of the framework that are run in one way",
+            lambda row: row.generation or None),
+        _field("commit", "text", "of the workspace; * where that had changes",
+            lambda row: row.commit or None),
+        _field("host", "text", "the machine", lambda row: row.host or None),
+        _field("disk", "bytes", "how large its folder is", lambda row: row.disk_bytes),
+        _field("folder", "text", "where it lies", lambda row: row.folder, 60),
+        _field("kind", "text", "run, or evaluation", lambda row: row.kind),
+        _field("problem", "text", "why it is failed, damaged or gone", lambda row: row.problem or None, 60),
+        _field("archived", "time", "since when it is not listed", lambda row: row.archived_at),
+        _field("trashed", "time", "since when it lies in the trash", lambda row: row.trashed_at),
+        _field("id", "text", "never used twice", lambda row: row.id, 10),
+        *map(_version, ("prime-rl", "verifiers", "vllm", "torch", "driver")),
+    )
+}  # fmt: skip
+_ALIASES = {
+    "tag": "tags",
+    "steps": "step",
+    "size": "disk",
+    "time": "duration",
+    "gpu": "gpus",
+    "sweep": "group",
+}
+_SETTINGS_TOO = frozenset({"lr", "seq_len"})
+"""Metrics that are config keys as well: those are meant where a run has them; the metric is `lr.last`,
+`seq_len.level`."""
+DEFAULT_COLUMNS = ("name", "state", "step", "trend", "reward", "age", "duration", "changed", "tags", "gpus")
+
+
+def known_columns() -> tuple[RunColumn, ...]:
+    """Columns that every list has, fields first, then the last values of the metrics with a chart."""
+    metrics = tuple(_metric(concept.id) for concept in CONCEPTS if concept.curated)
+    return (*_FIELDS.values(), *metrics)
+
+
+def column_of(name: str) -> RunColumn:
+    """The column of that name: a field, a metric (`reward.best`), else a config key by its last parts.
+
+    Raises:
+        UsageError: if that cannot be the name of any.
+    """
+    full_name = _ALIASES.get(name, name)
+    if (field := _FIELDS.get(full_name)) is not None:
+        return field
+    id_, _, which = full_name.rpartition(".")
+    if which in ("level", "last", "best") and concept_of(id_) is not None:
+        return _metric(id_, which)
+    if concept_of(full_name) is not None and full_name not in _SETTINGS_TOO:
+        return _metric(full_name)
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} is no column", hint=f"columns: {', '.join(_FIELDS)}, metrics, config keys"
+        )
+    return RunColumn(
+        name,
+        name.rpartition(".")[2],
+        "config",
+        lambda row, config: _setting_value(row, config, name),
+        "a config key",
+        of_config=True,
+    )
+
+
+def columns_of(names: Iterable[str]) -> tuple[RunColumn, ...]:
+    """Columns of these names, without duplicates.
+
+    Raises:
+        UsageError: as `column_of`.
+    """
+    return tuple({column.id: column for column in map(column_of, names)}.values())
+
+
+def _setting_value(row: RunRow, config: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - of any type
+    value = config_value(config, name)
+    if value is None and name in _SETTINGS_TOO:
+        return row.metrics.get(name, (None, None))[0]
+    return value
+
+
+def check_names(columns: Iterable[RunColumn], configs: Mapping[str, Mapping[str, Any]]) -> None:
+    """Say so where a column is a config key of none of these runs.
+
+    Raises:
+        UsageError: names what comes nearest; or the keys of one run among which it is not clear.
+    """
+    for column in columns:
+        if column.of_config:
+            _check_key(column.id, configs.values())
+
+
+def _check_key(name: str, configs: Iterable[Mapping[str, Any]]) -> None:
+    shapes = {tuple(config): config for config in configs if config}
+    is_known = name in _SETTINGS_TOO
+    for keys, config in shapes.items():
+        matches = matching_keys(keys, name)
+        is_known = is_known or bool(matches)
+        if len(matches) > 1 and any(config[key] != config[matches[0]] for key in matches):
+            raise UsageError(
+                f"{name!r} is not clear: it may be {' or '.join(matches)}",
+                hint=f"say {matches[0]}, for example",
+            )
+    if not is_known:
+        metrics = [concept.id for concept in CONCEPTS]
+        endings = {
+            key.split(".", depth)[-1]
+            for keys in shapes
+            for key in keys
+            for depth in range(key.count(".") + 1)
+        }
+        raise UsageError(
+            f"no field, metric or config key {name!r}",
+            hint=did_you_mean(name, [*_FIELDS, *metrics, *sorted(endings)])
+            or f"fields: {', '.join(_FIELDS)}; metrics: {', '.join(metrics[:6])}, …; any config key",
+        )
+
+
+def _metric(id_: str, which: str = "") -> RunColumn:
+    """`which`: `last` or `best`; by default its level, or the last value of a metric that is not batched."""
+    concept = _CONCEPTS[id_]
+    default = "level" if concept.by_batch else "last"
+    which = default if which in ("", "level") else which
+    is_plain = which == default and not (id_ in _SETTINGS_TOO or id_ in _FIELDS)
+
+    def value(row: RunRow, _: Mapping[str, Any]) -> float | None:
+        if which == "level" and (level := row.levels.get(id_)) is not None:
+            return level.mean
+        return row.metrics.get(id_, (None, None))[which == "best"]
+
+    about, heading = _VALUES[which] if concept.by_batch else _MEASURED[which]
+    return RunColumn(
+        id_ if is_plain else f"{id_}.{which}",
+        f"{id_.replace('_', ' ')}{heading}",
+        "number",
+        value,
+        f"{concept.title}, {about}",
+        20,
+        concept.unit,
+        smallest_first=concept.better == "lower",
+        level_of=id_ if which == "level" else "",
+    )
+
+
+_CONCEPTS = {concept.id: concept for concept in CONCEPTS}
+_VALUES = {
+    "level": (
+        f"mean ± deviation of its last {LEVEL_STEPS} steps, sorted by the mean",
+        f"({LEVEL_STEPS})",
+    ),
+    "last": ("of the last step alone", ", last"),
+    "best": (f"the best mean of {LEVEL_STEPS} successive steps", ", best"),
+}
+"""Statistic of a batched metric → its text and the heading behind the metric's name."""
+_MEASURED = {"last": ("the last value", ""), "best": ("the best value", ", best")}
+
+
+def changed_text(row: RunRow) -> str:
+    """Differences such as `lr=1e-5 seed=2`, by the shortest names that are clear."""
+    names = short_names(tuple(row.changed))
+    return " ".join(
+        f"{names[key]}={truncate(_value_text(key, new), _MOST_CHANGED)}"
+        for key, (_, new) in row.changed.items()
+    )
+
+
+def _thinned(values: tuple[float, ...]) -> tuple[float, ...]:
+    """Values of a run averaged down to the width of the trend."""
+    count = len(values)
+    if count <= _TREND_WIDTH:
+        return values
+    ends = [round(index * count / _TREND_WIDTH) for index in range(_TREND_WIDTH + 1)]
+    return tuple(sum(values[start:end]) / (end - start) for start, end in pairwise(ends))
+
+
+_SPECIAL: Mapping[str, Callable[[RunRow, Mapping[str, str]], str]] = {
+    "state": lambda row, _: RUN_STATES[row.state].word,
+    "step": lambda row, _: step_text(row),
+    "trend": lambda row, _: sparkline(_thinned(row.sparkline), _TREND_WIDTH),
+    "gpus": lambda row, _: gpus_text(row.gpus),
+    "best": lambda row, _: "★" if row.is_best else "",
+    "parent": lambda row, names: names.get(row.parent, row.parent),
+    "again": lambda row, names: names.get(row.again, row.again),
+    "commit": lambda row, _: f"{row.commit[:_COMMIT_LETTERS]}{'*' if row.is_dirty else ''}",
+}
+"""Columns whose text is more than their value."""
+
+
+def step_text(row: RunRow) -> str:
+    """Progress such as `83/200`; empty where no step is known."""
+    if row.step is None:
+        return ""
+    return f"{row.step}/{row.max_steps}" if row.max_steps else str(row.step)
+
+
+def gpus_text(gpus: Sequence[str]) -> str:
+    """Devices such as `2× NVIDIA H200`, with a comma between several models."""
+    counts = {name: gpus.count(name) for name in gpus}
+    return ", ".join(f"{count}× {name}" if count > 1 else name for name, count in counts.items())
+
+
+def _value_text(key: str, value: object) -> str:
+    return mask_value(key, value) if isinstance(value, str) else value_text(value)
+
+
+def _time(moment: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
+
+
+# --- one run ----------------------------------------------------------------------------------------------
 
 
 def run_summary(row: RunRow) -> str:
@@ -82,10 +426,6 @@ def _changes(row: RunRow) -> list[str]:
     ]
 
 
-def _value_text(key: str, value: object) -> str:
-    return mask_value(key, value) if isinstance(value, str) else value_text(value)
-
-
 def _metrics(row: RunRow) -> list[str]:
     texts = []
     for name, (last, _) in row.metrics.items():
@@ -111,7 +451,7 @@ def _efforts(row: RunRow) -> list[str]:
 def _code(row: RunRow) -> list[str]:
     texts = [f"{row.framework} {row.generation}".strip()]
     if row.commit:
-        texts.append(f"commit {row.commit[:_COMMIT]}{' with changes' if row.is_dirty else ''}")
+        texts.append(f"commit {row.commit[:_COMMIT_LETTERS]}{' with changes' if row.is_dirty else ''}")
     texts += [f"{name} {version}" for name, version in row.versions.items()]
     return [*texts, gpus_text(row.gpus), f"on {row.host}" if row.host else ""]
 
@@ -121,10 +461,6 @@ def _when(row: RunRow) -> list[str]:
     texts += [f"ended {_time(row.ended_at)}"] if row.ended_at is not None else []
     texts += [f"archived {_time(row.archived_at)}"] if row.archived_at is not None else []
     return [*texts, f"id {row.id}"]
-
-
-def _time(moment: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
 
 
 def fork_lines(plan: ForkPlan) -> list[str]:

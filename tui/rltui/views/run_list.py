@@ -2,21 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rltui.core.queue import QueueEntry, RunQueue
-from rltui.core.run_columns import RunColumn, RunView, columns_of, sorted_by, usual_order
-from rltui.core.run_filter import RunFilter
 from rltui.core.run_tree import TreeLine, run_tree
 from rltui.core.runs import RunRow
+from rltui.errors import RltuiError
+from rltui.views.run import DEFAULT_COLUMNS, RunColumn, columns_of
+from rltui.views.run_filter import RunFilter
 from rltui.views.table import Cell
 
-Line = TreeLine | QueueEntry
+if TYPE_CHECKING:
+    from rltui.core.queue import QueueEntry, RunQueue  # pydantic takes 60 ms
+
+Line: TypeAlias = "TreeLine | QueueEntry"
 """A run, the heading of a sweep, or what waits in the queue."""
 USUAL = "usual"
 """The order that is none of a column."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """A person's choice of columns and sort order, saved between sessions."""
+
+    columns: tuple[str, ...] = DEFAULT_COLUMNS
+    """Ids of the columns, in their order."""
+    sort: str = ""
+    """Id of a column; empty: the usual order."""
+    is_reversed: bool = False
+    is_grouped: bool = False
+    """Forks below their parents, sweeps together."""
+
+    @classmethod
+    def of(cls, saved: Mapping[str, Any]) -> RunView:
+        """Restore a saved view (`asdict`); the default where it is missing or invalid."""
+        try:
+            columns = tuple(column.id for column in columns_of(map(str, saved["columns"])))
+            sort = "".join(column.id for column in columns_of([str(saved["sort"])] if saved["sort"] else ()))
+            is_reversed, is_grouped = saved["is_reversed"] is True, saved["is_grouped"] is True
+        except (KeyError, TypeError, RltuiError):
+            return cls()
+        return cls(columns or DEFAULT_COLUMNS, sort, is_reversed, is_grouped)
+
+
+def usual_order(rows: Iterable[RunRow]) -> list[RunRow]:
+    """Living ones first, those that began last in front; then the others, those that ended last in front."""
+    return sorted(rows, key=_default_key, reverse=True)
+
+
+def _default_key(row: RunRow) -> tuple[bool, float, str]:
+    began = row.started_at or row.created_at
+    return (row.is_running, began if row.is_running else row.ended_at or began, row.id)
+
+
+def sorted_by(
+    rows: Iterable[RunRow],
+    column: RunColumn,
+    configs: Mapping[str, Mapping[str, Any]],
+    *,
+    is_reversed: bool = False,
+) -> list[RunRow]:
+    """Sort by a column: texts from A on, times and numbers from the largest on, or from the smallest where
+    less is better; `is_reversed` inverts that.
+
+    Runs without a value come last, either way; equal ones stay in the default order.
+    """
+    with_value: list[tuple[tuple[int, Any], RunRow]] = []
+    without: list[RunRow] = []
+    for row in usual_order(rows):
+        value = column.value(row, configs.get(row.id, {}))
+        if value is None or value != value:
+            without.append(row)
+        elif isinstance(value, int | float):
+            with_value.append(((0, value if column.smallest_first else -value), row))
+        else:
+            text = " ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+            with_value.append(((1, text.casefold()), row))
+    with_value.sort(key=lambda pair: pair[0], reverse=is_reversed)
+    return [row for _, row in with_value] + without
 
 
 def line_key(line: Line) -> str:

@@ -15,15 +15,16 @@ from rltui.cli.choosing import ready_index
 from rltui.cli.command import argument, command, exclusive, flag, repeatable
 from rltui.cli.table import plain_lines, room, width_of
 from rltui.core import hints
-from rltui.core.run_columns import short_names
+from rltui.core.config_data import short_names
 from rltui.core.text import truncate, visible
 from rltui.errors import UsageError
 from rltui.services.runs.catalog import find_run
 from rltui.services.runs.index import RunIndex
 
 if TYPE_CHECKING:
-    from rltui.core.compare import ComparedRow, Comparison
+    from rltui.core.compare import Comparison
     from rltui.core.config_report import ConfigDiff
+    from rltui.views.comparison import ComparedRow
 
 _WIDEST_CELL = 32
 """A longer value is cut in the table; --json, --csv and --md have it whole."""
@@ -63,6 +64,7 @@ class ComparedRunDocument:
 )
 def compare(arguments: argparse.Namespace) -> int:
     from rltui.client.local_runs import LocalRuns
+    from rltui.views.comparison import compared_rows, markdown_table, remark_text
 
     index = ready_index()
     ids = list(dict.fromkeys(find_run(index, name).id for name in arguments.run))
@@ -74,13 +76,14 @@ def compare(arguments: argparse.Namespace) -> int:
     elif arguments.csv:
         _print_csv(comparison, all_keys=arguments.all_keys)
     elif arguments.md:
-        print(comparison.markdown(all_keys=arguments.all_keys), end="")
+        print(markdown_table(comparison, all_keys=arguments.all_keys), end="")
     else:
-        print("\n".join(_table(comparison, room() or sys.maxsize, all_keys=arguments.all_keys)))
+        rows = compared_rows(comparison, all_keys=arguments.all_keys)
+        print("\n".join(_table(rows, [run.name for run in comparison.runs], room() or sys.maxsize)))
         if not comparison.differing:
             print("no config key differs", file=sys.stderr)
-        if comparison.remark:
-            print(comparison.remark, file=sys.stderr)
+        if remark := remark_text(comparison):
+            print(remark, file=sys.stderr)
     return 0
 
 
@@ -113,12 +116,10 @@ def diff_of_runs(names: Sequence[str]) -> ConfigDiff | None:
 # --- for people -------------------------------------------------------------------------------------------
 
 
-def _table(comparison: Comparison, width: int, *, all_keys: bool) -> list[str]:
+def _table(rows: Sequence[ComparedRow], names: Sequence[str], width: int) -> list[str]:
     """A column for each run where they fit; else a row for each, where that fits; else columns, some runs at
     a time.
     """
-    rows = comparison.rows(all_keys=all_keys)
-    names = [run.name for run in comparison.runs]
     upright = _upright(rows, names)
     if _width(upright) <= width:
         return upright
@@ -164,7 +165,7 @@ def _in_parts(rows: Sequence[ComparedRow], names: Sequence[str], width: int) -> 
 
 
 def _cells(row: ComparedRow) -> list[str]:
-    from rltui.core.compare import BEST
+    from rltui.views.comparison import BEST
 
     return [
         f"{truncate(cell, _WIDEST_CELL)}{BEST if index in row.best else ''}"
@@ -179,6 +180,8 @@ def _document(comparison: Comparison, *, all_keys: bool) -> dict[str, Any]:
     """`{"runs": [ComparedRunDocument], "metrics": [{"id", "unit", "better", "common_step"}], "evaluations":
     [{"env", "of": [{"id", "label", "mean", "stderr"}], "differences": [Difference.document]}], "remark"}`.
     """
+    from rltui.views.comparison import remark_text
+
     keys = comparison.keys if all_keys else comparison.differing
     runs = [
         ComparedRunDocument(
@@ -215,7 +218,7 @@ def _document(comparison: Comparison, *, all_keys: bool) -> dict[str, Any]:
         "runs": [asdict(run) for run in runs],
         "metrics": metrics,
         "evaluations": evals,
-        "remark": comparison.remark,
+        "remark": remark_text(comparison),
     }
 
 

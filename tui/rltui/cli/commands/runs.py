@@ -20,17 +20,6 @@ from rltui.cli.progress import working
 from rltui.cli.run_changes import put_into_trash
 from rltui.cli.table import Column, paint_cell, print_table, room
 from rltui.core import hints
-from rltui.core.run_columns import (
-    RunColumn,
-    RunView,
-    check_names,
-    column_of,
-    columns_of,
-    known_columns,
-    sorted_by,
-    usual_order,
-)
-from rltui.core.run_filter import RunFilter, parse_filter
 from rltui.core.run_tree import run_tree
 from rltui.core.runs import RunRow
 from rltui.core.states import RUN_STATES
@@ -42,6 +31,9 @@ from rltui.services.runs.catalog import catch_up
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.organize import RunRetention, retention_plan
 from rltui.views.experiment import signed_state
+from rltui.views.run import RunColumn, check_names, column_of, columns_of, known_columns
+from rltui.views.run_filter import RunFilter, parse_filter
+from rltui.views.run_list import RunView, sorted_by, usual_order
 
 _LEAST_NAME, _LEAST_TEXT = 24, 10
 """Characters that a column is cut to before others are left out."""

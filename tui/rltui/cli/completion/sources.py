@@ -273,7 +273,7 @@ def _metrics(_: str, __: TypedValues) -> Found:
 
 
 def _columns(_: str, __: TypedValues) -> Found:
-    from rltui.core.run_columns import known_columns
+    from rltui.views.run import known_columns
 
     return [(column.id, column.about) for column in known_columns()]
 

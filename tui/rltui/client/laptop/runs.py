@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rltui.client.laptop.run_feed import RunUpdate
     from rltui.core.compare import Comparison
     from rltui.core.queue import RunQueue
-    from rltui.core.report import Draw
+    from rltui.views.report import Draw
 
 _FIRST_S = 5.0
 """Seconds that the first rows are waited for: a thread asks, and shows nothing meanwhile."""

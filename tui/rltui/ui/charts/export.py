@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
 from rltui.core.annotations import Annotation
-from rltui.core.report import ReportFile
 from rltui.core.series import SeriesSource
 from rltui.core.text import display_unit, format_number
 from rltui.ui.charts.axes import LogAxis, StepAxis, TimeAxis, ValueAxis
@@ -18,6 +17,7 @@ from rltui.ui.charts.curves import Extents, Points, extents, logarithms, value_s
 from rltui.ui.charts.model import ChartFrame, ChartModel, Run, has_line
 from rltui.ui.charts.view import View
 from rltui.ui.text import clean_line
+from rltui.views.report import ReportFile
 
 _WIDTH, _HEIGHT = 900, 420
 _LEFT, _RIGHT, _TOP, _BOTTOM = 80, 20, 50, 50

@@ -11,7 +11,6 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from rltui.core.run_columns import DEFAULT_COLUMNS, RunColumn, column_of, known_columns
 from rltui.core.text import truncate
 from rltui.errors import UsageError
 from rltui.ui.actions import KeyContext, Scope
@@ -20,6 +19,7 @@ from rltui.ui.screens.dialogs import DialogBase, KeyHint
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.row_list import Row, RowList
+from rltui.views.run import DEFAULT_COLUMNS, RunColumn, column_of, known_columns
 
 _ID_CELLS = 18
 

@@ -15,7 +15,6 @@ from textual.widgets import Static
 
 from rltui.core import hints
 from rltui.core.queue import QueueEntry
-from rltui.core.run_columns import RunView
 from rltui.core.run_tree import TreeLine
 from rltui.core.runs import RunRow
 from rltui.errors import RltuiError, UsageError
@@ -44,6 +43,7 @@ from rltui.views.run_list import (
     USUAL,
     RunListing,
     RunSelection,
+    RunView,
     line_key,
     title_facts,
     waiting_entries,

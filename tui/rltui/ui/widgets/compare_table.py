@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 from textual.content import Content
 
-from rltui.core.compare import BEST, ComparedRow, Comparison
-from rltui.core.run_columns import short_names
+from rltui.core.compare import Comparison
+from rltui.core.config_data import short_names
 from rltui.ui.actions import key_of
 from rltui.ui.paragraphs import hanging
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.row_list import Row
+from rltui.views.comparison import BEST, ComparedRow, compared_rows, remark_text
 
 _CURSOR = "▸ "
 _GAP = 1
@@ -38,12 +39,12 @@ def compare_table(
     comparison: Comparison, width: int, selected: str | None, *, first: int, all_keys: bool
 ) -> CompareTable:
     """`first`: index of the first visible run; `selected`: the row that shows more."""
-    compared_rows = comparison.rows(all_keys=all_keys)
+    all_rows = compared_rows(comparison, all_keys=all_keys)
     names = [clean_line(run.name) for run in comparison.runs]
-    columns = _RunColumns(compared_rows, names, width, first)
+    columns = _RunColumns(all_rows, names, width, first)
     rows: list[Row] = []
     section = ""
-    for row in compared_rows:
+    for row in all_rows:
         if row.part != section:
             section = row.part
             rows += [Row(None, (Content(""),))] if rows else []
@@ -60,8 +61,8 @@ def compare_table(
                 (Content.styled(f"  no config key differs: {key_of('filter')} shows all of them", FAINT),),
             )
         )
-    if comparison.remark:
-        lines = hanging(comparison.remark, width - len(_CURSOR), FAINT)
+    if remark := remark_text(comparison):
+        lines = hanging(remark, width - len(_CURSOR), FAINT)
         rows += [Row(None, (Content(""),)), Row(None, tuple(Content("  ") + line for line in lines))]
     return CompareTable(columns.head(names), tuple(rows), columns.last)
 

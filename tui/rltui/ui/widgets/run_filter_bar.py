@@ -12,9 +12,9 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from rltui.core.run_filter import RunFilter, parse_filter
 from rltui.errors import UsageError
 from rltui.ui.text import clean
+from rltui.views.run_filter import RunFilter, parse_filter
 
 
 class RunFilterBar(Vertical):

@@ -9,14 +9,13 @@ from textual.content import Content
 from textual.widgets import Static
 
 from rltui.core.queue import QueueEntry
-from rltui.core.run_columns import RunColumn
 from rltui.core.run_tree import TreeLine
 from rltui.core.runs import RunRow
 from rltui.core.states import RUN_STATES
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line, progress_bar
 from rltui.ui.widgets.virtual_list import VirtualList
-from rltui.views.run import sweep_texts
+from rltui.views.run import RunColumn, sweep_texts
 from rltui.views.run_list import Line, RunListing, line_key
 
 _GAP = "  "

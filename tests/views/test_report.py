@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rltui.core.compare import comparison
-from rltui.core.report import RunReport
 from rltui.core.runs import RunId, RunRow
+from rltui.views.report import RunReport
 
 
 def test_checkpoints_are_told_where_there_are_any() -> None:

@@ -14,6 +14,7 @@ from rltui.core.markdown import fenced, plain, table
 from rltui.core.runs import RunRow
 from rltui.core.series import SeriesSource
 from rltui.core.text import duration, group_digits, size_text, steps_text, value_text
+from rltui.views.comparison import compared_rows, markdown_table
 
 FILE_NAME = "report.md"
 _MOST_MARKS = 40
@@ -72,7 +73,7 @@ class RunReport:
 
     def _metrics_section(self) -> Iterator[str]:
         yield "## Figures"
-        yield self.comparison.markdown()
+        yield markdown_table(self.comparison)
         for curve in self.curves:
             yield f"![{plain(curve.title)}]({curve.path})"
 
@@ -134,7 +135,7 @@ class RunReport:
         yield _links([self.journal])
 
     def _footer(self) -> Iterator[str]:
-        has_better = any(row.best for row in self.comparison.rows())
+        has_better = any(row.best for row in compared_rows(self.comparison))
         better = "; ▲ is better than the first run, by evaluations of the same examples" if has_better else ""
         yield f"Written by rltui on {_when(self.made_at)}{better}."
 

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from rltui.core.run_columns import RunColumn, check_names, column_of
 from rltui.core.runs import RunRow
 from rltui.core.states import RUN_STATES
 from rltui.core.text import parse_number, unknown_name
 from rltui.core.times import MOMENT_HINT, parse_moment, parse_span
 from rltui.errors import UsageError
+from rltui.views.run import RunColumn, check_names, column_of
 
 _Predicate = Callable[[RunRow, Mapping[str, Any]], bool]
 _TOKEN = re.compile(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rltui.core.run_filter import parse_filter
 from rltui.core.runs import RunRow
 from rltui.errors import UsageError
+from rltui.views.run_filter import parse_filter
 
 NOW = 1_000_000.0
 CONFIG = {
