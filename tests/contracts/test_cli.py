@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 from syrupy.assertion import SnapshotAssertion
 from tests.contracts.conftest import RecordedBox
-
-pytestmark = pytest.mark.xdist_group("contracts")
 
 TEXTS = """\
 ls
@@ -56,6 +56,7 @@ fork first --set lr=1e-4 --plan -n fourth
 check rl.toml
 layouts
 keys
+keys checkpoint restart
 """.splitlines()
 DOCUMENTS = """\
 ls
@@ -105,26 +106,31 @@ statsu
 """.splitlines()
 
 
-def words_of(line: str) -> list[str]:
-    """As a shell takes them apart."""
-    import shlex
-
-    return shlex.split(line)
-
-
+@pytest.mark.xdist_group("contracts-texts")
 @pytest.mark.parametrize("line", TEXTS)
 def test_text(line: str, looked_at: RecordedBox, snapshot: SnapshotAssertion) -> None:
-    assert looked_at.said(*words_of(line)) == snapshot
+    assert looked_at.said(*shlex.split(line)) == snapshot
 
 
+@pytest.mark.xdist_group("contracts-documents")
 @pytest.mark.parametrize("line", DOCUMENTS)
 def test_document(line: str, looked_at: RecordedBox, snapshot: SnapshotAssertion) -> None:
-    assert looked_at.document(*words_of(line)) == snapshot
+    assert looked_at.document(*shlex.split(line)) == snapshot
 
 
+@pytest.mark.xdist_group("contracts-documents")
+def test_document_of_keys(looked_at: RecordedBox, snapshot: SnapshotAssertion) -> None:
+    """Of some two hundred actions one with several uses; the others have the same fields."""
+    document = looked_at.document("keys", "--keymap", "vim")
+    actions = {action["id"]: action for action in document["keys"]}
+    assert {frozenset(action) for action in actions.values()} == {frozenset(actions["undo"])}
+    assert {**document, "keys": actions["undo"]} == snapshot
+
+
+@pytest.mark.xdist_group("contracts-documents")
 @pytest.mark.parametrize("line", REFUSALS)
 def test_refusal(line: str, looked_at: RecordedBox, snapshot: SnapshotAssertion) -> None:
     """Nothing is done, and stderr says why and what to do."""
-    said = looked_at.said(*words_of(line))
+    said = looked_at.said(*shlex.split(line))
     assert "[exit 0]" not in said
     assert said == snapshot

@@ -14,7 +14,7 @@ from tests.contracts.conftest import RecordedBox
 from tests.terminal import Terminal
 from tests.waiting import retry_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.xdist_group("contracts")]
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
 PROGRAM = Path(__file__).with_name("still_clock.py")
 SCREENS = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import sys
 
@@ -11,6 +10,7 @@ from rltui.cli import terminal
 from rltui.cli.arguments import KEYMAP_VARIABLE
 from rltui.cli.colour import style, switch
 from rltui.cli.global_options import host_of, looks_of
+from rltui.cli.output import print_json
 from rltui.cli.parser import parse
 from rltui.errors import ExitCode, RltuiError, UsageError
 
@@ -66,5 +66,5 @@ def _report(error: RltuiError, *, as_json: bool) -> int:
     print(f"{style('rltui:', 'bad')} {error}", file=sys.stderr)
     if as_json:
         document = {"title": error.title, "details": error.details, "hint": error.hint}
-        print(json.dumps({"error": document, "exit_code": int(error.exit_code)}))
+        print_json({"error": document, "exit_code": int(error.exit_code)})
     return int(error.exit_code)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.consent import accepted
+from rltui.cli.output import print_json
 from rltui.cli.waiting import is_awaited, outcome, painted, plan_of, wait_for_first_attempt
 from rltui.client import launch
 from rltui.errors import ConflictError
@@ -49,7 +50,7 @@ def execute(action: Literal["start", "stop", "restart"], arguments: argparse.Nam
         if request.action == "stop" and arguments.wait is None:  # a start before its end is refused
             wait_for_first_attempt(wire, {*plan.stop}, timeout_s=None)
         if arguments.json:
-            print(plan.model_dump_json())
+            print_json(plan)
     return 0
 
 
@@ -64,7 +65,7 @@ def _only_plan(record: ExperimentRecord, request: Request, *, as_json: bool) -> 
         with contextlib.suppress(ConflictError):  # somebody has started something meanwhile
             stop_idle_supervisor(record)
     if as_json:
-        print(plan.model_dump_json())
+        print_json(plan)
     else:
         sys.stdout.write(painted(plan) or "nothing to do\n")
     return 0

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from rltui.cli.colour import style
 from rltui.cli.config import chosen_framework
 from rltui.cli.consent import accepted
+from rltui.cli.output import print_json
 from rltui.cli.waiting import is_awaited, outcome, painted, plan_of
 from rltui.client import launch
 from rltui.client.actor import actor
@@ -155,7 +156,7 @@ def execute_edit(
     if not arguments.json:
         sys.stdout.write(painted(plan) or "nothing changes\n")
     elif not (moves and is_awaited(arguments)):  # else the outcome has it
-        print(plan.model_dump_json())
+        print_json(plan)
     if plan.diff:
         for line in _outcome(plan, request, dry_run=arguments.dry_run, name=name):
             print(line, file=sys.stderr)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 from rltui.cli.arguments import CREATION, positive
 from rltui.cli.command import argument, flag, load, options_of, repeatable, switch
 from rltui.cli.new_run import wanted_run  # knows the frameworks, which `rltui queue` needs not
+from rltui.cli.output import print_json
 from rltui.cli.parser import parse
 from rltui.cli.progress import working
 from rltui.core import hints
@@ -165,7 +165,7 @@ def as_options(point: Sequence[tuple[str, str]]) -> list[str]:
 
 def print_added(entries: Sequence[QueueEntry], arguments: argparse.Namespace) -> None:
     if arguments.json:
-        print(json.dumps([entry.model_dump(mode="json") for entry in entries]))
+        print_json(entries)
         return
     for entry in entries:
         print(f"{entry.name} is queued: {entry.folder}")

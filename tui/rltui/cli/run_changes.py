@@ -7,10 +7,9 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-import orjson
-
 from rltui.cli.choosing import ready_index
 from rltui.cli.consent import require_consent
+from rltui.cli.output import print_json
 from rltui.cli.table import Column, room, table_lines
 from rltui.core import hints
 from rltui.core.runs import RunRow
@@ -82,7 +81,7 @@ def _print_plan(
             "keep": [{"id": row.id, "name": row.name, "why": reason} for row, reason in spared_rows],
             "frees_bytes": total,
         }
-        print(orjson.dumps(document).decode(), file=out)
+        print_json(document, is_compact=True)
         return
     lines = [("keep", row.name, reason) for row, reason in spared_rows]
     lines += [("trash", row.name, f"{size_text(sizes[row.id])}  {row.folder}") for row in rows]
@@ -117,7 +116,10 @@ def change_runs(
 
 
 def print_runs(rows: Sequence[RunRow], lines: Sequence[str], arguments: argparse.Namespace) -> int:
-    print(orjson.dumps(rows).decode() if arguments.json else "\n".join(lines))
+    if arguments.json:
+        print_json(rows, is_compact=True)
+    else:
+        print("\n".join(lines))
     return 0
 
 

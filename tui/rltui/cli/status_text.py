@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import threading
@@ -11,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rltui.cli.colour import role_of, style, style_line
+from rltui.cli.output import print_json
 from rltui.cli.table import Row, room, table_lines, view_cells, view_shapes, wrapped
 from rltui.client import launch
 from rltui.client.transports.unix import CONNECT_TIMEOUT_S
@@ -41,7 +41,7 @@ _POINTS = 20
 
 def print_status(status: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
-        sys.stdout.write(f"{json.dumps(document(status), ensure_ascii=False)}\n")
+        print_json(document(status))
     else:
         sys.stdout.write(as_text(status, width=room()))
 

@@ -66,10 +66,10 @@ def outcome(wire: Wire, components: set[str], arguments: argparse.Namespace, pla
         status = wait_for_first_attempt(wire, components, timeout_s=None)
     except ComponentFailedError:
         if arguments.json:
-            print_status({**wire.call("status"), "plan": plan.model_dump(mode="json")}, as_json=True)
+            print_status({**wire.call("status"), "plan": plan}, as_json=True)
         raise
     if arguments.json:
-        print_status({**status, "plan": plan.model_dump(mode="json")}, as_json=True)
+        print_status({**status, "plan": plan}, as_json=True)
 
 
 def wait_for_first_attempt(wire: Wire, components: set[str], *, timeout_s: float | None) -> dict[str, Any]:

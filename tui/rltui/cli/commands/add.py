@@ -7,10 +7,9 @@ import sys
 from itertools import chain
 from pathlib import Path
 
-import orjson
-
 from rltui.cli.arguments import JSON
 from rltui.cli.command import argument, command
+from rltui.cli.output import print_json
 from rltui.cli.run_changes import names_text
 
 
@@ -40,7 +39,7 @@ def add(arguments: argparse.Namespace) -> int:
     if known_runs:
         lines.append(f"known already: {names_text(known_runs)}")
     if arguments.json:
-        print(orjson.dumps({"new": new, "known": known_runs}).decode())
+        print_json({"new": new, "known": known_runs}, is_compact=True)
     else:
         print("\n".join(lines))
     return 0

@@ -13,6 +13,7 @@ from rltui.cli.colour import role_of, style, style_line
 from rltui.cli.command import argument, command, flag
 from rltui.cli.config import WhoseConfig, wanted_devices
 from rltui.cli.config_line import read_config_line, staged
+from rltui.cli.output import print_json
 from rltui.cli.progress import working
 from rltui.errors import ConfigError
 from rltui.views.knob import figure_text
@@ -54,7 +55,7 @@ def check(arguments: argparse.Namespace) -> int:
         problems = [_after_edits(problem, set_keys) for problem in report.problems]
         report = report.model_copy(update={"problems": tuple(_of_originals(copies, problems))})
     if arguments.json:
-        print(report.model_dump_json())
+        print_json(report)
     else:
         for problem in report.problems:
             print(style_line(f"{problem.severity}: {problem.text}"))

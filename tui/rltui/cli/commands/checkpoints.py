@@ -11,6 +11,7 @@ from rltui.cli.arguments import JSON, NAME_OR_FIRST, YES, positive, steps
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.command import argument, command, flag, section
 from rltui.cli.consent import require_consent
+from rltui.cli.output import print_json
 from rltui.cli.table import print_view
 from rltui.client import launch
 from rltui.client.transports.unix import Wire
@@ -97,7 +98,7 @@ def _retention(arguments: argparse.Namespace) -> Retention | None:
 
 def _print(report: CheckpointReport, *, as_json: bool) -> None:
     if as_json:
-        print(report.model_dump_json())
+        print_json(report)
         return
     now = time.time()
     if report.checkpoints:
@@ -133,7 +134,7 @@ def _restore(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
     ExperimentReader(record).bring_back(archive.name)
     report = ExperimentReader(record).checkpoints()
     if arguments.json:
-        print(report.model_dump_json())
+        print_json(report)
     else:
         steps = steps_text([entry.step for entry in report.complete]) or "none"
         print(f"{archive.name} is back; complete checkpoints: {steps}")
@@ -154,7 +155,10 @@ def _prune(
 
     plan = prune_plan(report, retention)
     if arguments.plan or plan.is_empty:
-        sys.stdout.write(f"{plan.model_dump_json()}\n" if arguments.json else rows_text(prune_rows(plan)))
+        if arguments.json:
+            print_json(plan)
+        else:
+            sys.stdout.write(rows_text(prune_rows(plan)))
         return 0
     sys.stderr.write(rows_text(prune_rows(plan)))
     require_consent("prune-checkpoints", arguments, "delete them?")
@@ -163,9 +167,8 @@ def _prune(
         pruned_checkpoints = ExperimentReader(record).prune(retention, only)
     else:
         pruned_checkpoints = wire.request(ExperimentApi.prune, retention, tuple(only))
-    print(
-        pruned_checkpoints.model_dump_json()
-        if arguments.json
-        else f"deleted; {size_text(pruned_checkpoints.frees_bytes)} are free again"
-    )
+    if arguments.json:
+        print_json(pruned_checkpoints)
+    else:
+        print(f"deleted; {size_text(pruned_checkpoints.frees_bytes)} are free again")
     return 0

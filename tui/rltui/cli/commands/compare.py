@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rltui.cli.arguments import JSON
 from rltui.cli.choosing import ready_index
 from rltui.cli.command import argument, command, exclusive, flag, repeatable
+from rltui.cli.output import print_csv, print_json
 from rltui.cli.table import plain_lines, room, width_of
 from rltui.core import hints
 from rltui.core.config_data import short_names
@@ -72,7 +72,7 @@ def compare(arguments: argparse.Namespace) -> int:
         raise UsageError("compare needs two runs or more", hint=f"{hints.RUNS} lists them")
     comparison = LocalRuns(index).compare(ids, arguments.metric)
     if arguments.json:
-        print(json.dumps(_document(comparison, all_keys=arguments.all_keys), ensure_ascii=False, default=str))
+        print_json(_document(comparison, all_keys=arguments.all_keys))
     elif arguments.csv:
         _print_csv(comparison, all_keys=arguments.all_keys)
     elif arguments.md:
@@ -236,18 +236,24 @@ def _print_csv(comparison: Comparison, *, all_keys: bool) -> None:
         for field in ("level", "common_level")
         for statistic in ("mean", "std")
     ]
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow([*fields, *map(visible, keys), *(f"{id_}.{field}" for id_, field in value_columns),
-                     *(f"{id_}.{field}.{statistic}" for id_, field, statistic in levels)])  # fmt: skip
+    heading = [
+        *fields,
+        *map(visible, keys),
+        *(f"{id_}.{field}" for id_, field in value_columns),
+        *(f"{id_}.{field}.{statistic}" for id_, field, statistic in levels),
+    ]
+    rows = []
     for run in document["runs"]:
-        values = [run["config"][key] for key in keys]
-        row = [
-            *(run[fact] for fact in fields),
-            *(
-                json.dumps(value, default=str) if isinstance(value, list | dict) else value
-                for value in values
-            ),
-            *(run["metrics"][id_][field] for id_, field in value_columns),
-            *((run["metrics"][id_][field] or {}).get(statistic) for id_, field, statistic in levels),
-        ]
-        writer.writerow(["" if value is None else value for value in row])
+        values = (run["config"][key] for key in keys)
+        rows.append(
+            [
+                *(run[field] for field in fields),
+                *(
+                    json.dumps(value, default=str) if isinstance(value, list | dict) else value
+                    for value in values
+                ),
+                *(run["metrics"][id_][field] for id_, field in value_columns),
+                *((run["metrics"][id_][field] or {}).get(statistic) for id_, field, statistic in levels),
+            ]
+        )
+    print_csv(heading, rows)

@@ -13,6 +13,7 @@ from rltui.cli.choosing import choose_experiment
 from rltui.cli.command import argument, command
 from rltui.cli.consent import require_consent
 from rltui.cli.edits import edit_experiment, edit_request
+from rltui.cli.output import print_json
 from rltui.cli.terminal import ask
 from rltui.client import launch
 from rltui.core import hints
@@ -57,7 +58,7 @@ def convert(arguments: argparse.Namespace) -> int:
     with redirect_stdout(sys.stderr) if as_json else nullcontext():
         code = edit_experiment(record, request, arguments)
     if as_json:
-        print(conversion.model_dump_json())
+        print_json(conversion)
     return code
 
 
@@ -76,7 +77,7 @@ def _write_for(arguments: argparse.Namespace) -> int:
     (path,) = named([Path(arguments.what)])
     conversion = checking.converted(path, arguments.to, Path(arguments.output) if arguments.output else None)
     if arguments.json:
-        print(conversion.model_dump_json())
+        print_json(conversion)
     else:
         print(conversion.diff, end="")
         for note in conversion.notes:

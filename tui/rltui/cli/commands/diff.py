@@ -13,6 +13,7 @@ from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import style, style_diff
 from rltui.cli.command import argument, command, flag
 from rltui.cli.commands.knobs import read_table
+from rltui.cli.output import print_json
 from rltui.cli.status_text import read_status
 from rltui.cli.table import Column, print_table
 from rltui.core import hints
@@ -71,7 +72,7 @@ def diff(arguments: argparse.Namespace) -> int:
 
 def _print_differences(difference: ConfigDiff, arguments: argparse.Namespace) -> None:
     if arguments.json:
-        print(difference.model_dump_json())
+        print_json(difference)
     elif arguments.text:
         print("\n".join(style_diff(difference.text.splitlines())), end="\n" if difference.text else "")
     else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.util
-import json
 import os
 import pwd
 import resource
@@ -13,7 +12,7 @@ import shutil
 import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from rltui import paths
 from rltui.cli.arguments import JSON, NAME
 from rltui.cli.colour import role_of, style
 from rltui.cli.command import argument, command, flag
+from rltui.cli.output import print_json
 from rltui.cli.progress import working
 from rltui.cli.table import room, wrapped
 from rltui.core import hints
@@ -136,7 +136,7 @@ def doctor(arguments: argparse.Namespace) -> int:
         )
     findings = [check() for check in _CHECKS]
     if arguments.json:
-        print(json.dumps([asdict(finding) for finding in findings], ensure_ascii=False))
+        print_json(findings)
     else:
         _show(findings)
     return 0 if all(finding.ok or not finding.essential for finding in findings) else 1
@@ -153,7 +153,7 @@ def _of_nodes(arguments: argparse.Namespace) -> int:
     with working("asks the nodes"):
         findings = check_nodes(request, arguments.name)
     if arguments.json:
-        print(json.dumps([asdict(finding) for finding in findings], ensure_ascii=False))
+        print_json(findings)
     else:
         for node, node_findings in groupby(findings, key=lambda finding: finding.node):
             print(node or "compared with each other")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import textwrap
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import style
 from rltui.cli.command import command, flag
 from rltui.cli.consent import require_consent
+from rltui.cli.output import print_json
 from rltui.cli.status_text import read_status
 from rltui.cli.waiting import StateChanges, painted
 from rltui.client import launch
@@ -52,14 +52,20 @@ def down(arguments: argparse.Namespace) -> int:
         raise
     plan = _plan_down(record)
     if arguments.plan:
-        sys.stdout.write(f"{plan.model_dump_json()}\n" if arguments.json else _plan_lines(plan))
+        if arguments.json:
+            print_json(plan)
+        else:
+            sys.stdout.write(_plan_lines(plan))
         return 0
     sys.stderr.write(painted(plan))
     try:
         status, message = _end(record)
     except KeyboardInterrupt:
         return _interrupted(record)
-    print(json.dumps(status) if arguments.json else message)
+    if arguments.json:
+        print_json(status)
+    else:
+        print(message)
     return 0
 
 
@@ -88,8 +94,10 @@ def _down_all(arguments: argparse.Namespace) -> int:
             f"queue: {waiting_count} run{'s' if waiting_count > 1 else ''} would start next; it is paused\n"
         )
     if arguments.plan:
-        document = [{"experiment": name, **plan.model_dump(mode="json")} for name, plan in plans.items()]
-        sys.stdout.write(f"{json.dumps(document)}\n" if arguments.json else text or "nothing lives\n")
+        if arguments.json:
+            print_json([{"experiment": name, **plan.model_dump(mode="json")} for name, plan in plans.items()])
+        else:
+            sys.stdout.write(text or "nothing lives\n")
         return 0
     loss = max((loss_of_plan(plan, Request(action="stop")) for plan in plans.values()), default=Loss.NOTHING)
     sys.stderr.write(text)
@@ -112,7 +120,7 @@ def _down_all(arguments: argparse.Namespace) -> int:
     if problems:
         raise RltuiError("not all is down:", details=problems, hint=f"see {hints.LS}")
     if arguments.json:
-        print(json.dumps(statuses))
+        print_json(statuses)
     elif not records:
         print("nothing lives")
     if waiting_count:

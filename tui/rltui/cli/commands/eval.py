@@ -13,6 +13,7 @@ from rltui.cli.arguments import JSON, WAIT, count, positive, step
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.command import argument, command, exclusive, flag, repeatable
 from rltui.cli.commands.evals import print_report
+from rltui.cli.output import print_json
 from rltui.cli.progress import Waiting
 from rltui.client import launch
 from rltui.client.transports.unix import Wire
@@ -80,7 +81,10 @@ def evaluate(arguments: argparse.Namespace) -> int:
         if not arguments.wait or arguments.when_done:
             hint = f"{hints.EVALS(name=name_option)} shows it"
             message = f"{queued_eval.id}: {queued_eval.label} is in the queue; {hint}"
-            print(queued_eval.model_dump_json() if arguments.json else message)
+            if arguments.json:
+                print_json(queued_eval)
+            else:
+                print(message)
             return 0
         try:
             report = _followed(wire, queued_eval)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rltui.cli.arguments import JSON, NAME_OR_FIRST
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.command import argument, command, flag
+from rltui.cli.output import print_json
 from rltui.cli.table import print_view
 from rltui.client import launch
 from rltui.core import hints
@@ -134,7 +134,7 @@ def print_report(report: EvalReport, arguments: argparse.Namespace, *, only: str
             for row in rows
             if row.difference and row.to
         ]
-        print(json.dumps(document))
+        print_json(document)
         return
     is_of_several = len({evaluation.experiment for evaluation in evaluations}) > 1
     names = ("experiment", *_COLUMNS) if is_of_several else _COLUMNS

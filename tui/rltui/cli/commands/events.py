@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -15,6 +14,7 @@ from rltui.cli.arguments import NAME, json_flag, positive
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import style, style_diff
 from rltui.cli.command import argument, command, flag, repeatable
+from rltui.cli.output import print_json
 from rltui.cli.table import Row, print_table, room, table_lines, view_shapes
 from rltui.cli.terminal import while_read
 from rltui.client import launch
@@ -53,7 +53,7 @@ def events(arguments: argparse.Namespace) -> int:
     entries = deque(_admitted(read_entries(journal), event_filter), arguments.limit)
     if not arguments.follow:
         if arguments.json:
-            print(json.dumps(list(entries), ensure_ascii=False))
+            print_json([*entries])
         else:
             rows = (row for entry in entries for row in _rows(entry, is_brief=arguments.brief))
             print_table(view_shapes(_COLUMNS), rows)
@@ -63,7 +63,7 @@ def events(arguments: argparse.Namespace) -> int:
     with while_read():
         for entry in chain(entries, _admitted(_new_entries(record), event_filter)):
             if arguments.json:
-                print(json.dumps(entry), flush=True)
+                print_json(entry)
             else:
                 lines = table_lines(shapes, _rows(entry, is_brief=arguments.brief), width=width)
                 print("\n".join(lines), flush=True)

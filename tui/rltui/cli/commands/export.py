@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from rltui.cli.arguments import JSON, RUN, count
 from rltui.cli.choosing import ready_index
 from rltui.cli.command import argument, command
+from rltui.cli.output import print_json
 from rltui.services.runs.catalog import find_run
 
 
@@ -26,7 +26,7 @@ def export(arguments: argparse.Namespace) -> int:
     run = find_run(index, arguments.run)
     folder = LocalRuns(index).export(run.id, arguments.output_dir or "", drawings, samples=arguments.rollouts)
     if arguments.json:
-        print(json.dumps({"run": run.id, "name": run.name, "folder": folder}))
+        print_json({"run": run.id, "name": run.name, "folder": folder})
     else:
         print(folder)
     return 0

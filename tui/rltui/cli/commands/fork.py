@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import json
 import sys
 from functools import partial
 
@@ -14,6 +12,7 @@ from rltui.cli.colour import style_diff
 from rltui.cli.command import argument, command, flag
 from rltui.cli.config import wanted_devices
 from rltui.cli.new_run import start_headless
+from rltui.cli.output import print_json
 from rltui.core.forks import ForkRequest, parse_checkpoint
 from rltui.core.knobs import split_assignments
 from rltui.services.runs.catalog import find_run
@@ -51,7 +50,7 @@ def fork(arguments: argparse.Namespace) -> int:
     )
     with plan_fork(row, fork_request) as planned_fork:
         if arguments.plan and arguments.json:
-            print(json.dumps(dataclasses.asdict(planned_fork.plan), ensure_ascii=False))
+            print_json(planned_fork.plan)
             return 0
         text = "\n".join(style_diff(fork_lines(planned_fork.plan)))
         print(text, file=sys.stdout if arguments.plan else sys.stderr)

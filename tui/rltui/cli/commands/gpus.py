@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Generator, Sequence
@@ -14,6 +13,7 @@ from rltui.cli.arguments import interval, json_flag, watch
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import style_line
 from rltui.cli.command import argument, command
+from rltui.cli.output import print_json
 from rltui.cli.table import Row, room, table_lines, view_cells, view_shapes
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
 from rltui.core import hints
@@ -59,11 +59,11 @@ def _print_json(arguments: argparse.Namespace) -> None:
     if arguments.name is not None:
         with closing(_of(arguments.name, arguments.watch)) as documents:
             for document in documents:
-                print(json.dumps(document, ensure_ascii=False), flush=True)
+                print_json(document)
         return
     with closing(_readings(arguments.watch)) as reports:
         for report in reports:
-            print(report.model_dump_json(), flush=True)
+            print_json(report)
 
 
 def _print(arguments: argparse.Namespace) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from rltui.cli.arguments import JSON, KEYMAP, WAIT, YES
 from rltui.cli.colour import style
 from rltui.cli.command import argument, command, flag, repeatable, verb
 from rltui.cli.consent import require_consent
+from rltui.cli.output import print_json
 from rltui.cli.progress import working
 from rltui.cli.status_text import print_status, read_status
 from rltui.cli.table import Column, print_table
@@ -141,7 +141,7 @@ def status(arguments: argparse.Namespace) -> int:
     with working("asks the cluster"):
         releases = asyncio.run(read_releases(kubectl, arguments.release))
     if arguments.json:
-        print(json.dumps(releases, ensure_ascii=False))
+        print_json(releases)
         return 0
     if not releases:
         print("there is no release of prime-rl's chart here", file=sys.stderr)

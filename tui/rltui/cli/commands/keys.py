@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import JSON, KEYMAP, KEYMAP_VARIABLE
 from rltui.cli.command import argument, command
+from rltui.cli.output import print_json
 from rltui.cli.table import Column, print_table
 
 if TYPE_CHECKING:
@@ -48,8 +48,7 @@ def _list(path: Path, arguments: argparse.Namespace) -> None:
     from rltui.ui import actions
 
     if arguments.json:
-        document = {"settings": str(path), "keys": [_record(action) for action in actions.ACTIONS]}
-        print(json.dumps(document, ensure_ascii=False))
+        print_json({"settings": str(path), "keys": [_record(action) for action in actions.ACTIONS]})
         return
     terms = [term.lower() for term in arguments.word]
     rows = [row for action in actions.ACTIONS for row in _rows(action) if _matches(row, terms)]

@@ -6,7 +6,6 @@ Imports little: what a supervisor says is printed as it comes.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -18,6 +17,7 @@ from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import style, style_line
 from rltui.cli.command import argument, command, flag
 from rltui.cli.config import chosen_framework
+from rltui.cli.output import print_json
 from rltui.cli.table import Row, print_table, view_cells, view_shapes
 from rltui.client import launch
 from rltui.core.knobs import IN_TEXT, pattern, rank
@@ -51,7 +51,7 @@ def show_knobs(arguments: argparse.Namespace) -> int:
     table["knobs"] = _matching(table["knobs"], terms)
     table["others"] = _matching(table["others"], terms) if arguments.all else []
     if arguments.json:
-        print(json.dumps(table, ensure_ascii=False))
+        print_json(table)
         return 0
     _print_rows((*table["knobs"], *table["others"]), terms, verbose=arguments.verbose)
     if not table["knobs"] and not table["others"]:

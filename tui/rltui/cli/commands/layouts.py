@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 from rltui.cli.arguments import JSON
 from rltui.cli.command import command
+from rltui.cli.output import print_json
 from rltui.cli.table import Column, print_table
 
 
@@ -30,7 +30,7 @@ def list_layouts(arguments: argparse.Namespace) -> int:
             }
             for name, layout, path in rows
         ]
-        print(json.dumps(documents))
+        print_json(documents)
         return 0
     columns = (Column("LAYOUT"), Column("TITLE", least=20), Column("FILE", least=16, cut="start", goes=1))
     print_table(columns, [(name, layout.title, _short_path(path)) for name, layout, path in rows])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import re
 import shutil
@@ -21,6 +20,7 @@ from typing import Any
 from rltui.cli.arguments import NAME, count, json_flag
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.command import argument, command, flag
+from rltui.cli.output import print_json, print_json_stream
 from rltui.cli.table import Column, print_table
 from rltui.cli.terminal import binary_output, while_read
 from rltui.core import hints
@@ -83,14 +83,17 @@ def logs(arguments: argparse.Namespace) -> int:
         count = _DEFAULT_FOLLOWED_LINES if arguments.lines is None else arguments.lines
         with while_read():
             for line in follow_lines(path, count, threading.Event(), line_filter):
-                print(json.dumps(_line_document(line)) if arguments.json else line, flush=True)
+                if arguments.json:
+                    print_json(_line_document(line))
+                else:
+                    print(line, flush=True)
         return 0
     lines, omitted_text = tail_lines(path, arguments.lines, line_filter), ""
     if arguments.lines is None and line_filter.is_open and not (arguments.full or _is_written_to_a_file()):
         lines, omitted_text = _newest(path)
     if arguments.json:
         head = {"path": str(path), "left_out": omitted_text}
-        _print_document(head, map(_line_document, lines))
+        print_json_stream(head, "lines", map(_line_document, lines))
         return 0
     if omitted_text:
         print(omitted_text, file=sys.stderr)
@@ -136,7 +139,7 @@ def _list(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
         attempt = "" if entry.attempt is None else str(entry.attempt)
         rows.append((entry.component, attempt, age, _size(size_bytes), entry.path))
     if arguments.json:
-        print(json.dumps({"logs": documents}))
+        print_json({"logs": documents})
         return 0
     print_table(_LOGS, rows)
     if not rows:
@@ -171,7 +174,7 @@ def _search_all(record: ExperimentRecord, arguments: argparse.Namespace, line_fi
             {"component": entry.component, "attempt": entry.attempt} | _line_document(line)
             for entry, line in matches
         )
-        _print_document({}, documents)
+        print_json_stream({}, "lines", documents)
         return 0
     width = max((len(entry.name) for entry in entries), default=0)
     for entry, line in matches:
@@ -214,15 +217,6 @@ def _pass_on(path: Path, arguments: argparse.Namespace) -> int:
 
 def _line_document(line: str) -> dict[str, Any]:
     return {"text": line, "level": detect_level(line)}
-
-
-def _print_document(head: dict[str, str], lines: Iterable[dict[str, Any]]) -> None:
-    """Write one document while its lines are read."""
-    opening = "".join(f"{json.dumps(key)}: {json.dumps(value)}, " for key, value in head.items())
-    print(f'{{{opening}"lines": [', end="")
-    for number, line in enumerate(lines):
-        print(",\n" if number else "\n", json.dumps(line), sep="", end="")
-    print("\n]}")
 
 
 def _log_path(record: ExperimentRecord, component: str, attempt: int | None) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from rltui.cli.arguments import JSON
 from rltui.cli.colour import style_line
 from rltui.cli.command import command
+from rltui.cli.output import print_json
 from rltui.cli.status_text import document, rows_of
 from rltui.cli.table import room, table_lines, view_cells, view_shapes
 from rltui.core import hints
@@ -28,7 +28,7 @@ def list_experiments(arguments: argparse.Namespace) -> int:
     """Every experiment that rltui knows, newest first; what is wrong with some stands below."""
     rows = rows_of(listed_experiments())
     if arguments.json:
-        print(json.dumps([*map(document, rows)], ensure_ascii=False))
+        print_json([*map(document, rows)])
         return 0
     if not rows:
         print(f"no experiments yet; start one: {hints.UP}, or {hints.DEMO}")

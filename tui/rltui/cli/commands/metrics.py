@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import json
 import math
 import re
 import shutil
@@ -18,6 +16,7 @@ from typing import Any
 from rltui.cli.arguments import JSON, NAME, count, positive
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.command import argument, command, exclusive, flag
+from rltui.cli.output import print_csv, print_json
 from rltui.cli.table import Column, print_table, room, table_lines, width_of
 from rltui.core import hints
 from rltui.core.curve import curve_rows
@@ -237,7 +236,7 @@ def _print_json(
         "rewinds": [Rewind._asdict(rewind) for rewind in reader.rewinds()],
         "series": [asdict(_document(line, arguments)) for line in lines],
     }
-    print(json.dumps(document, allow_nan=False))
+    print_json(document)
 
 
 def _document(line: _Printed, arguments: argparse.Namespace) -> SeriesDocument:
@@ -285,12 +284,15 @@ def _joined(lines: Sequence[_Printed]) -> list[tuple[int, float, list[float | No
 
 def _print_csv(lines: Sequence[_Printed], arguments: argparse.Namespace) -> None:
     rows = _joined(lines)
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(["step", "time", *(visible(line.label) for line in lines)])
-    for index in _indices(len(rows), arguments):
-        step, time_s, values = rows[index]
-        numbers = ("" if value is None else _json_number(value) for value in values)
-        writer.writerow(["" if step == NO_STEP else step, f"{time_s:.3f}", *numbers])
+    printed_rows = (
+        (
+            None if step == NO_STEP else step,
+            f"{time_s:.3f}",
+            *(None if value is None else _json_number(value) for value in values),
+        )
+        for step, time_s, values in (rows[index] for index in _indices(len(rows), arguments))
+    )
+    print_csv(["step", "time", *(visible(line.label) for line in lines)], printed_rows)
 
 
 def _table(lines: Sequence[_Printed], arguments: argparse.Namespace) -> list[str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 
 from rltui.cli.arguments import JSON, NAME
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.command import argument, command
+from rltui.cli.output import print_json
 from rltui.client import launch
 from rltui.core.events import first_line
 from rltui.services.runs.journal import journal_of
@@ -30,7 +30,7 @@ def note(arguments: argparse.Namespace) -> int:
         with wire:
             entry = wire.call("note", {"text": text})
     if arguments.json:
-        print(json.dumps(entry, ensure_ascii=False))
+        print_json(entry)
     else:
         at_step = "" if entry["step"] is None else f" at step {entry['step']}"
         print(f"noted{at_step}: {first_line(entry['text'])}")

@@ -15,6 +15,7 @@ from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import style
 from rltui.cli.command import argument, command
 from rltui.cli.consent import accepted, require_consent
+from rltui.cli.output import print_json
 from rltui.cli.table import Row, print_table, view_cells, view_shapes
 from rltui.cli.waiting import limited, painted, plan_of
 from rltui.client import launch
@@ -66,7 +67,7 @@ def orphans(arguments: argparse.Namespace) -> int:
         with wire:
             ended_orphans = _free(wire, record, arguments)
     if arguments.json:
-        print(_report(record).model_copy(update={"ended": ended_orphans}).model_dump_json())
+        print_json(_report(record).model_copy(update={"ended": ended_orphans}))
     else:
         for orphan in ended_orphans:
             print(f"ended {orphan_text(orphan)}")
@@ -137,13 +138,13 @@ def _forget(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
     journal = journal_of(record)
     journal.add("orphan", f"{name} was given up, at {remote.where}", component=name)
     if arguments.json:
-        print(_report(record).model_dump_json())
+        print_json(_report(record))
     return 0
 
 
 def _list(report: OrphanReport, *, as_json: bool) -> None:
     if as_json:
-        print(report.model_dump_json())
+        print_json(report)
         return
     if not report.orphans:
         print(f"{report.experiment} has no leftover process")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 
 from rltui.cli.arguments import JSON, RUN, YES
@@ -11,6 +10,7 @@ from rltui.cli.choosing import ready_index
 from rltui.cli.colour import style_diff
 from rltui.cli.command import command, flag
 from rltui.cli.consent import require_consent
+from rltui.cli.output import print_json
 from rltui.errors import ConflictError
 from rltui.services.runs.catalog import find_run
 
@@ -48,7 +48,7 @@ def promote(arguments: argparse.Namespace) -> int:
             "refused": promotion.refused,
             "undo": undo_hints,
         }
-        print(json.dumps(document, ensure_ascii=False))
+        print_json(document)
     for line in undo_hints:
         print(line, file=sys.stderr)
     return int(ConflictError.exit_code) if promotion.refused else 0

@@ -9,6 +9,7 @@ from rltui.cli.arguments import JSON, NAME, WAIT, YES
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.command import argument, command, flag, repeatable
 from rltui.cli.consent import require_consent
+from rltui.cli.output import print_json
 from rltui.cli.progress import working
 from rltui.cli.waiting import StateChanges, failure, is_component_alive, plan_of
 from rltui.client import launch
@@ -53,7 +54,10 @@ def publish(arguments: argparse.Namespace) -> int:
     kind = "private" if upload.private else "public"
     text = f"{publication_text(upload)}to         {upload.repo} ({kind}, if it does not exist yet)\n"
     if arguments.plan:
-        sys.stdout.write(f"{upload.model_dump_json()}\n" if arguments.json else text)
+        if arguments.json:
+            print_json(upload)
+        else:
+            sys.stdout.write(text)
         return 0
     sys.stderr.write(text)
     require_consent("publish", arguments, "upload it?")
@@ -66,7 +70,10 @@ def publish(arguments: argparse.Namespace) -> int:
         if not arguments.wait:
             return 0
         url = _outcome(wire, record.name)
-    print(upload.model_copy(update={"url": url}).model_dump_json() if arguments.json else url)
+    if arguments.json:
+        print_json(upload.model_copy(update={"url": url}))
+    else:
+        print(url)
     return 0
 
 

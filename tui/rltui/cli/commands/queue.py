@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rltui.cli.arguments import CREATION, JSON, SET
 from rltui.cli.colour import style_line
 from rltui.cli.command import argument, command, verb
+from rltui.cli.output import print_json
 from rltui.cli.queue_requests import (
     AFTER_REBOOT,
     QUEUED,
@@ -57,7 +58,7 @@ def show(arguments: argparse.Namespace) -> int:
     except RltuiError as error:
         print(error, file=sys.stderr)
     if arguments.json:
-        print(queue.model_dump_json())
+        print_json(queue)
     else:
         print("\n".join(_lines(queue)))
     return 0
@@ -206,7 +207,10 @@ def limit(arguments: argparse.Namespace) -> int:
 
 
 def _changed(queue: RunQueue, message: str, arguments: argparse.Namespace) -> int:
-    print(queue.model_dump_json() if arguments.json else message)
+    if arguments.json:
+        print_json(queue)
+    else:
+        print(message)
     return 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -16,6 +15,7 @@ from rltui.cli.command import argument, command, flag
 from rltui.cli.config import wanted_devices
 from rltui.cli.consent import require_consent
 from rltui.cli.new_run import start_headless
+from rltui.cli.output import print_json
 from rltui.core.runs import RunRow
 from rltui.core.text import size_text
 from rltui.services.runs.catalog import find_run
@@ -50,7 +50,7 @@ def rerun(arguments: argparse.Namespace) -> int:
     )
     with planned_rerun as plan:
         if arguments.plan and arguments.json:
-            print(json.dumps(_document(row, plan), ensure_ascii=False))
+            print_json(_document(row, plan))
             return 0
         print("\n".join(_lines(row, plan)), file=sys.stdout if arguments.plan else sys.stderr)
         if arguments.plan:

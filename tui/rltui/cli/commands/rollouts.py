@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import re
 import sys
@@ -16,6 +15,7 @@ from rltui.cli.arguments import JSON, NAME, count
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.command import argument, command, exclusive, flag
 from rltui.cli.commands.logs import pattern_of
+from rltui.cli.output import print_json
 from rltui.cli.progress import working
 from rltui.cli.table import print_table, print_view, view_cells, view_shapes
 from rltui.core.rollouts import (
@@ -96,7 +96,7 @@ def rollouts(arguments: argparse.Namespace) -> int:
         print(f"{len(indices)} samples of {key.label} written to {arguments.export}")
     elif arguments.json:
         document = _document(source, key, table, indices, longest, is_full=_selects(arguments))
-        print(without_secrets(json.dumps(document)))
+        print_json(document, hides_secrets=True)
     elif _selects(arguments):
         cut = 0
         for index in indices:
@@ -208,7 +208,7 @@ def _list_batches(source: RolloutSource, keys: Sequence[BatchKey], arguments: ar
         _read(source, key)
         summaries.append((key, BatchSummary.of(source.table(key))))
     if arguments.json:
-        print(json.dumps({"batches": [_batch_document(source, key, summary) for key, summary in summaries]}))
+        print_json({"batches": [_batch_document(source, key, summary) for key, summary in summaries]})
         return
     if not keys:
         print("no rollouts yet")

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import gc
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
-
-import orjson
 
 from rltui.cli.arguments import JSON, YES, positive
 from rltui.cli.colour import style_line
 from rltui.cli.command import argument, command, exclusive, flag, repeatable, section
+from rltui.cli.output import print_csv, print_json
 from rltui.cli.progress import working
 from rltui.cli.run_changes import put_into_trash
 from rltui.cli.table import Column, paint_cell, print_table, room
@@ -190,13 +188,13 @@ def _retention(arguments: argparse.Namespace) -> RunRetention | None:
 
 def _print_json(listing: _ListedRuns, *, with_columns: bool) -> None:
     if not with_columns:
-        sys.stdout.write(orjson.dumps(listing.rows).decode() + "\n")
+        print_json(listing.rows, is_compact=True)
         return
-    documents = []
+    documents, names = [], [field.name for field in fields(RunRow)]
     for row in listing.rows:
         values = {column.id: column.value(row, listing.configs.get(row.id, {})) for column in listing.columns}
-        documents.append({**orjson.loads(orjson.dumps(row)), "columns": values})
-    sys.stdout.write(orjson.dumps(documents, default=str).decode() + "\n")
+        documents.append({name: getattr(row, name) for name in names} | {"columns": values})
+    print_json(documents, is_compact=True)
 
 
 def _print_csv(listing: _ListedRuns, *, is_chosen: bool) -> None:
@@ -214,11 +212,9 @@ def _print_csv(listing: _ListedRuns, *, is_chosen: bool) -> None:
             if any(known_column.value(row, {}) is not None for row in listing.rows)
         ]
         columns = columns_with_values or every
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow([column.id for column in columns])
-    for row in listing.rows:
-        config = listing.configs.get(row.id, {})
-        writer.writerow([_cell(column.value(row, config)) for column in columns])
+    configs = listing.configs
+    rows = ([_cell(column.value(row, configs.get(row.id, {}))) for column in columns] for row in listing.rows)
+    print_csv([column.id for column in columns], rows)
 
 
 def _cell(value: object) -> object:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -13,7 +12,7 @@ from typing import Any
 from rltui.cli.arguments import NAME_OR_FIRST, WATCH_S, interval_or_name, json_flag, watch
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.command import command, flag
-from rltui.cli.status_text import as_text, document, gist_of, print_status, read_status, row_of
+from rltui.cli.status_text import as_text, gist_of, print_status, read_status, row_of
 from rltui.cli.table import room
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
 from rltui.core import hints
@@ -54,7 +53,7 @@ def _watch(record: ExperimentRecord, interval_s: float | None, *, as_json: bool,
     with nullcontext() if interval_s is None else while_read():
         if as_json:
             for status in _statuses(record, interval_s):
-                print(json.dumps(document(status), ensure_ascii=False), flush=True)
+                print_status(status, as_json=True)
         elif is_plain or not can_be_drawn_on(sys.stdout):
             sentences = Sentences()
             for status in _statuses(record, interval_s):

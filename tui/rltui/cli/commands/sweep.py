@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import math
 import random
 import re
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import CREATION, JSON, positive
 from rltui.cli.command import argument, command, flag
+from rltui.cli.output import print_json
 from rltui.cli.queue_requests import (
     QUEUED,
     as_options,
@@ -217,7 +217,7 @@ def _by_chance(axis: Axis) -> str:
 def _print_points(wishes: Sequence[QueueRequest], arguments: argparse.Namespace) -> None:
     if arguments.json:
         runs = [{"name": f"{request.name}-{request.own_name}", "what": request.own} for request in wishes]
-        print(json.dumps({"runs": runs}))
+        print_json({"runs": runs})
         return
     print(f"{len(wishes)} runs, none of them queued:")
     columns = (Column("NAME", least=16, cut="middle"), Column("WHAT", least=16))

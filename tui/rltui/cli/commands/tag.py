@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 
-import orjson
-
 from rltui.cli.arguments import JSON
 from rltui.cli.choosing import ready_index
 from rltui.cli.command import argument, command, repeatable
+from rltui.cli.output import print_json
 from rltui.cli.run_changes import print_runs
 from rltui.cli.table import Column, print_table
 from rltui.core import hints
@@ -43,7 +42,7 @@ def tag(arguments: argparse.Namespace) -> int:
 def _list_tags(index: RunIndex, *, as_json: bool) -> int:
     counts = Counter(tag for row in index.rows() if row.trashed_at is None for tag in row.tags)
     if as_json:
-        print(orjson.dumps(dict(sorted(counts.items()))).decode())
+        print_json(dict(sorted(counts.items())), is_compact=True)
     elif counts:
         columns = (Column("TAG", least=8), Column("RUNS", is_right=True))
         print_table(columns, [(tag, str(counts[tag])) for tag in sorted(counts)])

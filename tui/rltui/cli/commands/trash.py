@@ -8,12 +8,11 @@ import time
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 
-import orjson
-
 from rltui.cli.arguments import JSON, YES
 from rltui.cli.choosing import ready_index
 from rltui.cli.command import argument, command, flag
 from rltui.cli.consent import require_consent
+from rltui.cli.output import print_json
 from rltui.cli.run_changes import names_text, print_runs, size_bytes
 from rltui.cli.table import Column, print_table
 from rltui.core import hints
@@ -70,7 +69,7 @@ def _list_trash(rows: Sequence[RunRow], sizes: dict[str, int], now: float, *, as
             {"id": row.id, "name": row.name, "folder": row.folder, "trashed_at": row.trashed_at,
              "bytes": sizes[row.id]} for row in rows
         ]  # fmt: skip
-        print(orjson.dumps(documents).decode())
+        print_json(documents, is_compact=True)
     elif not rows:
         print("the trash is empty")
     else:

@@ -1,0 +1,61 @@
+"""What commands print for programs: `--json` and `--csv`. Imports little: `status` is run in loops.
+
+A further form, such as `--yaml`, is an option beside `--json` (`json_flag` in `arguments.py`) and a branch of
+`_encode`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+
+
+def print_json(document: object, *, is_compact: bool = False, hides_secrets: bool = False) -> None:
+    """Print a document on one line at once, for those who follow.
+
+    `document`: a pydantic model; or values of JSON, with models and dataclasses among them. `is_compact`:
+    without spaces, as models always are, and fast for thousands of runs. `hides_secrets`: in texts, too.
+    """
+    text = _encode(document, is_compact=is_compact)
+    if hides_secrets:
+        from rltui.services.redaction import without_secrets
+
+        text = without_secrets(text)
+    print(text, flush=True)
+
+
+def print_json_stream(head: Mapping[str, object], name: str, items: Iterable[object]) -> None:
+    """Print one document while its items are read: fields of `head`, then the list `name`, an item a line."""
+    opening = "".join(f"{_encode(key)}: {_encode(value)}, " for key, value in head.items())
+    print(f'{{{opening}"{name}": [', end="")
+    for number, item in enumerate(items):
+        print(",\n" if number else "\n", _encode(item), sep="", end="")
+    print("\n]}")
+
+
+def print_csv(heading: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    import csv
+
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(heading)
+    writer.writerows(rows)
+
+
+def _encode(document: object, *, is_compact: bool = False) -> str:
+    if hasattr(document, "model_dump_json"):  # of pydantic, which takes 60 ms to import
+        return str(document.model_dump_json())
+    if is_compact:
+        import orjson
+
+        return orjson.dumps(document, default=_plain).decode()
+    return json.dumps(document, ensure_ascii=False, default=_plain)
+
+
+def _plain(value: object) -> object:
+    """In types of JSON; dates of a TOML file as text."""
+    from dataclasses import asdict, is_dataclass
+
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
