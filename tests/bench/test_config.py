@@ -13,29 +13,17 @@ from tests.bench.usage import middle
 from tests.core.toml.documents import long_document
 
 from rltui.core.api import Request
-from rltui.core.journal import JournalEntry
 from rltui.core.toml import edit
 from rltui.frameworks.generic import GENERIC
 from rltui.services.config.editor import ConfigEditor
 from rltui.services.config.store import ConfigStore
 from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.runs.journal import Journal
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(300)]
 
 LINES, RUNS = 500, 41
 EDIT_BUDGET_S = 0.01
-
-
-class Journal:
-    """Appends to a file, as the supervisor's does."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def add(self, kind: str, text: str, **data: object) -> None:
-        """One line."""
-        with self._path.open("a") as file:
-            file.write(JournalEntry(at=0.0, kind=kind, text=text, data=data).model_dump_json() + "\n")
 
 
 def seconds(work: Callable[[int], object]) -> float:

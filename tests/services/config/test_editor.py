@@ -19,6 +19,7 @@ from rltui.services.config import history
 from rltui.services.config.editor import ConfigEditor
 from rltui.services.config.store import ConfigStore
 from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.runs.journal import Journal
 
 TEXT = """\
 # my run
@@ -39,20 +40,6 @@ id = "two"
 """
 
 
-class FileJournal:
-    """Appends to the file, as the supervisor's does."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.entries: list[JournalEntry] = []
-
-    def add(self, kind: str, text: str, **data: object) -> None:
-        entry = JournalEntry(at=0.0, kind=kind, text=text, data=data)
-        self.entries.append(entry)
-        with self._path.open("a") as file:
-            file.write(entry.model_dump_json() + "\n")
-
-
 class Desk:
     """A config with an editor."""
 
@@ -66,9 +53,10 @@ class Desk:
     def reopen(self) -> None:
         """Everything in memory is lost."""
         control = ControlFolder(self.folder / "out")
-        self.journal = FileJournal(control.journal_file)
+        self.entries: list[JournalEntry] = []
+        journal = Journal(control.journal_file, listener=self.entries.append)
         self.store = ConfigStore([self.path], GENERIC, components=["trainer"])
-        self.editor = ConfigEditor(self.store, control, self.journal)
+        self.editor = ConfigEditor(self.store, control, journal)
 
     @property
     def text(self) -> str:
@@ -220,7 +208,7 @@ def test_a_whole_text_on_a_changed_file_names_what_it_would_take_back(desk: Desk
 
 def test_an_edit_that_changes_nothing_is_not_recorded(desk: Desk) -> None:
     desk.set(max_steps=20)
-    assert desk.journal.entries == []
+    assert desk.entries == []
     assert desk.words() == (None, None)
 
 
@@ -231,7 +219,7 @@ def test_a_failed_write_is_not_recorded(desk: Desk, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("rltui.services.config.store.replace_files", fail)
     with pytest.raises(RltuiError, match="disk full"):
         desk.set(max_steps=30)
-    assert desk.journal.entries == []
+    assert desk.entries == []
 
 
 def test_values_that_json_cannot_hold_come_back(desk: Desk) -> None:
@@ -254,13 +242,10 @@ from rltui.frameworks.generic import GENERIC
 from rltui.services.config.editor import ConfigEditor
 from rltui.services.config.store import ConfigStore
 from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.config.editor import ConfigEditor
-from rltui.services.config.store import ConfigStore
-from rltui.services.runs.experiment_files import ControlFolder
-class Journal:
-    def add(self, kind, text, **data): pass
+from rltui.services.runs.journal import Journal
 store = ConfigStore([Path(sys.argv[1])], GENERIC, components=["trainer"])
-editor = ConfigEditor(store, ControlFolder(Path(sys.argv[2])), Journal())
+control = ControlFolder(Path(sys.argv[2]))
+editor = ConfigEditor(store, control, Journal(control.journal_file))
 request = Request(action="set", edits={"max_steps": int(sys.argv[3])})
 preview = editor.preview(request)
 print("ready", flush=True)

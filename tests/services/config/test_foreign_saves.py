@@ -21,13 +21,7 @@ from rltui.services.config.editor import ConfigEditor
 from rltui.services.config.store import ConfigStore
 from rltui.services.config.writing import FileChange, ForeignSaveError, replace_files
 from rltui.services.runs.experiment_files import ControlFolder
-
-
-class NoJournal:
-    """Takes everything."""
-
-    def add(self, kind: str, text: str, **data: object) -> None:
-        del kind, text, data
+from rltui.services.runs.journal import Journal
 
 
 def edit_beside_an_editor(folder: Path, edits: int) -> tuple[int, Saves]:
@@ -36,7 +30,8 @@ def edit_beside_an_editor(folder: Path, edits: int) -> tuple[int, Saves]:
     path.write_text("mine = 0\ntheirs = 0\n")
     (folder / "out/.rltui").mkdir(parents=True)
     store = ConfigStore([path], GENERIC, components=["trainer"])
-    ours = ConfigEditor(store, ControlFolder(folder / "out"), NoJournal())
+    control = ControlFolder(folder / "out")
+    ours = ConfigEditor(store, control, Journal(control.journal_file))
     made = tried = 0
     with saving_editor(path) as saves:
         while tried < edits:

@@ -15,7 +15,7 @@ from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks import registry
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.tinyrl import TINYRL
-from rltui.services.config.files import detect, load_snapshot, write_passed
+from rltui.services.config.files import detect, read_snapshot, write_passed
 from rltui.services.config.store import ConfigStore
 
 RL = """\
@@ -109,7 +109,7 @@ def test_what_runs_is_what_the_process_got(store: ConfigStore, rl: Path, tmp_pat
     """Finding A7: a port of rltui's choice, the checkpoint, the folder of the run."""
     store.snapshot(tmp_path / "snap")
     write_passed(tmp_path / "snap", {"rl": {"inference.server.port": 8001, "ckpt.resume_step": 500}})
-    got = load_snapshot(tmp_path / "snap", TINYRL)
+    got = read_snapshot(tmp_path / "snap", TINYRL).files
     running = {"inference": got, "orchestrator": got, "trainer": got}
     table = store.knob_table(running)
     port, step = row(table, "inference.server.port"), row(table, "ckpt.resume_step")
@@ -250,8 +250,8 @@ def test_snapshot_can_be_read_again(store: ConfigStore, rl: Path, tmp_path: Path
     store.load()
     copies = store.snapshot(tmp_path / "attempt" / "config")
     assert Path(copies["rl"].path).read_text() == RL
-    assert load_snapshot(tmp_path / "attempt" / "config", TINYRL) == copies
-    assert load_snapshot(tmp_path / "nothing", TINYRL) == {}
+    assert read_snapshot(tmp_path / "attempt" / "config", TINYRL).files == copies
+    assert read_snapshot(tmp_path / "nothing", TINYRL).files == {}
     modes = [path.stat().st_mode & 0o777 for path in (tmp_path / "attempt" / "config").rglob("*")]
     assert set(modes) == {0o600}, "finding H3: they may hold secrets"
 

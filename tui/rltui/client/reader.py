@@ -27,7 +27,7 @@ from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services import layout_files, processes
 from rltui.services.config.editor import ConfigEditor
-from rltui.services.config.files import load_snapshot
+from rltui.services.config.files import read_snapshot
 from rltui.services.config.models import informed
 from rltui.services.config.step_times import StepTimes, conversion
 from rltui.services.config.store import ConfigStore
@@ -117,7 +117,7 @@ class ExperimentReader:
         copies: list[Path] = []
         for folder in self._control.newest_attempts():
             with contextlib.suppress(ConfigError):
-                if files := load_snapshot(folder / "config", self._framework):
+                if files := read_snapshot(folder / "config", self._framework).files:
                     ran[folder.parent.name] = files
                     copies = copies or [Path(file.path) for file in files.values()]
         try:

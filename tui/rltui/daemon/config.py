@@ -20,7 +20,7 @@ from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services import layout_files, subprocesses, trust
 from rltui.services.config.editor import ConfigEditor
-from rltui.services.config.files import LoadedFiles, load_snapshot, write_passed
+from rltui.services.config.files import LoadedFiles, read_snapshot, write_passed
 from rltui.services.config.models import FrameworkModels, informed
 from rltui.services.config.store import ConfigStore, EditPreview
 from rltui.services.gpu.other_hosts import GpuCommand
@@ -189,7 +189,7 @@ class Config:
         """
         control = self._setup.control
         return {
-            name: load_snapshot(control.attempt_dir(name, attempt) / "config", self._framework)
+            name: read_snapshot(control.attempt_dir(name, attempt) / "config", self._framework).files
             for name, attempt in attempts.items()
         }
 

@@ -19,12 +19,13 @@ from rltui.core.toml import edit
 from rltui.core.toml.values import TomlValue, format_value, read_value, same_value
 from rltui.errors import ConfigError, ConflictError
 from rltui.services.config.diff import text_diff
-from rltui.services.config.history import EditHistory, EditIntent, EditJournal
+from rltui.services.config.history import EditHistory, EditIntent
 from rltui.services.config.knob_table import Running
 from rltui.services.config.source import Source, parse_file, with_key
 from rltui.services.config.store import ConfigStore, EditPreview
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import known_experiments
+from rltui.services.runs.journal import Journal
 from rltui.services.runs.leases import living
 
 _LONGEST_DIFF = 100_000
@@ -36,7 +37,7 @@ class ConfigEditor:
     writers and for the disk, may be called from another. Others may edit the same files elsewhere.
     """
 
-    def __init__(self, store: ConfigStore, control: ControlFolder, journal: EditJournal) -> None:
+    def __init__(self, store: ConfigStore, control: ControlFolder, journal: Journal) -> None:
         self._store = store
         self._control = control
         self._history = EditHistory(control.journal_file, control.path / "backups")

@@ -225,15 +225,6 @@ def read_snapshot(folder: Path, framework: Framework) -> LoadedFiles:
     return LoadedFiles(dict(zip(roles, sources, strict=True)), _load_passed(folder))
 
 
-def load_snapshot(folder: Path, framework: Framework) -> ConfigFiles:
-    """The files that `write_snapshot` wrote into `folder`; empty if there are none.
-
-    Raises:
-        ConfigError: if one was damaged since.
-    """
-    return read_snapshot(folder, framework).files
-
-
 def write_passed(folder: Path, passed: Mapping[str, Mapping[str, Any]]) -> None:
     """Store next to a snapshot what its component gets in place of what the files say.
 

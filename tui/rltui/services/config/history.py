@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -21,6 +21,7 @@ from rltui.services.config.source import Source, content_of, parse_file, sha_of
 from rltui.services.config.writing import FileChange, replace_files, tidy
 from rltui.services.logs.growing_file import JsonLines
 from rltui.services.own_files import make_folder, read_own, write_atomically
+from rltui.services.runs.journal import Journal
 
 MAX_BACKUPS = 500
 """Number of contents that are stored, the newest. An older edit is undone key by key."""
@@ -92,18 +93,6 @@ class EditHistory:
             raise RltuiError(f"cannot tidy {self._backups}: {error.strerror}") from error
 
 
-class EditJournal(Protocol):
-    def add(
-        self,
-        kind: str,
-        text: str,
-        *,
-        component: str | None = None,
-        attempt: int | None = None,
-        **data: object,
-    ) -> object: ...
-
-
 class _Entry(Value):
     text: str
     data: dict[str, Any]
@@ -118,7 +107,7 @@ class EditIntent:
     repaired.
     """
 
-    def __init__(self, path: Path, history: EditHistory, journal: EditJournal) -> None:
+    def __init__(self, path: Path, history: EditHistory, journal: Journal) -> None:
         self._path = path
         self._history = history
         self._journal = journal

@@ -11,7 +11,7 @@ from rltui.core.config_report import Conversion, DerivedValue, KnobTable
 from rltui.core.metrics import MetricSeries, StepSample, estimate_step
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework, values_of
-from rltui.services.config.files import load_snapshot
+from rltui.services.config.files import read_snapshot
 from rltui.services.runs.experiment_files import ControlFolder
 
 _TOKENS, _ROLLOUTS = "tokens", "rollouts"
@@ -66,7 +66,7 @@ class StepTimes:
         )
         if newest is not None and newest != self._snapshot[0]:
             try:
-                self._snapshot = (newest, load_snapshot(newest, self._framework))
+                self._snapshot = (newest, read_snapshot(newest, self._framework).files)
             except ConfigError:  # damaged: nothing is known of the config then
                 self._snapshot = (newest, {})
         return self._snapshot[1]

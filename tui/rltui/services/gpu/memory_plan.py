@@ -22,7 +22,7 @@ from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework, values_of
 from rltui.frameworks.generic import ANY_COMPONENT
 from rltui.frameworks.memory_levers import LEVERS
-from rltui.services.config.files import FilesCache, load_snapshot
+from rltui.services.config.files import FilesCache, read_snapshot
 from rltui.services.gpu.model_files import model_folder, read_shape, read_training_shape
 from rltui.services.launch import Launcher
 from rltui.services.own_files import read_own, write_atomically
@@ -186,7 +186,7 @@ class EngineHistory:
 
     def _engine(self, snapshot: Path) -> EngineMemory | None:
         try:
-            return self._framework.engine_memory(load_snapshot(snapshot, self._framework))
+            return self._framework.engine_memory(read_snapshot(snapshot, self._framework).files)
         except ConfigError:  # damaged since
             return None
 
@@ -340,7 +340,7 @@ class MemoryPlan:
         """Describe memory-relevant values that differ from that attempt's."""
         folder = self._control.attempt_dir(component, attempt) / "config"
         now = self._values(component, files)
-        then = self._values(component, load_snapshot(folder, self._framework))
+        then = self._values(component, read_snapshot(folder, self._framework).files)
         changed = (name for name in now if name in then and now[name] != then[name] and _decides_memory(name))
         return ", ".join(f"{name} was {display(then[name])}, is {display(now[name])}" for name in changed)
 

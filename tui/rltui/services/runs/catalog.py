@@ -277,14 +277,12 @@ class _CatchUp:
                     (list_dir() / name).stat().st_mtime_ns < since_ns - _LIST_SLACK_NS
                 ):
                     continue
-                content = read_own(list_dir() / name)
-                copy = copy_on_list(content)
-                folder = Path(copy.output_dir if copy is not None else content.decode())
+                control = copy_on_list(read_own(list_dir() / name)).control
             except (OSError, ValueError) as error:
                 logger.warning("%s is left out: %s", list_dir() / name, error)
                 continue
-            if str(ControlFolder(folder).path) not in known_controls and ControlFolder(folder).path.is_dir():
-                self._read_folder(folder, None, name)
+            if str(control.path) not in known_controls and control.path.is_dir():
+                self._read_folder(control.path.parent, None, name)
 
     # --- reading ------------------------------------------------------------------------------------------
 

@@ -26,7 +26,12 @@ from rltui.core.kinds import (
     table_of,
 )
 from rltui.errors import ConfigError, ConflictError
-from rltui.services.own_files import foreign_folder_reason, make_folder, read_own, write_atomically
+from rltui.services.own_files import (
+    foreign_folder_reason,
+    make_folder,
+    read_own,
+    write_atomically,
+)
 
 NAME_PATTERN = re.compile(EXPERIMENT_NAME)
 _ATTEMPT = re.compile(r"attempt-(\d{1,9})")
@@ -147,11 +152,8 @@ class ControlFolder:
     def attempts(self, component: str) -> list[int]:
         """Numbers of its attempts, ascending."""
         folder = self.component_dir(component)
-        if not folder.is_dir():
-            return []
-        return sorted(
-            int(match[1]) for entry in folder.iterdir() if (match := _ATTEMPT.fullmatch(entry.name))
-        )
+        names = (entry.name for entry in folder.iterdir()) if folder.is_dir() else ()
+        return sorted(int(match[1]) for name in names if (match := _ATTEMPT.fullmatch(name)))
 
     def component_dir(self, component: str) -> Path:
         return self.path / "components" / component
@@ -159,11 +161,15 @@ class ControlFolder:
     def attempt_dir(self, component: str, attempt: int) -> Path:
         return self.component_dir(component) / f"attempt-{attempt}"
 
+    def components(self) -> list[str]:
+        """Ids of all that were ever started, sorted."""
+        folder = self.path / "components"
+        return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+
     def newest_attempts(self) -> list[Path]:
         """Folder of the newest attempt of each component that was ever started."""
-        folder = self.path / "components"
-        names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
-        return [self.attempt_dir(name, numbers[-1]) for name in names if (numbers := self.attempts(name))]
+        newest = ((name, self.attempts(name)) for name in self.components())
+        return [self.attempt_dir(name, numbers[-1]) for name, numbers in newest if numbers]
 
     def log_file(self, component: str, attempt: int) -> Path:
         """Output of one attempt, stdout and stderr."""
@@ -264,17 +270,15 @@ class ControlFolder:
             ) from error
 
 
-def copy_on_list(content: bytes) -> ExperimentRecord | None:
-    """The record in an entry of the list; `None` for an older version's, which is the folder's path.
+def copy_on_list(content: bytes) -> ExperimentRecord:
+    """The record in an entry of the list. Its first line repeats it as JSON, which is read fifty times as
+    fast.
 
-    Its first line repeats it as JSON, which is read fifty times as fast.
+    Raises:
+        ValueError: with the reason if it is damaged.
     """
-    if content.startswith(b"/"):
-        return None
-    first = content.partition(b"\n")[0]
-    if first.startswith(b"# {"):
-        with contextlib.suppress(ValueError, RecursionError):  # damaged: the rest may not be
-            return _validate(json.loads(first[2:]))
+    with contextlib.suppress(ValueError, RecursionError):  # damaged: the rest may not be
+        return _validate(json.loads(content.partition(b"\n")[0].removeprefix(b"# ")))
     return _record(content)
 
 

@@ -94,8 +94,8 @@ def _read_listed(name: str, is_running: Callable[[str], bool]) -> ExperimentReco
     try:
         content = read_own(list_entry)
         copy = copy_on_list(content)
-        output_dir = copy.output_dir if copy is not None else content.decode()
-        record = _trusted_record(ControlFolder(Path(output_dir)), copy, content)
+        output_dir = copy.output_dir
+        record = _trusted_record(copy, content)
     except FileNotFoundError:
         return None
     except RltuiError as error:
@@ -103,22 +103,15 @@ def _read_listed(name: str, is_running: Callable[[str], bool]) -> ExperimentReco
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         return BrokenExperiment(name, output_dir, ConfigError(f"cannot read {list_entry}: {reason}"))
-    if record is None and copy is not None and is_running(copy.output_dir):
+    if record is None and is_running(output_dir):
         record = copy
     return record if record is not None and record.name == name else None
 
 
-def _trusted_record(
-    control: ControlFolder, copy: ExperimentRecord | None, list_entry: bytes
-) -> ExperimentRecord | None:
-    if copy is not None and control.holds(list_entry):
-        return copy
-    try:
-        return control.read_record()
-    except ConfigError:
-        if copy is None:
-            raise
-        return copy
+def _trusted_record(copy: ExperimentRecord, list_entry: bytes) -> ExperimentRecord | None:
+    with contextlib.suppress(ConfigError):
+        return copy if copy.control.holds(list_entry) else copy.control.read_record()
+    return copy
 
 
 def _running_check() -> Callable[[str], bool]:
@@ -137,9 +130,7 @@ def forget(record: ExperimentRecord) -> None:
     """Remove an experiment from the user's list, if it is there with this folder. Its files stay."""
     list_entry = list_dir() / record.name
     with contextlib.suppress(FileNotFoundError):
-        content = read_own(list_entry)
-        copy = copy_on_list(content)
-        if same_folder(copy.output_dir if copy is not None else content.decode(), record.output_dir):
+        if same_folder(copy_on_list(read_own(list_entry)).output_dir, record.output_dir):
             list_entry.unlink()
 
 

@@ -90,80 +90,70 @@ class RunIndex:
         """True once it was built from all folders; until then it may only contain runs with a living
         supervisor.
         """
-        with self._connection_or_error() as connection:
-            return bool(connection.execute("SELECT is_whole FROM head").fetchone()[0])
+        return bool(self._select("SELECT is_whole FROM head")[0][0])
 
     def list_seen(self) -> int:
         """The last value given to `set_whole`; 0: none."""
-        with self._connection_or_error() as connection:
-            return int(connection.execute("SELECT list_seen FROM head").fetchone()[0])
+        return int(self._select("SELECT list_seen FROM head")[0][0])
 
     def revision(self) -> int:
         """A number that grows with every change."""
-        with self._connection_or_error() as connection:
-            return int(connection.execute("SELECT stamp FROM head").fetchone()[0])
+        return int(self._select("SELECT stamp FROM head")[0][0])
 
     def rows(self, since: int = -1) -> list[RunRow]:
         """All rows, or those that changed after `revision` was `since`. Unordered. A damaged row is
         left out.
         """
-        with self._connection_or_error() as connection:
-            records = connection.execute("SELECT row FROM run WHERE stamp > ?", (since,)).fetchall()
-        return list(_parse_rows(records))
+        return self._rows("stamp > ?", since)
 
     def ids(self) -> frozenset[RunId]:
-        with self._connection_or_error() as connection:
-            records = connection.execute("SELECT id FROM run").fetchall()
-        return frozenset(id_ for (text,) in records if (id_ := run_id(text)) is not None)
+        return frozenset(id_ for (text,) in self._select("SELECT id FROM run") if (id_ := run_id(text)))
 
     def fingerprinted_runs(self) -> list[FingerprintedRun]:
         """All runs with their fingerprints, unordered."""
-        with self._connection_or_error() as connection:
-            records = connection.execute("SELECT id, folder, control, state, mark FROM run").fetchall()
-        return [
-            FingerprintedRun(id_, *values) for text, *values in records if (id_ := run_id(text)) is not None
-        ]
+        records = self._select("SELECT id, folder, control, state, mark FROM run")
+        return [FingerprintedRun(id_, *values) for text, *values in records if (id_ := run_id(text))]
 
     def unmeasured(self) -> list[RunId]:
         """Ids of finished runs with unknown disk usage."""
-        with self._connection_or_error() as connection:
-            records = connection.execute("SELECT id, state FROM run WHERE disk IS NULL").fetchall()
-        finished_states = {state for state, badge in RUN_STATES.items() if badge.has_ended}
-        return [
-            id_ for text, state in records if state in finished_states and (id_ := run_id(text)) is not None
-        ]
+        records = self._select("SELECT id, state FROM run WHERE disk IS NULL")
+        ended = {state for state, badge in RUN_STATES.items() if badge.has_ended}
+        return [id_ for text, state in records if state in ended and (id_ := run_id(text))]
 
     def named(self, name_or_id: str) -> list[RunRow]:
         """The runs with that name or id."""
-        with self._connection_or_error() as connection:
-            records = connection.execute(
-                "SELECT row FROM run WHERE id = ? OR name = ?", (name_or_id, name_or_id)
-            ).fetchall()
-        return list(_parse_rows(records))
+        return self._rows("id = ? OR name = ?", name_or_id, name_or_id)
 
     def row(self, id_: str) -> RunRow | None:
-        with self._connection_or_error() as connection:
-            records = connection.execute("SELECT row FROM run WHERE id = ?", (id_,)).fetchall()
-        return next(_parse_rows(records), None)
+        return next(iter(self._rows("id = ?", id_)), None)
 
     def names(self) -> list[str]:
         """Names of all runs, to find the closest match."""
-        with self._connection_or_error() as connection:
-            return sorted({name for (name,) in connection.execute("SELECT name FROM run")})
+        return sorted({name for (name,) in self._select("SELECT name FROM run")})
 
     def in_folder(self, folder: str) -> RunRow | None:
-        with self._connection_or_error() as connection:
-            records = connection.execute("SELECT row FROM run WHERE folder = ?", (folder,)).fetchall()
-        return next(_parse_rows(records), None)
+        return next(iter(self._rows("folder = ?", folder)), None)
 
     def configs(self, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Id of a run → its config as it last ran, flat, by knob name."""
         configs: dict[str, dict[str, Any]] = {}
-        with self._connection_or_error() as connection:
-            for id_ in ids:
-                row = connection.execute("SELECT config FROM run WHERE id = ?", (id_,)).fetchone()
-                configs[id_] = _document(row[0]) if row is not None else {}
+        for id_ in ids:
+            records = self._select("SELECT config FROM run WHERE id = ?", id_)
+            configs[id_] = _document(records[0][0]) if records else {}
         return configs
+
+    def _select(self, statement: str, *values: object) -> list[Any]:
+        with self._connection_or_error() as connection:
+            return connection.execute(statement, values).fetchall()
+
+    def _rows(self, condition: str, *values: object) -> list[RunRow]:
+        rows = []
+        for (row,) in self._select(f"SELECT row FROM run WHERE {condition}", *values):  # noqa: S608
+            try:
+                rows.append(RunRow.parse(orjson.loads(row)))
+            except (ValueError, TypeError, KeyError, AttributeError) as error:
+                logger.warning("a row of the index of runs is damaged: %s", error)
+        return rows
 
     # --- writing ------------------------------------------------------------------------------------------
 
@@ -186,7 +176,7 @@ class RunIndex:
             {
                 **{name: getattr(row, name) for name in ("id", "name", "folder", "control", "state")},
                 "row": orjson.dumps(row),
-                "config": None if config is None else _dump(config),
+                "config": None if config is None else orjson.dumps(config),
                 "mark": fingerprints.get(row.id, b""),
                 "disk": row.disk_bytes,
             }
@@ -217,8 +207,7 @@ class RunIndex:
         """Record that it was built from all folders; `list_seen`: modification time of the user's list at
         that moment.
         """
-        with self._connection_or_error() as connection:
-            current = connection.execute("SELECT is_whole, list_seen FROM head").fetchone()
+        (current,) = self._select("SELECT is_whole, list_seen FROM head")
         new_list_seen = current[1] if list_seen is None else list_seen
         if current != (1, new_list_seen):
             with self._writing() as (connection, _):
@@ -323,22 +312,9 @@ def _is_damage(error: sqlite3.OperationalError) -> bool:
     )
 
 
-def _parse_rows(records: Iterable[tuple[bytes]]) -> Iterator[RunRow]:
-    for (row,) in records:
-        try:
-            yield RunRow.parse(orjson.loads(row))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            logger.warning("a row of the index of runs is damaged: %s", error)
-
-
 def _document(data: bytes) -> dict[str, Any]:
     try:
         document = orjson.loads(data)
     except ValueError:
         return {}
     return document if isinstance(document, dict) else {}
-
-
-def _dump(config: Mapping[str, Any]) -> bytes:
-    """Serialise a config: TOML has dates, and larger numbers than JSON."""
-    return orjson.dumps(dict(config), default=str, option=orjson.OPT_NON_STR_KEYS)

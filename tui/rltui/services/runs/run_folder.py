@@ -18,7 +18,7 @@ from rltui.core.config_report import Problem
 from rltui.core.text import join_words
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Framework, RunFiles
-from rltui.services.config.files import load_files, load_snapshot
+from rltui.services.config.files import load_files, read_snapshot
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.observed import framework_of
 
@@ -398,7 +398,7 @@ class ResumePoints:
         for folder in folders:
             try:
                 configured = _configured_step(
-                    self.framework, load_snapshot(folder / "config", self.framework)
+                    self.framework, read_snapshot(folder / "config", self.framework).files
                 )
             except ConfigError:  # damaged since: it tells nothing
                 continue

@@ -158,9 +158,7 @@ class RunReader:
     # --- its attempts -------------------------------------------------------------------------------------
 
     def _attempts(self) -> Iterator[_PastAttempt]:
-        folder = self._control.path / "components"
-        names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
-        for name in names:
+        for name in self._control.components():
             for number in self._control.attempts(name):
                 path = self._control.attempt_dir(name, number)
                 if (record := read_attempt(path)) is not None:
@@ -343,8 +341,11 @@ def _save_config_files(
             paths_by_role[framework.role(name, source.data) or source.path.stem] = name
     files = []
     for role, source in loaded.sources.items():
+        path = content_file(source.sha)
         with suppress(RltuiError):  # no room: the attempt has a copy
-            save_content(source.sha, source.content)
+            if not path.exists():
+                make_folder(path.parent, mode=0o700)
+                write_atomically(path, source.content)
         default_path = record.config_files[0] if len(record.config_files) == 1 else str(source.path)
         if (companion := framework.companions.get(role)) is not None:
             default_path = str(Path(default_path).with_name(companion))
@@ -353,20 +354,10 @@ def _save_config_files(
 
 
 def content_file(sha256: str) -> Path:
-    """Path of the stored content of a run's config file, which survives the run."""
-    return paths.state_dir() / "configs" / sha256[:2] / sha256
-
-
-def save_content(sha256: str, content: bytes) -> None:
-    """Store the content, for the user alone: it may hold secrets.
-
-    Raises:
-        RltuiError: if it cannot be written.
+    """Path of the stored content of a run's config file, which survives the run. For the user alone: it may
+    hold secrets.
     """
-    path = content_file(sha256)
-    if not path.exists():
-        make_folder(path.parent, mode=0o700)
-        write_atomically(path, content)
+    return paths.state_dir() / "configs" / sha256[:2] / sha256
 
 
 def _flat(framework: Framework, files: ConfigFiles) -> dict[str, Any]:
