@@ -7,7 +7,6 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -61,11 +60,9 @@ def started(tmp_path: Path) -> Iterator[shim_harness.Attempt]:
 
 
 def runner_of(tmp_path: Path) -> ComponentRunner:
-    record = SimpleNamespace(output_dir=str(tmp_path / "out"), tag=f"one@{tmp_path}/out")
+    record = ExperimentRecord("one", str(tmp_path / "out"), "/", (), "/l", "generic", 1.0)
     spec = ComponentSpec(id="trainer", command=("x",), stop=Stop(grace_s=0.2))
-    runner = ComponentRunner(
-        spec=spec, runner_host=cast(Any, FakeRunnerHost(cast(Any, record))), stop_margin_s=0.2
-    )
+    runner = ComponentRunner(spec=spec, runner_host=cast(Any, FakeRunnerHost(record)), stop_margin_s=0.2)
     runner.adopt(processes.ProcessOwners(), failures=(), was_alive=True)
     return runner
 

@@ -9,12 +9,10 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
-import pytest
-
-from rltui.core.api import Orphan, Progress
+from rltui.core.api import Alert, Orphan
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
 from rltui.core.layout import Layout
-from rltui.daemon.processes import Processes, _done_alert, _shim_lost_alert, _stall_alert, unmet_precondition
+from rltui.daemon.processes import Processes, unmet_precondition
 from rltui.services.launch import Launch
 
 GIB = 1 << 30
@@ -107,24 +105,21 @@ async def test_leftovers_come_first_and_only_the_components_own() -> None:
     assert await unmet("orchestrator", launch(), engine, other) is None
 
 
-def test_a_stall_warns_with_its_evidence_and_its_end_informs() -> None:
-    stalled, recovered = _stall_alert("trainer", "no output for 5m"), _stall_alert("trainer", None)
-    assert (stalled.kind, stalled.severity, stalled.text) == ("stall", "warning", "no output for 5m")
-    assert (recovered.kind, recovered.severity) == ("recovered", "information")
-    assert recovered.component == "trainer"
-
-
-def test_a_killed_shim_is_told_with_the_pid_that_goes_on() -> None:
-    alert = _shim_lost_alert("trainer", 4711)
-    assert alert.component == "trainer"
-    assert "pid 4711" in alert.text
-
-
-@pytest.mark.parametrize(
-    ("reward", "text"), [(None, "step 20/20"), (0.5, "step 20/20, reward 0.500")], ids=["none", "reward"]
-)
-def test_the_end_of_a_run_names_its_reward_if_there_is_one(reward: float | None, text: str) -> None:
-    assert _done_alert(Progress(step=20, max_steps=20, reward=reward)).text == text
+def test_a_stall_is_told_once_with_its_evidence_and_its_end_and_so_is_a_killed_shim() -> None:
+    alerts: list[Alert] = []
+    runner: Any = SimpleNamespace(
+        spec=SimpleNamespace(id="trainer"), lifecycle=SimpleNamespace(alive=True), evidence=None, pid=4711
+    )
+    events = SimpleNamespace(alert=alerts.append, changed=lambda kind: None)
+    owner: Any = SimpleNamespace(runners={"trainer": runner}, _events=events)
+    for evidence in ("no output for 5m", "no output for 6m", None):
+        Processes.set_stall(owner, "trainer", evidence)
+    Processes.shim_lost(owner, runner)
+    assert [(alert.kind, alert.severity, alert.text.partition(",")[0]) for alert in alerts] == [
+        ("stall", "warning", "no output for 5m"),
+        ("recovered", "information", "it gives signs of life again"),
+        ("notice", "warning", "trainer goes on as pid 4711"),
+    ]
 
 
 class SlowRunner:

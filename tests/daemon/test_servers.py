@@ -16,6 +16,7 @@ import pytest
 from rltui.core.api import Alert, Plan
 from rltui.core.servers import ServerAddress
 from rltui.daemon.servers import Servers
+from rltui.services.runs.experiment_files import ExperimentRecord
 
 DATA = Path(__file__).parents[1] / "data"
 METRICS = (DATA / "vllm-0.32-metrics.txt").read_bytes()
@@ -63,9 +64,7 @@ class Box:
         self.alerts: list[Alert] = []
         self.journal: list[str] = []
         self.metrics: list[str] = []
-        record = SimpleNamespace(
-            external=("inference",), inference=(), inference_of="", name="one", output_dir="/none"
-        )
+        record = ExperimentRecord("one", "/none", "/", (), "/l", "generic", 1.0, external=("inference",))
         framework = SimpleNamespace(
             inference_servers=lambda files: (address,), external=lambda files: ("inference",)
         )

@@ -52,6 +52,13 @@ class Runner:
         self.refused.append(reason)
 
 
+async def nothing() -> None: ...
+
+
+def transactions_of(*collaborators: Any) -> Transactions:
+    return Transactions(*collaborators, on_change=lambda: None, resets=tuple, on_start=nothing)
+
+
 class Box:
     """Transactions on one component, and what they told."""
 
@@ -68,9 +75,7 @@ class Box:
             orphans=SimpleNamespace(free=self._free),
             changes=Signal(),
         )
-        self.transactions = Transactions(
-            cast(Any, processes), cast(Any, None), cast(Any, None), cast(Any, events), on_change=lambda: None
-        )
+        self.transactions = transactions_of(processes, None, None, events)
 
     async def _stop(self, names: Sequence[str], *, kill: bool) -> list[str]:
         return [name for name in names if not await self.runner.stop(kill=kill)]
@@ -175,8 +180,7 @@ def make(folder: Path, call: ServiceCall, plan: Plan, *, alive: bool = True) -> 
     launcher = SimpleNamespace(service_calls=lambda files, resume_step: [call])
     config: Any = SimpleNamespace(launcher=launcher, store=SimpleNamespace(files={}))
     observation: Any = SimpleNamespace(resume_step=None)
-    transactions = Transactions(processes, config, observation, events, on_change=lambda: None)
-    asyncio.run(transactions._call_services(plan))
+    asyncio.run(transactions_of(processes, config, observation, events)._call_services(plan))
     journal = folder / "journal.jsonl"
     return journal.read_text() if journal.exists() else ""
 

@@ -182,15 +182,17 @@ def test_a_file_that_was_deleted_by_hand_comes_back(keeper: QueueScheduler, tmp_
     assert "was deleted" in keeper.queue.told
 
 
-def test_a_clock_that_was_set_back_holds_up_no_retry(keeper: QueueScheduler, tmp_path: Path) -> None:
+def test_a_clock_that_was_set_back_holds_up_no_retry(
+    keeper: QueueScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "a.toml").write_text("x = 1")
     failed = waiting("a", tmp_path / "a.toml").model_copy(update={"retries": 1})
     now = 2e9
     failed = failed.ended("failed", "it died", now)
     change_queue(lambda queue: queue.with_entries([failed]))
-    keeper.clock = lambda: now
+    monkeypatch.setattr(time, "time", lambda: now)
     keeper.look()
     assert why(keeper) == {"a": "it died; it is tried again"}
-    keeper.clock = lambda: now - 86400
+    monkeypatch.setattr(time, "time", lambda: now - 86400)
     keeper.look()
     assert why(keeper) == {"a": "starting"}

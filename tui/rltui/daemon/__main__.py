@@ -14,6 +14,7 @@ import logging
 import logging.handlers
 import os
 import signal
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -31,13 +32,9 @@ from rltui.daemon.watches import (
     follow_logs,
     follow_metrics,
     record_metrics,
-    run_evals,
     watch_checkpoints,
     watch_disk,
     watch_gpus,
-    watch_orphans,
-    watch_reservations,
-    watch_servers,
 )
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.own_files import FileLock
@@ -104,7 +101,7 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
     sigterm = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, sigterm.set)
     print(f"supervisor of {record.name}: pid {os.getpid()}, {record.output_dir}", flush=True)
-    work_by_name = {
+    work_by_name: dict[str, Callable[[], Awaitable[None]]] = {
         loop_function.__name__: partial(loop_function, supervisor)
         for loop_function in (
             follow_metrics,
@@ -112,22 +109,24 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
             follow_logs,
             follow_config,
             watch_gpus,
-            watch_reservations,
-            watch_orphans,
             watch_starts,
             watch_stalls,
             watch_checkpoints,
             watch_disk,
-            watch_servers,
-            run_evals,
             deliver_alerts,
         )
     }
-    work_by_name["guard_folder"] = partial(guard_folder, supervisor, lock)
     feed = IndexFeed(supervisor)
-    work_by_name["feed_index"] = partial(feed.watch)
-    work_by_name["guard_socket"] = partial(guard_socket, server)
-    work_by_name["leave_when_idle"] = partial(leave_when_idle, supervisor, server)
+    work_by_name |= {
+        "watch_reservations": supervisor.processes.reservations.watch,
+        "watch_orphans": supervisor.processes.orphans.watch,
+        "watch_servers": supervisor.servers.watch,
+        "run_evals": supervisor.evals.run,
+        "guard_folder": partial(guard_folder, supervisor, lock),
+        "feed_index": feed.watch,
+        "guard_socket": partial(guard_socket, server),
+        "leave_when_idle": partial(leave_when_idle, supervisor, server),
+    }
     watch_tasks = [
         asyncio.create_task(run_forever(loop_function, name, supervisor.events.internal_error), name=name)
         for name, loop_function in work_by_name.items()
@@ -141,7 +140,7 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
     finally:
         for task in (*watch_tasks, *end_tasks):
             task.cancel()
-        supervisor.close()
+        supervisor.config.close()
         await feed.close()
         if supervisor.finished.is_set():
             await supervisor.close_terminal()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from rltui import paths, settings
@@ -41,10 +41,10 @@ async def deliver_alerts(supervisor: Supervisor) -> None:
         supervisor.setup.record.name,
         supervisor.events,
         settings.settings_file(),
-        on_thresholds=supervisor.observation.health.set_thresholds,
+        supervisor.observation.health.set_thresholds,
     )
     delivery.refresh_settings()
-    settings_task = spawn(_watch_settings(delivery), "settings")
+    settings_task = spawn(delivery.watch_settings(), "settings")
     sinks = [
         Sink("tmux", delivery.show_in_tmux, supervisor.events),
         Sink("command", delivery.run_command, supervisor.events),
@@ -59,12 +59,6 @@ async def deliver_alerts(supervisor: Supervisor) -> None:
         settings_task.cancel()
         for sink in sinks:
             sink.close()
-
-
-async def _watch_settings(delivery: AlertDelivery) -> None:
-    while True:
-        await asyncio.sleep(_SETTINGS_INTERVAL_S)
-        delivery.refresh_settings()
 
 
 class Sink:
@@ -109,8 +103,7 @@ class AlertDelivery:
         experiment: str,
         events: EventBus,
         settings_file: Path,
-        *,
-        on_thresholds: Callable[[Thresholds], None] | None = None,
+        on_thresholds: Callable[[Thresholds], None],
     ) -> None:
         """`on_thresholds` is called with the thresholds of health, which stand in the same file."""
         self.alerts = AlertSettings()
@@ -119,6 +112,11 @@ class AlertDelivery:
         self._events = events
         self._file = settings_file
         self._stamp: tuple[int, int, int] | None = None
+
+    async def watch_settings(self) -> None:
+        while True:
+            await asyncio.sleep(_SETTINGS_INTERVAL_S)
+            self.refresh_settings()
 
     def refresh_settings(self) -> None:
         """Read the settings file if it has changed. One that cannot be understood raises an alert, and the
@@ -137,8 +135,7 @@ class AlertDelivery:
             )
         self.alerts = loaded.alerts
         self._events.limits.repeat_s = self.alerts.repeat_s
-        if self._on_thresholds is not None:
-            self._on_thresholds(loaded.health)
+        self._on_thresholds(loaded.health)
 
     async def show_in_tmux(self, alert: Alert) -> None:
         """Show it on a line to clients attached to the experiment, and to clients named in the settings."""
@@ -150,26 +147,25 @@ class AlertDelivery:
             await show_message(server, text, patterns=self.alerts.tmux_clients, duration_s=duration_s)
 
     async def run_command(self, alert: Alert) -> None:
-        """Run the user's command, if there is one.
+        """Run the user's command, if there is one, with the alert as JSON on its stdin. Processes that it
+        leaves in the background go on.
 
         Raises:
             RltuiError: if it failed.
         """
-        if self.alerts.command:
-            document = alert.model_dump(mode="json") | {"experiment": self._experiment}
-            line = json.dumps(document).encode() + b"\n"
-            await _run_command(self.alerts.command, line, _variables(alert, self._experiment))
-
-
-async def _run_command(command: Sequence[str], document: bytes, variables: Mapping[str, str]) -> None:
-    """Run the user's command with `document` on its stdin. Processes that it leaves in the
-    background go on.
-    """
-    result = await subprocesses.run(command, stdin=document, variables=variables, timeout_s=_COMMAND_S)
-    if result.code is None:
-        raise RltuiError(f"{command[0]} took longer than {_COMMAND_S:g} s and was ended")
-    if result.failure:
-        raise RltuiError(f"{command[0]} {result.failure}")
+        if not (command := self.alerts.command):
+            return
+        document = alert.model_dump(mode="json") | {"experiment": self._experiment}
+        result = await subprocesses.run(
+            command,
+            stdin=json.dumps(document).encode() + b"\n",
+            variables=_variables(alert, self._experiment),
+            timeout_s=_COMMAND_S,
+        )
+        if result.code is None:
+            raise RltuiError(f"{command[0]} took longer than {_COMMAND_S:g} s and was ended")
+        if result.failure:
+            raise RltuiError(f"{command[0]} {result.failure}")
 
 
 def _variables(alert: Alert, experiment: str) -> dict[str, str]:

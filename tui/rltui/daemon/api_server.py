@@ -24,7 +24,7 @@ from pydantic import Field, StrictInt, StrictStr, ValidationError
 
 from rltui.core.api import PROTOCOL_VERSION, ErrorReply
 from rltui.core.experiment_api import SupervisorApi
-from rltui.core.questions import Question, first_fault, questions_of
+from rltui.core.questions import first_fault, questions_of
 from rltui.core.values import Value
 from rltui.daemon.answers import LONGEST_NAME, SupervisorAnswers
 from rltui.daemon.supervisor import Supervisor
@@ -132,7 +132,7 @@ class ApiServer:
     def __init__(self, supervisor: Supervisor, path: Callable[[], Path]) -> None:
         """`path` returns the path of the socket, and makes its folder."""
         self._supervisor = supervisor
-        self._answers = SupervisorAnswers(supervisor)
+        self.answers = SupervisorAnswers(supervisor)
         self._find_path = path
         self._path = path()
         self._inode: int | None = None
@@ -213,15 +213,6 @@ class ApiServer:
         self._connections.pop(task)
         task.cancel()
         return True
-
-    async def answer(self, question: Question, params: dict[str, Any] | None) -> Value:
-        """Carry out one request.
-
-        Raises:
-            RltuiError: if it is refused.
-        """
-        answer: Value = await getattr(self._answers, question.name)(**question.decode(params))
-        return answer
 
     async def stream(self, send: Callable[[bytes], Awaitable[None]]) -> None:
         """Send the current state, then every change, until the server closes or `send` fails."""
@@ -317,7 +308,8 @@ class _Client:
                 f"this supervisor knows no method {method[:LONGEST_NAME]!r}",
                 hint="it may be of an older version",
             )
-        return await self._server.answer(question, params)
+        answer: Value = await getattr(self._server.answers, question.name)(**question.decode(params))
+        return answer
 
     async def _stream(self) -> None:
         """Send events until an error. Without them the connection is of no use: hanging up makes the client

@@ -68,11 +68,6 @@ class EvalServers:
         folder = checkout.programs(framework.checkout, workspace=self._setup.workspace, config_files=files)
         return {} if folder is None else checkout.console_scripts(folder, framework.eval_packages)
 
-    def configured_context(self, files: ConfigFiles) -> int | None:
-        """Most tokens of a prompt and its answer, as the config says; `None` where it does not."""
-        engine = self._setup.framework.engine_memory(files)
-        return None if engine is None else engine.max_model_len
-
     async def refuse(self, request: EvalRequest, files: ConfigFiles) -> None:
         """Refuse a request that can never be done. When it returns, it is known which GPUs there are.
 
@@ -171,7 +166,10 @@ class EvalServers:
         placement = self._find_placement(model, files)
         if isinstance(placement, str):
             raise RltuiError(f"no server of {model.label}: {placement}")
-        context, port = self._config.launcher.context(files), _free_port()
+        context = self._config.launcher.context(files)
+        with socket.socket() as probe:  # frees the port that it was given
+            probe.bind(("127.0.0.1", 0))
+            port: int = probe.getsockname()[1]
         command = self._setup.framework.eval_server(files, context, model, port, placement.gpu_memory)
         self._assign(model, placement, port, command.argv if command is not None else ())
         self.serves, self.url = model.name, f"http://127.0.0.1:{port}/v1"
@@ -238,10 +236,3 @@ def _has_weights(folder: Path, marker: str) -> bool:
     if marker and not (folder / marker).exists():
         return False
     return (folder / "config.json").is_file() or any(folder.glob("*.safetensors"))
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port

@@ -88,18 +88,16 @@ class EvalWork:
             raise UsageError("the config names no environment to evaluate on", hint=str(hints.EVAL_ENV))
         tokens = request.max_tokens or framework.eval_max_tokens(files)
         request = request.model_copy(update={"env": env, "max_tokens": tokens})
-        context = self._servers.configured_context(files)
+        engine = framework.engine_memory(files)
+        context = None if engine is None else engine.max_model_len
         if (
             request.target.kind == "now"
             and not request.when_done
             and not self._servers.is_inference_starting()
         ):
             served_model = await _served(self._servers.run_server(files))
-            context = (
-                served_model.context
-                if served_model is not None and served_model.context is not None
-                else context
-            )
+            if served_model is not None and served_model.context is not None:
+                context = served_model.context
         await self._refuse_tokens(request, context)
         return request
 

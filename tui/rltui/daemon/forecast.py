@@ -139,7 +139,7 @@ class MemoryForecast:
         )
 
 
-def problems_of(verdicts: Collection[MemoryVerdict], *, standing: bool = False) -> tuple[Problem, ...]:
+def problems_of(verdicts: Collection[MemoryVerdict], *, standing: bool) -> tuple[Problem, ...]:
     """The bad verdicts, as warnings: a person confirms before anything starts against them."""
     return tuple(
         Problem(severity="warning", key="gpu_memory", message=verdict.text, standing=standing)
@@ -192,7 +192,9 @@ class RemedyAdvisor:
         engines = [name for name in (component, *shares_with) if self._memory.is_engine(name, files)]
         trainers = [name for name in (component, *shares_with) if name not in engines]
         key = device.key if device is not None else ""
-        peaks = [size for name in trainers if (size := self._peak(name, key)) is not None]
+        newest = (newest_peaks(self._control, name) for name in trainers)
+        peaks = [size for found in newest if found is not None and (size := found[1].get(key)) is not None]
+        free_bytes = device.free_bytes if device is not None else None
         remedies = self._remedies(
             Case(
                 memory,
@@ -200,7 +202,9 @@ class RemedyAdvisor:
                 component,
                 shares_with,
                 safe_utilization=self._safe_utilization(engines, key),
-                largest_passing=_largest_passing(device),
+                largest_passing=None
+                if device is None or free_bytes is None
+                else largest_passing_utilization(device, free_bytes),
                 peak_bytes=max(peaks, default=None),
             )
         )
@@ -226,13 +230,3 @@ class RemedyAdvisor:
         )
         on_device = [v for v in verdicts if v.component in engines and key.endswith(f"/{v.uuid}")]
         return min((v.safe_utilization for v in on_device if v.safe_utilization is not None), default=None)
-
-    def _peak(self, component: str, key: str) -> int | None:
-        newest = newest_peaks(self._control, component)
-        return newest[1].get(key) if newest is not None else None
-
-
-def _largest_passing(device: GpuDevice | None) -> float | None:
-    if device is None or device.free_bytes is None:
-        return None
-    return largest_passing_utilization(device, device.free_bytes)

@@ -46,7 +46,7 @@ class GpuAccount:
         experiment: str,
         runners: Mapping[str, ComponentRunner],
         forecast: MemoryForecast,
-        reservations: Callable[[], Collection[GpuReservation]] = tuple,
+        reservations: Callable[[], Collection[GpuReservation]],
     ) -> None:
         """`reservations` returns the reservations of other experiments."""
         self._runners = runners
@@ -237,7 +237,11 @@ class GpuWatch:
         jobs = asyncio.create_task(self._jobs.run(), name="gpu sources of jobs")
         try:
             while True:
-                sources = sources or self._start_sources()
+                if sources is None:
+                    specs, problem = self._source_specs()
+                    self._sources = GpuSources(specs, self._sources_changed, problem=problem)
+                    if not problem:
+                        sources = asyncio.create_task(self._sources.run(), name="gpu sources")
                 self._jobs.become(self._job_specs())
                 read_requested = self._readings.wanted
                 with contextlib.suppress(TimeoutError):  # nobody waits for one
@@ -258,11 +262,6 @@ class GpuWatch:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
-
-    def _start_sources(self) -> asyncio.Task[None] | None:
-        specs, problem = self._source_specs()
-        self._sources = GpuSources(specs, self._sources_changed, problem=problem)
-        return None if problem else asyncio.create_task(self._sources.run(), name="gpu sources")
 
     def _sources_changed(self) -> None:
         """Publish the report of another host together with the last of this one."""

@@ -10,7 +10,6 @@ from pathlib import Path
 from rltui.core.api import Alert
 from rltui.daemon.api_server import ApiServer
 from rltui.daemon.attempt import read_launch
-from rltui.daemon.component import ComponentRunner
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.own_files import FileLock, make_folder
@@ -66,7 +65,7 @@ def _exists(file: Path) -> bool:
 
 
 def _repair(supervisor: Supervisor, problem: str) -> str:
-    """Write damaged files again, so that the next supervisor finds them complete.
+    """Write damaged files again, so that the next supervisor finds them complete, and can adopt what lives.
 
     Returns why that cannot be done now, as on a full disk; logged where it differs from `problem`.
     """
@@ -76,7 +75,11 @@ def _repair(supervisor: Supervisor, problem: str) -> str:
             control.write_record(supervisor.setup.record)
             supervisor.events.journal.add("notice", f"{control.record_file} was damaged; it is whole again")
         for runner in supervisor.processes.runners.values():
-            _restore_attempt(runner)
+            attempt = runner.newest_attempt
+            if runner.lifecycle.alive and attempt is not None and attempt.launch is not None:
+                make_folder(attempt.folder)
+                if read_launch(attempt.folder) is None:
+                    attempt.write_spec(attempt.launch)
     except RltuiError as error:
         reason = error.title
         if reason != problem:
@@ -92,16 +95,6 @@ def _is_damaged(control: ControlFolder) -> bool:
         # A file system in trouble is left alone.
         return isinstance(error.__cause__, ValueError | IsADirectoryError)
     return False
-
-
-def _restore_attempt(runner: ComponentRunner) -> None:
-    """Write the spec that the next supervisor needs to adopt a living component."""
-    attempt = runner.newest_attempt
-    if not runner.lifecycle.alive or attempt is None or attempt.launch is None:
-        return
-    make_folder(attempt.folder)
-    if read_launch(attempt.folder) is None:
-        attempt.write_spec(attempt.launch)
 
 
 def _alert(supervisor: Supervisor, consequence: str) -> Alert:

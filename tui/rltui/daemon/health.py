@@ -177,7 +177,10 @@ class RunHealth:
         if suspect is not None and not suspect.is_newest:
             edits = suspect.opposite
         elif suspect is None:
-            edits = self._lower_rate() if damages(finding.rule) else None
+            # half the rate is what all rules of damage advise
+            rate = self._rate
+            halved: dict[str, str | None] = {} if rate is None else {rate[0]: f"{rate[1] / 2:g}"}
+            edits = halved if damages(finding.rule) else None
         if edits is None:
             return last_good, None
         return last_good, RollbackOffer(
@@ -187,10 +190,6 @@ class RunHealth:
             resume_step=last_good,
             edits=edits,
         )
-
-    def _lower_rate(self) -> dict[str, str | None]:
-        """Half the learning rate, which is what all rules of damage advise; empty where it is not known."""
-        return {} if self._rate is None else {self._rate[0]: f"{self._rate[1] / 2:g}"}
 
     def _edits_since(self, checkpoint: int | None) -> tuple[str, ...]:
         """Texts of the edits since the checkpoint, oldest first; since the run began where there is none.
@@ -223,11 +222,9 @@ def _last_good(checkpoints: Mapping[int, float | None], since: float) -> int | N
 
 
 def _alert(concern: HealthIssue) -> Alert:
-    is_non_finite = (
-        concern.id == "non-finite"
-    )  # by those of `non_finite_alerts`, where the metrics have the value
     return Alert(
-        kind="metric" if is_non_finite else "health",
+        # as those of `non_finite_alerts`, where the metrics have the value
+        kind="metric" if concern.id == "non-finite" else "health",
         severity=concern.severity,
         title=concern.word,
         text=concern.text,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +36,9 @@ from rltui.services.runs.run_folder import ResumePoint, ResumePoints
 
 _NEWEST_ENTRIES = 500
 """Most timed journal entries that are remembered, of all components together."""
+_POD_STOP_TEXT = (
+    "a pod that runs by itself is taken away (its StatefulSet is scaled below it), one that sleeps stays"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +162,8 @@ class Planner:
         """
         edited_values = (edit.wanted if edit is not None else None) or {}
         point = self._points.of(request, files, edited=edited_values)
-        situation = self._situation(request, files, point)
-        plan = make_plan(request, situation, readers=edit.readers if edit is not None else {})
-        return _Draft(request, plan, files, edit, point, situation.begins(plan.stop, plan.start))
-
-    def _situation(self, request: Request, files: ConfigFiles, point: ResumePoint) -> Situation:
         setup, orphans = self._setup, self._processes.orphans
-        return Situation(
+        situation = Situation(
             layout=setup.layout,
             lives={name: runner.lifecycle for name, runner in self._processes.runners.items()},
             rules=(*setup.framework.restart_rules(files), *setup.layout.restart_rules()),
@@ -182,6 +180,8 @@ class Planner:
             foreign=orphans.foreign() if request.action == "free" and request.pids else (),
             times=self._times.now(),
         )
+        plan = make_plan(request, situation, readers=edit.readers if edit is not None else {})
+        return _Draft(request, plan, files, edit, point, situation.begins(plan.stop, plan.start))
 
     def _interval(self, files: ConfigFiles) -> int | None:
         """Steps between two checkpoints, by the config, else as the newest ones lie."""
@@ -261,7 +261,11 @@ class Planner:
             *instances,
             *self._setup.layout_problems(),
             *self._port_problems(plan),
-            *self._launch_problems(plan),
+            *(
+                Problem(message=f"{name} cannot be started: {fault.reason}; {fault.hint}".rstrip("; "))
+                for name in plan.start
+                if (fault := self._config.launcher.missing_value(name, store.files)) is not None
+            ),
             *(shared_configs(store.base(), record) if is_first_start else ()),
         )
 
@@ -294,17 +298,15 @@ class Planner:
                 problems.append(Problem(severity="error", key="port", message=message))
         return tuple(problems)
 
-    def _launch_problems(self, plan: Plan) -> Iterator[Problem]:
-        for name in plan.start:
-            fault = self._config.launcher.missing_value(name, self._config.store.files)
-            if fault is not None:
-                yield Problem(message=f"{name} cannot be started: {fault.reason}; {fault.hint}".rstrip("; "))
-
     def _pending(self, draft: _Draft) -> tuple[PendingKnob, ...]:
         """Knobs that components will still run with other values of, once the plan is executed."""
         pending = self._config.store.pending(self._running(), draft.files)
-        restarts = draft.edit is None or draft.request.restart
-        return _without_stopped(pending, draft.plan.stop) if restarts else tuple(pending)
+        stopped = draft.plan.stop if draft.edit is None or draft.request.restart else ()
+        remaining = (
+            knob.model_copy(update={"readers": tuple(r for r in knob.readers if r not in stopped)})
+            for knob in pending
+        )
+        return tuple(knob for knob in remaining if knob.readers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,20 +337,6 @@ class _Draft:
             if (acts and self.begins) or any(problem.key in keys for keys in edited_values.values())
             else None
         )
-
-
-_POD_STOP_TEXT = (
-    "a pod that runs by itself is taken away (its StatefulSet is scaled below it), one that sleeps stays"
-)
-
-
-def _without_stopped(pending: Sequence[PendingKnob], stopped: Sequence[str]) -> tuple[PendingKnob, ...]:
-    """The knobs that some component still has pending after `stopped` were restarted."""
-    remaining = (
-        knob.model_copy(update={"readers": tuple(r for r in knob.readers if r not in stopped)})
-        for knob in pending
-    )
-    return tuple(knob for knob in remaining if knob.readers)
 
 
 def refuse_blocked(plan: Plan) -> None:

@@ -83,7 +83,7 @@ class Processes:
         self._observation = observation
         self._readings = readings
         self._servers = servers
-        self._terminal = _Terminal(tmux, session_name(setup.record.name), setup.workspace)
+        self.terminal = _Terminal(tmux, session_name(setup.record.name), setup.workspace)
         self.runners = {
             spec.id: ComponentRunner(spec=spec, runner_host=self) for spec in setup.layout.component
         }
@@ -99,14 +99,6 @@ class Processes:
             readings,
             completed_steps=lambda: observation.progress.progress.step or 0,
         )
-
-    async def close_terminal(self) -> None:
-        """Close the tmux session, which this process's own terminal belongs to.
-
-        Raises:
-            RltuiError: if tmux refuses.
-        """
-        await self._terminal.close()
 
     async def stop(self, names: Collection[str], *, kill: bool = False) -> list[str]:
         """Stop these at the same time, but each after those of them that need it. Returns those that cannot
@@ -150,12 +142,13 @@ class Processes:
         """True if every job of the run has ended well, left its work to no other, and no service
         has failed.
         """
-        jobs = self.run_jobs()
+        jobs = [runner.lifecycle for runner in self.run_jobs()]
         services = [self.runners[spec.id] for spec in self._setup.layout.automatic if spec.kind == "service"]
         calm = (ComponentState.READY, ComponentState.STOPPED)
         return (
             bool(jobs)
-            and all(_has_done_its_work(runner.lifecycle) for runner in jobs)
+            and all(job.state is ComponentState.EXITED for job in jobs)
+            and all(job.exit is not None and job.exit.cause is None for job in jobs)
             and all(runner.lifecycle.state in calm for runner in services)
         )
 
@@ -192,7 +185,16 @@ class Processes:
         is_changed = (runner.evidence is None) != (evidence is None)
         runner.evidence = evidence if runner.lifecycle.alive else None
         if is_changed and runner.lifecycle.alive:
-            self._events.alert(_stall_alert(component, evidence))
+            is_stalled = evidence is not None
+            self._events.alert(
+                Alert(
+                    kind="stall" if is_stalled else "recovered",
+                    severity="warning" if is_stalled else "information",
+                    title=f"{component} {'stalled' if is_stalled else 'goes on'}",
+                    text=evidence or "it gives signs of life again",
+                    component=component,
+                )
+            )
         self._events.changed("status")
 
     # --- what components ask of it ------------------------------------------------------------------------
@@ -230,21 +232,22 @@ class Processes:
         self._events.changed("status")
 
     def shim_lost(self, runner: ComponentRunner) -> None:
-        self._events.alert(_shim_lost_alert(runner.spec.id, runner.pid))
+        """Warn: processes that such a component leaves behind are harder to find."""
+        name = runner.spec.id
+        as_pid = "" if runner.pid is None else f" as pid {runner.pid}"
+        text = f"{name} goes on{as_pid}, watched from here. Its next start has a shim again."
+        title = f"the shim of {name} was killed"
+        self._events.alert(Alert(kind="notice", severity="warning", title=title, text=text, component=name))
 
     def start_blocker(self, component: str) -> tuple[bool, str] | None:
-        """Why the start of a component waits: (whether that can still pass, reason); `None` if nothing is in
-        the way.
-        """
         for needed in self._setup.layout[component].after:
             lifecycle = self.runners[needed].lifecycle
             if self._is_there(needed):
                 continue
             if lifecycle.expected:
                 return True, f"{needed} to be {'ready' if lifecycle.kind == 'service' else 'done'}"
-            reason = (
-                (lifecycle.reason or "").partition(" (")[0].partition(";")[0]
-            )  # the full reason is shown at `needed`
+            # the full reason is shown at `needed`
+            reason = (lifecycle.reason or "").partition(" (")[0].partition(";")[0]
             return False, f"{needed} is {lifecycle.state}" + (f": {reason}" if reason else "")
         if (server := self._servers.start_blocker(component)) is not None:
             return server
@@ -300,9 +303,6 @@ class Processes:
         return await self.reservations.reserve(component, earlier) if launch.gpus else None
 
     async def prepare(self, component: str, attempt_dir: Path) -> Launch:
-        """Copy the config into the attempt's folder and fill in the command, once it is known which GPUs
-        there are.
-        """
         await self._readings.first()
         await self.orphans.wait_for_searches()
         orphan_pids = [orphan.pid for orphan in self.orphans.orphans]
@@ -316,7 +316,7 @@ class Processes:
         return bool(self._config.launcher.movable_ports(component, self._config.store.files, self.alive()))
 
     async def open_window(self, component: str, attempt_dir: Path) -> None:
-        await self._terminal.open_window(component, attempt_dir, takes_keys=self.runners[component].spec.tty)
+        await self.terminal.open_window(component, attempt_dir, takes_keys=self.runners[component].spec.tty)
 
 
 def _lives_in(component_dir: Path) -> bool:
@@ -329,42 +329,7 @@ def _lives_in(component_dir: Path) -> bool:
     return record is not None and record.living_main is not None
 
 
-def _has_done_its_work(lifecycle: Lifecycle) -> bool:
-    return (
-        lifecycle.state is ComponentState.EXITED
-        and lifecycle.exit is not None
-        and lifecycle.exit.cause is None
-    )
-
-
-def _stall_alert(component: str, evidence: str | None) -> Alert:
-    """`evidence`: why it counts as stalled; `None`: it gives signs of life again."""
-    stalled = evidence is not None
-    return Alert(
-        kind="stall" if stalled else "recovered",
-        severity="warning" if stalled else "information",
-        title=f"{component} {'stalled' if stalled else 'goes on'}",
-        text=evidence or "it gives signs of life again",
-        component=component,
-    )
-
-
-def _shim_lost_alert(component: str, pid: int | None) -> Alert:
-    """A warning that the shim was killed: processes that such a component leaves behind are harder to find.
-
-    `pid`: of its main process; `None` where that is on another machine.
-    """
-    as_pid = "" if pid is None else f" as pid {pid}"
-    return Alert(
-        kind="notice",
-        severity="warning",
-        title=f"the shim of {component} was killed",
-        text=f"{component} goes on{as_pid}, watched from here. Its next start has a shim again.",
-        component=component,
-    )
-
-
-def _done_alert(progress: Progress, still_running: Sequence[str] = ()) -> Alert:
+def _done_alert(progress: Progress, still_running: Sequence[str]) -> Alert:
     reward = f", reward {progress.reward:.3f}" if progress.reward is not None else ""
     running_text = f"; still running: {', '.join(still_running)}" if still_running else ""
     text = f"step {progress.step}/{progress.max_steps}{reward}{running_text}"
@@ -422,6 +387,11 @@ class _Terminal:
         await self._call(partial(start, self._session, component, argv, cwd=cwd))
 
     async def close(self) -> None:
+        """End the session.
+
+        Raises:
+            RltuiError: if tmux refuses.
+        """
         await self._call(self._tmux.restore_socket)
         await self._call(partial(self._tmux.kill_session, self._session))
 
@@ -490,7 +460,13 @@ class OrphanWatch:
         async with self._search_lock:
             orphans = await self._find()
             for _ in range(_SEARCH_ROUNDS):
-                unwanted = [orphan for orphan in orphans if self._must_be_ended(orphan)]
+                unwanted = [
+                    orphan
+                    for orphan in orphans
+                    if (orphan.pid, orphan.start) not in self._unkillable
+                    and (runner := self._runners.get(orphan.component or "")) is not None
+                    and runner.spec.stop.leftovers == "end"
+                ]
                 if not unwanted:
                     break
                 survivors = await end(unwanted, self._events.journal, "by the layout")
@@ -526,11 +502,6 @@ class OrphanWatch:
             )
         self._events.changed("status")
         self._changes.notify()
-
-    def _must_be_ended(self, orphan: Orphan) -> bool:
-        runner = self._runners.get(orphan.component or "")
-        is_new = (orphan.pid, orphan.start) not in self._unkillable
-        return is_new and runner is not None and runner.spec.stop.leftovers == "end"
 
     async def _find(self) -> tuple[Orphan, ...]:
         main_processes = [

@@ -12,9 +12,7 @@ from rltui.core.api import EDITS, Down, Plan, Request, Status
 from rltui.core.batch import Way
 from rltui.core.checkpoints import PrunePlan, Retention
 from rltui.core.config_report import Conversion, KnobTable
-from rltui.core.lifecycle import Lifecycle
 from rltui.daemon.checkpoints import CheckpointService
-from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.eval_servers import EvalServers
 from rltui.daemon.eval_work import EvalWork
@@ -91,7 +89,7 @@ class Supervisor:
         retries = Retries(self._transactions, self._planner)
         self.processes.listeners += [
             self._rollback.lifecycle_changed,
-            self._lifecycle_changed,
+            lambda *_: self.save_intent(),
             retries.lifecycle_changed,
         ]
         servers = EvalServers(setup, self.config, self.processes.runners, self.gpu_readings, memory)
@@ -197,14 +195,10 @@ class Supervisor:
         self._pending_changed()
         self.finished.set()
 
-    def close(self) -> None:
-        """Close everything that serves clients; components go on."""
-        self.config.close()
-
     async def close_terminal(self) -> None:
         """Close the tmux session, which this process's own terminal belongs to."""
         try:
-            await self.processes.close_terminal()
+            await self.processes.terminal.close()
         except RltuiError as error:
             text = f"its terminals stay: {' '.join(str(error).split())}"
             self.events.journal.add("supervisor", text)
@@ -361,7 +355,3 @@ class Supervisor:
     def _pending_changed(self) -> None:
         self.save_intent()
         self._publish_status()
-
-    def _lifecycle_changed(self, runner: ComponentRunner, previous: Lifecycle) -> None:
-        del runner, previous
-        self.save_intent()

@@ -56,8 +56,8 @@ class Transactions:
         events: EventBus,
         *,
         on_change: Callable[[], None],
-        resets: Callable[[], Sequence[ServiceCall]] = tuple,
-        on_start: Callable[[], Coroutine[object, object, None]] | None = None,
+        resets: Callable[[], Sequence[ServiceCall]],
+        on_start: Callable[[], Coroutine[object, object, None]],
     ) -> None:
         """`on_change` is called when `pending` has changed. `resets` returns calls to servers of other
         experiments, made before jobs of the run start. `on_start` returns work that is done besides, as they
@@ -177,8 +177,7 @@ class Transactions:
                 raise RltuiError(f"nothing was started: {', '.join(survivors)} cannot be ended")
             self._prepare_run(plan, request)
             if self._run_jobs_of(plan):
-                if self._on_start is not None:
-                    spawn(self._on_start(), "begun")
+                spawn(self._on_start(), "begun")
                 await self._call_services(plan)
         for name in plan.start:
             if request.given and self._runners[name].spec.is_manual:
@@ -284,10 +283,9 @@ class Retries:
         del previous
         lifecycle = runner.lifecycle
         if lifecycle.state is ComponentState.BACKOFF and lifecycle.retry_at is not None:
-            asyncio.get_running_loop().call_at(lifecycle.retry_at, self._due, runner, lifecycle)
-
-    def _due(self, runner: ComponentRunner, lifecycle: Lifecycle) -> None:
-        spawn(self._retry(runner, lifecycle), f"retry {runner.spec.id}")
+            asyncio.get_running_loop().call_at(
+                lifecycle.retry_at, lambda: spawn(self._retry(runner, lifecycle), f"retry {runner.spec.id}")
+            )
 
     async def _retry(self, runner: ComponentRunner, lifecycle: Lifecycle) -> None:
         """Restart the component with its restart set, unless somebody did something else meanwhile."""

@@ -1,4 +1,4 @@
-"""Loops of the supervisor that poll: metrics, logs, config files, checkpoints, disk, orphans and GPUs."""
+"""Loops of the supervisor that poll: metrics, logs, config files, checkpoints, disk and GPUs."""
 
 from __future__ import annotations
 
@@ -136,21 +136,6 @@ async def watch_gpus(supervisor: Supervisor) -> None:
     ).run()
 
 
-async def watch_orphans(supervisor: Supervisor) -> None:
-    """Search for orphans when an attempt has ended, and while there are some."""
-    await supervisor.processes.orphans.watch()
-
-
-async def watch_reservations(supervisor: Supervisor) -> None:
-    """Release reservations of GPU memory once their components have it."""
-    await supervisor.processes.reservations.watch()
-
-
-async def watch_servers(supervisor: Supervisor) -> None:
-    """Poll the inference servers that somebody else runs, and the users of this experiment's server."""
-    await supervisor.servers.watch()
-
-
 async def watch_disk(supervisor: Supervisor) -> None:
     """Alert when the forecast becomes worse while something runs; again after it was well."""
     folder = supervisor.observation.folder
@@ -161,10 +146,6 @@ async def watch_disk(supervisor: Supervisor) -> None:
             if alert is not None:
                 supervisor.events.alert(alert)
         await asyncio.sleep(_DISK_INTERVAL_S)
-
-
-async def run_evals(supervisor: Supervisor) -> None:
-    await supervisor.evals.run()
 
 
 def _alert_time_limits(

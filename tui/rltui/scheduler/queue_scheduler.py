@@ -68,7 +68,6 @@ class _Program:
 class QueueScheduler:
     """Runs the queue, for one thread. `look` does what is due now."""
 
-    clock: Callable[[], float] = time.time
     queue: RunQueue = RunQueue()
     _programs: dict[str, _Program] = field(default_factory=dict)
     _rules: StopRules = field(default_factory=StopRules)
@@ -122,12 +121,12 @@ class QueueScheduler:
     # --- starting -----------------------------------------------------------------------------------------
 
     def _start_next(self) -> None:
-        decision = decide(self.queue, self.clock(), devices=self._devices, changed=self._changed_files)
+        decision = decide(self.queue, time.time(), devices=self._devices, changed=self._changed_files)
         start, waits = decision.start, decision.waits
         if start is not None:
             start_fields = {
                 "attempts_before": _attempts(start),
-                "started_at": self.clock(),
+                "started_at": time.time(),
                 "devices": start.devices,
             }
 
@@ -185,7 +184,7 @@ class QueueScheduler:
             )
         except OSError as error:
             reason = f"cannot be started in {error.filename}: {error.strerror}"
-            self._replace(entry, lambda now: now.ended("failed", reason, self.clock()))
+            self._replace(entry, lambda now: now.ended("failed", reason, time.time()))
         finally:
             lock.release()
 
@@ -239,7 +238,7 @@ class QueueScheduler:
             retries = 0 if code in _HOPELESS else entry.retries
             self._replace(
                 entry,
-                lambda now: now.model_copy(update={"retries": retries}).ended("failed", reason, self.clock()),
+                lambda now: now.model_copy(update={"retries": retries}).ended("failed", reason, time.time()),
             )
 
     def _silent_folder(self, entry: QueueEntry) -> str:
@@ -264,7 +263,7 @@ class QueueScheduler:
     def _follow(self, entry: QueueEntry) -> None:
         record = _record(entry)
         if record is None:
-            self._replace(entry, lambda now: now.ended("failed", f"{entry.folder} is gone", self.clock()))
+            self._replace(entry, lambda now: now.ended("failed", f"{entry.folder} is gone", time.time()))
             return
         try:
             status, is_living = _status(record)
@@ -287,7 +286,7 @@ class QueueScheduler:
             ending_fields = {"state": "ending", "outcome": outcome, "why": reason}
             self._replace(entry, lambda now: now.model_copy(update=ending_fields))
         else:
-            self._replace(entry, lambda now: now.ended(outcome, reason, self.clock()))
+            self._replace(entry, lambda now: now.ended(outcome, reason, time.time()))
 
     def _end(self, entry: QueueEntry) -> None:
         """Have `rltui down` end what still runs of it: its devices are for the next one."""
@@ -305,7 +304,7 @@ class QueueScheduler:
                 self._programs[entry.id] = self._run(entry, ["down", entry.name], _LONGEST_START_S)
             return
         outcome = entry.outcome or "stopped"
-        self._replace(entry, lambda now: now.ended(outcome, now.why, self.clock()))
+        self._replace(entry, lambda now: now.ended(outcome, now.why, time.time()))
 
 
 def verdict(status: Mapping[str, Any], *, living: bool) -> tuple[Outcome | None, str]:
