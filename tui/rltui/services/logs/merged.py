@@ -202,10 +202,10 @@ def offset_at(path: Path, moment: float, started_at: float) -> int | None:
         step = max(_SAMPLE_BYTES, file.size // _SAMPLES)
         position, position_time = 0, started_at
         for start in range(0, file.size, step):
-            first = next(iter(_times(file, start, _SAMPLE_BYTES, clock)), None)
-            if first is not None and first[0] >= moment:
+            times = _times(file, start, _SAMPLE_BYTES, clock)
+            if times and times[0][0] >= moment:
                 break
-            position, position_time = start, clock.now
+            position, position_time = start, times[0][0] if times else clock.now
         for line_time, offset in _times(file, position, 2 * step, LogClock(position_time)):
             if line_time >= moment:
                 return offset
