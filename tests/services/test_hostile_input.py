@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.foreign import HUGE, numbers, values
+from tests.params import slow_but
 
 from rltui.core import metrics
 from rltui.core.layout import ComponentSpec
@@ -37,6 +38,7 @@ from rltui.services.runs.run_folder import RunFolder
 
 FEW = settings(max_examples=15, suppress_health_check=list(HealthCheck))
 FRAMEWORKS = [registry.get(name) for name in registry.IDS]
+EVERY_FRAMEWORK = slow_but({framework.id: framework for framework in FRAMEWORKS}, "prime-rl", "tinyrl")
 DATA = Path(__file__).parents[1] / "data"
 
 texts = st.one_of(st.binary(max_size=60), values.map(lambda value: json.dumps(value).encode()))
@@ -56,7 +58,7 @@ def written(content: bytes, name: str = "file") -> Path:
     return path
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS, ids=lambda framework: framework.id)
+@pytest.mark.parametrize("framework", EVERY_FRAMEWORK)
 @FEW
 @given(data=st.data())
 def test_metric_rows(framework: Any, data: st.DataObject) -> None:
@@ -112,7 +114,7 @@ def spoiled(data: st.DataObject) -> str:
     return line[: place.start()] + worse + line[place.end() :]
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS, ids=lambda framework: framework.id)
+@pytest.mark.parametrize("framework", EVERY_FRAMEWORK)
 @FEW
 @given(data=st.data())
 def test_lines_of_logs(framework: Any, data: st.DataObject) -> None:

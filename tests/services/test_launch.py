@@ -83,6 +83,31 @@ def test_commands_know_the_run_folder_and_the_name(tmp_path: Path) -> None:
     assert launch.argv == ("x", f"{tmp_path}/run", "one")
 
 
+def test_gpus_of_nodes_and_pods_are_read_unless_a_source_has_their_name(tmp_path: Path) -> None:
+    reach = {"reach": ["ssh", "x"]}
+    pod = {"name": "pod-0", "context": "{name}", "gpus": True}
+    layout = Layout.model_validate(
+        {
+            "gpu_source": [{"name": "node-1", "command": ["cat", "{workspace}/report"]}],
+            "node": [
+                {"name": "node-1", **reach},
+                {"name": "node-2", **reach},
+                {"name": "node-3", **reach, "gpus": False},
+            ],
+            "component": [
+                {"id": "a", "command": ["x"], "pod": pod},
+                {"id": "b", "command": ["x"], "pod": pod},
+                {"id": "c", "command": ["x"], "pod": {"name": "pod-1"}},
+            ],
+        }
+    )
+    record = ExperimentRecord("one", str(tmp_path), str(tmp_path), (), "parts.toml", "generic", 1.0)
+    own, node, in_pod = Launcher(record, layout, GENERIC).gpu_sources({})
+    assert (own.name, own.command, own.stdin) == ("node-1", ("cat", f"{tmp_path}/report"), b"")
+    assert (node.name, node.command[0]) == ("node-2", "ssh")
+    assert (in_pod.name, in_pod.command[:2]) == ("pod-0", ("kubectl", "--context=one"))
+
+
 def of_framework(folder: Path, framework: Framework, *command: str) -> Launcher:
     spec = ComponentSpec.model_validate({"id": "serve", "command": command, "env": {"B": "layout"}})
     record = ExperimentRecord("one", str(folder), str(folder), (), "parts.toml", "x", 1.0)

@@ -44,14 +44,6 @@ def test_tinyrl_layout_is_filled() -> None:
             assert render(spec.ready.http, values, where="x").startswith("http://127.0.0.1:8000/")
 
 
-def test_tinyrl_layout() -> None:
-    layout = layout_files.load(layout_files.find("tinyrl"))
-    assert layout.start_order() == ("sft", "inference", "orchestrator", "trainer")
-    assert layout["inference"].kind == "service"
-    assert layout["inference"].ready is not None
-    assert layout["inference"].ready.timeout_s == 120
-
-
 def test_every_framework_has_its_layout() -> None:
     names = {path.stem for path in SHIPPED}
     assert {name for each in map(registry.get, registry.IDS) for name in each.layouts.values()} <= names

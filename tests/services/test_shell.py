@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rltui.services.own_files import read_own
 from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.shell import _FILE, save_shell
+from rltui.services.shell import read_shell, save_shell
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
@@ -23,4 +22,4 @@ def test_the_cores_are_those_of_this_process(tmp_path: Path) -> None:
         save_shell(control)
     finally:
         os.sched_setaffinity(0, all_cores)
-    assert f'"affinity": [{one}]' in read_own(control.path / _FILE).decode()
+    assert read_shell(control)["affinity"] == [one]

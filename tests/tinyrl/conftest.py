@@ -15,6 +15,8 @@ import torch
 from rltui.tinyrl.language import VOCAB_SIZE, write_tokenizer
 from rltui.tinyrl.model import Architecture, CausalModel, write_model_files
 
+torch.set_num_threads(1)
+
 Start = Callable[..., "subprocess.Popen[str]"]
 
 TINY_SHAPE = Architecture(

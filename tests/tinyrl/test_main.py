@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,3 +58,13 @@ def test_missing_torch_names_the_extra(
     assert run(monkeypatch, "trainer") == 1
     assert "needs torch" in (text := capsys.readouterr().err)
     assert "pip install 'rltui[local]'" in text
+
+
+def test_busy_port_is_named_at_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert run(monkeypatch, "inference", "--inference.server.port", str(port)) == 1
+    expected = f"[Errno 98] Address already in use: ('127.0.0.1', {port})"
+    assert expected in capsys.readouterr().err

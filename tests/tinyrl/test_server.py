@@ -1,29 +1,40 @@
-"""The inference program over real HTTP; one server for all tests of this file."""
+"""The inference program over real HTTP; one server, in a thread, for all tests of this file but one."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging.handlers
+import os
 import re
 import signal
 import socket
-import subprocess
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import torch
+import uvicorn
 from tests.house.walks import REPOSITORY
-from tests.tinyrl.conftest import Start, free_port, start_program, write_tiny_model
+from tests.tinyrl.conftest import TINY_SHAPE, write_tiny_model
 from tests.waiting import retry_until
 
 from rltui.services.runs.rollouts import open_rollouts
 from rltui.tinyrl import evaluation
-from rltui.tinyrl.config import EVAL_OPTIONS, EvalConfig
+from rltui.tinyrl.config import EVAL_OPTIONS, EvalConfig, RlConfig
 from rltui.tinyrl.config_file import load_config, parse_arguments
 from rltui.tinyrl.errors import TinyrlError
+from rltui.tinyrl.inference import server as inference
+from rltui.tinyrl.inference.app import Served, build_app
+from rltui.tinyrl.inference.engine import Engine, SlotCache
+from rltui.tinyrl.inference.listener import bind
+from rltui.tinyrl.language import ChatTokenizer
+from rltui.tinyrl.model import load_model
 
 CHAT = "/v1/chat/completions"
 HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 8}
@@ -34,41 +45,63 @@ pytestmark = pytest.mark.xdist_group("a server of tinyrl")
 
 @dataclass
 class Server:
-    process: subprocess.Popen[str]
     client: httpx.Client
-    log: Path
     model: str
 
 
-def is_up(client: httpx.Client) -> bool:
+def is_up(url: str) -> bool:
     try:
-        return client.get("/health").status_code == 200
+        return httpx.get(f"{url}/health", trust_env=False).status_code == 200
     except httpx.TransportError:
         return False
 
 
 @pytest.fixture(scope="module")
-def server(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("server")
-    port = free_port()
-    log = folder / "inference.log"
-    process = start_program(
-        ["inference", "--model.name", str(tiny_model), "--inference.server.port", str(port),
-         "--inference.gpu-memory-utilization", "0.25"],
-        log, folder,
-    )  # fmt: skip
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False) as client:
-        try:
-            retry_until(lambda: is_up(client), timeout_s=60)
-            yield Server(process, client, log, str(tiny_model))
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(timeout=20)
-    assert process.returncode == 0
-    text = log.read_text()
-    assert "Traceback" not in text
-    assert "Application startup complete." in text
-    assert re.search(r"CPU KV cache size: [\d,]+ tokens", text)
+def server(tiny_model: Path) -> Iterator[Server]:
+    """What the program serves. Nothing of it may fail unseen: uvicorn logs that."""
+    tokenizer = ChatTokenizer(tiny_model)
+    cache = SlotCache(TINY_SHAPE, rows=256, max_len=128, device=torch.device("cpu"))
+    engine = Engine(load_model(tiny_model), cache, tokenizer.end_id)
+    app = build_app(Served(engine, tokenizer, str(tiny_model), 0.25))
+    failures = logging.handlers.BufferingHandler(1000)
+    failures.setLevel(logging.ERROR)
+    logging.getLogger("uvicorn.error").addHandler(failures)
+    web = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=5))
+    listener = bind("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    thread = threading.Thread(target=web.run, kwargs={"sockets": [listener]})
+    engine.start()
+    thread.start()
+    retry_until(lambda: is_up(url))
+    with httpx.Client(base_url=url, timeout=20, trust_env=False) as client:
+        yield Server(client, str(tiny_model))
+    web.should_exit = True
+    thread.join()
+    engine.stop()
+    assert not failures.buffer
+
+
+def test_program_serves_until_it_is_asked_to_end(
+    tiny_model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listener = bind("127.0.0.1", 0)
+    port = listener.getsockname()[1]
+    words = ["--model.name", str(tiny_model), "--inference.server.port", str(port)]
+    config = load_config(RlConfig, parse_arguments(words))
+
+    def ask() -> None:
+        retry_until(lambda: is_up(f"http://127.0.0.1:{port}"))
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(ask)
+        assert inference.run(config, listener) == 0
+        asked.result()
+    signal.signal(signal.SIGTERM, before)
+    captured = capsys.readouterr()
+    assert "Application startup complete." in captured.err
+    assert re.search(r"CPU KV cache size: [\d,]+ tokens", captured.out)
 
 
 def test_models_and_version(server: Server) -> None:
@@ -241,19 +274,10 @@ def test_bad_weights_are_refused(server: Server, body: dict[str, Any]) -> None:
 def test_client_that_leaves_in_the_middle_does_no_harm(server: Server) -> None:
     """The fixture's end finds any traceback in the log."""
     url = server.client.base_url
-    body = json.dumps({**HELLO, "n": 200, "max_tokens": 100, "ignore_eos": True}).encode()
+    body = json.dumps({**HELLO, "n": 64, "max_tokens": 50, "ignore_eos": True}).encode()
     head = f"POST {CHAT} HTTP/1.1\r\nHost: {url.host}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
     for sent in (body[:20], body):
         with socket.create_connection((url.host, url.port or 0)) as connection:
             connection.sendall(head + sent)
     retry_until(lambda: metric(server, "vllm:num_requests_running") == 0)
     assert server.client.post(CHAT, json=HELLO).status_code == 200
-
-
-def test_busy_port_is_named_at_once(server: Server, start: Start, tmp_path: Path) -> None:
-    port = server.client.base_url.port
-    process = start("inference", "--model.name", server.model, "--inference.server.port", str(port))
-    assert process.wait(timeout=20) == 1
-    text = (tmp_path / "inference.log").read_text()
-    assert f"[Errno 98] Address already in use: ('127.0.0.1', {port})" in text
-    assert "Traceback" not in text

@@ -63,14 +63,10 @@ def test_start_supervisor_makes_window_zero(host: TmuxHost) -> None:
     assert window.name == "supervisor"
     assert not window.dead
     assert host.has_session("s")
-    assert Path(f"/proc/{window.pane_pid}/cmdline").read_text() == "sleep\x001000\x00"
-
-
-def test_start_supervisor_twice_is_a_conflict(host: TmuxHost) -> None:
-    start(host)
     with pytest.raises(ConflictError):
         start(host)
-    assert len(host.list_windows("s")) == 1
+    assert host.list_windows("s") == (window,)
+    assert Path(f"/proc/{window.pane_pid}/cmdline").read_text() == "sleep\x001000\x00"
 
 
 def test_nasty_words_arrive_unchanged(host: TmuxHost, tmp_path: Path) -> None:
@@ -83,14 +79,14 @@ def test_nasty_words_arrive_unchanged(host: TmuxHost, tmp_path: Path) -> None:
     assert host.list_windows("s")[1].name == "talk #S;"
 
 
-@pytest.mark.parametrize("name", ["my prog", "a$b", "x;", "-q"])
-def test_a_lone_word_is_no_shell_line(host: TmuxHost, tmp_path: Path, name: str) -> None:
-    program = tmp_path / name
-    program.write_text(f"#!/bin/sh\ntouch '{tmp_path}/ran'\n")
-    program.chmod(0o755)
+def test_a_lone_word_is_no_shell_line(host: TmuxHost, tmp_path: Path) -> None:
     start(host)
-    host.start_window("s", "w", [str(program)], cwd="/")
-    retry_until((tmp_path / "ran").exists)
+    for number, name in enumerate(("my prog", "a$b", "x;", "-q")):
+        program, ran = tmp_path / name, tmp_path / f"ran{number}"
+        program.write_text(f"#!/bin/sh\ntouch '{ran}'\n")
+        program.chmod(0o755)
+        host.start_window("s", f"w{number}", [str(program)], cwd="/")
+        retry_until(ran.exists)
 
 
 def test_environment_is_the_callers_and_stays_out_of_ps(
@@ -118,9 +114,9 @@ def test_windows_inherit_the_sessions_environment(host: TmuxHost, tmp_path: Path
 
 
 def test_a_big_environment_passes(host: TmuxHost, tmp_path: Path) -> None:
-    host.start_supervisor("s", tell(tmp_path), cwd="/", env={f"V{i:04}": "x" * 100 for i in range(4000)})
+    host.start_supervisor("s", tell(tmp_path), cwd="/", env={f"V{i:04}": "x" * 100 for i in range(1000)})
     env = told(tmp_path)["env"]
-    assert all(env[f"V{i:04}"] == "x" * 100 for i in range(4000))
+    assert all(env[f"V{i:04}"] == "x" * 100 for i in range(1000))
 
 
 def test_dead_window_stays_and_is_replaced(host: TmuxHost) -> None:
@@ -239,10 +235,6 @@ def test_attach_shows_the_window_from_within_tmux(host: TmuxHost) -> None:
         host.attach_argv("s", "absent")
 
 
-def test_check_accepts_this_tmux(host: TmuxHost) -> None:
-    host.check()
-
-
 @pytest.mark.parametrize(
     ("version", "accepted"),
     [
@@ -295,15 +287,12 @@ def test_check_says_that_tmux_is_missing(
             host.list_windows("s")
 
 
-@pytest.mark.parametrize("name", ["a", "reverse-text", "A_b-9"])
-def test_session_name_keeps_plain_names(name: str) -> None:
-    assert session_name(name) == name
-
-
 def test_session_name_keeps_names_apart() -> None:
     names = ["a.b", "a:b", "a_b", "a b", "-a", "a", "ü", "", "x" * 300, "x" * 301, "=a", "@1", "$1"]
     sessions = [session_name(name) for name in names]
     assert len(set(sessions)) == len(names)
+    for name in ("a", "reverse-text", "A_b-9"):
+        assert session_name(name) == name
     assert not any(set(session) & set(".:") or session.startswith("-") for session in sessions)
 
 
@@ -317,7 +306,7 @@ def test_programs_cannot_rename_their_window_or_touch_the_clipboard(host: TmuxHo
 
 def test_sessions_can_follow_each_other_at_once(host: TmuxHost) -> None:
     """The server exits with its last session, just when the next one asks for it."""
-    for _ in range(15):
+    for _ in range(8):
         start(host)
         host.kill_session("s")
 

@@ -182,28 +182,12 @@ def test_a_title_is_read_again_after_some_seconds(start: Start, tmp_path: Path) 
     assert owner(after) == owner(before)
 
 
-def test_owners_are_looked_up_anew_each_time(tree: tuple[int, int]) -> None:
-    root, child = tree
-    owners = GpuOwners("mine", pids_are_real=True)
-    given = report(device(holds(child, 30)))
-    found = [
-        owners.with_owners(given, living, []).devices[0].processes[0].owner
-        for living in ([], [component("trainer", root)], [])
-    ]
-    assert found == ["mine", "component", "mine"]
-
-
 def test_processes_of_other_hosts_are_left_alone(start: Start) -> None:
     mine = start("sleep", "1000")
     given = report(device(holds(mine.pid, 30), host="node7"))
     [found] = GpuOwners(None, pids_are_real=True).with_owners(given, [], []).devices
     assert found.processes == (holds(mine.pid, 30),)
     assert shares(found) == [("unknown", None, 30, False), ("hidden", None, 10, False)]
-
-
-def test_report_without_devices_stays_as_it_is() -> None:
-    nothing = report().model_copy(update={"available": False, "reason": "no NVIDIA driver here"})
-    assert GpuOwners(None).with_owners(nothing, [], []) == nothing
 
 
 def test_namespace_decides_whether_pids_are_real(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,9 +219,6 @@ def test_a_process_that_takes_over_a_pid_is_another_one(
     second = table.facts(process.pid)
     assert second is not None
     assert second.start == process.start + 1
-
-
-"""A pid of the host, which no process here has."""
 
 
 def watcher(*, pids_are_real: bool = False) -> GpuOwners:

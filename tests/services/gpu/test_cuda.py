@@ -47,6 +47,7 @@ def test_build_is_read_from_torchs_own_version_file(python: str) -> None:
         assert uses_cuda(python) is expected, text
 
 
+@pytest.mark.slow
 def test_own_interpreter_agrees_with_torch_itself() -> None:
     torch = pytest.importorskip("torch")
     assert uses_cuda(sys.executable) == (torch.version.cuda is not None)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -132,7 +131,6 @@ def attempt(control: ControlFolder, number: int, *, model: str, utilization: flo
     config = control.path.parent / "rl.toml"
     config.parent.mkdir(parents=True, exist_ok=True)
     config.write_text(CONFIG.replace("MODEL", model) + f"gpu_memory_utilization = {utilization}\n")
-    assert tomllib.loads(config.read_text())
     folder = control.attempt_dir("inference", number)
     folder.mkdir(parents=True)
     store = ConfigStore([config], TINYRL)

@@ -37,6 +37,9 @@ SEQUENCES: dict[str, Steps] = {
 }
 
 
+pytestmark = pytest.mark.xdist_group("readings of NVML")
+
+
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> Reports:
     return readings(tmp_path_factory.mktemp("scenarios"), written=WRITTEN, sequences=SEQUENCES)

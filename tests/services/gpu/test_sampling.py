@@ -75,20 +75,11 @@ def block(running: Running) -> None:
     retry_until(lambda: running.reader.begun > begun)
 
 
-def test_reports_tell_when_the_next_one_is_due(running: Running) -> None:
-    assert running.taken[0].interval_s == LONG_S
-
-
 def test_interval_takes_effect_during_a_pause(running: Running) -> None:
+    assert running.taken[0].interval_s == LONG_S
     running.sampler.set_interval(0.01)
     running.wait_for(4)
     assert running.taken[-1].interval_s == 0.01
-
-
-def test_a_reading_is_taken_when_one_is_wanted(running: Running) -> None:
-    for count in (2, 3):
-        running.sampler.read_now()
-        running.wait_for(count)
 
 
 def test_a_wanted_reading_begins_after_it_was_wanted(running: Running) -> None:

@@ -19,8 +19,6 @@ from rltui.services.processes import (
     AttemptRecord,
     ProcessId,
     ProcessOwners,
-    attempt_tags,
-    attempts,
     boot_identity,
     descendants,
     is_alive,
@@ -31,7 +29,6 @@ from rltui.services.processes import (
     read_process_id,
     send_signal,
 )
-from rltui.services.processes.identity import read_stat
 from rltui.services.processes.origin import origin, read_evidence
 from rltui.services.processes.termination import end_processes, wait_for_exit
 
@@ -299,22 +296,13 @@ async def test_a_living_shim_tells_what_its_record_told(tmp_path: Path) -> None:
         assert ProcessOwners().attempt(folder, "another") is None
 
 
-@pytest.mark.parametrize("number", ["9" * 5000, "²", "٣", "-1", ""], ids=range(5))
-def test_the_environment_of_a_process_is_read_as_what_it_is(number: str) -> None:
+def test_the_environment_of_a_process_is_read_as_what_it_is(orphan: Orphan) -> None:
     """Anybody can put anything there; Python refuses to read a number of 5,000 digits."""
-    tags = {"RLTUI_EXPERIMENT": f"{NAME}@/nowhere", "RLTUI_COMPONENT": "trainer", "RLTUI_ATTEMPT": number}
-    with subprocess.Popen(["sleep", "1000"], env={**os.environ, **tags}) as process:
-        try:
-            retry_until(lambda: attempt_tags(process.pid).get("RLTUI_COMPONENT"))
-            stat = read_stat(process.pid)
-            assert stat is not None
-            leftover = attempts._recognise(stat, tags["RLTUI_EXPERIMENT"], [])
-            assert leftover is not None
-            assert leftover.attempt is None
-            trace = read_evidence(process.pid)
-            assert trace is not None
-            found = origin([trace])
-            assert found is not None
-            assert (found.experiment, found.attempt) == (NAME, None)
-        finally:
-            process.kill()
+    for number in ("9" * 5000, "²", "٣", "-1", ""):
+        tag = f"{NAME}@/{number}"
+        process = orphan(RLTUI_EXPERIMENT=tag, RLTUI_COMPONENT="trainer", RLTUI_ATTEMPT=number)
+        [leftover] = leftovers(tag, [])
+        assert (leftover.id, leftover.attempt) == (process, None)
+        source = origin([read_evidence(process.pid)])
+        assert source is not None
+        assert (source.experiment, source.attempt) == (NAME, None)

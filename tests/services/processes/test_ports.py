@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.params import slow_but
 from tests.services.programs import Start, start
 from tests.waiting import retry_until
 
@@ -96,7 +97,7 @@ def test_a_holder_of_another_user_has_no_pid(monkeypatch: pytest.MonkeyPatch) ->
         assert (holder.pid, holder.name) == (None, "")
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::1", "::"])
+@pytest.mark.parametrize("host", slow_but(["127.0.0.1", "0.0.0.0", "::1", "::"], "::"))
 def test_all_who_share_a_port_are_named(tmp_path: Path, start: Start, host: str) -> None:
     """As vLLM up to 0.21 starts silently beside another server and takes half of its requests."""
     if ":" in host and not has_ipv6():
