@@ -21,7 +21,7 @@ def test_they_are_ordered_from_base_to_the_last_step_by_time_and_by_the_mean(ste
 
 def test_the_one_that_a_person_chose_is_what_all_are_compared_with() -> None:
     chosen = next(each for each in REPORT.evaluations if each.id == "1")
-    (standing,) = VIEW.named(["standing"])
+    (standing,) = VIEW.named(["difference"], is_brief=True)
     cells = {row.evaluation.id: standing.cell(row, NOW) for row in compared(REPORT.evaluations, chosen)}
     assert cells["1"].text == "baseline"
     assert cells["4"].text.endswith("▲")

@@ -21,9 +21,9 @@ SAMPLE = Sample(
 )  # fmt: skip
 
 
-def cells(sample: Sample, *names: str, is_flat: bool = False) -> list[str]:
+def cells(sample: Sample, *names: str, is_flat: bool = False, is_brief: bool = False) -> list[str]:
     listed = ListedSample(4, sample, is_flat)
-    return [column.cell(listed, 0.0).text for column in SAMPLES.named(names)]
+    return [column.cell(listed, 0.0).text for column in SAMPLES.named(names, is_brief=is_brief)]
 
 
 def test_a_sample_is_told_in_columns_and_in_a_line() -> None:
@@ -40,7 +40,7 @@ def test_a_sample_is_told_in_columns_and_in_a_line() -> None:
 def test_what_is_not_told_is_empty_or_a_dot() -> None:
     bare = Sample(where=0)
     assert cells(bare, "reward", "in", "turns") == ["", "", ""]
-    assert cells(bare, "short reward", "tokens", "turn") == ["·", "·", "·"]
+    assert cells(bare, "reward", "out", "turns", is_brief=True) == ["·", "·", "·"]
     assert sample_summary(bare) == "reward ?"
     assert [reward_text(value) for value in (math.nan, 1234.5)] == ["·", "1.23e+03"]
 

@@ -95,10 +95,14 @@ VIEW: View[ComparedEvaluation] = View(
     columns=(
         Column("experiment", lambda row, _: row.evaluation.experiment, least=10, cut="middle"),
         Column("id", lambda row, _: row.evaluation.id),
-        Column("what", lambda row, _: row.evaluation.label, least=12, cut="middle"),
-        Column("short", _short_label, heading="what"),
-        Column("on", lambda row, _: row.evaluation.env, least=12, goes=2),
-        Column("short on", lambda row, _: row.evaluation.env.rpartition("/")[2], heading="on"),
+        Column("what", lambda row, _: row.evaluation.label, least=12, cut="middle", brief=_short_label),
+        Column(
+            "on",
+            lambda row, _: row.evaluation.env,
+            least=12,
+            goes=2,
+            brief=lambda row, _: row.evaluation.env.rpartition("/")[2],
+        ),
         Column("asked", _asked_text, goes=6),
         Column("reward", lambda row, _: row.evaluation.reward_text),
         Column(
@@ -107,8 +111,7 @@ VIEW: View[ComparedEvaluation] = View(
             is_right=True,
             goes=5,
         ),
-        Column("difference", _difference_text),
-        Column("standing", _standing, heading="difference"),
+        Column("difference", _difference_text, brief=_standing),
         Column("cut off", lambda row, _: _share(row.evaluation.truncated_frac), is_right=True, goes=1),
         Column("failed", lambda row, _: _share(row.evaluation.failed_frac), is_right=True, goes=4),
         Column("when", lambda row, now: duration(now - row.evaluation.at), is_right=True, goes=3),

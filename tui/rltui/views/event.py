@@ -64,8 +64,11 @@ def _what_text(event: Event, _: float) -> str:
 VIEW: View[Event] = View(
     key=lambda event: f"{event.at}",
     columns=(
-        Column("when", lambda event, _: time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(event.at))),
-        Column("time", lambda event, _: time.strftime("%H:%M:%S", time.localtime(event.at))),
+        Column(
+            "when",
+            lambda event, _: time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(event.at)),
+            brief=lambda event, _: time.strftime("%H:%M:%S", time.localtime(event.at)),
+        ),
         Column("step", lambda event, _: "" if event.step is None else str(event.step), is_right=True),
         Column("kind", _kind),
         Column("what", _what_text, least=20),

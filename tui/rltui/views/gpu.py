@@ -402,13 +402,11 @@ def _pid_text(holder: Holder, _: float) -> str:
 VIEW: View[Holder] = View(
     key=lambda holder: _pid_text(holder, 0.0),
     columns=(
-        Column("gib", _gib_text, is_right=True),
+        Column("memory", _gib_text, heading="gib", is_right=True, brief=_memory_text),
         Column("pid", _pid_text, is_right=True),
         Column("user", _user_text, goes=2, least=6),
-        Column("owner", _owner_text, least=20),
-        Column("what", _process_cell),
+        Column("owner", _owner_text, least=20, brief=_process_cell),
         Column("kind", lambda holder, _: "" if holder.process is None else holder.process.kind),
-        Column("memory", _memory_text, is_right=True),
         Column("part", _part_text, heading="%", is_right=True),
         Column("command", _command_text, goes=1, least=12),
     ),

@@ -78,14 +78,11 @@ VIEW: View[KnobRow] = View(
             goes=2,
         ),
         Column(
-            "allowed", lambda row, _: _allowed_text(row, row["choices"][:_MOST_CHOICES]), least=10, goes=3
-        ),
-        Column(
-            "all allowed",
+            "allowed",
             lambda row, _: _allowed_text(row, row["choices"]),
-            heading="allowed",
             least=10,
             goes=3,
+            brief=lambda row, _: _allowed_text(row, row["choices"][:_MOST_CHOICES]),
         ),
         Column("read by", lambda row, _: " ".join(row["readers"]), least=10, goes=1),
     ),

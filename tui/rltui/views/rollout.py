@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from rltui.core import hints
@@ -45,10 +45,6 @@ def reward_text(value: float) -> str:
 def exact_text(value: float) -> str:
     """Three digits behind the point; empty where it is not told."""
     return f"{value:.3f}" if math.isfinite(value) else ""
-
-
-def _count_text(count: int) -> str:
-    return UNKNOWN if count < 0 else str(count)
 
 
 # --- batches ----------------------------------------------------------------------------------------------
@@ -128,28 +124,43 @@ def _endings(sample: Sample) -> list[str]:
     return [ending for ending in endings if ending]
 
 
-def _known_count(count: int) -> str:
-    return str(count) if count >= 0 else ""
+def _figure(name: str, value: Callable[[Sample], float]) -> Column[ListedSample]:
+    return Column(
+        name,
+        lambda listed, _: exact_text(value(listed.sample)),
+        is_right=True,
+        brief=lambda listed, _: reward_text(value(listed.sample)),
+    )
+
+
+def _count(name: str, value: Callable[[Sample], int], *, goes: int) -> Column[ListedSample]:
+    """A number that is negative where it is not known."""
+
+    def text(listed: ListedSample, unknown: str) -> str:
+        count = value(listed.sample)
+        return unknown if count < 0 else str(count)
+
+    return Column(
+        name,
+        lambda listed, _: text(listed, ""),
+        is_right=True,
+        goes=goes,
+        brief=lambda listed, _: text(listed, UNKNOWN),
+    )
 
 
 SAMPLES: View[ListedSample] = View(
     key=lambda listed: str(listed.place),
     columns=(
         Column("#", lambda listed, _: str(listed.place), is_right=True),
-        Column("reward", lambda listed, _: exact_text(listed.sample.reward), is_right=True),
-        Column("advantage", lambda listed, _: exact_text(listed.sample.advantage), is_right=True),
-        Column("in", lambda listed, _: _known_count(listed.sample.input_tokens), is_right=True, goes=2),
-        Column("out", lambda listed, _: _known_count(listed.sample.output_tokens), is_right=True, goes=1),
-        Column("turns", lambda listed, _: _known_count(listed.sample.turns), is_right=True, goes=5),
+        _figure("reward", lambda sample: sample.reward),
+        _figure("advantage", lambda sample: sample.advantage),
+        _count("in", lambda sample: sample.input_tokens, goes=2),
+        _count("out", lambda sample: sample.output_tokens, goes=1),
+        _count("turns", lambda sample: sample.turns, goes=5),
         Column("ended", lambda listed, _: " ".join(_endings(listed.sample)), least=8),
-        Column("group", _group_text, least=8, goes=3),
+        Column("group", _group_text, least=8, goes=3, brief=lambda listed, _: listed.sample.group),
         Column("env", lambda listed, _: listed.sample.env, least=8, goes=4),
-        Column("short reward", lambda listed, _: reward_text(listed.sample.reward), heading="reward"),
-        Column("short advantage", lambda listed, _: reward_text(listed.sample.advantage), heading="advant."),
-        Column("tokens", lambda listed, _: _count_text(listed.sample.output_tokens)),
-        Column("turn", lambda listed, _: _count_text(listed.sample.turns)),
-        Column("whole group", lambda listed, _: listed.sample.group, heading="group"),
-        Column("stop", lambda listed, _: listed.sample.stop, heading="ended"),
     ),
 )
 

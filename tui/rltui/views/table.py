@@ -37,6 +37,8 @@ class Column(NamedTuple, Generic[Row]):
     """The part of a long text that gives way; of names the middle, which they have in common."""
     goes: int = 0
     """Columns leave a narrow screen from the highest number on; 0 stays."""
+    brief: Callable[[Row, float], str | Cell] | None = None
+    """The content for a face with less room; `None`: the same."""
 
     @property
     def title(self) -> str:
@@ -68,13 +70,22 @@ class View(NamedTuple, Generic[Row]):
     filters: Mapping[str, Filter[Row]] = {}
     """Filters by name; the first admits all."""
 
-    def named(self, names: Iterable[str], *, first_to_go: Sequence[str] = ()) -> tuple[Column[Row], ...]:
+    def named(
+        self, names: Iterable[str], *, first_to_go: Sequence[str] = (), is_brief: bool = False
+    ) -> tuple[Column[Row], ...]:
         """Return the columns of these names, in that order. With `first_to_go` only these go, in its order.
+
+        `is_brief`: with their brief content, where they have one.
 
         Raises:
             KeyError: if no column has one of the names.
         """
         by_name = {column.name: column for column in self.columns}
+        if is_brief:
+            by_name = {
+                name: column if column.brief is None else column._replace(content=column.brief)
+                for name, column in by_name.items()
+            }
         if first_to_go:
             ranks = {name: rank for rank, name in enumerate(reversed(first_to_go), start=1)}
             by_name = {name: column._replace(goes=ranks.get(name, 0)) for name, column in by_name.items()}

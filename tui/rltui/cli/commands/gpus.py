@@ -130,7 +130,7 @@ def _lines(report: GpuReport, interval_s: float | None = None) -> list[str]:
 _INDENT = "    "
 
 
-_HOLDERS = VIEW.named(("gib", "pid", "user", "owner", "command"))
+_HOLDERS = VIEW.named(("memory", "pid", "user", "owner", "command"))
 
 
 def report_lines(report: GpuReport, *, width: int | None, now: float) -> list[str]:

@@ -25,8 +25,7 @@ from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.views.knob import VIEW, KnobRow
 
-_COLUMNS = VIEW.named(("key", "value", "unit", "default", "allowed", "read by"))
-_ALL_COLUMNS = VIEW.named(("key", "value", "unit", "default", "all allowed", "read by"))
+_COLUMNS = ("key", "value", "unit", "default", "allowed", "read by")
 
 
 @command(
@@ -104,7 +103,7 @@ def _print_rows(rows: Sequence[KnobRow], terms: Sequence[str], *, verbose: bool)
     rows = sorted(rows, key=lambda row: (ranks[row["key"]], row["file"], _table(row)))
     heading: tuple[str, str] | None = None
     lines: list[Row] = []
-    columns = _ALL_COLUMNS if verbose else _COLUMNS
+    columns = VIEW.named(_COLUMNS, is_brief=not verbose)
     for row in rows:
         if heading != (row["file"], _table(row)):
             heading = (row["file"], _table(row))

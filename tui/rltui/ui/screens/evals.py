@@ -36,9 +36,9 @@ _QUEUED = "queue:"
 _BAR = 12
 _LABEL = 12
 _COLUMNS = (
-    "id", "short", "short on", "asked", "reward", "spread", "standing", "cut off", "failed", "when",
+    "id", "what", "on", "asked", "reward", "spread", "difference", "cut off", "failed", "when",
 )  # fmt: skip
-_FIRST_TO_GO = ("spread", "when", "asked", "id", "failed", "cut off", "short on")
+_FIRST_TO_GO = ("spread", "when", "asked", "id", "failed", "cut off", "on")
 """A narrow screen drops these columns: the row under the cursor has their values."""
 
 
@@ -60,10 +60,10 @@ def eval_rows(
         text = f"no evaluation yet: {key_of('component.start')} asks for one, {hints.EVAL} does the same"
         return (*rows, note_row(text, width))
     is_of_several = len({evaluation.env for evaluation in report.evaluations}) > 1
-    names = [name for name in _COLUMNS if is_of_several or name != "short on"]
+    names = [name for name in _COLUMNS if is_of_several or name != "on"]
     table = ResourceTable(
         VIEW,
-        VIEW.named(names, first_to_go=_FIRST_TO_GO),
+        VIEW.named(names, first_to_go=_FIRST_TO_GO, is_brief=True),
         style=lambda row: "" if row.evaluation.is_sound else STYLES["busy"],
         bar=lambda row: row.evaluation.mean,
     )

@@ -121,7 +121,7 @@ def _overview(device: GpuDevice, width: int, marks: Marks, label_width: int) -> 
     return Content.assemble(line, " ", (graph, "$text-success"), (name, FAINT))
 
 
-_COLUMNS = VIEW.named(("pid", "user", "what", "kind", "memory", "part", "command"))
+_COLUMNS = VIEW.named(("pid", "user", "owner", "kind", "memory", "part", "command"), is_brief=True)
 _PID, _USER, _KIND, _MEMORY, _PART = 9, 9, 4, 10, 6
 _FIXED = _PID + _USER + _KIND + _MEMORY + _PART
 _WIDE_PROCESS = 90

@@ -29,7 +29,8 @@ BINS = 8
 MARK = "✓"
 _LABEL, _COUNT = 9, 5
 _FIGURE, _TOKENS, _TURNS, _GROUP = 7, 7, 4, 9
-_SAMPLES = SAMPLES.named(("short reward", "short advantage", "tokens", "turn", "whole group"))
+_SAMPLES = SAMPLES.named(("reward", "advantage", "out", "turns", "group"), is_brief=True)
+_HEADINGS = {"advantage": "advant.", "out": "tokens", "turns": "turn"}
 _WIDE = 76
 """A sample's line of this width has its advantage and its environment too."""
 
@@ -54,8 +55,8 @@ def batch_line(batch: Batch, summary: BatchSummary | None, counts: Sequence[int]
 def sample_heading(width: int) -> Content:
     fragments = [f"{'':3}"]
     for column, cells, _ in _sample_columns(width):
-        is_text = cells < 0
-        fragments.append(f"  {column.title:<{-cells}}  " if is_text else column.title[:cells].rjust(cells))
+        title = _HEADINGS.get(column.name, column.name)
+        fragments.append(f"  {title:<{-cells}}  " if cells < 0 else title.rjust(cells))
     return Content.styled(truncate("".join([*fragments, "ended"]), width), FAINT)
 
 
