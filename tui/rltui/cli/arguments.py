@@ -117,17 +117,30 @@ def _wait(default: bool | None, text: str) -> Argument:
     return switch("--wait", f"return when it is ready or done ({text}); --no-wait: at once", default=default)
 
 
+def name_option(text: str) -> Argument:
+    return argument("-n --name", "NAME", text, completes="experiments")
+
+
+def layout_option(text: str) -> Argument:
+    return argument("-l --layout", "LAYOUT", text, completes="layouts")
+
+
+def output_dir_option(text: str) -> Argument:
+    return argument("-o --output-dir", "DIR", text, completes="folders")
+
+
 JSON = json_flag()
-NAME = argument("-n --name", "NAME", "which experiment (default: the one that runs)")
-NAME_OR_FIRST = (NAME, argument("experiment", "NAME", "which experiment", nargs="?"))
-RUN = argument("run", "RUN", "name or id")
-RUNS = argument("run", "RUN", "name or id", nargs="+")
+NAME = name_option("which experiment (default: the one that runs)")
+NAME_OR_FIRST = (NAME, argument("experiment", "NAME", "which experiment", nargs="?", completes="experiments"))
+RUN = argument("run", "RUN", "name or id", completes="runs")
+RUNS = argument("run", "RUN", "name or id", nargs="+", completes="runs")
 CONFIG = argument(
     "config",
     "CONFIG",
     "TOML files of the run, or their folder; or as launchers take them: @ base.toml @ overlay.toml. "
     "Behind --: keys to set in a copy of this run, --model.name X",
     nargs="*",
+    completes="configs",
 )
 YES = flag("--yes", "do not ask")
 WAIT = _wait(True, "the default")
@@ -136,25 +149,29 @@ WAIT_ON_TERMINAL = _wait(None, "on a terminal, unless with --json")
 TIMEOUT = argument("--timeout", "S", "give up waiting after S seconds", type=float)
 KEYMAP = choice("--keymap", ("vim", "k9s"), "keys as this program has them (`keys` lists them)")
 FRAMEWORK = argument(
-    "--framework", "ID", "whose config it is, where its keys do not tell: prime-rl, tinyrl, …"
+    "--framework",
+    "ID",
+    "whose config it is, where its keys do not tell: prime-rl, tinyrl, …",
+    completes="frameworks",
 )
 SET = repeatable(
     "--set",
     "KEY=VALUE",
     "set a knob in this run's own copy of the config, which stays as it is; as often as needed",
     dest="edits",
+    completes="edits",
 )
 DEVICES = exclusive(
     argument("--devices", "0,…", "GPUs it may use, as nvidia-smi numbers them, or by UUID"),
     flag("--single-gpu", "inference and trainer share the GPU with the most memory free"),
 )
 CREATION = (
-    argument("-l --layout", "LAYOUT", "layout name or file (default: by the config)"),
+    layout_option("layout name or file (default: by the config)"),
     FRAMEWORK,
     SET,
-    argument("-n --name", "NAME", "name of the experiment"),
-    argument("-o --output-dir", "DIR", "output folder (default: by the config)"),
-    argument("--workspace", "DIR", "folder the components run in (default: here)"),
+    name_option("name of the experiment"),
+    output_dir_option("output folder (default: by the config)"),
+    argument("--workspace", "DIR", "folder the components run in (default: here)", completes="folders"),
     exclusive(
         argument(
             "--inference",
@@ -166,6 +183,7 @@ CREATION = (
             "--inference-of",
             "EXPERIMENT",
             "use that experiment's inference server, while that trains nothing",
+            completes="experiments",
         ),
     ),
     exclusive(
@@ -179,7 +197,7 @@ CREATION = (
 SLURM = section(
     "as a SLURM job, with --slurm",
     flag("--slurm", "submit it as a job, and follow that"),
-    argument("--partition", "PARTITION", "where it runs", default=""),
+    argument("--partition", "PARTITION", "where it runs", default="", completes="slurm_partitions"),
     argument("--time", "LIMIT", "its time limit: 30 (minutes), 4:00:00, 2-12 (days-hours)", default=""),
     argument("--nodes", "N", "how many nodes", default=""),
     argument("--gpus", "N", "GPUs of each node", default=""),
@@ -192,6 +210,7 @@ SLURM = section(
         "EXPERIMENT",
         "it waits until the job of that experiment has succeeded, such as SFT before RL",
         default="",
+        completes="experiments",
     ),
     repeatable(
         "--slurm-option",
@@ -218,6 +237,7 @@ EDIT = (
         "with --restart: the run too, from the checkpoint of this step, or of the highest reward",
         dest="begin",
         type=checkpoint,
+        completes="starts",
     ),
     flag("--dry-run", "change nothing"),
     YES,
@@ -226,7 +246,7 @@ EDIT = (
 )
 """Arguments of commands that edit the config."""
 COMPONENTS = (
-    argument("component", "C", "component id", nargs="*"),
+    argument("component", "C", "component id", nargs="*", completes="components"),
     flag("--plan", "only print what would be done"),
     YES,
     WAIT_ON_TERMINAL,
@@ -247,6 +267,7 @@ def resume(command: str) -> tuple[Declared, ...]:
                 "checkpoints too",
                 dest="begin",
                 type=checkpoint,
+                completes="starts",
             ),
         ),
         moved("--from-checkpoint", f"{command} --from STEP"),

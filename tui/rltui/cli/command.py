@@ -31,6 +31,8 @@ class Argument(NamedTuple):
     names: tuple[str, ...]
     settings: Mapping[str, Any]
     """Keyword arguments of argparse's `add_argument`."""
+    completes: str = ""
+    """Function of `completion/sources.py` that lists its possible values; empty: nobody can list them."""
 
     def add_to(self, parser: argparse._ActionsContainer) -> None:
         parser.add_argument(*self.names, **self.settings)
@@ -119,9 +121,9 @@ def flag(names: str, text: str, **settings: Any) -> Argument:  # noqa: ANN401 - 
     return Argument((*names.split(),), {"action": "store_true", "help": text, **settings})
 
 
-def argument(names: str, metavar: str, text: str, **settings: Any) -> Argument:  # noqa: ANN401
+def argument(names: str, metavar: str, text: str, *, completes: str = "", **settings: Any) -> Argument:  # noqa: ANN401
     """An option that takes a value, or a word that stands by itself."""
-    return Argument((*names.split(),), {"metavar": metavar, "help": text, **settings})
+    return Argument((*names.split(),), {"metavar": metavar, "help": text, **settings}, completes)
 
 
 def choice(names: str, choices: tuple[str, ...], text: str, **settings: Any) -> Argument:  # noqa: ANN401

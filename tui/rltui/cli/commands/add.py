@@ -7,7 +7,7 @@ import sys
 from itertools import chain
 from pathlib import Path
 
-from rltui.cli.arguments import JSON
+from rltui.cli.arguments import JSON, name_option
 from rltui.cli.command import argument, command
 from rltui.cli.output import print_json
 from rltui.cli.run_changes import names_text
@@ -21,8 +21,9 @@ from rltui.cli.run_changes import names_text
         "of a run, of results of vf-eval, or with any number of them below",
         nargs="+",
         type=Path,
+        completes="folders",
     ),
-    argument("-n --name", "NAME", "of a single run (default: as its folder)"),
+    name_option("of a single run (default: as its folder)"),
     JSON,
 )
 def add(arguments: argparse.Namespace) -> int:

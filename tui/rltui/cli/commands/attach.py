@@ -17,7 +17,7 @@ from rltui.services.runs.experiment_files import ExperimentRecord
 
 @command(
     "attach",
-    argument("component", "C", "component id, or supervisor"),
+    argument("component", "C", "component id, or supervisor", completes="components"),
     flag("--readonly", "pass no keys on"),
     NAME,
 )

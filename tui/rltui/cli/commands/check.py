@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rltui.cli.arguments import CONFIG, DEVICES, FRAMEWORK, JSON, SET
+from rltui.cli.arguments import CONFIG, DEVICES, FRAMEWORK, JSON, SET, layout_option
 from rltui.cli.colour import role_of, style, style_line
-from rltui.cli.command import argument, command, flag
+from rltui.cli.command import command, flag
 from rltui.cli.config import WhoseConfig, wanted_devices
 from rltui.cli.config_line import read_config_line, staged
 from rltui.cli.output import print_json
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @command(
     "check",
     CONFIG,
-    argument("-l --layout", "LAYOUT", "layout name or file"),
+    layout_option("layout name or file"),
     FRAMEWORK,
     SET,
     DEVICES,

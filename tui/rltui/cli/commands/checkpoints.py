@@ -38,13 +38,16 @@ _COLUMNS = VIEW.named(("step", "age", "reward", "eval", "parts", "size", "attemp
     "checkpoints",
     flag("--prune", "delete old ones; the plan is shown first"),
     argument(
-        "--restore", "STAMP", "bring back what a restart has set aside, and set aside what was written since"
+        "--restore",
+        "STAMP",
+        "bring back what a restart has set aside, and set aside what was written since",
+        completes="set_aside",
     ),
     section(
         "what --prune keeps, besides the newest and the best",
         argument("--keep-last", "N", "the newest N (default: 3)", type=positive),
         argument("--keep-every", "N", "those of multiples of N", type=positive),
-        argument("--keep", "STEP,…", "those of these steps", type=steps, default=()),
+        argument("--keep", "STEP,…", "those of these steps", type=steps, default=(), completes="checkpoints"),
         flag("--set-aside", "also delete what restarts have set aside"),
     ),
     flag("--plan", "only print what would be done"),

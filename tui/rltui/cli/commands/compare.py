@@ -53,8 +53,8 @@ class ComparedRunDocument:
 
 @command(
     "compare",
-    argument("run", "RUN", "two or more, by name or id", nargs="+"),
-    repeatable("--metric", "M", "this one: reward, loss, a series (again for more)"),
+    argument("run", "RUN", "two or more, by name or id", nargs="+", completes="runs"),
+    repeatable("--metric", "M", "this one: reward, loss, a series (again for more)", completes="metrics"),
     flag("--all-keys", "also the keys that are alike"),
     exclusive(
         flag("--csv", "a row for each run, with whole values"),

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from rltui import paths
 from rltui.cli.app import need_terminal, show
-from rltui.cli.arguments import KEYMAP
-from rltui.cli.command import argument, command, flag
+from rltui.cli.arguments import KEYMAP, output_dir_option
+from rltui.cli.command import command, flag
 from rltui.cli.new_run import start_headless
 from rltui.cli.status_text import print_status, read_status
 from rltui.client import launch
@@ -32,7 +32,7 @@ _DEMO_FILES = ("rl.toml", "sft.toml")
 
 @command(
     "demo",
-    argument("-o --output-dir", "DIR", "folder of the demo (default: outputs/demo)"),
+    output_dir_option("folder of the demo (default: outputs/demo)"),
     flag("--no-tui", "start it headless, like `up`"),
     KEYMAP,
 )

@@ -39,6 +39,7 @@ _ORIGINAL = "original"
         "a component's attempt (default: the newest), or `original`, what the run's own copy of the "
         "config was made from; one is compared with the files; or two runs, by name or id",
         nargs="*",
+        completes="attempts_or_runs",
     ),
     flag("--text", "the lines of the files, not the keys"),
     NAME,

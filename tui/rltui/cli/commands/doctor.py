@@ -17,7 +17,7 @@ from itertools import groupby
 from pathlib import Path
 
 from rltui import paths
-from rltui.cli.arguments import JSON, NAME
+from rltui.cli.arguments import JSON, NAME, layout_option
 from rltui.cli.colour import role_of, style
 from rltui.cli.command import argument, command, flag
 from rltui.cli.output import print_json
@@ -117,12 +117,12 @@ class _Finding:
 
 @command(
     "doctor",
-    argument("config", "CONFIG", "with --nodes: what would be run", nargs="*"),
+    argument("config", "CONFIG", "with --nodes: what would be run", nargs="*", completes="configs"),
     flag(
         "--nodes",
         "ask the nodes of a layout: reached, folder shared, clocks, ports, GPUs, versions, interfaces",
     ),
-    argument("-l --layout", "LAYOUT", "layout name or file"),
+    layout_option("layout name or file"),
     NAME,
     JSON,
 )

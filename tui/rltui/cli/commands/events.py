@@ -37,8 +37,8 @@ _WIDTHS = {"step": 6, "kind": -10}
 @command(
     "events",
     flag("-f --follow", "go on as it grows"),
-    repeatable("--kind", "K,…", "only these: edit, crash, alert, note, …"),
-    repeatable("--component", "C,…", "only of these"),
+    repeatable("--kind", "K,…", "only these: edit, crash, alert, note, …", completes="event_kinds"),
+    repeatable("--component", "C,…", "only of these", completes="components"),
     argument("--since", "T", "only from then on: 2h or 1d12h ago, 14:30, 2026-11-22, '2026-11-22 14:30'"),
     argument("--limit", "N", "only the last N of them", type=positive),
     argument("--grep", "WORDS", "only with all these words", default=""),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from rltui.cli.arguments import JSON, RUN, count
+from rltui.cli.arguments import JSON, RUN, count, output_dir_option
 from rltui.cli.choosing import ready_index
 from rltui.cli.command import argument, command
 from rltui.cli.output import print_json
@@ -14,7 +14,7 @@ from rltui.services.runs.catalog import find_run
 @command(
     "export",
     RUN,
-    argument("-o --output-dir", "DIR", "the folder (default: ./RUN-report)"),
+    output_dir_option("the folder (default: ./RUN-report)"),
     argument("--rollouts", "N", "so many of the best and the worst (default: 3)", type=count, default=3),
     JSON,
 )

@@ -6,7 +6,7 @@ import argparse
 import sys
 from functools import partial
 
-from rltui.cli.arguments import DEVICES, JSON, SET, TIMEOUT, WAIT
+from rltui.cli.arguments import DEVICES, JSON, SET, TIMEOUT, WAIT, name_option, output_dir_option
 from rltui.cli.choosing import ready_index
 from rltui.cli.colour import style_diff
 from rltui.cli.command import argument, command, flag
@@ -21,16 +21,17 @@ from rltui.views.run import fork_lines
 
 @command(
     "fork",
-    argument("run", "RUN", "name or id; living, finished or archived"),
+    argument("run", "RUN", "name or id; living, finished or archived", completes="runs"),
     argument(
         "--from",
         "STEP|last|best",
         "begin with a copy of this checkpoint (default: at the beginning)",
         dest="begin",
+        completes="starts",
     ),
     SET,
-    argument("-n --name", "NAME", "of the new run (default: by what is changed)"),
-    argument("-o --output-dir", "DIR", "its folder (default: NAME, beside RUN's)"),
+    name_option("of the new run (default: by what is changed)"),
+    output_dir_option("its folder (default: NAME, beside RUN's)"),
     DEVICES,
     flag("--plan", "only say what would be copied and started"),
     WAIT,

@@ -9,10 +9,10 @@ from collections.abc import Generator, Sequence
 from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from rltui.cli.arguments import interval, json_flag, watch
+from rltui.cli.arguments import interval, json_flag, name_option, watch
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import style_line
-from rltui.cli.command import argument, command
+from rltui.cli.command import command
 from rltui.cli.output import print_json
 from rltui.cli.table import Row, room, table_lines, view_cells, view_shapes
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
@@ -42,7 +42,7 @@ _EARLY_S = 0.2
 @command(
     "gpus",
     watch(interval),
-    argument("-n --name", "NAME", "as this experiment sees them: budgets, peaks, other hosts"),
+    name_option("as this experiment sees them: budgets, peaks, other hosts"),
     json_flag("one JSON document; with --watch, one per line"),
 )
 def gpus(arguments: argparse.Namespace) -> int:

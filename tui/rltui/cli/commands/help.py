@@ -31,7 +31,7 @@ def page(topic: str) -> str:
 
 @command(
     "help",
-    argument("topic", "TOPIC|COMMAND", "default: the list of topics", nargs="?"),
+    argument("topic", "TOPIC|COMMAND", "default: the list of topics", nargs="?", completes="help_topics"),
     is_local=True,
 )
 def show_help(arguments: argparse.Namespace) -> int:

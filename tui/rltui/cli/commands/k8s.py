@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rltui.cli.app import need_terminal, show
-from rltui.cli.arguments import JSON, KEYMAP, WAIT, YES
+from rltui.cli.arguments import JSON, KEYMAP, WAIT, YES, name_option, output_dir_option
 from rltui.cli.colour import style
 from rltui.cli.command import argument, command, flag, repeatable, verb
 from rltui.cli.consent import require_consent
@@ -54,15 +54,23 @@ def _kubectl(arguments: argparse.Namespace) -> Kubectl:
     return Kubectl(arguments.context or "", arguments.namespace or "")
 
 
-RELEASE = argument("release", "RELEASE", "name of the release")
-ROLE = (RELEASE, argument("role", "ROLE", "trainer, inference, …; of several pods trainer-1"))
+RELEASE = argument("release", "RELEASE", "name of the release", completes="experiments")
+ROLE = (
+    RELEASE,
+    argument("role", "ROLE", "trainer, inference, …; of several pods trainer-1", completes="pod_roles"),
+)
 PLACE = (
     argument("--namespace", "NS", "namespace (default: the context's)"),
     argument("--context", "CONTEXT", "of the kubeconfig (default: the current one)"),
 )
 MAKING = (
     RELEASE,
-    argument("--chart", "DIR", "the chart (default: prime-rl here, k8s/prime-rl, or of the checkout)"),
+    argument(
+        "--chart",
+        "DIR",
+        "the chart (default: prime-rl here, k8s/prime-rl, or of the checkout)",
+        completes="folders",
+    ),
     repeatable(
         "-f --values",
         "FILE",
@@ -121,7 +129,7 @@ def upgrade(arguments: argparse.Namespace) -> int:
 @verb(
     "k8s status",
     "pods, why they wait, what runs in them; the shared data",
-    argument("release", "RELEASE", "which (default: all)", nargs="?"),
+    argument("release", "RELEASE", "which (default: all)", nargs="?", completes="experiments"),
     *PLACE,
     JSON,
 )
@@ -170,8 +178,8 @@ def _row(pod: Mapping[str, Any]) -> list[str]:
     "k8s watch",
     "open a release: its pods are followed like components here",
     RELEASE,
-    argument("-n --name", "NAME", "name of the experiment (default: the release's)"),
-    argument("-o --output-dir", "DIR", "its folder here (default: outputs/NAME)"),
+    name_option("name of the experiment (default: the release's)"),
+    output_dir_option("its folder here (default: outputs/NAME)"),
     flag("--no-tui", "only begin, and print the status"),
     KEYMAP,
     *PLACE,

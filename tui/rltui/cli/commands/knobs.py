@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from rltui.cli.arguments import FRAMEWORK, JSON, NAME
+from rltui.cli.arguments import FRAMEWORK, JSON, NAME, layout_option
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import style, style_line
 from rltui.cli.command import argument, command, flag
@@ -35,8 +35,9 @@ _COLUMNS = ("key", "value", "unit", "default", "allowed", "read by")
         "WORD",
         "only those with all these words; where files are among them (rl.toml), those of the files",
         nargs="*",
+        completes="knobs",
     ),
-    argument("-l --layout", "LAYOUT", "with files: layout name or file"),
+    layout_option("with files: layout name or file"),
     FRAMEWORK,
     flag("--all", "also the keys of the files that are no knobs"),
     flag("-v --verbose", "also what each one means"),

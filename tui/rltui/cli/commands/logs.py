@@ -48,7 +48,11 @@ _BATCH_LINES = 500
 @command(
     "logs",
     argument(
-        "component", "C", "component id (default: the list of logs); with --all: only its attempts", nargs="?"
+        "component",
+        "C",
+        "component id (default: the list of logs); with --all: only its attempts",
+        nargs="?",
+        completes="components",
     ),
     flag("-f --follow", "go on as it grows"),
     argument("-N --lines", "N", "only the last N lines (default: 1000)", type=count),
@@ -57,7 +61,9 @@ _BATCH_LINES = 500
     flag("--all", "search all components and attempts, with --grep or --level"),
     argument("--grep", "RE", "only lines that match the regular expression"),
     flag("-i --ignore-case", "upper and lower case are one in RE"),
-    argument("--level", "L", "only lines of this level or above: info, warning, error"),
+    argument(
+        "--level", "L", "only lines of this level or above: info, warning, error", completes="log_levels"
+    ),
     flag("--raw", "the bytes as they were printed, with colours, redraws and secrets; for a pipe or a file"),
     NAME,
     json_flag("one JSON document; with -f, one per line"),

@@ -88,6 +88,7 @@ class SeriesDocument:
         "reward, loss, entropy, kl, grad_norm, step_time … ; a name as the program has it, or a regular "
         "expression for names (default: a line for each that has a chart)",
         nargs="*",
+        completes="metrics",
     ),
     flag("--all", "every series there is"),
     argument("--last", "N", "only the newest N points", type=count),

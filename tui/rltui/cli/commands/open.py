@@ -32,7 +32,11 @@ from rltui.services.runs.experiments import (
 @command(
     "open",
     argument(
-        "config", "CONFIG", "TOML files of the run, or their folder; or the name of an experiment", nargs="*"
+        "config",
+        "CONFIG",
+        "TOML files of the run, or their folder; or the name of an experiment",
+        nargs="*",
+        completes="configs",
     ),
     flag("--readonly", "only look; in place of CONFIG, the experiment's name may follow"),
     *CREATION,

@@ -45,7 +45,12 @@ _TIMEOUT_S = 30.0
     "orphans",
     *NAME_OR_FIRST,
     argument("--free", "PID", "end these (all, where no pid is given); asks first", nargs="*", type=int),
-    argument("--forget", "C", "take it for ended where it ran, on a machine that is gone for good; asks"),
+    argument(
+        "--forget",
+        "C",
+        "take it for ended where it ran, on a machine that is gone for good; asks",
+        completes="components",
+    ),
     YES,
     JSON,
 )

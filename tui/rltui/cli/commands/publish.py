@@ -21,7 +21,7 @@ from rltui.views.checkpoint import publication_text
 
 @command(
     "publish",
-    argument("what", "STEP", "whose weights; or a folder of weights"),
+    argument("what", "STEP", "whose weights; or a folder of weights", completes="checkpoints"),
     argument("repo", "USER/NAME", "the repository; made where there is none"),
     flag("--private", "one that is made is only for its owner"),
     argument("--revision", "R", "branch (default: main)"),

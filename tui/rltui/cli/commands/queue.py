@@ -70,7 +70,9 @@ def show(arguments: argparse.Namespace) -> int:
 @verb(
     "queue add",
     "start a run when it can; all that `rltui up` takes",
-    argument("config", "CONFIG", "as `rltui up` takes it; also -- --KEY VALUE", nargs="*"),
+    argument(
+        "config", "CONFIG", "as `rltui up` takes it; also -- --KEY VALUE", nargs="*", completes="configs"
+    ),
     *QUEUED,
     *CREATION,
     JSON,
@@ -91,7 +93,7 @@ def add(arguments: argparse.Namespace) -> int:
 # --- looking and changing ---------------------------------------------------------------------------------
 
 
-ENTRIES = argument("entry", "ENTRY", "name or id; or a sweep", nargs="+")
+ENTRIES = argument("entry", "ENTRY", "name or id; or a sweep", nargs="+", completes="queue_entries")
 
 
 @verb(
@@ -175,7 +177,7 @@ def _mended(edits: Mapping[str, str], entry: QueueEntry) -> Mapping[str, object]
 @verb(
     "queue move",
     "let one start earlier, or later",
-    argument("entry", "ENTRY", "name or id; or a sweep"),
+    argument("entry", "ENTRY", "name or id; or a sweep", completes="queue_entries"),
     argument("place", "PLACE", "first, last, up, down, or its number in the queue"),
     JSON,
 )

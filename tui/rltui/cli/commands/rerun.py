@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rltui.cli.arguments import DEVICES, JSON, TIMEOUT, WAIT
+from rltui.cli.arguments import DEVICES, JSON, TIMEOUT, WAIT, name_option, output_dir_option
 from rltui.cli.choosing import ready_index
 from rltui.cli.command import argument, command, flag
 from rltui.cli.config import wanted_devices
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 @command(
     "rerun",
-    argument("run", "RUN", "name or id; also a finished or archived one"),
-    argument("-n --name", "NAME", "of the new run (default: RUN-again)"),
-    argument("-o --output-dir", "DIR", "its folder (default: NAME, beside RUN's)"),
+    argument("run", "RUN", "name or id; also a finished or archived one", completes="runs"),
+    name_option("of the new run (default: RUN-again)"),
+    output_dir_option("its folder (default: NAME, beside RUN's)"),
     DEVICES,
     flag("--plan", "only say what would start, and what is another"),
     flag("--yes", "do not ask where commit, versions or data differ"),

@@ -54,7 +54,13 @@ _WHOLE = "--full, or --export FILE"
 
 @command(
     "rollouts",
-    argument("where", "DIR", "a run's or an evaluation's folder, or a file of rollouts", nargs="?"),
+    argument(
+        "where",
+        "DIR",
+        "a run's or an evaluation's folder, or a file of rollouts",
+        nargs="?",
+        completes="folders",
+    ),
     argument("--step", "S", "of this step (default: the newest)", type=count),
     flag("--eval", "of evaluations"),
     flag("--live", "under way just now"),

@@ -59,9 +59,16 @@ class _ListedRuns:
         "only those: a part of the name, tag:baseline, 'reward > 0.8 and lr < 1e-5'",
         nargs="*",
     ),
-    argument("--sort", "COL", "by this column: figures from the largest on, texts from A"),
+    argument(
+        "--sort", "COL", "by this column: figures from the largest on, texts from A", completes="run_columns"
+    ),
     flag("--reverse", "the other way round"),
-    argument("--columns", "COL,…", "these, or with + before each, also these: fields, metrics, config keys"),
+    argument(
+        "--columns",
+        "COL,…",
+        "these, or with + before each, also these: fields, metrics, config keys",
+        completes="run_columns",
+    ),
     flag("--all", "also the archived"),
     flag("--group", "sweeps and forks below what they come from"),
     argument("--limit", "N", "only the first N", type=positive),
@@ -75,7 +82,7 @@ class _ListedRuns:
         flag("--prune", "those of FILTER that nothing keeps; the plan is shown first"),
         argument("--keep-best", "N", "the N with the best mean reward over ten steps", type=positive),
         argument("--keep-last", "N", "the newest N", type=positive),
-        repeatable("--keep-tag", "T", "those with this tag"),
+        repeatable("--keep-tag", "T", "those with this tag", completes="tags"),
         argument("--older-than", "AGE", "only those that ended so long ago: 30d, 12h"),
         flag("--plan", "only say what --prune would do"),
         YES,

@@ -44,7 +44,9 @@ _MANY_TIMES = 10.0
 
 @command(
     "sweep",
-    argument("config", "CONFIG|KEY=VALUES", "as `rltui up`; lr=1e-6,3e-6 seed=0..2", nargs="*"),
+    argument(
+        "config", "CONFIG|KEY=VALUES", "as `rltui up`; lr=1e-6,3e-6 seed=0..2", nargs="*", completes="edits"
+    ),
     argument("--random", "K", "only K of the combinations, by chance", type=positive),
     flag("--dry-run", "only list them; queue nothing"),
     argument("--max-parallel", "N", "so many of them at once (SLURM jobs: so many submitted)", type=positive),

@@ -20,8 +20,8 @@ from rltui.services.runs.index import RunIndex
 
 @command(
     "tag",
-    argument("word", "RUN|+TAG", "runs by name or id, and +TAG to add", nargs="*"),
-    repeatable("--remove", "TAG,…", "tags to remove"),
+    argument("word", "RUN|+TAG", "runs by name or id, and +TAG to add", nargs="*", completes="runs"),
+    repeatable("--remove", "TAG,…", "tags to remove", completes="tags"),
     JSON,
 )
 def tag(arguments: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from rltui.errors import UsageError
 
 @command(
     "trust",
-    argument("folder", "DIR", "default: here", nargs="?", default="."),
+    argument("folder", "DIR", "default: here", nargs="?", default=".", completes="folders"),
     flag("--revoke", "trust it no longer"),
 )
 def trust_folder(arguments: argparse.Namespace) -> int:

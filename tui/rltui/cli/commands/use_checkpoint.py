@@ -26,8 +26,12 @@ _NAMES_MODEL = re.compile(r"^model$|(^|\.)model\.name$|\.vllm\.model$")
 
 @command(
     "use-checkpoint",
-    argument("target", "STEP|DIR", "step of a run (-n NAME), such as of SFT; or a folder"),
-    argument("config", "CONFIG", "config to edit (default: the experiment's)", nargs="?"),
+    argument(
+        "target", "STEP|DIR", "step of a run (-n NAME), such as of SFT; or a folder", completes="checkpoints"
+    ),
+    argument(
+        "config", "CONFIG", "config to edit (default: the experiment's)", nargs="?", completes="configs"
+    ),
     *EDIT,
     FRAMEWORK,
 )

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from rltui.cli.app import need_terminal, show
-from rltui.cli.arguments import FRAMEWORK, JSON, KEYMAP
+from rltui.cli.arguments import FRAMEWORK, JSON, KEYMAP, layout_option, name_option
 from rltui.cli.command import argument, command, flag
 from rltui.cli.status_text import print_status
 from rltui.client import launch
@@ -14,9 +14,9 @@ from rltui.client import launch
 
 @command(
     "watch",
-    argument("run_dir", "RUN_DIR", "its output folder, the one with logs/ in it"),
-    argument("-n --name", "NAME", "name of the observation (default: the folder's)"),
-    argument("-l --layout", "LAYOUT", "layout of [[log]] entries (default: watch)"),
+    argument("run_dir", "RUN_DIR", "its output folder, the one with logs/ in it", completes="folders"),
+    name_option("name of the observation (default: the folder's)"),
+    layout_option("layout of [[log]] entries (default: watch)"),
     FRAMEWORK,
     flag("--no-tui", "only begin, and print the status"),
     KEYMAP,

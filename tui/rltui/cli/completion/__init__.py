@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rltui.cli.command import Argument, Command, load, split
 from rltui.cli.command_list import SENTENCES
 from rltui.cli.completion import sources
-from rltui.cli.completion.sources import TypedValues
+from rltui.cli.completion.sources import TypedValues, Words
 from rltui.cli.global_options import host_of, looks_of
 from rltui.errors import RltuiError
 
@@ -91,17 +91,33 @@ def _candidates(before: list[str], last: str) -> Iterator[tuple[str, str]]:
     if host and (line.pending is not None or not last.startswith("-") or equals):
         return  # what it may be there is not known here
     if line.pending is not None:
-        yield from sources.values(line.pending, last, line.values)
+        yield from _values(line.pending, last, line.values)
     elif last.startswith("-") and equals:
         if (argument := _option(command, option)) is not None:
-            values = sources.values(argument, last.removeprefix(f"{option}="), line.values)
+            values = _values(argument, last.removeprefix(f"{option}="), line.values)
             yield from ((f"{option}={value}", text) for value, text in values)
     elif last.startswith("-"):
         yield from _options(command, last)
     elif command.verbs:
         yield from ((verb.name.rpartition(" ")[2], verb.text) for verb in command.verbs)
     elif line.place is not None:
-        yield from sources.values(line.place, last, line.values)
+        yield from _values(line.place, last, line.values)
+
+
+def _values(argument: Argument, typed: str, values_so_far: TypedValues) -> Words:
+    """Values that `argument` takes; behind a comma, where it takes several, a further one."""
+    if argument.choices:
+        return [(choice, "") for choice in argument.choices]
+    if not argument.completes:
+        return ()
+    source: Callable[[str, TypedValues], Words] = getattr(sources, argument.completes)
+    if not argument.metavar.endswith(",…") or "," not in typed:
+        return source(typed, values_so_far)
+    before = typed.rpartition(",")[0]
+    used_values = before.split(",")
+    return [
+        (f"{before},{value}", text) for value, text in source("", values_so_far) if value not in used_values
+    ]
 
 
 def _typed_line(command: Command, arguments: Sequence[str]) -> TypedLine:

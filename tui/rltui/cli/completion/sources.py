@@ -1,4 +1,8 @@
-"""Possible values of arguments on this machine now: names, components, knobs, steps, files."""
+"""Possible values of arguments on this machine now: names, components, knobs, steps, files.
+
+`completes="components"` in the declaration of an argument names a function here: it takes what is typed of
+the word, and the values before it.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,13 @@ import os
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from rltui import paths
-from rltui.cli.command import Argument
 from rltui.client.transports.unix import Wire
 from rltui.core.events import KINDS
 from rltui.errors import RltuiError
@@ -25,37 +28,18 @@ from rltui.services.runs.index import RunIndex
 
 TypedValues = dict[str, list[str]]
 """`dest` of an argument → values that are typed already."""
-Found = Iterable[tuple[str, str]]
+Words = Iterable[tuple[str, str]]
 """Words, each with what it means or nothing."""
-Source = Callable[[str, TypedValues], Found]
-"""Takes what is typed of the word."""
 
 _PATIENCE_S = 0.3
 """Timeout of a supervisor: a person waits for the tab."""
 _FRAMEWORK = re.compile(r'^framework = "([\w-]+)"', re.MULTILINE)
 
 
-def values(argument: Argument, typed: str, values_so_far: TypedValues) -> Found:
-    """Values that `argument` takes; behind a comma, where it takes several, a further one."""
-    if argument.choices:
-        return [(choice, "") for choice in argument.choices]
-    metavar = argument.metavar
-    source = BY_DEST.get(argument.dest) or BY_METAVAR.get(metavar)
-    if source is None:
-        return ()
-    if not metavar.endswith(",…") or "," not in typed:
-        return source(typed, values_so_far)
-    before = typed.rpartition(",")[0]
-    used_values = before.split(",")
-    return [
-        (f"{before},{value}", text) for value, text in source("", values_so_far) if value not in used_values
-    ]
-
-
 def opened(prefix: str) -> Iterator[tuple[str, str]]:
     """Experiments and config files that `rltui WORD` opens."""
-    yield from _names("", {})
-    yield from _configs(prefix, {})
+    yield from experiments("", {})
+    yield from configs(prefix, {})
 
 
 def hosts() -> Iterator[tuple[str, str]]:
@@ -72,11 +56,11 @@ def hosts() -> Iterator[tuple[str, str]]:
                 yield from ((name, "of ssh") for name in tokens[1:] if not set(name) & {"*", "?", "!"})
 
 
-def _names(_: str, __: TypedValues) -> Found:
+def experiments(_: str, __: TypedValues) -> Words:
     return [(record.name, record.output_dir) for record in known_experiments()]
 
 
-def _runs(_: str, __: TypedValues) -> Found:
+def runs(_: str, __: TypedValues) -> Words:
     return [(name, "") for name in RunIndex().names()]
 
 
@@ -95,7 +79,7 @@ def _answer(record: ExperimentRecord, method: str) -> dict[str, Any] | None:
     return None
 
 
-def _components(_: str, values: TypedValues) -> Found:
+def components(_: str, values: TypedValues) -> Words:
     states: dict[str, str] = {}
     used_ids = values.get("component", [])
     for record in _records(values):
@@ -146,11 +130,11 @@ def _named_rows(prefix: str, values: TypedValues) -> list[tuple[str, Mapping[str
     return rows_by_key
 
 
-def _knobs(prefix: str, values: TypedValues) -> Found:
+def knobs(prefix: str, values: TypedValues) -> Words:
     return [(name, row.get("help", "")) for name, row in _named_rows(prefix, values)]
 
 
-def _edits(prefix: str, values: TypedValues) -> Iterator[tuple[str, str]]:
+def _assignments(prefix: str, values: TypedValues) -> Iterator[tuple[str, str]]:
     """`KEY=`; behind it, the possible values of the knob, or the current one."""
     key, equals, _ = prefix.partition("=")
     for name, row in _named_rows(prefix, values):
@@ -162,15 +146,15 @@ def _edits(prefix: str, values: TypedValues) -> Iterator[tuple[str, str]]:
             yield from ((f"{key}={choice}", "") for choice in choices)
 
 
-def _sets(prefix: str, values: TypedValues) -> Found:
-    return chain(_edits(prefix, values), () if "=" in prefix else _files(prefix, ".toml"))
+def edits(prefix: str, values: TypedValues) -> Words:
+    return chain(_assignments(prefix, values), () if "=" in prefix else _files(prefix, ".toml"))
 
 
 def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
 
 
-def _steps(_: str, values: TypedValues) -> Iterator[tuple[str, str]]:
+def checkpoints(_: str, values: TypedValues) -> Iterator[tuple[str, str]]:
     """Steps of complete checkpoints, the newest first."""
     index = RunIndex()
     if run_names := values.get("run"):
@@ -180,7 +164,7 @@ def _steps(_: str, values: TypedValues) -> Iterator[tuple[str, str]]:
     yield from ((str(step), f"checkpoint of {row.name}") for row in rows for step in row.checkpoints[::-1])
 
 
-def _set_aside(_: str, values: TypedValues) -> Found:
+def set_aside(_: str, values: TypedValues) -> Words:
     """Folders that restarts moved aside, the newest first."""
     folders = (record.control.archive for record in _records(values))
     return [
@@ -191,23 +175,23 @@ def _set_aside(_: str, values: TypedValues) -> Found:
     ]
 
 
-def _begins(prefix: str, values: TypedValues) -> Found:
-    return [("last", "the newest checkpoint"), ("best", "by reward"), *_steps(prefix, values)]
+def starts(prefix: str, values: TypedValues) -> Words:
+    return [("last", "the newest checkpoint"), ("best", "by reward"), *checkpoints(prefix, values)]
 
 
-def _compared(prefix: str, values: TypedValues) -> Found:
+def attempts_or_runs(prefix: str, values: TypedValues) -> Words:
     return [
         ("original", "what the own copy was made from"),
-        *_components(prefix, values),
-        *_runs(prefix, values),
+        *components(prefix, values),
+        *runs(prefix, values),
     ]
 
 
-def _configs(prefix: str, _: TypedValues) -> Found:
+def configs(prefix: str, _: TypedValues) -> Words:
     return _files(prefix, ".toml")
 
 
-def _folders(prefix: str, _: TypedValues) -> Found:
+def folders(prefix: str, _: TypedValues) -> Words:
     return _files(prefix, None)
 
 
@@ -236,59 +220,59 @@ def _layout_files() -> list[Path]:
     return [file for folder in folders for file in sorted(folder.glob("*.toml"))]
 
 
-def _layouts(prefix: str, _: TypedValues) -> Found:
+def layouts(prefix: str, _: TypedValues) -> Words:
     return chain(
         [(file.stem, "") for file in _layout_files()], _files(prefix, ".toml") if "/" in prefix else ()
     )
 
 
-def _frameworks(_: str, __: TypedValues) -> Found:
+def frameworks(_: str, __: TypedValues) -> Words:
     names = {
         name for file in _layout_files() for name in _FRAMEWORK.findall(file.read_text(encoding="utf-8"))
     }
     return [(name, "") for name in sorted(names)]
 
 
-def _entries(_: str, __: TypedValues) -> Found:
+def queue_entries(_: str, __: TypedValues) -> Words:
     file = paths.state_dir() / "queue" / "queue.json"
     entries = json.loads(file.read_text(encoding="utf-8")).get("entries", [])
     names = [(entry["name"], entry.get("state", "waiting")) for entry in entries]
     return [*names, *((entry["group"], "sweep") for entry in entries if entry.get("group"))]
 
 
-def _kinds(_: str, __: TypedValues) -> Found:
+def event_kinds(_: str, __: TypedValues) -> Words:
     return [(kind, "") for kind in KINDS]
 
 
-def _levels(_: str, __: TypedValues) -> Found:
+def log_levels(_: str, __: TypedValues) -> Words:
     from rltui.core.lines import Level
 
     return [(level.value, "and above") for level in Level]
 
 
-def _metrics(_: str, __: TypedValues) -> Found:
+def metrics(_: str, __: TypedValues) -> Words:
     from rltui.core.metric_names import CONCEPTS
 
     return [(concept.id, concept.title) for concept in CONCEPTS]
 
 
-def _columns(_: str, __: TypedValues) -> Found:
+def run_columns(_: str, __: TypedValues) -> Words:
     from rltui.views.run import known_columns
 
     return [(column.id, column.about) for column in known_columns()]
 
 
-def _tags(_: str, __: TypedValues) -> Found:
+def tags(_: str, __: TypedValues) -> Words:
     return [(tag, "") for tag in sorted({tag for row in RunIndex().rows() for tag in row.tags})]
 
 
-def _topics(_: str, __: TypedValues) -> Found:
+def help_topics(_: str, __: TypedValues) -> Words:
     from rltui.cli.commands.help import topics
 
     return topics().items()
 
 
-def _partitions(_: str, __: TypedValues) -> Found:
+def slurm_partitions(_: str, __: TypedValues) -> Words:
     from rltui.services.partitions import partitions
 
     return [
@@ -297,50 +281,9 @@ def _partitions(_: str, __: TypedValues) -> Found:
     ]
 
 
-BY_DEST: Mapping[str, Source] = {
-    "experiment": _names,
-    "n": _names,
-    "name": _names,
-    "inference_of": _names,
-    "after_run": _names,
-    "framework": _frameworks,
-    "to": _frameworks,
-    "metric": _metrics,
-    "topic": _topics,
-    "pattern": _knobs,
-    "keep_tag": _tags,
-    "run": _runs,
-}
-"""Source by `dest` of the argument; it counts before that by metavar."""
-BY_METAVAR: Mapping[str, Source] = {
-    "C": _components,
-    "C,…": _components,
-    "C[#K]|RUN": _compared,
-    "COL": _columns,
-    "COL,…": _columns,
-    "CONFIG": _configs,
-    "CONFIG|KEY=VALUES": _sets,
-    "DIR": _folders,
-    "ENTRY": _entries,
-    "K,…": _kinds,
-    "KEY": _knobs,
-    "KEY=VALUE": _sets,
-    "L": _levels,
-    "LAYOUT": _layouts,
-    "PARTITION": _partitions,
-    "RELEASE": _names,
-    "ROLE": lambda _, __: [(role, "") for role in ("inference", "orchestrator", "trainer")],
-    "RUN_DIR": _folders,
-    "RUN|+TAG": _runs,
-    "STAMP": _set_aside,
-    "STEP": _steps,
-    "STEP,…": _steps,
-    "STEP|DIR": _steps,
-    "STEP|last|best": _begins,
-    "TAG,…": _tags,
-    "tokens|rollouts|CONFIG": lambda typed, words: [
-        ("tokens", ""),
-        ("rollouts", ""),
-        *_configs(typed, words),
-    ],
-}
+def pod_roles(_: str, __: TypedValues) -> Words:
+    return [(role, "") for role in ("inference", "orchestrator", "trainer")]
+
+
+def conversions(prefix: str, values: TypedValues) -> Words:
+    return [("tokens", ""), ("rollouts", ""), *configs(prefix, values)]
