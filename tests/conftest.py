@@ -11,7 +11,7 @@ import socket
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -173,6 +173,12 @@ def environment_of(root: Path) -> dict[str, str]:
     }
 
 
+def kill_tmux_server(env: Mapping[str, str]) -> None:
+    """End the private tmux server of such an environment, if there is one."""
+    argv = ["tmux", "-L", env["RLTUI_TMUX_SOCKET"], "kill-server"]
+    subprocess.run(argv, env=env, check=False, capture_output=True)
+
+
 @contextmanager
 def temporary_box() -> Iterator[Box]:
     """A new box. Afterwards nothing of it is left, and nothing of it may run."""
@@ -191,9 +197,7 @@ def temporary_box() -> Iterator[Box]:
         names = [entry.name for entry in (root / "state/rltui/experiments").glob("*")]
         for name in names:
             new_box.run("down", name)
-        subprocess.run(
-            ["tmux", "-L", env["RLTUI_TMUX_SOCKET"], "kill-server"], env=env, check=False, capture_output=True
-        )
+        kill_tmux_server(env)
         survivors = {name: new_box.tagged(name) for name in names}
         shutil.rmtree(root, ignore_errors=True)
         assert not any(survivors.values()), f"processes left behind: {survivors}"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests import forked
-from tests.conftest import environment_of
+from tests.conftest import environment_of, kill_tmux_server
 from tests.contracts.recorded import BOOT, REPOSITORY, unpacked
 
 from rltui.services.processes import boot_identity
@@ -66,7 +66,12 @@ def recorded_box() -> Iterator[RecordedBox]:
     """A new one, to be changed at will."""
     with unpacked() as root:
         (root / "home").mkdir()
-        yield RecordedBox(root)
+        box = RecordedBox(root)
+        try:
+            yield box
+        finally:
+            box.said("down", "--all", "--yes")  # what was asked of a run may have started its supervisor
+            kill_tmux_server(box.env)
 
 
 @pytest.fixture(scope="session")

@@ -45,6 +45,12 @@ texts = st.one_of(st.binary(max_size=60), values.map(lambda value: json.dumps(va
 NESTED = b'{"a":' * 3000 + b"1" + b"}" * 3000
 
 
+@pytest.fixture(autouse=True)
+def files_below_the_tests_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Examples of hypothesis share a `tmp_path`, so that each makes a folder of its own there."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
 def metric_names(framework: Any) -> list[str]:
     names = framework.metrics
     used = [names.reward, names.trainer_step, names.tokens_per_s, names.step_time, names.rollouts]
