@@ -24,7 +24,7 @@ from rltui.core.events import (
 )
 from rltui.core.journal import JournalEntry
 from rltui.errors import UsageError
-from rltui.ui.widgets.event_list import EventItem
+from rltui.ui.widgets.event_list import EventItem, EventRows
 
 texts = st.text(
     st.one_of(st.characters(), st.sampled_from("\x1b\x9b\x07\x00\r\n\t\u202e\u2066\x85[]+-@ ")), max_size=40
@@ -60,12 +60,8 @@ def is_harmless(text: str) -> bool:
 
 @given(entry=entries)
 def test_no_entry_puts_a_control_character_on_the_screen(entry: JournalEntry) -> None:
-    item = EventItem.of(entry)
-    assert is_harmless(item.kind)
-    assert all(is_harmless(line.plain) for line in item.below)
-    assert all(is_harmless(fact) for fact in item.facts(has_step=False))
-    sign, style = item.look
-    assert is_harmless(sign + style)
+    rows = EventRows([EventItem.of(entry, 0)], 60, "0", entry.at, is_folded=False)
+    assert all(is_harmless(line.plain) for index in (0, 1) for line in rows.lines(index))
 
 
 @given(journal=st.lists(entries, max_size=8), words=texts)

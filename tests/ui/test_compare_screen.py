@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.ui.compare_cases import compared_runs, open_comparison
-from tests.ui.conftest import Opener, press, settle, until
+from tests.ui.conftest import Opener, press, screen_text, settle, until
 from tests.ui.scenes.scene import SMALL
 
 from rltui.errors import RltuiError
@@ -16,10 +16,6 @@ from rltui.ui.screens.runs import RunsScreen
 from rltui.ui.widgets.row_list import RowList
 
 MIDDLE = (130, 40)
-
-
-def lines(screen: CompareScreen) -> list[str]:
-    return [line.plain.rstrip() for _, line in screen.query_one(RowList)._lines]
 
 
 def keys(screen: CompareScreen) -> list[str]:
@@ -32,7 +28,7 @@ async def test_only_what_differs_is_shown_until_all_is_asked_for(open_app: Opene
     async with open_app(None, runs=runs, size=MIDDLE) as pilot:
         screen = await open_comparison(pilot, runs, 3)
         assert keys(screen) == ["orchestrator.sampling.temperature", "trainer.optim.lr"]
-        assert any("2 of 46 keys differ" in line for line in lines(screen))
+        assert "2 of 46 keys differ" in screen_text(pilot)
         await press(pilot, "f")
         assert len(keys(screen)) == 46
         await press(pilot, "escape")
@@ -52,7 +48,7 @@ async def test_runs_for_which_there_is_no_room_are_shifted_into_sight(open_app: 
         key = "config:orchestrator.train.environments.0.arguments.dataset_name"
         screen.query_one(RowList).go_to(key)
         await settle(pilot)
-        assert any("PrimeIntellect/synthetic-2-base-cleaned" in line for line in lines(screen)), "in full"
+        assert "PrimeIntellect/synthetic-2-base-cleaned" in screen_text(pilot), "in full"
 
 
 async def test_curves_lie_over_each_other_and_lead_back(open_app: Opener) -> None:

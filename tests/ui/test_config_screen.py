@@ -28,7 +28,7 @@ async def open_config(pilot: Pilot[None]) -> ConfigScreen:
 
 
 def keys_of(screen: ConfigScreen) -> list[str]:
-    return [row.key for row in screen.query_one("#config-rows", RowList)._rows if row.key is not None]
+    return screen.query_one("#config-rows", RowList).keys
 
 
 def text_of(screen: ConfigScreen, selector: str) -> str:

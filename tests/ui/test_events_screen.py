@@ -18,7 +18,6 @@ from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, NoteDialog
 from rltui.ui.screens.events import EventScreen
 from rltui.ui.screens.overview import Overview
-from rltui.ui.widgets.event_list import EventList
 
 pytestmark = pytest.mark.usefixtures("utc")
 
@@ -30,12 +29,9 @@ def told() -> FakeExperiment:
     return experiment
 
 
-def rows(pilot: Pilot[None]) -> EventList:
-    return pilot.app.screen.query_one(EventList)
-
-
 def under_cursor(pilot: Pilot[None]) -> str:
-    item = rows(pilot).item
+    assert isinstance(pilot.app.screen, EventScreen)
+    item = pilot.app.screen.selected
     return "" if item is None else item.entry.text
 
 
@@ -83,7 +79,7 @@ async def test_a_long_entry_is_read_to_its_end_before_the_next(
         assert "+key_19 = 38" in seen
         assert under_cursor(pilot) == "the last"
         await press(pilot, "pageup", "pageup", "pageup")
-        assert told.entries.index(rows(pilot).item.entry) < 14  # type: ignore[union-attr]
+        assert [entry.text for entry in told.entries].index(under_cursor(pilot)) < 14
         await press(pilot, "end")
         assert under_cursor(pilot) == "the last"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 
-from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
@@ -24,7 +23,6 @@ from rltui.ui.screens.resource_screen import ResourceScreen
 from rltui.ui.screens.rollouts import RolloutScreen
 from rltui.ui.shared import AppState, ExperimentState
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.compare_table import compare_table
 from rltui.ui.widgets.row_list import Row, list_keys
 
@@ -65,12 +63,8 @@ class CompareScreen(ResourceScreen):
         self._first = 0
         self._all_keys = False
         self._head = Static(id="compare-head", markup=False)
-
-    def compose(self) -> ComposeResult:
-        yield self.title_line
-        yield KeyBar()
-        yield self._head
-        yield self.rows
+        self.above = (self._head,)
+        self.notes.display = False
 
     @property
     def reading(self) -> str:

@@ -5,42 +5,33 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import replace
-from typing import ClassVar
 
 from textual import on
-from textual.app import ComposeResult
-from textual.content import Content
-from textual.widgets import Input, Static
-from textual.worker import Worker
 
 from rltui.core.annotations import annotation_kind
-from rltui.core.events import EventFilter
+from rltui.core.events import EventFilter, first_line
 from rltui.core.journal import JournalEntry
-from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext
-from rltui.ui.background import in_background
-from rltui.ui.base_screen import EXPERIMENT_KEYS, BaseScreen
+from rltui.ui.base_screen import EXPERIMENT_KEYS
+from rltui.ui.copying import CopyRequested
 from rltui.ui.key_bindings import bind, keys
-from rltui.ui.messages import waiting
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import ChoiceMenu
+from rltui.ui.screens.resource_screen import ResourceScreen, note_row
 from rltui.ui.shared import AppState
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.bars import KeyBar
-from rltui.ui.widgets.event_list import EventItem, EventList
-from rltui.ui.widgets.row_list import list_keys
+from rltui.ui.widgets.event_list import EventItem, EventRows
+from rltui.ui.widgets.row_list import Row, list_keys
+from rltui.ui.widgets.search_line import SearchLine
 
 _ALL, _MARKS = "all", "marks"
 
 
-class EventScreen(BaseScreen):
-    """Lies on the overview. Made once: it stays when it is left."""
-
+class EventScreen(ResourceScreen):
     place = KeyContext.EVENTS
 
-    CSS_PATH: ClassVar = ["events.tcss"]
     BINDINGS = keys(
         KeyContext.EVENTS, *EXPERIMENT_KEYS, *list_keys("moved_list."),
         bind(verbs.OPEN, "jump", "go there", "To that moment: in the log of the component, or on the charts",
@@ -64,108 +55,86 @@ class EventScreen(BaseScreen):
              footer=Footer.YES),
     )  # fmt: skip
 
+    part = "events"
+    reading = "Reading the events"
+
     def __init__(self, home: AppState) -> None:
         super().__init__(home)
-        self.shared.watch("journal", self._read)
-        self.shared.watch("connection", self._update_title)
+        self.shared.watch("journal", self.hurry.set)
         self._filter = EventFilter()
         self._only_marks = False
         self._entries: tuple[JournalEntry, ...] = ()
         self._items: list[EventItem] = []
-        self._item_count = 0
-        self._problem = ""
-        self._is_behind = False
-        self._reader: Worker[object] | None = None
-        self._wanted_at: float | None = None
+        self._listed: list[EventItem] = []
+        self._is_folded = False
+        self._sought_time: float | None = None
         """A moment to go to, once the journal is read."""
-        self._title = Static(id="events-title", markup=False)
-        self._search = Input(placeholder="words of an event or its diff", id="events-search", compact=True)
-        self._search.cursor_blink = False
-        self._list = EventList(home.clock, id="events-list")
-        self._empty = Static(id="events-empty", markup=False)
-
-    def compose(self) -> ComposeResult:
-        yield self._title
-        yield KeyBar()
-        yield self._search
-        yield self._empty
-        yield self._list
-
-    def on_mount(self) -> None:
-        self._list.focus()
-
-    def on_screen_resume(self) -> None:
-        self._read()
+        self._search = SearchLine("words of an event or its diff", id="events-search")
+        self.above = (self._search,)
+        self.notes.display = False
 
     def go_to(self, moment: float, component: str | None) -> None:
         """The entry nearest to that moment, among all that there are, or among those of `component`."""
         self._filter = EventFilter(components=frozenset(() if component is None else (component,)))
         self._only_marks = False
-        self._wanted_at = moment
-        self._read()
+        self._sought_time = moment
+        self.hurry.set()
 
     # values in
 
-    def _read(self) -> None:
-        """Take in what was appended; once more, where more came meanwhile."""
-        self._is_behind = True
-        if self.is_open and (self._reader is None or self._reader.is_finished):
-            self._reader = in_background(self, self._follow, group="journal", exclusive=False)
-
-    async def _follow(self) -> None:
-        while self._is_behind:
-            self._is_behind = False
-            try:
-                async with waiting(self.app, "Reading the events"):
-                    entries = await self.experiment.journal()
-            except RltuiError as error:
-                self._problem = clean_line(error.title)
-            else:
-                self._problem = ""
-                await self._take(entries)
-            self._show()
-
-    async def _take(self, entries: tuple[JournalEntry, ...]) -> None:
+    async def ask(self) -> None:
         """Wrap what is new; all of it where the journal is another one. In a thread: it may be long."""
+        entries = await self.experiment.journal()
         old_count = len(self._entries)
         if old_count > len(entries) or (old_count and entries[old_count - 1] is not self._entries[-1]):
             old_count = 0
-        new = await asyncio.to_thread(lambda: [EventItem.of(entry) for entry in entries[old_count:]])
-        self._items = [*self._items[:old_count], *new]
-        self._entries = entries
+        new = enumerate(entries[old_count:], start=old_count)
+        items = await asyncio.to_thread(lambda: [EventItem.of(entry, number) for number, entry in new])
+        self._items = [*self._items[:old_count], *items]
+        self._entries, self.problem = entries, ""
+        self._list(self._sought_time)
+        self._sought_time = None
 
-    def _show(self) -> None:
-        items = [item for item in self._items if self._admits(item.entry)]
-        self._item_count = len(items)
-        self._list.show(items)
-        if self._wanted_at is not None:
-            self._list.go_to(self._wanted_at)
-            self._wanted_at = None
-        self._empty.set_class(not items, "-shown")
-        nothing = "Nothing matches. esc shows all events again." if self._items else "Nothing happened yet."
-        self._empty.update(Content.styled(nothing, FAINT))
-        self._update_title()
-        self.refresh_bindings()
+    def _list(self, moment: float | None = None) -> None:
+        """The cursor goes to `moment`, or stays on its entry; on the newest it goes along with what comes."""
+        previous = self.selected
+        was_last = previous is not None and previous is self._listed[-1]
+        self._listed = [item for item in self._items if self._admits(item.entry)]
+        stays = any(item is previous for item in self._listed)
+        if moment is None and previous is not None and not stays:
+            moment = previous.entry.at
+        if self._listed and moment is not None:  # the clock may have been set back: all of them are looked at
+            self.rows.key = min(self._listed, key=lambda item: abs(item.entry.at - moment)).key
+        elif self._listed and (previous is None or was_last):
+            self.rows.key = self._listed[-1].key
 
     def _admits(self, entry: JournalEntry) -> bool:
         if self._only_marks and annotation_kind(entry.kind, entry.data) is None:
             return False
         return self._filter.admits(entry.at, entry.kind, entry.component, entry.text, entry.data)
 
-    def _update_title(self) -> None:
+    def update_title(self) -> None:
         count = len(self._items)
         filters = [*self._filter.kinds, *self._filter.components, *(["marks"] if self._only_marks else [])]
         only = [f"only {clean_line(name)}" for name in filters]
         if self._filter.words:
             only.append(repr(clean_line(self._filter.words)))
-        self._title.update(
+        self.title_line.update(
             self.shared.heading(
                 "Events",
-                (f"{self._item_count} of {count}" if self._is_filtered else str(count), FAINT),
+                (f"{len(self._listed)} of {count}" if self._is_filtered else str(count), FAINT),
                 *((filter_name, "bold") for filter_name in only),
-                problem=self._problem,
+                problem=self.problem,
             )
         )
+
+    def make_rows(self, width: int, selected: str | None) -> tuple[Row, ...] | EventRows:
+        if not self._listed:
+            nothing = (
+                "Nothing matches. esc shows all events again." if self._items else "Nothing happened yet."
+            )
+            return (note_row(nothing, width),)
+        return EventRows(self._listed, width, selected, self.shared.clock(), is_folded=self._is_folded)
 
     # what is shown
 
@@ -200,49 +169,54 @@ class EventScreen(BaseScreen):
             self._filter = replace(self._filter, kinds=frozenset((name,) if name else ()))
         if category == _ALL:
             self._filter = replace(self._filter, components=frozenset())
-        self._show()
+        self._list_again()
+
+    def _list_again(self) -> None:
+        self._list()
+        self.show()
 
     def action_fold(self) -> None:
-        self._list.fold(not self._list.is_folded)
+        self._is_folded = not self._is_folded
+        self.rows.reload()
 
     def action_search(self) -> None:
-        self._search.add_class("-shown")
-        self._search.focus()
+        self._search.open()
 
-    @on(Input.Changed, "#events-search")
-    def _searched(self, event: Input.Changed) -> None:
+    @on(SearchLine.Changed)
+    def _searched(self, event: SearchLine.Changed) -> None:
         self._filter = replace(self._filter, words=event.value)
-        self._show()
+        self._list_again()
 
-    @on(Input.Submitted, "#events-search")
+    @on(SearchLine.Submitted)
     def _focus_list(self) -> None:
-        self._list.focus()
+        self.rows.focus()
 
     def action_back(self) -> None:
         """First the search ends, then the filter, then the screen."""
-        if self._search.has_class("-shown"):
-            self._search.value = ""
-            self._search.remove_class("-shown")
-            self._list.focus()
+        if self._search.is_open:
+            self._search.close()
+            self.rows.focus()
         elif self._is_filtered:
             self._filter, self._only_marks = EventFilter(), False
-            self._show()
+            self._list_again()
         else:
             self.action_show_overview()
 
     # keys
 
     @property
-    def moved_list(self) -> EventList:
-        return self._list
+    def selected(self) -> EventItem | None:
+        return next((item for item in self._listed if item.key == self.rows.key), None)
 
-    @on(EventList.EntryMoved)
-    def _look_at_entry(self) -> None:
-        self.refresh_bindings()
+    def copied(self) -> CopyRequested | None:
+        if (item := self.selected) is None:
+            return None
+        text = clean_line(first_line(item.entry.text))
+        return CopyRequested("\n".join([text, *(line.plain for line in item.below)]), f"the {item.kind}")
 
     def action_jump(self) -> None:
         """The target is the component's log, or else the charts."""
-        if (item := self._list.item) is not None:
+        if (item := self.selected) is not None:
             names = ["logs", "metrics"] if item.entry.component else ["metrics", "logs"]
             self._jump(next(name for name in names if name in SCREENS))
 
@@ -250,15 +224,15 @@ class EventScreen(BaseScreen):
         self._jump(name)
 
     def _jump(self, name: str) -> None:
-        if (item := self._list.item) is not None:
+        if (item := self.selected) is not None:
             self.show_screen(name, moment=item.entry.at, component=item.entry.component)
 
     def enabled(self, command: str, *arguments: object) -> bool:
         match command:
             case "jump":
-                return self._list.item is not None and bool({"logs", "metrics"} & SCREENS.keys())
+                return self.selected is not None and bool({"logs", "metrics"} & SCREENS.keys())
             case "jump_to":
-                return self._list.item is not None and str(arguments[0]) in SCREENS
+                return self.selected is not None and str(arguments[0]) in SCREENS
             case "choose_kind" | "fold" | "search":
                 return bool(self._items)
             case _:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.content import Content
+from textual.widget import Widget
 from textual.widgets import Static
 
 from rltui.errors import RltuiError
@@ -17,7 +19,7 @@ from rltui.ui.paragraphs import hanging
 from rltui.ui.shared import AppState
 from rltui.ui.styles import FAINT
 from rltui.ui.widgets.bars import KeyBar
-from rltui.ui.widgets.row_list import Row, RowList
+from rltui.ui.widgets.row_list import LazyRows, Row, RowList
 from rltui.views.table import Arranged
 
 STYLE_SHEET = "resource_screen.tcss"
@@ -36,8 +38,8 @@ class ResourceScreen(BaseScreen):
     CSS_PATH: ClassVar = [STYLE_SHEET]
     part: ClassVar[str]
     """Begins the ids of its widgets."""
-    interval_s: ClassVar[float]
-    """The resource is asked for this often."""
+    interval_s: ClassVar[float | None] = None
+    """The resource is asked for this often; `None`: once it is opened, and as `hurry` says."""
 
     def __init__(self, home: AppState, arranged: Arranged[Any] | None = None) -> None:
         """`arranged`: what `action_sort` and `action_narrow` turn, where there is something to."""
@@ -49,6 +51,8 @@ class ResourceScreen(BaseScreen):
         self.hurry = asyncio.Event()
         """Set it to have the next question asked at once."""
         self._arranged = arranged
+        self.above: Sequence[Widget] = ()
+        """What stands between the title and the rows."""
         self.title_line = Static(id=f"{self.part}-title", classes="resource-title", markup=False)
         self.rows = RowList(self.make_rows, id=f"{self.part}-rows", classes="resource-rows")
         self.notes = Static(id=f"{self.part}-notes", classes="resource-notes", markup=False)
@@ -66,7 +70,7 @@ class ResourceScreen(BaseScreen):
         """
         raise NotImplementedError
 
-    def make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
+    def make_rows(self, width: int, selected: str | None) -> tuple[Row, ...] | LazyRows:
         """The arguments are those of `MakeRows`."""
         raise NotImplementedError
 
@@ -82,6 +86,7 @@ class ResourceScreen(BaseScreen):
     def compose(self) -> ComposeResult:
         yield self.title_line
         yield KeyBar()
+        yield from self.above
         yield self.rows
         yield self.notes
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from itertools import accumulate
+from typing import ClassVar, Protocol
 
 from textual import events
 from textual.content import Content
@@ -17,6 +19,8 @@ from rltui.ui.copying import CopyRequested, rows_text
 from rltui.ui.key_bindings import KeyBinding, bind
 from rltui.ui.widgets.virtual_list import PaintedList
 
+_CACHED_ROWS = 400
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -26,7 +30,33 @@ class Row:
     lines: tuple[Content, ...]
 
 
-MakeRows = Callable[[int, str | None], tuple[Row, ...]]
+class LazyRows(Protocol):
+    """Rows of which only those in view are made."""
+
+    @property
+    def keys(self) -> Sequence[str | None]:
+        """As of `Row`."""
+        ...
+
+    @property
+    def heights(self) -> Sequence[int]:
+        """Numbers of lines."""
+        ...
+
+    def lines(self, index: int) -> Sequence[Content]: ...
+
+
+class _MadeRows:
+    def __init__(self, rows: tuple[Row, ...]) -> None:
+        self.keys = [row.key for row in rows]
+        self.heights = [len(row.lines) for row in rows]
+        self._rows = rows
+
+    def lines(self, index: int) -> Sequence[Content]:
+        return self._rows[index].lines
+
+
+MakeRows = Callable[[int, str | None], tuple[Row, ...] | LazyRows]
 """Rows for a width in cells and the key under the cursor, whose row may say more than the others."""
 
 
@@ -53,72 +83,115 @@ class RowList(PaintedList, inherit_bindings=False):
     ) -> None:
         super().__init__(id=id, classes=classes)
         self._make_rows = make_rows
-        self._rows: tuple[Row, ...] = ()
-        self._lines: list[tuple[str | None, Content]] = []
+        self._rows: LazyRows = _MadeRows(())
+        self._tops = [0]
+        """First line of each row, and at the end their number."""
+        self._width = 0
+        """The rows are made for it."""
+        self._cache: dict[int, Sequence[Content]] = {}
+        """Lines of rows by their index."""
+        self._painted: dict[int, tuple[Content, bool]] = {}
+        """What was painted last, by the number of the line: it, and whether it had the cursor."""
+        self.keys: list[str] = []
+        """Headings have none: the cursor cannot be on them."""
         self.key: str | None = None
         """The row under the cursor; `None` where there is no row."""
 
     def reload(self) -> None:
-        """Ask for the rows again. Only lines that changed are painted."""
+        """Ask for the rows again. Only lines that changed are painted; the cursor's row stays in view."""
         width = self.scrollable_content_region.width
         if width <= 0:  # not laid out yet: the resize to come asks again
             return
-        rows = self._make_rows(width, self.key)
-        keys = [row.key for row in rows if row.key is not None]
-        if self.key not in keys and (nearest := self._nearest(keys)) != self.key:
+        old_keys, old_span = self.keys, self._cursor_lines
+        self._lay_out(width)
+        if self.key not in self.keys and (nearest := self._nearest(old_keys)) != self.key:
             self.key = nearest
-            rows = self._make_rows(width, self.key)
+            self._lay_out(width)
             self.post_message(self.Moved(self))
-        old_lines, self._rows = self._lines, rows
-        self._lines = [(row.key, line) for row in rows for line in row.lines]
-        if len(old_lines) != len(self._lines):
-            self.virtual_size = Size(0, len(self._lines))
+        if self.virtual_size.height != self._tops[-1]:
+            self.virtual_size = Size(0, self._tops[-1])
             self.refresh(layout=True)
-            return
-        for y, ((old_key, old), (key, line)) in enumerate(zip(old_lines, self._lines, strict=True)):
-            if key != old_key or not line.is_same(old):
-                self.refresh_line(y)
+        else:
+            self._refresh_changed()
+        if self._cursor_lines != old_span:
+            self._scroll_to_cursor()
 
-    def _nearest(self, keys: list[str]) -> str | None:
+    def _lay_out(self, width: int) -> None:
+        rows = self._make_rows(width, self.key)
+        self._rows = _MadeRows(rows) if isinstance(rows, tuple) else rows
+        self._tops = [0, *accumulate(self._rows.heights)]
+        self._width = width
+        self._cache.clear()
+        self.keys = [key for key in self._rows.keys if key is not None]
+
+    def _refresh_changed(self) -> None:
+        top, height = self.scroll_offset.y, self.size.height
+        painted, self._painted = self._painted, {}
+        for y in range(top, min(top + height, self._tops[-1])):
+            before, line = painted.get(y), self._line(y)
+            if before is None or before[1] != line[1] or not before[0].is_same(line[0]):
+                self.refresh_line(y)
+            else:
+                self._painted[y] = before
+
+    def _nearest(self, old_keys: list[str]) -> str | None:
         """The former position of a row that is gone, or the last one."""
-        old_keys = self.keys
         index = old_keys.index(self.key) if self.key in old_keys else 0
-        return keys[min(index, len(keys) - 1)] if keys else None
+        return self.keys[min(index, len(self.keys) - 1)] if self.keys else None
 
     def go_to(self, key: str) -> None:
         """Put the cursor on the row `key` and show all of it."""
-        if key == self.key or all(row.key != key for row in self._rows):
+        if key == self.key or key not in self.keys:
             return
         self.key = key
         self.post_message(self.Moved(self))
         self.reload()
-        self.refresh()
-        # The row may just have gone: what shows it to the person is older than what it is made of.
-        if lines := [y for y, (owner, _) in enumerate(self._lines) if owner == self.key]:
-            top = lines[0] - 1 if lines[0] and self._lines[lines[0] - 1][0] is None else lines[0]
-            region = Region(0, top, 1, lines[-1] + 1 - top)  # with the heading just above
-            self.scroll_to_region(region, animate=False, force=True)
+        self._scroll_to_cursor()
 
     @property
-    def keys(self) -> list[str]:
-        """Headings have none: the cursor cannot be on them."""
-        return [row.key for row in self._rows if row.key is not None]
+    def _cursor_lines(self) -> range:
+        """Empty where there is no such row: it may just have gone."""
+        if self.key is None or self.key not in self._rows.keys:
+            return range(0)
+        index = self._rows.keys.index(self.key)
+        return range(self._tops[index], self._tops[index + 1])
+
+    def _scroll_to_cursor(self) -> None:
+        """The heading just above it is shown too, where there is room."""
+        lines, height = self._cursor_lines, self.size.height
+        if not lines or not height:
+            return
+        has_heading = lines.start > 0 and self._rows.keys[self._index_at(lines.start - 1)] is None
+        top = lines.start - (1 if has_heading and height > 1 else 0)
+        region = Region(0, top, 1, min(height, lines.stop - top))
+        self.scroll_to_region(region, animate=False, force=True)
 
     def move(self, rows: int) -> None:
-        """Move the cursor, stopping at the ends."""
-        keys = self.keys
-        if self.key in keys:
-            self.go_to(keys[max(0, min(len(keys) - 1, keys.index(self.key) + rows))])
+        """Move the cursor, stopping at the ends; a row that goes on beyond what is visible is read first."""
+        if self.key not in self.keys:
+            return
+        lines, top, height = self._cursor_lines, self.scroll_offset.y, self.size.height
+        above, below = top - lines.start, lines.stop - (top + height)
+        step = max(1, height // 2)
+        if rows > 0 and below > 0 and lines.start < top + height:
+            self.scroll_relative(y=min(below, step), animate=False)
+        elif rows < 0 and above > 0 and lines.stop > top:
+            self.scroll_relative(y=-min(above, step), animate=False)
+        else:
+            index = self.keys.index(self.key) + rows
+            self.go_to(self.keys[max(0, min(len(self.keys) - 1, index))])
 
     def move_pages(self, pages: int) -> None:
-        """Move the cursor by what is visible, headings included."""
-        owners = [owner for owner, _ in self._lines]
-        if self.key is None or self.key not in owners:
+        """Move the cursor by what is visible, headings included, and by a row at least."""
+        if self.key not in self.keys:
             return
-        line = owners.index(self.key) + pages * max(1, self.size.height - 1)
-        beyond = owners[max(0, line) :] if pages > 0 else owners[: max(0, line) + 1][::-1]
-        keys = self.keys
-        self.go_to(next((key for key in beyond if key is not None), keys[-1] if pages > 0 else keys[0]))
+        line = self._cursor_lines.start + pages * max(1, self.size.height - 1)
+        index = self._index_at(max(0, min(self._tops[-1] - 1, line)))
+        keys = self._rows.keys[index:] if pages > 0 else self._rows.keys[index::-1]
+        key = next((key for key in keys if key is not None), self.keys[-1 if pages > 0 else 0])
+        if key == self.key:
+            key = self.keys[max(0, min(len(self.keys) - 1, self.keys.index(key) + pages))]
+        self.go_to(key)
 
     def move_to_end(self, last: bool) -> None:
         if self.keys:
@@ -126,27 +199,43 @@ class RowList(PaintedList, inherit_bindings=False):
 
     def on_resize(self) -> None:
         self.reload()
+        self._scroll_to_cursor()
 
     def on_click(self, event: events.Click) -> None:
         if (key := self.row_at(event.y)) is not None:
             self.go_to(key)
 
     def copied(self) -> CopyRequested | None:
-        return CopyRequested(rows_text(line.plain for key, line in self._lines if key and key == self.key))
+        if not (lines := self._cursor_lines):
+            return None
+        return CopyRequested(rows_text(self._line(y)[0].plain for y in lines))
 
     def row_at(self, y: int) -> str | None:
         """Key of the row that line `y` of what is visible belongs to."""
         line = y + self.scroll_offset.y
-        return self._lines[line][0] if line < len(self._lines) else None
+        return self._rows.keys[self._index_at(line)] if line < self._tops[-1] else None
+
+    def _index_at(self, y: int) -> int:
+        return bisect_right(self._tops, y) - 1
+
+    def _line(self, y: int) -> tuple[Content, bool]:
+        """A line, and whether it has the cursor."""
+        index = self._index_at(y)
+        if (lines := self._cache.get(index)) is None:
+            if len(self._cache) > _CACHED_ROWS:
+                self._cache.clear()
+            lines = self._cache[index] = self._rows.lines(index)
+        key = self._rows.keys[index]
+        return lines[y - self._tops[index]], key is not None and key == self.key and y == self._tops[index]
 
     def render_line(self, y: int) -> Strip:
-        line_index = y + self.scroll_offset.y
-        if line_index >= len(self._lines):
-            return Strip.blank(self.scrollable_content_region.width, self.rich_style)
-        key, line = self._lines[line_index]
-        has_cursor = (
-            key is not None and key == self.key and (line_index == 0 or self._lines[line_index - 1][0] != key)
-        )
+        width = self.scrollable_content_region.width
+        if width != self._width:  # a scroll bar came or went, of which the resize tells after this picture
+            self._lay_out(width)
+        y += self.scroll_offset.y
+        if y >= self._tops[-1]:
+            return Strip.blank(width, self.rich_style)
+        line, has_cursor = self._painted[y] = self._line(y)
         if has_cursor and self.has_focus and self.cursor_mark:
             line = Content(self.cursor_mark) + line[len(self.cursor_mark) :]
         return self.painted(line, has_cursor=has_cursor)
