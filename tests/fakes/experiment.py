@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.fakes.series import FakeSeries
 
-from rltui.client.experiment import ConfigText, Event, Experiment
+from rltui.client.experiment import ConfigText, Description, Event, Experiment
 from rltui.core.api import ComponentStatus, Lost, Orphan, Plan, Progress, Publication, Request, Status
 from rltui.core.batch import Way
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention, prune_plan
@@ -383,18 +383,19 @@ def simple_conversion(mean_tokens: float | None) -> Conversion:
 class FakeExperiment(Experiment):
     """An experiment that answers what a test says."""
 
-    name = "reverse-text"
-    readonly = False
-    observed = False
-    finished = False
-    host = ""
-    component_ids: tuple[str, ...] = tuple(LOGS)
-    log_ids: tuple[str, ...] = ()
-    layout_name = "fake"
-
     def __init__(self, *events: Event, screen: Screen | None = None, readonly: bool = False) -> None:
-        self.screen = screen or Screen()
-        self.readonly = readonly
+        super().__init__(
+            Description(
+                name="reverse-text",
+                layout_name="fake",
+                screen=screen or Screen(),
+                readonly=readonly,
+                observed=False,
+                finished=False,
+                component_ids=tuple(LOGS),
+                log_ids=(),
+            )
+        )
         self.planned: list[Request] = []
         self.executed: list[Request] = []
         self.opened: list[str] = []

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
@@ -37,10 +38,10 @@ def make_app(
     """The app as the tests use it: known components, no question at the start. Without an experiment, on all
     runs.
     """
-    if experiment is not None and component_ids is not None:
-        experiment.component_ids = component_ids
-    if experiment is not None and log_ids is not None:
-        experiment.log_ids = log_ids
+    if experiment is not None:
+        ids = {"component_ids": component_ids, "log_ids": log_ids}
+        changes: Any = {name: value for name, value in ids.items() if value is not None}
+        experiment.description = replace(experiment.description, **changes)
     values: dict[str, object] = {
         "runs": FakeRuns(),
         "ask_to_start": False,

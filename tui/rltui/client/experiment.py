@@ -73,24 +73,11 @@ class Experiment(ExperimentApi, ABC):
     files. All calls may raise `RltuiError`.
     """
 
-    name: str
-    host: str
-    """The machine that it is on, as the person calls it; empty: this one."""
-    layout_name: str
-    screen: Screen
-    readonly: bool
-    observed: bool
-    finished: bool
-    component_ids: tuple[str, ...]
-    log_ids: tuple[str, ...]
-
     def __init__(self, description: Description, *, host: str = "") -> None:
+        """`host`: the machine that it is on, as the person calls it; empty: this one."""
         self.description = description
-        self.name, self.host = description.name, host
-        self.layout_name, self.screen = description.layout_name, description.screen
-        self.readonly, self.observed = description.readonly, description.observed
-        self.finished = description.finished
-        self.component_ids, self.log_ids = description.component_ids, description.log_ids
+        self.name, self.host, self.readonly = description.name, host, description.readonly
+        self.observed, self.finished = description.observed, description.finished
 
     @property
     @abstractmethod

@@ -84,18 +84,18 @@ class Overview(BaseScreen):
 
     def __init__(self, home: AppState, *, ask_to_start: bool) -> None:
         super().__init__(home)
-        experiment, shared = self.experiment, self.shared
+        description, shared = self.experiment.description, self.shared
         shared.watch("config", self._show_config)
         shared.watch("connection", self._show_connection)
         self._clock = home.clock
-        self._ask_to_start = ask_to_start and experiment.screen.ask_to_start
-        self._component_ids = experiment.component_ids
-        self._log_ids = experiment.log_ids
+        self._ask_to_start = ask_to_start and description.screen.ask_to_start
+        self._component_ids = description.component_ids
+        self._log_ids = description.log_ids
         self._is_tiny = False
-        self._readonly = experiment.readonly
+        self._readonly = description.readonly
         self._claim = ""
         """Pid of the process that a person most likely wants to end; empty where there is none."""
-        layout_state = UiStateStore(home.runs, f"layout-{experiment.layout_name}")
+        layout_state = UiStateStore(home.runs, f"layout-{description.layout_name}")
         self.panels = PanelCommands(self, layout_state, lambda: self._default_arrangement)
         self.view_state = SavedViewState(self, self.panels, layout_state)
         self.components = ComponentCommands(self, shared, self.commands, lambda: self.component)
@@ -120,7 +120,8 @@ class Overview(BaseScreen):
 
     @property
     def _default_arrangement(self) -> Arrangement:
-        return Arrangement.of_layout(self.experiment.screen, (*self._component_ids, *self._log_ids))
+        screen = self.experiment.description.screen
+        return Arrangement.of_layout(screen, (*self._component_ids, *self._log_ids))
 
     def on_mount(self) -> None:
         """The first frame need not wait for what was saved of this run."""
