@@ -86,9 +86,6 @@ def wanted_devices(arguments: argparse.Namespace) -> str | None:
 def _before(config_files: tuple[Path, ...], candidates: Sequence[str]) -> str | None:
     originals = set(original_files(config_files))
     for record in known_experiments():
-        if (
-            originals == set(original_files(map(Path, record.config_files)))
-            and record.framework in candidates
-        ):
+        if originals == set(original_files(record.config_paths)) and record.framework in candidates:
             return record.framework
     return None

@@ -122,7 +122,7 @@ def plan_request(
             overrides=tuple(overrides),
             name=record.name,
             folder=Path(record.output_dir),
-            files=origins.original_files(map(Path, record.config_files)),
+            files=origins.original_files(record.config_paths),
             is_named=up.name is not None,
             is_taken=earlier is not None,
             is_resumed=new_run.earlier_run == "resume",

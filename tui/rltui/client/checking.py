@@ -308,6 +308,7 @@ def _start_problems(
         traits=traits(checkout, workspace=workspace, config_files=paths) if checkout else None,
     )
     common = framework.template_values(files, context)
+    resolutions = framework.resolutions(files, context)
     for spec in layout.component:
         values = {**common, **layout.node_values(spec.id)}
         if _is_there(spec, values, workspace):
@@ -316,8 +317,11 @@ def _start_problems(
             if spec.is_manual and (name.startswith(GIVEN) or name in values):
                 continue  # it may never be started
             value = values.get(name)
-            if name.startswith(CONFIG) and _is_made(name.removeprefix(CONFIG), framework, files, context):
-                continue
+            file = name.removeprefix(CONFIG)
+            if file != name and any(
+                resolution.makes([file]) and file not in resolution.optional for resolution in resolutions
+            ):
+                continue  # the framework makes it as the component starts
             if name not in values:
                 known_names = (
                     f"known here: {', '.join('{' + placeholder + '}' for placeholder in sorted(values))}"
@@ -337,9 +341,3 @@ def _is_there(spec: ComponentSpec, values: Mapping[str, TemplateValue], workspac
         return bool(spec.creates) and (workspace / render(spec.creates, values, where=spec.id)).exists()
     except ConfigError:
         return False
-
-
-def _is_made(name: str, framework: Framework, files: ConfigFiles, context: RunContext) -> bool:
-    """Whether the framework makes this file as a component starts."""
-    resolutions = framework.resolutions(files, context)
-    return any(resolution.makes([name]) and name not in resolution.optional for resolution in resolutions)

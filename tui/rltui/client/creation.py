@@ -63,8 +63,9 @@ def examine(request: ExperimentRequest) -> ExperimentRecord:
     if owner is not None and launch.lives(owner):
         raise _folder_in_use(owner)
     before = find_experiment(record.name)
-    if before is not None or owner is None:  # else what is in the folder is the owner's
-        launch.refuse_if_alive(before or record)
+    # else what is in the folder is the owner's
+    if (before is not None or owner is None) and launch.lives(before or record):
+        raise launch.running(before or record)
     if earlier is not None and request.earlier_run == "ask":
         raise earlier.refusal()
     if request.earlier_run == "resume":
@@ -152,9 +153,9 @@ def own_copies(request: ExperimentRequest) -> tuple[Path, ...]:
         return ()
     record, _ = plan_record(request)
     earlier_record = record.control.read_record()
-    files = tuple(map(Path, earlier_record.config_files)) if earlier_record is not None else ()
+    files = earlier_record.config_paths if earlier_record is not None else ()
     is_copy = any(origins.origin(path) is not None for path in files) and all(map(Path.exists, files))
-    same = origins.original_files(files) == origins.original_files(map(Path, record.config_files))
+    same = origins.original_files(files) == origins.original_files(record.config_paths)
     return files if is_copy and same else ()
 
 
@@ -165,7 +166,7 @@ def _separate_copies(
     """The copies; new ones of files that a living experiment reads, or that rltui ships as examples; and why,
     in words.
     """
-    files = () if copies.unedited else tuple(map(Path, record.config_files))
+    files = () if copies.unedited else record.config_paths
     readers = [
         (reader, shared_files)
         for reader, shared_files in readers_of(files, record)
@@ -298,7 +299,7 @@ def refuse_errors(record: ExperimentRecord, *, starting: bool = True) -> None:
     errors: list[Problem] = []
     for ask_models in (False, True):
         report = check(
-            tuple(map(Path, record.config_files)),
+            record.config_paths,
             record.layout_file,
             record.framework,
             workspace=Path(record.workspace),

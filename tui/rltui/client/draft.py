@@ -12,7 +12,6 @@ from pydantic import ValidationError
 from rltui.client import launch
 from rltui.client.checking import identify, runnable_layout
 from rltui.client.ports import inference_url
-from rltui.client.reader import ExperimentReader
 from rltui.core import hints
 from rltui.core.api import Request
 from rltui.core.layout import Layout, used_instances
@@ -28,7 +27,7 @@ from rltui.services.config.store import ConfigStore
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
 from rltui.services.runs.experiments import default_output_dir, find_experiment, free_name, new_record
 from rltui.services.runs.leases import living
-from rltui.services.runs.observed import framework_of
+from rltui.services.runs.observed import setup_of
 from rltui.services.runs.run_folder import ResumePoint, ResumePoints, RunFolder, next_free
 
 
@@ -309,8 +308,8 @@ def _lent_servers(draft: Draft) -> LentServers:
 
 def _refuse_other_weights(owner: str, framework: Framework, files: ConfigFiles) -> None:
     """Raises ConflictError where its server gets weights in another way than `framework` would send them."""
-    owner_record = launch.choose(owner)
-    owner_weights = framework_of(owner_record).weights_by(ExperimentReader(owner_record).store().load())
+    _, owner_framework, owner_files = setup_of(launch.choose(owner))
+    owner_weights = owner_framework.weights_by(owner_files)
     if owner_weights != (ours := framework.weights_by(files)):
         raise ConflictError(
             f"the inference server of {owner} takes weights by {owner_weights or 'another way'}, and this"

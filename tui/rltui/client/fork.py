@@ -169,6 +169,9 @@ def plan_fork(row: RunRow, fork_request: ForkRequest) -> Iterator[Fork]:
             request = request_like(record, copies, name, folder, devices=fork_request.devices, origin=origin)
             planned = creation.examine(request)
             begin = None if step is None else ForkStart(step, parent)
+            if record.inference and not record.inference_of:
+                urls = join_words(list(record.inference))
+                notes += (f"the inference server of {record.name}, {urls}, gets the weights of both",)
             plan = ForkPlan(
                 parent=row.name,
                 name=name,
@@ -180,7 +183,7 @@ def plan_fork(row: RunRow, fork_request: ForkRequest) -> Iterator[Fork]:
                 step=step,
                 copied=() if begin is None else tuple(map(str, begin.names)),
                 copied_bytes=0 if begin is None else begin.size_bytes,
-                notes=(*notes, *_shared_server(record)),
+                notes=notes,
             )
             yield Fork(plan, Request(action="start", resume_step=step), request, planned, begin)
 
@@ -271,12 +274,6 @@ def _cleared(
     if not present:
         return {}, ()
     return present, (f"{join_words(list(present))} of the parent is left out: it has checkpoints of its own",)
-
-
-def _shared_server(record: ExperimentRecord) -> Iterator[str]:
-    if record.inference and not record.inference_of:
-        urls = join_words(list(record.inference))
-        yield f"the inference server of {record.name}, {urls}, gets the weights of both"
 
 
 # --- the checkpoint -------------------------------------------------------------------------------------

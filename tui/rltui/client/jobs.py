@@ -17,12 +17,11 @@ from rltui.core.secrets import mask_text
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks.base import ConfigFiles
 from rltui.services import layout_files, slurm
-from rltui.services.config.store import ConfigStore
 from rltui.services.job_status import read_job_status
 from rltui.services.launch import Launch, Launcher
 from rltui.services.resolved_configs import Resolver
 from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.observed import framework_of
+from rltui.services.runs.observed import setup_of
 
 _LAUNCHER_S = 300.0
 
@@ -43,8 +42,7 @@ def previews(record: ExperimentRecord) -> tuple[JobPreview, ...]:
     Raises:
         ConfigError: if a command cannot be put together, or a launcher refuses.
     """
-    layout, framework = layout_files.load_for(record), framework_of(record)
-    files = ConfigStore([Path(name) for name in record.config_files], framework).load()
+    layout, framework, files = setup_of(record)
     scratch = Path(tempfile.mkdtemp(prefix="rltui-jobs-"))
     try:
         within = record.run_dir.removeprefix(record.output_dir).lstrip("/")
@@ -62,8 +60,7 @@ def previews(record: ExperimentRecord) -> tuple[JobPreview, ...]:
 
 def submitted(record: ExperimentRecord) -> tuple[str, ...]:
     """The components of which a start of the experiment, which need not be there, would make jobs."""
-    layout, framework = layout_files.load_for(record), framework_of(record)
-    files = ConfigStore([Path(name) for name in record.config_files], framework).load()
+    layout, framework, files = setup_of(record)
     return tuple(_submitted(layout, Launcher(record, layout, framework), files))
 
 

@@ -314,16 +314,6 @@ def _fatal_error(log: Path, start: int) -> list[str]:
     return lines[-12:] if any(" CRITICAL " in line for line in lines) else []
 
 
-def refuse_if_alive(record: ExperimentRecord) -> None:
-    """Guard of commands that create an experiment again.
-
-    Raises:
-        ConflictError: if it runs.
-    """
-    if lives(record):
-        raise running(record)
-
-
 def running(record: ExperimentRecord) -> ConflictError:
     """The error of a command that would create a running experiment again."""
     return ConflictError(

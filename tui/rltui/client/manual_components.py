@@ -10,7 +10,6 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from rltui.core.api import Publication, Request
-from rltui.core.layout import Layout
 from rltui.core.secrets import is_secret
 from rltui.core.text import parse_whole_number, unknown_name
 from rltui.errors import UsageError
@@ -37,14 +36,11 @@ def shell_request(record: ExperimentRecord, *, like: str | None, command: Sequen
     component_ids = [spec.id for spec in layout.automatic]
     if like is not None and like not in component_ids:
         raise unknown_name("component", like, component_ids)
-    arguments = {"like": like or _default_component(layout), "command": tuple(command) or (login_shell(),)}
-    return Request(action="start", components=(SHELL,), given=arguments)
-
-
-def _default_component(layout: Layout) -> str:
-    """The first job with devices is the default: whoever tries something wants the run's own machine."""
+    # whoever tries something wants the run's own machine: the first job with devices is the default
     jobs = [spec for spec in layout.automatic if spec.kind == "job" and not spec.creates]
-    return next((spec.id for spec in jobs if spec.gpus), layout.automatic[0].id)
+    default = next((spec.id for spec in jobs if spec.gpus), component_ids[0])
+    arguments = {"like": like or default, "command": tuple(command) or (login_shell(),)}
+    return Request(action="start", components=(SHELL,), given=arguments)
 
 
 def login_shell() -> str:
@@ -84,7 +80,7 @@ def publication(
     patterns = (("--include", include), ("--exclude", exclusions))
     named_options = (
         ("--revision", revision),
-        ("--commit-message", message or f"{record.name}: {_weights_name(folder)}"),
+        ("--commit-message", message or f"{record.name}: {folder.name.replace('step_', 'step ')}"),
     )
     options = [f"{option}={pattern}" for option, option_patterns in patterns for pattern in option_patterns]
     options += [f"{option}={value}" for option, value in named_options if value is not None]
@@ -121,8 +117,3 @@ def _is_selected(path: str, include: Sequence[str], exclude: Sequence[str]) -> b
     """Patterns match as those of `hf`: `*` crosses folders."""
     is_included = not include or any(fnmatch(path, pattern) for pattern in include)
     return is_included and not any(fnmatch(path, pattern) for pattern in exclude)
-
-
-def _weights_name(folder: Path) -> str:
-    """`step 40` for the weights of a step, else the folder's name."""
-    return folder.name.replace("step_", "step ")

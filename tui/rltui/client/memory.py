@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rltui.core import hints
-from rltui.core.gpu.devices import GpuChoice, chosen_devices
+from rltui.core.gpu.devices import chosen_devices
 from rltui.core.gpu.forecast import has_little_room, worst_per_component
 from rltui.core.gpu.report import GpuDevice, GpuReport, MemoryVerdict
 from rltui.core.gpu.reservations import other_experiments
@@ -16,15 +16,13 @@ from rltui.core.layout import Layout
 from rltui.core.text import gib, join_words
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.services import layout_files
-from rltui.services.config.store import ConfigStore
 from rltui.services.gpu.cuda import VISIBLE_DEVICES
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.reservations import report_once
 from rltui.services.launch import Launcher
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import default_output_dir, known_experiments
-from rltui.services.runs.observed import framework_of
+from rltui.services.runs.observed import setup_of
 
 
 def named_devices(choice: str) -> str:
@@ -68,9 +66,7 @@ def with_devices(record: ExperimentRecord) -> tuple[ExperimentRecord, tuple[str,
     if record.devices:
         return record, ()
     try:
-        layout, framework = layout_files.load_for(record), framework_of(record)
-        files = ConfigStore([Path(name) for name in record.config_files], framework).load()
-        return _apart(record, layout, framework, files, report_once(record.name))
+        return _apart(record, *setup_of(record), report_once(record.name))
     except ConfigError:  # the start tells it
         return record, ()
 
@@ -79,23 +75,23 @@ def _apart(
     record: ExperimentRecord, layout: Layout, framework: Framework, files: ConfigFiles, report: GpuReport
 ) -> tuple[ExperimentRecord, tuple[str, ...]]:
     """Raises ConfigError where layout or config cannot be understood."""
-    used_devices = _devices(record, layout, framework, files, report)
-    occupants = {device.key: other_experiments(device) for device in used_devices}
-    if not any(occupants[device.key] or has_little_room(device) for device in used_devices):
+    devices = used_devices(record, layout, framework, files, report)
+    occupants = {device.key: other_experiments(device) for device in devices}
+    if not any(occupants[device.key] or has_little_room(device) for device in devices):
         return record, ()
     visible = chosen_devices(os.environ.get(VISIBLE_DEVICES), report.devices)
     free = [device for device in visible if not other_experiments(device) and not has_little_room(device)]
     moved_record = replace(record, devices=",".join(device.as_choice for device in free))
-    names = {device.label: occupants[device.key] for device in used_devices if occupants[device.key]}
+    names = {device.label: occupants[device.key] for device in devices if occupants[device.key]}
     reasons = [f"GPU {label} is used by {join_words(names[label])}" for label in names]
     try:
-        new_devices = _devices(moved_record, layout, framework, files, report) if free else ()
+        new_devices = used_devices(moved_record, layout, framework, files, report) if free else ()
     except ConfigError:  # not enough of them, or a launcher that takes the first ones whatever it is told
         new_devices = ()
-    if len(new_devices) == len(used_devices) and set(new_devices) <= set(free):
+    if len(new_devices) == len(devices) and set(new_devices) <= set(free):
         little = [
             f"GPU {device.label} has {gib(device.unclaimed_bytes or 0)} GiB free"
-            for device in used_devices
+            for device in devices
             if device.label not in names and has_little_room(device)
         ]
         instead = join_words([device.label for device in new_devices])
@@ -105,9 +101,14 @@ def _apart(
     )
 
 
-def _devices(
+def used_devices(
     record: ExperimentRecord, layout: Layout, framework: Framework, files: ConfigFiles, report: GpuReport
 ) -> tuple[GpuDevice, ...]:
+    """Devices of a report that its components would use, each once.
+
+    Raises:
+        ConfigError: if layout or config cannot be understood.
+    """
     launcher = _launcher(record, layout, framework, report)
     devices = (device for spec in layout.automatic for device in launcher.devices(spec.id, files))
     return tuple({device.key: device for device in devices}.values())
@@ -150,8 +151,7 @@ def needed_bytes(record: ExperimentRecord) -> Mapping[str, int]:
     Raises:
         ConfigError: if layout or config cannot be understood.
     """
-    framework, layout = framework_of(record), layout_files.load_for(record)
-    files = ConfigStore([Path(name) for name in record.config_files], framework).load()
+    layout, framework, files = setup_of(record)
     report = report_once(record.name)
     starts = [spec.id for spec in layout.automatic]
     bytes_by_device: dict[str, int] = {}
@@ -161,10 +161,7 @@ def needed_bytes(record: ExperimentRecord) -> Mapping[str, int]:
 
 
 def _launcher(record: ExperimentRecord, layout: Layout, framework: Framework, report: GpuReport) -> Launcher:
-    def choose(choice: GpuChoice) -> tuple[GpuDevice, ...]:
-        return chosen_devices(choice, report.devices)
-
-    return Launcher(record, layout, framework, choose=choose)
+    return Launcher(record, layout, framework, choose=lambda choice: chosen_devices(choice, report.devices))
 
 
 def _plan(record: ExperimentRecord, layout: Layout, framework: Framework, report: GpuReport) -> MemoryPlan:

@@ -22,11 +22,10 @@ from rltui.core.text import join_words
 from rltui.errors import RltuiError, UsageError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services import layout_files, subprocesses
-from rltui.services.config.store import ConfigStore
 from rltui.services.launch import Launcher
 from rltui.services.nodes import facts_command
 from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.observed import framework_of
+from rltui.services.runs.observed import setup_of
 
 _ANSWER_S = 90.0
 _CLOCK_S = 1.0
@@ -74,9 +73,7 @@ def check_nodes(request: ExperimentRequest | None, name: str | None) -> list[Nod
         raise UsageError(
             f"the layout {record.layout_file} has no [[node]]", hint="layouts/README.md says how"
         )
-    paths = [Path(path) for path in record.config_files]
-    framework = framework_of(record).fitted(layout)
-    files = ConfigStore(paths, framework).load()
+    _, framework, files = setup_of(record)
     folder = next(
         path for path in (Path(record.output_dir), *Path(record.output_dir).parents) if path.is_dir()
     )

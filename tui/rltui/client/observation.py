@@ -67,22 +67,15 @@ def observe(request: ObservationRequest) -> ExperimentRecord:
                 hint=f"open it: rltui -n {supervised.name}",
             )
         before = next((experiment for experiment in same if request.name in (None, experiment.name)), None)
-        if before is not None and _uses(before, layout_file, run.framework):
+        if before is not None and (before.layout_file, before.framework) == (str(layout_file), run.framework):
             return before
         if before is not None and launch.is_alive(before):
             raise ConflictError(
                 f"{before.name} observes that run already, in another way",
                 hint=f"end that first: {hints.DOWN(name=before.name)}",
             )
-        if (
-            before is None
-            and request.name is not None
-            and (same_name := find_experiment(request.name)) is not None
-        ):
-            raise ConflictError(
-                f"the name {request.name} is taken by the experiment in {same_name.run_dir}",
-                hint="choose another with -n NAME",
-            )
+        if before is None:
+            _refuse_taken(request.name)
         return _written(
             name=before.name
             if before is not None
@@ -148,11 +141,7 @@ def _observed_folder(run: DetectedRun, experiments: Mapping[str, ExperimentRecor
         return run.path
     if (record := experiments.get(str(run.path))) is not None:
         return Path(record.output_dir)
-    if name is not None and (same_name := find_experiment(name)) is not None:
-        raise ConflictError(
-            f"the name {name} is taken by the experiment in {same_name.run_dir}",
-            hint="choose another with -n NAME",
-        )
+    _refuse_taken(name)
     folder = _written(
         name=name or _free_name(run.path),
         run_dir=run.path,
@@ -162,8 +151,12 @@ def _observed_folder(run: DetectedRun, experiments: Mapping[str, ExperimentRecor
     return Path(folder.output_dir)
 
 
-def _uses(record: ExperimentRecord, layout_file: Path, framework: str) -> bool:
-    return record.layout_file == str(layout_file) and record.framework == framework
+def _refuse_taken(name: str | None) -> None:
+    if name is not None and (same_name := find_experiment(name)) is not None:
+        raise ConflictError(
+            f"the name {name} is taken by the experiment in {same_name.run_dir}",
+            hint="choose another with -n NAME",
+        )
 
 
 def _written(*, name: str, run_dir: Path, layout_file: Path, framework: str) -> ExperimentRecord:

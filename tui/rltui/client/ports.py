@@ -6,19 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from rltui.client import launch
-from rltui.client.reader import ExperimentReader
 from rltui.core.interpreter import OWN_PYTHON
-from rltui.core.layout import Layout
 from rltui.core.template import TemplateValue, render
 from rltui.core.text import parse_whole_number
 from rltui.errors import ConfigError, UsageError
-from rltui.frameworks.base import ConfigFiles, Framework, PortKnob, RunContext, standing
-from rltui.services import layout_files, processes
+from rltui.frameworks.base import ConfigFiles, Framework, RunContext, standing
+from rltui.services import processes
 from rltui.services.launch import LAST_PORT, takes_options
 from rltui.services.probes import served_model
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import known_experiments
-from rltui.services.runs.observed import framework_of
+from rltui.services.runs.observed import setup_of
 
 _ANY_ADDRESS = "0.0.0.0"  # noqa: S104  (asked about, not listened on)
 
@@ -29,8 +27,8 @@ def with_ports(record: ExperimentRecord) -> tuple[ExperimentRecord, tuple[str, .
     An override that `record` has already is kept while its port is free. A port that the framework or the
     layout cannot change stays: the start then waits for it and names who holds it.
     """
-    layout, files = _read(record)
-    ports = [item for item in framework_of(record).ports(files) if takes_options(layout, item)]
+    layout, framework, files = setup_of(record)
+    ports = [item for item in framework.ports(files) if takes_options(layout, item)]
     before = standing(ports, record.overrides, record.overridden)
     ports_in_use = _UsedPorts(record)
     new_ports: dict[str, int | str] = {}
@@ -44,9 +42,11 @@ def with_ports(record: ExperimentRecord) -> tuple[ExperimentRecord, tuple[str, .
         new_ports[item.knob] = port
         ports_in_use.claim(port, item.more)
         if busy is not None:
-            notes.append(f"port {busy[0]} is {busy[1]}: this experiment uses {port}{_for(item)}")
+            # everybody knows the server by its port
+            component = "" if item.component == "inference" else f" for the {item.component}"
+            notes.append(f"port {busy[0]} is {busy[1]}: this experiment uses {port}{component}")
             if (model := served_model(busy[0])) is not None:
-                use = _way_to_use(framework_of(record), f"http://127.0.0.1:{busy[0]}")
+                use = _way_to_use(framework, f"http://127.0.0.1:{busy[0]}")
                 notes.append(f"a server is already there, serving {model}; it is left alone{use}")
         else:
             notes.append(f"{item.component} uses port {port}, as before; the config says {item.port}")
@@ -62,11 +62,10 @@ def listening_ports(record: ExperimentRecord) -> tuple[int, ...]:
     """
     if record.observed:
         return ()
-    layout, files = _read(record)
-    framework = framework_of(record)
+    layout, framework, files = setup_of(record)
     knobs = framework.ports(files)
     still = standing(knobs, record.overrides, record.overridden)
-    values = _template_values(record, files)
+    values = _template_values(record, framework, files)
     port_texts = [
         render(spec.port, values, where=record.layout_file) for spec in layout.automatic if spec.port
     ]
@@ -82,8 +81,8 @@ def inference_url(record: ExperimentRecord) -> str:
     Raises:
         ConfigError: if its config or layout cannot be read any more, or it has no such server.
     """
-    layout, files = _read(record)
-    values = _template_values(record, files)
+    layout, framework, files = setup_of(record)
+    values = _template_values(record, framework, files)
     specs = [spec for spec in layout.automatic if spec.id == "inference" and spec.port]
     if not specs:
         elsewhere = f"it uses the one at {record.inference[0]} itself" if record.inference else ""
@@ -94,8 +93,9 @@ def inference_url(record: ExperimentRecord) -> str:
     return f"http://{host if isinstance(host, str) else '127.0.0.1'}:{port}/v1"
 
 
-def _template_values(record: ExperimentRecord, files: ConfigFiles) -> Mapping[str, TemplateValue]:
-    framework = framework_of(record)
+def _template_values(
+    record: ExperimentRecord, framework: Framework, files: ConfigFiles
+) -> Mapping[str, TemplateValue]:
     port_values = standing(framework.ports(files), record.overrides, record.overridden)
     context = RunContext(
         workspace=record.workspace,
@@ -159,19 +159,9 @@ def _way_to_use(framework: Framework, url: str) -> str:
     return f", and --inference {url} uses it in place of one of one's own"
 
 
-def _for(item: PortKnob) -> str:
-    """The component whose port moves, unless it is the server that everybody knows by its port."""
-    return "" if item.component == "inference" else f" for the {item.component}"
-
-
 def _claims(records: Iterable[ExperimentRecord]) -> Iterator[tuple[int, str]]:
     for record in records:
         try:
             yield from ((port, record.name) for port in listening_ports(record))
         except ConfigError:
             continue  # its config is broken or gone; the ports it holds now are seen all the same
-
-
-def _read(record: ExperimentRecord) -> tuple[Layout, ConfigFiles]:
-    store = ExperimentReader(record).store()
-    return layout_files.load_for(record), store.load()

@@ -68,7 +68,7 @@ def plan_promotion(row: RunRow) -> Promotion:
         ConfigError: if a file is gone or cannot be read.
     """
     record = record_of(row)
-    file_origins = {path: origins.origin(path) for path in map(Path, record.config_files)}
+    file_origins = {path: origins.origin(path) for path in record.config_paths}
     copies = {path: origin for path, origin in file_origins.items() if origin is not None}
     if not copies:
         config_names = join_words(list(record.config_files)) or "no config"

@@ -86,7 +86,7 @@ class ExperimentReader:
 
     def store(self) -> ConfigStore:
         record, layout = self.record, self._layout
-        paths = [Path(name) for name in record.config_files]
+        paths = record.config_paths
         framework = informed(framework_of(record), Path(record.workspace), paths)
         times = StepTimes(framework, self._control, lambda: self._series)
         return ConfigStore(

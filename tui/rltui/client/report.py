@@ -55,7 +55,10 @@ def write_report(sources: ReportSources, folder: Path | None, draw: Draw, *, sam
         ConflictError: if something lies there.
         RltuiError: if it cannot be written; then nothing is left of it.
     """
-    target = _free_folder(sources.run.name) if folder is None else folder.absolute()
+    if folder is None:
+        folder = Path.cwd() / f"{sources.run.name}-report"
+        folder = next_free(folder) if folder.exists() else folder
+    target = folder.absolute()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ConflictError(f"{target} is there already", hint="name another folder with -o, or remove it")
     try:
@@ -81,11 +84,6 @@ def _hide_secrets(folder: Path) -> None:
         text = path.read_bytes().decode("utf-8", "surrogateescape")
         if (masked_text := without_secrets(text)) != text:
             path.write_bytes(masked_text.encode("utf-8", "surrogateescape"))
-
-
-def _free_folder(name: str) -> Path:
-    folder = Path.cwd() / f"{name}-report"
-    return next_free(folder) if folder.exists() else folder
 
 
 class _Writer:

@@ -10,21 +10,17 @@ from pathlib import Path
 
 from rltui.client import creation, draft
 from rltui.client.fork import ForkStart, refuse_foreign, request_like
+from rltui.client.memory import used_devices
 from rltui.core import hints
-from rltui.core.gpu.devices import GpuChoice, chosen_devices
-from rltui.core.gpu.report import GpuDevice
 from rltui.core.provenance import differences
 from rltui.core.runs import RunOrigin, RunRow
 from rltui.errors import ConflictError, RltuiError
-from rltui.services import layout_files
-from rltui.services.config.store import ConfigStore
 from rltui.services.gpu.reservations import report_once
-from rltui.services.launch import Launcher
 from rltui.services.runs.catalog import find_run, record_of
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_experiment, free_name
 from rltui.services.runs.index import RunIndex
-from rltui.services.runs.observed import framework_of
+from rltui.services.runs.observed import setup_of
 from rltui.services.runs.provenance import ProvenanceCollector, latest
 from rltui.services.runs.recorded_config import changed_files, recorded_config
 from rltui.services.runs.run_folder import next_free, run_folder_of
@@ -105,16 +101,9 @@ def _comparison(row: RunRow, planned_record: ExperimentRecord) -> tuple[tuple[st
     if recorded is None:
         notes.append("of code, versions and data nothing was kept: whether they are the same is not known")
         return (), tuple(notes)
-    framework, layout = framework_of(planned_record), layout_files.load_for(planned_record)
-    config_files = [Path(name) for name in planned_record.config_files]
-    files = ConfigStore(config_files, framework).load()
+    layout, framework, files = setup_of(planned_record)
     report = report_once(planned_record.name)
-
-    def choose(choice: GpuChoice) -> tuple[GpuDevice, ...]:
-        return chosen_devices(choice, report.devices)
-
-    launcher = Launcher(planned_record, layout, framework, choose=choose)
-    devices = (device for spec in layout.automatic for device in launcher.devices(spec.id, files))
+    devices = used_devices(planned_record, layout, framework, files, report)
     gpus = {device.label: device.name for device in devices}
     surveyor = ProvenanceCollector(
         control=planned_record.control.path,
@@ -122,7 +111,7 @@ def _comparison(row: RunRow, planned_record: ExperimentRecord) -> tuple[tuple[st
         output_dir=Path(planned_record.output_dir),
         framework=framework,
         layout=layout,
-        config_files=config_files,
+        config_files=planned_record.config_paths,
     )
     now = asyncio.run(surveyor.survey(files, gpus, report.driver))
     return differences(now, recorded), tuple(notes)

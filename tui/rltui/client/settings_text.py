@@ -45,7 +45,10 @@ def as_text() -> SettingsText:
     path = settings.settings_file()
     example = content_of(paths.shipped_dir("examples") / "settings.toml").decode()
     is_new = not path.exists()
-    text = example if is_new else _decoded(path)
+    try:
+        text = example if is_new else content_of(path).decode()
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is no UTF-8 text") from None
     return SettingsText(str(path), text, is_new, tuple(_settings(example, text)))
 
 
@@ -72,13 +75,6 @@ def replace_text(seen: SettingsText, text: str) -> None:
         ) from None
     except OSError as error:
         raise RltuiError(f"cannot write {path}: {error.strerror}") from error
-
-
-def _decoded(path: Path) -> str:
-    try:
-        return content_of(path).decode()
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path} is no UTF-8 text") from None
 
 
 def _settings(example: str, text: str) -> Iterator[Setting]:

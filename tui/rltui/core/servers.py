@@ -11,6 +11,7 @@ from rltui.core.values import Value
 from rltui.errors import UsageError
 
 _API = "/v1"
+_EVERY_INTERFACE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104
 _EXAMPLE = "use one such as http://gpu-2:8000/v1"
 
 
@@ -61,6 +62,13 @@ def server_url(text: str) -> str:
         )
     path = url.path.rstrip("/")
     return f"{url.scheme}://{url.netloc}{path or _API}"
+
+
+def reachable_host(host: str) -> str:
+    """A host, as in URLs, at which a server that listens on `host` answers from this machine."""
+    if host in _EVERY_INTERFACE:
+        return _EVERY_INTERFACE[host]
+    return f"[{host}]" if ":" in host else host
 
 
 def port_of(url: str) -> int:

@@ -57,7 +57,7 @@ class Setup:
         Raises:
             ConfigError: if its layout or framework cannot be found or understood.
         """
-        files = [Path(name) for name in record.config_files]
+        files = record.config_paths
         return cls(
             record=record,
             control=record.control,
@@ -115,7 +115,7 @@ class Config:
         self._events = events
         self.launcher = Launcher(record, setup.layout, framework, choose=choose)
         self.store = ConfigStore(
-            [Path(name) for name in record.config_files],
+            record.config_paths,
             framework,
             components=setup.components,
             launched=setup.layout.launched,
@@ -132,7 +132,7 @@ class Config:
             output_dir=Path(record.output_dir),
             framework=framework,
             layout=setup.layout,
-            config_files=[Path(name) for name in record.config_files],
+            config_files=record.config_paths,
         )
         self._resolver = Resolver(
             setup.control.path / _RESOLVED, workspace=setup.workspace, notify=self._set_makes_configs
@@ -163,7 +163,7 @@ class Config:
                 Path(record.layout_file),
                 self._framework,
                 workspace=self._setup.workspace,
-                config_files=[Path(name) for name in record.config_files],
+                config_files=record.config_paths,
             )
         except RltuiError as error:
             logger.warning("trust is not kept: %s", error)

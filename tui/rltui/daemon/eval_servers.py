@@ -64,7 +64,7 @@ class EvalServers:
         framework, record = self._setup.framework, self._setup.record
         if framework.checkout is None or not framework.eval_packages:
             return {}
-        files = [Path(name) for name in record.config_files]
+        files = record.config_paths
         folder = checkout.programs(framework.checkout, workspace=self._setup.workspace, config_files=files)
         return {} if folder is None else checkout.console_scripts(folder, framework.eval_packages)
 

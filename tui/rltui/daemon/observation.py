@@ -166,9 +166,7 @@ def _configured_files(setup: Setup) -> RunFiles:
     """Names of the run's files, by the config; the framework's defaults where that cannot be read."""
     framework = setup.framework
     try:
-        return framework.run_files(
-            load_files([Path(name) for name in setup.record.config_files], framework).files
-        )
+        return framework.run_files(load_files(setup.record.config_paths, framework).files)
     except ConfigError:  # reported with the first knob table
         return framework.files
 

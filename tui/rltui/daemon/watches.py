@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from rltui.core import metrics
 from rltui.core.api import Alert
@@ -107,7 +106,7 @@ def _alert_non_finite(supervisor: Supervisor, metrics_now: Iterable[NonFinite]) 
 
 async def follow_config(supervisor: Supervisor) -> None:
     """Publish the knobs when a config file was changed by somebody else."""
-    files = [Path(name) for name in supervisor.setup.record.config_files]
+    files = supervisor.setup.record.config_paths
     previous = list(map(file_fingerprint, files))
     while True:
         await asyncio.sleep(_CONFIG_INTERVAL_S)

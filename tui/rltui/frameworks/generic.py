@@ -200,12 +200,8 @@ GENERIC = Generic()
 # --- keys that no schema lists ---
 
 
-def other_knobs(files: ConfigFiles, knobs: Sequence[Knob]) -> tuple[Knob, ...]:
+def other_knobs(files: ConfigFiles, knobs: Sequence[Knob]) -> Iterator[Knob]:
     """A knob for each key that the files set and that is not among `knobs`, in the order of the files."""
-    return tuple(_others(files, knobs))
-
-
-def _others(files: ConfigFiles, knobs: Sequence[Knob]) -> Iterator[Knob]:
     for role, file in files.items():
         known_keys = {knob.key for knob in knobs if knob.file == role}
         readers: dict[str, tuple[str, ...]] = {}

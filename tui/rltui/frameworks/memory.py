@@ -57,16 +57,6 @@ def _small_kv_cache(groups: Groups) -> OutOfMemory:
     )
 
 
-def _few_kv_tokens(groups: Groups) -> OutOfMemory:
-    """The cache is too small for one request, counted in tokens."""
-    return OutOfMemory(kind="kv_cache_small", possible_model_len=_count(groups["have"]))
-
-
-def _warm_up(groups: Groups) -> OutOfMemory:
-    """Torch's own text, with the sizes, stands before this one."""
-    return OutOfMemory(kind="warm_up", requests=_count(groups["n"]))
-
-
 def _unspecified(groups: Groups) -> OutOfMemory:
     """Only the requested size, if any, is known."""
     tried = size_bytes(groups.get("req", "?"))
@@ -223,7 +213,7 @@ MEMORY: tuple[FailurePattern, ...] = (
         "out of GPU memory: max_model_len {len} is more than the {have} tokens that fit into the KV cache;"
         " lower it, or raise gpu_memory_utilization",
         hopeless=True,
-        memory=_few_kv_tokens,
+        memory=lambda groups: OutOfMemory(kind="kv_cache_small", possible_model_len=_count(groups["have"])),
     ),
     FailurePattern(
         "F_LOAD_OOM",
@@ -238,7 +228,7 @@ MEMORY: tuple[FailurePattern, ...] = (
         r" requests",
         "out of GPU memory in the warm-up with {n} requests; lower max_num_seqs or gpu_memory_utilization",
         hopeless=True,
-        memory=_warm_up,
+        memory=lambda groups: OutOfMemory(kind="warm_up", requests=_count(groups["n"])),
     ),
     FailurePattern(
         "F_GRAPH_OOM",

@@ -241,6 +241,16 @@ class SchemaFramework(Framework):
         config = self._reading(files)
         return None if name in config.faulty else config.values.get(name)
 
+    def sound_count(self, files: ConfigFiles, name: str) -> int | None:
+        """The same of a knob that is a whole number."""
+        value = self.sound_value(files, name)
+        return value if isinstance(value, int) else None
+
+    def sound_text(self, files: ConfigFiles, name: str) -> str | None:
+        """The same of a knob that is a text; `None` for an empty one, too."""
+        value = self.sound_value(files, name)
+        return value if isinstance(value, str) and value else None
+
     def check(self, files: ConfigFiles) -> tuple[Problem, ...]:
         """Problems of keys, types and bounds, then of rules between knobs, then of whole tables."""
         config = self._reading(files)

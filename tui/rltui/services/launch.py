@@ -458,7 +458,7 @@ class Launcher:
     def _run_context(self, files: ConfigFiles, start: _Start, visible: _Devices) -> RunContext:
         workspace = Path(self._record.workspace)
         checkout = self._framework.checkout
-        config_files = [Path(name) for name in self._record.config_files]
+        config_files = self._record.config_paths
         return RunContext(
             submits=self._layout.submits,
             workspace=self._record.workspace,

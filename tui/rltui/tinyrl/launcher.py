@@ -15,6 +15,7 @@ import urllib.request
 from pathlib import Path
 
 from rltui.core.interpreter import module_command
+from rltui.core.servers import reachable_host
 from rltui.tinyrl.config import RlConfig
 from rltui.tinyrl.errors import TinyrlError
 from rltui.tinyrl.inference.listener import bind
@@ -27,7 +28,6 @@ _GRACE_S = 20.0
 _READY_S = 600.0
 _POLL_S = 0.2
 _STOPS = (signal.SIGTERM, signal.SIGINT)
-_EVERY_INTERFACE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104
 
 
 def run(config: RlConfig, argv: list[str]) -> int:
@@ -100,8 +100,7 @@ def _start(name: str, argv: list[str], logs: Path, programs: dict[str, subproces
 def _wait_for_server(config: RlConfig, server: subprocess.Popen[bytes]) -> bool:
     """Wait until the server answers; false if it has exited."""
     address = config.inference.server
-    host = address.host or "127.0.0.1"
-    url = f"http://{_EVERY_INTERFACE.get(host, host)}:{address.port}/health"
+    url = f"http://{reachable_host(address.host or '')}:{address.port}/health"
     deadline = time.monotonic() + _READY_S
     while time.monotonic() < deadline:
         if server.poll() is not None:

@@ -31,6 +31,10 @@ START_TIMEOUT_S = 20.0
 _ID_LETTERS = string.ascii_lowercase + string.digits
 _ID_LENGTH = 8
 _LONGEST_NAME = 48
+_UNTRIED: Mapping[str, Any] = {
+    "state": "waiting", "why": "", "failures": 0, "not_before": None, "ended_at": None, "outcome": None,
+}  # fmt: skip
+"""Fields of an entry that nobody has tried to start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +158,11 @@ def _name_and_folder(request: QueueRequest, other_entries: Sequence[QueueEntry])
             and (experiment is None or same_folder(experiment.output_dir, str(candidate)))
             and (
                 request.is_resumed
-                or not (request.is_taken if candidate == folder else _holds_files(candidate))
+                or not (
+                    request.is_taken
+                    if candidate == folder
+                    else candidate.is_dir() and any(candidate.iterdir())
+                )
             )
         )
 
@@ -177,10 +185,6 @@ def _name_and_folder(request: QueueRequest, other_entries: Sequence[QueueEntry])
         if is_free(_shortened(numbered.name), numbered):
             return _shortened(numbered.name), numbered
     raise ConflictError(f"no name like {request.name} is free", hint="choose one with -n NAME")
-
-
-def _holds_files(folder: Path) -> bool:
-    return folder.is_dir() and any(folder.iterdir())
 
 
 def _shortened(name: str, end: str = "") -> str:
@@ -301,7 +305,9 @@ def retry(
         for name in names:
             for entry in _entries_of(queue, name):
                 if ENTRY_STATES[entry.state].can_be_retried and (not entry.is_open or len(names) == 1):
-                    new_entries.append(_afresh(entry, files).model_copy(update=changes.get(entry.id, {})))
+                    own_files = {path: files[path] for path in entry.files if path in files}
+                    update = {**_UNTRIED, "files": own_files, **changes.get(entry.id, {})}
+                    new_entries.append(entry.model_copy(update=update))
                     queue = queue.with_entry(new_entries[-1])
         if not new_entries:
             raise UsageError(f"nothing of {join_words(names)} failed, was stopped or waits")
@@ -310,12 +316,6 @@ def retry(
     change_queue(change)
     ensure_scheduler()
     return tuple(new_entries)
-
-
-def _afresh(entry: QueueEntry, files: Mapping[str, str]) -> QueueEntry:
-    own_files = {path: files[path] for path in entry.files if path in files}
-    fields = {"state": "waiting", "why": "", "failures": 0, "not_before": None, "ended_at": None}
-    return entry.model_copy(update={**fields, "outcome": None, "files": own_files})
 
 
 def _entries_of(queue: RunQueue, reference: str) -> list[QueueEntry]:

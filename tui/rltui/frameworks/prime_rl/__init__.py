@@ -149,7 +149,7 @@ class PrimeRl(PrimeRlLaunch):
 
     def max_steps(self, files: ConfigFiles) -> int | None:
         """The shared value, or that of one program."""
-        return values.max_steps(files)
+        return values.first_count(files, "max_steps", "trainer.max_steps", "orchestrator.max_steps")
 
     def checkpoint_interval(self, files: ConfigFiles) -> int | None:
         """The shared value, or that of the trainer."""

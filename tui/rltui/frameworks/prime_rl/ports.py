@@ -11,7 +11,7 @@ from typing import Any
 
 from rltui.core.config_data import value_at
 from rltui.core.knobs import KnobValue
-from rltui.core.servers import port_of
+from rltui.core.servers import port_of, reachable_host
 from rltui.core.toml.values import TomlValue
 from rltui.errors import UsageError
 from rltui.frameworks.base import PortKnob, RunContext
@@ -42,7 +42,6 @@ FILE_BROADCAST: Mapping[str, KnobValue] = {
     f"{WEIGHTS}.type": "filesystem",
 }
 """Edits that send weights through files."""
-_EVERY_INTERFACE = ("", "0.0.0.0", "::")  # noqa: S104
 
 
 def attempt_configs(context: RunContext) -> str:
@@ -151,7 +150,7 @@ def values(
     host = value_at(data, "inference.server.host")
     chosen_ports = {item.knob: int(context.overrides.get(item.knob, item.port)) for item in moving}
     result = {
-        "host.inference": _host(host if isinstance(host, str) else ""),
+        "host.inference": reachable_host(host if isinstance(host, str) else ""),
         "port.inference": str(router),
         "port.engine": str(engine),
     }
@@ -232,13 +231,6 @@ def base_url_key(g: Generation, data: Mapping[str, Any]) -> str:
     if len(g.base_urls) == 1 or not is_of_summer(data):
         return g.base_urls[0]
     return g.base_urls[1 if is_table(data, "orchestrator.student") else 2]
-
-
-def _host(configured: str) -> str:
-    """A host at which a server that listens on `configured` answers from this machine."""
-    if configured in _EVERY_INTERFACE:
-        return "127.0.0.1"
-    return f"[{configured}]" if ":" in configured else configured
 
 
 def _is_here(configured: TomlValue, port: int) -> bool:

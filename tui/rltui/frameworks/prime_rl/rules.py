@@ -74,11 +74,6 @@ def is_one_file(names: Names) -> bool:
     return names.has("max_steps")
 
 
-def _shared_goes_first(names: Names) -> bool:
-    """Until May 2026; later both may be set only to the same value."""
-    return names.has("max_async_level")
-
-
 def is_today(names: Names) -> bool:
     """True for releases from August 2026 on."""
     return names.has("run.name") or names.has("sft.run.name")
@@ -255,10 +250,11 @@ def _half(table: str, reason: str, severity: Severity = "error") -> Rule:
 
 def _shared_rules(names: Names) -> Iterator[Rule]:
     tables = [("rollout_transport", f"{role}.rollout_transport") for role in PAIR]
+    goes_first = names.has("max_async_level")  # until May 2026; later both may be set only to the same value
     for shared, name in (*names.shared(), *tables):
         if shared == BROADCAST and names.has("rollout_transport"):
             yield _unread_table(name.rpartition(".")[0])
-        elif shared != BROADCAST and not _shared_goes_first(names):
+        elif shared != BROADCAST and not goes_first:
             yield _conflict(shared, name, strict(names))
         elif shared not in (BROADCAST, "seq_len", "ckpt.output_dir") and name != "inference.model.name":
             yield make.overruled(name, shared)

@@ -68,10 +68,6 @@ def is_table(data: Mapping[str, Any], key: str) -> bool:
     return isinstance(value_at(data, key), Mapping)
 
 
-def max_steps(files: ConfigFiles) -> int | None:
-    return first_count(files, "max_steps", "trainer.max_steps", "orchestrator.max_steps")
-
-
 def first_count(files: ConfigFiles, *keys: str) -> int | None:
     """The first whole number above 0 of one of `keys`, whichever file holds it."""
     numbers_ = (optional_count(file.data, key) for key in keys for file in files.values())

@@ -22,7 +22,7 @@ from rltui.core.interpreter import module_command
 from rltui.core.knobs import KnobValue
 from rltui.core.plan import RestartRule
 from rltui.core.rules import Rule, Values
-from rltui.core.servers import ServerAddress, port_of
+from rltui.core.servers import ServerAddress, port_of, reachable_host
 from rltui.core.template import Missing, TemplateValue
 from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError, UsageError
@@ -51,7 +51,6 @@ _PARTS = ("orchestrator", "trainer", "inference")
 _PAIR = frozenset({"orchestrator", "trainer"})
 _SFT_DATA = frozenset({"seq_len", "batch_size", "micro_batch_size"})
 _SIGNS = ("seed", "inference.max_num_seqs", "data.min_chars", "data.max_chars", "data.give_up_frac")
-_EVERY_INTERFACE = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}  # noqa: S104
 _PORT = "inference.server.port"
 _UTILIZATION = "inference.gpu_memory_utilization"
 _USED_KNOBS = ("ckpt.resume_step", "model.name", _PORT, "inference.server.host", _UTILIZATION)
@@ -196,17 +195,14 @@ class _TinyRl(SchemaFramework):
         )
 
     def output_dir(self, files: ConfigFiles) -> str | None:
-        folder = self.sound_value(files, "output_dir")
-        return folder if isinstance(folder, str) and folder else None
+        return self.sound_text(files, "output_dir")
 
     def max_steps(self, files: ConfigFiles) -> int | None:
-        steps = self.sound_value(files, "max_steps")
-        return steps if isinstance(steps, int) else None
+        return self.sound_count(files, "max_steps")
 
     def checkpoint_interval(self, files: ConfigFiles) -> int | None:
         """The default if the file does not say; none without a table `[ckpt]`."""
-        steps = self.sound_value(files, "ckpt.interval")
-        return steps if isinstance(steps, int) else None
+        return self.sound_count(files, "ckpt.interval")
 
     # --- inference that somebody else runs ---
 
@@ -225,12 +221,9 @@ class _TinyRl(SchemaFramework):
 
     def inference_servers(self, files: ConfigFiles) -> tuple[ServerAddress, ...]:
         """Only the server that a person chose: its config always has one of its own."""
-        model = self.sound_value(files, "model.name")
-        return (
-            (ServerAddress(self.server, model=model if isinstance(model, str) else None),)
-            if self.server
-            else ()
-        )
+        if not self.server:
+            return ()
+        return (ServerAddress(self.server, model=self.sound_text(files, "model.name")),)
 
     def weights_reset(self, files: ConfigFiles, context: RunContext, root: str) -> ServiceCall:
         """The orchestrator would see to it as well; done before, nobody meets the other run's weights."""
@@ -265,7 +258,7 @@ class _TinyRl(SchemaFramework):
             ),
             "model_path": _model_path(values["model.name"], context.workspace),
             "port.inference": str(values[_PORT]),
-            "host.inference": _reachable(values["inference.server.host"]),
+            "host.inference": reachable_host(values["inference.server.host"] or ""),
             "gpus.orchestrator": "",
             **dict.fromkeys(("gpus.inference", "gpus.trainer", "gpus.sft"), device),
             "gpu_memory.inference": str(values[_UTILIZATION]) if context.cuda_devices else "",
@@ -299,8 +292,7 @@ class _TinyRl(SchemaFramework):
 
     def eval_max_tokens(self, files: ConfigFiles) -> int | None:
         """Limit of the orchestrator's sampling."""
-        tokens = self.sound_value(files, "orchestrator.sampling.max_tokens")
-        return tokens if isinstance(tokens, int) else None
+        return self.sound_count(files, "orchestrator.sampling.max_tokens")
 
     def eval_model(self, files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
         """Folders of weights: RL begins with the result of SFT, and SFT stores its start in `base`."""
@@ -368,11 +360,6 @@ def _model_path(name: TomlValue, workspace: str) -> str | Missing:
     if not isinstance(name, str) or not name:
         return Missing("the config names no model", hint='set [model] name = "outputs/reverse-text-sft"')
     return str(PurePath(workspace) / name)
-
-
-def _reachable(host: TomlValue) -> str:
-    """An address at which a server that listens on `host` answers."""
-    return _EVERY_INTERFACE.get(host or "", f"[{host}]" if ":" in str(host) else str(host))
 
 
 TINYRL = _TinyRl()

@@ -227,18 +227,15 @@ class VfRl(SchemaFramework):
 
     def output_dir(self, files: ConfigFiles) -> str | None:
         """`outputs/<run_name>`, unless the file sets another."""
-        folder = self.sound_value(files, f"{ARGS}.output_dir")
-        return folder if isinstance(folder, str) and folder else None
+        return self.sound_text(files, f"{ARGS}.output_dir")
 
     def max_steps(self, files: ConfigFiles) -> int | None:
         """The default if the file does not say."""
-        steps = self.sound_value(files, f"{ARGS}.max_steps")
-        return steps if isinstance(steps, int) else None
+        return self.sound_count(files, f"{ARGS}.max_steps")
 
     def checkpoint_interval(self, files: ConfigFiles) -> int | None:
         """The default if the file does not say."""
-        steps = self.sound_value(files, f"{ARGS}.save_steps")
-        return steps if isinstance(steps, int) else None
+        return self.sound_count(files, f"{ARGS}.save_steps")
 
     # --- how it is run ---
 
@@ -306,8 +303,7 @@ class VfRl(SchemaFramework):
 
     def eval_max_tokens(self, files: ConfigFiles) -> int | None:
         """Limit of an answer as `RLConfig` computes it."""
-        tokens = self.sound_value(files, rules.ANSWER) or self.sound_value(files, rules.LENGTH)
-        return tokens if isinstance(tokens, int) else None
+        return self.sound_count(files, rules.ANSWER) or self.sound_count(files, rules.LENGTH)
 
     def eval_model(self, files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
         name = str(files["rl"].data.get("model", ""))

@@ -83,6 +83,10 @@ class ExperimentRecord:
         return f"{self.name}@{self.output_dir}"
 
     @property
+    def config_paths(self) -> tuple[Path, ...]:
+        return tuple(map(Path, self.config_files))
+
+    @property
     def control(self) -> ControlFolder:
         return ControlFolder(Path(self.output_dir))
 

@@ -23,6 +23,7 @@ from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.frameworks.generic import GENERIC, Generic
 from rltui.frameworks.registry import LOOKED_INTO, framework_of_tree
 from rltui.services import layout_files
+from rltui.services.config.files import load_files
 from rltui.services.config.source import content_of
 from rltui.services.own_files import entry_names, foreign_folder_reason
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
@@ -85,6 +86,16 @@ def framework_of(record: ExperimentRecord) -> Framework:
             framework = framework.sent_to(record.inference, is_lent=bool(record.inference_of))
         return framework if framework.id != GENERIC.id else framework.fitted(layout_files.load_for(record))
     return _Observed(framework, Path(record.run_dir))
+
+
+def setup_of(record: ExperimentRecord) -> tuple[Layout, Framework, ConfigFiles]:
+    """What a start of the experiment, which need not exist, would use now.
+
+    Raises:
+        ConfigError: if layout or config cannot be understood.
+    """
+    framework = framework_of(record)
+    return layout_files.load_for(record), framework, load_files(record.config_paths, framework).files
 
 
 class _Observed(Generic):

@@ -279,7 +279,7 @@ def run_folder_of(record: ExperimentRecord) -> RunFolder:
     """The folder of an experiment's run, by its config if that can be read."""
     framework = framework_of(record)
     try:
-        files = framework.run_files(load_files([Path(name) for name in record.config_files], framework).files)
+        files = framework.run_files(load_files(record.config_paths, framework).files)
     except ConfigError:
         files = framework.files
     return RunFolder(Path(record.run_dir), files, Path(record.output_dir))

@@ -232,7 +232,7 @@ class RunReader:
     def _original_config(self) -> Mapping[str, Any] | None:
         """The first content of its run config; `None` if it has none."""
         sources: dict[str, Source] = {}
-        for path in map(Path, self._record.config_files):
+        for path in self._record.config_paths:
             if (original := origins.origin(path)) is not None:
                 with suppress(ConfigError):
                     source = parse_file(path, original.text.encode())
@@ -326,7 +326,7 @@ def _last_run_files(
             if (snapshot := read_snapshot(folder / "config", framework)).sources:
                 return snapshot
     with suppress(ConfigError):
-        return load_files([Path(name) for name in record.config_files], framework)
+        return load_files(record.config_paths, framework)
     return LoadedFiles({})
 
 

@@ -98,7 +98,7 @@ def weights_conversion(record: ExperimentRecord, step: int) -> WeightsConversion
     Raises:
         ConfigError: if the framework's programs are not found.
     """
-    framework, config_files = framework_of(record), [Path(name) for name in record.config_files]
+    framework, config_files = framework_of(record), record.config_paths
     maker = framework.weights_of(load_files(config_files, framework).files, record.run_dir, step)
     if maker is None or framework.checkout is None or not Path(maker.needs).is_file():
         return None
