@@ -22,6 +22,7 @@ from pathlib import Path
 from rltui import paths
 from rltui.daemon.alerts import deliver_alerts
 from rltui.daemon.api_server import ApiServer
+from rltui.daemon.gpu_watch import watch_gpus
 from rltui.daemon.guards import guard_folder, guard_socket, leave_when_idle
 from rltui.daemon.index import IndexFeed
 from rltui.daemon.stalls import watch_stalls, watch_starts
@@ -34,7 +35,6 @@ from rltui.daemon.watches import (
     record_metrics,
     watch_checkpoints,
     watch_disk,
-    watch_gpus,
 )
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.own_files import FileLock

@@ -194,13 +194,11 @@ class ComponentRunner:
         return True
 
     def refuse_start(self, reason: str) -> None:
-        """Fail a requested start before it begins."""
         if not self.lifecycle.busy:
             self._advance(StartRequested(automatic=True))
             self._advance(StartFailed(epoch=self.lifecycle.epoch, reason=reason))
 
     def give_up(self, reason: str) -> None:
-        """Fail the start that its restart policy promised."""
         self._advance(StartFailed(epoch=self.lifecycle.epoch, reason=reason))
 
     def adopt(self, owners: processes.ProcessOwners, *, failures: tuple[float, ...], was_alive: bool) -> None:
@@ -372,7 +370,6 @@ class ComponentRunner:
     # --- while it lives -----------------------------------------------------------------------------------
 
     async def _watch(self, epoch: int, attempt: Attempt, ready: Ready | None) -> None:
-        """Probe until ready, and wait for the end."""
         tasks = [spawn(self._probe(epoch, attempt, ready), f"probe {self.spec.id}")]
         if self.spec.is_remote:
             tasks.append(spawn(self.remote_attempt.watch(attempt), f"remote {self.spec.id}"))

@@ -72,7 +72,6 @@ class Setup:
 
     @property
     def run_jobs(self) -> frozenset[str]:
-        """Ids of the jobs that write the run."""
         return self.layout.run_jobs(self.framework.run_roles)
 
     @property
@@ -194,11 +193,7 @@ class Config:
         }
 
     def knobs(self, attempts: Mapping[str, int]) -> KnobTable:
-        """The knob table, from the files as they are now. `attempts`: as for `running`.
-
-        Raises:
-            ConfigError: if a file cannot be read; the components go on with what they were started with.
-        """
+        """The knob table of the files as they are now, with attempts and errors as for `running`."""
         return self.editor.knob_table(self.running(attempts))
 
     def gpu_sources(self) -> tuple[tuple[GpuCommand, ...], str | None]:

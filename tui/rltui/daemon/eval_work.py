@@ -111,7 +111,6 @@ class EvalWork:
         self._processes.changes.notify()
 
     async def wait_for_change(self, within_s: float | None) -> None:
-        """Return when something has changed, or after `within_s`."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 await self._processes.changes.wait()
@@ -247,24 +246,28 @@ class EvalWork:
             await self.wait_for_change(POLL_S)
 
     async def conclude(self, running: QueuedEval, draft: Evaluation | None, failure: str) -> None:
-        """Write its record, and report it. `ended`: why it ended badly, in words."""
-        results, folder, was_started = (
-            EvalStatistics(),
-            Path(draft.results if draft else ""),
-            draft is not None,
-        )
-        draft = draft or self._draft(running)
-        if was_started:
-            results, folder = await asyncio.to_thread(read_results, folder)
+        """Write its record, and report it. `failure`: why it ended badly; empty where it did not."""
+        results, folder = EvalStatistics(), Path()
+        if draft is not None:
+            results, folder = await asyncio.to_thread(read_results, Path(draft.results))
             failure = failure or self._end_reason()
+        draft = draft or self._draft(running)
         state, explanation = verdict(results, running.request, failure)
-        step = self._step() if running.request.target.kind == "now" else draft.step
+        is_now = running.request.target.kind == "now"
+        first, resumed = draft.first_step, self._observation.resume_step
+        step = self._step() if is_now else draft.step
+        kind, label = draft.kind, draft.label
+        if is_now and not step and resumed is None:  # as the run begins
+            kind, step = self._setup.framework.begins_with, 0
+            label = f"{kind} (now)"
+        elif is_now:
+            steps = f"{step or resumed}" if not step or first in (None, step) else f"{first} to {step}"
+            label = f"now (step {steps})"
         evaluation = draft.model_copy(
             update={
                 "at": time.time(),
-                "label": _now_label(draft.first_step, step, self._observation.resume_step)
-                if running.request.target.kind == "now"
-                else draft.label,
+                "kind": kind,
+                "label": label,
                 "step": step,
                 "num_examples": results.examples,
                 "rollouts": results.rollouts,
@@ -277,9 +280,6 @@ class EvalWork:
                 "seconds": max(0.0, time.time() - (running.started_at or time.time())),
             }
         )
-        if running.request.target.kind == "now" and not step and self._observation.resume_step is None:
-            kind = self._setup.framework.begins_with
-            evaluation = evaluation.model_copy(update={"kind": kind, "label": f"{kind} (now)", "step": 0})
         await asyncio.to_thread(self.folder.keep, evaluation)
         self._report_result(evaluation)
 
@@ -344,10 +344,3 @@ class EvalWork:
 async def _served(address: ServerAddress) -> ServedModel | None:
     key = os.environ.get(address.key_variable, "") if address.key_variable else ""
     return await asyncio.to_thread(served, address.url.rstrip("/"), timeout_s=_SERVED_TIMEOUT_S, key=key)
-
-
-def _now_label(first: int | None, last: int | None, resumed: int | None) -> str:
-    """A label such as `now (step 12 to 14)`."""
-    if not last:
-        return "now" if resumed is None else f"now (step {resumed})"
-    return f"now (step {last})" if first in (None, last) else f"now (step {first} to {last})"

@@ -36,12 +36,7 @@ class EvalScheduler:
         return await asyncio.to_thread(self._folder.report, self._work.experiment, self._queue)
 
     async def enqueue(self, request: EvalRequest, *, by: str = "you") -> QueuedEval:
-        """Append it to the queue.
-
-        Raises:
-            ConfigError: if it cannot be done: no evaluator, no such checkpoint or model.
-            UsageError: if its answers cannot fit the model's context.
-        """
+        """Append it to the queue. Raises what `EvalWork.complete_request` does."""
         request = await self._work.complete_request(request)
         id_ = await asyncio.to_thread(self._folder.new, self._queue)
         reason = "another evaluation" if self.queue else ""
@@ -153,7 +148,6 @@ class EvalScheduler:
             await self._work.stop()
 
     def _requeue(self, queued: QueuedEval | None) -> None:
-        """Put it in front of the others."""
         if queued is not None:
             entry = queued.model_copy(update={"state": "waiting", "why": "", "started_at": None, "done": 0})
             self._change(waiting=(entry, *self._queue.waiting), running=None, begun=None)

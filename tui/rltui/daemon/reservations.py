@@ -166,7 +166,6 @@ class ReservationManager:
             await asyncio.sleep(_POLL_S)
 
     def release_finished(self) -> None:
-        """Release the reservations that are over now."""
         finished = [name for name in self._reservations if self._is_over(name)]
         for name in finished:
             del self._reservations[name]

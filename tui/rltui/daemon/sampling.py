@@ -18,7 +18,7 @@ class RunSampler:
     """Reduces readings, which come as often as a client watches, to one point each interval."""
 
     def __init__(self, add_point: Callable[[Mapping[str, float], str], None]) -> None:
-        """`take` is called with values by name, and their source."""
+        """`add_point` is called with values by name, and their source."""
         self._add_point = add_point
         self._meters: dict[str, EngineMeter] = {}
         self._gpus_at: float | None = None

@@ -225,7 +225,6 @@ def _stopped_child(pid: int | None) -> ProcessId | None:
 
 
 def _log_size(log: Path | None) -> int | None:
-    """Size in bytes, `None` where there is no log."""
     try:
         return os.stat(log).st_size if log is not None else None  # noqa: PTH116 - one system call a poll
     except OSError:

@@ -219,19 +219,11 @@ class Supervisor:
         return self.builder.build(transaction=under_way, down=down, rollback=offer, evals=self.evals.queue)
 
     def knobs(self) -> KnobTable:
-        """The knob table, from the files as they are now.
-
-        Raises:
-            ConfigError: if a file cannot be read; the components go on with what they were started with.
-        """
+        """The knob table, from the files as they are now. May raise ConfigError."""
         return self.config.knobs(self.processes.attempts())
 
     def convert(self, to: Way | None, mean_tokens: float | None) -> Conversion:
-        """The batch counted the other way; `mean_tokens` defaults to the mean that this run measured.
-
-        Raises:
-            ConfigError: if it cannot be, or a config file cannot be understood.
-        """
+        """`mean_tokens` defaults to the mean that this run measured. May raise ConfigError."""
         progress = self.observation.progress
         progress.poll()
         table = self.knobs()
@@ -239,11 +231,6 @@ class Supervisor:
         return conversion(framework, files, table, progress.series, to=to, mean_tokens=mean_tokens)
 
     async def plan(self, request: Request) -> Plan:
-        """The plan of `request`, made once all leftovers are known.
-
-        Raises:
-            ConfigError: if a config file, a name or an edited value cannot be understood.
-        """
         return await self._planner.plan(self._rollback.with_components(request))
 
     async def execute(self, request: Request) -> Plan:
@@ -263,7 +250,7 @@ class Supervisor:
             return await self._execute_plan(request, await self._planner.plan_with_edit(request))
 
     async def _execute_plan(self, request: Request, planned: Planned) -> Plan:
-        """Write the edit and start the plan. The caller holds the lock of decisions."""
+        """The caller holds the lock of decisions."""
         plan, edit = planned.plan, planned.edit
         if not plan.conflicts:
             refuse_blocked(plan)

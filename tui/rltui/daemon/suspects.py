@@ -19,8 +19,6 @@ _HARMLESS = "max_steps"
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """An edit that is in force."""
-
     record: EditRecord
     effect: int
     """The step from which the run first went on with it."""

@@ -86,7 +86,6 @@ class Transactions:
 
     @property
     def under_way(self) -> str | None:
-        """The plan being executed, in words."""
         return _describe(self.pending.plan) if self.pending is not None else None
 
     @asynccontextmanager
@@ -279,7 +278,6 @@ class Retries:
         self._planner = planner
 
     def lifecycle_changed(self, runner: ComponentRunner, previous: Lifecycle) -> None:
-        """Take note of a transition of any component."""
         del previous
         lifecycle = runner.lifecycle
         if lifecycle.state is ComponentState.BACKOFF and lifecycle.retry_at is not None:
@@ -358,7 +356,6 @@ class RollbackWatch:
         return request.model_copy(update={"components": tuple(components)})
 
     def lifecycle_changed(self, component: ComponentRunner, previous: Lifecycle) -> None:
-        """Take note of a transition of any component."""
         applied_edit, lifecycle, name = self.applied_edit, component.lifecycle, component.spec.id
         if applied_edit is None or name not in applied_edit.components:
             return
@@ -381,22 +378,12 @@ class RollbackWatch:
             and lifecycle.state in _DEAD_STATES
             and previous.state not in _DEAD_STATES
         ):
-            self._make_offer(applied_edit, component, now)
-
-    def _make_offer(self, applied_edit: AppliedEdit, component: ComponentRunner, now: float) -> None:
-        name, record, lifecycle = component.spec.id, component.record, component.lifecycle
-        started_at = record.started_at if record is not None else None
-        after_text = f" after {duration(now - started_at)}" if started_at is not None else ""
-        reason = f"{name} died{after_text}: {lifecycle.reason or lifecycle.state}"
-        offer = RollbackOffer(edit=applied_edit.words, component=name, reason=reason)
-        self.applied_edit = applied_edit.model_copy(update={"offer": offer})
-        undo = hints.UNDO_RESTART(name=name_if_needed(self._experiment))
-        self._alert(
-            Alert(
-                kind="config",
-                severity="error",
-                title=f"{name} did not survive an edit",
-                text=f"{applied_edit.words}: {reason}. To take that edit back: {undo}",
-                component=name,
-            )
-        )
+            record = component.record
+            after_text = f" after {duration(now - record.started_at)}" if record is not None else ""
+            reason = f"{name} died{after_text}: {lifecycle.reason or lifecycle.state}"
+            offer = RollbackOffer(edit=applied_edit.words, component=name, reason=reason)
+            self.applied_edit = applied_edit.model_copy(update={"offer": offer})
+            undo = hints.UNDO_RESTART(name=name_if_needed(self._experiment))
+            title = f"{name} did not survive an edit"
+            text = f"{applied_edit.words}: {reason}. To take that edit back: {undo}"
+            self._alert(Alert(kind="config", severity="error", title=title, text=text, component=name))

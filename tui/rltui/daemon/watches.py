@@ -1,4 +1,4 @@
-"""Loops of the supervisor that poll: metrics, logs, config files, checkpoints, disk and GPUs."""
+"""Loops of the supervisor that poll: metrics, logs, config files, checkpoints and disk."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from collections.abc import Iterable, Sequence
 
 from rltui.core import metrics
 from rltui.core.api import Alert
-from rltui.core.gpu.report import GpuReport
 from rltui.core.metrics import NonFinite
 from rltui.core.states import ComponentState
 from rltui.core.time_limit import CheckpointTime, lost_at_limit
 from rltui.daemon.checkpoints import DiskWatch
-from rltui.daemon.gpu import GpuWatch, job_sources
 from rltui.daemon.supervisor import Supervisor
 from rltui.services.own_files import file_fingerprint
 from rltui.services.runs.disk import DiskMeter
@@ -114,25 +112,6 @@ async def follow_config(supervisor: Supervisor) -> None:
         if current != previous:
             previous = current
             supervisor.events.changed("knobs")
-
-
-async def watch_gpus(supervisor: Supervisor) -> None:
-    def publish(report: GpuReport) -> None:
-        supervisor.events.publish("gpus", report)
-        supervisor.observation.sampler.gpus(report)
-
-    await GpuWatch(
-        supervisor.gpu_readings,
-        supervisor.gpu_account,
-        source_specs=supervisor.config.gpu_sources,
-        job_specs=lambda: tuple(
-            job_sources(supervisor.processes.runners.values(), supervisor.setup.record.tag)
-        ),
-        orphans=lambda: supervisor.processes.orphans.orphans,
-        is_watched=lambda: len(supervisor.events.broadcast) > 0,
-        is_busy=lambda: bool(supervisor.processes.alive()),
-        publish=publish,
-    ).run()
 
 
 async def watch_disk(supervisor: Supervisor) -> None:

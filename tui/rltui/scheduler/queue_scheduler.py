@@ -179,8 +179,10 @@ class QueueScheduler:
         try:
             number = lock.descriptor
             assert number is not None
+            # go on with an earlier start that came to something
+            resume = _record(entry) is not None and bool(_attempts(entry))
             self._programs[entry.id] = self._run(
-                entry, _up(entry, resume=_was_started(entry)), _LONGEST_START_S, hand_on=(number,)
+                entry, _up(entry, resume=resume), _LONGEST_START_S, hand_on=(number,)
             )
         except OSError as error:
             reason = f"cannot be started in {error.filename}: {error.strerror}"
@@ -321,7 +323,10 @@ def verdict(status: Mapping[str, Any], *, living: bool) -> tuple[Outcome | None,
         if component["kind"] == "job" and not component.get("manual")
     ]
     if not living:
-        if jobs and all(component["state"] == "exited" or _is_spare(component) for component in jobs):
+        # a preparing one whose output existed was skipped
+        if jobs and all(
+            job["state"] == "exited" or (job.get("prepares") and job["attempt"] is None) for job in jobs
+        ):
             return "done", ""
         if down:
             return "stopped", f"taken down by {down['by']}"
@@ -337,14 +342,8 @@ def verdict(status: Mapping[str, Any], *, living: bool) -> tuple[Outcome | None,
 
 
 def _pending(status: Mapping[str, Any]) -> str:
-    """The reason why a job is still pending, as a sentence; empty where it runs."""
     hosts = [component["host"] for component in status["components"] if component.get("host")]
     return next((host["reason"] for host in hosts if host["phase"] == "pending"), "")
-
-
-def _is_spare(component: Mapping[str, Any]) -> bool:
-    """True for a preparing component that was skipped because its output existed."""
-    return bool(component.get("prepares")) and component["attempt"] is None
 
 
 def _up(entry: QueueEntry, *, resume: bool) -> list[str]:
@@ -365,7 +364,7 @@ def _up(entry: QueueEntry, *, resume: bool) -> list[str]:
 
 
 def _record(entry: QueueEntry) -> ExperimentRecord | None:
-    """Record of the experiment, if this entry started it."""
+    """`None` if this entry did not start it."""
     try:
         record = find_experiment(entry.name)
         if record is None or not same_folder(record.output_dir, entry.folder):
@@ -384,11 +383,6 @@ def _sheet(entry: QueueEntry) -> RunMetadata | None:
 def _attempts(entry: QueueEntry) -> int:
     control = ControlFolder(Path(entry.folder))
     return sum(len(control.attempts(folder.parent.name)) for folder in control.newest_attempts())
-
-
-def _was_started(entry: QueueEntry) -> bool:
-    """An earlier start of it came to something, which the next one goes on with."""
-    return _record(entry) is not None and bool(_attempts(entry))
 
 
 def _started_record(entry: QueueEntry) -> str:

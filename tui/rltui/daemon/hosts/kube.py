@@ -137,7 +137,6 @@ class _PodHost:
         return False
 
     async def _scale_up(self, missing: NoPodError) -> None:
-        """Scale a StatefulSet that was scaled below the pod up again."""
         owner, number = self._pod.owner
         try:
             replicas = await self._pod.replicas()
@@ -216,7 +215,6 @@ class _PodHost:
             return False
 
     def _report_restart(self, previous: Pod, pod: Pod) -> Pod:
-        """Report that another container runs, or will."""
         starts = self._runner.status.starts
         if pod.uid == previous.uid:
             starts += pod.restarts - previous.restarts

@@ -118,8 +118,8 @@ class _JobRunner:
         now, previous = time.time(), self._runner.status
         is_running = job.phase == "running"
         reason = job.reason_text(now)
-        if is_running and not reason and job.start and self._is_output_missing(job, now):
-            file = self._output_file(job)
+        is_due = is_running and job.start is not None and now - job.start > _OUTPUT_DELAY_S
+        if is_due and not reason and not (file := self._output_file(job)).exists():
             reason = f"its output cannot be seen from here: {file}; do the nodes share that folder?"
         self._runner.report(
             replace(
@@ -131,13 +131,6 @@ class _JobRunner:
                 starts=max(previous.starts, job.restarts + (1 if job.state == "RUNNING" else 0)),
                 ends_at=job.end if job.state == "RUNNING" else None,
             )
-        )
-
-    def _is_output_missing(self, job: slurm.Job, now: float) -> bool:
-        return (
-            job.start is not None
-            and now - job.start > _OUTPUT_DELAY_S
-            and not self._output_file(job).exists()
         )
 
     def _where(self, job: slurm.Job) -> str:

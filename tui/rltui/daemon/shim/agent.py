@@ -123,8 +123,6 @@ class Channel:
 
 
 class Agent:
-    """One attempt, in its folder on this node."""
-
     def __init__(self, channel: Channel, base: str, root: str, request: dict[str, Any]) -> None:
         self._channel, self._root = channel, root
         self._spec: dict[str, Any] = request["spec"]

@@ -40,8 +40,6 @@ _RETRY_S = 0.2
 
 
 class _Shim:
-    """One component from its start until nothing of it is left."""
-
     def __init__(self, folder: str, spec: Spec) -> None:
         self._spec = spec
         self._record = Record(folder, first_record(spec))
@@ -72,7 +70,11 @@ class _Shim:
         try:
             log = open_log(self._spec.log)
             try:
-                self._main = self._start_in_terminal(log) if self._spec.tty else self._start_on_log(log)
+                if self._spec.tty:
+                    self._main = self._start_in_terminal(log)
+                else:
+                    self._pane = open_pane(self._spec.log)
+                    self._main = spawn(self._spec, log)
             finally:
                 os.close(log)
         except CannotRunError as error:
@@ -81,10 +83,6 @@ class _Shim:
             values.update(pid=self._main, pid_start=start_ticks(self._main), session=self._main)
         self._save()
         self._record.reserve_room()
-
-    def _start_on_log(self, log: int) -> int:
-        self._pane = open_pane(self._spec.log)
-        return spawn(self._spec, log)
 
     def _start_in_terminal(self, log: int) -> int:
         try:
