@@ -43,7 +43,7 @@ class _Line(str):
 
 
 def text_diff(before: str, after: str, name: str) -> str:
-    """Diff one file, with secrets masked."""
+    """Secrets are masked."""
     if before == after:
         return ""
     lines = difflib.unified_diff(_lines(before), _lines(after), f"a/{name}", f"b/{name}")

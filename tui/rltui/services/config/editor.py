@@ -29,7 +29,7 @@ from rltui.services.runs.journal import Journal
 from rltui.services.runs.leases import living
 
 _LONGEST_DIFF = 100_000
-"""Limit of a diff in the journal, in characters."""
+"""Limit in the journal, in characters."""
 
 
 class ConfigEditor:
@@ -214,7 +214,6 @@ class ConfigEditor:
 
 
 def _journal_entry(record: EditRecord, preview: EditPreview) -> tuple[str, dict[str, Any]]:
-    """Text and data of the journal entry."""
     text = f"{record.action}: {record.words}" if preview.words else record.words
     diff = preview.diff
     if len(diff) > _LONGEST_DIFF:
@@ -317,9 +316,7 @@ def _format_value(value: object) -> str:
 
 
 def shared_configs(files: Iterable[str | Path], own: ExperimentRecord | None = None) -> tuple[Problem, ...]:
-    """A warning for each of `files` that another experiment with a running process reads; `own` is left
-    out.
-    """
+    """A warning for each of `files` that another experiment reads while it runs."""
     return tuple(
         Problem(
             severity="warning",
@@ -338,7 +335,7 @@ def shared_configs(files: Iterable[str | Path], own: ExperimentRecord | None = N
 def readers_of(
     files: Iterable[str | Path], own: ExperimentRecord | None = None
 ) -> Iterator[tuple[ExperimentRecord, list[str]]]:
-    """The experiments that read some of `files`, with these files; `own` is left out."""
+    """Other experiments than `own` that read some of `files`, with these files."""
     paths = {Path(file).resolve(): str(file) for file in files}
     for other in known_experiments() if paths else ():
         if other.observed or (own is not None and other.output_dir == own.output_dir):

@@ -39,7 +39,7 @@ class EditHistory:
         self._lock = threading.Lock()
 
     def now(self) -> EditLog:
-        """The edits that can be undone and redone now. May be called from any thread."""
+        """May be called from any thread."""
         with self._lock:
             return self._read()
 
@@ -154,7 +154,7 @@ class EditIntent:
             raise RltuiError(f"cannot settle the edit in {self._path}: {error.strerror}") from error
 
     def _read(self) -> _Entry | None:
-        """Read the pending edit, `None` if there is none. A file that cannot be parsed is removed."""
+        """A file that cannot be parsed is removed."""
         try:
             entry = _Entry.model_validate_json(read_own(self._path))
             EditRecord.model_validate(entry.data)

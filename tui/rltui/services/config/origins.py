@@ -37,7 +37,7 @@ def save(folder: Path, origins: Mapping[str, ConfigOrigin]) -> None:
 
 
 def origin(path: Path) -> ConfigOrigin | None:
-    """The source of a run config; `None` for another file, or if the note is damaged."""
+    """`None` for another file, or if the note is damaged."""
     try:
         note = json.loads(read_own(path.parent / _NOTE))[path.name]
         return ConfigOrigin(tuple(map(str, note["paths"])), str(note["text"]))

@@ -64,8 +64,6 @@ class Override:
 
 @dataclass(frozen=True, slots=True)
 class ConfigLine:
-    """The config of a run as a command line gives it."""
-
     files: tuple[Path, ...] = ()
     """Files that are read unmerged, each in its own role."""
     overlays: tuple[ConfigOverlay, ...] = ()
@@ -91,7 +89,7 @@ class RunConfig:
     unedited: Mapping[str, str] = field(default_factory=dict)
     """File name of a run config → its text without the overrides. Empty: these are the user's own files."""
     warnings: tuple[str, ...] = ()
-    """Warnings about surprising effects of a merge."""
+    """Surprising effects of a merge."""
 
     def with_user_paths(self, text: str) -> str:
         """`text` with the user's files in place of the temporary run configs."""
@@ -291,7 +289,6 @@ class _Document:
 
     @property
     def is_original(self) -> bool:
-        """True if it equals the user's one file."""
         return (
             self.original_text is None and len(self.paths) == 1 and self.text == read_file(self.paths[0]).text
         )
@@ -351,8 +348,6 @@ class _Setting:
 
 @dataclass(frozen=True, slots=True)
 class _WholeTable:
-    """A request to add or remove a complete table."""
-
     role: str
     key: str
     is_there: bool
@@ -360,7 +355,7 @@ class _WholeTable:
 
 @dataclass(frozen=True, slots=True)
 class _NoValue:
-    """A request to set a knob to none although its default is a value."""
+    """None is requested although the default is a value."""
 
     knob: Knob
 

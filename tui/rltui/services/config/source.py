@@ -34,12 +34,11 @@ class Source:
 
     @property
     def sha(self) -> str:
-        """SHA-256 of the content, in hex."""
         return sha_of(self.content)
 
 
 def sha_of(content: bytes) -> str:
-    """SHA-256 in hex, which identifies a content."""
+    """SHA-256 in hex."""
     return hashlib.sha256(content).hexdigest()
 
 

@@ -102,7 +102,7 @@ class StepTimes:
 
 
 def _number(value: object) -> float | None:
-    """The number if it is above 0; `None` for anything else."""
+    """`None` unless it is above 0."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number and value > 0 else None  # type: ignore[arg-type,operator]
 

@@ -51,7 +51,6 @@ class EditPreview:
     takes_back: int | None = None
     """Number of the record that an undo or redo reverses."""
     words: str | None = None
-    """Description of the edit that an undo or redo reverses."""
     reasons: tuple[str, ...] = ()
     """Further lines for a plan: whose edit is reversed."""
 
@@ -78,7 +77,7 @@ class EditPreview:
 
     @cached_property
     def diff(self) -> str:
-        """Unified diff of all files, empty if nothing changes."""
+        """Empty if nothing changes."""
         return unified_diff(self.before, self.after)
 
     @cached_property
@@ -104,7 +103,7 @@ class EditPreview:
 
 
 _CACHED_CONTENTS = 32
-"""Number of file contents that are cached, for a client that saw an older one."""
+"""A client may have seen an older one."""
 
 
 class ConfigStore:

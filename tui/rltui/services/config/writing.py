@@ -50,8 +50,6 @@ class ForeignSaveError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A file that is ready to be replaced."""
-
     path: Path
     """The path as the caller gave it."""
     target: Path
@@ -255,7 +253,7 @@ def _write_adjacent(target: Path, change: FileChange) -> Path:
 
 
 def _set_owner(descriptor: int, user: int, group: int) -> None:
-    """Change the owner. Only root may; others at least keep the group where they can."""
+    """Only root may; others at least keep the group where they can."""
     try:
         os.fchown(descriptor, user, group)
     except PermissionError:

@@ -147,13 +147,13 @@ def last_lines(log: Path, *, end: int | None = None) -> list[str]:
 logger = logging.getLogger(__name__)
 
 MIN_KEPT_ATTEMPTS = 50
-"""Number of newest attempts of a component that are always kept."""
+"""The newest of a component, which are always kept."""
 MIN_RUNTIME_S = 60.0
 """An older attempt is kept if it ran this long."""
 
 
 def exit_info(record: AttemptRecord | None) -> ExitInfo:
-    """The recorded exit; an unknown one if nobody was there to record it."""
+    """Unknown if nobody was there to record it."""
     if record is None or (record.ended_at is None and record.state != "exited"):
         return ExitInfo()
     return ExitInfo(
@@ -209,7 +209,6 @@ def explained(
 def finished_lifecycle(
     spec: ComponentSpec, record: AttemptRecord | None, log: Path, patterns: Sequence[FailurePattern]
 ) -> Lifecycle:
-    """The final lifecycle of an attempt whose output is `log`."""
     waiting = Lifecycle(kind=spec.kind, state=ComponentState.WAITING)
     explained_exit = explained(exit_info(record), spec, log, patterns)
     return advance(advance(waiting, Spawned(epoch=0, ready=True)), Ended(epoch=0, exit=explained_exit))

@@ -47,7 +47,6 @@ from rltui.services.runs.run_metadata import FILE_NAME, change_metadata, new_met
 logger = logging.getLogger(__name__)
 
 _BATCH_ROWS = 50
-"""Number of rows that are written together."""
 _MOST_NAMED = 8
 _CLOCK_SLACK_S = 5.0
 """Largest difference between two computations of a process's start."""
@@ -68,7 +67,7 @@ class CatchUpResult:
 
 
 def notes_dir() -> Path:
-    """The folder with a file for each run that was ever seen, named by its id."""
+    """A file for each run that was ever seen, named by its id."""
     return paths.state_dir() / "runs"
 
 
@@ -528,7 +527,7 @@ def _note_ids() -> list[RunId]:
 
 
 def _read_note(id_: RunId) -> dict[str, Any]:
-    """Content that `note` wrote; empty if it cannot be read."""
+    """Empty if it cannot be read."""
     try:
         return check_document(orjson.loads(read_own(_note_file(id_))), _NOTE_KINDS, frozenset())
     except (OSError, ValueError):

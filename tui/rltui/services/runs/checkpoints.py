@@ -36,10 +36,9 @@ _CLOCK_SLACK_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class CheckpointContext:
-    """Information on the experiment that a report needs besides its files."""
+    """What a report needs besides the run's files."""
 
     step: int | None = None
-    """Number of completed steps."""
     max_steps: int | None = None
     is_alive: bool = False
     """True if its jobs run, so that an incomplete checkpoint may be in progress."""
@@ -251,7 +250,7 @@ def pruned_text(plan: PrunePlan) -> str:
 
 
 def _remove(path: Path) -> str | None:
-    """Delete a file or folder. Returns an error message on failure."""
+    """Returns an error message on failure."""
     try:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)

@@ -66,7 +66,7 @@ class EvalFolder:
         return tuple(by_number.values())
 
     def queue(self) -> EvalQueue:
-        """The stored queue; an empty one if it cannot be read."""
+        """Empty if it cannot be read."""
         try:
             return EvalQueue.model_validate_json(read_own(self._queue_file))
         except FileNotFoundError:
@@ -76,7 +76,7 @@ class EvalFolder:
             return EvalQueue()
 
     def report(self, experiment: str, queue: EvalQueue | None = None) -> EvalReport:
-        """Report all evaluations. `queue`: the current queue, if it is newer than the file."""
+        """`queue`: the current one, if it is newer than the file."""
         queue = queue or self.queue()
         running = () if queue.running is None else (queue.running,)
         return EvalReport(
@@ -160,7 +160,7 @@ def _read(path: Path) -> Evaluation | None:
 
 
 def read_results(results: Path) -> tuple[EvalStatistics, Path]:
-    """Metrics of what an evaluator wrote, and the folder below `results` that has the samples. For a
+    """Statistics of what an evaluator wrote, and the folder below `results` that has the samples. For a
     thread.
     """
     for folder in _sample_folders(results):

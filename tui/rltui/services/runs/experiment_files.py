@@ -102,7 +102,7 @@ class ExperimentRecord:
 
 
 class ControlFolder:
-    """The folder `<output_dir>/.rltui` with record, journal and attempts."""
+    """`<output_dir>/.rltui` with record, journal and attempts."""
 
     def __init__(self, output_dir: Path) -> None:
         self.path = output_dir / paths.STATE_FOLDER
@@ -126,7 +126,7 @@ class ControlFolder:
 
     @property
     def series(self) -> Path:
-        """Folder of the metric series of the run: `services/metrics/store.py`."""
+        """See `services/metrics/store.py`."""
         return self.path / "metrics"
 
     @property
@@ -176,7 +176,7 @@ class ControlFolder:
         return [self.attempt_dir(name, numbers[-1]) for name, numbers in newest if numbers]
 
     def log_file(self, component: str, attempt: int) -> Path:
-        """Output of one attempt, stdout and stderr."""
+        """Both stdout and stderr."""
         return self.attempt_dir(component, attempt) / "output.log"
 
     def new_attempt(self, component: str) -> int:
@@ -329,7 +329,6 @@ _KINDS: Mapping[str, Kind] = {
     ),
     "observed": FLAG,
 }
-"""Key of a record → kind of its value."""
 _REQUIRED = frozenset(
     {"name", "output_dir", "workspace", "config_files", "layout_file", "framework", "created_at"}
 )
@@ -399,7 +398,7 @@ class SavedFiles:
 
 
 def free_file(folder: Path, name: str) -> Path:
-    """Path of a new file in `folder` whose name resembles `name`."""
+    """Path of a new file whose name resembles `name`."""
     stem, dot, suffix = _NOT_IN_NAMES.sub("-", name).strip("-.")[-_LONGEST_NAME:].rpartition(".")
     if not dot:
         stem, suffix = suffix or "export", "txt"

@@ -32,7 +32,7 @@ _GENERIC_STEMS = frozenset({"rl", "sft"})
 
 @dataclass(frozen=True, slots=True)
 class BrokenExperiment:
-    """An experiment on the user's list that cannot be read."""
+    """It is on the user's list and cannot be read."""
 
     name: str
     output_dir: str | None
@@ -53,7 +53,7 @@ def listed_experiments() -> list[ExperimentRecord | BrokenExperiment]:
 
 
 def known_experiments() -> list[ExperimentRecord]:
-    """All experiments on the user's list whose record can be read, newest first."""
+    """Those on the user's list whose record can be read, newest first."""
     return [entry for entry in listed_experiments() if isinstance(entry, ExperimentRecord)]
 
 
@@ -78,7 +78,7 @@ def find_experiment(name: str) -> ExperimentRecord | None:
 
 
 def experiment_at(folder: Path) -> ExperimentRecord | None:
-    """The experiment on the list with this output folder."""
+    """The one on the user's list with this output folder."""
     record = ControlFolder(folder).read_record() if (folder / paths.STATE_FOLDER).is_dir() else None
     listed = find_experiment(record.name) if record is not None else None
     return listed if listed is not None and same_folder(listed.output_dir, str(folder)) else None

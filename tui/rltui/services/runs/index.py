@@ -55,8 +55,6 @@ def index_file() -> Path:
 
 
 class FingerprintedRun(NamedTuple):
-    """A run with the data that tell whether its row is still valid."""
-
     id: RunId
     folder: str
     control: str
@@ -66,7 +64,7 @@ class FingerprintedRun(NamedTuple):
 
 
 class IndexBusyError(RltuiError):
-    """Another process held the lock for longer than the timeout."""
+    pass
 
 
 class RunIndex:
@@ -121,14 +119,12 @@ class RunIndex:
         return [id_ for text, state in records if state in ended and (id_ := run_id(text))]
 
     def named(self, name_or_id: str) -> list[RunRow]:
-        """The runs with that name or id."""
         return self._rows("id = ? OR name = ?", name_or_id, name_or_id)
 
     def row(self, id_: str) -> RunRow | None:
         return next(iter(self._rows("id = ?", id_)), None)
 
     def names(self) -> list[str]:
-        """Names of all runs, to find the closest match."""
         return sorted({name for (name,) in self._select("SELECT name FROM run")})
 
     def in_folder(self, folder: str) -> RunRow | None:
@@ -199,7 +195,7 @@ class RunIndex:
             )
 
     def remove(self, ids: Iterable[str]) -> None:
-        """Delete these rows. The folders stay."""
+        """The folders stay."""
         with self._writing() as (connection, _):
             connection.executemany("DELETE FROM run WHERE id = ?", [(id_,) for id_ in ids])
 
@@ -214,7 +210,7 @@ class RunIndex:
                 connection.execute("UPDATE head SET is_whole = 1, list_seen = ?", (new_list_seen,))
 
     def close(self) -> None:
-        """Close the connection. A later call opens it again."""
+        """A later call opens it again."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None

@@ -34,7 +34,6 @@ class AppliedEdit(Value):
     """An edit that components were restarted for."""
 
     number: int = 0
-    """Number of the edit's record."""
     words: str
     components: tuple[str, ...]
     ready_at: dict[str, float] = Field(default_factory=dict)
@@ -110,7 +109,7 @@ class IntentFile:
         """The last error that was logged."""
 
     def read(self) -> Intent:
-        """The intent of an earlier supervisor; an empty one if there is no valid file of this boot."""
+        """Empty if there is no valid file of this boot."""
         try:
             intent = Intent.model_validate_json(read_own(self._path))
         except (FileNotFoundError, NotADirectoryError):

@@ -27,7 +27,7 @@ _LATEST_TIME = 1e11
 
 
 def read_entries(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield all complete entries, oldest first, as JSON objects. Other lines are skipped."""
+    """All complete entries as JSON objects, oldest first. Other lines are skipped."""
     try:
         descriptor = open_own(path, os.O_RDONLY)
     except OSError:  # none, or not the user's own
@@ -39,7 +39,7 @@ def read_entries(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def read_journal(path: Path) -> list[JournalEntry]:
-    """Parse all entries; other lines are skipped."""
+    """Other lines than entries are skipped."""
     return list(JournalFeed(path).read())
 
 
@@ -74,7 +74,7 @@ class JournalFeed:
 
 
 def _entry(line: bytes) -> dict[str, Any] | None:
-    """A line with all required fields of the right types, else `None`."""
+    """`None` unless it has all required fields of the right types."""
     try:
         entry = json.loads(line)
         is_complete = 0 <= entry["at"] < _LATEST_TIME and isinstance(entry["kind"] + entry["text"], str)

@@ -25,7 +25,7 @@ _FSTAB = Path("/etc/fstab")
 
 
 def metadata_id(folder: Path) -> RunId | None:
-    """Id of the run in that output folder; `None` if there is none, or it cannot be read."""
+    """`None` if there is no run in that output folder, or it cannot be read."""
     try:
         return run_id(orjson.loads(read_own(folder / paths.STATE_FOLDER / FILE_NAME))["id"])
     except (OSError, ValueError, LookupError, TypeError):
@@ -80,7 +80,7 @@ def _nearest(path: Path) -> Path:
 
 
 def gone_reason(path: Path) -> str:
-    """The reason why there is no such folder any more, as far as known."""
+    """Why there is no such folder any more, as far as known."""
     try:
         path.stat()
     except OSError as error:
@@ -111,7 +111,7 @@ def _disks() -> list[Path]:
 
 
 def with_new_location(record: ExperimentRecord, folder: Path) -> ExperimentRecord:
-    """The record of an experiment that was moved to `folder`, with its own paths adjusted."""
+    """An experiment that was moved to `folder`, with its own paths adjusted."""
     old, new = record.output_dir, str(folder)
 
     def moved(path: str) -> str:

@@ -118,9 +118,7 @@ def _save_row(index: RunIndex, row: RunRow) -> RunRow:
 
 
 def folder_to_trash(row: RunRow) -> Path | None:
-    """The folder that goes into the trash: the run's own; for an observed run, rltui's folder of it. `None`
-    if there is none any more.
-    """
+    """The run's own; for an observed run, rltui's folder of it. `None` if there is none any more."""
     return Path(row.control).parent if row.control else None
 
 
@@ -131,7 +129,7 @@ def is_in_trash(row: RunRow) -> bool:
 
 
 def running_error(row: RunRow) -> ConflictError:
-    """The error for putting a running run into the trash."""
+    """A running run cannot go into the trash."""
     return ConflictError(
         f"{row.name} runs", hint=f"end it first: {hints.DOWN(name=row.name)}; nothing was moved"
     )

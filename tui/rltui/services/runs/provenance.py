@@ -36,7 +36,7 @@ _MOST_DIFF_BYTES = 1 << 20
 """Limit of the stored changes of a workspace."""
 _MOST_UNTRACKED = 100
 _TAIL_BYTES = 1 << 18
-"""Size of the end of the file that is read: far more than one record."""
+"""Far more than one record."""
 _GIT_TIMEOUT_S = 30.0
 """Limit for git in a workspace on a slow disk: later answers stay unknown."""
 _GIT_VARIABLES = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}

@@ -71,7 +71,7 @@ class RunFolder:
         return path.exists()
 
     def checkpoints(self) -> list[int]:
-        """Steps of the complete checkpoints that a run can continue from, ascending."""
+        """Steps of the complete ones that a run can continue from, ascending."""
         return [] if self.files.no_resume else sorted(self.checkpoint_folders())
 
     def checkpoint_folders(self) -> dict[int, Path]:
@@ -129,7 +129,6 @@ class RunFolder:
         }
 
     def latest_checkpoint(self) -> int | None:
-        """Step of the newest complete checkpoint."""
         return max(self.checkpoints(), default=None)
 
     def stale(self, resume_step: int | None) -> list[Path]:
@@ -259,7 +258,7 @@ class RunFolder:
 class CheckpointFiles:
     step: int
     folders: tuple[Path, ...]
-    """Existing folders of the checkpoint, the main one first."""
+    """Existing ones, the main one first."""
     parts: tuple[str, ...]
     missing: tuple[str, ...]
     """Names that make it incomplete: `orchestrator`, or `trainer/.metadata` if only that is not there yet."""

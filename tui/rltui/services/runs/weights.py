@@ -127,7 +127,7 @@ def complete_folder(folder: Path, *, adapters: bool = False) -> Path:
 
 
 def incompleteness(folder: Path) -> str:
-    """A description of what is missing to load the model; empty if nothing is."""
+    """What is missing to load the model; empty if nothing is."""
     if not (folder / _CONFIG).is_file() and not _holds_adapters(folder):
         return f"it has no {_CONFIG}"
     names = _files(folder)
@@ -178,7 +178,6 @@ def _is_complete(path: Path) -> bool:
 
 
 def _steps(run_dir: Path) -> list[int]:
-    """Steps that have weights, or a checkpoint."""
     folders = (path for name in ("weights", "checkpoints") for path in (run_dir / name).glob("step_*"))
     steps = {parse_whole_number(path.name.removeprefix("step_")) for path in folders}
     return sorted(step for step in steps if step is not None)

@@ -30,13 +30,11 @@ from rltui.services.config.source import Source
 __all__ = ["FrameworkModels", "Limits", "informed"]
 
 _CACHED_VERDICTS = 32
-"""Number of verdicts that are cached, one per content of a file."""
+"""One per content of a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Checkout:
-    """A checkout whose models can be asked."""
-
     interpreter: tuple[str, ...]
     validation: ConfigModels
     state: str
@@ -90,12 +88,12 @@ class FrameworkModels:
         return self._framework.with_schemas(schemas) if schemas else self._framework
 
     def versions(self, paths: Sequence[Path]) -> Mapping[str, str]:
-        """Versions of the checkout's python and packages; empty if the models cannot be asked."""
+        """Package, or `python`, → version; empty if the models cannot be asked."""
         schemas = self._schemas_of(paths, ask=True)
         return {} if schemas is None else schemas.versions
 
     def can_be_asked(self, paths: Sequence[Path]) -> bool:
-        """True if a checkout can be asked about the files at `paths`. Does not block."""
+        """Does not block."""
         return isinstance(self._find_checkout(paths), _Checkout)
 
     def problems(self, loaded: LoadedFiles, ours: Sequence[Problem] = ()) -> tuple[Problem, ...]:
@@ -164,7 +162,7 @@ class FrameworkModels:
         return _Checkout(interpreter, validation, state_of(folder, interpreter, validation))
 
     def _verdicts_by_role(self, loaded: LoadedFiles) -> Mapping[str, Answer] | NotAsked:
-        """Role → verdict; empty if there is no checkout to ask."""
+        """Empty if there is no checkout to ask."""
         checkout = self._find_checkout([source.path for source in loaded.sources.values()])
         if not isinstance(checkout, _Checkout):
             return checkout or {}

@@ -187,7 +187,6 @@ def _python() -> str:
 
 
 def _versions(packages: list[str]) -> dict[str, str]:
-    """Versions of python and of the packages that are installed."""
     versions = {"python": _python()}
     for name in ("pydantic", *packages):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -301,7 +300,6 @@ def _wrap(replacement: Any, original: Any) -> Any:  # noqa: ANN401
 
 @functools.cache
 def _stand_in() -> Any:  # noqa: ANN401
-    """A module with a taskset whose config takes any key."""
     vf = importlib.import_module("verifiers.v1")
     takes_any = {"model_config": {"extra": "allow"}, "__module__": __name__}
     config = types.new_class("StandInConfig", (vf.TasksetConfig,), None, lambda body: body.update(takes_any))

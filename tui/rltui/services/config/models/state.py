@@ -26,7 +26,6 @@ _OTHER_SOURCES = ("pyproject.toml", "uv.lock")
 class Schemas:
     by_role: Mapping[str, Mapping[str, Any]]
     versions: Mapping[str, str]
-    """Package (or `python`) → installed version."""
     unavailable: Mapping[str, str]
     """Role → reason why its classes cannot be imported."""
 
@@ -57,7 +56,7 @@ def state_of(folder: Path, interpreter: Sequence[str], validation: ConfigModels)
 
 
 def commit_of(folder: Path) -> str | None:
-    """The commit that is checked out, read from `.git` without git; `None` if that is not possible."""
+    """Read from `.git` without git; `None` if that is not possible."""
     with contextlib.suppress(OSError, UnicodeDecodeError, IndexError):
         git = folder / ".git"
         if git.is_file():  # a worktree or a submodule
@@ -81,7 +80,6 @@ def _text(path: Path) -> str:
 
 
 def load_schemas(state: str) -> Schemas | None:
-    """The schemas of that state, if they are cached and undamaged."""
     try:
         document = orjson.loads(_file(state).read_bytes())
         fields = [document[name] for name in Schemas.__slots__]

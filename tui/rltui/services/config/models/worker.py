@@ -37,13 +37,10 @@ _EXIT_TIMEOUT_S = 5.0
 """Longest wait for a killed process: one that hangs in the kernel may never exit."""
 
 Answer = Mapping[str, Any]
-"""A JSON object as `script` describes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Time limits for the framework's code."""
-
     first_s: float = 180.0
     """Limit for the first answer about a role, which imports its classes: prime-rl's took 17 s with nothing
     compiled yet.
@@ -106,16 +103,16 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """The process id, which is also that of its process group."""
+        """It is the id of its process group too."""
         return self._process.pid
 
     @property
     def has_exited(self) -> bool:
-        """True once it and all processes that it started have ended."""
+        """True once all that it started has ended too."""
         return self._exited.is_set()
 
     def knows(self, role: str) -> bool:
-        """True if it has answered about this role, and so has imported its classes."""
+        """True if it has imported the classes of this role."""
         return role in self._answered_roles
 
     def ask(self, role: str, question: Mapping[str, Any]) -> Answer | NotAsked:
@@ -141,7 +138,7 @@ class Worker:
             return NotAsked(failure_text(code, self._last_errors()) or "it answered something else")
 
     def end(self) -> None:
-        """Kill it with all processes that it started."""
+        """Kill it with all that it started."""
         with self._signal_lock:
             if self._process.returncode is None:
                 self._kill_group()

@@ -132,7 +132,6 @@ class _Rollouts:
         export_transcripts(transcripts, path)
 
     def keep(self, transcripts: Sequence[Transcript], ending: str) -> Path:
-        """Export to a new file in the working folder and return its path."""
         return save_transcripts(transcripts, ending)
 
 

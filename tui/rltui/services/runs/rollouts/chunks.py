@@ -27,7 +27,6 @@ _SKIPPABLE = 0x184D2A5E
 
 
 def record(line: bytes) -> dict[str, Any] | None:
-    """The object of a line, `None` if it is none."""
     value = json_value(line)
     return value if isinstance(value, dict) else None
 

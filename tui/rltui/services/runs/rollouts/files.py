@@ -57,7 +57,7 @@ class RolloutFile:
         self._lines = NewestFirst(path, forward=True)
 
     def read(self) -> bool:
-        """Read some more. Returns True if there is more still."""
+        """True if there is more still."""
         lines = self._lines.read()
         if self._lines.restarted:
             self.table = SampleTable()
@@ -82,7 +82,6 @@ class RolloutFile:
 
 
 def _open_file(path: Path) -> RolloutFile | None:
-    """The file at this path; `None` if there is none."""
     try:
         status = path.stat()
     except OSError:
