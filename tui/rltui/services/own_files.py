@@ -166,6 +166,31 @@ def _other_folder_hint(path: Path) -> str:
     return "" if variable is None else f"choose another folder: export {variable}=FOLDER"
 
 
+_LONGEST_CUT_LINE = 1 << 20
+"""Limit of the search for the end of the last complete line, in bytes."""
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Append to a file of rltui's own: the line with its end, or nothing. One that its writer did not finish,
+    on a full disk or when it was killed, is removed.
+
+    Raises:
+        OSError: if it cannot be written.
+    """
+    descriptor = open_own(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+    try:
+        end = os.fstat(descriptor).st_size
+        if end and os.pread(descriptor, 1, end - 1) != b"\n":
+            start = max(0, end - _LONGEST_CUT_LINE)
+            end = start + os.pread(descriptor, _LONGEST_CUT_LINE, start).rfind(b"\n") + 1
+            os.ftruncate(descriptor, end)
+        if os.write(descriptor, line + b"\n") <= len(line):  # the first part of it still had room
+            os.ftruncate(descriptor, end)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    finally:
+        os.close(descriptor)
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace a file of rltui's own atomically. Only the user may read it.
 

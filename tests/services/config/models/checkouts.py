@@ -12,7 +12,8 @@ from rltui.frameworks.base import Checkout, ConfigModels
 from rltui.frameworks.generic import GENERIC
 from rltui.services import trust
 from rltui.services.config.files import LoadedFiles
-from rltui.services.config.models import FrameworkModels, Limits
+from rltui.services.config.models import FrameworkModels
+from rltui.services.config.models.worker import Limits
 from rltui.services.config.source import read_file
 
 MODEL = """

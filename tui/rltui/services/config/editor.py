@@ -302,14 +302,11 @@ def _conflict_error(conflicts: Sequence[FileConflict], *, advice: str) -> Confli
 
 
 def _sides(key: KeyConflict) -> str:
-    base, theirs, yours = map(_format_value, (key.base, key.theirs, key.yours))
+    base, theirs, yours = (
+        "not set" if value is None else display(value) if isinstance(value, dict) else format_value(value)
+        for value in (key.base, key.theirs, key.yours)
+    )
     return f"was {base}, is {theirs} now, you want {yours}"
-
-
-def _format_value(value: object) -> str:
-    if value is None:
-        return "not set"
-    return display(value) if isinstance(value, dict) else format_value(value)
 
 
 # --- who else reads the files ---------------------------------------------------------------------------

@@ -32,7 +32,13 @@ def config_lock(files: Iterable[Path], *, wait_s: float = _WAIT_S) -> Iterator[N
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
                 while not _acquire(descriptor):
-                    _wait(folder, os.fstat(descriptor).st_ino, deadline)
+                    if time.monotonic() > deadline:
+                        holder = _holder(os.fstat(descriptor).st_ino)
+                        raise ConflictError(
+                            f"another rltui is writing config files in {folder}: {holder}",
+                            hint="nothing was written; try again, or end that process if it hangs",
+                        )
+                    time.sleep(_POLL_S)
             except BaseException:
                 os.close(descriptor)
                 raise
@@ -48,15 +54,6 @@ def _acquire(descriptor: int) -> bool:
     except OSError:  # NFS locks only what is open for writing: there, who writes only compares
         return True
     return True
-
-
-def _wait(folder: Path, inode: int, deadline: float) -> None:
-    if time.monotonic() > deadline:
-        raise ConflictError(
-            f"another rltui is writing config files in {folder}: {_holder(inode)}",
-            hint="nothing was written; try again, or end that process if it hangs",
-        )
-    time.sleep(_POLL_S)
 
 
 def _holder(inode: int) -> str:

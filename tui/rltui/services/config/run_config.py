@@ -143,6 +143,14 @@ def _user_position(copy: Path, origin: ConfigOrigin, position: re.Match[str]) ->
     return origin.words
 
 
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder for run configs that exists while the context lasts."""
+    make_folder(paths.state_dir())
+    with TemporaryDirectory(prefix="config-", dir=paths.state_dir()) as name:
+        yield Path(name).resolve()
+
+
 class RunConfigBuilder:
     """Makes the run configs of one config line. `choose` finds the framework of some files."""
 
@@ -164,9 +172,7 @@ class RunConfigBuilder:
         if self._line.is_plain:
             yield RunConfig(self._line.files)
             return
-        make_folder(paths.state_dir())
-        with TemporaryDirectory(prefix="config-", dir=paths.state_dir()) as name:
-            folder = Path(name).resolve()
+        with temporary_folder() as folder:
             try:
                 yield self._build(folder)
             except RltuiError as error:

@@ -305,8 +305,12 @@ class ConfigStore:
                         raise ConflictError(error.title, hint="nothing was written") from error
                     if current != source.content:
                         raise _conflict_error(source, current)
-                with recorded():
-                    _replace_all(changes, before.values())
+                try:
+                    with recorded():
+                        replace_files(changes)
+                except ForeignSaveError as error:
+                    foreign = next(source for source in before.values() if source.path == error.path)
+                    raise _conflict_error(foreign, error.content) from error
         self._cache(preview.after)
 
     def snapshot(self, folder: Path) -> ConfigFiles:
@@ -426,15 +430,6 @@ class ConfigStore:
 
     def _values(self, knobs: Sequence[Knob], files: ConfigFiles) -> Mapping[str, TomlValue]:
         return values_of(knobs, files, self._framework)
-
-
-def _replace_all(changes: Mapping[Path, FileChange], sources: Iterable[Source]) -> None:
-    """Call `replace_files`, with a foreign save as `ConflictError`."""
-    try:
-        replace_files(changes)
-    except ForeignSaveError as error:
-        source = next(source for source in sources if source.path == error.path)
-        raise _conflict_error(source, error.content) from error
 
 
 def _as_warnings(problems: tuple[Problem, ...], reason: str) -> tuple[Problem, ...]:

@@ -95,10 +95,8 @@ def measure(index: RunIndex, *, within_s: float) -> None:
     """
     from rltui.services.runs.disk import size_of  # knows the frameworks
 
-    until, fingerprints = (
-        time.monotonic() + within_s,
-        {run.id: run.fingerprint for run in index.fingerprinted_runs()},
-    )
+    until = time.monotonic() + within_s
+    fingerprints = {run.id: run.fingerprint for run in index.fingerprinted_runs()}
     for id_ in index.unmeasured():
         if time.monotonic() > until:
             return
@@ -123,8 +121,7 @@ def read_folders(index: RunIndex, folders: Iterable[Path]) -> tuple[str, ...]:
     Raises:
         RltuiError: as `catch_up`.
     """
-    catch_up = _CatchUp(index, whole=False)
-    return catch_up.read_folders(folders)
+    return _CatchUp(index, whole=False).read_folders(folders)
 
 
 def forget(index: RunIndex, ids: Collection[RunId]) -> None:
@@ -316,7 +313,7 @@ class _CatchUp:
             record = control.read_record()
             if record is None:
                 raise ConfigError(f"{control.record_file} is missing")
-            metadata = _with_trashed_at(self._sheet(control, record, before), folder)
+            metadata = _with_trashed_at(self._metadata(control, record, before), folder)
             record = self._relocated(record, folder, metadata)
             if self._has_written:
                 fingerprint = [_file_state(path) for path in _control_files(control)]
@@ -359,7 +356,9 @@ class _CatchUp:
             for state in old_states
         )
 
-    def _sheet(self, control: ControlFolder, record: ExperimentRecord, before: RunRow | None) -> RunMetadata:
+    def _metadata(
+        self, control: ControlFolder, record: ExperimentRecord, before: RunRow | None
+    ) -> RunMetadata:
         """The run's metadata; new ones if it has none, or those of the run it is a copy of."""
         metadata = read_metadata(control.path)
         if metadata is not None and not self._is_copy(metadata.id, control):

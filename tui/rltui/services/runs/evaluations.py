@@ -163,7 +163,9 @@ def read_results(results: Path) -> tuple[EvalStatistics, Path]:
     """Statistics of what an evaluator wrote, and the folder below `results` that has the samples. For a
     thread.
     """
-    for folder in _sample_folders(results):
+    folders = [path.parent for path in _sample_files(results)]
+    folders += [path.parents[3] for path in results.glob("**/monitors/file/traces/stream")]
+    for folder in dict.fromkeys(folders):
         source = open_rollouts(folder)
         source.poll()
         keys = [batch.key for batch in source.batches() if batch.key.kind == "eval"]
@@ -186,12 +188,6 @@ def _rows(source: RolloutSource, key: BatchKey) -> Iterator[tuple[str, float, bo
                 f"{sample.env}\0{prompt}".encode("utf-8", "replace"), digest_size=8
             ).hexdigest()
         yield digests[name], sample.reward, sample.truncated, sample.failed, sample.input_tokens
-
-
-def _sample_folders(results: Path) -> Iterator[Path]:
-    """Candidate folders of samples: those with sample files first."""
-    yield from dict.fromkeys(path.parent for path in _sample_files(results))
-    yield from dict.fromkeys(path.parents[3] for path in results.glob("**/monitors/file/traces/stream"))
 
 
 def _sample_files(results: Path) -> list[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import logging
 import os
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rltui.core.events import note_text
 from rltui.errors import RltuiError
 from rltui.services.logs.growing_file import JsonLines
-from rltui.services.own_files import open_own
+from rltui.services.own_files import append_line, open_own
 from rltui.services.redaction import without_secrets
 from rltui.services.runs.experiment_files import ExperimentRecord
 
@@ -85,9 +84,6 @@ def _entry(line: bytes) -> dict[str, Any] | None:
 
 logger = logging.getLogger(__name__)
 
-LONGEST_LINE = 1 << 20
-"""Limit of the search for the end of the last complete line, in bytes."""
-
 
 class Journal:
     """Appends to `path`: for a supervisor, and through `journal_of` for who acts where none lives, or beside
@@ -156,27 +152,7 @@ class Journal:
 
     def _write(self, entry: JournalEntry) -> None:
         with self._lock:
-            descriptor = open_own(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
-            try:
-                # all of the line or nothing
-                line = entry.model_dump_json().encode() + b"\n"
-                end = _end_of_whole_lines(descriptor)
-                if os.write(descriptor, line) != len(line):  # the first part of it still had room
-                    os.ftruncate(descriptor, end)
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            finally:
-                os.close(descriptor)
-
-
-def _end_of_whole_lines(descriptor: int) -> int:
-    """Size of the file, after removal of a line that its writer did not finish."""
-    size = os.fstat(descriptor).st_size
-    if size == 0 or os.pread(descriptor, 1, size - 1) == b"\n":
-        return size
-    start = max(0, size - LONGEST_LINE)
-    end = start + os.pread(descriptor, LONGEST_LINE, start).rfind(b"\n") + 1
-    os.ftruncate(descriptor, end)
-    return end
+            append_line(self._path, entry.model_dump_json().encode())
 
 
 def journal_of(record: ExperimentRecord) -> Journal:

@@ -247,7 +247,8 @@ def _refuse_others_inside(index: RunIndex, row: RunRow, folder: Path) -> None:
         )
 
 
-def _first_names(names: Sequence[str], most: int = 5) -> list[str]:
+def _first_names(names: Sequence[str]) -> list[str]:
+    most = 5
     return [*names[:most], f"{len(names) - most} more"] if len(names) > most else list(names)
 
 

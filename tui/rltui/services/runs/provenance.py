@@ -26,7 +26,7 @@ from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services import checkout, subprocesses
 from rltui.services.config.origins import original_files
 from rltui.services.gpu.model_files import HubKind, hub_commit
-from rltui.services.own_files import make_folder, open_own, write_atomically
+from rltui.services.own_files import append_line, make_folder, open_own, write_atomically
 
 logger = logging.getLogger(__name__)
 
@@ -160,8 +160,7 @@ class ProvenanceCollector:
                 write_atomically(path, patch)
         path = self.control / FILE_NAME
         try:
-            with os.fdopen(open_own(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab") as file:
-                file.write(b"\n" * (not _ends_with_line(path)) + orjson.dumps(provenance) + b"\n")
+            append_line(path, orjson.dumps(provenance))
         except OSError as error:
             raise RltuiError(f"cannot write {path}: {error.strerror}", hint="is the disk full?") from error
 
@@ -246,14 +245,6 @@ def _python_of(programs: Path) -> str:
         return ""
     match = re.search(r"^version(?:_info)?\s*=\s*(\S+)", text, re.MULTILINE)
     return match[1] if match is not None else ""
-
-
-def _ends_with_line(path: Path) -> bool:
-    """True also for an empty file. A record that a full disk cut short stays on a line of its own."""
-    with path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - 1))
-        return size == 0 or file.read(1) == b"\n"
 
 
 def _fingerprint_of(path: Path, name: str, kind: HubKind) -> DataPrint | None:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from rltui import paths
 from rltui.core import hints
 from rltui.core.runs import RunConfigFile, RunRow
 from rltui.errors import ConfigError, RltuiError
 from rltui.services.config import origins
 from rltui.services.config.origins import ConfigOrigin
-from rltui.services.config.run_config import RunConfig, self_contained_text
-from rltui.services.config.source import read_file
-from rltui.services.own_files import make_folder, read_own, write_atomically
+from rltui.services.config.run_config import RunConfig, self_contained_text, temporary_folder
+from rltui.services.config.source import parse_file, read_file
+from rltui.services.own_files import read_own, write_atomically
 from rltui.services.runs.run_row import content_file
 
 
@@ -32,9 +29,7 @@ def recorded_config(row: RunRow) -> Iterator[RunConfig]:
         raise ConfigError(
             f"nothing is known of the config of {row.name}", hint="it was not started by rltui, or had none"
         )
-    make_folder(paths.state_dir())
-    with TemporaryDirectory(prefix="config-", dir=paths.state_dir()) as name:
-        folder = Path(name).resolve()
+    with temporary_folder() as folder:
         contents: dict[Path, str] = {}
         notes: dict[str, ConfigOrigin] = {}
         for file in row.configs:
@@ -42,8 +37,9 @@ def recorded_config(row: RunRow) -> Iterator[RunConfig]:
             copy = folder / path.name
             if copy in contents:  # two of them may have one name
                 copy = folder / f"{path.parent.name}-{path.name}"
-            contents[copy] = _self_contained_text(file, copy)
-            source = origins.origin(Path(file.path))
+            contents[copy] = self_contained_text(parse_file(path, _recorded_content(file)))
+            write_atomically(copy, contents[copy].encode())
+            source = origins.origin(path)
             notes[copy.name] = source or ConfigOrigin((file.path,), contents[copy])
         origins.save(folder, notes)
         yield RunConfig(tuple(contents), {path.name: text for path, text in contents.items()})
@@ -61,16 +57,11 @@ def _sha_now(path: Path) -> str:
         return ""
 
 
-def _self_contained_text(file: RunConfigFile, copy: Path) -> str:
-    """The file's content, which is also written to `copy`."""
+def _recorded_content(file: RunConfigFile) -> bytes:
     try:
-        content = read_own(content_file(file.sha256))
+        return read_own(content_file(file.sha256))
     except OSError as error:
         raise ConfigError(
             f"what {file.path} said when it was run is not kept any more: {error.strerror}",
             hint=f"{hints.RUNS_REBUILD} keeps it again where the run still has it",
         ) from error
-    write_atomically(copy, content)
-    text = self_contained_text(replace(read_file(copy), path=Path(file.path)))
-    write_atomically(copy, text.encode())
-    return text

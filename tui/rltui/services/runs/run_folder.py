@@ -350,7 +350,10 @@ class ResumePoints:
         started with. A later start uses the newest checkpoint again, or the run would never get beyond it.
         """
         configured = _configured_step(self.framework, files)
-        is_new = configured is not None and self._is_new(configured, edited or {})
+        is_new = configured is not None and (
+            configured.key in (edited or {}).get(configured.role, ())
+            or configured.step not in self._last_configured_steps()
+        )
         requested = _RequestedStep(request.resume_step) if request.resume_step is not None else None
         if requested is None and configured is not None and is_new and request.resume == "latest":
             requested = _RequestedStep(configured.step, configured.key, files[configured.role].path)
@@ -364,13 +367,6 @@ class ResumePoints:
             passed_over = "" if requested.key else self._ignored_step_text(configured, step, is_new=is_new)
             return ResumePoint(step, requested.step, because, passed_over)
         return ResumePoint(None, requested.step, because, problem=self._missing_problem(requested, steps))
-
-    def _is_new(self, configured: _ConfiguredStep, edited: Mapping[str, Collection[str]]) -> bool:
-        """True if nothing was started with it yet, or the request sets it."""
-        return (
-            configured.key in edited.get(configured.role, ())
-            or configured.step not in self._last_configured_steps()
-        )
 
     def _ignored_step_text(
         self, configured: _ConfiguredStep | None, step: int | None, *, is_new: bool

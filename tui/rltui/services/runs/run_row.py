@@ -105,9 +105,13 @@ class RunReader:
         problem = ""
         if state is None:
             state, problem = self._finished_state(attempts, is_evaluation, max_steps)
-        metrics = _evaluation_metrics(Path(record.run_dir)) if is_evaluation else self.digest.metrics
+        metrics = self.digest.metrics
+        if is_evaluation:
+            mean = read_results(Path(record.run_dir))[0].mean
+            metrics = {} if mean is None else {"eval": (mean, mean), "reward": (mean, mean)}
         started = latest(self._control.path)
-        own_attempts = [attempt for attempt in attempts if not self._is_manual(attempt.component)]
+        manual = {spec.id for spec in self._layout.component if spec.is_manual}
+        own_attempts = [attempt for attempt in attempts if attempt.component not in manual]
         spans = [(attempt.begin, attempt.end) for attempt in own_attempts] or [
             *self._observed_spans(is_evaluation)
         ]
@@ -163,9 +167,6 @@ class RunReader:
                 path = self._control.attempt_dir(name, number)
                 if (record := read_attempt(path)) is not None:
                     yield _PastAttempt(name, number, path, record, _attempt_end(path, record), _devices(path))
-
-    def _is_manual(self, component: str) -> bool:
-        return any(spec.id == component and spec.is_manual for spec in self._layout.component)
 
     def _observed_spans(self, is_evaluation: bool) -> Iterator[tuple[float, float]]:
         """Time spans of another user's run, as far as its files show them."""
@@ -298,15 +299,6 @@ def _union_seconds(spans: Sequence[tuple[float, float]]) -> float:
         total += max(0.0, end - max(begin, until))
         until = max(until, end)
     return total
-
-
-def _evaluation_metrics(folder: Path) -> Mapping[str, tuple[float | None, float | None]]:
-    results, _ = read_results(folder)
-    return (
-        {}
-        if results.mean is None
-        else {"eval": (results.mean, results.mean), "reward": (results.mean, results.mean)}
-    )
 
 
 def _last_run_files(

@@ -27,8 +27,6 @@ from rltui.services.config.models.state import Schemas, load_schemas, save_schem
 from rltui.services.config.models.worker import Answer, Limits, NotAsked, Worker
 from rltui.services.config.source import Source
 
-__all__ = ["FrameworkModels", "Limits", "informed"]
-
 _CACHED_VERDICTS = 32
 """One per content of a file."""
 
@@ -328,12 +326,9 @@ def _new_problems(problems: Iterable[Problem], ours: Sequence[Problem]) -> Itera
     for problem in problems:
         key = (problem.file, problem.key, problem.message)
         is_told = problem.severity == "error" and any(
-            file == problem.file and _is_about(error_key, problem.key) for file, error_key in error_keys
+            file == problem.file and (problem.key is None or f"{error_key}.".startswith(f"{problem.key}."))
+            for file, error_key in error_keys
         )
         if key not in yielded and not is_told:
             yield problem
         yielded.add(key)
-
-
-def _is_about(ours: str | None, theirs: str | None) -> bool:
-    return ours is not None and (theirs is None or ours == theirs or ours.startswith(f"{theirs}."))

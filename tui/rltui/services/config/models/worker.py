@@ -135,7 +135,9 @@ class Worker:
                 return answer
             code = self._process.returncode if not output and self._exited.wait(_EXIT_GRACE_S) else 0
             self.end()
-            return NotAsked(failure_text(code, self._last_errors()) or "it answered something else")
+            size = os.fstat(self._errors.fileno()).st_size
+            errors = os.pread(self._errors.fileno(), _ERRORS_BYTES, max(0, size - _ERRORS_BYTES))
+            return NotAsked(failure_text(code, errors) or "it answered something else")
 
     def end(self) -> None:
         """Kill it with all that it started."""
@@ -169,10 +171,6 @@ class Worker:
                     else:
                         return b""
         return output
-
-    def _last_errors(self) -> bytes:
-        size = os.fstat(self._errors.fileno()).st_size
-        return os.pread(self._errors.fileno(), _ERRORS_BYTES, max(0, size - _ERRORS_BYTES))
 
     def _kill_group(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -169,12 +169,11 @@ class Chunks:
                 break
         return line or None
 
-    def lines(self, chunk: int, offset: int = 0) -> Iterator[tuple[int, bytes]]:
-        """Every complete line from `offset` on, with the offset of its start."""
-        file = open_regular(self._plain(chunk))
+    def lines(self, chunk: int) -> Iterator[tuple[int, bytes]]:
+        """Every complete line with the offset of its start."""
+        offset, file = 0, open_regular(self._plain(chunk))
         if file is not None:
             with file:
-                file.seek(offset)
                 for line in file:
                     if not line.endswith(b"\n"):
                         return
@@ -183,17 +182,12 @@ class Chunks:
             return
         if not self._sealed(chunk).is_file():
             return
-        unfinished, position = b"", 0
-        for number, (_, _, start, size) in enumerate(self._frame_table(chunk)):
-            if start + size <= offset:
-                continue
-            if start < offset or not unfinished:
-                position = max(start, offset)
-            data = unfinished + self._frame(chunk, number)[max(0, offset - start) :]
-            *complete, unfinished = data.split(b"\n")
+        unfinished = b""
+        for number in range(len(self._frame_table(chunk))):
+            *complete, unfinished = (unfinished + self._frame(chunk, number)).split(b"\n")
             for line in complete:
-                yield position, line
-                position += len(line) + 1
+                yield offset, line
+                offset += len(line) + 1
 
     def _plain(self, chunk: int) -> Path:
         return self._folder / f"{chunk:05d}.jsonl"
