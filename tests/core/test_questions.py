@@ -44,7 +44,7 @@ class Declared:
     def keep(self, retention: Retention) -> int:  # type: ignore[empty-body]
         """A single value travels as its fields."""
 
-    @question(wish=True)
+    @question(starts_supervisor=True)
     def evaluate(self, request: EvalRequest) -> str:  # type: ignore[empty-body]
         """Its types are imported for the type checker alone."""
 
@@ -78,7 +78,7 @@ def test_arguments_and_answers_travel_by_their_types() -> None:
 
 def test_what_travels_is_named_as_the_declaration_says() -> None:
     questions = questions_of(Declared)
-    assert {name: (asked.changes, asked.wish) for name, asked in questions.items()} == {
+    assert {name: (asked.changes, asked.starts_supervisor) for name, asked in questions.items()} == {
         "nearest": (False, False),
         "keep": (True, True),
         "evaluate": (False, True),

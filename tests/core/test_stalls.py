@@ -38,18 +38,18 @@ class Watched:
 
     def run(self, seconds: float, **growth: int) -> str | None:
         """The evidence after `seconds`; per look, the signs grow by `growth`."""
-        evidence = self.look()
+        evidence = self.observe()
         for _ in range(int(seconds / LOOK_S)):
             self.time += LOOK_S
             values = {name: getattr(self.signs, name) + more for name, more in growth.items()}
             self.signs = replace(self.signs, **values)
-            evidence = self.look()
+            evidence = self.observe()
         return evidence
 
-    def look(self) -> str | None:
+    def observe(self) -> str | None:
         if self.activity is not None:
             self.pulse.answered(self.activity if self.answers else None, self.time)
-        return self.pulse.look(self.signs, self.time)
+        return self.pulse.observe(self.signs, self.time)
 
     def generate(self, tokens: int) -> None:
         assert self.activity is not None
@@ -140,7 +140,7 @@ def test_a_stopped_process_is_stalled_at_once_and_excused_when_it_goes_on() -> N
     job = Watched(JOB, LivenessSignals(pid=4711, log_bytes=0))
     job.run(100, log_bytes=5)
     job.signs = replace(job.signs, is_stopped=True)
-    assert job.look() == "pid 4711 is stopped by a signal; go on with: kill -CONT 4711"
+    assert job.observe() == "pid 4711 is stopped by a signal; go on with: kill -CONT 4711"
     job.run(1000)
     job.signs = replace(job.signs, is_stopped=False)
     assert job.run(300) is None
@@ -151,7 +151,7 @@ def test_a_service_without_metrics_may_be_silent() -> None:
     service = Watched(SERVICE, LivenessSignals(pid=7, log_bytes=10))
     assert service.run(10_000) is None
     service.signs = replace(service.signs, is_stopped=True)
-    assert service.look() is not None
+    assert service.observe() is not None
 
 
 def test_an_idle_server_is_never_stalled() -> None:
@@ -179,17 +179,17 @@ def test_the_silence_begins_with_the_requests() -> None:
     assert server.run(300) is None
     assert server.run(4) is not None
     server.activity = idle
-    assert server.look() is None
+    assert server.observe() is None
 
 
 def test_a_server_that_is_seldom_asked_is_not_stalled_between_two_answers() -> None:
     pulse = Heartbeat(replace(SERVICE, silence_s=5.0))
     pulse.answered(InferenceActivity(running=1, generated_tokens=1), 0.0)
-    assert pulse.look(LivenessSignals(pid=7), 9.0) is None, "nobody knows what it did since"
+    assert pulse.observe(LivenessSignals(pid=7), 9.0) is None, "nobody knows what it did since"
     pulse.answered(InferenceActivity(running=1, generated_tokens=2), 10.0)
-    assert pulse.look(LivenessSignals(pid=7), 19.0) is None
+    assert pulse.observe(LivenessSignals(pid=7), 19.0) is None
     pulse.answered(InferenceActivity(running=1, generated_tokens=2), 20.0)
-    assert pulse.look(LivenessSignals(pid=7), 20.0) is not None
+    assert pulse.observe(LivenessSignals(pid=7), 20.0) is not None
 
 
 def test_requests_that_only_wait_are_a_stall_where_it_is_silent_otherwise() -> None:
@@ -219,7 +219,7 @@ def test_an_address_that_never_answered_is_no_evidence() -> None:
     pulse = Heartbeat(SERVICE)
     for second in range(0, 1000, 2):
         pulse.answered(None, float(second))
-        assert pulse.look(LivenessSignals(pid=7, log_bytes=1), float(second)) is None
+        assert pulse.observe(LivenessSignals(pid=7, log_bytes=1), float(second)) is None
 
 
 @pytest.mark.parametrize("jump_s", [3600.0, -3600.0])
@@ -228,25 +228,25 @@ def test_a_clock_that_jumps_or_a_machine_that_slept_is_no_silence(jump_s: float)
     now = 10_000.0
     for _ in range(10):
         now += LOOK_S
-        assert pulse.look(LivenessSignals(pid=7, log_bytes=1), clock.read(now)) is None
+        assert pulse.observe(LivenessSignals(pid=7, log_bytes=1), clock.read(now)) is None
     now += jump_s
-    assert pulse.look(LivenessSignals(pid=7, log_bytes=1), clock.read(now)) is None
+    assert pulse.observe(LivenessSignals(pid=7, log_bytes=1), clock.read(now)) is None
     assert clock.read(now) <= 20 + LONGEST_STEP_S
     evidence = None
     for _ in range(160):
         now += LOOK_S
-        evidence = pulse.look(LivenessSignals(pid=7, log_bytes=1), clock.read(now))
+        evidence = pulse.observe(LivenessSignals(pid=7, log_bytes=1), clock.read(now))
     assert evidence is not None
 
 
 def test_a_server_that_answers_no_more_is_a_stall_though_it_last_said_that_nothing_runs() -> None:  # G9
     pulse = Heartbeat(StallRule(silence_s=300, factor=10, output_suffices=False))
     pulse.answered(InferenceActivity(running=0, waiting=0, generated_tokens=7), 0)
-    assert pulse.look(LivenessSignals(log_bytes=100), 0) is None
+    assert pulse.observe(LivenessSignals(log_bytes=100), 0) is None
     pulse.answered(None, 10)
-    assert pulse.look(LivenessSignals(log_bytes=100), 300) is None
+    assert pulse.observe(LivenessSignals(log_bytes=100), 300) is None
     assert (
-        pulse.look(LivenessSignals(log_bytes=100), 320)
+        pulse.observe(LivenessSignals(log_bytes=100), 320)
         == "no output for 5m20s, no answer about its requests for 5m10s"
     )
 

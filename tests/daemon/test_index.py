@@ -27,7 +27,7 @@ LAYOUT = '[[component]]\nid = "trainer"\ncommand = ["sleep", "9"]\n'
 
 @pytest.fixture
 async def supervisor(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Supervisor:
-    monkeypatch.setattr(feeding, "_PATIENCE_S", 0.01)
+    monkeypatch.setattr(feeding, "_TIMEOUT_S", 0.01)
     (tmp_path / "rl.toml").write_text(CONFIG)
     (tmp_path / "layout.toml").write_text(LAYOUT)
     record = ExperimentRecord(

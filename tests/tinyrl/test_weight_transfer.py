@@ -73,7 +73,7 @@ def test_interrupted_half_does_not_count(tmp_path: Path) -> None:
 
 
 def test_a_role_is_held_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rltui.tinyrl.presence._LOCK_PATIENCE_S", 0.05)
+    monkeypatch.setattr("rltui.tinyrl.presence._LOCK_TIMEOUT_S", 0.05)
     first = Presence(tmp_path, "trainer", 0)
     with pytest.raises(TinyrlError, match="another trainer is running"):
         Presence(tmp_path, "trainer", 0)
@@ -119,7 +119,7 @@ def test_guard_takes_only_a_peer_at_the_same_step(tmp_path: Path, monkeypatch: p
     assert guard.session(0) is None
     wrong = Presence(tmp_path, "trainer", 7)
     assert guard.session(0) is None
-    monkeypatch.setattr(presence, "_MISMATCH_PATIENCE_S", -1.0)
+    monkeypatch.setattr(presence, "_MISMATCH_TIMEOUT_S", -1.0)
     with pytest.raises(TinyrlError, match=r"same --ckpt\.resume-step"):
         guard.session(0)
     wrong.close()

@@ -31,7 +31,7 @@ _MOST_COMMANDS = 2
 """Number of commands shown that would help against an out-of-memory error."""
 _AT_ONCE = 8
 """Experiments that are asked for their status."""
-_LIST_PATIENCE_S = 1.0
+_LIST_TIMEOUT_S = 1.0
 """Timeout of one supervisor in a list of several."""
 _COMPONENTS = VIEW.named(("component", "state", "for", "pid", "attempt", "port", "now"))
 _LOGS = LOGS.named(("log", "state", "file"))
@@ -100,7 +100,7 @@ def row_of(record: ExperimentRecord | BrokenExperiment) -> dict[str, Any]:
     if isinstance(record, BrokenExperiment):
         return _broken_row(record, "broken", record.problem)
     try:
-        return {**read_status(record, patience_s=_LIST_PATIENCE_S), "created_at": record.created_at}
+        return {**read_status(record, timeout_s=_LIST_TIMEOUT_S), "created_at": record.created_at}
     except RltuiError as error:
         state = "not answering" if launch.is_alive(record) else "broken"
         return {**_broken_row(record, state, error), "created_at": record.created_at}
@@ -114,9 +114,9 @@ def _broken_row(record: ExperimentRecord | BrokenExperiment, state: str, error: 
     return {**row, **unknown, "components": [], "created_at": None}
 
 
-def read_status(record: ExperimentRecord, *, patience_s: float = CONNECT_TIMEOUT_S) -> dict[str, Any]:
+def read_status(record: ExperimentRecord, *, timeout_s: float = CONNECT_TIMEOUT_S) -> dict[str, Any]:
     """Read the status from the supervisor, or from the files where nothing of the experiment is alive."""
-    wire = launch.wire_or_status(record, patience_s=patience_s)
+    wire = launch.wire_or_status(record, timeout_s=timeout_s)
     if isinstance(wire, dict):
         return wire
     if wire is None:
@@ -124,7 +124,7 @@ def read_status(record: ExperimentRecord, *, patience_s: float = CONNECT_TIMEOUT
 
         return ExperimentReader(record).status_document()
     with wire:
-        return wire.call("status", timeout_s=2 * patience_s)
+        return wire.call("status", timeout_s=2 * timeout_s)
 
 
 def as_text(status: dict[str, Any], now: float | None = None, *, width: int | None = None) -> str:

@@ -22,7 +22,7 @@ _START_TIMEOUT_S = 15.0
 _POLL_S = 0.05
 _REOPEN_S = 0.5
 """After this time without a window another is opened, once."""
-_INDEX_PATIENCE_S = 0.5
+_INDEX_TIMEOUT_S = 0.5
 _VANISHED_S = 3.0
 """A supervisor without a window has ended. Another may hold its place, and needs this long to be reachable
 again where its socket was removed."""
@@ -63,7 +63,7 @@ def _has_traces(record: ExperimentRecord) -> bool:
 def lives(record: ExperimentRecord) -> bool:
     """A component of it is not stopped; a supervisor alone is nothing. An observed run: it is looked at."""
     try:
-        wire = Wire(find_socket(record), patience_s=1.0)
+        wire = Wire(find_socket(record), timeout_s=1.0)
     except SupervisorGoneError:
         return _has_something_to_adopt(record)
     except RltuiError:  # another version, too many clients, or stopped: better not taken for dead
@@ -130,7 +130,7 @@ def only_living() -> ExperimentRecord | None:
 
     names = {*names_with_socket()}
     with contextlib.suppress(RltuiError):  # without an index, the sockets tell
-        index = RunIndex(timeout_s=_INDEX_PATIENCE_S)
+        index = RunIndex(timeout_s=_INDEX_TIMEOUT_S)
         running_ids = [run.id for run in index.fingerprinted_runs() if run.state == "running"]
         names |= {row.name for id_ in running_ids if (row := index.row(id_)) is not None}
     living_records: list[ExperimentRecord] = []
@@ -154,21 +154,21 @@ class AmbiguousNameError(UsageError):
         self.candidates, self.are_alive = candidates, are_alive
 
 
-def connect(record: ExperimentRecord, *, patience_s: float = CONNECT_TIMEOUT_S) -> Wire | None:
+def connect(record: ExperimentRecord, *, timeout_s: float = CONNECT_TIMEOUT_S) -> Wire | None:
     """A connection to the supervisor of `record`; `None` where nothing of the experiment is alive.
 
-    Where there is none but something to adopt, one is started. `patience_s`: for one that does not answer.
+    Where there is none but something to adopt, one is started. `timeout_s`: for one that does not answer.
     """
-    connection = wire_or_status(record, patience_s=patience_s)
+    connection = wire_or_status(record, timeout_s=timeout_s)
     return connection if isinstance(connection, Wire) else None
 
 
 def wire_or_status(
-    record: ExperimentRecord, *, patience_s: float = CONNECT_TIMEOUT_S
+    record: ExperimentRecord, *, timeout_s: float = CONNECT_TIMEOUT_S
 ) -> Wire | dict[str, Any] | None:
     """Connect like `connect`; if nothing runs, the saved status, if it is still valid."""
     try:
-        return Wire(find_socket(record), patience_s=patience_s)
+        return Wire(find_socket(record), timeout_s=timeout_s)
     except SupervisorGoneError:
         if (status := saved_status(record)) is not None:
             return status

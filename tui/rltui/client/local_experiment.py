@@ -224,7 +224,7 @@ class LocalExperiment(Experiment):
         async with supervisor.is_away:
             await asyncio.to_thread(down.stop_idle_supervisor, self.record)
             await asyncio.to_thread(self._reader().bring_back, name)
-        report: CheckpointReport = await supervisor.ask(CHECKPOINTS, {}, wish=True)
+        report: CheckpointReport = await supervisor.ask(CHECKPOINTS, {}, starts_supervisor=True)
         return report
 
     async def publication(self, what: str, repo: str) -> Publication:

@@ -45,7 +45,7 @@ class ExperimentApi:
     async def gpu_history(self) -> GpuHistories:
         """Memory of each device over time, since the supervisor started at the earliest."""
 
-    @question(wish=True)
+    @question(starts_supervisor=True)
     async def plan(self, request: Request) -> Plan:
         """Effects of `request`. No side effects."""
 
@@ -60,7 +60,7 @@ class ExperimentApi:
         `mean_tokens` of an accepted rollout; `None`: what was measured.
         """
 
-    @command(wish=False)
+    @command(starts_supervisor=False)
     async def note(self, text: str) -> JournalEntry:
         """Have a person's words kept in the journal, also of a run that is only observed."""
 
@@ -100,7 +100,7 @@ class SupervisorApi(ExperimentApi):
     async def tokens(self, values: Annotated[dict[str, str], Field(repr=False)]) -> Value:
         """Variables with tokens, of the shell of who asks for a tool: what starts from now on has them."""
 
-    @command(wish=False)
+    @command(starts_supervisor=False)
     async def shutdown(self, by: str = "somebody", only_idle: StrictBool = False) -> Status:
         """End everything, or with `only_idle` a supervisor that has nothing to do. The answer comes then.
 

@@ -29,11 +29,11 @@ _STREAMS = (AsyncGenerator, AsyncIterator, Generator, Iterator)
 class Question:
     """A declared method, and how its arguments and its answer travel."""
 
-    def __init__(self, declaration: Callable[..., Any], *, changes: bool, wish: bool) -> None:
+    def __init__(self, declaration: Callable[..., Any], *, changes: bool, starts_supervisor: bool) -> None:
         self.name = declaration.__name__
         self.changes = changes
         """True if it changes something: read-only clients are refused."""
-        self.wish = wish
+        self.starts_supervisor = starts_supervisor
         """A person wants something done: a supervisor is started for it even after a `down`."""
         self._declaration = declaration
 
@@ -122,22 +122,24 @@ class Question:
 
 
 def question(
-    *, wish: bool = False
+    *, starts_supervisor: bool = False
 ) -> Callable[[_Method[_Parameters, _Answer]], _Method[_Parameters, _Answer]]:
     """Declare a method that changes nothing."""
-    return _declared(changes=False, wish=wish)
+    return _declared(changes=False, starts_supervisor=starts_supervisor)
 
 
-def command(*, wish: bool = True) -> Callable[[_Method[_Parameters, _Answer]], _Method[_Parameters, _Answer]]:
+def command(
+    *, starts_supervisor: bool = True
+) -> Callable[[_Method[_Parameters, _Answer]], _Method[_Parameters, _Answer]]:
     """Declare a method that changes something."""
-    return _declared(changes=True, wish=wish)
+    return _declared(changes=True, starts_supervisor=starts_supervisor)
 
 
 def _declared(
-    *, changes: bool, wish: bool
+    *, changes: bool, starts_supervisor: bool
 ) -> Callable[[_Method[_Parameters, _Answer]], _Method[_Parameters, _Answer]]:
     def declare(declaration: Callable[..., Any]) -> Callable[..., Any]:
-        new_question = Question(declaration, changes=changes, wish=wish)
+        new_question = Question(declaration, changes=changes, starts_supervisor=starts_supervisor)
         if inspect.iscoroutinefunction(declaration):
 
             @wraps(declaration)
@@ -159,7 +161,7 @@ def _declared(
 
 def remote_method(method: _Method[_Parameters, _Answer]) -> _Method[_Parameters, _Answer]:
     """Let a method that has a body be asked from another machine: its question stands beside it."""
-    method.question = Question(method, changes=False, wish=False)  # type: ignore[attr-defined]
+    method.question = Question(method, changes=False, starts_supervisor=False)  # type: ignore[attr-defined]
     return method
 
 

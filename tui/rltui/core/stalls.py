@@ -229,7 +229,7 @@ class Heartbeat:
             self._still_since = now
         self._activity, self._answered_at, self._unanswered_since = activity, now, None
 
-    def look(self, signs: LivenessSignals, now: float) -> str | None:
+    def observe(self, signs: LivenessSignals, now: float) -> str | None:
         """The reason why it counts as stalled, in words; `None` if it does not."""
         if signs.log_bytes is not None:
             grew_before = self._output.newest is not None and self._output.newest == self._looked_at

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _INTERVAL_S = 2.0
-_PATIENCE_S = 1.0
+_TIMEOUT_S = 1.0
 """Longest wait for others who write to the index. A row that cannot be written is tried at the next poll."""
 _TRIES = 3
 """Most times that one poll reads the row, where others write it meanwhile."""
@@ -99,7 +99,7 @@ class IndexFeed:
         if self._reader is None:
             self._reader = RunReader(self._supervisor.setup.record)
         if self._index is None:
-            self._index = RunIndex(timeout_s=_PATIENCE_S)
+            self._index = RunIndex(timeout_s=_TIMEOUT_S)
         since = self._index.revision()
         has_grown = self._reader.digest.poll()
         inputs = (state, file_fingerprint(self._control / FILE_NAME), is_last)

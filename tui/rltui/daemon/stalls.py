@@ -142,7 +142,7 @@ class _ComponentWatch:
                 self._children_at, self._stopped_child = now, _stopped_child(signals.pid)
             if self._stopped_child is not None:
                 signals = replace(signals, pid=self._stopped_child.pid, is_stopped=True)
-        previous, self._evidence = self._evidence, self._heartbeat.look(signals, now)
+        previous, self._evidence = self._evidence, self._heartbeat.observe(signals, now)
         if (previous is None) != (self._evidence is None):
             self._processes.set_stall(self._name, self._evidence)
             self._reported_at = now

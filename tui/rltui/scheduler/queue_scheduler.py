@@ -401,7 +401,7 @@ def _started_record(entry: QueueEntry) -> str:
 
 def _status(record: ExperimentRecord) -> tuple[Mapping[str, Any], bool]:
     """Output of `rltui status`, and whether a supervisor sent it."""
-    wire = launch.connect(record, patience_s=_STATUS_TIMEOUT_S)
+    wire = launch.connect(record, timeout_s=_STATUS_TIMEOUT_S)
     if wire is not None:
         with wire:
             return wire.call("status", timeout_s=_STATUS_TIMEOUT_S), True
@@ -416,7 +416,7 @@ def _status(record: ExperimentRecord) -> tuple[Mapping[str, Any], bool]:
 
 def _note(record: ExperimentRecord, text: str) -> None:
     try:
-        wire = launch.connect(record, patience_s=_STATUS_TIMEOUT_S)
+        wire = launch.connect(record, timeout_s=_STATUS_TIMEOUT_S)
         if wire is not None:
             with wire:
                 wire.call("note", {"text": text}, timeout_s=_STATUS_TIMEOUT_S)

@@ -19,7 +19,7 @@ from typing import IO
 from rltui.tinyrl import log_lines
 from rltui.tinyrl.errors import TinyrlError
 
-_LOCK_PATIENCE_S = 2.0
+_LOCK_TIMEOUT_S = 2.0
 """A reader's look holds the lock for microseconds; a rival holds it for good."""
 
 
@@ -39,7 +39,7 @@ class Presence:
         path = _path(output_dir, role)
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file: IO[str] = path.open("a+", encoding="utf-8")
-        deadline = time.monotonic() + _LOCK_PATIENCE_S
+        deadline = time.monotonic() + _LOCK_TIMEOUT_S
         while not _try_lock(self._file, fcntl.LOCK_EX):
             if time.monotonic() > deadline:
                 self._file.close()
@@ -95,7 +95,7 @@ def _try_lock(file: IO[str], kind: int) -> bool:
 POLL_S = 0.02
 """Interval between two looks at the file system: short compared to a step, and next to nothing in CPU."""
 
-_MISMATCH_PATIENCE_S = 20.0
+_MISMATCH_TIMEOUT_S = 20.0
 """A peer that does not fit may be one that is just being stopped."""
 
 
@@ -131,6 +131,6 @@ class PairingGuard:
         if self._mismatch_since_s is None:
             self._mismatch_since_s = now
             log_lines.warning(message)
-        elif self._peer.is_alive and now - self._mismatch_since_s > _MISMATCH_PATIENCE_S:
+        elif self._peer.is_alive and now - self._mismatch_since_s > _MISMATCH_TIMEOUT_S:
             raise TinyrlError(message)
         return None

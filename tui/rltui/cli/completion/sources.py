@@ -31,7 +31,7 @@ TypedValues = dict[str, list[str]]
 Words = Iterable[tuple[str, str]]
 """Words, each with what it means or nothing."""
 
-_PATIENCE_S = 0.3
+_TIMEOUT_S = 0.3
 """Timeout of a supervisor: a person waits for the tab."""
 _FRAMEWORK = re.compile(r'^framework = "([\w-]+)"', re.MULTILINE)
 
@@ -74,8 +74,8 @@ def _records(values: TypedValues) -> list[ExperimentRecord]:
 
 def _answer(record: ExperimentRecord, method: str) -> dict[str, Any] | None:
     """Answer of the supervisor; `None` where none lives."""
-    with suppress(RltuiError, OSError), Wire(find_socket(record), patience_s=_PATIENCE_S) as wire:
-        return wire.call(method, timeout_s=_PATIENCE_S)
+    with suppress(RltuiError, OSError), Wire(find_socket(record), timeout_s=_TIMEOUT_S) as wire:
+        return wire.call(method, timeout_s=_TIMEOUT_S)
     return None
 
 

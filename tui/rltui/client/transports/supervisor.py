@@ -44,12 +44,16 @@ class SupervisorClient(SupervisorApi):
         self.is_away = asyncio.Lock()
         """The lock is held while no supervisor may run."""
 
-    async def ask(self, question: Question, arguments: Mapping[str, Any], *, wish: bool = False) -> Any:  # noqa: ANN401
+    async def ask(
+        self, question: Question, arguments: Mapping[str, Any], *, starts_supervisor: bool = False
+    ) -> Any:  # noqa: ANN401
         """Ask one question. `wish`: a person wants something done, be it after a `down`; so does a question
         that says so itself.
         """
         is_note = question.name == NOTE.name  # for which an observed experiment is as good as any
-        reader, writer = await self._open(wish=wish or question.wish, changes_run=not is_note)
+        reader, writer = await self._open(
+            starts_supervisor=starts_supervisor or question.starts_supervisor, changes_run=not is_note
+        )
         try:
             request = {"id": 1, "method": question.name, "params": question.encode(arguments)}
             writer.write(json.dumps(request, default=plain).encode() + b"\n")
@@ -83,7 +87,7 @@ class SupervisorClient(SupervisorApi):
             writer.close()
 
     async def _open(
-        self, *, wish: bool = False, changes_run: bool = True
+        self, *, starts_supervisor: bool = False, changes_run: bool = True
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection. `wish`: a person wants something done, be it after a `down`. For what never
         `changes_run`, an observed one is as good as any.
@@ -91,7 +95,7 @@ class SupervisorClient(SupervisorApi):
         try:
             reader, writer = await asyncio.open_unix_connection(find_socket(self.record), limit=_LINE_LIMIT)
         except OSError:
-            if not wish:
+            if not starts_supervisor:
                 self._refuse_revival()
             if not self._may_start:
                 raise not_running(self.record.name) from None

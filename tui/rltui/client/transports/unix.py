@@ -37,9 +37,9 @@ class Wire:
         RltuiError: if the supervisor is of another version, has too many clients, or does not answer.
     """
 
-    def __init__(self, path: Path, *, patience_s: float = CONNECT_TIMEOUT_S) -> None:
+    def __init__(self, path: Path, *, timeout_s: float = CONNECT_TIMEOUT_S) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.settimeout(patience_s)
+        self._socket.settimeout(timeout_s)
         self._file = self._socket.makefile("rb")
         try:
             self._socket.connect(str(path))

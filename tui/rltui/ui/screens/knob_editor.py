@@ -183,7 +183,7 @@ class KnobEditor(DialogBase[Decision]):
     def _start_check(self) -> None:
         in_background(self, partial(self._check, self._field.value), group="plan")
 
-    async def _check(self, text: str, *, patience_s: float | None = None) -> EditCheck:
+    async def _check(self, text: str, *, timeout_s: float | None = None) -> EditCheck:
         """Plan what `text` would mean, and show it: at once, and again when the framework has had its say,
         which is waited for so long.
         """
@@ -199,7 +199,7 @@ class KnobEditor(DialogBase[Decision]):
                 thorough = self._plan(request.model_copy(update={"thorough": True}))
                 async with waiting(self.app, "Asking the framework's own models"):
                     with suppress(TimeoutError):
-                        plan = await asyncio.wait_for(thorough, patience_s)
+                        plan = await asyncio.wait_for(thorough, timeout_s)
             draft = EditCheck(text, value, plan)
         except RltuiError as error:
             draft = EditCheck(text, refusal=Content.styled(f"✗ {clean(str(error))}", "$text-error"))
@@ -234,7 +234,7 @@ class KnobEditor(DialogBase[Decision]):
         draft = self.draft
         is_known = draft.refusal is not None or (draft.plan is not None and not draft.plan.asks_more)
         if draft.text != text or not is_known:
-            draft = await self._check(text, patience_s=LAST_WORD_S)
+            draft = await self._check(text, timeout_s=LAST_WORD_S)
         plan = draft.plan
         if plan is None or not (draft.acceptable or mode == "collect"):
             self.app.bell()
