@@ -66,7 +66,7 @@ def test_questions_make_one_too(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = iter(["asked", "serve", "python s.py", "8123", "train", "python t.py {config.t}", "serve", ""])
     agreed = iter([True, False])
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
-    monkeypatch.setattr(init, "ask", lambda _: next(answers))
+    monkeypatch.setattr(init, "prompt", lambda _: next(answers))
     monkeypatch.setattr(init, "confirm", lambda _: next(agreed))
     assert main(["init"]) == 0
     layout = layout_files.load(layout_files.find("asked", Path.cwd()))

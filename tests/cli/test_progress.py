@@ -37,8 +37,8 @@ def test_without_a_terminal_long_work_is_told_once(
         retry_until(is_told, timeout_s=20)
     assert told == "reads all folders …\n"
     with progress.Waiting() as waiting:
-        waiting.tell("a", "a starting", since=0.0)
-        waiting.tell("a", "a ready")
+        waiting.show("a", "a starting", since=0.0)
+        waiting.show("a", "a ready")
     assert capsys.readouterr().err == "a starting\na ready\n"
 
 

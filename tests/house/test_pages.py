@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.house.walks import REPOSITORY
 
-from rltui.cli.global_options import host_of, looks_of
+from rltui.cli.global_options import appearance_of, host_of
 from rltui.cli.parser import parse
 from rltui.ui import actions
 
@@ -73,7 +73,7 @@ def test_commands_are_those_that_there_are(document: Path) -> None:
     typed = list(commands(document))
     assert typed or "reverse_text" in str(document)
     for words in typed:
-        _, rest = looks_of([word.replace("RUN", "run-1") for word in words])
+        _, rest = appearance_of([word.replace("RUN", "run-1") for word in words])
         parse(host_of(rest)[1])
 
 

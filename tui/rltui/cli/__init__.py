@@ -9,7 +9,7 @@ import sys
 from rltui.cli import terminal
 from rltui.cli.arguments import KEYMAP_VARIABLE
 from rltui.cli.colour import style, switch
-from rltui.cli.global_options import host_of, looks_of
+from rltui.cli.global_options import appearance_of, host_of
 from rltui.cli.output import print_json
 from rltui.cli.parser import parse
 from rltui.errors import ExitCode, RltuiError, UsageError
@@ -18,7 +18,7 @@ from rltui.errors import ExitCode, RltuiError, UsageError
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
     if argv is None:
-        terminal.insist_on_utf8()
+        terminal.require_utf8()
     out = terminal.guard()
     try:
         try:
@@ -38,13 +38,13 @@ def main(argv: list[str] | None = None) -> int:
 def _run(argv: list[str], out: terminal.CleanStream) -> int:
     out.is_json = False
     try:
-        appearance, command_argv = looks_of(argv)
+        appearance, command_argv = appearance_of(argv)
         terminal.guard(appearance.colours, is_ascii=appearance.is_ascii)
         host, command_argv = host_of(command_argv)
         if host:
-            from rltui.cli.host import through  # the settings need pydantic
+            from rltui.cli.host import run_on_host  # the settings need pydantic
 
-            return through(host, command_argv)
+            return run_on_host(host, command_argv)
         arguments = parse(command_argv)
         out.is_json = getattr(arguments, "json", False)
         if keymap := getattr(arguments, "keymap", None):  # found there by whatever opens the TUI in the end

@@ -71,8 +71,8 @@ def show_runs(*, readonly: bool) -> int:
 
 
 def show_remote(host: RemoteMachine, name: str, *, readonly: bool) -> int:
-    """Run the TUI here on what is there: the experiment or run called `word`; of no word the one that lives,
-    where it is just one, else all runs there.
+    """Run the TUI here on what is there: the experiment or run called `name`; if empty, the one that
+    lives, where it is just one, else all runs there.
 
     Raises:
         RltuiError: if it cannot be reached, or there is none of that name.

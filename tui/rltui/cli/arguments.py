@@ -145,7 +145,7 @@ CONFIG = argument(
 YES = flag("--yes", "do not ask")
 WAIT = _wait(True, "the default")
 WAIT_ON_TERMINAL = _wait(None, "on a terminal, unless with --json")
-"""`waiting.is_awaited` decides where neither of the two is given."""
+"""`waiting.should_wait` decides where neither of the two is given."""
 TIMEOUT = argument("--timeout", "S", "give up waiting after S seconds", type=float)
 KEYMAP = choice("--keymap", ("vim", "k9s"), "keys as this program has them (`keys` lists them)")
 FRAMEWORK = argument(

@@ -88,7 +88,7 @@ def strip_style(text: str) -> str:
 
 
 def style_like(template: str, text: str) -> str:
-    """Return `text` in the colour that all of `styled` has."""
+    """Return `text` in the colour that all of `template` has."""
     match = MARKED.match(template) if MARK in template else None
     return text if match is None else f"{match[0]}{text}{_END}"
 

@@ -170,10 +170,10 @@ if TYPE_CHECKING:
     """Reads arguments that argparse cannot: (arguments behind the command's name, its options) → (arguments
     for argparse, further values of the namespace)."""
 
-Handler = Callable[[argparse.Namespace], int]
-"""Carries a command out; returns its exit code."""
-
-
+Arguments = argparse.Namespace
+"""The value of each argument of a command line, by its `dest`."""
+Handler = Callable[[Arguments], int]
+"""Runs a command; returns its exit code."""
 _HELP = flag("-h --help", "show this help message and exit")
 """The option that argparse adds to every parser."""
 

@@ -1,16 +1,22 @@
-"""`start`, `stop`, `restart`: the plan is made, shown, agreed to and carried out."""
+"""`start`, `stop`, `restart`: plan, consent, execution."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import sys
 from typing import TYPE_CHECKING, Literal
 
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.consent import accepted
+from rltui.cli.command import Arguments
+from rltui.cli.consent import require_plan_consent
 from rltui.cli.output import print_json
-from rltui.cli.waiting import is_awaited, outcome, painted, plan_of, wait_for_first_attempt
+from rltui.cli.waiting import (
+    request_plan,
+    should_wait,
+    styled_plan_text,
+    wait_and_report,
+    wait_for_first_attempt,
+)
 from rltui.client import launch
 from rltui.errors import ConflictError
 from rltui.services.runs.experiment_files import ExperimentRecord
@@ -19,8 +25,7 @@ if TYPE_CHECKING:
     from rltui.core.api import Request
 
 
-def execute(action: Literal["start", "stop", "restart"], arguments: argparse.Namespace) -> int:
-    """Carry out one of the three on the components that `arguments` name."""
+def execute(action: Literal["start", "stop", "restart"], arguments: Arguments) -> int:
     from rltui.client.reader import ExperimentReader
     from rltui.core.api import Request
     from rltui.services.runs.observed import refuse_observed
@@ -38,14 +43,14 @@ def execute(action: Literal["start", "stop", "restart"], arguments: argparse.Nam
     if arguments.plan:
         return _only_plan(record, request, as_json=arguments.json)
     with launch.reach(record) as wire:
-        plan = plan_of(wire, "plan", request)
-        sys.stderr.write(painted(plan))
+        plan = request_plan(wire, "plan", request)
+        sys.stderr.write(styled_plan_text(plan))
         if not plan.stop and not plan.start and not plan.problems:
             print("nothing to do", file=sys.stderr)
-        request_with_consent = accepted(plan, request, arguments)
-        plan = plan_of(wire, "execute", request_with_consent)
-        if is_awaited(arguments):
-            outcome(wire, {*plan.stop, *plan.start}, arguments, plan)
+        request_with_consent = require_plan_consent(plan, request, arguments)
+        plan = request_plan(wire, "execute", request_with_consent)
+        if should_wait(arguments):
+            wait_and_report(wire, {*plan.stop, *plan.start}, arguments, plan)
             return 0
         if request.action == "stop" and arguments.wait is None:  # a start before its end is refused
             wait_for_first_attempt(wire, {*plan.stop}, timeout_s=None)
@@ -60,12 +65,12 @@ def _only_plan(record: ExperimentRecord, request: Request, *, as_json: bool) -> 
 
     was_alive = launch.is_alive(record)
     with launch.reach(record) as wire:
-        plan = plan_of(wire, "plan", request)
+        plan = request_plan(wire, "plan", request)
     if not was_alive and not plan.keep and not plan.stop:
         with contextlib.suppress(ConflictError):  # somebody has started something meanwhile
             stop_idle_supervisor(record)
     if as_json:
         print_json(plan)
     else:
-        sys.stdout.write(painted(plan) or "nothing to do\n")
+        sys.stdout.write(styled_plan_text(plan) or "nothing to do\n")
     return 0

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rltui.cli.command import Arguments
 from rltui.services.config.origins import original_files
 from rltui.services.runs.experiments import known_experiments
 
@@ -48,10 +48,10 @@ def chosen_framework(
     return framework
 
 
-class WhoseConfig:
+class FrameworkChooser:
     """Tells whose configs files are; who has to ask a person asks once."""
 
-    def __init__(self, arguments: argparse.Namespace, workspace: Path | None = None) -> None:
+    def __init__(self, arguments: Arguments, workspace: Path | None = None) -> None:
         self._layout, self._framework = arguments.layout, arguments.framework
         self._workspace = workspace
 
@@ -66,7 +66,7 @@ class WhoseConfig:
         return checking.identify(files, self._layout, self.named(files), workspace=self._workspace)[0]
 
 
-def wanted_devices(arguments: argparse.Namespace) -> str | None:
+def chosen_devices(arguments: Arguments) -> str | None:
     """Devices that `--devices` or `--single-gpu` name; `None` where neither is given.
 
     Raises:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rltui.cli.command import Arguments
 from rltui.errors import UsageError
 from rltui.frameworks import launchers
 from rltui.frameworks.launchers.line import LauncherLine, Options, is_file_sign, is_option
@@ -155,8 +155,8 @@ def _key(name: str) -> str:
 
 
 @contextmanager
-def staged(
-    arguments: argparse.Namespace, choose: Choose, *, workspace: Path, force: bool = False
+def run_config_of(
+    arguments: Arguments, choose: Choose, *, workspace: Path, force: bool = False
 ) -> Iterator[RunConfig]:
     """The config files that were named; copies of them where options or several `@` change what they say."""
     from rltui.services.config.files import named, with_companion_files  # only where a config is looked into

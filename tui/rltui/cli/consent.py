@@ -5,25 +5,24 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from rltui.cli.command import Arguments
 from rltui.cli.terminal import confirm
 from rltui.errors import UsageError
 
 if TYPE_CHECKING:
-    import argparse
-
     from rltui.core.api import Loss, Plan, Request
     from rltui.core.consent import Verb
 
 
 def require_consent(
     verb: Verb,
-    arguments: argparse.Namespace,
+    arguments: Arguments,
     question: str = "go on?",
     *,
     loss: Loss | None = None,
     plan: str = "",
 ) -> None:
-    """Return where `verb` may be carried out. `arguments.yes`: it was agreed to beforehand.
+    """Return where `verb` may be done. `arguments.yes`: it was agreed to beforehand.
 
     `loss`: where the table does not say it. `plan`: shown before an answer is asked for or refused, for want
     of who would give it; empty: it was shown already.
@@ -50,16 +49,16 @@ def require_consent(
             raise UsageError("nothing was done")
 
 
-def accepted(
+def require_plan_consent(
     plan: Plan,
     request: Request,
-    arguments: argparse.Namespace,
+    arguments: Arguments,
     *,
     verb: Verb | None = None,
     question: str = "go on?",
     text: str = "",
 ) -> Request:
-    """Return `request` with the consent that carrying out `plan` takes.
+    """Return `request` with the consent that `plan` needs.
 
     `verb`: by default the request's own. `text`: shown before an answer, as `plan` of `require_consent`.
 

@@ -1,8 +1,7 @@
-"""Edits of the config files, with or without a supervisor: planned, agreed to, carried out."""
+"""Edits of the config files, with or without a supervisor: plan, consent, write."""
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -12,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rltui.cli.colour import style
+from rltui.cli.command import Arguments
 from rltui.cli.config import chosen_framework
-from rltui.cli.consent import accepted
+from rltui.cli.consent import require_plan_consent
 from rltui.cli.output import print_json
-from rltui.cli.waiting import is_awaited, outcome, painted, plan_of
+from rltui.cli.waiting import request_plan, should_wait, styled_plan_text, wait_and_report
 from rltui.client import launch
 from rltui.client.actor import actor
 from rltui.core import hints
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def edit_request(
     action: Literal["set", "undo", "redo"],
-    arguments: argparse.Namespace,
+    arguments: Arguments,
     *,
     edits: Mapping[str, object] | None = None,
     force: bool = False,
@@ -49,7 +49,7 @@ def edit_request(
     )
 
 
-def edit_experiment(record: ExperimentRecord, request: Request, arguments: argparse.Namespace) -> int:
+def edit_experiment(record: ExperimentRecord, request: Request, arguments: Arguments) -> int:
     """Edit the config of an experiment. Without a supervisor the files are edited all the same, with the
     same history; one is started only for an edit with a restart.
     """
@@ -61,14 +61,14 @@ def edit_experiment(record: ExperimentRecord, request: Request, arguments: argpa
     wire = launch.reach(record) if request.restart and not arguments.dry_run else launch.connect(record)
     if wire is None:
         with closing(_Offline(record)) as experiment:
-            execute_edit(experiment.ask, request, arguments, name_if_needed(record.name))
+            execute_edit(experiment.request_plan, request, arguments, name_if_needed(record.name))
             return 0
     with wire:
-        plan = execute_edit(partial(plan_of, wire), request, arguments, name_if_needed(record.name))
+        plan = execute_edit(partial(request_plan, wire), request, arguments, name_if_needed(record.name))
         restarted_ids = {*plan.stop, *plan.start} if request.restart else set()
-        if restarted_ids and not arguments.dry_run and is_awaited(arguments):
+        if restarted_ids and not arguments.dry_run and should_wait(arguments):
             started_at = time.monotonic()
-            outcome(wire, restarted_ids, arguments, plan)
+            wait_and_report(wire, restarted_ids, arguments, plan)
             print(f"ready {duration(time.monotonic() - started_at)} after the edit", file=sys.stderr)
     return 0
 
@@ -88,7 +88,7 @@ class _Offline:
         self._editor = ExperimentReader(record).editor(self._store)
         self._models = FrameworkModels(registry.get(record.framework), Path(record.workspace))
 
-    def ask(self, method: Literal["plan", "execute"], request: Request) -> Plan:
+    def request_plan(self, method: Literal["plan", "execute"], request: Request) -> Plan:
         from rltui.core.api import Plan
         from rltui.services.config.editor import shared_configs
 
@@ -125,7 +125,7 @@ class FileEdits:
         self._store = ConfigStore(list(files), framework_of_files)
         self.files = self._store.load()
 
-    def ask(self, method: Literal["plan", "execute"], request: Request) -> Plan:
+    def request_plan(self, method: Literal["plan", "execute"], request: Request) -> Plan:
         from rltui.core.api import Plan
 
         preview = self._store.preview(request.edits, force=request.force)
@@ -141,29 +141,29 @@ class FileEdits:
 
 
 def execute_edit(
-    ask: Callable[[Literal["plan", "execute"], Request], Plan],
+    request_plan: Callable[[Literal["plan", "execute"], Request], Plan],
     request: Request,
-    arguments: argparse.Namespace,
+    arguments: Arguments,
     name: str | None = None,
 ) -> Plan:
-    """Plan an edit, show it, and make it once it is agreed to. `ask` does the one or the other."""
-    plan = ask("plan", request)
+    """Plan an edit, show it, and make it once it is agreed to."""
+    plan = request_plan("plan", request)
     _refuse(plan, request)
     if not arguments.dry_run:
-        request_with_consent = accepted(plan, request, arguments, text=painted(plan))
-        plan = ask("execute", request_with_consent.model_copy(update={"base": plan.base}))
+        request_with_consent = require_plan_consent(plan, request, arguments, text=styled_plan_text(plan))
+        plan = request_plan("execute", request_with_consent.model_copy(update={"base": plan.base}))
     moves = request.restart and not arguments.dry_run and bool(plan.start or plan.stop)
     if not arguments.json:
-        sys.stdout.write(painted(plan) or "nothing changes\n")
-    elif not (moves and is_awaited(arguments)):  # else the outcome has it
+        sys.stdout.write(styled_plan_text(plan) or "nothing changes\n")
+    elif not (moves and should_wait(arguments)):  # else the outcome has it
         print_json(plan)
     if plan.diff:
-        for line in _outcome(plan, request, dry_run=arguments.dry_run, name=name):
+        for line in _outcome_lines(plan, request, dry_run=arguments.dry_run, name=name):
             print(line, file=sys.stderr)
     return plan
 
 
-def _outcome(plan: Plan, request: Request, *, dry_run: bool, name: str | None) -> Iterator[str]:
+def _outcome_lines(plan: Plan, request: Request, *, dry_run: bool, name: str | None) -> Iterator[str]:
     """Say what was done: the plan looks the same before and after."""
     if dry_run:
         yield "nothing was written: --dry-run"

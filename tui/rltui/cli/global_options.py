@@ -32,21 +32,21 @@ HELP = (
 """Help of the global options; they are taken out of a command line before it is parsed."""
 
 
-class Looks(NamedTuple):
+class Appearance(NamedTuple):
     """Options of the output's appearance."""
 
     colours: When = "auto"
     is_ascii: bool = False
 
 
-def looks_of(argv: Sequence[str]) -> tuple[Looks, list[str]]:
+def appearance_of(argv: Sequence[str]) -> tuple[Appearance, list[str]]:
     """Split a command line into how the output is to look, and the other words. `--` ends the reading.
 
     Raises:
         UsageError: for another word than `--color` takes.
     """
     end = argv.index("--") if "--" in argv else len(argv)
-    looks, remaining, args = Looks(), [], iter(argv[:end])
+    looks, remaining, args = Appearance(), [], iter(argv[:end])
     for arg in args:
         name, equals, value = arg.partition("=")
         if name == "--color":

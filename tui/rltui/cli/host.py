@@ -19,8 +19,8 @@ _NO_PROGRAM, _NO_CONNECTION = 127, 255
 """Exit codes of a shell that finds no such command, and of ssh for failures of its own."""
 
 
-def through(name: str, argv: Sequence[str]) -> int:
-    """Carry out a command line on another machine.
+def run_on_host(name: str, argv: Sequence[str]) -> int:
+    """Run a command line on another machine.
 
     Raises:
         UsageError: for what is no host, or a command of this machine.

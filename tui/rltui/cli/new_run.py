@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rltui.cli.config import WhoseConfig, wanted_devices
-from rltui.cli.config_line import staged
-from rltui.cli.consent import accepted
+from rltui.cli.command import Arguments
+from rltui.cli.config import FrameworkChooser, chosen_devices
+from rltui.cli.config_line import run_config_of
+from rltui.cli.consent import require_plan_consent
 from rltui.cli.progress import working
 from rltui.cli.status_text import print_status
 from rltui.cli.terminal import confirm
-from rltui.cli.waiting import painted, plan_of, wait_for_first_attempt
+from rltui.cli.waiting import request_plan, styled_plan_text, wait_for_first_attempt
 from rltui.client import launch
 from rltui.client.transports.unix import Wire
 from rltui.core import hints
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rltui.services.config.run_config import RunConfig
 
 
-def start_or_submit(start: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
+def start_or_submit(start: Callable[[Arguments], int], arguments: Arguments) -> int:
     """Start a run; where its config asks for a cluster and the command line does not, a person is asked."""
     from rltui.client import draft
 
@@ -51,11 +51,11 @@ def start_headless(
     timeout_s: float | None,
     as_json: bool,
     evals: Sequence[EvalRequest] = (),
-    consents: argparse.Namespace | None = None,
+    consents: Arguments | None = None,
 ) -> int:
     """Create, start, follow on stderr until all is ready, print the status on stdout; queue the `evals`.
 
-    Where nothing can be started, or shall not be, nothing of it is left either. `asked`: of a command that
+    Where nothing can be started, or shall not be, nothing of it is left either. `consents`: of a command that
     may go back in an earlier run, whether its user agrees to what that loses.
     """
     from rltui.client import creation
@@ -69,13 +69,13 @@ def start_headless(
             print(note, file=sys.stderr)
         with working("starts its supervisor, and asks it for a plan"):
             wire = launch.reach(creation_result.record)
-            plan = plan_of(wire, "plan", request)
-        sys.stderr.write(painted(plan))
+            plan = request_plan(wire, "plan", request)
+        sys.stderr.write(styled_plan_text(plan))
         if loss_of_plan(plan, request) > request.accepts and consents is not None:
-            requests.append(accepted(plan, request, consents, verb="up"))
+            requests.append(require_plan_consent(plan, request, consents, verb="up"))
         is_agreed = not sys.stdin.isatty() or (consents is not None and consents.yes)
         is_safe = is_agreed or not any(verdict.is_bad for verdict in plan.memory)
-        starts.append((wire, plan_of(wire, "execute", requests[-1]) if is_safe else plan, is_safe))
+        starts.append((wire, request_plan(wire, "execute", requests[-1]) if is_safe else plan, is_safe))
 
     creation_result = creation.create(new_run, begin)
     ((wire, plan, has_begun),) = starts
@@ -83,7 +83,7 @@ def start_headless(
         if not has_begun:  # a person may take their time, and holds up nobody meanwhile
             try:
                 is_meant = confirm("start all the same?")
-                plan = plan_of(wire, "execute", requests[-1]) if is_meant else plan
+                plan = request_plan(wire, "execute", requests[-1]) if is_meant else plan
             except (RltuiError, KeyboardInterrupt):
                 creation.undo(creation_result)
                 raise
@@ -105,7 +105,7 @@ def start_headless(
 
 
 @contextmanager
-def wanted_run(arguments: argparse.Namespace) -> Iterator[draft.ExperimentRequest]:
+def requested_run(arguments: Arguments) -> Iterator[draft.ExperimentRequest]:
     """The request of the arguments of `up` and `open`, once it is clear which framework the config is for."""
     from rltui.client import creation, draft
 
@@ -115,9 +115,9 @@ def wanted_run(arguments: argparse.Namespace) -> Iterator[draft.ExperimentReques
     earlier = "resume" if arguments.resume or checkpoint is not None else "new" if arguments.new else "ask"
     workspace = Path(arguments.workspace) if arguments.workspace else None
     folder = workspace or Path.cwd()
-    choose = WhoseConfig(arguments, workspace)
+    choose = FrameworkChooser(arguments, workspace)
     slurm = _slurm_options(arguments)
-    devices = wanted_devices(arguments) if slurm is None else None
+    devices = chosen_devices(arguments) if slurm is None else None
 
     def request(copies: RunConfig) -> draft.ExperimentRequest:
         return draft.ExperimentRequest(
@@ -140,7 +140,7 @@ def wanted_run(arguments: argparse.Namespace) -> Iterator[draft.ExperimentReques
             origin=RunOrigin(entry=getattr(arguments, "entry", ""), group=getattr(arguments, "group", "")),
         )
 
-    with staged(arguments, choose, workspace=folder, force=arguments.force) as copies:
+    with run_config_of(arguments, choose, workspace=folder, force=arguments.force) as copies:
         for line in copies.warnings:
             print(line, file=sys.stderr)
         new_run = request(copies)
@@ -154,12 +154,12 @@ def wanted_run(arguments: argparse.Namespace) -> Iterator[draft.ExperimentReques
             file=sys.stderr,
         )
     arguments.config, arguments.config_line.overlays = list(map(str, own_copies)), []
-    with staged(arguments, choose, workspace=folder, force=arguments.force) as copies:
+    with run_config_of(arguments, choose, workspace=folder, force=arguments.force) as copies:
         yield request(copies)
 
 
 def _layout(
-    arguments: argparse.Namespace, files: tuple[Path, ...], framework: str | None, workspace: Path | None
+    arguments: Arguments, files: tuple[Path, ...], framework: str | None, workspace: Path | None
 ) -> str | None:
     from rltui.client.checking import cluster_layout
 
@@ -175,7 +175,7 @@ JobOptions = Mapping[str, str | bool | tuple[str, ...]]
 """Options of a run's SLURM jobs, by the keys of `slurm` in a layout."""
 
 
-def _slurm_options(arguments: argparse.Namespace) -> JobOptions | None:
+def _slurm_options(arguments: Arguments) -> JobOptions | None:
     """Options of its jobs that the arguments name; `None` where it is not to be a job.
 
     Raises:
@@ -206,7 +206,7 @@ def _slurm_options(arguments: argparse.Namespace) -> JobOptions | None:
     return None
 
 
-def _on_devices(arguments: argparse.Namespace, options: JobOptions, framework: Framework) -> JobOptions:
+def _on_devices(arguments: Arguments, options: JobOptions, framework: Framework) -> JobOptions:
     """Add `--single-gpu` as the launcher that writes the job's script takes it.
 
     Raises:

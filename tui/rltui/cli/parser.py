@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rltui.cli.command import load, split
+from rltui.cli.command import Arguments, load, split
 from rltui.cli.command_list import SENTENCES
 from rltui.core import hints
 from rltui.errors import RltuiError, UsageError
@@ -20,8 +19,8 @@ _MOST_NAMED = 8
 """Experiments that a refusal names, the newest."""
 
 
-def parse(argv: list[str]) -> argparse.Namespace:
-    """Parse a command line; `handler` of the result carries it out. Without a command, the arguments are
+def parse(argv: list[str]) -> Arguments:
+    """Parse a command line; `handler` of the result runs it. Without a command, the arguments are
     those of `open`.
 
     Raises:
@@ -42,7 +41,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     values: Mapping[str, object] = {}
     if command.grammar is not None:
         words, values = command.grammar(words, command.options)
-    parsed, unknown = command.parser().parse_known_args(words, argparse.Namespace(**values))
+    parsed, unknown = command.parser().parse_known_args(words, Arguments(**values))
     if unknown:
         raise _unknown(argv[0], unknown, load(argv[0]).options)
     return parsed

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
 
-from rltui.cli.table import clipped, room
+from rltui.cli.table import clip, room
 from rltui.cli.terminal import InPlace, can_be_drawn_on
 from rltui.core.text import duration
 
@@ -47,7 +47,7 @@ class Waiting:
         if self._area is not None:
             self._ticking.join()
 
-    def tell(self, key: str, text: str, *, since: float | None = None) -> None:
+    def show(self, key: str, text: str, *, since: float | None = None) -> None:
         """Show `text` in place of what stood under this key. `since`: it goes on, and is waited for from
         then on (`time.monotonic`).
         """
@@ -77,11 +77,11 @@ class Waiting:
         width, now = room("stderr") or 80, time.monotonic()
         with self._lock:
             lines = [
-                text if since is None else f"{clipped(text, width - 8)} {duration(now - since)}"
+                text if since is None else f"{clip(text, width - 8)} {duration(now - since)}"
                 for text, since in self._lines.values()
             ]
             if self._area is not None:
-                self._area.draw([clipped(line, width) for line in lines])
+                self._area.draw([clip(line, width) for line in lines])
 
 
 @contextmanager
@@ -89,7 +89,7 @@ def working(text: str) -> Iterator[None]:
     """Says what is waited for within. Nothing else may be printed meanwhile."""
     if can_be_drawn_on(sys.stderr):
         with Waiting() as waiting:
-            waiting.tell("", text, since=time.monotonic())
+            waiting.show("", text, since=time.monotonic())
             try:
                 yield
             finally:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import CREATION, positive
-from rltui.cli.command import argument, flag, load, options_of, repeatable, switch
-from rltui.cli.new_run import wanted_run  # knows the frameworks, which `rltui queue` needs not
+from rltui.cli.command import Arguments, argument, flag, load, options_of, repeatable, switch
+from rltui.cli.new_run import requested_run  # knows the frameworks, which `rltui queue` needs not
 from rltui.cli.output import print_json
 from rltui.cli.parser import parse
 from rltui.cli.progress import working
@@ -81,7 +80,7 @@ def _split(argv: list[str], options: Options, *, has_axes: bool) -> tuple[list[s
     return own_argv, {"words": up_argv, "overrides": argv[end + 1 :], "axes": axes}
 
 
-def queue_options(arguments: argparse.Namespace) -> QueueOptions:
+def queue_options(arguments: Arguments) -> QueueOptions:
     from rltui.core.queue import QueueOptions
     from rltui.scheduler.stop_rules import check_rule
 
@@ -111,7 +110,7 @@ def plan_request(
 
     keys = ["--", *overrides] if overrides else []
     up = parse(["up", *words, *keys])
-    with wanted_run(up) as new_run:
+    with requested_run(up) as new_run:
         with working("plans the run as `up` would"):
             record, earlier = draft.plan_record(new_run)
             if not new_run.force:
@@ -163,7 +162,7 @@ def as_options(point: Sequence[tuple[str, str]]) -> list[str]:
     return [f"--{key}={value}" for key, value in point]
 
 
-def print_added(entries: Sequence[QueueEntry], arguments: argparse.Namespace) -> None:
+def print_added(entries: Sequence[QueueEntry], arguments: Arguments) -> None:
     if arguments.json:
         print_json(entries)
         return

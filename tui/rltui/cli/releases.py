@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import shlex
 import sys
@@ -13,11 +12,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rltui.cli.colour import style
+from rltui.cli.command import Arguments
 from rltui.cli.consent import require_consent
 from rltui.cli.new_run import start_headless
 from rltui.cli.progress import Waiting, working
 from rltui.cli.status_text import print_status, read_status
-from rltui.cli.terminal import ask, confirm
+from rltui.cli.terminal import confirm, prompt
 from rltui.cli.waiting import StateChanges
 from rltui.client import creation, draft, launch
 from rltui.client.down import shut_down
@@ -37,7 +37,7 @@ _POLL_S = 2.0
 
 
 def apply_values(
-    arguments: argparse.Namespace, helm: Helm, verb: Literal["install", "upgrade"], before: Mapping[str, Any]
+    arguments: Arguments, helm: Helm, verb: Literal["install", "upgrade"], before: Mapping[str, Any]
 ) -> int:
     values_request = _values_request(arguments)
     with working("asks helm what the values would be"):
@@ -86,7 +86,7 @@ def _refuse_to_lose(dropped_claims: Set[str], release: str, kubectl: Kubectl) ->
         )
 
 
-def _values_request(arguments: argparse.Namespace) -> ReleaseRequest:
+def _values_request(arguments: Arguments) -> ReleaseRequest:
     checkout_spec = registry.get("prime-rl").checkout
     assert checkout_spec is not None
     chart = chart_folder(arguments.chart, checkout.find(checkout_spec, workspace=Path.cwd(), config_files=()))
@@ -128,7 +128,7 @@ def _wait_for_pods(name: str, kubectl: Kubectl) -> None:
                     remaining_count += bool(text)
                     line = f"{pod_set.name}-{number}: {text or 'runs'}"
                     if printed_states.get(f"{pod_set.name}-{number}") != line:
-                        waiting.tell(f"{pod_set.name}-{number}", line, since=started_at if text else None)
+                        waiting.show(f"{pod_set.name}-{number}", line, since=started_at if text else None)
                         printed_states[f"{pod_set.name}-{number}"] = line
             if not remaining_count:
                 return
@@ -160,7 +160,7 @@ async def read_releases(kubectl: Kubectl, release_name: str | None) -> list[dict
         {
             "release": name,
             "pods": [
-                _described(pod, programs)
+                _pod_document(pod, programs)
                 for pod, programs in zip(pods, inside, strict=True)
                 if pod.release == name
             ],
@@ -188,7 +188,7 @@ async def _claims(kubectl: Kubectl, name: str) -> tuple[VolumeClaim, ...]:
         return ()
 
 
-def _described(pod: Pod, inside: ContainerPrograms | None) -> dict[str, Any]:
+def _pod_document(pod: Pod, inside: ContainerPrograms | None) -> dict[str, Any]:
     programs = None if inside is None else {"own": inside.own, "by_hand": inside.by_hand}
     return {
         "name": pod.name,
@@ -218,7 +218,7 @@ def _state(pod: Pod, inside: ContainerPrograms | None) -> str:
 
 
 def follow_release(release_name: str, kubectl: Kubectl, name: str, folder: Path, *, as_json: bool) -> int:
-    """Make the experiment `name` of the release `of`, anew where it is there; follow what its pods run."""
+    """Make the experiment `name` of a release, anew where it is there; follow what its pods run."""
     with working("asks the cluster what the release has"):
         release = read_release(release_name, kubectl)
         values, unknown = read_values(release_name, kubectl)
@@ -247,11 +247,11 @@ def _experiment_of(release: str) -> ExperimentRecord | None:
     return record if record is not None and Path(record.layout_file).name == FILE else None
 
 
-def is_unwanted(claim: VolumeClaim, release: str, arguments: argparse.Namespace) -> bool:
+def is_unwanted(claim: VolumeClaim, release: str, arguments: Arguments) -> bool:
     """True if a person wants the claim deleted; without an answer it stays."""
     claim_text = f"{claim.name} ({claim.size or 'size unknown'}): all checkpoints and outputs of {release}"
     if not sys.stdin.isatty():
         return bool(arguments.delete_data and arguments.yes)
     if arguments.delete_data:
-        return ask(f"delete {claim_text}? type its name:") == claim.name
+        return prompt(f"delete {claim_text}? type its name:") == claim.name
     return not arguments.yes and confirm(f"delete {claim_text}?")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from rltui.cli.choosing import ready_index
+from rltui.cli.command import Arguments
 from rltui.cli.consent import require_consent
 from rltui.cli.output import print_json
 from rltui.cli.table import Column, room, table_lines
@@ -27,14 +27,14 @@ _MOST_NAMED = 5
 def put_into_trash(
     index: RunIndex,
     rows: Sequence[RunRow],
-    arguments: argparse.Namespace,
+    arguments: Arguments,
     *,
     verb: Verb,
     spared: Sequence[tuple[RunRow, str]] = (),
 ) -> int:
     """Say what goes and what that frees, ask, and do it. `arguments`: `plan`, `yes`, `json`.
 
-    `kept`: what a rule keeps, and why.
+    `spared`: what a rule keeps, and why.
     """
     for row in rows:
         if row.is_running:
@@ -106,16 +106,14 @@ def _print_others(row: RunRow, out: TextIO) -> None:
         print(f"{row.name}: with what was in its folder before it, and no run wrote: {names}", file=out)
 
 
-def change_runs(
-    arguments: argparse.Namespace, change: Callable[[RunIndex, RunRow], RunRow], text: str
-) -> int:
+def change_runs(arguments: Arguments, change: Callable[[RunIndex, RunRow], RunRow], text: str) -> int:
     index = ready_index()
     rows = [find_run(index, name) for name in arguments.run]  # a typo in the last one changes nothing
     changed_rows = [change(index, row) for row in rows]
     return print_runs(changed_rows, [f"{row.name}: {text}" for row in changed_rows], arguments)
 
 
-def print_runs(rows: Sequence[RunRow], lines: Sequence[str], arguments: argparse.Namespace) -> int:
+def print_runs(rows: Sequence[RunRow], lines: Sequence[str], arguments: Arguments) -> int:
     if arguments.json:
         print_json(rows, is_compact=True)
     else:

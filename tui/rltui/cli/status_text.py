@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rltui.cli.colour import role_of, style, style_line
 from rltui.cli.output import print_json
-from rltui.cli.table import Row, room, table_lines, view_cells, view_shapes, wrapped
+from rltui.cli.table import Row, room, table_lines, view_cells, view_shapes, wrap
 from rltui.client import launch
 from rltui.client.transports.unix import CONNECT_TIMEOUT_S
 from rltui.core import hints
@@ -76,17 +76,19 @@ def rows_of(records: Sequence[ExperimentRecord | BrokenExperiment]) -> list[dict
     rows: list[dict[str, Any] | Exception] = [{}] * len(records)
     todo = iter([*enumerate(records)])
 
-    def ask() -> None:
+    def read_rows() -> None:
         for index, record in todo:
             try:
                 rows[index] = row_of(record)
             except Exception as error:  # noqa: BLE001 - it is raised below, where somebody hears it
                 rows[index] = error
 
-    threads = [threading.Thread(target=ask, daemon=True) for _ in range(min(_AT_ONCE, len(records)) - 1)]
+    threads = [
+        threading.Thread(target=read_rows, daemon=True) for _ in range(min(_AT_ONCE, len(records)) - 1)
+    ]
     for thread in threads:
         thread.start()
-    ask()
+    read_rows()
     for thread in threads:
         thread.join()
     for row in rows:
@@ -153,7 +155,7 @@ def as_text(status: dict[str, Any], now: float | None = None, *, width: int | No
         )
     lines.extend(map(style_line, _orphan_lines(status.get("orphans", ()), name)))
     lines = [style(f"  {folder}", "faint"), *lines]
-    return "\n".join(part for line in [head, *lines] for part in wrapped(line, width)) + "\n"
+    return "\n".join(part for line in [head, *lines] for part in wrap(line, width)) + "\n"
 
 
 def _head_lines(status: dict[str, Any], name: str | None) -> list[str]:

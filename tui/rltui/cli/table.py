@@ -105,36 +105,36 @@ def table_lines(
     cells = [row for row in plain_rows if not isinstance(row, str)]
     head = [displayable(column.heading) for column in columns]
     available = None if width is None else width - len(indent)
-    visible, widths = _fitted(columns, head, cells, available)
+    visible, widths = _fit(columns, head, cells, available)
     column_texts = [
         _column(columns[index], [row[index] for row in cells], widths[index]) for index in visible
     ]
     lines, row_number = [], 0
     for row in plain_rows:
         if isinstance(row, str):
-            lines.extend(wrapped(displayable(row), width))
+            lines.extend(wrap(displayable(row), width))
             continue
         if not row_number and any(head):
             aligned = [
-                _aligned(columns[index], truncate(head[index], widths[index]), widths[index])
+                _align(columns[index], truncate(head[index], widths[index]), widths[index])
                 for index in visible
             ]
-            lines.append(style(_joined(indent, aligned, width), "head"))
+            lines.append(style(_join(indent, aligned, width), "head"))
         aligned = [
-            _aligned(columns[index], text[row_number], widths[index])
+            _align(columns[index], text[row_number], widths[index])
             for index, text in zip(visible, column_texts, strict=True)
         ]
-        lines.append(_joined(indent, aligned, width))
+        lines.append(_join(indent, aligned, width))
         row_number += 1
     return lines
 
 
-def clipped(line: str, width: int | None) -> str:
+def clip(line: str, width: int | None) -> str:
     """The line, cut to `width`."""
     return line if width is None or width_of(line) <= width else truncate(strip_style(line), width)
 
 
-def wrapped(line: str, width: int | None) -> list[str]:
+def wrap(line: str, width: int | None) -> list[str]:
     """The line in pieces of `width`, the further ones indented as the first."""
     if width is None or width_of(line) <= width:
         return [line]
@@ -166,7 +166,7 @@ def _one_line(cell: str) -> str:
     return displayable(cell.replace("\n", " ").replace("\t", " ")) if cell else ""
 
 
-def _fitted(
+def _fit(
     columns: Sequence[Column], head: Sequence[str], cells: Sequence[Sequence[str]], available: int | None
 ) -> tuple[list[int], dict[int, int]]:
     """Indices of the columns that are shown, and the width of each."""
@@ -229,10 +229,10 @@ def _cut(text: str, width: int, side: str, common: int) -> str:
     return text
 
 
-def _aligned(column: Column, cell: str, width: int) -> str:
+def _align(column: Column, cell: str, width: int) -> str:
     space = " " * (width - width_of(cell))
     return f"{space}{cell}" if column.is_right else f"{cell}{space}"
 
 
-def _joined(indent: str, cells: Sequence[str], width: int | None) -> str:
-    return clipped(f"{indent}{(' ' * _GAP).join(cells)}".rstrip(), width)
+def _join(indent: str, cells: Sequence[str], width: int | None) -> str:
+    return clip(f"{indent}{(' ' * _GAP).join(cells)}".rstrip(), width)

@@ -47,14 +47,14 @@ class CleanStream:
             UnwritableError: if it cannot be written.
         """
         try:
-            self.raw.write(self.cleaned(text))
+            self.raw.write(self.clean(text))
         except OSError as error:
             raise _output_error(error) from error
         return len(text)
 
-    def cleaned(self, text: str) -> str:
+    def clean(self, text: str) -> str:
         if MARK in text:
-            segments = [*map(self.cleaned, MARKED.split(text))]
+            segments = [*map(self.clean, MARKED.split(text))]
             if self.has_colours:
                 segments[1::2] = [f"\x1b[{code}m" for code in segments[1::2]]
             else:
@@ -79,7 +79,7 @@ def _output_error(error: OSError) -> Exception:
     return error if isinstance(error, BrokenPipeError) else UnwritableError(error.strerror)
 
 
-def insist_on_utf8() -> None:
+def require_utf8() -> None:
     """Begin anew where Python would take another encoding for files and their names, as without a locale."""
     if sys.getfilesystemencoding() != "utf-8":
         os.execv(OWN_PYTHON, [OWN_PYTHON, "-X", "utf8", *sys.orig_argv[1:]])  # noqa: S606
@@ -158,16 +158,16 @@ class InPlace:
         reset = "\x1b[H\x1b[J" if self._lines else "\r\x1b[J"  # after a resize nobody knows where they lie
         output = [f"\x1b[{len(before)}A" if before else reset]
         for index, line in enumerate(lines):
-            output.append("\n" if line in before[index : index + 1] else f"\r{self._cleaned(line)}\x1b[K\n")
+            output.append("\n" if line in before[index : index + 1] else f"\r{self._clean(line)}\x1b[K\n")
         if len(before) > len(lines):
             output.append("\x1b[J")
         _raw(self._stream).write("".join(output))
         self._stream.flush()
         self._lines, self._size = list(lines), size
 
-    def _cleaned(self, line: str) -> str:
+    def _clean(self, line: str) -> str:
         stream = self._stream
-        return stream.cleaned(line) if isinstance(stream, CleanStream) else visible(line)
+        return stream.clean(line) if isinstance(stream, CleanStream) else visible(line)
 
 
 def binary_output() -> BinaryIO:
@@ -217,16 +217,16 @@ def _raise_nobody_reads(_: int, __: object) -> None:
 
 def displayable(text: str) -> str:
     """The text in the characters in which stdout will show it, so that it can be measured."""
-    cleaned = sys.stdout.cleaned if isinstance(sys.stdout, CleanStream) else visible
+    clean = sys.stdout.clean if isinstance(sys.stdout, CleanStream) else visible
     if MARK not in text:
-        return cleaned(text)
+        return clean(text)
     segments = MARKED.split(text)
-    segments[::2] = map(cleaned, segments[::2])
+    segments[::2] = map(clean, segments[::2])
     segments[1::2] = [f"{MARK}{code}m" for code in segments[1::2]]
     return "".join(segments)
 
 
-def ask(question: str) -> str:
+def prompt(question: str) -> str:
     """Ask a person; returns the answer without spaces around it. Called only where stdin is a terminal."""
     print(question, end=" ", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip()
@@ -234,4 +234,4 @@ def ask(question: str) -> str:
 
 def confirm(question: str) -> bool:
     """Whether a person says yes. To be called where stdin is a terminal; who is asked: `consent.py`."""
-    return ask(f"{question} [y/N]").lower() in ("y", "yes")
+    return prompt(f"{question} [y/N]").lower() in ("y", "yes")

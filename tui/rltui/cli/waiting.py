@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import threading
 import time
@@ -13,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from rltui.cli.colour import style, style_diff, style_line
+from rltui.cli.command import Arguments
 from rltui.cli.progress import Waiting
 from rltui.cli.status_text import gist_of, print_status
 from rltui.client.actor import actor
@@ -35,28 +35,28 @@ _ON_THE_WAY = ("waiting", "starting", "stopping", "backoff")
 """States that end without anybody doing something."""
 
 
-def plan_of(wire: Wire, method: Literal["plan", "execute"], request: Request) -> Plan:
+def request_plan(wire: Wire, method: Literal["plan", "execute"], request: Request) -> Plan:
     from rltui.core.api import Plan
 
     params = request.model_copy(update={"by": actor()}).model_dump(mode="json")
     return Plan.model_validate(wire.call(method, params))
 
 
-def painted(plan: Plan) -> str:
+def styled_plan_text(plan: Plan) -> str:
     """A plan in lines, its diff in colours; ends with a newline unless there is nothing to say."""
     lines = style_diff(plan.diff.rstrip("\n").split("\n")) if plan.diff else []  # only line feeds end a line
     body = plan_text(plan.model_copy(update={"diff": ""}))
     return "".join(f"{line}\n" for line in lines) + "".join(map(style_line, body.splitlines(keepends=True)))
 
 
-def is_awaited(arguments: argparse.Namespace) -> bool:
+def should_wait(arguments: Arguments) -> bool:
     """Whether to wait: as it was said, or else where a person looks on."""
     if arguments.wait is None:
         return sys.stderr.isatty() and not arguments.json
     return bool(arguments.wait)
 
 
-def outcome(wire: Wire, components: set[str], arguments: argparse.Namespace, plan: Plan) -> None:
+def wait_and_report(wire: Wire, components: set[str], arguments: Arguments, plan: Plan) -> None:
     """Wait for what a plan moves. With --json print the one document: the status then, and the plan.
 
     Raises:
@@ -80,7 +80,7 @@ def wait_for_first_attempt(wire: Wire, components: set[str], *, timeout_s: float
         RltuiError: if `timeout_s` passes first. What was started goes on.
     """
     try:
-        with limited(wire, timeout_s):
+        with time_limit(wire, timeout_s):
             return _follow(wire, components)
     except TimeoutError:
         raise RltuiError(
@@ -89,7 +89,7 @@ def wait_for_first_attempt(wire: Wire, components: set[str], *, timeout_s: float
 
 
 @contextmanager
-def limited(wire: Wire, timeout_s: float | None) -> Iterator[None]:
+def time_limit(wire: Wire, timeout_s: float | None) -> Iterator[None]:
     """Within, `wire.events()` raises `TimeoutError` once `timeout_s` has passed; `None`: never."""
     if timeout_s is None:
         yield
@@ -152,7 +152,7 @@ class StateChanges:
         if item["state"] == "backoff":
             reason += f", {retry_text(item, time.time())}"
         sign = style(badge.sign, badge.role)
-        self._waiting.tell(
+        self._waiting.show(
             id_, f"{sign} {id_} {badge.word}{after}{reason}", since=since if is_on_the_way else None
         )
 

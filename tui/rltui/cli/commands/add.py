@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from itertools import chain
 from pathlib import Path
 
 from rltui.cli.arguments import JSON, name_option
-from rltui.cli.command import argument, command
+from rltui.cli.command import Arguments, argument, command
 from rltui.cli.output import print_json
 from rltui.cli.run_changes import names_text
 
@@ -26,7 +25,7 @@ from rltui.cli.run_changes import names_text
     name_option("of a single run (default: as its folder)"),
     JSON,
 )
-def add(arguments: argparse.Namespace) -> int:
+def add(arguments: Arguments) -> int:
     from rltui.client.observation import add as add_runs  # knows the frameworks
 
     additions = [add_runs(folder, arguments.name) for folder in arguments.folder]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
-
 from rltui.cli.arguments import JSON, RUNS
-from rltui.cli.command import command
+from rltui.cli.command import Arguments, command
 from rltui.cli.run_changes import change_runs
 from rltui.core import hints
 from rltui.services.runs import organize
@@ -16,5 +14,5 @@ from rltui.services.runs import organize
     RUNS,
     JSON,
 )
-def archive(arguments: argparse.Namespace) -> int:
+def archive(arguments: Arguments) -> int:
     return change_runs(arguments, organize.archive, f"archived; see: {hints.RUNS_ALL}")

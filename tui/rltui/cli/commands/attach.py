@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 
 from rltui.cli.arguments import NAME
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.command import argument, command, flag
+from rltui.cli.command import Arguments, argument, command, flag
 from rltui.client import launch
 from rltui.core import hints
 from rltui.errors import ExitCode, UsageError
@@ -21,7 +20,7 @@ from rltui.services.runs.experiment_files import ExperimentRecord
     flag("--readonly", "pass no keys on"),
     NAME,
 )
-def attach(arguments: argparse.Namespace) -> int:
+def attach(arguments: Arguments) -> int:
     """Become tmux, showing the component's pane."""
     return show_pane(choose_experiment(arguments.name), arguments.component, readonly=arguments.readonly)
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
-
 from rltui.cli.arguments import JSON, RUNS
-from rltui.cli.command import command, flag
+from rltui.cli.command import Arguments, command, flag
 from rltui.cli.run_changes import change_runs
 from rltui.services.runs import organize
 
@@ -16,7 +14,7 @@ from rltui.services.runs import organize
     RUNS,
     JSON,
 )
-def best(arguments: argparse.Namespace) -> int:
+def best(arguments: Arguments) -> int:
     is_best = not arguments.remove
     return change_runs(arguments, lambda index, row: organize.set_best(index, row, is_best),
                  "marked as best" if is_best else "not marked any more")  # fmt: skip

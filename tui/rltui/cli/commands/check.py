@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -10,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import CONFIG, DEVICES, FRAMEWORK, JSON, SET, layout_option
 from rltui.cli.colour import role_of, style, style_line
-from rltui.cli.command import command, flag
-from rltui.cli.config import WhoseConfig, wanted_devices
-from rltui.cli.config_line import read_config_line, staged
+from rltui.cli.command import Arguments, command, flag
+from rltui.cli.config import FrameworkChooser, chosen_devices
+from rltui.cli.config_line import read_config_line, run_config_of
 from rltui.cli.output import print_json
 from rltui.cli.progress import working
 from rltui.errors import ConfigError
@@ -34,14 +33,14 @@ if TYPE_CHECKING:
     JSON,
     grammar=read_config_line,
 )
-def check(arguments: argparse.Namespace) -> int:
+def check(arguments: Arguments) -> int:
     from rltui.client import checking
 
-    choose = WhoseConfig(arguments)
-    with staged(arguments, choose, workspace=Path.cwd()) as copies:
+    choose = FrameworkChooser(arguments)
+    with run_config_of(arguments, choose, workspace=Path.cwd()) as copies:
         for line in copies.warnings:
             print(line, file=sys.stderr)
-        framework, devices = choose.named(copies.files), wanted_devices(arguments)
+        framework, devices = choose.named(copies.files), chosen_devices(arguments)
         with working("checks, and asks the framework's own validators"):
             report = checking.check(
                 copies.files,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 from rltui.cli.arguments import JSON, NAME_OR_FIRST, YES, positive, steps
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.command import argument, command, flag, section
+from rltui.cli.command import Arguments, argument, command, flag, section
 from rltui.cli.consent import require_consent
 from rltui.cli.output import print_json
 from rltui.cli.table import print_view
@@ -55,7 +54,7 @@ _COLUMNS = VIEW.named(("step", "age", "reward", "eval", "parts", "size", "attemp
     *NAME_OR_FIRST,
     JSON,
 )
-def checkpoints(arguments: argparse.Namespace) -> int:
+def checkpoints(arguments: Arguments) -> int:
     from rltui.client.reader import ExperimentReader
     from rltui.core.experiment_api import ExperimentApi
     from rltui.services.runs.observed import refuse_observed
@@ -80,7 +79,7 @@ def checkpoints(arguments: argparse.Namespace) -> int:
             wire.close()
 
 
-def _retention(arguments: argparse.Namespace) -> Retention | None:
+def _retention(arguments: Arguments) -> Retention | None:
     """The rule for what to keep; `None` where nothing is to be deleted."""
     from rltui.core.checkpoints import Retention
 
@@ -109,7 +108,7 @@ def _print(report: CheckpointReport, *, as_json: bool) -> None:
     print("\n".join([*checkpoint_summary(report), *set_aside_texts(report)]))
 
 
-def _restore(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
+def _restore(record: ExperimentRecord, arguments: Arguments) -> int:
     """Bring back what a restart has set aside. A supervisor that has nothing to do is sent away for it.
 
     Raises:
@@ -150,7 +149,7 @@ def _prune(
     wire: Wire | None,
     report: CheckpointReport,
     retention: Retention,
-    arguments: argparse.Namespace,
+    arguments: Arguments,
 ) -> int:
     from rltui.client.reader import ExperimentReader
     from rltui.core.checkpoints import prune_plan

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rltui.cli.arguments import JSON
 from rltui.cli.choosing import ready_index
-from rltui.cli.command import argument, command, exclusive, flag, repeatable
+from rltui.cli.command import Arguments, argument, command, exclusive, flag, repeatable
 from rltui.cli.output import print_csv, print_json
 from rltui.cli.table import plain_lines, room, width_of
 from rltui.core import hints
@@ -62,7 +61,7 @@ class ComparedRunDocument:
         JSON,
     ),
 )
-def compare(arguments: argparse.Namespace) -> int:
+def compare(arguments: Arguments) -> int:
     from rltui.client.local_runs import LocalRuns
     from rltui.views.comparison import compared_rows, markdown_table, remark_text
 

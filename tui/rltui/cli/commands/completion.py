@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
-
-from rltui.cli.command import argument, command, hidden
+from rltui.cli.command import Arguments, argument, command, hidden
 
 
 @command(
@@ -13,7 +11,7 @@ from rltui.cli.command import argument, command, hidden
     hidden("word", nargs="*"),
     is_local=True,
 )
-def completion(arguments: argparse.Namespace) -> int:
+def completion(arguments: Arguments) -> int:
     from rltui.cli.completion import print_completion
 
     print_completion(arguments.shell, arguments.word)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import EDIT, tokens
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.command import argument, command
+from rltui.cli.command import Arguments, argument, command
 from rltui.cli.consent import require_consent
 from rltui.cli.edits import edit_experiment, edit_request
 from rltui.cli.output import print_json
-from rltui.cli.terminal import ask
+from rltui.cli.terminal import prompt
 from rltui.client import launch
 from rltui.core import hints
 from rltui.errors import ConfigError, ConflictError, UsageError
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     argument("--mean-tokens", "N", "tokens of a mean rollout (default: as this run measured)", type=tokens),
     *EDIT,
 )
-def convert(arguments: argparse.Namespace) -> int:
+def convert(arguments: Arguments) -> int:
     if arguments.to is not None:
         return _write_for(arguments)
     if arguments.what not in (None, "tokens", "rollouts") or arguments.output is not None:
@@ -55,7 +55,7 @@ def convert(arguments: argparse.Namespace) -> int:
     record = choose_experiment(arguments.name, acts=True)
     conversion = _conversion(record, arguments.what, arguments.mean_tokens)
     if conversion.mean_tokens is None:
-        conversion = _conversion(record, conversion.to, _asked_mean(conversion))
+        conversion = _conversion(record, conversion.to, _prompt_mean(conversion))
     request = edit_request("set", arguments, edits=conversion.edits)
     as_json, arguments.json = arguments.json, False
     if not as_json:
@@ -68,7 +68,7 @@ def convert(arguments: argparse.Namespace) -> int:
     return code
 
 
-def _write_for(arguments: argparse.Namespace) -> int:
+def _write_for(arguments: Arguments) -> int:
     """A config for another framework: the diff and what has no counterpart, then the new file.
 
     Raises:
@@ -128,7 +128,7 @@ def _conversion(record: ExperimentRecord, way: Way | None, mean_tokens: float | 
         return wire.request(ExperimentApi.convert, way, mean_tokens)
 
 
-def _asked_mean(conversion: Conversion) -> float:
+def _prompt_mean(conversion: Conversion) -> float:
     """Ask a person for the tokens of a mean rollout.
 
     Raises:
@@ -140,6 +140,6 @@ def _asked_mean(conversion: Conversion) -> float:
             hint=f"say it: {hints.CONVERT_MEAN(way=conversion.to)}, prompt and completion together",
         )
     try:
-        return tokens(ask("tokens of a mean rollout, prompt and completion together?"))
+        return tokens(prompt("tokens of a mean rollout, prompt and completion together?"))
     except argparse.ArgumentTypeError as error:
         raise ConfigError(str(error), hint="nothing was converted") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import shutil
 import sys
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 from rltui import paths
 from rltui.cli.app import need_terminal, show
 from rltui.cli.arguments import KEYMAP, output_dir_option
-from rltui.cli.command import command, flag
+from rltui.cli.command import Arguments, command, flag
 from rltui.cli.new_run import start_headless
 from rltui.cli.status_text import print_status, read_status
 from rltui.client import launch
@@ -36,7 +35,7 @@ _DEMO_FILES = ("rl.toml", "sft.toml")
     flag("--no-tui", "start it headless, like `up`"),
     KEYMAP,
 )
-def demo(arguments: argparse.Namespace) -> int:
+def demo(arguments: Arguments) -> int:
     """Run the shipped example in a folder of its own, so that editing it leaves the original alone."""
     from rltui.client import draft
     from rltui.core.api import Request

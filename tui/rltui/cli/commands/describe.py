@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 
 from rltui.cli.arguments import JSON, RUN
 from rltui.cli.choosing import ready_index
-from rltui.cli.command import argument, command, flag
+from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.run_changes import print_runs
 from rltui.errors import UsageError
 from rltui.services.runs import organize
@@ -21,7 +20,7 @@ from rltui.services.runs.catalog import find_run
     flag("--clear", "remove it"),
     JSON,
 )
-def describe(arguments: argparse.Namespace) -> int:
+def describe(arguments: Arguments) -> int:
     index = ready_index()
     row = find_run(index, arguments.run)
     text = sys.stdin.read() if arguments.text == ["-"] else " ".join(arguments.text)

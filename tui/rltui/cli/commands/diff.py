@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rltui.cli.arguments import JSON, NAME
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import style, style_diff
-from rltui.cli.command import argument, command, flag
+from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.commands.knobs import read_table
 from rltui.cli.output import print_json
 from rltui.cli.status_text import read_status
@@ -45,7 +44,7 @@ _ORIGINAL = "original"
     NAME,
     JSON,
 )
-def diff(arguments: argparse.Namespace) -> int:
+def diff(arguments: Arguments) -> int:
     names = arguments.attempt
     if (
         len(names) == 2
@@ -71,7 +70,7 @@ def diff(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _print_differences(difference: ConfigDiff, arguments: argparse.Namespace) -> None:
+def _print_differences(difference: ConfigDiff, arguments: Arguments) -> None:
     if arguments.json:
         print_json(difference)
     elif arguments.text:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import importlib.util
 import os
@@ -19,10 +18,10 @@ from pathlib import Path
 from rltui import paths
 from rltui.cli.arguments import JSON, NAME, layout_option
 from rltui.cli.colour import role_of, style
-from rltui.cli.command import argument, command, flag
+from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.output import print_json
 from rltui.cli.progress import working
-from rltui.cli.table import room, wrapped
+from rltui.cli.table import room, wrap
 from rltui.core import hints
 from rltui.core.text import GIB, gib
 from rltui.errors import RltuiError, UsageError
@@ -126,7 +125,7 @@ class _Finding:
     NAME,
     JSON,
 )
-def doctor(arguments: argparse.Namespace) -> int:
+def doctor(arguments: Arguments) -> int:
     """Run every check, of this box or of a layout's nodes; fails where something essential is missing."""
     if arguments.nodes:
         return _of_nodes(arguments)
@@ -142,7 +141,7 @@ def doctor(arguments: argparse.Namespace) -> int:
     return 0 if all(finding.ok or not finding.essential for finding in findings) else 1
 
 
-def _of_nodes(arguments: argparse.Namespace) -> int:
+def _of_nodes(arguments: Arguments) -> int:
     from rltui.client.draft import ExperimentRequest
     from rltui.client.nodes import check_nodes
 
@@ -170,7 +169,7 @@ def _show(findings: Iterable[_Finding]) -> None:
     width = room()
     for finding in findings:
         symbol = "✓" if finding.ok else "✗" if finding.essential else "–"
-        lines = wrapped(f"{'':{_NAME_WIDTH}}{finding.text}", width)
+        lines = wrap(f"{'':{_NAME_WIDTH}}{finding.text}", width)
         name = f"{style(symbol, role_of(symbol))} {finding.name:<{_NAME_WIDTH - 2}}"
         print("\n".join([f"{name}{lines[0].lstrip()}", *lines[1:]]))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import textwrap
 from typing import TYPE_CHECKING, Any
@@ -10,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from rltui.cli.arguments import JSON, NAME_OR_FIRST
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import style
-from rltui.cli.command import command, flag
+from rltui.cli.command import Arguments, command, flag
 from rltui.cli.consent import require_consent
 from rltui.cli.output import print_json
 from rltui.cli.status_text import read_status
-from rltui.cli.waiting import StateChanges, painted
+from rltui.cli.waiting import StateChanges, styled_plan_text
 from rltui.client import launch
 from rltui.core import hints
 from rltui.core.text import join_words, size_text
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     *NAME_OR_FIRST,
     JSON,
 )
-def down(arguments: argparse.Namespace) -> int:
+def down(arguments: Arguments) -> int:
     """Stop everything of an experiment, its supervisor included; with `--all`, of each that lives."""
     name = arguments.experiment or arguments.name
     if arguments.all:
@@ -57,7 +56,7 @@ def down(arguments: argparse.Namespace) -> int:
         else:
             sys.stdout.write(_plan_lines(plan))
         return 0
-    sys.stderr.write(painted(plan))
+    sys.stderr.write(styled_plan_text(plan))
     try:
         status, message = _end(record)
     except KeyboardInterrupt:
@@ -75,7 +74,7 @@ def _interrupted(record: ExperimentRecord) -> int:
     return int(ExitCode.INTERRUPTED)
 
 
-def _down_all(arguments: argparse.Namespace) -> int:
+def _down_all(arguments: Arguments) -> int:
     """End what lives, newest first: a run that borrows a server is younger than the one that lends it."""
     from rltui.client.queue import commands
     from rltui.core.api import Loss, Request
@@ -129,7 +128,7 @@ def _down_all(arguments: argparse.Namespace) -> int:
 
 
 def _plan_lines(plan: Plan) -> str:
-    return painted(plan) or "nothing runs\n"
+    return styled_plan_text(plan) or "nothing runs\n"
 
 
 def _end(record: ExperimentRecord) -> tuple[dict[str, Any], str]:

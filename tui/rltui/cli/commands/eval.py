@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import JSON, WAIT, count, positive, step
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.command import argument, command, exclusive, flag, repeatable
+from rltui.cli.command import Arguments, argument, command, exclusive, flag, repeatable
 from rltui.cli.commands.evals import print_report
 from rltui.cli.output import print_json
 from rltui.cli.progress import Waiting
@@ -54,7 +53,7 @@ def _split_off_evaluator(argv: list[str], _: Options) -> tuple[list[str], Mappin
     epilog="What follows -- is for the evaluator itself: rltui eval -- --temperature 0.2",
     grammar=_split_off_evaluator,
 )
-def evaluate(arguments: argparse.Namespace) -> int:
+def evaluate(arguments: Arguments) -> int:
     """Ask for one, and follow it on stderr until it has ended; or give the standing order."""
     from rltui.client.manual_components import tokens
     from rltui.core.evals import EvalRequest
@@ -87,7 +86,7 @@ def evaluate(arguments: argparse.Namespace) -> int:
                 print(message)
             return 0
         try:
-            report = _followed(wire, queued_eval)
+            report = _follow(wire, queued_eval)
         except KeyboardInterrupt:
             print(
                 f"it goes on; {hints.EVALS_CANCEL(id=queued_eval.id, name=name_option)} ends it",
@@ -119,7 +118,7 @@ def _numbers(values: Iterable[str]) -> tuple[str | None, int]:
     return name, examples
 
 
-def _target(arguments: argparse.Namespace) -> EvalTarget:
+def _target(arguments: Arguments) -> EvalTarget:
     from rltui.core.evals import EvalTarget
 
     if arguments.checkpoint is not None:
@@ -130,7 +129,7 @@ def _target(arguments: argparse.Namespace) -> EvalTarget:
     return EvalTarget(kind="base" if arguments.base else "sft" if arguments.sft else "now")
 
 
-def _followed(wire: Wire, queued_eval: QueuedEval) -> EvalReport:
+def _follow(wire: Wire, queued_eval: QueuedEval) -> EvalReport:
     """Tell how it goes until it has ended, or somebody took it from the queue: all there are then."""
     from rltui.core.evals import QueuedEval
     from rltui.core.experiment_api import ExperimentApi
@@ -152,7 +151,7 @@ def _followed(wire: Wire, queued_eval: QueuedEval) -> EvalReport:
                 break
             if current.words != progress:
                 progress = current.words
-                waiting.tell(current.id, f"{current.label}: {progress}", since=started_at)
+                waiting.show(current.id, f"{current.label}: {progress}", since=started_at)
         waiting.clear()
     with launch.reach(launch.choose(value["experiment"])) as next_wire:
         return next_wire.request(ExperimentApi.evals)

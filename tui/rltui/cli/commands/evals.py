@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rltui.cli.arguments import JSON, NAME_OR_FIRST
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.command import argument, command, flag
+from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.output import print_json
 from rltui.cli.table import print_view
 from rltui.client import launch
@@ -35,7 +34,7 @@ _COLUMNS = (
     *NAME_OR_FIRST,
     JSON,
 )
-def evals(arguments: argparse.Namespace) -> int:
+def evals(arguments: Arguments) -> int:
     from rltui.core.evals import EvalReport
     from rltui.services.runs.evaluations import EvalFolder
 
@@ -71,7 +70,7 @@ def _with_full_ids(report: EvalReport) -> EvalReport:
     )
 
 
-def _evaluation_called(evaluations: Sequence[Evaluation], id_: str) -> Evaluation:
+def _evaluation_with_id(evaluations: Sequence[Evaluation], id_: str) -> Evaluation:
     """The one with that id; `NAME/3` is one of another experiment.
 
     Raises:
@@ -113,12 +112,12 @@ def _control(record: ExperimentRecord) -> ControlFolder:
     return record.control
 
 
-def print_report(report: EvalReport, arguments: argparse.Namespace, *, only: str = "") -> None:
+def print_report(report: EvalReport, arguments: Arguments, *, only: str = "") -> None:
     """The table, or the document with the differences besides; of all of them, or of one."""
     from rltui.views.evaluation import VIEW, compared, eval_summary
 
     evaluations, against = report.evaluations, getattr(arguments, "against", None)
-    reference = None if against is None else _evaluation_called(evaluations, against)
+    reference = None if against is None else _evaluation_with_id(evaluations, against)
     rows = [row for row in compared(evaluations, reference) if only in ("", row.evaluation.id)]
     if arguments.json:
         visible_report = report.model_copy(update={"evaluations": tuple(row.evaluation for row in rows)})

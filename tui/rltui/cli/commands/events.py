@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -13,7 +12,7 @@ from typing import Any
 from rltui.cli.arguments import NAME, json_flag, positive
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import style, style_diff
-from rltui.cli.command import argument, command, flag, repeatable
+from rltui.cli.command import Arguments, argument, command, flag, repeatable
 from rltui.cli.output import print_json
 from rltui.cli.table import Row, print_table, room, table_lines, view_shapes
 from rltui.cli.terminal import while_read
@@ -46,11 +45,11 @@ _WIDTHS = {"step": 6, "kind": -10}
     NAME,
     json_flag("one JSON document; with -f, one per line"),
 )
-def events(arguments: argparse.Namespace) -> int:
+def events(arguments: Arguments) -> int:
     record = choose_experiment(arguments.name)
     journal = record.control.journal_file
     event_filter = _filter(arguments, record, journal)
-    entries = deque(_admitted(read_entries(journal), event_filter), arguments.limit)
+    entries = deque(_matching(read_entries(journal), event_filter), arguments.limit)
     if not arguments.follow:
         if arguments.json:
             print_json([*entries])
@@ -61,7 +60,7 @@ def events(arguments: argparse.Namespace) -> int:
     width = room()
     shapes = [column._replace(heading="") for column in view_shapes(_COLUMNS)]
     with while_read():
-        for entry in chain(entries, _admitted(_new_entries(record), event_filter)):
+        for entry in chain(entries, _matching(_new_entries(record), event_filter)):
             if arguments.json:
                 print_json(entry)
             else:
@@ -70,7 +69,7 @@ def events(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _admitted(entries: Iterable[dict[str, Any]], event_filter: EventFilter) -> Iterator[dict[str, Any]]:
+def _matching(entries: Iterable[dict[str, Any]], event_filter: EventFilter) -> Iterator[dict[str, Any]]:
     for entry in entries:
         text, data = entry["text"], _data(entry)
         if event_filter.admits(entry["at"], entry["kind"], entry.get("component"), text, data):
@@ -82,7 +81,7 @@ def _data(entry: dict[str, Any]) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def _filter(arguments: argparse.Namespace, record: ExperimentRecord, journal: Path) -> EventFilter:
+def _filter(arguments: Arguments, record: ExperimentRecord, journal: Path) -> EventFilter:
     """The filter that the arguments describe.
 
     Raises:

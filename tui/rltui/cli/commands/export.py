@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
-
 from rltui.cli.arguments import JSON, RUN, count, output_dir_option
 from rltui.cli.choosing import ready_index
-from rltui.cli.command import argument, command
+from rltui.cli.command import Arguments, argument, command
 from rltui.cli.output import print_json
 from rltui.services.runs.catalog import find_run
 
@@ -18,7 +16,7 @@ from rltui.services.runs.catalog import find_run
     argument("--rollouts", "N", "so many of the best and the worst (default: 3)", type=count, default=3),
     JSON,
 )
-def export(arguments: argparse.Namespace) -> int:
+def export(arguments: Arguments) -> int:
     from rltui.client.local_runs import LocalRuns
     from rltui.ui.charts.export import drawings  # brings numpy
 

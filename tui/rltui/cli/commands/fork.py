@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from functools import partial
 
 from rltui.cli.arguments import DEVICES, JSON, SET, TIMEOUT, WAIT, name_option, output_dir_option
 from rltui.cli.choosing import ready_index
 from rltui.cli.colour import style_diff
-from rltui.cli.command import argument, command, flag
-from rltui.cli.config import wanted_devices
+from rltui.cli.command import Arguments, argument, command, flag
+from rltui.cli.config import chosen_devices
 from rltui.cli.new_run import start_headless
 from rltui.cli.output import print_json
 from rltui.core.forks import ForkRequest, parse_checkpoint
@@ -38,7 +37,7 @@ from rltui.views.run import fork_lines
     TIMEOUT,
     JSON,
 )
-def fork(arguments: argparse.Namespace) -> int:
+def fork(arguments: Arguments) -> int:
     from rltui.client.fork import plan_fork, prepared
 
     row = find_run(ready_index(), arguments.run)
@@ -47,7 +46,7 @@ def fork(arguments: argparse.Namespace) -> int:
         begin=None if arguments.begin is None else parse_checkpoint(arguments.begin),
         name=arguments.name,
         folder=arguments.output_dir,
-        devices=wanted_devices(arguments),
+        devices=chosen_devices(arguments),
     )
     with plan_fork(row, fork_request) as planned_fork:
         if arguments.plan and arguments.json:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Generator, Sequence
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rltui.cli.arguments import interval, json_flag, name_option, watch
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import style_line
-from rltui.cli.command import command
+from rltui.cli.command import Arguments, command
 from rltui.cli.output import print_json
 from rltui.cli.table import Row, room, table_lines, view_cells, view_shapes
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
@@ -45,7 +44,7 @@ _EARLY_S = 0.2
     name_option("as this experiment sees them: budgets, peaks, other hosts"),
     json_flag("one JSON document; with --watch, one per line"),
 )
-def gpus(arguments: argparse.Namespace) -> int:
+def gpus(arguments: Arguments) -> int:
     with nullcontext() if arguments.watch is None else while_read():
         if arguments.json:
             _print_json(arguments)
@@ -54,10 +53,10 @@ def gpus(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _print_json(arguments: argparse.Namespace) -> None:
+def _print_json(arguments: Arguments) -> None:
     """Print the supervisor's answer as it comes."""
     if arguments.name is not None:
-        with closing(_of(arguments.name, arguments.watch)) as documents:
+        with closing(_documents_of(arguments.name, arguments.watch)) as documents:
             for document in documents:
                 print_json(document)
         return
@@ -66,13 +65,15 @@ def _print_json(arguments: argparse.Namespace) -> None:
             print_json(report)
 
 
-def _print(arguments: argparse.Namespace) -> None:
+def _print(arguments: Arguments) -> None:
     from rltui.core.gpu.report import GpuReport  # pydantic takes 60 ms
 
     if arguments.name is None:
         reports = _readings(arguments.watch)
     else:
-        reports = (GpuReport.model_validate(answer) for answer in _of(arguments.name, arguments.watch))
+        reports = (
+            GpuReport.model_validate(answer) for answer in _documents_of(arguments.name, arguments.watch)
+        )
     with closing(reports):
         if arguments.watch is None:
             for report in reports:
@@ -96,7 +97,7 @@ def _readings(interval_s: float | None) -> Generator[GpuReport, None, None]:
             yield with_reservations(report, other_reservations())
 
 
-def _of(name: str, interval_s: float | None) -> Generator[dict[str, Any], None, None]:
+def _documents_of(name: str, interval_s: float | None) -> Generator[dict[str, Any], None, None]:
     """GPU reports of an experiment's supervisor: one, or every new one, `interval_s` apart at least.
 
     Raises:
@@ -139,7 +140,7 @@ def report_lines(report: GpuReport, *, width: int | None, now: float) -> list[st
     if report.available and report.reason:
         rows.append(style_line(f"⚠ {report.reason}"))
     for device in report.devices:
-        rows.extend(_wrapped(device_summary(device), width))
+        rows.extend(_wrap(device_summary(device), width))
         rows.extend(style_line(f"{_INDENT}⚠ {warning}") for warning in device_warnings(device))
         rows.extend(f"{_INDENT}{budget_text(budget)}" for budget in device.budgets)
         rows.extend(f"{_INDENT}{reservation_text(claim)}" for claim in device.claims)
@@ -153,7 +154,7 @@ def report_lines(report: GpuReport, *, width: int | None, now: float) -> list[st
     return table_lines(view_shapes(_HOLDERS), rows, width=width, indent=_INDENT)
 
 
-def _wrapped(segments: Sequence[str], width: int | None) -> list[str]:
+def _wrap(segments: Sequence[str], width: int | None) -> list[str]:
     """Joined by dots; broken between parts, further lines indented."""
     lines = [segments[0]]
     for segment in segments[1:]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from rltui.cli.colour import style
-from rltui.cli.command import argument, command, load
+from rltui.cli.command import Arguments, argument, command, load
 from rltui.cli.command_list import SENTENCES
-from rltui.cli.table import Column, print_table, room, wrapped
+from rltui.cli.table import Column, print_table, room, wrap
 from rltui.core import hints
 from rltui.core.text import unknown_name
 
@@ -34,7 +33,7 @@ def page(topic: str) -> str:
     argument("topic", "TOPIC|COMMAND", "default: the list of topics", nargs="?", completes="help_topics"),
     is_local=True,
 )
-def show_help(arguments: argparse.Namespace) -> int:
+def show_help(arguments: Arguments) -> int:
     """Print a page, or the options of a command; without either, what there are pages about."""
     pages, topic = topics(), arguments.topic
     if topic is None:
@@ -58,7 +57,7 @@ def _print_page(text: str) -> None:
     for line in lines:
         command = line.strip().partition("   ")[0]
         is_command = line.startswith("  ") and command.startswith(("rltui", "ssh", "source"))
-        for piece in wrapped(line, width):
+        for piece in wrap(line, width):
             print(piece.replace(command, style(command, "key"), 1) if is_command else piece)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import shlex
 import shutil
@@ -12,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rltui import paths
-from rltui.cli.command import argument, choice, command, flag, repeatable
-from rltui.cli.terminal import ask, confirm
+from rltui.cli.command import Arguments, argument, choice, command, flag, repeatable
+from rltui.cli.terminal import confirm, prompt
 from rltui.core import hints
 from rltui.core.knobs import split_assignment
 from rltui.core.text import join_words
@@ -51,7 +50,7 @@ class _Component:
     ),
     flag("--user", "for all folders (default: for this one, in .rltui/layouts)"),
 )
-def init(arguments: argparse.Namespace) -> int:
+def init(arguments: Arguments) -> int:
     """Write a commented layout, once it can be loaded and run, or a workspace. Nothing is overwritten."""
     if arguments.of is not None:
         return _make_workspace(arguments.of, Path(arguments.layout_name or "."))
@@ -60,7 +59,7 @@ def init(arguments: argparse.Namespace) -> int:
         raise UsageError("a layout needs components", hint=str(hints.INIT_WITH))
     name = arguments.layout_name or ""
     if not name and not components:
-        name = ask(f"name of the layout? [{Path.cwd().name}]")
+        name = prompt(f"name of the layout? [{Path.cwd().name}]")
     name = name or Path.cwd().name
     path = _free_path(name, for_user=arguments.user)
     if not components:
@@ -219,7 +218,7 @@ def _section(component: _Component, other_ids: Sequence[str]) -> Iterator[str]:
 
 def _prompt_port(name: str) -> str:
     free = f"{{port.{name}}}"
-    port = ask(
+    port = prompt(
         f"the port it listens on? (a number; nothing: none, or a free one where its command has {free})"
     )
     if port and not (port.isdecimal() and 0 < int(port) < 1 << 16):
@@ -229,13 +228,13 @@ def _prompt_port(name: str) -> str:
 
 def _prompt_components() -> Iterator[_Component]:
     names: list[str] = []
-    while name := ask(
+    while name := prompt(
         f"component {len(names) + 1}: its name, such as trainer?{' (nothing: done)' if names else ''}"
     ):
-        command = ask("its command?")
+        command = prompt("its command?")
         is_service = confirm("is it a service, which must not end by itself?")
         port = _prompt_port(name) if is_service else ""
-        after = ask(f"starts behind which of {', '.join(names)}? (nothing: none)") if names else ""
+        after = prompt(f"starts behind which of {', '.join(names)}? (nothing: none)") if names else ""
         yield _component(
             name,
             command,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rltui.cli.app import need_terminal, show
 from rltui.cli.arguments import JSON, KEYMAP, WAIT, YES, name_option, output_dir_option
 from rltui.cli.colour import style
-from rltui.cli.command import argument, command, flag, repeatable, verb
+from rltui.cli.command import Arguments, argument, command, flag, repeatable, verb
 from rltui.cli.consent import require_consent
 from rltui.cli.output import print_json
 from rltui.cli.progress import working
@@ -48,7 +47,7 @@ _STATES: Mapping[str, Role] = {
 }
 
 
-def _kubectl(arguments: argparse.Namespace) -> Kubectl:
+def _kubectl(arguments: Arguments) -> Kubectl:
     from rltui.services.kube import Kubectl
 
     return Kubectl(arguments.context or "", arguments.namespace or "")
@@ -94,7 +93,7 @@ the chart has values for (rltui k8s upgrade RELEASE -f FILE --set trainer.comman
     "install a release; shows its values, and asks",
     *MAKING,
 )
-def up(arguments: argparse.Namespace) -> int:
+def up(arguments: Arguments) -> int:
     from rltui.cli.releases import apply_values
     from rltui.services.helm import Helm
 
@@ -113,7 +112,7 @@ def up(arguments: argparse.Namespace) -> int:
     "give a release other values; shows what changes, and asks",
     *MAKING,
 )
-def upgrade(arguments: argparse.Namespace) -> int:
+def upgrade(arguments: Arguments) -> int:
     from rltui.cli.releases import apply_values
     from rltui.services.helm import Helm
 
@@ -139,7 +138,7 @@ def upgrade(arguments: argparse.Namespace) -> int:
     epilog=_EPILOG,
     defaults={"release": None, "namespace": None, "context": None},
 )
-def status(arguments: argparse.Namespace) -> int:
+def status(arguments: Arguments) -> int:
     """Pods with what runs in them, and the data; of all releases where none is named."""
     import asyncio
 
@@ -185,7 +184,7 @@ def _row(pod: Mapping[str, Any]) -> list[str]:
     *PLACE,
     JSON,
 )
-def watch(arguments: argparse.Namespace) -> int:
+def watch(arguments: Arguments) -> int:
     from rltui.cli.releases import follow_release
 
     kubectl = _kubectl(arguments)
@@ -210,7 +209,7 @@ def watch(arguments: argparse.Namespace) -> int:
     flag("--previous", "of the container before its last restart"),
     *PLACE,
 )
-def logs(arguments: argparse.Namespace) -> int:
+def logs(arguments: Arguments) -> int:
     from rltui.client.release import pod_of_role, read_release
 
     kubectl = _kubectl(arguments)
@@ -236,7 +235,7 @@ def logs(arguments: argparse.Namespace) -> int:
     argument("command", "COMMAND", "after --: what to run", nargs="*"),
     *PLACE,
 )
-def execute(arguments: argparse.Namespace) -> int:
+def execute(arguments: Arguments) -> int:
     from rltui.client.release import pod_of_role, read_release
     from rltui.services import kube, subprocesses
 
@@ -255,7 +254,7 @@ def execute(arguments: argparse.Namespace) -> int:
     flag("--yes", "do not ask about the release"),
     *PLACE,
 )
-def down(arguments: argparse.Namespace) -> int:
+def down(arguments: Arguments) -> int:
     import asyncio
 
     from rltui.cli.releases import end_experiment, is_unwanted

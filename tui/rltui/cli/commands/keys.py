@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import JSON, KEYMAP, KEYMAP_VARIABLE
-from rltui.cli.command import argument, command
+from rltui.cli.command import Arguments, argument, command
 from rltui.cli.output import print_json
 from rltui.cli.table import Column, print_table
 
@@ -27,7 +26,7 @@ _MANY = 4
     JSON,
     is_local=True,
 )
-def show_keys(arguments: argparse.Namespace) -> int:
+def show_keys(arguments: Arguments) -> int:
     """Print the keys by action, in the order of the help.
 
     Raises:
@@ -44,7 +43,7 @@ def show_keys(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _list(path: Path, arguments: argparse.Namespace) -> None:
+def _list(path: Path, arguments: Arguments) -> None:
     from rltui.ui import actions
 
     if arguments.json:

@@ -5,7 +5,6 @@ Imports little: what a supervisor says is printed as it comes.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -15,7 +14,7 @@ from typing import Any
 from rltui.cli.arguments import FRAMEWORK, JSON, NAME, layout_option
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import style, style_line
-from rltui.cli.command import argument, command, flag
+from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.config import chosen_framework
 from rltui.cli.output import print_json
 from rltui.cli.table import Row, print_table, view_cells, view_shapes
@@ -44,7 +43,7 @@ _COLUMNS = ("key", "value", "unit", "default", "allowed", "read by")
     NAME,
     JSON,
 )
-def show_knobs(arguments: argparse.Namespace) -> int:
+def show_knobs(arguments: Arguments) -> int:
     files = [term for term in arguments.pattern if term.endswith(".toml") or "/" in term]
     terms = [term for term in arguments.pattern if term not in files]
     table = _of_files(files, arguments) if files else read_table(choose_experiment(arguments.name))
@@ -76,7 +75,7 @@ def read_table(record: ExperimentRecord) -> dict[str, Any]:
     return table.model_dump(mode="json")
 
 
-def _of_files(names: Sequence[str], arguments: argparse.Namespace) -> dict[str, Any]:
+def _of_files(names: Sequence[str], arguments: Arguments) -> dict[str, Any]:
     """Knobs of a config that need never have run: what its files say, and the defaults."""
     from rltui.client import checking
     from rltui.services.config.files import named

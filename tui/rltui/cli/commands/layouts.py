@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from rltui.cli.arguments import JSON
-from rltui.cli.command import command
+from rltui.cli.command import Arguments, command
 from rltui.cli.output import print_json
 from rltui.cli.table import Column, print_table
 
@@ -15,7 +14,7 @@ from rltui.cli.table import Column, print_table
     "layouts",
     JSON,
 )
-def list_layouts(arguments: argparse.Namespace) -> int:
+def list_layouts(arguments: Arguments) -> int:
     from rltui.services import layout_files
 
     files = layout_files.available(Path.cwd())

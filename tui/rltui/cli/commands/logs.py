@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import re
@@ -19,7 +18,7 @@ from typing import Any
 
 from rltui.cli.arguments import NAME, count, json_flag
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.command import argument, command, flag
+from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.output import print_json, print_json_stream
 from rltui.cli.table import Column, print_table
 from rltui.cli.terminal import binary_output, while_read
@@ -68,7 +67,7 @@ _BATCH_LINES = 500
     NAME,
     json_flag("one JSON document; with -f, one per line"),
 )
-def logs(arguments: argparse.Namespace) -> int:
+def logs(arguments: Arguments) -> int:
     """Print, and follow, the output of one attempt, or a log file that the layout names; or search all.
 
     Its text without escape sequences and colours, also into a pipe, which often ends at a terminal
@@ -127,7 +126,7 @@ def _is_written_to_a_file() -> bool:
     return False
 
 
-def _list(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
+def _list(record: ExperimentRecord, arguments: Arguments) -> int:
     from rltui.services.logs.listing import all_logs
 
     if any((arguments.follow, arguments.lines is not None, arguments.grep, arguments.level, arguments.raw)):
@@ -158,7 +157,7 @@ def _size(size_bytes: int) -> str:
     return size_text(size_bytes) if size_bytes >= 1 << 20 else f"{size_bytes / 1024:.0f} KiB"
 
 
-def _search_all(record: ExperimentRecord, arguments: argparse.Namespace, line_filter: LineFilter) -> int:
+def _search_all(record: ExperimentRecord, arguments: Arguments, line_filter: LineFilter) -> int:
     """Print the matches of every attempt of every component, under the name of its log."""
     from rltui.services.logs.listing import all_logs
 
@@ -194,7 +193,7 @@ def _matches(entries: Iterable[LogEntry], line_filter: LineFilter) -> Iterator[t
         yield from ((entry, line) for line in lines)
 
 
-def _experiment(arguments: argparse.Namespace) -> ExperimentRecord:
+def _experiment(arguments: Arguments) -> ExperimentRecord:
     """The experiment. `-n` names it in every command, whatever `tail` has trained the fingers to."""
     try:
         return choose_experiment(arguments.name)
@@ -206,7 +205,7 @@ def _experiment(arguments: argparse.Namespace) -> ExperimentRecord:
         ) from None
 
 
-def _pass_on(path: Path, arguments: argparse.Namespace) -> int:
+def _pass_on(path: Path, arguments: Arguments) -> int:
     if arguments.follow or arguments.lines is not None or arguments.json or arguments.grep or arguments.level:
         raise UsageError(
             "--raw passes on the whole file", hint="leave the other options out, but for --attempt"

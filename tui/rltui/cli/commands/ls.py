@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rltui.cli.arguments import JSON
 from rltui.cli.colour import style_line
-from rltui.cli.command import command
+from rltui.cli.command import Arguments, command
 from rltui.cli.output import print_json
 from rltui.cli.status_text import document, rows_of
 from rltui.cli.table import room, table_lines, view_cells, view_shapes
@@ -24,7 +23,7 @@ _COLUMNS = VIEW.named(("name", "state", "step", "reward", "age", "framework", "o
     "ls",
     JSON,
 )
-def list_experiments(arguments: argparse.Namespace) -> int:
+def list_experiments(arguments: Arguments) -> int:
     """Every experiment that rltui knows, newest first; what is wrong with some stands below."""
     rows = rows_of(listed_experiments())
     if arguments.json:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import subprocess
 import sys
@@ -11,10 +10,10 @@ from typing import Literal, NamedTuple
 
 from rltui import __version__
 from rltui.cli.colour import style
-from rltui.cli.command import Command, Declared, command, flag
+from rltui.cli.command import Arguments, Command, Declared, command, flag
 from rltui.cli.commands.help import page, topics
 from rltui.cli.overview import DESCRIPTION, OPTIONS, all_commands
-from rltui.cli.table import room, wrapped
+from rltui.cli.table import room, wrap
 from rltui.errors import ExitCode
 
 _WIDTH = 100
@@ -68,7 +67,7 @@ class Block(NamedTuple):
     flag("--raw", "its source: rltui man --raw > rltui.1"),
     is_local=True,
 )
-def show_manual(arguments: argparse.Namespace) -> int:
+def show_manual(arguments: Arguments) -> int:
     """Print its source, or show it in `man` where a person looks on and there is one."""
     blocks = list(manual())
     if arguments.raw:
@@ -141,9 +140,7 @@ def as_roff(blocks: list[Block]) -> str:
     lines = [f'.TH RLTUI 1 "{_DATE}" "rltui {__version__}" "User Commands"']
     is_first = True
     for block in blocks:
-        text = _roff(
-            block.text if block.kind == "verbatim" else "\n".join(wrapped(block.text, _SOURCE_WIDTH))
-        )
+        text = _roff(block.text if block.kind == "verbatim" else "\n".join(wrap(block.text, _SOURCE_WIDTH)))
         match block.kind:
             case "section":
                 lines.append(f".SH {text.upper()}")
@@ -176,9 +173,9 @@ def as_text(blocks: list[Block], width: int) -> Iterator[str]:
             case "part":
                 yield from ("", f"{space}{style(block.text, 'head')}")
             case "text":
-                yield from wrapped(f"{space}{block.text}", width)
+                yield from wrap(f"{space}{block.text}", width)
             case "item":
                 yield f"{space}{style(block.term, 'key')}"
-                yield from wrapped(f"{space}{space}{block.text}", width)
+                yield from wrap(f"{space}{space}{block.text}", width)
             case "verbatim":
                 yield from (f"{space}{line}".rstrip() for line in block.text.split("\n"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 import re
 import shutil
@@ -15,7 +14,7 @@ from typing import Any
 
 from rltui.cli.arguments import JSON, NAME, count, positive
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.command import argument, command, exclusive, flag
+from rltui.cli.command import Arguments, argument, command, exclusive, flag
 from rltui.cli.output import print_csv, print_json
 from rltui.cli.table import Column, print_table, room, table_lines, width_of
 from rltui.core import hints
@@ -45,7 +44,7 @@ _SUMMARY = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Printed:
+class _Line:
     key: SeriesKey
     label: str
     """Short, and unlike those of the others that are printed with it."""
@@ -101,7 +100,7 @@ class SeriesDocument:
     ),
     NAME,
 )
-def metrics(arguments: argparse.Namespace) -> int:
+def metrics(arguments: Arguments) -> int:
     record = choose_experiment(arguments.name)
     reader = _reader(record)
     if not reader.keys():
@@ -109,7 +108,7 @@ def metrics(arguments: argparse.Namespace) -> int:
             f"there are no metrics of {record.name} yet",
             hint=f"looked in {record.run_dir}: the first come with the first step",
         )
-    lines = [*_requested(reader, arguments.metric, all_series=arguments.all)]
+    lines = [*_requested_lines(reader, arguments.metric, all_series=arguments.all)]
     if arguments.json:
         _print_json(record, reader, lines, arguments)
     elif arguments.csv:
@@ -141,7 +140,7 @@ def _reader(record: ExperimentRecord) -> SeriesReader:
 # --- which ------------------------------------------------------------------------------------------------
 
 
-def _requested(reader: SeriesSource, terms: Sequence[str], *, all_series: bool) -> Iterator[_Printed]:
+def _requested_lines(reader: SeriesSource, terms: Sequence[str], *, all_series: bool) -> Iterator[_Line]:
     keys = reader.keys()
     rewinds = reader.rewinds()
     requested_series: dict[SeriesKey, tuple[str, MetricConcept | None]] = {}
@@ -160,7 +159,7 @@ def _requested(reader: SeriesSource, terms: Sequence[str], *, all_series: bool) 
     labels = [label for label, _ in requested_series.values()]
     for key, (label, concept) in requested_series.items():
         current, abandoned_lines = reader.read(key).lines(rewinds)
-        yield _Printed(
+        yield _Line(
             key=key,
             label=label if labels.count(label) == 1 else _full(key),
             unit=concept.unit if concept is not None else "",
@@ -220,7 +219,7 @@ def _unknown(term: str, keys: Sequence[SeriesKey]) -> UsageError:
 # --- how --------------------------------------------------------------------------------------------------
 
 
-def _indices(count: int, arguments: argparse.Namespace, most: int | None = None) -> range:
+def _indices(count: int, arguments: Arguments, most: int | None = None) -> range:
     """Indices of what is printed of so many points: the newest always is."""
     every = arguments.every or 1
     start = (count - 1) % every if count else 0
@@ -230,7 +229,7 @@ def _indices(count: int, arguments: argparse.Namespace, most: int | None = None)
 
 
 def _print_json(
-    record: ExperimentRecord, reader: SeriesSource, lines: Iterable[_Printed], arguments: argparse.Namespace
+    record: ExperimentRecord, reader: SeriesSource, lines: Iterable[_Line], arguments: Arguments
 ) -> None:
     document = {
         "experiment": record.name,
@@ -240,7 +239,7 @@ def _print_json(
     print_json(document)
 
 
-def _document(line: _Printed, arguments: argparse.Namespace) -> SeriesDocument:
+def _document(line: _Line, arguments: Arguments) -> SeriesDocument:
     steps, times, values = _lists(line.current, _indices(len(line.current), arguments))
     branches = (_lists(branch, range(len(branch))) for branch in line.abandoned)
     return SeriesDocument(
@@ -270,7 +269,7 @@ def _json_number(value: float) -> float | str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def _joined(lines: Sequence[_Printed]) -> list[tuple[int, float, list[float | None]]]:
+def _rows_by_step(lines: Sequence[_Line]) -> list[tuple[int, float, list[float | None]]]:
     """Step, time and a value of each line: a row for each step, and for each point that has none."""
     rows: dict[tuple[int, float], tuple[int, float, list[float | None]]] = {}
     for column, line in enumerate(lines):
@@ -283,8 +282,8 @@ def _joined(lines: Sequence[_Printed]) -> list[tuple[int, float, list[float | No
     return sorted([*with_steps, *rows_by_time], key=lambda row: row[1]) if rows_by_time else with_steps
 
 
-def _print_csv(lines: Sequence[_Printed], arguments: argparse.Namespace) -> None:
-    rows = _joined(lines)
+def _print_csv(lines: Sequence[_Line], arguments: Arguments) -> None:
+    rows = _rows_by_step(lines)
     printed_rows = (
         (
             None if step == NO_STEP else step,
@@ -296,9 +295,9 @@ def _print_csv(lines: Sequence[_Printed], arguments: argparse.Namespace) -> None
     print_csv(["step", "time", *(visible(line.label) for line in lines)], printed_rows)
 
 
-def _table(lines: Sequence[_Printed], arguments: argparse.Namespace) -> list[str]:
+def _table(lines: Sequence[_Line], arguments: Arguments) -> list[str]:
     """A row for each step; nothing where that is too wide for the terminal."""
-    rows = _joined(lines)
+    rows = _rows_by_step(lines)
     indices = _indices(len(rows), arguments, _VISIBLE_ROWS)
     heads = [f"{line.label} {display_unit(line.unit)}".rstrip() for line in lines]
     cells = [["step", "time", *heads]]
@@ -322,7 +321,7 @@ def _clock(time_s: float) -> str:
     return time.strftime("%m-%d %H:%M:%S", time.localtime(time_s))
 
 
-def _print_summary(reader: SeriesSource, lines: Sequence[_Printed], arguments: argparse.Namespace) -> None:
+def _print_summary(reader: SeriesSource, lines: Sequence[_Line], arguments: Arguments) -> None:
     cells: list[Sequence[str]] = []
     now = time.time()
     for line in lines:
@@ -354,7 +353,7 @@ def _print_summary(reader: SeriesSource, lines: Sequence[_Printed], arguments: a
         print(f"\n{unlisted_count} more series: {hints.METRICS_ALL}; {hints.METRICS_PLOT} draws some")
 
 
-def _print_plots(lines: Iterable[_Printed], arguments: argparse.Namespace) -> None:
+def _print_plots(lines: Iterable[_Line], arguments: Arguments) -> None:
     braille = _shows_braille()
     width = min(_WIDEST_PLOT, shutil.get_terminal_size((80, 24)).columns) - _LABEL_WIDTH - 3
     for number, line in enumerate(lines):
@@ -367,7 +366,7 @@ def _print_plots(lines: Iterable[_Printed], arguments: argparse.Namespace) -> No
 
 
 def _write_drawing(
-    record: ExperimentRecord, reader: SeriesSource, lines: Sequence[_Printed], arguments: argparse.Namespace
+    record: ExperimentRecord, reader: SeriesSource, lines: Sequence[_Line], arguments: Arguments
 ) -> None:
     """Write all lines as one chart, as the metrics screen saves it."""
     from rltui.core.annotations import marks
@@ -407,7 +406,7 @@ def _shows_braille() -> bool:
     return (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "") == "utf8"
 
 
-def _plot(line: _Printed, indices: range, width: int, *, braille: bool) -> list[str]:
+def _plot(line: _Line, indices: range, width: int, *, braille: bool) -> list[str]:
     """Title, the curve between its highest and lowest value, the ends of the other axis, notes."""
     series = line.current
     xs = [float(series.steps[index]) if line.has_steps else series.times[index] for index in indices]
@@ -433,7 +432,7 @@ def _plot(line: _Printed, indices: range, width: int, *, braille: bool) -> list[
     return [visible(f"{title} · {newest}"), *drawn, axis, *(f"{'':{_LABEL_WIDTH}}  {note}" for note in notes)]
 
 
-def _notes(line: _Printed, xs: Sequence[float], values: Sequence[float]) -> Iterator[str]:
+def _notes(line: _Line, xs: Sequence[float], values: Sequence[float]) -> Iterator[str]:
     gaps = [x for x, value in zip(xs, values, strict=True) if not math.isfinite(value)]
     if gaps and line.has_steps:
         yield f"no number at step {steps_text([int(x) for x in gaps])}"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 
 from rltui.cli.arguments import JSON, NAME
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.command import argument, command
+from rltui.cli.command import Arguments, argument, command
 from rltui.cli.output import print_json
 from rltui.client import launch
 from rltui.core.events import first_line
@@ -20,7 +19,7 @@ from rltui.services.runs.journal import journal_of
     NAME,
     JSON,
 )
-def note(arguments: argparse.Namespace) -> int:
+def note(arguments: Arguments) -> int:
     record = choose_experiment(arguments.name)
     text = sys.stdin.read() if arguments.text == ["-"] else " ".join(arguments.text)
     wire = launch.connect(record)

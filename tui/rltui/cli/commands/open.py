@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import gc
 import sys
 from pathlib import Path
 
 from rltui.cli.app import need_terminal, show, show_readonly, show_run, show_runs
 from rltui.cli.arguments import CREATION, KEYMAP, SLURM
-from rltui.cli.command import argument, command, flag
+from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.commands.ls import list_lines
 from rltui.cli.config_line import read_config_line
 from rltui.cli.new_run import (
+    requested_run,
     start_or_submit,  # knows the frameworks, which attaching needs not
-    wanted_run,
 )
 from rltui.cli.parser import is_file_name
 from rltui.cli.status_text import rows_of
@@ -44,7 +43,7 @@ from rltui.services.runs.experiments import (
     KEYMAP,
     grammar=read_config_line,
 )
-def open_experiment(arguments: argparse.Namespace) -> int:
+def open_experiment(arguments: Arguments) -> int:
     """Attach to an experiment, or create it, if a person says so; the TUI asks before anything starts."""
     gc.disable()  # what is made until the app is shown, stays; looking through it took a tenth of the time
     if arguments.readonly:
@@ -90,7 +89,7 @@ def _open_named(name: str) -> int:
     return show_run(LocalRuns().find(name))
 
 
-def _name_to_watch(arguments: argparse.Namespace) -> str | None:
+def _name_to_watch(arguments: Arguments) -> str | None:
     """The experiment to look at, `None` for the one there is.
 
     Raises:
@@ -120,11 +119,11 @@ def _name_to_watch(arguments: argparse.Namespace) -> str | None:
     return names[0] if names else None
 
 
-def _open_config(arguments: argparse.Namespace) -> int:
+def _open_config(arguments: Arguments) -> int:
     """Attach to the experiment of this config, or ask, and create it: the TUI asks before anything starts."""
     from rltui.client import creation, draft
 
-    with wanted_run(arguments) as request:
+    with requested_run(arguments) as request:
         planned_record, _ = draft.plan_record(request)
         experiment = find_experiment(planned_record.name)
         if (

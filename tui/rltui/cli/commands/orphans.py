@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Sequence
@@ -13,11 +12,11 @@ from typing import TYPE_CHECKING
 from rltui.cli.arguments import JSON, NAME_OR_FIRST, YES
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import style
-from rltui.cli.command import argument, command
-from rltui.cli.consent import accepted, require_consent
+from rltui.cli.command import Arguments, argument, command
+from rltui.cli.consent import require_consent, require_plan_consent
 from rltui.cli.output import print_json
 from rltui.cli.table import Row, print_table, view_cells, view_shapes
-from rltui.cli.waiting import limited, painted, plan_of
+from rltui.cli.waiting import request_plan, styled_plan_text, time_limit
 from rltui.client import launch
 from rltui.client.transports.unix import Wire
 from rltui.core import hints
@@ -54,7 +53,7 @@ _TIMEOUT_S = 30.0
     YES,
     JSON,
 )
-def orphans(arguments: argparse.Namespace) -> int:
+def orphans(arguments: Arguments) -> int:
 
     from rltui.services.runs.observed import refuse_observed
 
@@ -95,12 +94,12 @@ def _report(record: ExperimentRecord) -> OrphanReport:
         with wire:
             leftover = Status.model_validate(wire.call("status", timeout_s=_ANSWER_S)).orphans
             gpus = GpuReport.model_validate(wire.call("gpus", timeout_s=2 * _ANSWER_S))
-    elsewhere = {name: _where(remote) for name, (_, remote) in _unfollowed(record).items()}
+    elsewhere = {name: _where(remote) for name, (_, remote) in _unfollowed_jobs(record).items()}
     strangers = foreign_processes(gpus, leftover)
     return OrphanReport(experiment=record.name, orphans=leftover, strangers=strangers, elsewhere=elsewhere)
 
 
-def _unfollowed(record: ExperimentRecord) -> dict[str, tuple[Path, JobStatus]]:
+def _unfollowed_jobs(record: ExperimentRecord) -> dict[str, tuple[Path, JobStatus]]:
     """Component → folder of what may go on on another machine, which nobody here follows any more."""
     jobs = {}
     for folder in record.control.newest_attempts():
@@ -115,10 +114,10 @@ def _where(remote: JobStatus) -> str:
     return f"{remote.where}{since}"
 
 
-def _forget(record: ExperimentRecord, arguments: argparse.Namespace) -> int:
+def _forget(record: ExperimentRecord, arguments: Arguments) -> int:
     """Take it for ended, so that it can be started again: the machine is gone for good."""
     name = arguments.forget
-    jobs = _unfollowed(record)
+    jobs = _unfollowed_jobs(record)
     if name not in jobs:
         attempts = record.control.newest_attempts()
         followed_components = {
@@ -176,20 +175,20 @@ def _print_processes(leftover: Sequence[Orphan]) -> None:
     print_table(view_shapes(_PROCESSES), rows)
 
 
-def _free(wire: Wire, record: ExperimentRecord, arguments: argparse.Namespace) -> tuple[Orphan, ...]:
+def _free(wire: Wire, record: ExperimentRecord, arguments: Arguments) -> tuple[Orphan, ...]:
     """End processes through the supervisor; returns those."""
     from rltui.core.api import Request
 
     request = Request(action="free", pids=tuple(arguments.free))
-    plan = plan_of(wire, "plan", request)
-    request_with_consent = _agreed(plan, request, record, arguments)
+    plan = request_plan(wire, "plan", request)
+    request_with_consent = _with_consent(plan, request, record, arguments)
     if plan.free:
-        plan_of(wire, "execute", request_with_consent)
+        request_plan(wire, "execute", request_with_consent)
         _wait_until_done(wire, plan.free, record.name)
     return plan.free
 
 
-def _free_offline(record: ExperimentRecord, arguments: argparse.Namespace) -> tuple[Orphan, ...]:
+def _free_offline(record: ExperimentRecord, arguments: Arguments) -> tuple[Orphan, ...]:
     """End processes of an experiment without a supervisor: one would find nothing to watch."""
     import asyncio
 
@@ -200,14 +199,14 @@ def _free_offline(record: ExperimentRecord, arguments: argparse.Namespace) -> tu
     request = Request(action="free", pids=tuple(arguments.free))
     report = _report(record)
     plan = Plan(action="free", free=orphans_to_free(request, report.orphans, report.strangers))
-    _agreed(plan, request, record, arguments)
+    _with_consent(plan, request, record, arguments)
     journal = journal_of(record)
     if survivors := asyncio.run(leftovers.end(plan.free, journal, "on request")):
         raise _still_alive(survivors)
     return plan.free
 
 
-def _agreed(plan: Plan, request: Request, record: ExperimentRecord, arguments: argparse.Namespace) -> Request:
+def _with_consent(plan: Plan, request: Request, record: ExperimentRecord, arguments: Arguments) -> Request:
     """Show the plan and ask. The request as it was agreed to: just what was shown, whatever has come since.
 
     Raises:
@@ -219,14 +218,14 @@ def _agreed(plan: Plan, request: Request, record: ExperimentRecord, arguments: a
             f"pid {strange[0]} is no leftover of {record.name}, nor one of yours that only holds GPU memory",
             hint=f"see which there are: {hints.ORPHANS(name=record.name)}; other processes are never touched",
         )
-    sys.stderr.write(painted(plan) if plan.free else f"{record.name} has no leftover process\n")
-    request_with_consent = accepted(plan, request, arguments, question="end them?")
+    sys.stderr.write(styled_plan_text(plan) if plan.free else f"{record.name} has no leftover process\n")
+    request_with_consent = require_plan_consent(plan, request, arguments, question="end them?")
     return request_with_consent.model_copy(update={"pids": tuple(orphan.pid for orphan in plan.free)})
 
 
 def _wait_until_done(wire: Wire, leftover: Sequence[Orphan], name: str) -> None:
     try:
-        with limited(wire, _TIMEOUT_S):
+        with time_limit(wire, _TIMEOUT_S):
             for kind, status in wire.events():
                 if kind == "status" and not status.get("transaction"):
                     break

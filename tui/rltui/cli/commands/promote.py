@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 
 from rltui.cli.arguments import JSON, RUN, YES
 from rltui.cli.choosing import ready_index
 from rltui.cli.colour import style_diff
-from rltui.cli.command import command, flag
+from rltui.cli.command import Arguments, command, flag
 from rltui.cli.consent import require_consent
 from rltui.cli.output import print_json
 from rltui.errors import ConflictError
@@ -24,7 +23,7 @@ from rltui.services.runs.catalog import find_run
     JSON,
     epilog="A key that both have changed is not written, and told; the exit code is 4 then.",
 )
-def promote(arguments: argparse.Namespace) -> int:
+def promote(arguments: Arguments) -> int:
     from rltui.client import promote as promoting
 
     plan = promoting.plan_undo if arguments.undo else promoting.plan_promotion

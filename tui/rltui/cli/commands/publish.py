@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 
 from rltui.cli.arguments import JSON, NAME, WAIT, YES
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.command import argument, command, flag, repeatable
+from rltui.cli.command import Arguments, argument, command, flag, repeatable
 from rltui.cli.consent import require_consent
 from rltui.cli.output import print_json
 from rltui.cli.progress import working
-from rltui.cli.waiting import StateChanges, failure, is_component_alive, plan_of
+from rltui.cli.waiting import StateChanges, failure, is_component_alive, request_plan
 from rltui.client import launch
 from rltui.client.transports.unix import Wire
 from rltui.core import hints
@@ -34,7 +33,7 @@ from rltui.views.checkpoint import publication_text
     NAME,
     JSON,
 )
-def publish(arguments: argparse.Namespace) -> int:
+def publish(arguments: Arguments) -> int:
     from rltui.client.manual_components import PUBLISH, publication, publish_request, tokens
     from rltui.services.runs.observed import refuse_observed
 
@@ -66,10 +65,10 @@ def publish(arguments: argparse.Namespace) -> int:
             hint = f"follow it: {hints.LOGS_FOLLOW(component=PUBLISH, name=record.name)}"
             raise ConflictError(f"{record.name} has an upload under way", hint=hint)
         wire.call("tokens", tokens())
-        plan_of(wire, "execute", publish_request(upload))
+        request_plan(wire, "execute", publish_request(upload))
         if not arguments.wait:
             return 0
-        url = _outcome(wire, record.name)
+        url = _follow(wire, record.name)
     if arguments.json:
         print_json(upload.model_copy(update={"url": url}))
     else:
@@ -77,7 +76,7 @@ def publish(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _outcome(wire: Wire, name: str) -> str:
+def _follow(wire: Wire, name: str) -> str:
     """Follow the upload to its end, and return where it is.
 
     Raises:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import CREATION, JSON, SET
 from rltui.cli.colour import style_line
-from rltui.cli.command import argument, command, verb
+from rltui.cli.command import Arguments, argument, command, verb
 from rltui.cli.output import print_json
 from rltui.cli.queue_requests import (
     AFTER_REBOOT,
@@ -47,7 +46,7 @@ _COLUMNS = VIEW.named(("sign", "run", "state", "step", "reward", "what", "why"))
     "what waits and why, what runs, what has ended",
     JSON,
 )
-def show(arguments: argparse.Namespace) -> int:
+def show(arguments: Arguments) -> int:
     """Print what waits and why, what runs, what has ended. A queue without a scheduler gets one."""
     from rltui.client.queue import commands
     from rltui.services.queue_file import read_queue
@@ -78,7 +77,7 @@ def show(arguments: argparse.Namespace) -> int:
     JSON,
     grammar=split_queued,
 )
-def add(arguments: argparse.Namespace) -> int:
+def add(arguments: Arguments) -> int:
 
     from rltui.client.queue import commands
 
@@ -101,11 +100,11 @@ ENTRIES = argument("entry", "ENTRY", "name or id; or a sweep", nargs="+", comple
     "start nothing any more; what runs goes on",
     JSON,
 )
-def pause(arguments: argparse.Namespace) -> int:
+def pause(arguments: Arguments) -> int:
 
     from rltui.client.queue import commands
 
-    return _changed(commands.pause(), "paused; what runs goes on", arguments)
+    return _print_change(commands.pause(), "paused; what runs goes on", arguments)
 
 
 @verb(
@@ -114,11 +113,11 @@ def pause(arguments: argparse.Namespace) -> int:
     AFTER_REBOOT,
     JSON,
 )
-def resume(arguments: argparse.Namespace) -> int:
+def resume(arguments: Arguments) -> int:
 
     from rltui.client.queue import commands
 
-    return _changed(commands.resume(after_reboot=arguments.after_reboot), "the queue goes on", arguments)
+    return _print_change(commands.resume(after_reboot=arguments.after_reboot), "the queue goes on", arguments)
 
 
 @verb(
@@ -127,12 +126,12 @@ def resume(arguments: argparse.Namespace) -> int:
     ENTRIES,
     JSON,
 )
-def remove(arguments: argparse.Namespace) -> int:
+def remove(arguments: Arguments) -> int:
     from rltui.client.queue import commands
     from rltui.services.queue_file import read_queue
 
     entries = commands.remove(arguments.entry)
-    return _changed(read_queue(), f"removed: {join_words([entry.name for entry in entries])}", arguments)
+    return _print_change(read_queue(), f"removed: {join_words([entry.name for entry in entries])}", arguments)
 
 
 @verb(
@@ -142,20 +141,22 @@ def remove(arguments: argparse.Namespace) -> int:
     SET,
     JSON,
 )
-def retry(arguments: argparse.Namespace) -> int:
+def retry(arguments: Arguments) -> int:
     from rltui.client.queue import commands
     from rltui.services.queue_file import read_queue
 
     edits = split_assignments(arguments.edits)
     waiting_entries = (
-        commands.retry(arguments.entry, partial(_mended, edits)) if edits else commands.retry(arguments.entry)
+        commands.retry(arguments.entry, partial(_entry_changes, edits))
+        if edits
+        else commands.retry(arguments.entry)
     )
-    return _changed(
+    return _print_change(
         read_queue(), f"waits again: {join_words([entry.name for entry in waiting_entries])}", arguments
     )
 
 
-def _mended(edits: Mapping[str, str], entry: QueueEntry) -> Mapping[str, object]:
+def _entry_changes(edits: Mapping[str, str], entry: QueueEntry) -> Mapping[str, object]:
     """The entry with these values.
 
     Raises:
@@ -181,13 +182,13 @@ def _mended(edits: Mapping[str, str], entry: QueueEntry) -> Mapping[str, object]
     argument("place", "PLACE", "first, last, up, down, or its number in the queue"),
     JSON,
 )
-def move(arguments: argparse.Namespace) -> int:
+def move(arguments: Arguments) -> int:
 
     from rltui.client.queue import commands
 
     queue = commands.move(arguments.entry, arguments.place)
     waiting_names = [entry.name for entry in queue.entries if entry.state == "waiting"]
-    return _changed(queue, f"now in this order: {', '.join(waiting_names)}", arguments)
+    return _print_change(queue, f"now in this order: {', '.join(waiting_names)}", arguments)
 
 
 @verb(
@@ -196,7 +197,7 @@ def move(arguments: argparse.Namespace) -> int:
     argument("most", "N|none", "none: as GPUs allow; without GPUs one"),
     JSON,
 )
-def limit(arguments: argparse.Namespace) -> int:
+def limit(arguments: Arguments) -> int:
 
     from rltui.client.queue import commands
 
@@ -205,10 +206,10 @@ def limit(arguments: argparse.Namespace) -> int:
     if text != "none" and not most:
         raise UsageError(f"{text!r} is no number of runs", hint="a number from 1 on, or none")
     message = "as many run at once as devices allow" if most is None else f"at most {most} run at once"
-    return _changed(commands.limit(most), message, arguments)
+    return _print_change(commands.limit(most), message, arguments)
 
 
-def _changed(queue: RunQueue, message: str, arguments: argparse.Namespace) -> int:
+def _print_change(queue: RunQueue, message: str, arguments: Arguments) -> int:
     if arguments.json:
         print_json(queue)
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -11,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import DEVICES, JSON, TIMEOUT, WAIT, name_option, output_dir_option
 from rltui.cli.choosing import ready_index
-from rltui.cli.command import argument, command, flag
-from rltui.cli.config import wanted_devices
+from rltui.cli.command import Arguments, argument, command, flag
+from rltui.cli.config import chosen_devices
 from rltui.cli.consent import require_consent
 from rltui.cli.new_run import start_headless
 from rltui.cli.output import print_json
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     TIMEOUT,
     JSON,
 )
-def rerun(arguments: argparse.Namespace) -> int:
+def rerun(arguments: Arguments) -> int:
     from rltui.client.fork import prepared
     from rltui.client.rerun import plan_rerun
     from rltui.core.api import Request
@@ -46,7 +45,7 @@ def rerun(arguments: argparse.Namespace) -> int:
         row,
         name=arguments.name,
         output_dir=Path(arguments.output_dir).absolute() if arguments.output_dir else None,
-        devices=wanted_devices(arguments),
+        devices=chosen_devices(arguments),
     )
     with planned_rerun as plan:
         if arguments.plan and arguments.json:

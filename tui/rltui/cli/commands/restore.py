@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
-
 from rltui.cli.arguments import JSON, RUNS
-from rltui.cli.command import command
+from rltui.cli.command import Arguments, command
 from rltui.cli.run_changes import change_runs
 from rltui.services.runs import organize
 
@@ -15,5 +13,5 @@ from rltui.services.runs import organize
     RUNS,
     JSON,
 )
-def restore(arguments: argparse.Namespace) -> int:
+def restore(arguments: Arguments) -> int:
     return change_runs(arguments, organize.restore, "is back")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
-
 from rltui.cli.arguments import JSON, RUNS, YES
 from rltui.cli.choosing import ready_index
-from rltui.cli.command import command, flag
+from rltui.cli.command import Arguments, command, flag
 from rltui.cli.run_changes import put_into_trash
 from rltui.services.runs.catalog import find_run
 
@@ -18,6 +16,6 @@ from rltui.services.runs.catalog import find_run
     RUNS,
     JSON,
 )
-def remove(arguments: argparse.Namespace) -> int:
+def remove(arguments: Arguments) -> int:
     index = ready_index()
     return put_into_trash(index, [find_run(index, name) for name in arguments.run], arguments, verb="rm")

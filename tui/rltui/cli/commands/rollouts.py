@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 import re
 import sys
@@ -13,7 +12,7 @@ from typing import Any
 
 from rltui.cli.arguments import JSON, NAME, count
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.command import argument, command, exclusive, flag
+from rltui.cli.command import Arguments, argument, command, exclusive, flag
 from rltui.cli.commands.logs import pattern_of
 from rltui.cli.output import print_json
 from rltui.cli.progress import working
@@ -77,7 +76,7 @@ _WHOLE = "--full, or --export FILE"
     NAME,
     JSON,
 )
-def rollouts(arguments: argparse.Namespace) -> int:
+def rollouts(arguments: Arguments) -> int:
     """Print the steps; with a step or a group, its samples; with a selection, those in full."""
     from rltui.services.runs.rollouts import open_rollouts
 
@@ -106,7 +105,7 @@ def rollouts(arguments: argparse.Namespace) -> int:
     elif _selects(arguments):
         cut = 0
         for index in indices:
-            transcript, omitted_count = _shortened(source.open(key, table[index]), longest)
+            transcript, omitted_count = _shorten(source.open(key, table[index]), longest)
             _print_transcript(transcript)
             cut += omitted_count
         if cut:
@@ -116,7 +115,7 @@ def rollouts(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _folder(arguments: argparse.Namespace) -> Path:
+def _folder(arguments: Arguments) -> Path:
     folder = Path(arguments.where)
     if not folder.exists():
         raise UsageError(
@@ -125,7 +124,7 @@ def _folder(arguments: argparse.Namespace) -> Path:
     return folder
 
 
-def _selects(arguments: argparse.Namespace) -> bool:
+def _selects(arguments: Arguments) -> bool:
     wishes = (arguments.worst, arguments.best, arguments.random, arguments.grep, arguments.export)
     return any(value is not None for value in wishes)
 
@@ -140,7 +139,7 @@ def _read(source: RolloutSource, key: BatchKey) -> None:
             pass
 
 
-def _candidates(source: RolloutSource, arguments: argparse.Namespace) -> list[Batch]:
+def _candidates(source: RolloutSource, arguments: Arguments) -> list[Batch]:
     """The batches that the options allow, the newest first."""
     kind = "live" if arguments.live else "eval" if arguments.eval else None
     batches = source.batches()
@@ -153,7 +152,7 @@ def _candidates(source: RolloutSource, arguments: argparse.Namespace) -> list[Ba
     return matches or batches
 
 
-def _batch_key(source: RolloutSource, arguments: argparse.Namespace) -> BatchKey:
+def _batch_key(source: RolloutSource, arguments: Arguments) -> BatchKey:
     keys = [batch.key for batch in _candidates(source, arguments)]
     if not arguments.live and not arguments.eval:
         keys = [key for key in keys if key.kind == "train"] or keys
@@ -177,7 +176,7 @@ def _indices(
     source: RolloutSource,
     key: BatchKey,
     table: SampleTable,
-    arguments: argparse.Namespace,
+    arguments: Arguments,
     pattern: re.Pattern[str] | None,
 ) -> list[int]:
     indices: Sequence[int] = range(len(table))
@@ -207,7 +206,7 @@ def _indices(
     return list(indices)
 
 
-def _list_batches(source: RolloutSource, keys: Sequence[BatchKey], arguments: argparse.Namespace) -> None:
+def _list_batches(source: RolloutSource, keys: Sequence[BatchKey], arguments: Arguments) -> None:
     visible_keys = keys if arguments.json else keys[:_LISTED_BATCHES]
     summaries = []
     for key in visible_keys:
@@ -283,7 +282,7 @@ def _document(
         row = _known_fields(table[index]._asdict()) | {"number": index}
         del row["where"]
         if is_full:
-            transcript, omitted_count = _shortened(source.open(key, table[index]), longest)
+            transcript, omitted_count = _shorten(source.open(key, table[index]), longest)
             row |= {"left_out": {"characters": omitted_count, "all": _WHOLE}} if omitted_count else {}
             row |= {
                 "conversations": [*_conversations(transcript)],
@@ -294,7 +293,7 @@ def _document(
     return {"batch": _batch_document(source, key, BatchSummary.of(table)), "samples": samples}
 
 
-def _shortened(transcript: Transcript, longest: int | None) -> tuple[Transcript, int]:
+def _shorten(transcript: Transcript, longest: int | None) -> tuple[Transcript, int]:
     """Cut long texts; returns how many characters that leaves out."""
     cut = 0
 

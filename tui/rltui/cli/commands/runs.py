@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import gc
 import sys
 import time
@@ -12,7 +11,7 @@ from typing import Any
 
 from rltui.cli.arguments import JSON, YES, positive
 from rltui.cli.colour import style_line
-from rltui.cli.command import argument, command, exclusive, flag, repeatable, section
+from rltui.cli.command import Arguments, argument, command, exclusive, flag, repeatable, section
 from rltui.cli.output import print_csv, print_json
 from rltui.cli.progress import working
 from rltui.cli.run_changes import put_into_trash
@@ -88,7 +87,7 @@ class _ListedRuns:
         YES,
     ),
 )
-def runs(arguments: argparse.Namespace) -> int:
+def runs(arguments: Arguments) -> int:
     """List them, in one of several shapes; with `--prune`, plan, ask, and put them into the trash."""
     gc.disable()  # thousands of rows are made and none is let go; looking through them took half of the time
     try:
@@ -97,7 +96,7 @@ def runs(arguments: argparse.Namespace) -> int:
         gc.enable()
 
 
-def _runs(arguments: argparse.Namespace) -> int:
+def _runs(arguments: Arguments) -> int:
     retention = _retention(arguments)
     index = RunIndex()
     with working("reads the folders of all runs" if arguments.rebuild else "reads what is new of the runs"):
@@ -139,7 +138,7 @@ def _runs(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _view(arguments: argparse.Namespace) -> RunView:
+def _view(arguments: Arguments) -> RunView:
     """The view that the arguments describe; the rest as the screen saved it, where a person looks."""
     saved_view = RunView() if arguments.json or arguments.csv else RunView.of(screen_state.load_state("runs"))
     names = saved_view.columns
@@ -161,7 +160,7 @@ def _view(arguments: argparse.Namespace) -> RunView:
     return RunView(names, sort, is_reversed, arguments.group or saved_view.is_grouped)
 
 
-def _retention(arguments: argparse.Namespace) -> RunRetention | None:
+def _retention(arguments: Arguments) -> RunRetention | None:
     """The rule by which runs go; `None` where none are to.
 
     Raises:
@@ -232,7 +231,7 @@ def _print_table(
     listing: _ListedRuns, all_rows: Sequence[RunRow], run_filter: RunFilter, *, is_grouped: bool
 ) -> None:
     if not listing.rows:
-        print(_nothing(all_rows, run_filter))
+        print(_empty_text(all_rows, run_filter))
     else:
         columns = [_shape(column, index) for index, column in enumerate(listing.columns)]
         print_table(columns, _cells(listing, is_grouped=is_grouped))
@@ -246,7 +245,7 @@ def _print_table(
         print(f"{hidden_count} archived, not listed: {hints.RUNS_ALL}")
 
 
-def _nothing(all_rows: Sequence[RunRow], run_filter: RunFilter) -> str:
+def _empty_text(all_rows: Sequence[RunRow], run_filter: RunFilter) -> str:
     if not any(row.trashed_at is None for row in all_rows):
         return f"no runs yet; start one: {hints.UP}, or {hints.DEMO}; or show some: {hints.ADD}"
     return (

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 
-from rltui.cli.command import command, flag
+from rltui.cli.command import Arguments, command, flag
 from rltui.core import hints
 from rltui.errors import ExitCode, UsageError
 
@@ -16,7 +15,7 @@ from rltui.errors import ExitCode, UsageError
     flag("--stdio", "talk over stdin and stdout"),
     is_local=True,
 )
-def serve(arguments: argparse.Namespace) -> int:
+def serve(arguments: Arguments) -> int:
     """The other end of a link, on stdin and stdout.
 
     Raises:

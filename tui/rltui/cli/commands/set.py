@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from rltui.cli.arguments import EDIT, FRAMEWORK
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.command import argument, command, flag, repeatable
+from rltui.cli.command import Arguments, argument, command, flag, repeatable
 from rltui.cli.edits import FileEdits, edit_experiment, edit_request, execute_edit
 from rltui.core import hints
 from rltui.core.knobs import split_assignments
@@ -28,7 +27,7 @@ from rltui.errors import UsageError
     *EDIT,
     FRAMEWORK,
 )
-def set_knobs(arguments: argparse.Namespace) -> int:
+def set_knobs(arguments: Arguments) -> int:
     """Edit knobs, all in one write: of an experiment, or of files that need never have run."""
     from rltui.services.config.files import named
 
@@ -47,5 +46,5 @@ def set_knobs(arguments: argparse.Namespace) -> int:
     if arguments.name is not None or arguments.restart:
         raise UsageError("files need no experiment", hint="leave out -n NAME and --restart, or the files")
     file_edits = FileEdits(named([Path(name) for name in files]), arguments.framework)
-    execute_edit(file_edits.ask, request, arguments)
+    execute_edit(file_edits.request_plan, request, arguments)
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import sys
@@ -13,10 +12,10 @@ from typing import NoReturn
 
 from rltui.cli.arguments import NAME
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.command import argument, command, flag
+from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.commands.attach import show_pane
 from rltui.cli.terminal import while_read
-from rltui.cli.waiting import is_component_alive, plan_of, wait_for_first_attempt
+from rltui.cli.waiting import is_component_alive, request_plan, wait_for_first_attempt
 from rltui.client import launch
 from rltui.core import hints
 from rltui.core.template import Missing
@@ -44,7 +43,7 @@ from rltui.services.runs.experiments import known_experiments
     argument("command", "COMMAND", "after --: what to run (default: $SHELL)", nargs="*"),
     NAME,
 )
-def shell(arguments: argparse.Namespace) -> int:
+def shell(arguments: Arguments) -> int:
     """Start one, unless it lives, and become tmux that shows it; without a terminal, pass on what the command
     prints and how it ends. Before there is a run: become the command, where a checkout is.
     """
@@ -59,7 +58,7 @@ def shell(arguments: argparse.Namespace) -> int:
     with launch.reach(record) as wire:
         if not is_component_alive(wire.call("status"), SHELL):
             wire.call("tokens", tokens())
-            plan_of(wire, "execute", request)
+            request_plan(wire, "execute", request)
             wait_for_first_attempt(wire, {SHELL}, timeout_s=None)
         elif arguments.like or arguments.command:
             raise ConflictError(
@@ -69,7 +68,7 @@ def shell(arguments: argparse.Namespace) -> int:
             )
     has_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if arguments.command and not arguments.detach and not has_terminal:
-        return _passed_on(record)
+        return _pass_on(record)
     if arguments.detach or not has_terminal:
         print(f"to type into it: {hints.ATTACH(component='shell', name=record.name)}", file=sys.stderr)
         return 0
@@ -100,7 +99,7 @@ def _become(workspace: Path, command: Sequence[str]) -> NoReturn:
     )
 
 
-def _passed_on(record: ExperimentRecord) -> int:
+def _pass_on(record: ExperimentRecord) -> int:
     """Print what the newest shell prints until it ends; its exit code."""
     from rltui.client.manual_components import SHELL
     from rltui.services.logs.tail import follow_lines

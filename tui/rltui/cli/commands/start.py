@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
-
 from rltui.cli.arguments import COMPONENTS, JSON, NAME, resume
-from rltui.cli.command import command
+from rltui.cli.command import Arguments, command
 from rltui.cli.component_actions import execute
 
 
@@ -16,5 +14,5 @@ from rltui.cli.component_actions import execute
     NAME,
     JSON,
 )
-def start(arguments: argparse.Namespace) -> int:
+def start(arguments: Arguments) -> int:
     return execute("start", arguments)

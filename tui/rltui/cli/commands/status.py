@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -11,7 +10,7 @@ from typing import Any
 
 from rltui.cli.arguments import NAME_OR_FIRST, WATCH_S, interval_or_name, json_flag, watch
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.command import command, flag
+from rltui.cli.command import Arguments, command, flag
 from rltui.cli.status_text import as_text, gist_of, print_status, read_status, row_of
 from rltui.cli.table import room
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
@@ -34,7 +33,7 @@ _STEPS_S = 60.0
     flag("--plain", "in sentences, and with --watch one for each change"),
     json_flag("one JSON document on stdout; with --watch, one per line"),
 )
-def show_status(arguments: argparse.Namespace) -> int:
+def show_status(arguments: Arguments) -> int:
     """Print the status of one experiment; with `--watch`, go on as it changes."""
     name, interval_s = arguments.experiment or arguments.name, arguments.watch
     if isinstance(interval_s, str):  # `status -w NAME`

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
-
 from rltui.cli.arguments import COMPONENTS, JSON, NAME
-from rltui.cli.command import command, flag
+from rltui.cli.command import Arguments, command, flag
 from rltui.cli.component_actions import execute
 
 
@@ -16,5 +14,5 @@ from rltui.cli.component_actions import execute
     NAME,
     JSON,
 )
-def stop(arguments: argparse.Namespace) -> int:
+def stop(arguments: Arguments) -> int:
     return execute("stop", arguments)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import math
 import random
@@ -12,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import CREATION, JSON, positive
-from rltui.cli.command import argument, command, flag
+from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.output import print_json
 from rltui.cli.queue_requests import (
     QUEUED,
@@ -56,7 +55,7 @@ _MANY_TIMES = 10.0
     JSON,
     grammar=split_sweep,
 )
-def sweep(arguments: argparse.Namespace) -> int:
+def sweep(arguments: Arguments) -> int:
     """Queue a run for each combination of values, or for some of them by chance."""
     from rltui.client.queue import commands
 
@@ -185,7 +184,7 @@ def _split(text: str) -> Iterator[str]:
 
 
 def combinations(axes: Sequence[Axis], count: int | None) -> list[list[tuple[str, str]]]:
-    """The combinations, each a value for every key; all of them, or `some` by chance."""
+    """The combinations, each a value for every key; all of them, or `count` by chance."""
     if any(not value.strip() for axis in axes for value in axis.values):
         raise UsageError(
             "a value is empty", hint="values stand behind each other, with a comma between: lr=1,2"
@@ -216,7 +215,7 @@ def _by_chance(axis: Axis) -> str:
     return f"{value:.{_DIGITS}g}"
 
 
-def _print_points(wishes: Sequence[QueueRequest], arguments: argparse.Namespace) -> None:
+def _print_points(wishes: Sequence[QueueRequest], arguments: Arguments) -> None:
     if arguments.json:
         runs = [{"name": f"{request.name}-{request.own_name}", "what": request.own} for request in wishes]
         print_json({"runs": runs})

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 
 from rltui.cli.arguments import JSON
 from rltui.cli.choosing import ready_index
-from rltui.cli.command import argument, command, repeatable
+from rltui.cli.command import Arguments, argument, command, repeatable
 from rltui.cli.output import print_json
 from rltui.cli.run_changes import print_runs
 from rltui.cli.table import Column, print_table
@@ -24,7 +23,7 @@ from rltui.services.runs.index import RunIndex
     repeatable("--remove", "TAG,…", "tags to remove", completes="tags"),
     JSON,
 )
-def tag(arguments: argparse.Namespace) -> int:
+def tag(arguments: Arguments) -> int:
     index = ready_index()
     names = [name for name in arguments.word if not name.startswith("+")]
     add = [tag for argument in arguments.word if argument.startswith("+") for tag in argument[1:].split(",")]

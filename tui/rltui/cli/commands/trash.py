@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ from contextlib import redirect_stdout
 
 from rltui.cli.arguments import JSON, YES
 from rltui.cli.choosing import ready_index
-from rltui.cli.command import argument, command, flag
+from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.consent import require_consent
 from rltui.cli.output import print_json
 from rltui.cli.run_changes import names_text, print_runs, size_bytes
@@ -39,7 +38,7 @@ _TRASH = (
     YES,
     JSON,
 )
-def trash(arguments: argparse.Namespace) -> int:
+def trash(arguments: Arguments) -> int:
     older_than = parse_span(arguments.older_than) if arguments.older_than else 0.0
     if older_than is None:
         raise UsageError(f"--older-than {arguments.older_than!r} is no age", hint="so old: 12h, 30d, 2w")
@@ -55,7 +54,7 @@ def trash(arguments: argparse.Namespace) -> int:
             with redirect_stdout(sys.stderr):
                 _list_trash(rows, sizes, now, as_json=False)
         require_consent("empty-trash", arguments, f"delete {names_text(rows)}, {total}, for good?")
-    problems = [problem for row in rows if (problem := _deleted(index, row))]
+    problems = [problem for row in rows if (problem := _delete(index, row))]
     if problems:
         raise RltuiError(
             "not everything could be deleted", details=problems, hint="ask again after seeing to it"
@@ -83,7 +82,7 @@ def _list_trash(rows: Sequence[RunRow], sizes: dict[str, int], now: float, *, as
     return 0
 
 
-def _deleted(index: RunIndex, row: RunRow) -> str:
+def _delete(index: RunIndex, row: RunRow) -> str:
     """Delete a run for good; returns why it could not be, or nothing."""
     try:
         organize.delete_for_good(index, row)

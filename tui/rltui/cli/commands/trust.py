@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
-from rltui.cli.command import argument, command, flag
+from rltui.cli.command import Arguments, argument, command, flag
 from rltui.errors import UsageError
 
 
@@ -15,7 +14,7 @@ from rltui.errors import UsageError
     argument("folder", "DIR", "default: here", nargs="?", default=".", completes="folders"),
     flag("--revoke", "trust it no longer"),
 )
-def trust_folder(arguments: argparse.Namespace) -> int:
+def trust_folder(arguments: Arguments) -> int:
     from rltui.services import trust
 
     folder = Path(arguments.folder).absolute()

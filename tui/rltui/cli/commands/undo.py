@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
-
 from rltui.cli.arguments import EDIT
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.command import command
+from rltui.cli.command import Arguments, command
 from rltui.cli.edits import edit_experiment, edit_request
 
 
@@ -14,7 +12,7 @@ from rltui.cli.edits import edit_experiment, edit_request
     "undo",
     *EDIT,
 )
-def undo(arguments: argparse.Namespace) -> int:
+def undo(arguments: Arguments) -> int:
     return edit_experiment(
         choose_experiment(arguments.name, acts=True), edit_request("undo", arguments), arguments
     )

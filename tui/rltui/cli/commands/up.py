@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 import sys
 from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import CONFIG, CREATION, JSON, SLURM, TIMEOUT, WAIT, step
-from rltui.cli.command import argument, command, flag, hidden, moved
+from rltui.cli.command import Arguments, argument, command, flag, hidden, moved
 from rltui.cli.component_actions import execute
 from rltui.cli.config_line import read_config_line
-from rltui.cli.new_run import start_headless, start_or_submit, wanted_run
+from rltui.cli.new_run import requested_run, start_headless, start_or_submit
 from rltui.cli.progress import working
 from rltui.client import launch
 from rltui.services.runs.experiment_files import ExperimentRecord, same_folder
@@ -47,22 +46,22 @@ if TYPE_CHECKING:
     JSON,
     grammar=read_config_line,
 )
-def up(arguments: argparse.Namespace) -> int:
+def up(arguments: Arguments) -> int:
     return start_or_submit(_up, arguments)
 
 
-def _up(arguments: argparse.Namespace) -> int:
+def _up(arguments: Arguments) -> int:
     from rltui.client import draft
     from rltui.core.api import Request
 
     components = tuple(arguments.only.split(",")) if arguments.only else ()
-    with wanted_run(arguments) as request:
+    with requested_run(arguments) as request:
         draft.trust_what_runs(request)
         if arguments.dry_run:
             return _print_jobs(request)
         if (live_run := _living_run_of(arguments, request)) is not None:
             values = {"name": live_run.name, "component": components, "wait": arguments.wait}
-            start = argparse.Namespace(plan=False, yes=True, json=arguments.json, **values)
+            start = Arguments(plan=False, yes=True, json=arguments.json, **values)
             return execute("start", start)
         return start_headless(
             request,
@@ -74,9 +73,7 @@ def _up(arguments: argparse.Namespace) -> int:
         )
 
 
-def _living_run_of(
-    arguments: argparse.Namespace, request: draft.ExperimentRequest
-) -> ExperimentRecord | None:
+def _living_run_of(arguments: Arguments, request: draft.ExperimentRequest) -> ExperimentRecord | None:
     """The living experiment whose next program a pasted line starts: `orchestrator @ orch.toml` once
     `inference @ infer.toml` runs. `None` for other lines, and where the line sets something in a config.
     """

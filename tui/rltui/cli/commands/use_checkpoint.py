@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import EDIT, FRAMEWORK
 from rltui.cli.choosing import choose_experiment
-from rltui.cli.command import argument, command
+from rltui.cli.command import Arguments, argument, command
 from rltui.cli.edits import FileEdits, edit_experiment, edit_request, execute_edit
 from rltui.cli.progress import working
 from rltui.core import hints
@@ -35,7 +34,7 @@ _NAMES_MODEL = re.compile(r"^model$|(^|\.)model\.name$|\.vllm\.model$")
     *EDIT,
     FRAMEWORK,
 )
-def use_checkpoint(arguments: argparse.Namespace) -> int:
+def use_checkpoint(arguments: Arguments) -> int:
     """Make what was trained the model of a config, such as the result of SFT that of RL."""
     from rltui.client.reader import ExperimentReader
     from rltui.services.config.files import named
@@ -63,7 +62,7 @@ def use_checkpoint(arguments: argparse.Namespace) -> int:
         return edit_experiment(max(readers, key=lambda candidate: candidate.created_at), request, arguments)
     if arguments.restart:
         raise UsageError(f"no experiment reads {arguments.config}", hint="leave out --restart")
-    execute_edit(file_edits.ask, request, arguments)
+    execute_edit(file_edits.request_plan, request, arguments)
     return 0
 
 

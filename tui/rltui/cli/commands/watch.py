@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from rltui.cli.app import need_terminal, show
 from rltui.cli.arguments import FRAMEWORK, JSON, KEYMAP, layout_option, name_option
-from rltui.cli.command import argument, command, flag
+from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.status_text import print_status
 from rltui.client import launch
 
@@ -22,7 +21,7 @@ from rltui.client import launch
     KEYMAP,
     JSON,
 )
-def watch(arguments: argparse.Namespace) -> int:
+def watch(arguments: Arguments) -> int:
     """Observe the run in a folder; from the TUI, or, without one, until `rltui down`."""
     from rltui.client.observation import ObservationRequest, observe
 

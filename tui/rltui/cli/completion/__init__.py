@@ -12,7 +12,7 @@ from rltui.cli.command import Argument, Command, load, split
 from rltui.cli.command_list import SENTENCES
 from rltui.cli.completion import sources
 from rltui.cli.completion.sources import TypedValues, Words
-from rltui.cli.global_options import host_of, looks_of
+from rltui.cli.global_options import appearance_of, host_of
 from rltui.errors import RltuiError
 
 _SAFE = re.compile(r"[A-Za-z0-9_.,:/=@%+#-]+")
@@ -20,7 +20,7 @@ _SAFE = re.compile(r"[A-Za-z0-9_.,:/=@%+#-]+")
 _WIDEST_HELP = 70
 _BREAKS = re.compile(r"[=:]+")
 """Words by themselves to bash (COMP_WORDBREAKS), which completes what stands behind them."""
-_LOOKS = {
+_GLOBAL_OPTIONS = {
     "--color": "auto, always, never",
     "--no-color": "no colours",
     "--ascii": "no signs but ASCII's",
@@ -45,7 +45,7 @@ def print_completion(shell: str, argv: Sequence[str]) -> None:
         return
     is_bash = shell == "bash"
     if is_bash:
-        argv = _glued(argv)
+        argv = _join_at_breaks(argv)
     start = max(argv[-1].rfind("="), argv[-1].rfind(":")) + 1 if is_bash else 0
     for candidate, text in candidates(argv):
         print(candidate[start:] if is_bash or not text else f"{candidate}\t{text}")
@@ -69,7 +69,7 @@ def candidates(argv: Sequence[str]) -> list[tuple[str, str]]:
 def _candidates(before: list[str], last: str) -> Iterator[tuple[str, str]]:
     if before[-1:] == ["--color"] or last.startswith("--color="):
         prefix = "--color=" if last.startswith("--color=") else ""
-        yield from ((f"{prefix}{choice}", "") for choice in _LOOKS["--color"].split(", "))
+        yield from ((f"{prefix}{choice}", "") for choice in _GLOBAL_OPTIONS["--color"].split(", "))
         return
     if before[-1:] == ["--host"] or last.startswith("--host="):
         prefix = "--host=" if last.startswith("--host=") else ""
@@ -77,13 +77,13 @@ def _candidates(before: list[str], last: str) -> Iterator[tuple[str, str]]:
         return
     if "--" in before:
         return
-    host, before = host_of(looks_of(before)[1])
+    host, before = host_of(appearance_of(before)[1])
     if not before:
         if last.startswith("-"):
             yield from _options(load("open"), last)
             return
         yield from SENTENCES.items()
-        yield from () if host else sources.opened(last)
+        yield from () if host else sources.openable(last)
         return
     command, arguments = split(before) if before[0] in SENTENCES else (load("open"), before)
     line = _typed_line(command, arguments)
@@ -155,7 +155,7 @@ def _options(command: Command, last: str) -> Iterator[tuple[str, str]]:
         names = [] if argument.is_hidden else [*argument.option_names]
         long = [name for name in names if name.startswith("--")]
         yield from ((name, argument.text) for name in (names if last == "-" or not long else long))
-    yield from _LOOKS.items()
+    yield from _GLOBAL_OPTIONS.items()
 
 
 def _short(text: str) -> str:
@@ -163,7 +163,7 @@ def _short(text: str) -> str:
     return text if len(text) <= _WIDEST_HELP else f"{text[: _WIDEST_HELP - 1]}…"
 
 
-def _glued(args: Iterable[str]) -> list[str]:
+def _join_at_breaks(args: Iterable[str]) -> list[str]:
     """Words as they were typed: bash hands over `lr`, `=`, `1e-5`."""
     glued: list[str] = []
     is_open = False

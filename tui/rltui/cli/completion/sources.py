@@ -36,7 +36,7 @@ _TIMEOUT_S = 0.3
 _FRAMEWORK = re.compile(r'^framework = "([\w-]+)"', re.MULTILINE)
 
 
-def opened(prefix: str) -> Iterator[tuple[str, str]]:
+def openable(prefix: str) -> Iterator[tuple[str, str]]:
     """Experiments and config files that `rltui WORD` opens."""
     yield from experiments("", {})
     yield from configs(prefix, {})
