@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from rltui.tinyrl import TinyrlError
 from rltui.tinyrl.config import RlConfig, SftConfig
 from rltui.tinyrl.config_file import load_config, override_value, parse_arguments
-from rltui.tinyrl.errors import TinyrlError
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "reverse_text"
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from tests.tinyrl.conftest import TINY_SHAPE, write_tiny_model
 
-from rltui.tinyrl.errors import TinyrlError
+from rltui.tinyrl import TinyrlError
 from rltui.tinyrl.inference.engine import (
     Completion,
     Engine,

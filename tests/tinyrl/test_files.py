@@ -74,12 +74,16 @@ def test_rows_of_several_writers_stay_whole(tmp_path: Path) -> None:
     assert len({(row["writer"], row["row"]) for row in rows}) == 200
 
 
-def test_steps_beyond_the_start_are_set_aside(tmp_path: Path) -> None:
+def test_steps_beyond_the_start_are_set_aside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for step in (1, 2, 10):
         (tmp_path / "rollouts" / f"step_{step}").mkdir(parents=True)
-    assert set_aside_after(tmp_path / "rollouts", 1, tmp_path / "attic") == [2, 10]
+    set_aside_after(tmp_path, "rollouts", 1, "0123456789")
     assert [path.name for path in (tmp_path / "rollouts").iterdir()] == ["step_1"]
-    assert sorted(path.name for path in (tmp_path / "attic" / "rollouts").iterdir()) == ["step_10", "step_2"]
+    (attic,) = (tmp_path / "superseded").glob("*-012345")
+    assert sorted(path.name for path in (attic / "rollouts").iterdir()) == ["step_10", "step_2"]
+    assert f"Moved rollouts of steps 2-10 of an earlier attempt to {attic}" in capsys.readouterr().out
+    set_aside_after(tmp_path, "rollouts", 1, "another")
+    assert len([*(tmp_path / "superseded").iterdir()]) == 1
 
 
 def test_leftovers_of_killed_writers_go(tmp_path: Path) -> None:

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 from tests.waiting import retry_until
 
-from rltui.tinyrl import launcher
+from rltui.tinyrl import TinyrlError, launcher
 from rltui.tinyrl.config import RlConfig
-from rltui.tinyrl.errors import TinyrlError
 
 SERVER = """\
 import http.server, signal, sys

@@ -13,7 +13,7 @@ ORCHESTRATOR = rf"^Step (\d+) \| Time: {N}s \| Reward: {N} \|(?: Val\. Reward: {
 TRAINER = rf"^Step (\d+) \| Time: {N}s \| Loss: {N} \| Entropy: {N}(?: \| (?:Mismatch KL|Importance Ratio): {N})?(?: \| Grad\. Norm: {N})? \| LR: {N} \| Throughput: {N} tokens/s \| MFU: {N}% \| Peak Mem\.: {N} GiB(?: \| Max Vio: {N})?$"  # noqa: E501
 SFT = rf"^Step (\d+) \| Time: {N}s \| Loss: {N}(?: \| Grad\. Norm: {N})? \| LR: {N} \| Throughput: {N} tokens/s \| MFU: {N}% \| Peak Mem\.: {N}/{N} GiB \({N}%\)(?: \| Max Vio: {N})?$"  # noqa: E501
 
-ORCHESTRATOR_STEP = log_lines.OrchestratorStep(
+ORCHESTRATOR_STEP = log_lines.orchestrator_step(
     step=3,
     time_s=1.5,
     reward=0.25,
@@ -22,11 +22,11 @@ ORCHESTRATOR_STEP = log_lines.OrchestratorStep(
     async_level=1,
     off_policy_steps=0,
 )
-TRAINER_STEP = log_lines.TrainerStep(
+TRAINER_STEP = log_lines.trainer_step(
     step=3, time_s=1.5, loss=-0.01, entropy=0.5, mismatch_kl=1e-9, grad_norm=float("nan"), lr=3e-4,
     tokens_per_s=12345.6, peak_gib=0.3,
 )  # fmt: skip
-SFT_STEP = log_lines.SftStep(
+SFT_STEP = log_lines.sft_step(
     step=3,
     time_s=0.1,
     loss=float("inf"),
@@ -40,7 +40,7 @@ SFT_STEP = log_lines.SftStep(
 
 @pytest.mark.parametrize(
     ("line", "pattern"),
-    [(str(ORCHESTRATOR_STEP), ORCHESTRATOR), (str(TRAINER_STEP), TRAINER), (str(SFT_STEP), SFT)],
+    [(ORCHESTRATOR_STEP, ORCHESTRATOR), (TRAINER_STEP, TRAINER), (SFT_STEP, SFT)],
     ids=["orchestrator", "trainer", "sft"],
 )
 def test_step_lines_match_prime_rl(line: str, pattern: str) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from rltui.tinyrl.errors import TinyrlError
+from rltui.tinyrl import TinyrlError
 from rltui.tinyrl.language import ASSISTANT, END, USER, ChatTokenizer
 from rltui.tinyrl.model import Architecture, CausalModel, load_model, load_weights, read_shape
 

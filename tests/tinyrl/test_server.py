@@ -25,10 +25,9 @@ from tests.tinyrl.conftest import TINY_SHAPE, write_tiny_model
 from tests.waiting import retry_until
 
 from rltui.services.runs.rollouts import open_rollouts
-from rltui.tinyrl import evaluation
+from rltui.tinyrl import TinyrlError, evaluation
 from rltui.tinyrl.config import EVAL_OPTIONS, EvalConfig, RlConfig
 from rltui.tinyrl.config_file import load_config, parse_arguments
-from rltui.tinyrl.errors import TinyrlError
 from rltui.tinyrl.inference import server as inference
 from rltui.tinyrl.inference.app import Served, build_app
 from rltui.tinyrl.inference.engine import Engine, SlotCache

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rltui.tinyrl import presence, weight_transfer
+from rltui.tinyrl import TinyrlError, presence, weight_transfer
 from rltui.tinyrl.batches import TrainingSequence
-from rltui.tinyrl.errors import TinyrlError
 from rltui.tinyrl.model import load_model
 from rltui.tinyrl.presence import PairingGuard, Peer, Presence
 from rltui.tinyrl.weight_transfer import complete_steps, keep_newest, new_half, resolve_resume_step

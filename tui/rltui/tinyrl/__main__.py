@@ -5,17 +5,16 @@ value ...]`.
 from __future__ import annotations
 
 import signal
-import socket
 import sys
-from collections.abc import Callable
 from importlib.util import find_spec
 from types import FrameType
 
 from pydantic import BaseModel
 
+from rltui.tinyrl import TinyrlError
 from rltui.tinyrl.config import EVAL_OPTIONS, EvalConfig, RlConfig, SftConfig
-from rltui.tinyrl.config_file import describe_keys, load_config, parse_arguments
-from rltui.tinyrl.errors import TinyrlError
+from rltui.tinyrl.config_file import ConfigType, describe_keys, load_config, parse_arguments
+from rltui.tinyrl.inference.listener import bind
 from rltui.tinyrl.log_lines import warning
 
 _PROGRAMS = {
@@ -35,22 +34,14 @@ def _usage() -> str:
     return f"usage: tinyrl PROGRAM @ file.toml [@ overlay.toml] [--dotted.key value ...]\n\n{programs}\n"
 
 
-def _check_modules(needed: tuple[str, ...] = _NEEDED_MODULES) -> None:
-    missing = [name for name in needed if find_spec(name) is None]
-    if missing:
-        raise TinyrlError(
-            f"the embedded engine needs {', '.join(missing)}, not installed here: pip install 'rltui[local]'"
-        )
-
-
 def _stop(number: int, _: FrameType | None) -> None:
     """Exit at once, in any state: files become visible in one step, so nothing is left half-written."""
     warning(f"Received {signal.Signals(number).name}, stopping")
     raise SystemExit(128 + number)
 
 
-def _prepare(program: str, argv: list[str]) -> Callable[[], int] | None:
-    """Check everything that can be checked before torch is loaded."""
+def _run(program: str, argv: list[str]) -> int:
+    """Check everything that can be checked before torch is loaded, then run the program."""
     arguments = parse_arguments(argv, EVAL_OPTIONS if program == "eval" else None)
     if arguments.wants_help:
         config_types: dict[str, type[BaseModel]] = {"sft": SftConfig, "eval": EvalConfig}
@@ -60,60 +51,42 @@ def _prepare(program: str, argv: list[str]) -> Callable[[], int] | None:
         for key, default, help_text in describe_keys(config_type):
             lines += [f"  --{key.replace('_', '-')}  ({default})", f"      {help_text}"]
         sys.stdout.write("\n".join(lines) + "\n")
-        return None
+        return 0
+
+    def checked_config(config_type: type[ConfigType]) -> ConfigType:
+        config = load_config(config_type, arguments)
+        needed = _EVAL_MODULES if program == "eval" else _NEEDED_MODULES
+        if missing := [name for name in needed if find_spec(name) is None]:
+            raise TinyrlError(
+                f"the embedded engine needs {', '.join(missing)}, not installed here:"
+                " pip install 'rltui[local]'"
+            )
+        return config
+
     if program == "sft":
-        sft_config = load_config(SftConfig, arguments)
-        _check_modules()
-        return lambda: _run_sft(sft_config)
+        sft_config = checked_config(SftConfig)
+        from rltui.tinyrl import sft
+
+        return sft.run(sft_config)
     if program == "eval":
-        eval_config = load_config(EvalConfig, arguments)
-        _check_modules(_EVAL_MODULES)
-        return lambda: _run_eval(eval_config)
-    config = load_config(RlConfig, arguments)
-    _check_modules()
+        eval_config = checked_config(EvalConfig)
+        from rltui.tinyrl import evaluation
+
+        return evaluation.run(eval_config)
+    config = checked_config(RlConfig)
     if program == "rl":
-        return lambda: _run_rl(config, argv)
+        from rltui.tinyrl import launcher
+
+        return launcher.run(config, argv)
     if program == "inference":
-        from rltui.tinyrl.inference.listener import bind
-
         listener = bind(config.inference.server.host, config.inference.server.port)
-        return lambda: _run_inference(config, listener)
-    return (
-        (lambda: _run_orchestrator(config)) if program == "orchestrator" else (lambda: _run_trainer(config))
-    )
+        from rltui.tinyrl.inference import server
 
+        return server.run(config, listener)
+    if program == "orchestrator":
+        from rltui.tinyrl import orchestrator
 
-def _run_sft(config: SftConfig) -> int:
-    from rltui.tinyrl import sft
-
-    return sft.run(config)
-
-
-def _run_eval(config: EvalConfig) -> int:
-    from rltui.tinyrl import evaluation
-
-    return evaluation.run(config)
-
-
-def _run_rl(config: RlConfig, argv: list[str]) -> int:
-    from rltui.tinyrl import launcher
-
-    return launcher.run(config, argv)
-
-
-def _run_inference(config: RlConfig, listener: socket.socket) -> int:
-    from rltui.tinyrl.inference import server
-
-    return server.run(config, listener)
-
-
-def _run_orchestrator(config: RlConfig) -> int:
-    from rltui.tinyrl import orchestrator
-
-    return orchestrator.run(config)
-
-
-def _run_trainer(config: RlConfig) -> int:
+        return orchestrator.run(config)
     from rltui.tinyrl import trainer
 
     return trainer.run(config)
@@ -132,8 +105,7 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
     try:
-        run = _prepare(program, rest)
-        return 0 if run is None else run()
+        return _run(program, rest)
     except TinyrlError as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from rltui.tinyrl.errors import TinyrlError
+from rltui.tinyrl import TinyrlError
 
 ConfigType = TypeVar("ConfigType", bound=BaseModel)
 

@@ -17,9 +17,8 @@ from typing import Any
 import httpx
 from tqdm import tqdm
 
-from rltui.tinyrl import language, log_lines
+from rltui.tinyrl import TinyrlError, language, log_lines
 from rltui.tinyrl.config import EvalConfig
-from rltui.tinyrl.errors import TinyrlError
 from rltui.tinyrl.files import append_json_line, new_file
 from rltui.tinyrl.server_client import new_client, wait_until_ready
 
@@ -108,14 +107,9 @@ async def _evaluate(config: EvalConfig, client: httpx.AsyncClient, results: Path
     return rows
 
 
-def _new_results_dir(config: EvalConfig) -> Path:
-    """A new folder, named as by `vf-eval`."""
-    name = f"{language.ENV_ID}--{config.model.name.replace('/', '--')}"
-    return config.output_dir / "evals" / name / uuid.uuid4().hex[:8]
-
-
 async def _run(config: EvalConfig) -> int:
-    folder = config.results_dir or _new_results_dir(config)
+    name = f"{language.ENV_ID}--{config.model.name.replace('/', '--')}"  # as by `vf-eval`
+    folder = config.results_dir or config.output_dir / "evals" / name / uuid.uuid4().hex[:8]
     if (folder / "results.jsonl").exists():
         raise TinyrlError(f"results_dir = '{folder}' holds results already: name a new folder")
     async with new_client(config.base_url) as client:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from rltui.tinyrl import log_lines
 
 STABLE_NAME = "STABLE"
 """Empty file, written last: the folder it lies in is complete (as in prime-rl)."""
@@ -111,17 +114,17 @@ def step_folders(parent: Path) -> dict[int, Path]:
     return dict(sorted(by_step.items()))
 
 
-def set_aside_after(parent: Path, step: int, attic: Path) -> list[int]:
-    """Move `step_N` folders with N > `step` out of `parent` into `attic`; returns the steps moved.
+def set_aside_after(output_dir: Path, name: str, step: int, session_id: str) -> None:
+    """Move the folders `step_N` with N > `step` out of `output_dir/name`, with a warning that says where to.
 
     Steps of an earlier attempt after the start of a new one belong to another history: they must not be taken
     for this one's, and they are not ours to delete.
     """
-    moved = []
-    for number, path in step_folders(parent).items():
-        if number > step:
-            target = attic / parent.name
-            target.mkdir(parents=True, exist_ok=True)
-            path.replace(target / path.name)
-            moved.append(number)
-    return moved
+    later = {number: folder for number, folder in step_folders(output_dir / name).items() if number > step}
+    if not later:
+        return
+    attic = output_dir / "superseded" / f"{time.strftime('%Y%m%d-%H%M%S')}-{session_id[:6]}"
+    (attic / name).mkdir(parents=True, exist_ok=True)
+    for folder in later.values():
+        folder.replace(attic / name / folder.name)
+    log_lines.warning(f"Moved {name} of steps {min(later)}-{max(later)} of an earlier attempt to {attic}")

@@ -14,7 +14,7 @@ from typing import Any
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import Tokenizer, decoders, models
 
-from rltui.tinyrl.errors import TinyrlError
+from rltui.tinyrl import TinyrlError
 
 ENV_ID = "reverse-text"
 

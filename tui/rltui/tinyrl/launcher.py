@@ -16,8 +16,8 @@ from pathlib import Path
 
 from rltui.core.interpreter import module_command
 from rltui.core.servers import reachable_host
+from rltui.tinyrl import TinyrlError
 from rltui.tinyrl.config import RlConfig
-from rltui.tinyrl.errors import TinyrlError
 from rltui.tinyrl.inference.listener import bind
 from rltui.tinyrl.log_lines import info, success
 
@@ -71,7 +71,9 @@ def run(config: RlConfig, argv: list[str]) -> int:
     if all(exit_codes.get(name) == 0 for name in _JOBS):
         return 0
     name = next((name for name, code in exit_codes.items() if code), _SERVER)
-    sys.stderr.write(f"{name} ended with code {exit_codes[name]}: {_last_line(logs / f'{name}.log')}\n")
+    lines = (logs / f"{name}.log").read_text(encoding="utf-8", errors="replace").split("\n")
+    last_line = next((line for line in reversed(lines) if line.strip()), "it wrote nothing")
+    sys.stderr.write(f"{name} ended with code {exit_codes[name]}: {last_line}\n")
     return exit_codes[name] or 1
 
 
@@ -120,8 +122,3 @@ def _wait_for_end(programs: dict[str, subprocess.Popen[bytes]]) -> None:
         if all(job.poll() == 0 for job in jobs):
             return
         time.sleep(_POLL_S)
-
-
-def _last_line(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
-    return next((line for line in reversed(lines) if line.strip()), "it wrote nothing")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
 from typing import Literal
 
 Level = Literal["DEBUG", "INFO", "SUCCESS", "WARNING", "ERROR"]
@@ -45,63 +44,55 @@ def warning(message: str) -> None:
     _write("WARNING", message)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrchestratorStep:
-    step: int
-    time_s: float
-    reward: float
-    tokens_per_s: float
-    tokens_per_sample: float
-    async_level: int
-    off_policy_steps: int
-
-    def __str__(self) -> str:
-        return (
-            f"Step {self.step} | Time: {self.time_s:.2f}s | Reward: {self.reward:.4f}"
-            f" | Throughput: {self.tokens_per_s:.1f} tokens/s"
-            f" | Seq. Length: {self.tokens_per_sample:.1f} tokens/sample"
-            f" | Async Level: {self.async_level} | Max. Off-Policy Level: {self.off_policy_steps}"
-        )
+def orchestrator_step(
+    *,
+    step: int,
+    time_s: float,
+    reward: float,
+    tokens_per_s: float,
+    tokens_per_sample: float,
+    async_level: int,
+    off_policy_steps: int,
+) -> str:
+    return (
+        f"Step {step} | Time: {time_s:.2f}s | Reward: {reward:.4f} | Throughput: {tokens_per_s:.1f} tokens/s"
+        f" | Seq. Length: {tokens_per_sample:.1f} tokens/sample"
+        f" | Async Level: {async_level} | Max. Off-Policy Level: {off_policy_steps}"
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainerStep:
-    step: int
-    time_s: float
-    loss: float
-    entropy: float
-    mismatch_kl: float
-    grad_norm: float
-    lr: float
-    tokens_per_s: float
-    peak_gib: float
-
-    def __str__(self) -> str:
-        return (
-            f"Step {self.step} | Time: {self.time_s:.2f}s | Loss: {self.loss:.4f} | Entropy:"
-            f" {self.entropy:.4f}"
-            f" | Mismatch KL: {self.mismatch_kl:.4f} | Grad. Norm: {self.grad_norm:.4f} | LR: {self.lr:.2e}"
-            f" | Throughput: {self.tokens_per_s:.0f} tokens/s | MFU: 0.0% | Peak Mem.:"
-            f" {self.peak_gib:.1f} GiB"
-        )
+def trainer_step(
+    *,
+    step: int,
+    time_s: float,
+    loss: float,
+    entropy: float,
+    mismatch_kl: float,
+    grad_norm: float,
+    lr: float,
+    tokens_per_s: float,
+    peak_gib: float,
+) -> str:
+    return (
+        f"Step {step} | Time: {time_s:.2f}s | Loss: {loss:.4f} | Entropy: {entropy:.4f}"
+        f" | Mismatch KL: {mismatch_kl:.4f} | Grad. Norm: {grad_norm:.4f} | LR: {lr:.2e}"
+        f" | Throughput: {tokens_per_s:.0f} tokens/s | MFU: 0.0% | Peak Mem.: {peak_gib:.1f} GiB"
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SftStep:
-    step: int
-    time_s: float
-    loss: float
-    grad_norm: float
-    lr: float
-    tokens_per_s: float
-    peak_gib: float
-    total_gib: float
-
-    def __str__(self) -> str:
-        share = 100 * self.peak_gib / self.total_gib
-        return (
-            f"Step {self.step} | Time: {self.time_s:.2f}s | Loss: {self.loss:.4f}"
-            f" | Grad. Norm: {self.grad_norm:.4f} | LR: {self.lr:.2e}"
-            f" | Throughput: {self.tokens_per_s:.0f} tokens/s | MFU: 0.0%"
-            f" | Peak Mem.: {self.peak_gib:.1f}/{self.total_gib:.1f} GiB ({share:.1f}%)"
-        )
+def sft_step(
+    *,
+    step: int,
+    time_s: float,
+    loss: float,
+    grad_norm: float,
+    lr: float,
+    tokens_per_s: float,
+    peak_gib: float,
+    total_gib: float,
+) -> str:
+    return (
+        f"Step {step} | Time: {time_s:.2f}s | Loss: {loss:.4f} | Grad. Norm: {grad_norm:.4f} | LR: {lr:.2e}"
+        f" | Throughput: {tokens_per_s:.0f} tokens/s | MFU: 0.0%"
+        f" | Peak Mem.: {peak_gib:.1f}/{total_gib:.1f} GiB ({100 * peak_gib / total_gib:.1f}%)"
+    )

@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.nn import functional
 
-from rltui.tinyrl.errors import TinyrlError
+from rltui.tinyrl import TinyrlError
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,9 +39,6 @@ class RunTotals:
         self.total_tokens += sum(rollout.token_count for rollout in rollouts)
         self.total_tasks += len({rollout.example_id for rollout in rollouts})
 
-    def as_dict(self) -> dict[str, int]:
-        return asdict(self)
-
 
 def _group_shares(rollouts: list[Rollout]) -> dict[str, float]:
     """Share of groups in which no, every or some attempt was perfect."""
@@ -135,16 +132,7 @@ class Orchestrator:
     def _set_aside_other_history(self) -> None:
         remove_partials(self.output_dir, "rollouts/*/.*", "checkpoints/*/.orchestrator.*")
         weight_transfer.remove_batches_through(self.output_dir, sys.maxsize)
-        attic = (
-            self.output_dir
-            / "superseded"
-            / f"{time.strftime('%Y%m%d-%H%M%S')}-{self.presence.session.id[:6]}"
-        )
-        moved = set_aside_after(self.output_dir / "rollouts", self._start_step, attic)
-        if moved:
-            log_lines.warning(
-                f"Moved rollouts of steps {moved[0]}-{moved[-1]} of an earlier attempt to {attic}"
-            )
+        set_aside_after(self.output_dir, "rollouts", self._start_step, self.presence.session.id)
 
     def _load_checkpoint(self) -> None:
         folder = checkpoint_folder(self.output_dir, self._start_step)
@@ -185,15 +173,15 @@ class Orchestrator:
         self._ship(step, rollouts)
         end = time.monotonic()
         self._progress.add(rollouts, self._scheduler.next_example_id)
-        self._unsaved[step] = {"step": step, "progress": self._progress.as_dict()}
+        self._unsaved[step] = {"step": step, "progress": asdict(self._progress)}
         tokens = sum(rollout.token_count for rollout in rollouts)
         ages = [self._version - rollout.policy_version for rollout in rollouts]
-        line = log_lines.OrchestratorStep(
+        line = log_lines.orchestrator_step(
             step=step, time_s=end - started, reward=sum(item.reward for item in rollouts) / len(rollouts),
             tokens_per_s=tokens / (end - started), tokens_per_sample=tokens / len(rollouts),
             async_level=step - 1 - self._version, off_policy_steps=max(ages),
         )  # fmt: skip
-        log_lines.success(str(line))
+        log_lines.success(line)
         times = {
             "time/step": end - started,
             "time/wait_for_policy": ready - started,

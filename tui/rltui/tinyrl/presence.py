@@ -16,8 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
-from rltui.tinyrl import log_lines
-from rltui.tinyrl.errors import TinyrlError
+from rltui.tinyrl import TinyrlError, log_lines
 
 _LOCK_TIMEOUT_S = 2.0
 """A reader's look holds the lock for microseconds; a rival holds it for good."""

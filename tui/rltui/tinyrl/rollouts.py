@@ -13,10 +13,9 @@ from typing import Any
 import httpx
 from tqdm import tqdm
 
-from rltui.tinyrl import language
+from rltui.tinyrl import TinyrlError, language
 from rltui.tinyrl.batches import TrainingSequence, group_advantages
 from rltui.tinyrl.config import RlConfig
-from rltui.tinyrl.errors import TinyrlError
 from rltui.tinyrl.files import new_file
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import httpx
 
-from rltui.tinyrl import log_lines
-from rltui.tinyrl.errors import TinyrlError
+from rltui.tinyrl import TinyrlError, log_lines
 
 _READY_POLL_S = 0.25
 _COMPLAIN_EVERY_S = 10.0

@@ -92,9 +92,14 @@ def run(config: SftConfig) -> int:
     with new_model_folder(config.output_dir) as folder:
         write_tokenizer(folder)
         tokenizer = ChatTokenizer(folder)
-        model = CausalModel(
-            Architecture(vocab_size=VOCAB_SIZE, head_dim=_head_dim(config), **_sizes(config))
-        ).to(target)
+        heads = config.model.num_attention_heads
+        shape = Architecture(
+            vocab_size=VOCAB_SIZE,
+            head_dim=config.model.hidden_size // heads,
+            num_key_value_heads=heads,
+            **config.model.model_dump(),
+        )
+        model = CausalModel(shape).to(target)
         log_lines.info(
             f"Initialized a new model with {sum(p.numel() for p in model.parameters()):,} parameters"
         )
@@ -113,7 +118,7 @@ def run(config: SftConfig) -> int:
             loss, norm = _train_step(model, optimizer, batch, config)
             elapsed_s = time.monotonic() - started
             rate = int((batch.targets != _IGNORED).sum()) / elapsed_s
-            line = log_lines.SftStep(
+            line = log_lines.sft_step(
                 step=step,
                 time_s=elapsed_s,
                 loss=loss,
@@ -123,7 +128,7 @@ def run(config: SftConfig) -> int:
                 peak_gib=peak_gib(),
                 total_gib=total_gib(),
             )
-            log_lines.success(str(line))
+            log_lines.success(line)
             log_metrics(
                 folder,
                 step,
@@ -147,12 +152,3 @@ def _write_model(model: CausalModel, folder: Path) -> None:
     write_tokenizer(folder)
     tokenizer = ChatTokenizer(folder)
     write_model_files(model, folder, tokenizer.encode(END)[0], tokenizer.encode(PAD)[0])
-
-
-def _head_dim(config: SftConfig) -> int:
-    return config.model.hidden_size // config.model.num_attention_heads
-
-
-def _sizes(config: SftConfig) -> dict[str, int]:
-    heads = config.model.num_attention_heads
-    return {**config.model.model_dump(), "num_key_value_heads": heads}

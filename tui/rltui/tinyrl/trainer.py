@@ -47,17 +47,8 @@ class Trainer:
     def _set_aside_other_history(self) -> None:
         remove_partials(self.output_dir, "broadcasts/.*", "weights/.*", "checkpoints/*/.trainer.*")
         weight_transfer.remove_broadcasts_through(self.output_dir, sys.maxsize)
-        attic = (
-            self.output_dir
-            / "superseded"
-            / f"{time.strftime('%Y%m%d-%H%M%S')}-{self.presence.session.id[:6]}"
-        )
         for name in ("checkpoints", "weights"):
-            moved = set_aside_after(self.output_dir / name, self.step, attic)
-            if moved:
-                log_lines.warning(
-                    f"Moved {name} of steps {moved[0]}-{moved[-1]} of an earlier attempt to {attic}"
-                )
+            set_aside_after(self.output_dir, name, self.step, self.presence.session.id)
 
     def _load_checkpoint(self) -> None:
         folder = checkpoint_folder(self.output_dir, self.step) / "trainer"
@@ -81,7 +72,10 @@ class Trainer:
         sequences = self._wait_for_batch(self.step + 1)
         received = time.monotonic()
         rows = [packed_row(group) for group in pack(sequences, self.config.trainer.model.seq_len or 0)]
-        lr = self._set_learning_rate(self.step + 1)
+        warmup = max(1, self.config.trainer.scheduler.warmup_steps)
+        lr = self.config.trainer.optim.lr * min(1.0, (self.step + 1) / warmup)
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
         losses, grad_norm = self._update(rows)
         self.step += 1
         update_end = time.monotonic()
@@ -99,7 +93,7 @@ class Trainer:
         loss = sum(float(loss_parts.loss.detach()) for loss_parts in losses) / counted
         entropy = sum(loss_parts.entropy for loss_parts in losses) / counted
         mismatch_kl = sum(loss_parts.mismatch_kl for loss_parts in losses) / counted
-        line = log_lines.TrainerStep(
+        line = log_lines.trainer_step(
             step=self.step,
             time_s=finished - started,
             loss=loss,
@@ -110,7 +104,7 @@ class Trainer:
             tokens_per_s=rate,
             peak_gib=peak_gib(),
         )
-        log_lines.success(str(line))
+        log_lines.success(line)
         metrics = {
             "loss/mean": loss, "entropy/all/mean": entropy, "mismatch_kl/all/mean": mismatch_kl,
             "is_masked/all/mean": sum(loss_parts.masked for loss_parts in losses) / counted,
@@ -128,13 +122,6 @@ class Trainer:
             if batch is not None:
                 return batch
             time.sleep(POLL_S)
-
-    def _set_learning_rate(self, step: int) -> float:
-        warmup = max(1, self.config.trainer.scheduler.warmup_steps)
-        lr = self.config.trainer.optim.lr * min(1.0, step / warmup)
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
-        return lr
 
     def _update(self, rows: list[PackedRow]) -> tuple[list[LossParts], float]:
         bounds = self.config.trainer.loss

@@ -15,9 +15,8 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from rltui.tinyrl import log_lines
+from rltui.tinyrl import TinyrlError, log_lines
 from rltui.tinyrl.batches import TrainingSequence
-from rltui.tinyrl.errors import TinyrlError
 from rltui.tinyrl.files import STABLE_NAME, new_file, new_folder, step_folders
 from rltui.tinyrl.model import CausalModel, copy_model_files
 

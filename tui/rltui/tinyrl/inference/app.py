@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from rltui.tinyrl.errors import TinyrlError
+from rltui.tinyrl import TinyrlError
 from rltui.tinyrl.inference.engine import (
     Completion,
     Engine,

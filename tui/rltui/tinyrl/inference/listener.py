@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 
-from rltui.tinyrl.errors import TinyrlError
+from rltui.tinyrl import TinyrlError
 
 
 def bind(host: str, port: int) -> socket.socket:

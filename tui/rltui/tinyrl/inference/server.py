@@ -18,8 +18,8 @@ from pathlib import Path
 import torch
 import uvicorn
 
+from rltui.tinyrl import TinyrlError
 from rltui.tinyrl.config import InferenceSection, RlConfig
-from rltui.tinyrl.errors import TinyrlError
 from rltui.tinyrl.inference.app import Served, build_app
 from rltui.tinyrl.inference.engine import Engine, SlotCache
 from rltui.tinyrl.inference.listener import socket_error
