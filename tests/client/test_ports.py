@@ -146,7 +146,7 @@ def test_override_reaches_commands_readiness_and_the_record(tmp_path: Path, held
     assert control.read_record() == record
     framework = registry.get(record.framework)
     launcher = Launcher(record, layout_files.load(Path(record.layout_file)), framework)
-    files = ExperimentReader(record).store().load()
+    files = ExperimentReader(record).store().load().files
     inference = launcher.launch("inference", files, resume_step=None)
     assert inference.argv[-2:] == ("--inference.server.port", str(port))
     assert inference.port == port == launcher.port("inference", files)

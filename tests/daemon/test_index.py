@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rltui.core.runs import RunMetadata, RunRow
+from rltui.core.runs import RunChange, RunMetadata, RunRow
 from rltui.daemon import index as feeding
 from rltui.daemon.index import IndexFeed
 from rltui.daemon.supervisor import Supervisor
@@ -78,7 +78,7 @@ async def test_what_a_person_writes_while_a_row_is_read_stays(
     def archived_meanwhile(reader: RunReader, sheet: RunMetadata, **others: Any) -> RunRow:
         row = read(reader, sheet, **others)
         monkeypatch.setattr(RunReader, "row", read)
-        organize.archive(RunIndex(), RunIndex().named("one")[0])
+        organize.change_run(RunIndex(), RunIndex().named("one")[0], RunChange(is_archived=True))
         return row
 
     monkeypatch.setattr(RunReader, "row", archived_meanwhile)

@@ -51,13 +51,13 @@ def row(table: KnobTable, key: str) -> KnobInfo:
 
 
 def test_load_finds_the_companion(store: ConfigStore, rl: Path) -> None:
-    files = store.load()
+    files = store.load().files
     assert {role: file.path for role, file in files.items()} == {
         "rl": str(rl),
         "sft": str(rl.parent / "sft.toml"),
     }
     (rl.parent / "sft.toml").unlink()
-    assert list(store.load()) == ["rl"]
+    assert list(store.load().files) == ["rl"]
 
 
 def test_set_changes_one_line(store: ConfigStore, rl: Path) -> None:

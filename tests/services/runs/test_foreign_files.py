@@ -19,6 +19,7 @@ from tests.foreign import changed, example_counts, examples, values
 from rltui.client.observation import add
 from rltui.client.queue import commands
 from rltui.core.queue import LaunchEnvironment, QueueEntry, RunQueue
+from rltui.core.runs import RunChange
 from rltui.errors import RltuiError
 from rltui.scheduler.queue_scheduler import QueueScheduler
 from rltui.services import queue_file
@@ -69,8 +70,8 @@ def tried(root: Path, run: Path) -> None:
     for row in rows.values():
         if row.folder != str(root / "out" / "mine"):
             for change in (
-                lambda row: organize.set_tags(index, row, add=["x"]),
-                lambda row: organize.set_note(index, row, "x"),
+                lambda row: organize.change_run(index, row, RunChange(add_tags=("x",))),
+                lambda row: organize.change_run(index, row, RunChange(note="x")),
                 lambda row: organize.trash(index, row),
                 lambda row: organize.restore(index, index.row(row.id) or row),
                 lambda row: organize.delete_for_good(index, organize.trash(index, row)),

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from tests.fakes.past_run import write_finished_run
 
-from rltui.core.runs import RunRow
+from rltui.core.runs import RunChange, RunRow
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.services.own_files import FileLock
 from rltui.services.runs import catalog, organize
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.moved_folders import TRASH
-from rltui.services.runs.organize import RunRetention, retention_plan
+from rltui.services.runs.organize import RunRetention, change_run, retention_plan
 from rltui.services.runs.run_metadata import new_metadata, read_metadata, save_metadata
 
 
@@ -38,20 +38,21 @@ def there(index: RunIndex, name: str) -> RunRow:
 
 def test_words_are_in_the_sheet_and_in_the_index(index: RunIndex) -> None:
     row = catalog.find_run(index, "a")
-    organize.set_tags(index, row, add=("x", "baseline"))
-    organize.set_tags(index, row, add=("y",), remove=("x", "never"))  # by a stale row: nothing is lost
-    organize.set_note(index, row, "  higher lr\n")
-    organize.set_best(index, row, True)
-    organize.archive(index, row)
+    change_run(index, row, RunChange(add_tags=("x", "baseline")))
+    change = RunChange(add_tags=("y",), remove_tags=("x", "never"), note="  higher lr\n")
+    change_run(index, row, change)  # by a stale row: nothing is lost
+    change_run(index, row, RunChange(is_best=True, is_archived=True))
     (now,) = index.named("a")
     assert (now.tags, now.note, now.is_best) == (("baseline", "y"), "higher lr", True)
     assert now.archived_at is not None
     assert there(index, "a") == now
-    assert organize.unarchive(index, now).archived_at is None
-    assert organize.set_note(index, now, "").note == ""
+    assert change_run(index, now, RunChange(is_archived=False)).archived_at is None
+    assert change_run(index, now, RunChange(note="")).note == ""
+    with pytest.raises(UsageError, match="4001 characters, 4000 are the most"):
+        change_run(index, now, RunChange(note="x" * 4001))
     for tag in ("", "a b", "a,b", "x" * 49, "\x1b[31m"):
         with pytest.raises(UsageError, match="cannot be a tag"):
-            organize.set_tags(index, row, add=(tag,))
+            change_run(index, row, RunChange(add_tags=(tag,)))
     assert catalog.find_run(index, "a").tags == ("baseline", "y")
 
 
@@ -59,16 +60,16 @@ def test_a_run_that_is_not_there_is_told(index: RunIndex, tmp_path: Path) -> Non
     row = catalog.find_run(index, "a")
     shutil.rmtree(tmp_path / "out" / "a")
     with pytest.raises(ConflictError, match="a: its folder is not there"):
-        organize.set_best(index, row, True)
+        change_run(index, row, RunChange(is_best=True))
     write_finished_run(tmp_path / "out" / "a")
     save_metadata(Path(row.control), new_metadata(1.0))
-    organize.set_best(index, there(index, "a"), True)
+    change_run(index, there(index, "a"), RunChange(is_best=True))
     with pytest.raises(ConflictError, match="is another one by now"):
-        organize.set_note(index, row, "of the one before")
+        change_run(index, row, RunChange(note="of the one before"))
 
 
 def test_the_trash_takes_a_run_and_gives_it_back_as_it_was(index: RunIndex, tmp_path: Path) -> None:
-    row = organize.set_tags(index, catalog.find_run(index, "a"), add=("kept",))
+    row = change_run(index, catalog.find_run(index, "a"), RunChange(add_tags=("kept",)))
     (tmp_path / "out/a/.rltui/supervisor.lock").touch(0o600)
     files = sorted(path.relative_to(tmp_path / "out/a") for path in (tmp_path / "out/a").rglob("*"))
     gone = organize.trash(index, row)
@@ -159,8 +160,8 @@ def test_a_rule_says_what_it_keeps_and_why() -> None:
 
     def kept(**rule: object) -> dict[str, str]:
         plan = retention_plan(rows, RunRetention(**rule), 100.0)  # type: ignore[arg-type]
-        assert [*plan.go, *(each for each, _ in plan.keep)].sort(key=id) == [*rows].sort(key=id)
-        return {each.name: why for each, why in plan.keep}
+        assert {row.id for row in plan.go} == {row.id for row in rows} - {row.id for row, _ in plan.keep}
+        return {row.name: why for row, why in plan.keep}
 
     always = {"d": "marked as best", "e": "lives"}
     assert kept(keep_best=1) == {**always, "a": "the best"}

@@ -123,7 +123,7 @@ class FileEdits:
 
         framework_of_files, _ = checking.identify(files, None, chosen_framework(files, None, framework))
         self._store = ConfigStore(list(files), framework_of_files)
-        self.files = self._store.load()
+        self.files = self._store.load().files
 
     def request_plan(self, method: Literal["plan", "execute"], request: Request) -> Plan:
         from rltui.core.api import Plan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from rltui.cli.choosing import ready_index
@@ -12,7 +12,7 @@ from rltui.cli.consent import require_consent
 from rltui.cli.output import print_json
 from rltui.cli.table import Column, room, table_lines
 from rltui.core import hints
-from rltui.core.runs import RunRow
+from rltui.core.runs import RunChange, RunRow
 from rltui.core.text import join_words, size_text
 from rltui.services.runs import organize
 from rltui.services.runs.catalog import find_run
@@ -106,10 +106,10 @@ def _print_others(row: RunRow, out: TextIO) -> None:
         print(f"{row.name}: with what was in its folder before it, and no run wrote: {names}", file=out)
 
 
-def change_runs(arguments: Arguments, change: Callable[[RunIndex, RunRow], RunRow], text: str) -> int:
+def change_runs(arguments: Arguments, change: RunChange, text: str) -> int:
     index = ready_index()
     rows = [find_run(index, name) for name in arguments.run]  # a typo in the last one changes nothing
-    changed_rows = [change(index, row) for row in rows]
+    changed_rows = [organize.change_run(index, row, change) for row in rows]
     return print_runs(changed_rows, [f"{row.name}: {text}" for row in changed_rows], arguments)
 
 

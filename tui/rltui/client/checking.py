@@ -132,7 +132,7 @@ def check(
     with closing(FrameworkModels(framework_of_files, workspace or Path.cwd())) as models:
         framework_of_files = models.informed(config_files, ask=ask_models)
         store = ConfigStore(list(config_files), framework_of_files)
-        sources = store.load_sources()
+        sources = store.load()
         is_accepted = ask_models and models.accepts(sources)
         models_text = "accepted by its own classes" if is_accepted else ""
         if is_accepted:
@@ -184,7 +184,7 @@ def knobs(config_files: tuple[Path, ...], layout: str | None, framework: str | N
     with closing(FrameworkModels(framework_of_files, Path.cwd())) as models:
         framework_of_files = models.informed(config_files)
     store = ConfigStore(list(config_files), framework_of_files)
-    instances = framework_of_files.instances(store.load())
+    instances = framework_of_files.instances(store.load().files)
     with_instances = layout_files.with_instances(
         runnable_layout(layout_file), instances, layout_file, without=framework_of_files.external(store.files)
     )

@@ -154,7 +154,7 @@ def _identified(request: ExperimentRequest) -> Draft:
     framework, layout_file = identify(config_files, request.layout, request.framework, workspace=workspace)
     layout = runnable_layout(layout_file)
     framework = framework.fitted(layout)
-    files = ConfigStore(list(config_files), framework).load()
+    files = ConfigStore(list(config_files), framework).load().files
     return Draft(request, workspace, config_files, framework, layout_file, layout, files)
 
 

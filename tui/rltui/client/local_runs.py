@@ -105,23 +105,13 @@ class LocalRuns(Runs):
             return self._index.configs(ids)
 
     def change(self, id_: str, change: RunChange) -> RunRow:
-        from rltui.services.runs import organize
+        from rltui.services.runs.organize import change_run
 
         if self.readonly:
             raise ConflictError("this client only looks")
         row = self._row(id_)
         with self._lock:
-            if change.add_tags or change.remove_tags:
-                row = organize.set_tags(self._index, row, add=change.add_tags, remove=change.remove_tags)
-            if change.note is not None:
-                row = organize.set_note(self._index, row, change.note)
-            if change.is_best is not None:
-                row = organize.set_best(self._index, row, change.is_best)
-            if change.is_archived is not None:
-                row = (organize.archive if change.is_archived else organize.unarchive)(self._index, row)
-            if change.is_trashed is not None:
-                row = (organize.trash if change.is_trashed else organize.restore)(self._index, row)
-            return row
+            return change_run(self._index, row, change)
 
     def _row(self, id_: str) -> RunRow:
         row = next((listed_row for listed_row in self.rows() if listed_row.id == id_), None)

@@ -238,7 +238,7 @@ class ExperimentReader:
         store, series = self.store(), self._series
         config_step = None
         with contextlib.suppress(ConfigError):  # broken or gone: it names none
-            config_step = named_step(framework, store.load())
+            config_step = named_step(framework, store.load().files)
         context = CheckpointContext(
             step=series.completed,
             max_steps=self._max_steps(),

@@ -245,7 +245,7 @@ class Config:
             return await asyncio.to_thread(self._models.problems, loaded, ours)
 
     def _loaded(self, edit: EditPreview | None) -> LoadedFiles:
-        return edit.after if edit is not None else self.store.load_sources()
+        return edit.after if edit is not None else self.store.load()
 
     # --- what a start takes of them -----------------------------------------------------------------------
 
@@ -276,7 +276,7 @@ class Config:
         Raises:
             RltuiError: if the config cannot be read, or the choice cannot be saved.
         """
-        files = self.store.load()
+        files = self.store.load().files
         for movable in self.launcher.movable_ports(component, files, stays):
             port = self.launcher.chosen_port(movable, files)
             holders = [holder for offset in (0, *movable.more) for holder in port_holders(port + offset)]

@@ -79,7 +79,7 @@ class EvalWork:
             ConflictError: if no server has the weights of now.
         """
         refuse_observed(self._setup.record)
-        files = self._config.store.load()
+        files = self._config.store.load().files
         await self._servers.refuse(request, files)
         # with the environment and the tokens that the config has
         framework = self._setup.framework
@@ -130,7 +130,7 @@ class EvalWork:
         Raises:
             RltuiError: if that is not possible.
         """
-        files = self._config.store.load()
+        files = self._config.store.load().files
         request = running.request
         draft = self._draft(running)
         if request.target.kind == "now":

@@ -150,7 +150,7 @@ class Planner:
         else:
             draft = self._draft(request, store.files)
             if draft.plan.start:  # by the files as they are now; what only ends something needs none
-                draft = self._draft(request, store.load())
+                draft = self._draft(request, store.load().files)
         return Planned(self._complete(draft, automatic=automatic), draft.edit, draft.point.step)
 
     def _running(self) -> dict[str, ConfigFiles]:

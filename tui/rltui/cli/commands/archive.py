@@ -6,7 +6,7 @@ from rltui.cli.arguments import JSON, RUNS
 from rltui.cli.command import Arguments, command
 from rltui.cli.run_changes import change_runs
 from rltui.core import hints
-from rltui.services.runs import organize
+from rltui.core.runs import RunChange
 
 
 @command(
@@ -15,4 +15,4 @@ from rltui.services.runs import organize
     JSON,
 )
 def archive(arguments: Arguments) -> int:
-    return change_runs(arguments, organize.archive, f"archived; see: {hints.RUNS_ALL}")
+    return change_runs(arguments, RunChange(is_archived=True), f"archived; see: {hints.RUNS_ALL}")

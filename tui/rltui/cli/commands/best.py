@@ -5,7 +5,7 @@ from __future__ import annotations
 from rltui.cli.arguments import JSON, RUNS
 from rltui.cli.command import Arguments, command, flag
 from rltui.cli.run_changes import change_runs
-from rltui.services.runs import organize
+from rltui.core.runs import RunChange
 
 
 @command(
@@ -16,5 +16,5 @@ from rltui.services.runs import organize
 )
 def best(arguments: Arguments) -> int:
     is_best = not arguments.remove
-    return change_runs(arguments, lambda index, row: organize.set_best(index, row, is_best),
-                 "marked as best" if is_best else "not marked any more")  # fmt: skip
+    text = "marked as best" if is_best else "not marked any more"
+    return change_runs(arguments, RunChange(is_best=is_best), text)

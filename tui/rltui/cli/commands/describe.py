@@ -8,6 +8,7 @@ from rltui.cli.arguments import JSON, RUN
 from rltui.cli.choosing import ready_index
 from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.run_changes import print_runs
+from rltui.core.runs import RunChange
 from rltui.errors import UsageError
 from rltui.services.runs import organize
 from rltui.services.runs.catalog import find_run
@@ -27,5 +28,5 @@ def describe(arguments: Arguments) -> int:
     if arguments.clear and text:
         raise UsageError("--clear removes the note, a text replaces it", hint="say one of both")
     if text or arguments.clear:
-        row = organize.set_note(index, row, text)
+        row = organize.change_run(index, row, RunChange(note=text))
     return print_runs([row], [row.note or f"{row.name} has no note"], arguments)

@@ -114,7 +114,7 @@ def _of_attempts(record: ExperimentRecord, names: list[str]) -> ConfigDiff:
     from rltui.services.runs.observed import framework_of
 
     control, framework = record.control, framework_of(record)
-    files = ExperimentReader(record).store().load_sources()
+    files = ExperimentReader(record).store().load()
     sides = [
         with_originals(files) if name == _ORIGINAL else attempt_files(name, control, framework)
         for name in names
@@ -142,7 +142,7 @@ def _of_what_runs(record: ExperimentRecord) -> ConfigDiff:
         if _is_printed(row)
     )
     control, framework = record.control, framework_of(record)
-    files = ExperimentReader(record).store().load_sources()
+    files = ExperimentReader(record).store().load()
     diffs = {
         config_diff(attempt_files(name, control, framework), files, ("running", "files")).text
         for name in _living_components(record)

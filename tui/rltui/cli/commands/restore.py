@@ -5,7 +5,7 @@ from __future__ import annotations
 from rltui.cli.arguments import JSON, RUNS
 from rltui.cli.command import Arguments, command
 from rltui.cli.run_changes import change_runs
-from rltui.services.runs import organize
+from rltui.core.runs import RunChange
 
 
 @command(
@@ -14,4 +14,4 @@ from rltui.services.runs import organize
     JSON,
 )
 def restore(arguments: Arguments) -> int:
-    return change_runs(arguments, organize.restore, "is back")
+    return change_runs(arguments, RunChange(is_trashed=False), "is back")

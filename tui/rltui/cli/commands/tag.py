@@ -11,6 +11,7 @@ from rltui.cli.output import print_json
 from rltui.cli.run_changes import print_runs
 from rltui.cli.table import Column, print_table
 from rltui.core import hints
+from rltui.core.runs import RunChange
 from rltui.errors import UsageError
 from rltui.services.runs import organize
 from rltui.services.runs.catalog import find_run
@@ -34,7 +35,8 @@ def tag(arguments: Arguments) -> int:
         return _list_tags(index, as_json=arguments.json)
     rows = [find_run(index, name) for name in names]
     if add or remove:
-        rows = [organize.set_tags(index, row, add=add, remove=remove) for row in rows]
+        change = RunChange(add_tags=tuple(add), remove_tags=tuple(remove))
+        rows = [organize.change_run(index, row, change) for row in rows]
     return print_runs(rows, [f"{row.name}: {' '.join(row.tags) or 'no tags'}" for row in rows], arguments)
 
 

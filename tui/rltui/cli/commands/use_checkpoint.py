@@ -48,7 +48,7 @@ def use_checkpoint(arguments: Arguments) -> int:
         folder = weights.complete_folder(Path(arguments.target).expanduser())
     if arguments.config is None:
         record = choose_experiment(arguments.name, acts=True)
-        edits = _of_model(ExperimentReader(record).store().load(), folder, called=record.name)
+        edits = _of_model(ExperimentReader(record).store().load().files, folder, called=record.name)
         return edit_experiment(record, edit_request("set", arguments, edits=edits), arguments)
     files = named([Path(arguments.config)])
     file_edits = FileEdits(files, arguments.framework)

@@ -218,7 +218,7 @@ class RunConfigBuilder:
     def _standalone_documents(self, files: Sequence[Path]) -> list[_Document]:
         """A document per file, including companions that are read with them."""
         paths_read = tuple(path.absolute() for path in files)
-        sources = ConfigStore(paths_read, self._choose(paths_read)).load_sources().sources.values()
+        sources = ConfigStore(paths_read, self._choose(paths_read)).load().sources.values()
         documents: dict[str, _Document] = {}
         for source in sources:
             origin, name = origins.origin(source.path), source.path.name
@@ -271,7 +271,7 @@ class RunConfigBuilder:
             store = ConfigStore(files, framework)
             for target in _resolve(override, store.knobs):
                 if isinstance(target, _WholeTable):
-                    path = store.load_sources().sources[target.role].path
+                    path = store.load().sources[target.role].path
                     change = merge.with_table if target.is_there else merge.without_key
                     text = change(path.read_bytes().decode(), target.key)
                     write_atomically(path, text.encode())
@@ -368,7 +368,7 @@ class _NoValue:
 
 def _write_none(knob: Knob, store: ConfigStore, framework: Framework) -> None:
     """Raises ConfigError if the file format cannot express it."""
-    loaded = store.load_sources()
+    loaded = store.load()
     none = framework.none_text(loaded.files[knob.file])
     if none is None:
         default = display(knob.default, key=knob.key)

@@ -152,15 +152,12 @@ class ConfigStore:
     def knobs(self) -> tuple[Knob, ...]:
         return self._catalog.of(self.files).knobs
 
-    def load(self) -> ConfigFiles:
+    def load(self) -> LoadedFiles:
         """Read the files again; if that fails, those read before stay.
 
         Raises:
             ConfigError: if a file is missing, unreadable or malformed; names the line and a remedy.
         """
-        return self.load_sources().files
-
-    def load_sources(self) -> LoadedFiles:
         loaded = load_files(self._paths, self._framework)
         self._cache(loaded)
         return loaded
@@ -181,7 +178,7 @@ class ConfigStore:
         Raises:
             ConfigError: if a file cannot be read or is malformed.
         """
-        files = self.load()
+        files = self.load().files
         rows = self.rows(running)
         return KnobTable(
             files=tuple(file.path for file in files.values()),
@@ -235,7 +232,7 @@ class ConfigStore:
         Raises:
             ConfigError: if a file cannot be read, a knob is unknown, or a value has a wrong type or bound.
         """
-        before = self.load_sources()
+        before = self.load()
         files = before.files
         add = partial(added_knob, files=files, knobs=self.knobs) if force else None
         resolved = resolve_edits(
@@ -269,7 +266,7 @@ class ConfigStore:
         Raises:
             ConfigError: if a file is not of the experiment, or a content is no TOML.
         """
-        before = self.load_sources()
+        before = self.load()
         sources = dict(before.sources)
         for path, content in contents.items():
             current = self.source(path)
@@ -322,7 +319,7 @@ class ConfigStore:
         return write_snapshot(self._loaded_or_load(), folder)
 
     def _loaded_or_load(self) -> LoadedFiles:
-        return self.load_sources() if self._loaded is None else self._loaded
+        return self.load() if self._loaded is None else self._loaded
 
     def _cache(self, loaded: LoadedFiles) -> None:
         with self._lock:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rltui.core import hints
-from rltui.core.runs import RunMetadata, RunRow
+from rltui.core.runs import RunChange, RunMetadata, RunRow
 from rltui.core.text import duration, join_words
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.paths import STATE_FOLDER
@@ -36,48 +36,38 @@ _LONGEST_NOTE = 4000
 _CLOCK_SLACK_S = 60.0
 
 
-# --- words --------------------------------------------------------------------------------------------------
+# --- metadata -----------------------------------------------------------------------------------------------
 
 
-def set_tags(index: RunIndex, row: RunRow, *, add: Iterable[str] = (), remove: Iterable[str] = ()) -> RunRow:
-    """Add and remove tags; adding an existing one or removing a missing one is no error.
+def change_run(index: RunIndex, row: RunRow, change: RunChange) -> RunRow:
+    """Make a change. Adding an existing tag or removing a missing one is no error.
 
     Raises:
-        UsageError: for an invalid tag.
-        ConflictError: if its folder does not exist.
-        RltuiError: if the metadata cannot be written.
+        UsageError: for an invalid tag, or a note that is too long.
+        ConflictError: if its folder does not exist; as `trash` and `restore`.
+        RltuiError: if the metadata cannot be written; as `trash` and `restore`.
     """
-    adding, removing = frozenset(map(_check_tag, add)), frozenset(remove)
-    return _change_metadata(
-        index,
-        row,
-        lambda metadata: replace(metadata, tags=tuple(sorted((adding | {*metadata.tags}) - removing))),
-    )
-
-
-def set_note(index: RunIndex, row: RunRow, note: str) -> RunRow:
-    """Replace the note; an empty one removes it. Raises as `set_tags`."""
-    note = note.strip()
-    if len(note) > _LONGEST_NOTE:
+    adding, note = frozenset(map(_check_tag, change.add_tags)), change.note
+    if note is not None and len(note := note.strip()) > _LONGEST_NOTE:
         raise UsageError(f"the note has {len(note)} characters, {_LONGEST_NOTE} are the most")
-    return _change_metadata(index, row, lambda metadata: replace(metadata, note=note))
 
+    def changed(metadata: RunMetadata) -> RunMetadata:
+        archived_at = metadata.archived_at
+        if change.is_archived is not None:
+            archived_at = (archived_at or time.time()) if change.is_archived else None
+        return replace(
+            metadata,
+            tags=tuple(sorted((adding | {*metadata.tags}) - {*change.remove_tags})),
+            note=metadata.note if note is None else note,
+            is_best=metadata.is_best if change.is_best is None else change.is_best,
+            archived_at=archived_at,
+        )
 
-def set_best(index: RunIndex, row: RunRow, is_best: bool) -> RunRow:
-    """Mark it as best, or remove the mark. Raises as `set_tags`."""
-    return _change_metadata(index, row, lambda metadata: replace(metadata, is_best=is_best))
-
-
-def archive(index: RunIndex, row: RunRow) -> RunRow:
-    """Hide it from lists unless archived runs are requested. Raises as `set_tags`."""
-    return _change_metadata(
-        index, row, lambda metadata: replace(metadata, archived_at=metadata.archived_at or time.time())
-    )
-
-
-def unarchive(index: RunIndex, row: RunRow) -> RunRow:
-    """List it again. Raises as `set_tags`."""
-    return _change_metadata(index, row, lambda metadata: replace(metadata, archived_at=None))
+    if replace(change, is_trashed=None) != RunChange():
+        row = _change_metadata(index, row, changed)
+    if change.is_trashed is None:
+        return row
+    return trash(index, row) if change.is_trashed else restore(index, row)
 
 
 def _check_tag(tag: str) -> str:
