@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -63,14 +64,22 @@ class Attempt:
         """The record, once the program was started."""
         return retry_until(lambda: self.record if self.record.main or self.record.error else None)
 
-    def pids(self, name: str = "pids") -> dict[str, int]:
+    def pids(self) -> dict[str, int]:
         """Kind of process → pid, as `family.py` wrote them."""
-        path = self.folder / name
+        path = self.folder / "pids"
         retry_until(path.exists)
         pids: dict[str, int] = json.loads(path.read_text())
-        identities = (read_process_id(pid) for kind, pid in pids.items() if kind != "listens")
-        self.found_processes |= {identity for identity in identities if identity}
         return pids
+
+    def family(self) -> dict[str, ProcessId]:
+        """Kind of process → process, of those that `family.py` has started."""
+        processes = {kind: read_process_id(pid) for kind, pid in self.pids().items() if kind != "listens"}
+        living = {kind: process for kind, process in processes.items() if process is not None}
+        self.found_processes |= {*living.values()}
+        return living
+
+    def wait_for_output(self, text: str) -> None:
+        retry_until(lambda: self.log.exists() and text in self.log.read_text())
 
     def signal(self, number: signal.Signals) -> None:
         assert self.process is not None
@@ -98,6 +107,33 @@ class Attempt:
         for identity in self.found_processes:
             with suppress(PermissionError):
                 send_signal(identity, signal.SIGKILL)
+
+
+class Screen:
+    """A terminal for a shim, which somebody looks at and types into, or nobody reads."""
+
+    def __init__(self) -> None:
+        self.leader, self.shim = pty.openpty()
+        os.set_blocking(self.leader, False)
+        self.text = b""
+
+    def read(self) -> str:
+        """All that was shown so far."""
+        with suppress(BlockingIOError, OSError):  # nothing yet; EIO once the other end is closed
+            while data := os.read(self.leader, 65536):
+                self.text += data
+        return self.text.decode(errors="replace")
+
+    def wait_for(self, text: str) -> None:
+        retry_until(lambda: text in self.read())
+
+    def type(self, keys: str) -> None:
+        os.write(self.leader, keys.encode())
+
+    def close(self) -> None:
+        os.close(self.shim)
+        with suppress(OSError):  # a test has hung up
+            os.close(self.leader)
 
 
 @contextmanager

@@ -14,13 +14,11 @@ from tests.waiting import retry_until
 from rltui.daemon.shim import tree
 from rltui.services.processes import (
     AttemptRecord,
-    ProcessId,
     is_alive,
     is_stopped,
     kept_leftovers,
     leftovers,
     listening_ports,
-    read_process_id,
     send_signal,
 )
 from rltui.services.processes.termination import end_processes
@@ -33,11 +31,6 @@ def family(tmp_path: Path, ending: str, *kinds: str) -> list[str]:
     return program("family.py", tmp_path / "pids", ending, *kinds)
 
 
-def identities(pids: dict[str, int]) -> set[ProcessId]:
-    processes = (read_process_id(pid) for kind, pid in pids.items() if kind != "listens")
-    return {identity for identity in processes if identity}
-
-
 def ended_record(run: Attempt) -> AttemptRecord:
     """The record, once the main process has ended and its leftovers were recorded."""
     return retry_until(
@@ -48,8 +41,7 @@ def ended_record(run: Attempt) -> AttemptRecord:
 def test_leftovers_live_on_and_are_known(tmp_path: Path) -> None:
     with attempt(tmp_path, family(tmp_path, "3", *KINDS), stop=KEEP) as run:
         run.start()
-        pids = run.pids()
-        living = identities(pids)
+        pids, living = run.pids(), {*run.family().values()}
         assert len(living) == len(KINDS)
         record = ended_record(run)
         assert (record.state, record.exit_code, record.signal) == ("running", 3, None)
@@ -74,37 +66,23 @@ def test_leftovers_live_on_and_are_known(tmp_path: Path) -> None:
 def test_nothing_is_done_to_them_and_the_last_one_ends_the_attempt(tmp_path: Path) -> None:
     with attempt(tmp_path, family(tmp_path, "0", "child", "daemon", "stopped"), stop=KEEP) as run:
         run.start()
-        pids = run.pids()
-        stopped_process = read_process_id(pids["stopped"])
+        members = run.family()
         record = ended_record(run)
-        assert stopped_process is not None
-        assert is_stopped(stopped_process)
-        os.kill(pids["child"], signal.SIGKILL)
+        assert is_stopped(members["stopped"])
+        os.kill(members["child"].pid, signal.SIGKILL)
         retry_until(lambda: len(run.record.descendants) == 2)
         assert len(kept_leftovers(record)) == 2
-        os.kill(pids["daemon"], signal.SIGKILL)
-        assert is_stopped(stopped_process)
-        os.kill(pids["stopped"], signal.SIGKILL)
+        os.kill(members["daemon"].pid, signal.SIGKILL)
+        assert is_stopped(members["stopped"])
+        os.kill(members["stopped"].pid, signal.SIGKILL)
         last = run.wait(5.0)
     assert (last.state, last.exit_code, last.ended_at) == ("exited", 0, record.ended_at)
-
-
-def test_the_signal_that_ended_it_is_known_at_once(tmp_path: Path) -> None:
-    with attempt(tmp_path, family(tmp_path, "wait", "session"), stop=KEEP) as run:
-        run.start()
-        run.pids()
-        main = run.running().main
-        assert main is not None
-        assert not run.record.leftovers_kept
-        os.kill(main.pid, signal.SIGKILL)
-        record = retry_until(lambda: run.record if run.record.ended_at else None)
-        assert (record.state, record.signal, record.leftovers_kept) == ("running", "SIGKILL", True)
 
 
 def test_sigusr1_kills_what_was_kept(tmp_path: Path) -> None:
     with attempt(tmp_path, family(tmp_path, "0", "stubborn", "session"), stop=KEEP) as run:
         run.start()
-        living = identities(run.pids())
+        living = {*run.family().values()}
         ended_record(run)
         run.signal(signal.SIGUSR1)
         assert run.wait(3.0).exit_code == 0
@@ -115,7 +93,7 @@ def test_sigusr1_kills_what_was_kept(tmp_path: Path) -> None:
 def test_a_stop_on_request_keeps_nothing(tmp_path: Path, number: signal.Signals) -> None:
     with attempt(tmp_path, family(tmp_path, "wait", "session", "daemon"), stop=KEEP) as run:
         run.start()
-        living = identities(run.pids())
+        living = {*run.family().values()}
         run.signal(number)
         record = run.wait()
     assert (record.stop_requested, record.leftovers_kept) == (True, False)
@@ -131,7 +109,7 @@ def test_without_leftovers_it_exits_as_ever(tmp_path: Path) -> None:
 async def test_kept_ones_are_found_when_their_shim_is_killed(tmp_path: Path) -> None:
     with attempt(tmp_path, family(tmp_path, "1", *KINDS), stop=KEEP) as run:
         run.start()
-        living = identities(run.pids())
+        living = {*run.family().values()}
         record = ended_record(run)
         assert record.shim is not None
         send_signal(record.shim, signal.SIGKILL)

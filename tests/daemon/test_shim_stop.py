@@ -13,11 +13,9 @@ from tests.daemon.shim_harness import attempt, program
 from tests.waiting import retry_until
 
 from rltui.services.processes import (
-    ProcessId,
     is_alive,
     leftovers,
     port_holder,
-    read_process_id,
 )
 from rltui.services.processes.termination import end_processes
 
@@ -25,17 +23,12 @@ STOP_AT_ONCE = {"signal": "SIGTERM", "grace_s": 0.1}
 TRAP = "trap 'echo got it; exit 4' {}; echo ready; while :; do sleep 0.02; done"
 
 
-def identities(pids: dict[str, int]) -> dict[str, ProcessId]:
-    processes = {kind: read_process_id(pid) for kind, pid in pids.items() if kind != "listens"}
-    return {kind: identity for kind, identity in processes.items() if identity}
-
-
-@pytest.mark.parametrize("name", ["TERM", "INT", "USR2"])
+@pytest.mark.parametrize("name", ["TERM", "USR2"])
 def test_graceful_stop_sends_the_chosen_signal(tmp_path: Path, name: str) -> None:
     stop = {"signal": f"SIG{name}", "grace_s": 20.0}
     with attempt(tmp_path, ["sh", "-c", TRAP.format(name)], stop=stop) as run:
         run.start()
-        retry_until(lambda: "ready" in run.log.read_text() if run.log.exists() else False)
+        run.wait_for_output("ready")
         run.signal(signal.SIGTERM)
         record = run.wait()
     assert (record.exit_code, record.stop_requested) == (4, True)
@@ -50,7 +43,7 @@ def test_who_takes_no_notice_is_asked_once_more(tmp_path: Path) -> None:
     stop = {"signal": "SIGINT", "grace_s": 60.0, "again_s": 0.2}
     with attempt(tmp_path, ["sh", "-c", ONLY_TWICE], stop=stop) as run:
         run.start()
-        retry_until(lambda: "ready" in run.log.read_text() if run.log.exists() else False)
+        run.wait_for_output("ready")
         run.signal(signal.SIGTERM)
         assert run.wait().exit_code == 5
     assert run.log.read_text() == "ready\nonce\ntwice\n"
@@ -62,7 +55,7 @@ def test_only_the_main_process_is_asked_first(tmp_path: Path) -> None:
     script += "trap 'kill -KILL $!; exit 0' TERM; wait"
     with attempt(tmp_path, ["sh", "-c", script]) as run:
         run.start()
-        retry_until(lambda: "ready" in run.log.read_text() if run.log.exists() else False)
+        run.wait_for_output("ready")
         run.signal(signal.SIGTERM)
         assert run.wait().exit_code == 0
     assert run.log.read_text() == "ready\n"
@@ -84,7 +77,7 @@ def test_sigusr1_kills_at_once(tmp_path: Path) -> None:
         tmp_path, program("family.py", tmp_path / "pids", "wait", "stubborn", "session", "daemon")
     ) as run:
         run.start()
-        family = identities(run.pids())
+        family = run.family()
         run.signal(signal.SIGUSR1)
         record = run.wait(3.0)
     assert (record.signal, record.stop_requested) == ("SIGKILL", True)
@@ -97,18 +90,19 @@ def test_orphans_end_with_the_main_process(tmp_path: Path, ending: str) -> None:
     kinds = ["child", "session", "daemon", "titled", "stopped", "port"]
     with attempt(tmp_path, program("family.py", tmp_path / "pids", ending, *kinds)) as run:
         run.start()
-        pids = run.pids()
+        port = run.pids()["listens"]
+        run.family()
         record = run.wait()
     assert (record.exit_code, record.stop_requested, record.descendants) == (int(ending), False, ())
     assert not any(is_alive(identity) for identity in run.found_processes)
     with socket.socket() as listener:
-        listener.bind(("127.0.0.1", pids["listens"]))
+        listener.bind(("127.0.0.1", port))
 
 
 def test_an_orphan_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     with attempt(tmp_path, program("family.py", tmp_path / "pids", "0", "stubborn")) as run:
         run.start()
-        stubborn = identities(run.pids())["stubborn"]
+        stubborn = run.family()["stubborn"]
         # Known while the orphan keeps the shim busy.
         retry_until(lambda: run.record.exit_code == 0)
         assert run.record.state == "running"
@@ -121,7 +115,7 @@ def test_an_orphan_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
 def test_a_stopped_main_process_can_be_stopped(tmp_path: Path) -> None:
     with attempt(tmp_path, ["sh", "-c", TRAP.format("TERM")]) as run:
         run.start()
-        retry_until(lambda: "ready" in run.log.read_text() if run.log.exists() else False)
+        run.wait_for_output("ready")
         main = run.running().main
         assert main is not None
         os.kill(main.pid, signal.SIGSTOP)
@@ -133,19 +127,19 @@ def test_descendants_are_recorded(tmp_path: Path) -> None:
     kinds = ["child", "session", "daemon", "titled"]
     with attempt(tmp_path, program("family.py", tmp_path / "pids", "wait", *kinds)) as run:
         run.start()
-        family = set(identities(run.pids()).values())
+        family = set(run.family().values())
         main = run.running().main
         retry_until(lambda: {*run.record.descendants} == {*family, main})
         os.kill(next(iter(family)).pid, signal.SIGKILL)
         retry_until(lambda: len(run.record.descendants) == 4)
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP, signal.SIGPIPE], ids=str)
-def test_terminal_signals_do_not_touch_the_shim(tmp_path: Path, number: signal.Signals) -> None:
+def test_terminal_signals_do_not_touch_the_shim(tmp_path: Path) -> None:
     with attempt(tmp_path, ["sh", "-c", TRAP.format("TERM")]) as run:
         run.start()
-        retry_until(lambda: "ready" in run.log.read_text() if run.log.exists() else False)
-        run.signal(number)
+        run.wait_for_output("ready")
+        for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP, signal.SIGPIPE):
+            run.signal(number)
         run.signal(signal.SIGTERM)
         assert run.wait().exit_code == 4
 
@@ -171,8 +165,7 @@ async def test_a_killed_shim_leaves_what_can_be_found_and_ended(tmp_path: Path) 
     kinds = ["child", "session", "daemon", "titled", "stubborn", "stopped", "port"]
     with attempt(tmp_path, program("family.py", tmp_path / "pids", "wait", *kinds)) as run:
         run.start()
-        pids = run.pids()
-        family = identities(pids)
+        pids, family = run.pids(), run.family()
         expected = {*family.values(), run.record.main}  # of 8 recorded, one may be a parent that ends at once
         record = retry_until(lambda: run.record if {*run.record.descendants} == expected else None)
         assert leftovers(record.experiment, [record]) == []  # its shim takes care of them

@@ -3,69 +3,48 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
 import signal
 import sys
 import termios
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
-from tests.daemon.shim_harness import Attempt, attempt, program
+from tests.daemon.shim_harness import Attempt, Screen, attempt, program
 from tests.waiting import retry_until
-
-
-class Screen:
-    """The shim's own terminal, as a person sees it and types into it."""
-
-    def __init__(self) -> None:
-        self.leader, self.shim = pty.openpty()
-        os.set_blocking(self.leader, False)
-        termios.tcsetwinsize(self.shim, (40, 132))
-        self.text = b""
-
-    def shows(self, text: str) -> bool:
-        with suppress(BlockingIOError, OSError):  # nothing yet; EIO once the other end is closed
-            while data := os.read(self.leader, 65536):
-                self.text += data
-        return text in self.text.decode(errors="replace")
-
-    def type(self, keys: str) -> None:
-        os.write(self.leader, keys.encode())
 
 
 @contextmanager
 def in_terminal(folder: Path, argv: list[str], **spec: object) -> Iterator[tuple[Attempt, Screen]]:
     screen = Screen()
+    termios.tcsetwinsize(screen.shim, (40, 132))
     stop = {"signal": "SIGHUP", "grace_s": 5.0}
     with attempt(folder, argv, tty=True, stop=stop, env={"PS1": "$ ", "ENV": None}, **spec) as run:
         run.start(stdout=screen.shim, stderr=screen.shim)
         yield run, screen
-        os.close(screen.shim)
-        with suppress(OSError):  # a test has hung up
-            os.close(screen.leader)
+        screen.close()
 
 
 def test_a_shell_is_typed_into_and_its_output_logged(tmp_path: Path) -> None:
     with in_terminal(tmp_path, ["sh", "-i"]) as (run, screen):
         screen.type("stty size; test -t 0 && test -t 2 && echo all thre'e'\r")
-        retry_until(lambda: screen.shows("all three"))
-        assert screen.shows("40 132\r\n")
+        screen.wait_for("all three")
+        assert "40 132\r\n" in screen.read()
         termios.tcsetwinsize(screen.shim, (10, 60))
         run.signal(signal.SIGWINCH)
         screen.type("while ! stty size | grep '^10 60'; do :; done\r")
-        retry_until(lambda: screen.shows("\n10 60\r\n"))
+        screen.wait_for("\n10 60\r\n")
         screen.type("echo re'a'ding; cat\r")
-        retry_until(lambda: screen.shows("reading\r\n"))
+        screen.wait_for("reading\r\n")
         screen.type("\x03")  # to what runs there, neither to the shim nor to the shell
-        retry_until(lambda: screen.shows("^C") and screen.text.endswith(b"$ "))
+        retry_until(lambda: "^C" in screen.read() and screen.text.endswith(b"$ "))
         screen.type("echo still $((40+2))\r")
-        retry_until(lambda: screen.shows("still 42"))
+        screen.wait_for("still 42")
         screen.type("exit 7\r")
         record = run.wait()
         assert (record.exit_code, record.signal, record.stop_requested) == (7, None, False)
-        assert screen.shows("— exited 7 at")
+        assert "— exited 7 at" in screen.read()
         logged = run.log.read_bytes()
         assert b"all three" in logged
         assert b"still 42" in logged
@@ -80,7 +59,7 @@ def test_a_stop_ends_a_shell_that_ignores_sigterm_with_its_jobs(tmp_path: Path) 
         run,
         screen,
     ):
-        retry_until(lambda: screen.shows("on\r\n"))
+        screen.wait_for("on\r\n")
         run.signal(signal.SIGTERM)
         record = run.wait()
     assert record.stop_requested
@@ -90,7 +69,7 @@ def test_a_stop_ends_a_shell_that_ignores_sigterm_with_its_jobs(tmp_path: Path) 
 def test_a_terminal_that_hangs_up_ends_nothing(tmp_path: Path) -> None:
     script = "echo one; until [ -e go ]; do sleep 0.02; done; echo two; exit 4"
     with in_terminal(tmp_path, ["sh", "-c", script]) as (run, screen):
-        retry_until(lambda: screen.shows("one"))
+        screen.wait_for("one")
         os.close(screen.leader)
         run.signal(signal.SIGHUP)
         (tmp_path / "go").touch()
@@ -102,15 +81,15 @@ def test_a_screen_that_nobody_reads_slows_nothing(tmp_path: Path) -> None:
     lines = 30_000
     with in_terminal(tmp_path, program("flood.py", lines)) as (run, screen):
         assert run.wait().exit_code == 0
-        screen.shows("")
+        screen.read()
     assert run.log.read_bytes() == b"".join(b"line %d\r\n" % number for number in range(lines))
     assert re.match(rb"line 0\r\nline 1\r\n", screen.text)
 
 
 def test_a_log_that_cannot_be_written_is_told_and_ends_nothing(tmp_path: Path) -> None:
     with in_terminal(tmp_path, ["sh", "-c", "echo one; read x; exit 5"], log="/dev/full") as (run, screen):
-        retry_until(lambda: screen.shows("the log cannot be written: No space left on device"))
-        assert screen.shows("one")
+        screen.wait_for("the log cannot be written: No space left on device")
+        assert "one" in screen.read()
         screen.type("\r")
         assert run.wait().exit_code == 5
 
@@ -118,7 +97,7 @@ def test_a_log_that_cannot_be_written_is_told_and_ends_nothing(tmp_path: Path) -
 def test_much_typed_at_once_arrives_whole(tmp_path: Path) -> None:
     code = "import sys, tty; tty.setraw(0); print('raw', flush=True); print(len(sys.stdin.read(300_000)))"
     with in_terminal(tmp_path, [sys.executable, "-c", code]) as (run, screen):
-        retry_until(lambda: screen.shows("raw"))
+        screen.wait_for("raw")
         os.set_blocking(screen.leader, True)
         for _ in range(300):
             screen.type("x" * 1000)
@@ -132,7 +111,7 @@ def test_what_a_killed_program_left_on_is_undone(tmp_path: Path) -> None:
         screen,
     ):
         run.wait()
-        assert screen.shows("— ended by SIGKILL at")
+        assert "— ended by SIGKILL at" in screen.read()
     last = screen.text.rpartition(b"full")[2]
     assert b"\x1b[?1049l" in last
     assert b"\x1b[?25h" in last
