@@ -78,7 +78,7 @@ async def _resolved(
     resolver = Resolver(scratch, workspace=workspace)
     paths: dict[str, str] = {}
     for resolution in launcher.resolutions(component, files, resume_step=None, run_id=""):
-        run = launcher.run_prefix(files)
+        run = launcher.context(files).run
         paths |= (await resolver.make(resolution, files, run=run, into=scratch)).files
     return paths
 

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import sys
 
+OUTER_VARIABLES = frozenset({"TMUX", "TMUX_PANE", "RLTUI_EXPERIMENT", "RLTUI_COMPONENT", "RLTUI_ATTEMPT"})
+"""Variables that say where rltui was called from: the user's own tmux, or a component of another experiment.
+No program that it starts gets them from it.
+"""
 OWN_PYTHON = sys.executable
 """The interpreter that rltui runs on: `{python}` in a layout."""
 

@@ -261,7 +261,7 @@ class Config:
             ConfigError: if the framework refuses the config.
             RltuiError: if it cannot be run, or the disk is full.
         """
-        run = self.launcher.run_prefix(files)
+        run = self.launcher.context(files).run
         for component in components:
             for resolution in self.launcher.resolutions(
                 component, files, resume_step=resume_step, run_id=run_id
@@ -310,7 +310,7 @@ class Config:
         files = self.store.snapshot(attempt_dir / "config")
         resolved: dict[str, str] = {}
         for resolution in self.launcher.resolutions(component, files, resume_step=resume_step, run_id=run_id):
-            run = self.launcher.run_prefix(files)
+            run = self.launcher.context(files).run
             result = await self._resolver.make(resolution, files, run=run, into=attempt_dir / _RESOLVED)
             resolved.update(result.files)
             if not result.is_cached and resolution.notes:

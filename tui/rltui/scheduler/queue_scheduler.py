@@ -18,7 +18,7 @@ from typing import Any
 
 from rltui.client import launch
 from rltui.core import hints
-from rltui.core.interpreter import module_command
+from rltui.core.interpreter import OUTER_VARIABLES, module_command
 from rltui.core.queue import Outcome, QueueEntry, RunQueue, decide, is_kept_variable
 from rltui.core.runs import RunMetadata
 from rltui.errors import ExitCode, RltuiError
@@ -30,7 +30,6 @@ from rltui.services.queue_file import change_queue, queue_folder, start_lock
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
 from rltui.services.runs.experiments import find_experiment
 from rltui.services.runs.run_metadata import read_metadata
-from rltui.services.subprocesses import OUTER_VARIABLES
 
 logger = logging.getLogger("rltui.queue")
 

@@ -94,9 +94,12 @@ def _normalized_name(package: str) -> str:
 def installed_packages(folder: Path, *, environment: Mapping[str, str] = os.environ) -> Mapping[str, str]:
     """Name → version of packages that are installed for the checkout in `folder`; runs nothing."""
     python = interpreter(folder, environment=environment)
-    if python is None:
-        return {}
-    entries = Path(python[0]).parents[1].glob("lib/python*/site-packages/*.dist-info")
+    return {} if python is None else _packages(Path(python[0]).parent)
+
+
+def _packages(programs: Path) -> dict[str, str]:
+    """Normalized name → version of all packages in the environment whose programs are in this folder."""
+    entries = sorted(programs.parent.glob("lib/python3.*/site-packages/*.dist-info"))
     name_parts = (entry.name.removesuffix(".dist-info").rpartition("-") for entry in entries)
     return {_normalized_name(name): version for name, _, version in name_parts if name}
 
@@ -255,12 +258,8 @@ def interpreter(folder: Path, *, environment: Mapping[str, str] = os.environ) ->
 
 def installed(programs: Path, names: Sequence[str]) -> dict[str, str]:
     """Name → version of packages in the environment whose programs are in the folder `programs`."""
-    versions: dict[str, str] = {}
-    for name in names:
-        stem = name.replace("-", "_")
-        for record in sorted(programs.parent.glob(f"lib/python3.*/site-packages/{stem}-*.dist-info")):
-            versions[name] = record.name.removesuffix(".dist-info").rpartition("-")[2]
-    return versions
+    versions = _packages(programs)
+    return {name: versions[key] for name in names if (key := _normalized_name(name)) in versions}
 
 
 def console_scripts(programs: Path, packages: Sequence[str]) -> dict[str, Program]:

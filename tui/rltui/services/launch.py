@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -18,7 +18,7 @@ from rltui.core.gpu.report import GpuDevice
 from rltui.core.hosts import PodSpec
 from rltui.core.interpreter import OWN_PYTHON
 from rltui.core.knobs import KnobValue
-from rltui.core.layout import PROBES, GpuSourceSpec, Layout, Ready, address_fault
+from rltui.core.layout import PROBES, Layout, Ready, address_fault
 from rltui.core.template import GIVEN, Missing, TemplateValue, placeholders, render, render_arguments
 from rltui.core.text import parse_whole_number
 from rltui.errors import ConfigError
@@ -40,10 +40,8 @@ from rltui.services.gpu.cuda import (
     DEVICE_ORDER,
     VISIBLE_DEVICES,
     Choose,
-    device_numbers,
     no_devices,
-    usable_devices,
-    visible_devices,
+    uses_cuda,
 )
 from rltui.services.gpu.other_hosts import GpuCommand
 from rltui.services.kube import pod_argv
@@ -98,10 +96,12 @@ class _Start:
 
 @dataclass(frozen=True, slots=True)
 class _Devices:
-    """The devices that a process started now would see, named in two ways."""
+    """The devices `cuda:0`, `cuda:1` … that a process started now would see, named in two ways."""
 
     by_uuid: tuple[str, ...]
+    """As `CUDA_VISIBLE_DEVICES` names them."""
     by_number: tuple[str, ...]
+    """By NVML's numbers, for programs that take no UUID; slices by UUID."""
 
 
 class Launcher:
@@ -302,10 +302,6 @@ class Launcher:
     def context(self, files: ConfigFiles) -> RunContext:
         return self._context(files, _Start())
 
-    def run_prefix(self, files: ConfigFiles) -> tuple[str, ...] | Missing:
-        """Arguments before the framework's own programs."""
-        return self._context(files, _Start()).run
-
     def missing_value(self, component: str, files: ConfigFiles) -> Missing | None:
         """The reason why its command cannot be built on this box, whatever is resolved from the config."""
         values = self._values(files, _Start())
@@ -378,10 +374,23 @@ class Launcher:
         sources = self._layout.gpu_source
         pods = [spec for spec in self._layout.component if spec.pod is not None and spec.pod.gpus]
         values = self._values(files, _Start()) if sources or pods else {}
-        commands = [GpuCommand(source.name, self._source_command(source, values)) for source in sources]
+        label, tag = f"{self._record.layout_file}: gpu_source", self._record.tag
+        commands = [
+            GpuCommand(
+                source.name, render_arguments(source.command, values, where=f"{label} {source.name!r}")
+            )
+            for source in sources
+        ]
+        names = {source.name for source in sources}
+        for node in self._layout.node:
+            if node.gpus and node.name not in names:
+                arguments = gpu_command(node.reach, python=node.python, login=node.login, tag=tag)
+                commands.append(GpuCommand(node.name, *arguments))
         hosts = [host for spec in pods if (host := self._host(spec.id, values)) is not None]
-        tag = self._record.tag
-        return (*commands, *_node_commands(self._layout, tag), *_pod_commands(hosts, tag))
+        for name, host in {host["name"]: host for host in hosts}.items():  # once, whatever runs in it
+            arguments = gpu_command(host["reach"], python=host["python"], login=False, tag=tag)
+            commands.append(GpuCommand(name, *arguments))
+        return tuple(commands)
 
     def creates(self, component: str, files: ConfigFiles) -> Path | None:
         """The path that this job creates, `None` for any other component."""
@@ -389,10 +398,6 @@ class Launcher:
         if not text:
             return None
         return Path(self._record.workspace) / self._render(component, text, files)
-
-    def _source_command(self, source: GpuSourceSpec, values: Mapping[str, TemplateValue]) -> tuple[str, ...]:
-        label = f"{self._record.layout_file}: gpu_source {source.name!r}"
-        return render_arguments(source.command, values, where=label)
 
     def _gpu_memory(self, component: str, files: ConfigFiles) -> float | None:
         if self._layout[component].is_remote:
@@ -447,8 +452,11 @@ class Launcher:
         return self._run_contexts(files, start, self._visible_devices())
 
     def _visible_devices(self) -> _Devices:
-        chosen = {VISIBLE_DEVICES: self._record.devices} if self._record.devices else os.environ
-        return _Devices(visible_devices(self._choose, chosen), device_numbers(self._choose, chosen))
+        devices = self._choose(self._record.devices or os.environ.get(VISIBLE_DEVICES))
+        return _Devices(
+            tuple(device.uuid or device.label for device in devices),
+            tuple(device.as_choice for device in devices),
+        )
 
     def _template_values(
         self, files: ConfigFiles, start: _Start, visible: _Devices
@@ -473,7 +481,7 @@ class Launcher:
             made={name: _read_resolved(Path(path)) for name, path in start.resolved},
             resume_step=start.resume_step,
             overrides=standing(self._framework.ports(files), self._record.overrides, self._record.overridden),
-            cuda_devices=usable_devices(visible.by_uuid, python=OWN_PYTHON),
+            cuda_devices=visible.by_uuid if visible.by_uuid and uses_cuda(OWN_PYTHON) else (),
             devices=visible.by_number,
         )
 
@@ -487,22 +495,6 @@ def takes_options(layout: Layout, item: PortKnob) -> bool:
         return any(spec.port for spec in layout.automatic)
     readers = [spec for spec in layout.automatic if {spec.id, *spec.launches}.intersection(item.readers)]
     return bool(readers) and all(_OVERRIDES in spec.command for spec in readers)
-
-
-def _node_commands(layout: Layout, tag: str) -> Iterator[GpuCommand]:
-    """The command that reads the GPUs of each node, unless a source of the layout has its name."""
-    source_names = {source.name for source in layout.gpu_source}
-    for node in layout.node:
-        if node.gpus and node.name not in source_names:
-            arguments = gpu_command(node.reach, python=node.python, login=node.login, tag=tag)
-            yield GpuCommand(node.name, *arguments)
-
-
-def _pod_commands(hosts: Iterable[Mapping[str, Any]], tag: str) -> Iterator[GpuCommand]:
-    """The command that reads the GPUs of each pod, once, whatever runs in it."""
-    for name, host in {host["name"]: host for host in hosts}.items():
-        arguments = gpu_command(host["reach"], python=host["python"], login=False, tag=tag)
-        yield GpuCommand(name, *arguments)
 
 
 def _render_all(value: object, values: Mapping[str, TemplateValue], label: str) -> object:

@@ -144,11 +144,7 @@ _LONGEST_ANSWER = 8 * 1024 * 1024
 
 async def read_exposition(url: str, *, key: str = "") -> bytes | None:
     """The current metrics of the server; `None` if it does not answer. Never raises."""
-    return await asyncio.to_thread(_get, url, key)
-
-
-def _get(url: str, key: str) -> bytes | None:
     try:
-        return get(url, timeout_s=TIMEOUT_S, limit_bytes=_LONGEST_ANSWER, key=key)
+        return await asyncio.to_thread(get, url, timeout_s=TIMEOUT_S, limit_bytes=_LONGEST_ANSWER, key=key)
     except OSError:
         return None

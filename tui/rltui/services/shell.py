@@ -13,11 +13,11 @@ import resource
 from pathlib import Path
 from typing import Any
 
+from rltui.core.interpreter import OUTER_VARIABLES
 from rltui.errors import RltuiError
 from rltui.services.own_files import read_own, write_atomically
 from rltui.services.processes.identity import require_proc
 from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.subprocesses import OUTER_VARIABLES
 
 _FILE = "shell.json"
 _LONGEST_VARIABLE = 8000

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from rltui.core.interpreter import OUTER_VARIABLES
 from rltui.core.kinds import one_line
 
 SCRIPT_FILE = "job.sh"
@@ -237,13 +238,12 @@ def environment(base: Mapping[str, str]) -> dict[str, str]:
     """`base` for SLURM's commands: without variables that say that we are in a job, in tmux or a component
     ourselves, and with one format for times.
     """
-    own_variables = {"TMUX", "TMUX_PANE", "RLTUI_EXPERIMENT", "RLTUI_COMPONENT", "RLTUI_ATTEMPT"}
     is_in_job = "SLURM_JOB_ID" in base
     job_variables_kept = {"SLURM_CONF", "SLURM_CLUSTERS"}
     return {
         name: value
         for name, value in base.items()
-        if name not in own_variables
+        if name not in OUTER_VARIABLES
         and not (is_in_job and name.startswith("SLURM_") and name not in job_variables_kept)
     } | {"SLURM_TIME_FORMAT": "standard"}
 
@@ -462,3 +462,43 @@ def error_text(errors: str) -> str:
 
 def is_absent() -> bool:
     return shutil.which("sbatch") is None
+
+
+@dataclass(frozen=True, slots=True)
+class JobPartition:
+    name: str
+    is_default: bool
+    is_up: bool
+    time_limit: str
+    """Limit in SLURM's notation: `1-00:00:00`, `infinite`."""
+    nodes: int
+    gres: str
+    """Devices of a node: `gpu:h200:8`; empty: none that SLURM knows of."""
+
+
+def partitions(*, timeout_s: float) -> tuple[JobPartition, ...]:
+    """The partitions in the order of SLURM; empty without SLURM.
+
+    Raises:
+        RltuiError: if it does not answer.
+    """
+    from rltui.services import subprocesses  # asyncio, which the remote runner of a job need not load
+
+    if is_absent():
+        return ()
+    printed = subprocesses.check_output(
+        ("sinfo", "--noheader", "--format=%P|%a|%l|%D|%G"), timeout_s=timeout_s
+    )
+    by_name: dict[str, JobPartition] = {}
+    for line in printed.decode(errors="replace").splitlines():
+        name, state, limit, nodes, gres = line.split("|")
+        before = by_name.get(name.rstrip("*"))
+        by_name[name.rstrip("*")] = JobPartition(
+            name=name.rstrip("*"),
+            is_default=name.endswith("*"),
+            is_up=state == "up",
+            time_limit=limit,
+            nodes=int(nodes) + (before.nodes if before is not None else 0),
+            gres=before.gres if before is not None and before.gres else gres.replace("(null)", ""),
+        )
+    return tuple(by_name.values())

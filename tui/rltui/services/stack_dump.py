@@ -35,7 +35,7 @@ async def dump_stacks(root: ProcessId, *, py_spy: str | None = None) -> str | No
     program = py_spy or find_py_spy()
     if program is None:
         return None
-    tree = await asyncio.to_thread(_python_processes, root)
+    tree = await asyncio.to_thread(lambda: list(filter(_is_python, (root, *descendants(root.pid)))))
     if not tree:
         return None
     turns = asyncio.Semaphore(_AT_ONCE)
@@ -47,14 +47,12 @@ async def dump_stacks(root: ProcessId, *, py_spy: str | None = None) -> str | No
     return "\n\n".join([*dumps, *more]) + "\n"
 
 
-def _python_processes(root: ProcessId) -> list[ProcessId]:
-    return [
-        process for process in (root, *descendants(root.pid)) if is_alive(process) and _is_python(process)
-    ]
-
-
 def _is_python(process: ProcessId) -> bool:
-    """Determined by its program or a loaded library; titles (`VLLM::EngineCore`) prove nothing."""
+    """True if it lives, and its program or a loaded library is Python's; titles (`VLLM::EngineCore`) prove
+    nothing.
+    """
+    if not is_alive(process):
+        return False
     folder = PROC / str(process.pid)
     try:
         if "python" in (folder / "exe").readlink().name:
@@ -70,15 +68,12 @@ async def _dump(program: str, process: ProcessId, turns: asyncio.Semaphore, dead
         remaining_s = deadline - asyncio.get_running_loop().time()
         if remaining_s <= 0:
             return f"{heading}\n  not asked: the others took {_TOTAL_TIMEOUT_S:.0f} s"
-        return await _run_py_spy(program, process, heading, min(PROCESS_TIMEOUT_S, remaining_s))
-
-
-async def _run_py_spy(program: str, process: ProcessId, heading: str, limit_s: float) -> str:
-    stat = read_stat(process.pid)
-    # py-spy 0.4 gives up on a process that is stopped already, unless it need not stop it itself.
-    stopped = ("--nonblocking",) if stat is not None and stat.state in {"T", "t"} else ()
-    command = (program, "dump", *stopped, "--pid", str(process.pid))
-    outcome = await subprocesses.run(command, timeout_s=limit_s)
+        stat = read_stat(process.pid)
+        # py-spy 0.4 gives up on a process that is stopped already, unless it need not stop it itself.
+        stopped = ("--nonblocking",) if stat is not None and stat.state in {"T", "t"} else ()
+        command = (program, "dump", *stopped, "--pid", str(process.pid))
+        limit_s = min(PROCESS_TIMEOUT_S, remaining_s)
+        outcome = await subprocesses.run(command, timeout_s=limit_s)
     if outcome.code is None:
         return f"{heading}\n  no answer within {limit_s:.0f} s"
     if outcome.code != 0:

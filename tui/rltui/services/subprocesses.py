@@ -16,15 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from rltui.core.interpreter import OUTER_VARIABLES
 from rltui.core.lines import decode_line, plain_text
 from rltui.errors import RltuiError
 from rltui.services.processes.termination import end_session
 from rltui.services.redaction import without_secrets
 
-OUTER_VARIABLES = frozenset({"TMUX", "TMUX_PANE", "RLTUI_EXPERIMENT", "RLTUI_COMPONENT", "RLTUI_ATTEMPT"})
-"""Variables that describe where rltui was called from: the user's own tmux, or a component of another
-experiment.
-"""
 _GRACE_S = 2.0
 """Time between SIGTERM and SIGKILL."""
 _OUTPUT_GRACE_S = 1.0

@@ -28,10 +28,10 @@ import libtmux
 from libtmux.exc import TmuxCommandNotFound
 
 from rltui.core import hints
+from rltui.core.interpreter import OUTER_VARIABLES
 from rltui.core.lines import plain_text
 from rltui.errors import ConflictError, RltuiError
 from rltui.services import processes, subprocesses
-from rltui.services.subprocesses import OUTER_VARIABLES
 
 _LISTEN_TIMEOUT_S = 2.0
 """Time for a server to create its socket again."""

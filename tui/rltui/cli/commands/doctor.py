@@ -317,8 +317,7 @@ def _verifiers() -> _Finding:
 
 
 def _slurm() -> _Finding:
-    from rltui.services.partitions import partitions
-    from rltui.services.slurm import is_absent
+    from rltui.services.slurm import is_absent, partitions
 
     if is_absent():
         text = "not here; jobs are submitted (--slurm) from a machine that has sbatch, mostly a login node"

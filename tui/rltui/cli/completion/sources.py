@@ -273,7 +273,7 @@ def help_topics(_: str, __: TypedValues) -> Words:
 
 
 def slurm_partitions(_: str, __: TypedValues) -> Words:
-    from rltui.services.partitions import partitions
+    from rltui.services.slurm import partitions
 
     return [
         (partition.name, f"up to {partition.time_limit}, {partition.nodes} nodes")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rltui.core import hints
-from rltui.core.interpreter import module_command
+from rltui.core.interpreter import OUTER_VARIABLES, module_command
 from rltui.core.queue import LaunchEnvironment, QueueEntry, QueueOptions, RunQueue, is_kept_variable
 from rltui.core.states import ENTRY_STATES
 from rltui.core.text import join_words, parse_whole_number, unknown_name
@@ -23,7 +23,6 @@ from rltui.services.fingerprints import fingerprint
 from rltui.services.queue_file import change_queue, queue_folder, read_queue, supervisor_lock
 from rltui.services.runs.experiment_files import same_folder
 from rltui.services.runs.experiments import find_experiment
-from rltui.services.subprocesses import OUTER_VARIABLES
 
 START = "start"
 """Argument of `python -m rltui.scheduler` that starts it in the private tmux server."""

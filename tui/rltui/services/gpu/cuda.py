@@ -9,7 +9,7 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rltui.core.gpu.devices import GpuChoice
@@ -32,21 +32,6 @@ def no_devices(choice: GpuChoice) -> tuple[GpuDevice, ...]:
     """A `Choose` for when devices have not been read."""
     del choice
     return ()
-
-
-def visible_devices(choose: Choose, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The devices `cuda:0`, `cuda:1` … of a component, as `CUDA_VISIBLE_DEVICES` names them."""
-    return tuple(device.uuid or device.label for device in choose(environment.get(VISIBLE_DEVICES)))
-
-
-def device_numbers(choose: Choose, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The same devices by NVML's numbers, for programs that take no UUID; slices by UUID."""
-    return tuple(device.as_choice for device in choose(environment.get(VISIBLE_DEVICES)))
-
-
-def usable_devices(visible: tuple[str, ...], *, python: str) -> tuple[str, ...]:
-    """The devices in `visible` that the torch of this interpreter uses: none if it was built without CUDA."""
-    return visible if visible and uses_cuda(python) else ()
 
 
 TIMEOUT_S = 20.0

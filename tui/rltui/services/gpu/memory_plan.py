@@ -140,7 +140,6 @@ class EngineHistory:
     """
 
     def __init__(self, framework: Framework, control: ControlFolder, workspace: Path) -> None:
-        """`control` holds the earlier attempts, if there are any."""
         self._framework = framework
         self._control = control
         self._workspace = workspace
@@ -208,7 +207,10 @@ def _size(path: Path) -> int:
 
 
 class MemoryPlan:
-    """Forecasts for one experiment. Reads small files; blocking, for some milliseconds at most."""
+    """Forecasts for one experiment. Reads small files; blocking, for some milliseconds at most.
+
+    Its methods raise `ConfigError` if layout or config cannot be parsed.
+    """
 
     def __init__(
         self,
@@ -219,7 +221,6 @@ class MemoryPlan:
         control: ControlFolder,
         workspace: Path,
     ) -> None:
-        """`control` holds the earlier attempts, if there are any."""
         self._layout = layout
         self.components = layout.start_order()
         """Component ids in start order."""
@@ -232,11 +233,7 @@ class MemoryPlan:
         self._training = FilesCache(self._read_training)
 
     def budgets(self, files: ConfigFiles) -> dict[str, tuple[GpuBudget, ...]]:
-        """Device key → the memory that engines may take there.
-
-        Raises:
-            ConfigError: if layout or config cannot be parsed.
-        """
+        """Device key → the memory that engines may take there."""
         budgets: dict[str, tuple[GpuBudget, ...]] = {}
         for component in self.components:
             if (engine := self._launcher.engine(component, files)) is None:
@@ -261,36 +258,21 @@ class MemoryPlan:
         Jobs that only prepare something are left out: they have ended when the others start.
 
         `freed`: device key → further bytes that are freed.
-
-        Raises:
-            ConfigError: if layout or config cannot be parsed.
         """
         return forecast(devices, self._users(files, starts, stops), freed=freed or {})
 
     def needs(
         self, devices: Sequence[GpuDevice], files: ConfigFiles, *, starts: Collection[str]
     ) -> tuple[GpuReservation, ...]:
-        """The memory that those in `starts` will finally hold on their devices.
-
-        Raises:
-            ConfigError: if layout or config cannot be parsed.
-        """
+        """The memory that those in `starts` will finally hold on their devices."""
         return needs(devices, self._users(files, starts, ()))
 
     def is_engine(self, component: str, files: ConfigFiles) -> bool:
-        """True if it takes a fixed share of its devices' memory as it starts.
-
-        Raises:
-            ConfigError: if layout or config cannot be parsed.
-        """
+        """True if it takes a fixed share of its devices' memory as it starts."""
         return self._launcher.engine(component, files) is not None
 
     def sharing(self, component: str, files: ConfigFiles) -> tuple[str, ...]:
-        """The other components that share a device with it, in start order.
-
-        Raises:
-            ConfigError: if layout or config cannot be parsed.
-        """
+        """The other components that share a device with it, in start order."""
         mine = self._keys(component, files)
         others = (other for other in self.components if other != component)
         return tuple(other for other in others if mine & self._keys(other, files))

@@ -69,9 +69,7 @@ def _loaded_bytes(dtype: str | None) -> int:
 
     With `auto`, vLLM loads float32 models in 16 bits (`ModelConfig.dtype`: "auto").
     """
-    if dtype and dtype != "auto":
-        return _BYTES.get(dtype.removeprefix("torch."), 2)
-    return 2
+    return _BYTES.get((dtype or "").removeprefix("torch."), 2)
 
 
 def _stored_bytes(config: Config) -> int:
@@ -206,13 +204,7 @@ def _cache_folder(name: str, kind: str, environment: Mapping[str, str]) -> Path:
 
 
 def read_shape(folder: Path, *, dtype: str | None, kv_cache_dtype: str | None) -> ModelShape | None:
-    """The shape from `config.json` and the headers of the weights; `None` without a readable config.
-
-    Args:
-        folder: of the model.
-        dtype: vLLM's argument of that name; `None` and `auto` mean that of the config.
-        kv_cache_dtype: likewise; `None` and `auto` mean that of the model.
-    """
+    """As `model_shape`, from `config.json` and the weights' headers; `None` without a readable config."""
     return _read_shape(folder, _fingerprint(folder), dtype, kv_cache_dtype)
 
 

@@ -169,13 +169,10 @@ class _HitFilter:
                 continue
             if self._level is None:
                 yield LogHit(offset, text)
-            elif self._is_severe(detect_level(text) or self._level_before(offset)):
+            elif (detect_level(text) or self._level_before(offset)).severity >= self._level.severity:
                 yield LogHit(offset, text)
                 if self._query is None:
                     yield from self._continuation(offset + len(line) + 1)
-
-    def _is_severe(self, level: Level) -> bool:
-        return self._level is not None and level.severity >= self._level.severity
 
     def _level_before(self, offset: int) -> Level:
         """Level of the nearest line before that has one, within `_CONTEXT_BYTES`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Iterator
 from contextlib import closing
@@ -34,7 +33,8 @@ def tail_lines(path: Path, count: int | None = None, line_filter: LineFilter | N
     """
     line_filter = line_filter or LineFilter()
     if line_filter.pattern is not None and line_filter.level is None:
-        matches = _search_lines(path, line_filter.pattern)
+        scan = FileScan(path, Query(line_filter.pattern, line_filter.pattern.pattern))
+        matches = (hit.text for hits in scan.batches() for hit in hits)
         yield from map(without_secrets, matches if count is None else deque(matches, maxlen=count))
         return
     with closing(_LineStream(path, count, line_filter)) as stream:
@@ -60,12 +60,6 @@ def follow_lines(path: Path, count: int, stop: Event, line_filter: LineFilter | 
         while not stop.wait(_FOLLOW_INTERVAL_S):
             yield from map(without_secrets, stream.drain())
         yield from map(without_secrets, chain(stream.drain(), stream.finish()))
-
-
-def _search_lines(path: Path, pattern: re.Pattern[str]) -> Iterator[str]:
-    for hits in FileScan(path, Query(pattern, pattern.pattern)).batches():
-        for hit in hits:
-            yield hit.text
 
 
 class _LineStream:

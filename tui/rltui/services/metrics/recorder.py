@@ -399,7 +399,7 @@ class RunRecorder:
         new = {
             name: value
             for name, value in row.items()
-            if name not in self._names_in_file or not _is_finite(value)
+            if name not in self._names_in_file or (isinstance(value, float) and not math.isfinite(value))
         }
         self._add({**new, "step": step}, source, moment, origin, position)
 
@@ -454,7 +454,3 @@ def _number(value: object) -> float | None:
     """A valid time; `None` for anything else."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number and 0 < value < _LATEST_TIME else None  # type: ignore[arg-type,operator]
-
-
-def _is_finite(value: object) -> bool:
-    return not isinstance(value, float) or math.isfinite(value)

@@ -49,7 +49,7 @@ class LogMetrics:
         self._log_row = log_row
         self._folded = not redraws
         self._log_marks = [pattern.encode() for pattern in log_marks]
-        self._logs_read: dict[str, AppendedLines] = {}
+        self._followed: dict[str, AppendedLines] = {}
 
         self.restarted = False
         """The last `read` found the next attempt's log, or one that starts anew: steps may come again."""
@@ -59,26 +59,26 @@ class LogMetrics:
         rows: list[Row] = []
         self.restarted = False
         for component, path in logs.items():
-            lines = self._logs_read.get(component)
+            lines = self._followed.get(component)
             if lines is not None and lines.path != path:
                 rows.extend(self._rows(component, lines))
                 lines.close()
                 lines, self.restarted = None, True
             if lines is None:
-                lines = self._logs_read[component] = _logs_read(path)
+                lines = self._followed[component] = _follow(path)
             rows.extend(self._rows(component, lines))
-        for component in self._logs_read.keys() - logs.keys():
-            self._logs_read.pop(component).close()
+        for component in self._followed.keys() - logs.keys():
+            self._followed.pop(component).close()
         return rows
 
     @property
     def has_more(self) -> bool:
         """True if there is more to read at once, as of the last `read`."""
-        return any(lines.has_more for lines in self._logs_read.values())
+        return any(lines.has_more for lines in self._followed.values())
 
     def read_all(self, component: str, path: Path) -> list[Row]:
         """All rows of the log of an earlier attempt, oldest first."""
-        lines = _logs_read(path)
+        lines = _follow(path)
         rows: list[Row] = []
         while lines.has_more:
             rows.extend(self._rows(component, lines))
@@ -99,7 +99,7 @@ class LogMetrics:
                 yield row
 
 
-def _logs_read(path: Path) -> AppendedLines:
+def _follow(path: Path) -> AppendedLines:
     return AppendedLines(path, most_bytes=READ_BYTES, line_bytes=LINE_BYTES, backlog_bytes=BACKLOG_BYTES)
 
 

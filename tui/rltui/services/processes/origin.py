@@ -68,7 +68,9 @@ def origin(evidence: Iterable[ProcessEvidence]) -> Origin | None:
         if item.shim_folder is not None:
             record = processes.read_attempt(item.shim_folder)
             lives = record is None or record.ended_at is None
-            return _origin_of_record(record, lives=lives) if record else _origin_of_tags(tags, lives=lives)
+            if record is not None:
+                return Origin(_name(record.experiment), record.component, record.attempt, lives)
+            return _origin_of_tags(tags, lives=lives)
     record = _record(tags)
     lives = record is not None and record.living_main is not None
     return _origin_of_tags(tags, lives=lives)
@@ -81,10 +83,6 @@ def _record(tags: Mapping[str, str]) -> processes.AttemptRecord | None:
     if not output_dir or "/" in component or attempt is None:
         return None
     return processes.read_attempt(ControlFolder(Path(output_dir)).attempt_dir(component, attempt))
-
-
-def _origin_of_record(record: processes.AttemptRecord, *, lives: bool) -> Origin:
-    return Origin(_name(record.experiment), record.component, record.attempt, lives)
 
 
 def _origin_of_tags(tags: Mapping[str, str], *, lives: bool) -> Origin | None:

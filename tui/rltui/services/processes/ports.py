@@ -9,18 +9,17 @@ import sys
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rltui.services.processes.identity import PROC, ProcessId, command_line, read_process_id
 
-_BYTE_ORDER = sys.byteorder
 _LISTEN = "0A"
 """Value of TCP_LISTEN in `net/tcp_states.h`."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class _Listener(NamedTuple):
     """A socket that listens; with SO_REUSEPORT several can have the same port."""
 
     address: Address
@@ -30,7 +29,7 @@ class Listener:
     """Identifies the socket among those of all processes."""
 
 
-def _listeners() -> Iterator[Listener]:
+def _listeners() -> Iterator[_Listener]:
     for table in ("tcp", "tcp6"):
         try:
             lines = (PROC / "net" / table).read_text(encoding="ascii").splitlines()[1:]
@@ -39,8 +38,12 @@ def _listeners() -> Iterator[Listener]:
         for line in lines:
             fields = line.split()
             if fields[3] == _LISTEN:
-                address, _, port = fields[1].partition(":")
-                yield Listener(_address(_address_bytes(address)), int(port, 16), int(fields[9]))
+                words, _, port = fields[1].partition(":")
+                # 32-bit words, each in the machine's byte order
+                numbers = (int(word, 16) for word in re.findall(".{8}", words))
+                address = b"".join(number.to_bytes(4, sys.byteorder) for number in numbers)
+                bound = _without_mapping(ipaddress.ip_address(address))
+                yield _Listener(bound, int(port, 16), int(fields[9]))
 
 
 def _open_sockets(pid: int) -> Iterator[int]:
@@ -51,16 +54,6 @@ def _open_sockets(pid: int) -> Iterator[int]:
                 target = os.readlink(entry.path)  # noqa: PTH115 - for speed
                 if target.startswith("socket:["):
                     yield int(target[8:-1])
-
-
-def _address_bytes(hexadecimal: str) -> bytes:
-    """Parse the kernel's notation: 32-bit words, each in the machine's byte order."""
-    numbers = (int(number, 16) for number in re.findall(".{8}", hexadecimal))
-    return b"".join(number.to_bytes(4, _BYTE_ORDER) for number in numbers)
-
-
-def _address(address_bytes: bytes) -> Address:
-    return _without_mapping(ipaddress.ip_address(address_bytes))
 
 
 def _without_mapping(address: Address) -> Address:
@@ -125,7 +118,7 @@ def listening_ports(pids: Collection[int]) -> dict[int, tuple[int, ...]]:
     }
 
 
-def _holder(listener: Listener, owners: dict[int, int]) -> PortHolder:
+def _holder(listener: _Listener, owners: dict[int, int]) -> PortHolder:
     port, address = listener.port, str(listener.address)
     pid = owners.get(listener.inode)
     process = read_process_id(pid) if pid is not None else None

@@ -53,13 +53,9 @@ async def end_processes(processes: Iterable[ProcessId], *, grace_s: float) -> tu
     """
     remaining = set(processes)
     for number, timeout_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, _KILL_TIMEOUT_S)):
-        for process in sorted(remaining):  # parents first: none goes on when its child has ended
-            with suppress(PermissionError):  # told by the return value
-                send_signal(process, number)
-                send_signal(process, signal.SIGCONT)
-        with suppress(TimeoutError):  # the next signal, or the return value
-            async with asyncio.timeout(timeout_s):
-                await asyncio.gather(*(wait_for_exit(process) for process in remaining))
+        # parents first: none goes on when its child has ended
+        _send(sorted(remaining), number, signal.SIGCONT)
+        await _wait_for_exits(remaining, timeout_s)
         remaining = {process for process in remaining if is_alive(process)}
         if not remaining:
             break
