@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rltui.core.annotations import Annotation, AnnotationKind, marks
+from rltui.core.annotations import Annotation, AnnotationKind, annotations_of
 from rltui.core.journal import JournalEntry
 
 
@@ -31,7 +31,7 @@ def test_the_story_of_a_run_is_a_mark_for_each_turn() -> None:
         entry("alert", "reward collapsed: …", step=16, data={"alert": "notice", "severity": "warning"}),
         entry("exit", "trainer stopped", step=17, data={"stopped": True}),
     ]
-    assert marks(journal) == (
+    assert annotations_of(journal) == (
         Annotation(10.0, 10, AnnotationKind.CHECKPOINT, "checkpoint 10"),
         Annotation(12.0, 12, AnnotationKind.EDIT, "lr 1e-5 → 1e-4", line_step=10),
         Annotation(12.0, 12, AnnotationKind.RESTART, "restart orchestrator, trainer", line_step=10),
@@ -56,7 +56,9 @@ def test_what_lies_on_an_abandoned_line_has_no_place_on_the_new_one() -> None:
         entry("resume", "from the beginning", data={"step": None}),
         entry("checkpoint", "checkpoint 4", step=4),
     ]
-    told = [(mark.kind.value, mark.step, mark.line_step, mark.is_abandoned) for mark in marks(journal)]
+    told = [
+        (mark.kind.value, mark.step, mark.line_step, mark.is_abandoned) for mark in annotations_of(journal)
+    ]
     assert told == [
         ("alert", 3, None, True),
         ("edit", 5, 0, False),  # the new line has it from its beginning
@@ -75,16 +77,18 @@ def test_only_the_first_beginning_is_none() -> None:
         entry("plan", "start trainer", data={"action": "start", "start": ["trainer"], "stop": []}),
         entry("resume", "from the beginning", data={"step": None}),
     ]
-    assert [mark.kind for mark in marks([*begin, *begin])] == [AnnotationKind.RESUME]
+    assert [mark.kind for mark in annotations_of([*begin, *begin])] == [AnnotationKind.RESUME]
 
 
 def test_a_start_that_a_policy_promised_is_a_restart() -> None:
     data = {"action": "restart", "start": ["trainer"], "stop": []}
-    assert [mark.text for mark in marks([entry("plan", "start trainer", data=data)])] == ["start trainer"]
+    assert [mark.text for mark in annotations_of([entry("plan", "start trainer", data=data)])] == [
+        "start trainer"
+    ]
 
 
 def test_a_run_that_begins_from_a_checkpoint_says_so() -> None:
-    found = marks([entry("resume", "from checkpoint 40", step=40, data={"step": 40})])
+    found = annotations_of([entry("resume", "from checkpoint 40", step=40, data={"step": 40})])
     assert [(mark.kind, mark.step) for mark in found] == [(AnnotationKind.RESUME, 40)]
 
 
@@ -93,4 +97,6 @@ def test_a_run_that_begins_from_a_checkpoint_says_so() -> None:
     [{"start": "trainer", "stop": 3}, {"start": [None], "stop": [{}]}, {"start": {"a": 1}, "stop": [1]}],
 )
 def test_data_of_another_shape_is_told_by_its_text(data: dict[str, Any]) -> None:
-    assert [mark.text for mark in marks([entry("plan", "stop a; start b", data=data)])] == ["stop a; start b"]
+    assert [mark.text for mark in annotations_of([entry("plan", "stop a; start b", data=data)])] == [
+        "stop a; start b"
+    ]

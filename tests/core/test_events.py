@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rltui
-from rltui.core.annotations import AnnotationKind, marks
+from rltui.core.annotations import AnnotationKind, annotations_of
 from rltui.core.events import (
     KINDS,
     LONGEST_NOTE,
@@ -66,7 +66,7 @@ def test_no_entry_puts_a_control_character_on_the_screen(entry: JournalEntry) ->
 
 @given(journal=st.lists(entries, max_size=8), words=texts)
 def test_any_journal_has_marks_and_can_be_filtered(journal: list[JournalEntry], words: str) -> None:
-    found = marks(journal)
+    found = annotations_of(journal)
     assert len(found) <= len(journal)
     wanted = EventFilter(words=words)
     for entry in journal:
@@ -105,7 +105,7 @@ def test_good_news_and_what_has_an_entry_of_its_own_are_no_marks() -> None:
         JournalEntry(at=1, kind="alert", text="x", data={"severity": severity, "alert": alert})
         for severity, alert in (("information", "notice"), ("error", "crash"), ("warning", "disk"))
     ]
-    assert [mark.kind for mark in marks(told)] == [AnnotationKind.ALERT]
+    assert [mark.kind for mark in annotations_of(told)] == [AnnotationKind.ALERT]
 
 
 def test_a_note_has_words_and_not_too_many() -> None:

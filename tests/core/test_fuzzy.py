@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltui.core.fuzzy import LETTERS, PREFIX, SUBSTRING, WORD, folded, places, query_words, rank
+from rltui.core.fuzzy import LETTERS, PREFIX, SUBSTRING, WORD, folded, matched_positions, query_words, rank
 
 
 @pytest.mark.parametrize(
@@ -40,18 +40,18 @@ def test_rank_passes_over_letters_far_apart() -> None:
 
 def test_rank_prefers_a_later_word_to_an_earlier_part() -> None:
     assert rank(query_words("lr"), "alright.lr") == (WORD, 8)
-    assert places(query_words("lr"), "alright.lr") == (8, 9)
+    assert matched_positions(query_words("lr"), "alright.lr") == (8, 9)
 
 
 def test_nothing_typed_is_answered_by_everything() -> None:
     assert rank((), "anything") == (WORD, 0)
-    assert places((), "anything") == ()
+    assert matched_positions((), "anything") == ()
 
 
 @given(st.text(), st.text())
 def test_places_are_those_of_the_letters_typed(typed: str, text: str) -> None:
     words, text = query_words(typed), folded(text)
-    found = places(words, text)
+    found = matched_positions(words, text)
     assert list(found) == sorted(set(found))
     letters = {letter for word in words for letter in word}
     assert all(text[place] in letters for place in found)

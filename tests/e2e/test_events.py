@@ -9,7 +9,7 @@ import sys
 import pytest
 from tests.conftest import Box
 
-from rltui.core.annotations import AnnotationKind, marks
+from rltui.core.annotations import AnnotationKind, annotations_of
 from rltui.services.runs.journal import read_journal
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
@@ -42,7 +42,7 @@ def test_a_restart_is_a_mark_and_so_is_a_note(counters: Box) -> None:
         "seen on the screen",
         ["before the restart", "seen on the screen"],
     )
-    found_marks = marks(read_journal(counters.work / "out/.rltui/journal.jsonl"))
+    found_marks = annotations_of(read_journal(counters.work / "out/.rltui/journal.jsonl"))
     kinds = [mark.kind for mark in found_marks if mark.kind in (AnnotationKind.NOTE, AnnotationKind.RESTART)]
     assert kinds == [AnnotationKind.NOTE, AnnotationKind.RESTART, AnnotationKind.NOTE]
     restart = next(mark for mark in found_marks if mark.kind is AnnotationKind.RESTART)

@@ -26,7 +26,7 @@ async def opened(pilot: Pilot[None]) -> RolloutScreen:
     await press(pilot, "5")
     screen = pilot.app.screen
     assert isinstance(screen, RolloutScreen)
-    await until(pilot, lambda: screen._listing.places)
+    await until(pilot, lambda: screen._listing.indices)
     return screen
 
 
@@ -48,21 +48,21 @@ async def test_steps_samples_and_reading(
         assert screen._sample is not None
         assert screen._sample.reward == 0.3
         await press(pilot, "greater_than_sign", "f")
-        assert {screen._listing.table[at].truncated for at in screen._listing.places} == {True}
+        assert {screen._listing.table[at].truncated for at in screen._listing.indices} == {True}
         await press(pilot, "f", "f")
-        assert {screen._listing.table.text("group", at) for at in screen._listing.places} == {"3"}
+        assert {screen._listing.table.text("group", at) for at in screen._listing.indices} == {"3"}
         await press(pilot, "f", "b")
         assert screen._listing.groups is not None
         assert screen._listing.groups[0].is_flat
         await press(pilot, "j", "enter")
-        assert len(screen._listing.places) == 4
+        assert len(screen._listing.indices) == 4
         await press(pilot, "enter")
         await until(pilot, lambda: screen.has_class("-reading"))
         await press(pilot, "right", "T")
         await until(pilot, lambda: '"example_id"' in text_of(screen._reading))
         await press(pilot, "escape", "escape", "left_square_bracket")
         await until(
-            pilot, lambda: screen._listing.key == BatchKey("train", 2) and len(screen._listing.places) == 16
+            pilot, lambda: screen._listing.key == BatchKey("train", 2) and len(screen._listing.indices) == 16
         )
         await press(pilot, "escape")
         assert pilot.app.screen is not screen
@@ -77,7 +77,7 @@ async def test_what_comes_is_followed_until_a_key(
         screen = await opened(pilot)
         fakes.write_flat_run(tmp_path, steps=(2,))
         await until(pilot, lambda: screen._listing.key == BatchKey("train", 2))
-        await until(pilot, lambda: screen._listing.places)
+        await until(pilot, lambda: screen._listing.indices)
         await press(pilot, "j")
         fakes.write_flat_run(tmp_path, steps=(3,))
         await until(pilot, lambda: len(screen._listing.batches) == 3)
@@ -100,7 +100,7 @@ async def test_search_mark_compare_write(
         await press(pilot, "slash")
         screen.query_one(Input).value = "answer 300[12] to"
         await press(pilot, "enter")
-        await until(pilot, lambda: screen._listing.places == [1, 2])
+        await until(pilot, lambda: screen._listing.indices == [1, 2])
         await press(pilot, "m", "escape")
         await until(pilot, lambda: screen._reading.transcript is not None)
         await press(pilot, "c")
@@ -126,9 +126,9 @@ async def test_live_ones_and_those_that_no_batch_took(
     experiment.rollouts = tmp_path
     async with open_app(experiment, size=(130, 40)) as pilot:
         screen = await opened(pilot)
-        await until(pilot, lambda: len(screen._listing.places) == 7)
+        await until(pilot, lambda: len(screen._listing.indices) == 7)
         await press(pilot, "0")
-        await until(pilot, lambda: len(screen._listing.places) == 8)
+        await until(pilot, lambda: len(screen._listing.indices) == 8)
         await press(pilot, "shift+tab", "home")
         await until(
             pilot, lambda: screen._listing.key == BatchKey("live") and "Say" in text_of(screen._reading)

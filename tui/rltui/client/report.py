@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rltui.core.annotations import marks
+from rltui.core.annotations import annotations_of
 from rltui.core.compare import Comparison
 from rltui.core.rollouts import BatchKey, RolloutSource, sort_samples
 from rltui.core.runs import RunRow
@@ -99,7 +99,7 @@ class _Writer:
         """Write all files, the report itself last."""
         journal_path = self._control / "journal.jsonl"
         entries = read_journal(journal_path) if self._run.control else []
-        annotations = marks(entries)
+        annotations = annotations_of(entries)
         journal_file = ReportFile(f"the journal, {len(entries)} entries", "journal.jsonl")
         if entries:
             shutil.copyfile(journal_path, self._folder / journal_file.path)
@@ -117,7 +117,7 @@ class _Writer:
             diffs=[self._put(drawing) for drawing in self._diffs()],
             rollouts=self._rollouts(samples) if samples else (),
             evaluations=[*self._evaluations()],
-            marks=annotations,
+            annotations=annotations,
             journal=journal_file if entries else None,
         )
         self._put(ReportFile("", FILE_NAME, report.text()))

@@ -51,7 +51,7 @@ _UNMARKED_ALERTS = ("crash", "recovered", "finished")
 """Alerts that have an entry of their own, or need none."""
 
 
-def marks(journal: Iterable[JournalEntry]) -> tuple[Annotation, ...]:
+def annotations_of(journal: Iterable[JournalEntry]) -> tuple[Annotation, ...]:
     """The annotations of a whole journal, in its order, which is that of time."""
     annotations: list[Annotation] = []
     has_started = False

@@ -44,7 +44,7 @@ def rank(terms: Sequence[str], text: str) -> Rank | None:
     return worst
 
 
-def places(terms: Sequence[str], text: str) -> tuple[int, ...]:
+def matched_positions(terms: Sequence[str], text: str) -> tuple[int, ...]:
     """Positions of the letters in the lower-case `text` that match the lower-case `words`, ascending; as far
     as they do.
     """

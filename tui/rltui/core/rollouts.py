@@ -174,17 +174,17 @@ def bounded(count: float) -> int:
 class SampleGroup:
     """The samples of one prompt."""
 
-    __slots__ = ("mean", "name", "places", "spread")
+    __slots__ = ("indices", "mean", "name", "spread")
 
-    def __init__(self, name: str, places: tuple[int, ...], rewards: Sequence[float]) -> None:
-        """`places`: indices of its samples in the table. `rewards`: of these samples."""
-        self.name, self.places = name, places
+    def __init__(self, name: str, indices: tuple[int, ...], rewards: Sequence[float]) -> None:
+        """`indices`: of its samples in the table. `rewards`: of these samples."""
+        self.name, self.indices = name, indices
         self.mean, self.spread = mean_and_std(rewards)
 
     @property
     def is_flat(self) -> bool:
         """All rewards are equal: nothing is learnt from it."""
-        return len(self.places) > 1 and self.spread == 0.0
+        return len(self.indices) > 1 and self.spread == 0.0
 
 
 def mean_and_std(values: Iterable[float]) -> tuple[float, float]:
@@ -249,9 +249,9 @@ ONLY: tuple[Only, ...] = ("", "truncated", "failed", "flat")
 """Filters of a list; `flat`: samples of groups whose rewards are equal."""
 
 
-def sort_samples(table: SampleTable, order: Order, places: Iterable[int] | None = None) -> list[int]:
+def sort_samples(table: SampleTable, order: Order, indices: Iterable[int] | None = None) -> list[int]:
     """Indices of the table in that order; unknown values come last, equal ones in order of arrival."""
-    indices = list(range(len(table))) if places is None else list(places)
+    indices = list(range(len(table))) if indices is None else list(indices)
     match order:
         case "worst":
             return sorted(indices, key=_last_if_unknown(table.columns["reward"], 1))
@@ -275,8 +275,8 @@ def _last_if_unknown(column: array[Any], sign: int) -> Callable[[int], float]:
     return key
 
 
-def draw_samples(places: Sequence[int], count: int, seed: int | None = None) -> list[int]:
-    return random.Random(seed).sample(places, min(count, len(places)))
+def draw_samples(indices: Sequence[int], count: int, seed: int | None = None) -> list[int]:
+    return random.Random(seed).sample(indices, min(count, len(indices)))
 
 
 def filter_samples(table: SampleTable, only: Only) -> list[int]:
@@ -285,7 +285,7 @@ def filter_samples(table: SampleTable, only: Only) -> list[int]:
         case "":
             return list(range(len(table)))
         case "flat":
-            return [index for group in table.groups() if group.is_flat for index in group.places]
+            return [index for group in table.groups() if group.is_flat for index in group.indices]
         case _:
             column = table.columns[only]
             return [index for index in range(len(table)) if column[index]]

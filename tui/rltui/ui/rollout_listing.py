@@ -60,7 +60,7 @@ class RolloutListing:
         self.key: BatchKey | None = None
         """The batch under the cursor."""
         self.table = SampleTable()
-        self.places: list[int] = []
+        self.indices: list[int] = []
         """Positions in the table of the samples that are listed."""
         self.groups: list[SampleGroup] | None = None
         """Listed instead, where groups are."""
@@ -144,12 +144,12 @@ class RolloutListing:
         if self.groups is not None:
             self.groups = sorted(groups, key=lambda group: (not group.is_flat, group.mean))
             return None
-        self.places = sort_samples(self.table, self.order, self._matching_positions())
+        self.indices = sort_samples(self.table, self.order, self._matching_positions())
         if previous is None:
             return None
         where = self.table.columns["where"]
         return next(
-            (index for index, position in enumerate(self.places) if where[position] == previous.where), None
+            (index for index, position in enumerate(self.indices) if where[position] == previous.where), None
         )
 
     def _matching_positions(self) -> list[int]:
@@ -166,14 +166,14 @@ class RolloutListing:
     @property
     def count(self) -> int:
         """Counts the listed samples or groups."""
-        return len(self.places) if self.groups is None else len(self.groups)
+        return len(self.indices) if self.groups is None else len(self.groups)
 
     def sample(self, index: int) -> Sample | None:
         """A group gives its first sample."""
         if self.groups is not None:
-            position = self.groups[index].places[0] if index < len(self.groups) else len(self.table)
+            position = self.groups[index].indices[0] if index < len(self.groups) else len(self.table)
         else:
-            position = self.places[index] if index < len(self.places) else len(self.table)
+            position = self.indices[index] if index < len(self.indices) else len(self.table)
         return self.table[position] if position < len(self.table) else None
 
     @property

@@ -50,7 +50,7 @@ class RunReport:
     rollouts: Sequence[ReportFile] = ()
     evaluations: Sequence[Sequence[str]] = ()
     """A row per evaluation: target, environment, number of prompts, reward, time."""
-    marks: Sequence[Annotation] = ()
+    annotations: Sequence[Annotation] = ()
     journal: ReportFile | None = None
 
     def text(self) -> str:
@@ -111,7 +111,7 @@ class RunReport:
         if self.journal is None:
             return
         yield "## What happened"
-        annotations = list(self.marks)
+        annotations = list(self.annotations)
         if len(annotations) > _MOST_MARKS:
             annotations = [annotation for annotation in annotations if annotation.kind not in _QUIET][
                 -_MOST_MARKS:

@@ -108,7 +108,7 @@ def _quantity_text(count: int, noun: str) -> str:
 
 
 class ListedSample(NamedTuple):
-    place: int
+    position: int
     """Position in the batch, from 0."""
     sample: Sample
     is_flat: bool
@@ -150,9 +150,9 @@ def _count(name: str, value: Callable[[Sample], int], *, goes: int) -> Column[Li
 
 
 SAMPLES: View[ListedSample] = View(
-    key=lambda listed: str(listed.place),
+    key=lambda listed: str(listed.position),
     columns=(
-        Column("#", lambda listed, _: str(listed.place), is_right=True),
+        Column("#", lambda listed, _: str(listed.position), is_right=True),
         _figure("reward", lambda sample: sample.reward),
         _figure("advantage", lambda sample: sample.advantage),
         _count("in", lambda sample: sample.input_tokens, goes=2),
@@ -200,7 +200,7 @@ GROUPS: View[SampleGroup] = View(
     columns=(
         Column("reward", lambda group, _: reward_text(group.mean), is_right=True),
         Column("spread", lambda group, _: reward_text(group.spread), is_right=True),
-        Column("n", lambda group, _: str(len(group.places)), is_right=True),
+        Column("n", lambda group, _: str(len(group.indices)), is_right=True),
         Column("group", lambda group, _: group.name),
         Column(
             "worth",

@@ -369,7 +369,7 @@ def _write_drawing(
     record: ExperimentRecord, reader: SeriesSource, lines: Sequence[_Line], arguments: Arguments
 ) -> None:
     """Write all lines as one chart, as the metrics screen saves it."""
-    from rltui.core.annotations import marks
+    from rltui.core.annotations import annotations_of
     from rltui.services.runs.journal import JournalFeed
     from rltui.ui.charts.catalog import Chart
     from rltui.ui.charts.export import svg
@@ -388,7 +388,7 @@ def _write_drawing(
     )
     model = ChartModel([Run("", reader)])
     model.load([chart])
-    model.annotations = marks(JournalFeed(record.control.journal_file).read())
+    model.annotations = annotations_of(JournalFeed(record.control.journal_file).read())
     view = View(by_time=not any(line.has_steps for line in lines))
     full_span = model.full_span(view)
     if arguments.last is not None and not view.by_time:

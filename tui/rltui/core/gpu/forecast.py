@@ -71,24 +71,32 @@ def forecast(
     by_key = {device.key: device for device in devices}
     plans = {key: _device_plan(device, users, freed) for key, device in by_key.items()}
     pairs = ((user, key) for user in users if user.starts for key in user.devices if key in by_key)
-    verdicts = (_with_claims(_verdict(by_key[key], plans[key], user), by_key[key]) for user, key in pairs)
+    verdicts = (
+        _with_reservations(_verdict(by_key[key], plans[key], user), by_key[key]) for user, key in pairs
+    )
     return tuple(verdict for verdict in verdicts if verdict is not None)
 
 
 def needs(devices: Sequence[GpuDevice], users: Sequence[MemoryUser]) -> tuple[GpuReservation, ...]:
-    """The memory that each starting component will hold in the end, as claims of no experiment yet.
+    """The memory that each starting component will hold in the end, as reservations of no experiment yet.
 
     A size of 0 means unknown. Devices that cannot be read are left out.
     """
-    claims = []
+    reservations = []
     for device in devices:
         plan = _device_plan(device, users, _NOTHING_FREED)
         for user in plan.users if plan is not None else ():
             if plan is not None and user.starts:
                 size = plan.demand_bytes(user) or _trained_bytes(user)
-                claim = GpuReservation(experiment="", component=user.component, device=device.key)
-                claims.append(claim.model_copy(update={"size_bytes": min(size, plan.usable_bytes)}))
-    return tuple(claims)
+                reservations.append(
+                    GpuReservation(
+                        experiment="",
+                        component=user.component,
+                        device=device.key,
+                        size_bytes=min(size, plan.usable_bytes),
+                    )
+                )
+    return tuple(reservations)
 
 
 def _trained_bytes(user: MemoryUser) -> int:
@@ -96,11 +104,11 @@ def _trained_bytes(user: MemoryUser) -> int:
     return (user.training.estimate_bytes() if user.training is not None else None) or 0
 
 
-def _with_claims(verdict: MemoryVerdict | None, device: GpuDevice) -> MemoryVerdict | None:
-    if verdict is None or not (claims_note := reservation_text(device.claims)):
+def _with_reservations(verdict: MemoryVerdict | None, device: GpuDevice) -> MemoryVerdict | None:
+    if verdict is None or not (reserved_text := reservation_text(device.claims)):
         return verdict
-    text = f"{verdict.text} ({claims_note})" if verdict.is_bad else verdict.text
-    return verdict.model_copy(update={"text": text, "notes": (*verdict.notes, claims_note)})
+    text = f"{verdict.text} ({reserved_text})" if verdict.is_bad else verdict.text
+    return verdict.model_copy(update={"text": text, "notes": (*verdict.notes, reserved_text)})
 
 
 def has_little_room(device: GpuDevice) -> bool:

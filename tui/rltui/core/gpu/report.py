@@ -79,7 +79,7 @@ class GpuReservation(Value):
 
     experiment: str
     component: str = ""
-    """Empty for a claim of the experiment as a whole, which is only about to be started."""
+    """Empty for a reservation of the experiment as a whole, which is only about to be started."""
     device: str
     """`GpuDevice.key`."""
     size_bytes: int = 0
@@ -159,7 +159,7 @@ class GpuDevice(Value):
 
     @property
     def claimed_bytes(self) -> int:
-        return sum(claim.left_bytes for claim in self.claims)
+        return sum(reservation.left_bytes for reservation in self.claims)
 
     @property
     def unclaimed_bytes(self) -> int | None:

@@ -9,43 +9,43 @@ from rltui.core.gpu.report import GpuDevice, GpuReport, GpuReservation
 from rltui.core.text import gib, join_words
 
 
-def with_reservations(report: GpuReport, claims: Collection[GpuReservation]) -> GpuReport:
-    """`report` with the remaining part of these claims on each of its devices."""
-    if not claims:
+def with_reservations(report: GpuReport, reservations: Collection[GpuReservation]) -> GpuReport:
+    """`report` with the remaining part of these reservations on each of its devices."""
+    if not reservations:
         return report
     devices = tuple(
-        device.model_copy(update={"claims": pressing(device, claims)}) for device in report.devices
+        device.model_copy(update={"claims": pressing(device, reservations)}) for device in report.devices
     )
     return report.model_copy(update={"devices": devices})
 
 
-def pressing(device: GpuDevice, claims: Iterable[GpuReservation]) -> tuple[GpuReservation, ...]:
-    """The claims on the device, with `left_bytes`: memory that their components hold already is in the
-    reading.
-    """
+def pressing(device: GpuDevice, reservations: Iterable[GpuReservation]) -> tuple[GpuReservation, ...]:
+    """Those on the device, with `left_bytes`: memory that their components hold already is in the reading."""
     return tuple(
-        claim.model_copy(update={"left_bytes": max(0, claim.size_bytes - held_bytes(device, claim))})
-        for claim in claims
-        if claim.device == device.key
+        reservation.model_copy(
+            update={"left_bytes": max(0, reservation.size_bytes - held_bytes(device, reservation))}
+        )
+        for reservation in reservations
+        if reservation.device == device.key
     )
 
 
-def held_bytes(device: GpuDevice, claim: GpuReservation) -> int:
+def held_bytes(device: GpuDevice, reservation: GpuReservation) -> int:
     return sum(
         share.used_bytes
         for share in device.shares
         if share.owner in ("component", "experiment")
-        and share.experiment == claim.experiment
-        and claim.component in ("", share.component)
+        and share.experiment == reservation.experiment
+        and reservation.component in ("", share.component)
     )
 
 
-def reservation_text(claims: Sequence[GpuReservation]) -> str:
+def reservation_text(reservations: Sequence[GpuReservation]) -> str:
     """`40.0 GiB are claimed by b, which is starting`; empty if nothing remains to be taken."""
-    remaining = {claim.experiment: 0 for claim in claims if claim.left_bytes}
-    for claim in claims:
-        if claim.left_bytes:
-            remaining[claim.experiment] += claim.left_bytes
+    remaining = {reservation.experiment: 0 for reservation in reservations if reservation.left_bytes}
+    for reservation in reservations:
+        if reservation.left_bytes:
+            remaining[reservation.experiment] += reservation.left_bytes
     if not remaining:
         return ""
     size = gib(sum(remaining.values()))
@@ -67,36 +67,37 @@ class Contention(NamedTuple):
 
 def contention(
     devices: Sequence[GpuDevice],
-    new_claims: Collection[GpuReservation],
+    new_reservations: Collection[GpuReservation],
     *,
     own: Collection[GpuReservation] = (),
     others: Collection[GpuReservation] = (),
     has_waited: bool = False,
 ) -> Contention | None:
-    """The memory of others that is in the way of these claims, on the first device with too little; else
-    `None`.
+    """The memory of others that is in the way of the new ones, on the first device with too little, if any.
 
     Memory that is simply used stands in nobody's way here: whoever starts against it was told.
 
     Args:
         devices: of a reading.
-        new_claims: claims of the start in question.
+        new_reservations: of the start in question.
         own: earlier ones of the same experiment.
         others: those of other experiments.
         has_waited: the start has waited for one of them that was starting: what that holds now is waited
             for, too.
     """
     for device in devices:
-        size = sum(claim.size_bytes for claim in new_claims if claim.device == device.key)
+        size = sum(
+            reservation.size_bytes for reservation in new_reservations if reservation.device == device.key
+        )
         if not size or device.free_bytes is None:
             continue
         theirs = pressing(device, others)
-        remaining_bytes = sum(claim.left_bytes for claim in (*theirs, *pressing(device, own)))
+        remaining_bytes = sum(reservation.left_bytes for reservation in (*theirs, *pressing(device, own)))
         if size <= device.free_bytes - remaining_bytes:
             continue
         need = f"GPU {device.label}: needs {gib(size)} GiB, {gib(device.free_bytes)} GiB free"
-        if claims_note := reservation_text(theirs):
-            return Contention(f"{need}, of which {claims_note}", is_starting=True)
+        if text := reservation_text(theirs):
+            return Contention(f"{need}, of which {text}", is_starting=True)
         held_bytes = _held_by_others(device)
         if has_waited and held_bytes:
             text = f"{need}, {gib(sum(held_bytes.values()))} GiB held by {join_words(list(held_bytes))}"
@@ -117,8 +118,8 @@ def _held_by_others(device: GpuDevice) -> Mapping[str, int]:
 def free_devices(
     devices: Sequence[GpuDevice], count: int, bytes_each: int
 ) -> tuple[tuple[GpuDevice, ...], str]:
-    """The first `count` devices that no experiment uses or claims and that have `bytes_each` free; with too
-    few of them, none and the reason. Their `claims` are those of all experiments.
+    """The first `count` devices that no experiment uses or reserves and that have `bytes_each` free; if they
+    are too few, none and the reason. Their `claims` are those of all experiments.
 
     `bytes_each`: 0 if unknown, which asks for devices that nobody else uses either.
     """
@@ -136,7 +137,7 @@ def free_devices(
 def other_experiments(device: GpuDevice) -> tuple[str, ...]:
     """Names of the experiments besides the one of the report that use the device or are about to."""
     users = {share.experiment or "an experiment" for share in device.shares if share.owner == "experiment"}
-    return tuple(sorted(users | {claim.experiment for claim in device.claims}))
+    return tuple(sorted(users | {reservation.experiment for reservation in device.claims}))
 
 
 def _unavailable_reason(device: GpuDevice, bytes_each: int) -> str:
@@ -145,7 +146,7 @@ def _unavailable_reason(device: GpuDevice, bytes_each: int) -> str:
     users = {share.experiment or "an experiment" for share in device.shares if share.owner in _RLTUIS}
     if users:
         return f"is used by {join_words(sorted(users))}"
-    claimants = sorted({claim.experiment for claim in device.claims})
+    claimants = sorted({reservation.experiment for reservation in device.claims})
     if claimants:
         return f"is claimed by {join_words(claimants)}, which {_is(claimants)} starting"
     needed = bytes_each or round(_UNUSED_FRAC * (device.usable_bytes or 0))

@@ -9,7 +9,7 @@ from contextlib import suppress
 from textual.containers import Container
 from textual.content import Content
 
-from rltui.core.annotations import marks
+from rltui.core.annotations import annotations_of
 from rltui.core.text import truncate
 from rltui.errors import RltuiError
 from rltui.ui.background import in_background, is_in_front
@@ -102,7 +102,7 @@ class ChartPanel(Container, can_focus=True):
         self.border_subtitle = "" if visible else _NOTHING
         await asyncio.to_thread(model.load, visible)
         with suppress(RltuiError):  # the charts are worth seeing without annotations
-            model.annotations = marks(await self._shared.experiment.journal())
+            model.annotations = annotations_of(await self._shared.experiment.journal())
         self._arrange_plots()
         with self.app.batch_update():
             for plot, chart in zip(self._plots, visible, strict=False):

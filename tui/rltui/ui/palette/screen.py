@@ -46,7 +46,7 @@ def entry_line(entry: PaletteEntry, tokens: Sequence[str], width: int) -> Conten
     room = max(1, width - _KIND_WIDTH - (len(entry.keys) + 2 if entry.keys else 0) - 1)
     text = truncate(entry.label, room)
     label = Content(text)
-    for position in fuzzy.places(tokens, fuzzy.folded(text)):
+    for position in fuzzy.matched_positions(tokens, fuzzy.folded(text)):
         label = label.stylize("bold $text-accent", position, position + 1)
     detail_start = max(_LABEL_WIDTH, len(text)) + 2
     detail_width = room - detail_start

@@ -163,7 +163,7 @@ def page(rows: Sequence[HelpRow], tokens: Sequence[str], width: int) -> Content:
         if row.heading != heading:
             heading = row.heading
             lines += [*([Content("")] if lines else []), Content.styled(heading, "bold underline")]
-        lines += _lines(row, fuzzy.places(tokens, text), width)
+        lines += _lines(row, fuzzy.matched_positions(tokens, text), width)
     return Content("\n").join(lines) if lines else Content.styled("No key does that.", FAINT)
 
 

@@ -15,7 +15,7 @@ from textual.app import ComposeResult
 from textual.containers import Container
 from textual.widgets import Input, Static
 
-from rltui.core.annotations import marks
+from rltui.core.annotations import annotations_of
 from rltui.core.series import SeriesKey
 from rltui.errors import RltuiError
 from rltui.ui import verbs
@@ -182,7 +182,7 @@ class MetricsScreen(BaseScreen):
             self._visible_charts = visible
             is_new = True
         with suppress(RltuiError):  # the charts are worth seeing without annotations
-            annotations = marks(await self.experiment.journal())
+            annotations = annotations_of(await self.experiment.journal())
             is_new, model.annotations = is_new or annotations != model.annotations, annotations
         if self._sought_time is not None and (x := model.x_of(self._sought_time, self._view)) is not None:
             self._view, self._sought_time = self._view.read_at(x, model.full_span(self._view)), None

@@ -277,7 +277,7 @@ class RolloutScreen(BaseScreen):
         listing = self._listing
         if listing.groups is not None:
             return rollout_lines.group_line(listing.groups[index])
-        sample = listing.table[listing.places[index]]
+        sample = listing.table[listing.indices[index]]
         is_marked = listing.key is not None and (listing.key, sample.where) in listing.marked
         is_flat = sample.group in listing.flat
         return rollout_lines.sample_line(sample, width, is_flat=is_flat, is_marked=is_marked)

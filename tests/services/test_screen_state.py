@@ -1,0 +1,17 @@
+"""State that screens keep between sessions."""
+
+from __future__ import annotations
+
+import pytest
+
+from rltui.services.screen_state import load_state, save_state, state_file
+
+LONG = "a" * 80
+
+
+@pytest.mark.parametrize(("one", "other"), [("lab/a", "lab-a"), (LONG, f"{LONG}b")], ids=["signs", "length"])
+def test_owners_whose_names_are_alike_have_a_file_each(one: str, other: str) -> None:
+    save_state(one, {"sort": "reward"})
+    assert load_state(other) == {}
+    assert load_state(one) == {"sort": "reward"}
+    assert state_file("runs").name == "runs.json"
