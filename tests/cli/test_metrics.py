@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from rltui.cli import main
 from rltui.cli.commands import metrics as command
 from rltui.cli.parser import parse
 from rltui.client import launch
@@ -88,7 +89,7 @@ def test_json_has_what_a_resume_left_behind(capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.usefixtures("record")
-def test_drawn_between_the_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drawn_between_the_lines(capsys: pytest.CaptureFixture[str]) -> None:
     out = said(capsys, "loss", "lr", "--plot")
     assert "loss · newest 0.0357" in out
     assert "no number at step 20" in out
@@ -96,8 +97,8 @@ def test_drawn_between_the_lines(capsys: pytest.CaptureFixture[str], monkeypatch
     assert "logarithmic" in out
     assert any("\u2800" < sign < "\u28ff" for sign in out)
     assert max(map(len, out.splitlines())) <= 80
-    monkeypatch.setattr(command, "_shows_braille", lambda: False)
-    plain = said(capsys, "loss", "--plot")
+    assert main(["metrics", "loss", "--plot", "--ascii"]) == 0
+    plain = capsys.readouterr().out
     assert not any("\u2800" <= sign <= "\u28ff" for sign in plain)
     assert "|" in plain
 

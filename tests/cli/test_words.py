@@ -95,9 +95,9 @@ class ScriptedWire:
     def __init__(self, *statuses: Status) -> None:
         self._statuses = statuses
 
-    def events(self) -> Any:
-        for status in self._statuses:
-            yield "status", status.model_dump(mode="json")
+    def events(self, kind: str) -> Any:
+        assert kind == "status"
+        yield from (status.model_dump(mode="json") for status in self._statuses)
 
 
 def settle(*statuses: Status) -> dict[str, Any]:

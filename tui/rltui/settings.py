@@ -69,8 +69,6 @@ class HostSettings(_Table):
 
 
 class Settings(_Table):
-    """The content of the settings file."""
-
     theme: _Word = "terminal"
     """Colours of the TUI by name, until others are chosen in it. `terminal`: dark or light like the
     terminal.

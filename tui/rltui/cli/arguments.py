@@ -21,6 +21,7 @@ from rltui.cli.command import (
 )
 from rltui.core import hints
 from rltui.core.text import parse_number
+from rltui.core.times import parse_span
 from rltui.errors import UsageError
 
 if TYPE_CHECKING:
@@ -47,7 +48,6 @@ def tokens(text: str) -> float:
 
 
 def count(text: str) -> int:
-    """Parse a number from 0 on."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
     return int(text)
@@ -60,7 +60,6 @@ def step(text: str) -> int:
 
 
 def checkpoint(text: str) -> CheckpointChoice:
-    """A checkpoint: its step, `last` or `best`."""
     from rltui.core.forks import parse_checkpoint
 
     try:
@@ -74,10 +73,17 @@ def steps(text: str) -> tuple[int, ...]:
 
 
 def positive(text: str) -> int:
-    """Parse a number from 1 on."""
     if not text.isdecimal() or int(text) < 1 or len(text) > _LONGEST_STEP:
         raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
     return int(text)
+
+
+def age_s(option: str, text: str) -> float:
+    """Parse the value of an option that says how old things are."""
+    age = parse_span(text)
+    if age is None:
+        raise UsageError(f"{option} {text!r} is no age", hint="so old: 12h, 30d, 2w")
+    return age
 
 
 def interval_or_name(text: str) -> float | str:
@@ -193,7 +199,6 @@ CREATION = (
     DEVICES,
     flag("--force", "go on although rltui's own rules refuse the config"),
 )
-"""Arguments that describe a new experiment."""
 SLURM = section(
     "as a SLURM job, with --slurm",
     flag("--slurm", "submit it as a job, and follow that"),
@@ -227,7 +232,6 @@ SLURM = section(
         "where HF_TOKEN is not set, the job gets the token of `hf auth login`; it is written nowhere",
     ),
 )
-"""Arguments for a run that is submitted to a cluster."""
 EDIT = (
     flag("--restart", "also restart what reads the knobs"),
     WAIT_ON_TERMINAL,
@@ -244,14 +248,12 @@ EDIT = (
     NAME,
     JSON,
 )
-"""Arguments of commands that edit the config."""
 COMPONENTS = (
     argument("component", "C", "component id", nargs="*", completes="components"),
     flag("--plan", "only print what would be done"),
     YES,
     WAIT_ON_TERMINAL,
 )
-"""Arguments of commands that start or stop components."""
 
 
 def resume(command: str) -> tuple[Declared, ...]:

@@ -77,7 +77,6 @@ def switch(*, is_on: bool) -> None:
 
 
 def style(text: str, role: Role | None) -> str:
-    """Return `text` in the colour of its role."""
     if not _State.is_on or role is None or not text:
         return text
     return f"{MARK}{_CODES[role]}m{text}{_END}"

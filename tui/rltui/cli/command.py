@@ -127,7 +127,6 @@ def argument(names: str, metavar: str, text: str, *, completes: str = "", **sett
 
 
 def choice(names: str, choices: tuple[str, ...], text: str, **settings: Any) -> Argument:  # noqa: ANN401
-    """An option that takes one of a few words."""
     return Argument((*names.split(),), {"choices": choices, "help": text, **settings})
 
 
@@ -215,7 +214,6 @@ class Command(NamedTuple):
         return parser
 
     def declare_to(self, parser: argparse.ArgumentParser) -> None:
-        """Give the parser all that is declared of this command, its verbs too."""
         parser.description = self.description
         parser.epilog = self.epilog
         parser.set_defaults(handler=self.handler, **self.defaults)

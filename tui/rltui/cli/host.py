@@ -36,7 +36,6 @@ def run_on_host(name: str, argv: Sequence[str]) -> int:
 
 
 def _run(host: RemoteMachine, argv: Sequence[str]) -> int:
-    """Run the command on the other machine, with this terminal where there is one."""
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     command = host.running([host.rltui, *argv], terminal=terminal)
     sys.stdout.flush()

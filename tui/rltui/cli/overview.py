@@ -36,7 +36,6 @@ OPTIONS = (
 
 class _Overview(argparse.ArgumentParser):
     def format_help(self) -> str:
-        """Usage, commands, the options that all have."""
         formatter = self._get_formatter()
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
         formatter.add_text(self.description)

@@ -212,7 +212,6 @@ def _progress(status: dict[str, Any]) -> str:
 
 
 def _component_rows(component: dict[str, Any], now: float, name: str | None) -> list[Row]:
-    """A row of `_COMPONENTS`, and lines below it."""
     below = _memory_lines(component, name)
     cells = view_cells(_COMPONENTS, [ListedComponent(component, has_reason=not below)], now)
     if (reason := component["reason"]) and not below and is_long(reason):
@@ -256,7 +255,6 @@ def remedy_command(remedy: Remedy, name: str | None = None) -> str:
 
 
 def _eval_lines(evals: Sequence[dict[str, Any]]) -> list[str]:
-    """A line for each evaluation that runs or waits."""
     if not evals:
         return []
     from rltui.core.evals import QueuedEval  # pydantic takes 60 ms

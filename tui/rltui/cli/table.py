@@ -69,7 +69,6 @@ def print_view(columns: Sequence[ViewColumn[Resource]], rows: Iterable[Resource]
 
 
 def view_lines(columns: Sequence[ViewColumn[Resource]], rows: Iterable[Resource], now: float) -> list[str]:
-    """The lines that `print_view` prints."""
     return table_lines(view_shapes(columns), view_cells(columns, rows, now), width=room())
 
 
@@ -130,7 +129,6 @@ def table_lines(
 
 
 def clip(line: str, width: int | None) -> str:
-    """The line, cut to `width`."""
     return line if width is None or width_of(line) <= width else truncate(strip_style(line), width)
 
 
@@ -200,7 +198,6 @@ def _fit(
 
 
 def _column(column: Column, cells: Sequence[str], width: int) -> list[str]:
-    """The cells of a column, none wider than `width`."""
     long = [strip_style(cell) for cell in cells if width_of(cell) > width]
     if not long:
         return list(cells)

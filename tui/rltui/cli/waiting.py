@@ -160,9 +160,7 @@ class StateChanges:
 def _follow(wire: Wire, components: set[str]) -> dict[str, Any]:
     down: dict[str, Any] = {}
     with StateChanges(components) as changes:
-        for kind, status in wire.events():
-            if kind != "status":
-                continue
+        for status in wire.events("status"):
             current = changes.show(status)
             down = status.get("down") or {}
             if status.get("transaction"):  # what is to be started anew may still show how it ended before

@@ -122,6 +122,5 @@ def _watch(record: ExperimentRecord, report: Tell) -> None:
         print(f"its progress cannot be followed: {error.title}", file=sys.stderr)
         return
     with wire:
-        for kind, status in wire.events():
-            if kind == "status":
-                report(status)
+        for status in wire.events("status"):
+            report(status)

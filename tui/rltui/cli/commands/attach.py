@@ -21,7 +21,6 @@ from rltui.services.runs.experiment_files import ExperimentRecord
     NAME,
 )
 def attach(arguments: Arguments) -> int:
-    """Become tmux, showing the component's pane."""
     return show_pane(choose_experiment(arguments.name), arguments.component, readonly=arguments.readonly)
 
 

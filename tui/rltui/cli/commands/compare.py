@@ -222,7 +222,6 @@ def _document(comparison: Comparison, *, all_keys: bool) -> dict[str, Any]:
 
 
 def _print_csv(comparison: Comparison, *, all_keys: bool) -> None:
-    """A row for each run, with whole values."""
     document = _document(comparison, all_keys=all_keys)
     fields = ("id", "name", "folder", "state", "step", "max_steps", "seconds", "gpu_seconds")
     keys = list(document["runs"][0]["config"])

@@ -69,12 +69,6 @@ def convert(arguments: Arguments) -> int:
 
 
 def _write_for(arguments: Arguments) -> int:
-    """A config for another framework: the diff and what has no counterpart, then the new file.
-
-    Raises:
-        UsageError: if there is no file to convert.
-        ConflictError: if the new file is there already.
-    """
     from rltui.client import checking
     from rltui.services.config.files import named
 
@@ -96,25 +90,15 @@ def _write_for(arguments: Arguments) -> int:
     if not conversion.valid:
         raise ConfigError("what came out is not valid, so nothing was written", hint="see the problems above")
     require_consent("convert", arguments, f"write {new}?")
-    _write_new(new, conversion.text)
+    try:
+        with new.open("x", encoding="utf-8") as file:
+            file.write(conversion.text)
+    except FileExistsError:
+        raise ConflictError(f"{new} is there already", hint="name another file with --output") from None
+    except OSError as error:
+        raise ConfigError(f"{new} cannot be written: {error.strerror}") from error
     print(f"written: {new}", file=sys.stderr)
     return 0
-
-
-def _write_new(path: Path, text: str) -> None:
-    """Write a file that does not exist yet.
-
-    Raises:
-        ConflictError: if it exists.
-        ConfigError: if it cannot be written.
-    """
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise ConflictError(f"{path} is there already", hint="name another file with --output") from None
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def _conversion(record: ExperimentRecord, way: Way | None, mean_tokens: float | None) -> Conversion:
@@ -129,11 +113,6 @@ def _conversion(record: ExperimentRecord, way: Way | None, mean_tokens: float | 
 
 
 def _prompt_mean(conversion: Conversion) -> float:
-    """Ask a person for the tokens of a mean rollout.
-
-    Raises:
-        ConfigError: if there is nobody to ask, or the answer is no number above 0.
-    """
     if not sys.stdin.isatty():
         raise ConfigError(
             "this run has not measured the tokens of a rollout",

@@ -88,7 +88,6 @@ def _evaluations() -> tuple[EvalRequest, ...]:
 
 
 def _copy_example(folder: Path) -> Path:
-    """Copy the example's config files; return the main one."""
     make_folder(folder)
     for name in _DEMO_FILES:
         shutil.copyfile(paths.shipped_dir("examples") / "reverse_text" / name, folder / name)

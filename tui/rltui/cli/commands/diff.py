@@ -151,7 +151,6 @@ def _of_what_runs(record: ExperimentRecord) -> ConfigDiff:
 
 
 def _print_keys(before: str, after: str, changes: Sequence[tuple[dict[str, Any], object, object]]) -> None:
-    """Print a line for each change: key and readers, the value before and after."""
     if not changes:
         print(f"no key differs between {before} and {after}")
         return

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rltui import paths
 from rltui.cli.arguments import JSON, NAME, layout_option
@@ -27,6 +28,9 @@ from rltui.core.text import GIB, gib
 from rltui.errors import RltuiError, UsageError
 from rltui.services.own_files import FileLock, make_folder, write_atomically
 from rltui.services.processes.identity import require_proc
+
+if TYPE_CHECKING:
+    from rltui.client.nodes import NodeFinding
 
 _CONFIG_DIRS = ("etc/systemd", "run/systemd", "usr/lib/systemd")
 """The first that has a file of a name wins."""
@@ -156,16 +160,11 @@ def _of_nodes(arguments: Arguments) -> int:
     else:
         for node, node_findings in groupby(findings, key=lambda finding: finding.node):
             print(node or "compared with each other")
-            _show(
-                [
-                    _Finding(finding.name, finding.ok, finding.text, finding.essential)
-                    for finding in node_findings
-                ]
-            )
+            _show(node_findings)
     return 0 if all(finding.ok or not finding.essential for finding in findings) else 1
 
 
-def _show(findings: Iterable[_Finding]) -> None:
+def _show(findings: Iterable[_Finding | NodeFinding]) -> None:
     width = room()
     for finding in findings:
         symbol = "✓" if finding.ok else "✗" if finding.essential else "–"

@@ -136,13 +136,11 @@ def _follow(wire: Wire, queued_eval: QueuedEval) -> EvalReport:
 
     progress, started_at = "", time.monotonic()
     with Waiting() as waiting:
-        for kind, value in wire.events():
-            if kind != "status":
-                continue
+        for status in wire.events("status"):
             current = next(
                 (
                     QueuedEval.model_validate(entry)
-                    for entry in value["evals"]
+                    for entry in status["evals"]
                     if entry["id"] == queued_eval.id
                 ),
                 None,
@@ -153,5 +151,5 @@ def _follow(wire: Wire, queued_eval: QueuedEval) -> EvalReport:
                 progress = current.words
                 waiting.show(current.id, f"{current.label}: {progress}", since=started_at)
         waiting.clear()
-    with launch.reach(launch.choose(value["experiment"])) as next_wire:
+    with launch.reach(launch.choose(status["experiment"])) as next_wire:
         return next_wire.request(ExperimentApi.evals)

@@ -82,11 +82,6 @@ def _data(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _filter(arguments: Arguments, record: ExperimentRecord, journal: Path) -> EventFilter:
-    """The filter that the arguments describe.
-
-    Raises:
-        UsageError: for a kind or component that does not exist, or a time that is none.
-    """
     kinds, components = _names(arguments.kind), _names(arguments.component)
     entries = list(read_entries(journal)) if kinds - set(KINDS) or components else []
     if strange := sorted(kinds - set(KINDS) - {entry["kind"] for entry in entries}):
@@ -117,9 +112,7 @@ def _new_entries(record: ExperimentRecord) -> Iterator[dict[str, Any]]:
     if wire is None:
         raise UsageError(f"{record.name} does not run: there is nothing to follow")
     with wire:
-        for kind, data in wire.events():
-            if kind == "journal":
-                yield data
+        yield from wire.events("journal")
 
 
 def _rows(entry: dict[str, Any], *, is_brief: bool) -> Iterator[Row]:

@@ -54,7 +54,6 @@ def gpus(arguments: Arguments) -> int:
 
 
 def _print_json(arguments: Arguments) -> None:
-    """Print the supervisor's answer as it comes."""
     if arguments.name is not None:
         with closing(_documents_of(arguments.name, arguments.watch)) as documents:
             for document in documents:
@@ -114,10 +113,10 @@ def _documents_of(name: str, interval_s: float | None) -> Generator[dict[str, An
             yield wire.call("gpus", timeout_s=_ANSWER_S)
             return
         due = time.monotonic()
-        for kind, data in wire.events():
-            if kind == "gpus" and time.monotonic() >= due:
+        for report in wire.events("gpus"):
+            if time.monotonic() >= due:
                 due = time.monotonic() + interval_s - _EARLY_S
-                yield data
+                yield report
     raise RltuiError(f"the supervisor of {name} ended", hint=f"look with `{hints.STATUS(name=name)}`")
 
 

@@ -34,7 +34,6 @@ def page(topic: str) -> str:
     is_local=True,
 )
 def show_help(arguments: Arguments) -> int:
-    """Print a page, or the options of a command; without either, what there are pages about."""
     pages, topic = topics(), arguments.topic
     if topic is None:
         columns = (Column("TOPIC"), Column("ABOUT", least=20))

@@ -113,11 +113,7 @@ def _free_path(name: str, *, for_user: bool) -> Path:
 
 
 def _check(path: Path) -> None:
-    """Refuse a layout that cannot be loaded, or whose placeholders are unknown without any config.
-
-    Raises:
-        ConfigError: if it is refused.
-    """
+    """Refuse a layout that cannot be loaded, or whose placeholders are unknown without any config."""
     from rltui.client import checking
     from rltui.services import layout_files
 
@@ -137,11 +133,6 @@ def _check(path: Path) -> None:
 def _component(
     name: str, command: str, *, is_service: bool = False, port: str = "", after: tuple[str, ...] = ()
 ) -> _Component:
-    """Parse `NAME=COMMAND`.
-
-    Raises:
-        UsageError: for a command that is none.
-    """
     try:
         argv = tuple(shlex.split(command))
     except ValueError as error:

@@ -139,7 +139,6 @@ def upgrade(arguments: Arguments) -> int:
     defaults={"release": None, "namespace": None, "context": None},
 )
 def status(arguments: Arguments) -> int:
-    """Pods with what runs in them, and the data; of all releases where none is named."""
     import asyncio
 
     from rltui.cli.releases import read_releases

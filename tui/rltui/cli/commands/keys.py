@@ -61,7 +61,6 @@ def _matches(row: tuple[str, ...], terms: list[str]) -> bool:
 
 
 def _rows(action: Action) -> list[tuple[str, ...]]:
-    """A row for each use of the action."""
     from rltui.ui import key_names
 
     change_sign = "* " if action.keys != action.default_keys else ""

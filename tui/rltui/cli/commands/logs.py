@@ -153,7 +153,6 @@ def _list(record: ExperimentRecord, arguments: Arguments) -> int:
 
 
 def _size(size_bytes: int) -> str:
-    """Size in bytes' units; of small logs the number of bytes."""
     return size_text(size_bytes) if size_bytes >= 1 << 20 else f"{size_bytes / 1024:.0f} KiB"
 
 
@@ -264,11 +263,6 @@ def _other_log(record: ExperimentRecord, log_id: str, attempt: int | None) -> Pa
 
 
 def pattern_of(text: str | None, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str] | None:
-    """Compile what `--grep` was given.
-
-    Raises:
-        UsageError: if it is no regular expression.
-    """
     try:
         return None if text is None else compile_pattern(text, flags)
     except ValueError as error:

@@ -44,6 +44,5 @@ def list_experiments(arguments: Arguments) -> int:
 
 
 def list_lines(rows: Sequence[Mapping[str, Any]], *, width: int | None = None) -> list[str]:
-    """A head, and a line per experiment."""
     now = time.time()
     return table_lines(view_shapes(_COLUMNS), view_cells(_COLUMNS, rows, now), width=width)

@@ -59,7 +59,6 @@ class Block(NamedTuple):
     kind: Literal["section", "part", "text", "item", "verbatim"]
     text: str
     term: str = ""
-    """Term that an item explains."""
 
 
 @command(
@@ -68,7 +67,6 @@ class Block(NamedTuple):
     is_local=True,
 )
 def show_manual(arguments: Arguments) -> int:
-    """Print its source, or show it in `man` where a person looks on and there is one."""
     blocks = list(manual())
     if arguments.raw:
         print(as_roff(blocks), end="")

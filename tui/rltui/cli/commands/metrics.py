@@ -354,7 +354,7 @@ def _print_summary(reader: SeriesSource, lines: Sequence[_Line], arguments: Argu
 
 
 def _print_plots(lines: Iterable[_Line], arguments: Arguments) -> None:
-    braille = _shows_braille()
+    braille = (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "") == "utf8"
     width = min(_WIDEST_PLOT, shutil.get_terminal_size((80, 24)).columns) - _LABEL_WIDTH - 3
     for number, line in enumerate(lines):
         indices = _indices(len(line.current), arguments)
@@ -368,7 +368,6 @@ def _print_plots(lines: Iterable[_Line], arguments: Arguments) -> None:
 def _write_drawing(
     record: ExperimentRecord, reader: SeriesSource, lines: Sequence[_Line], arguments: Arguments
 ) -> None:
-    """Write all lines as one chart, as the metrics screen saves it."""
     from rltui.core.annotations import annotations_of
     from rltui.services.runs.journal import JournalFeed
     from rltui.ui.charts.catalog import Chart
@@ -400,10 +399,6 @@ def _write_drawing(
             f"cannot write {arguments.svg}: {error.strerror}", hint="name a file in a folder of yours"
         ) from error
     print(f"Saved {arguments.svg}", file=sys.stderr)
-
-
-def _shows_braille() -> bool:
-    return (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "") == "utf8"
 
 
 def _plot(line: _Line, indices: range, width: int, *, braille: bool) -> list[str]:

@@ -207,11 +207,7 @@ def _free_offline(record: ExperimentRecord, arguments: Arguments) -> tuple[Orpha
 
 
 def _with_consent(plan: Plan, request: Request, record: ExperimentRecord, arguments: Arguments) -> Request:
-    """Show the plan and ask. The request as it was agreed to: just what was shown, whatever has come since.
-
-    Raises:
-        UsageError: for a pid that must not be ended, or where it is not agreed to.
-    """
+    """The request as it was agreed to: just what was shown, whatever has come since."""
     pids = {orphan.pid for orphan in plan.free}
     if strange := [pid for pid in arguments.free if pid not in pids]:
         raise UsageError(
@@ -226,8 +222,8 @@ def _with_consent(plan: Plan, request: Request, record: ExperimentRecord, argume
 def _wait_until_done(wire: Wire, leftover: Sequence[Orphan], name: str) -> None:
     try:
         with time_limit(wire, _TIMEOUT_S):
-            for kind, status in wire.events():
-                if kind == "status" and not status.get("transaction"):
+            for status in wire.events("status"):
+                if not status.get("transaction"):
                     break
             else:
                 raise RltuiError(

@@ -85,9 +85,7 @@ def _follow(wire: Wire, name: str) -> str:
     from rltui.client.manual_components import PUBLISH
 
     with StateChanges({PUBLISH}) as changes:
-        for kind, status in wire.events():
-            if kind != "status":
-                continue
+        for status in wire.events("status"):
             changes.show(status)
             if status.get("transaction"):  # it may still show how the one before ended
                 continue

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from rltui.cli.arguments import JSON, YES, positive
+from rltui.cli.arguments import JSON, YES, age_s, positive
 from rltui.cli.colour import style_line
 from rltui.cli.command import Arguments, argument, command, exclusive, flag, repeatable, section
 from rltui.cli.output import print_csv, print_json
@@ -21,7 +21,6 @@ from rltui.core.run_tree import run_tree
 from rltui.core.runs import RunRow
 from rltui.core.states import RUN_STATES
 from rltui.core.text import truncate, visible
-from rltui.core.times import parse_span
 from rltui.errors import UsageError
 from rltui.services import screen_state
 from rltui.services.runs.catalog import catch_up
@@ -88,7 +87,6 @@ class _ListedRuns:
     ),
 )
 def runs(arguments: Arguments) -> int:
-    """List them, in one of several shapes; with `--prune`, plan, ask, and put them into the trash."""
     gc.disable()  # thousands of rows are made and none is let go; looking through them took half of the time
     try:
         return _runs(arguments)
@@ -172,14 +170,11 @@ def _retention(arguments: Arguments) -> RunRetention | None:
             option = f"--{options[0].replace('_', '-')}"
             raise UsageError(f"{option} says nothing without --prune", hint=str(hints.RUNS_PRUNE_PLAN))
         return None
-    older_than = parse_span(arguments.older_than) if arguments.older_than else None
-    if arguments.older_than and older_than is None:
-        raise UsageError(f"--older-than {arguments.older_than!r} is no age", hint="so old: 12h, 30d, 2w")
     retention = RunRetention(
         keep_best=arguments.keep_best or 0,
         keep_last=arguments.keep_last or 0,
         keep_tags=tuple(arguments.keep_tag),
-        older_than_s=older_than,
+        older_than_s=age_s("--older-than", arguments.older_than) if arguments.older_than else None,
     )
     if not retention.says_something:
         raise UsageError(

@@ -28,7 +28,6 @@ from rltui.errors import UsageError
     FRAMEWORK,
 )
 def set_knobs(arguments: Arguments) -> int:
-    """Edit knobs, all in one write: of an experiment, or of files that need never have run."""
     from rltui.services.config.files import named
 
     files = [text for text in arguments.edit if text.endswith(".toml") and "=" not in text]

@@ -111,11 +111,7 @@ def _pass_on(record: ExperimentRecord) -> int:
     def wait() -> None:
         try:
             with launch.reach(record) as wire:
-                next(
-                    True
-                    for kind, now in wire.events()
-                    if kind == "status" and not is_component_alive(now, SHELL)
-                )
+                next(True for status in wire.events("status") if not is_component_alive(status, SHELL))
         finally:
             has_ended.set()
 

@@ -34,7 +34,6 @@ _STEPS_S = 60.0
     json_flag("one JSON document on stdout; with --watch, one per line"),
 )
 def show_status(arguments: Arguments) -> int:
-    """Print the status of one experiment; with `--watch`, go on as it changes."""
     name, interval_s = arguments.experiment or arguments.name, arguments.watch
     if isinstance(interval_s, str):  # `status -w NAME`
         if name is not None:

@@ -56,7 +56,6 @@ _MANY_TIMES = 10.0
     grammar=split_sweep,
 )
 def sweep(arguments: Arguments) -> int:
-    """Queue a run for each combination of values, or for some of them by chance."""
     from rltui.client.queue import commands
 
     options = queue_options(arguments)

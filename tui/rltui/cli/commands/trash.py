@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 
-from rltui.cli.arguments import JSON, YES
+from rltui.cli.arguments import JSON, YES, age_s
 from rltui.cli.choosing import ready_index
 from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.consent import require_consent
@@ -17,8 +17,7 @@ from rltui.cli.table import Column, print_table
 from rltui.core import hints
 from rltui.core.runs import RunRow
 from rltui.core.text import duration, size_text
-from rltui.core.times import parse_span
-from rltui.errors import RltuiError, UsageError
+from rltui.errors import RltuiError
 from rltui.services.runs import organize
 from rltui.services.runs.index import RunIndex
 
@@ -39,11 +38,9 @@ _TRASH = (
     JSON,
 )
 def trash(arguments: Arguments) -> int:
-    older_than = parse_span(arguments.older_than) if arguments.older_than else 0.0
-    if older_than is None:
-        raise UsageError(f"--older-than {arguments.older_than!r} is no age", hint="so old: 12h, 30d, 2w")
+    least_s = age_s("--older-than", arguments.older_than) if arguments.older_than else 0.0
     index, now = ready_index(), time.time()
-    rows = [row for row in index.rows() if row.trashed_at is not None and now - row.trashed_at >= older_than]
+    rows = [row for row in index.rows() if row.trashed_at is not None and now - row.trashed_at >= least_s]
     rows.sort(key=lambda row: row.trashed_at or 0.0, reverse=True)
     sizes: dict[str, int] = {row.id: size_bytes(row) for row in rows}
     if not arguments.empty:

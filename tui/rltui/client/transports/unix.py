@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from rltui.core.plain_json import plain
 from rltui.errors import ERROR_TYPES, ExitCode, RltuiError
@@ -109,8 +109,8 @@ class Wire:
         except ConnectionError as error:
             raise SupervisorGoneError("the supervisor ended while it was asked") from error
 
-    def events(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Subscribe: (kind, value), the current state first. Ends when the supervisor does.
+    def events(self, kind: Literal["status", "journal", "gpus"]) -> Iterator[dict[str, Any]]:
+        """Subscribe to what is told of one kind, the current state first. Ends when the supervisor does.
 
         Raises:
             TimeoutError: after `interrupt`.
@@ -119,7 +119,8 @@ class Wire:
         self._socket.sendall(b'{"id":0,"method":"subscribe"}\n')
         while line := self._file.readline():
             message = json.loads(line)
-            yield message["event"], message["data"]
+            if message["event"] == kind:
+                yield message["data"]
         if self._interrupted:
             raise TimeoutError
 
