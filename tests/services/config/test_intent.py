@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.services.config.system_calls import CALLS, die, instead_of_call, is_killed
 
 from rltui.core.api import Request
 from rltui.core.journal import JournalEntry
 from rltui.errors import ConflictError
 from rltui.frameworks.generic import GENERIC
-from rltui.services.config import writing
 from rltui.services.config.editor import ConfigEditor
 from rltui.services.config.history import EditHistory, EditIntent
 from rltui.services.config.source import parse_file, sha_of
@@ -23,8 +19,7 @@ from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.journal import Journal, read_journal
 
 OLD = "max_steps = 20\nname = 'a'\n"
-CALLS = ("access", "stat", "link", "fchmod", "fsync", "open", "close", "rename", "replace", "unlink", "write")
-CALLS_IN_PLACE = (*CALLS, "pwrite", "ftruncate")
+CALLS_IN_PLACE = (*CALLS, "pwrite", "ftruncate", "write")
 
 
 class Desk:
@@ -49,40 +44,17 @@ class Desk:
         editor, request = self.editor(), Request(action="set", edits=edits)
         editor.apply(request, editor.preview(request))
 
-    def killed_at(self, step: int, calls: tuple[str, ...] = CALLS) -> bool:
+    def killed_at(self, step: int, *, in_place: bool = False) -> bool:
         """False where the edit was done before its n-th system call. Step 0 is when the journal is told."""
-        child = os.fork()
-        if child == 0:
-            try:
-                self._die_at(step, calls)
-                self.set(max_steps=30, name="long enough to grow the file")
-                os._exit(0)
-            finally:
-                os._exit(1)
-        _, status = os.waitpid(child, 0)
-        assert os.WIFSIGNALED(status) or os.waitstatus_to_exitcode(status) == 0
-        return os.WIFSIGNALED(status)
 
-    def _die_at(self, step: int, calls: tuple[str, ...]) -> None:
-        count = 0
+        def work() -> None:
+            monkeypatch = pytest.MonkeyPatch()
+            instead_of_call(monkeypatch, step, die, CALLS_IN_PLACE if in_place else CALLS)
+            if not step:
+                monkeypatch.setattr(Journal, "add", lambda *_, **__: die("add", Journal.add))
+            self.set(max_steps=30, name="long enough to grow the file")
 
-        def counted(call: Callable[..., Any]) -> Callable[..., Any]:
-            def wrapper(*args: Any, **kwargs: Any) -> Any:
-                nonlocal count
-                count += 1
-                if count == step:
-                    if call.__name__ == "pwrite":
-                        call(args[0], args[1][:20], args[2])
-                    os.kill(os.getpid(), signal.SIGKILL)
-                return call(*args, **kwargs)
-
-            return wrapper
-
-        for name in calls:
-            setattr(os, name, counted(getattr(os, name)))
-        writing._rename = counted(writing._rename)
-        if not step:
-            setattr(Journal, "add", lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))  # noqa: B010
+        return is_killed(work)
 
     def entries(self) -> list[JournalEntry]:
         return read_journal(self.control.journal_file)
@@ -101,7 +73,7 @@ def test_killed_at_every_step_an_edit_is_known_or_not_made(desk: Desk, linked: b
     if linked:
         desk.path.with_name("link.toml").hardlink_to(desk.path)
     outcomes, step = set(), 1
-    while desk.killed_at(step, CALLS_IN_PLACE if linked else CALLS):
+    while desk.killed_at(step, in_place=linked):
         editor = desk.editor()
         editor.reconcile()
         made = "30" in desk.path.read_text()

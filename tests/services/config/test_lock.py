@@ -21,32 +21,27 @@ with config_lock([Path(sys.argv[1])]):
 """
 
 
-def hold(path: Path) -> subprocess.Popen[str]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "held\n"
-    return process
-
-
-def test_a_second_writer_waits_and_learns_who_holds_it(tmp_path: Path) -> None:
+def test_a_second_writer_learns_who_holds_it_and_gets_it_once_it_is_free(tmp_path: Path) -> None:
     path = tmp_path / "configs" / "rl.toml"
     path.parent.mkdir()
     link = tmp_path / "link.toml"
     link.symlink_to(path)
-    process = hold(link)
-    try:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(link)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
         with (
-            pytest.raises(ConflictError, match=f"pid {process.pid} ") as caught,
+            pytest.raises(ConflictError, match=f"pid {holder.pid} ") as caught,
             config_lock([path], wait_s=0.05),
         ):
             pass
         assert str(path.parent) in caught.value.title
-    finally:
-        process.communicate("")
-    with config_lock([path, link], wait_s=0.0):
-        assert list(path.parent.iterdir()) == [], "it leaves no file there"
+        Timer(0.1, holder.stdin.close).start()
+        with config_lock([path, link], wait_s=20):
+            assert holder.wait(20) == 0
+            assert list(path.parent.iterdir()) == [], "it leaves no file there"
 
 
 def test_where_no_folder_can_be_locked_nobody_is_kept_out(
@@ -58,16 +53,3 @@ def test_where_no_folder_can_be_locked_nobody_is_kept_out(
     monkeypatch.setattr(fcntl, "flock", flock)
     with config_lock([tmp_path / "rl.toml"], wait_s=0.0), config_lock([tmp_path / "rl.toml"], wait_s=0.0):
         pass
-
-
-def test_whoever_waits_gets_it_once_it_is_free(tmp_path: Path) -> None:
-    path = tmp_path / "rl.toml"
-    process = hold(path)
-    assert process.stdin is not None
-    try:
-        Timer(0.3, process.stdin.close).start()
-        with config_lock([path], wait_s=20):
-            assert process.wait(20) == 0
-    finally:
-        process.kill()
-        process.wait()

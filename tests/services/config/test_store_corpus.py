@@ -6,6 +6,7 @@ import difflib
 from pathlib import Path
 
 import pytest
+from tests.params import slow_but
 
 from rltui.core.config_report import KnobInfo
 from rltui.core.toml.values import TomlValue
@@ -47,9 +48,9 @@ def another(row: KnobInfo) -> TomlValue:
     return next(choice for choice in (*row.choices, f"{row.value}x") if choice != row.value)
 
 
-@pytest.mark.parametrize("name", CONFIGS)
-def test_each_key_is_edited_in_its_own_line(name: str) -> None:
-    framework, paths = CONFIGS[name]
+@pytest.mark.parametrize("config", slow_but(CONFIGS, "era_b-sft"))
+def test_each_key_is_edited_in_its_own_line(config: tuple[Framework, tuple[str, ...]]) -> None:
+    framework, paths = config
     store = ConfigStore([ROOT / path for path in paths], framework, components=["trainer"])
     table = store.knob_table({})
     rows = [row for row in (*table.knobs, *table.others) if row.is_set]

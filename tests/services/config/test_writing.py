@@ -3,51 +3,18 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.services.config.system_calls import die, instead_of_call, is_killed
 
 from rltui.errors import RltuiError
 from rltui.services.config import writing
 from rltui.services.config.writing import SUFFIX, FileChange, replace_files
 
-CALLS = (
-    "access",
-    "stat",
-    "link",
-    "fchmod",
-    "fsync",
-    "open",
-    "close",
-    "rename",
-    "replace",
-    "unlink",
-    "scandir",
-)
-"""System calls of a write, by their names in `os`."""
 OLD, NEW = b"old = 1\n", b"new = 2\n"
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from rltui.services.config.writing import FileChange, replace_files
-step, count = int(sys.argv[1]), 0
-def counted(call):
-    def wrapper(*args, **kwargs):
-        global count
-        count += 1
-        if count == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return call(*args, **kwargs)
-    return wrapper
-for name in sys.argv[2].split(","):
-    setattr(os, name, counted(getattr(os, name)))
-replace_files({Path(path): FileChange(b"old = 1\\n", b"new = 2\\n") for path in sys.argv[3:]})
-"""
 
 
 @pytest.fixture
@@ -67,26 +34,10 @@ def left_behind(files: list[Path]) -> list[str]:
     return [entry.name for path in files for entry in path.parent.iterdir() if entry not in files]
 
 
-class Failing:
-    """Makes the n-th system call of a write fail, and counts them."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, at: int) -> None:
-        self.count, self.failed, self._at = 0, "", at
-        for name in CALLS:
-            monkeypatch.setattr(os, name, self._wrapped(name, getattr(os, name)))
-        monkeypatch.setattr(writing, "_rename", self._wrapped("exchange", writing._rename))
-
-    def _wrapped(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            self.count += 1
-            if self.count == self._at:
-                self.failed = name
-                if name == "close":
-                    call(*args)  # Linux closes whatever it says
-                raise OSError(5, "Input/output error")
-            return call(*args, **kwargs)
-
-        return wrapper
+def fail(name: str, call: Callable[..., Any], *args: Any) -> None:
+    if name == "close":
+        call(*args)  # Linux closes whatever it says
+    raise OSError(5, "Input/output error")
 
 
 def refusal(files: list[Path]) -> RltuiError | None:
@@ -98,35 +49,41 @@ def refusal(files: list[Path]) -> RltuiError | None:
 
 
 def test_every_failing_call_leaves_all_files_old(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    at, failed = 0, set()
+    number, failed = 0, set()
     while True:
-        at += 1
+        number += 1
         with monkeypatch.context() as patch:
-            failing = Failing(patch, at=at)
+            made = instead_of_call(patch, number, fail)
             error = refusal(files)
-            assert error is None or error.details == ("the files are as they were",), (at, failing.failed)
-            if not failing.failed:
-                break
+        assert error is None or error.details == ("the files are as they were",), made
+        if len(made) < number:
+            break
         contents = {path.read_bytes() for path in files}
-        assert len(contents) == 1, f"call {at}, {failing.failed}: all or none"
+        assert len(contents) == 1, f"{made}: all or none"
         if contents == {OLD}:
-            failed.add(failing.failed)
+            failed.add(made[number - 1])
         for path in files:
             path.write_bytes(OLD)
     assert [path.read_bytes() for path in files] == [NEW, NEW]
     assert left_behind(files) == []
     assert {"fchmod", "fsync", "replace", "exchange"} <= failed
-    assert at > 25
+    assert number > 25
 
 
-@pytest.mark.parametrize("step", [1, 4, 8, 12, 16, 20, 24, 28, 32])
-def test_a_killed_process_leaves_each_file_old_or_new(files: list[Path], step: int) -> None:
-    arguments = [sys.executable, "-c", KILLED, str(step), ",".join(CALLS), *map(str, files)]
-    done = subprocess.run(arguments, check=False, capture_output=True, text=True)
-    assert done.returncode in (-9, 0), done.stderr
-    assert {path.read_bytes() for path in files} <= {OLD, NEW}
-    replace_files(changes(files, b"next = 3\n"))
-    assert left_behind(files) == [], "what it left is swept"
+def test_a_killed_process_leaves_each_file_old_or_new(files: list[Path]) -> None:
+    def work() -> None:
+        instead_of_call(pytest.MonkeyPatch(), step, die)
+        replace_files(changes(files))
+
+    step = 1
+    while is_killed(work):
+        assert {path.read_bytes() for path in files} <= {OLD, NEW}
+        replace_files(changes(files, b"next = 3\n"))
+        assert left_behind(files) == [], "what it left is swept"
+        for path in files:
+            path.write_bytes(OLD)
+        step += 4
+    assert step > 25
 
 
 def test_a_file_that_cannot_be_put_back_is_named(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
