@@ -53,6 +53,7 @@ def test_find_prefers_the_workspace_then_the_variable_then_what_is_above_the_con
     assert find(CHECKOUT, workspace=here, config_files=[config], environment=variable) == here
     assert find(CHECKOUT, workspace=tmp_path, config_files=[config], environment=variable) == named
     assert find(CHECKOUT, workspace=tmp_path, config_files=[config], environment={}) == above
+    assert find(CHECKOUT, workspace=above / "work", config_files=[], environment={}) == above
     assert find(CHECKOUT, workspace=tmp_path, config_files=[tmp_path / "rl.toml"], environment={}) is None
 
 
@@ -62,11 +63,6 @@ def test_find_looks_into_a_project_that_contains_one(tmp_path: Path) -> None:
     config = tmp_path / "med/configs/rl.toml"
     assert find(CHECKOUT, workspace=tmp_path, config_files=[config], environment={}) == checkout
     assert find(CHECKOUT, workspace=tmp_path / "med", config_files=[], environment={}) == checkout
-
-
-def test_find_looks_above_the_workspace_too(tmp_path: Path) -> None:
-    checkout = make_checkout(tmp_path / "prime")
-    assert find(CHECKOUT, workspace=checkout / "work", config_files=[], environment={}) == checkout
 
 
 def test_variable_that_names_something_else_is_refused(tmp_path: Path) -> None:

@@ -67,9 +67,6 @@ def test_fraction_makes_an_engine(tmp_path: Path) -> None:
     assert launcher(tmp_path, gpus="0").engine("serve", {}) is None
     engine = launcher(tmp_path, gpus="0", gpu_memory="0.4").engine("serve", {})
     assert engine == EngineMemory("serve", 0.4)
-
-
-def test_fraction_above_one_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"component 'serve': gpu_memory is '1\.5'"):
         launcher(tmp_path, gpus="0", gpu_memory="1.5").engine("serve", {})
 

@@ -48,6 +48,7 @@ async def test_the_command_gets_document_and_variables(
     [
         (["sh", "-c", "echo starts >&2; echo 'curl: no route' >&2; exit 7"], "exited 7: curl: no route"),
         (["sh", "-c", "kill -9 $$"], "was killed by SIGKILL"),
+        (["sh", "-c", "kill -40 $$"], "was killed by signal 40"),
         (["sh", "-c", "yes 'too much' | head -n 30000 >&2; exit 1"], "exited 1: too much"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 
 from rltui.tinyrl import TinyrlError
 from rltui.tinyrl.config import RlConfig, SftConfig
-from rltui.tinyrl.config_file import load_config, override_value, parse_arguments
+from rltui.tinyrl.config_file import load_config, parse_arguments
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "reverse_text"
 
@@ -107,25 +107,21 @@ def test_files_and_overrides_keep_their_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
-    [("3", 3), ("1e-3", 1e-3), ("true", True), ("None", None), ("a/b", "a/b"), ('"3"', "3"), ("-1", -1)],
+    ("words", "overrides"),
+    [
+        (["--a=3", "--b", "1e-3", "--c=true"], {"a": 3, "b": 1e-3, "c": True}),
+        (["--a", "None", "--b=a/b", '--c="3"'], {"a": None, "b": "a/b", "c": "3"}),
+        (["--ckpt.resume-step", "-1"], {"ckpt.resume_step": -1}),
+        (
+            ["--a.strict-async-level", "--a.no-other", "@", "a.toml"],
+            {"a.strict_async_level": True, "a.other": False},
+        ),
+        (["--inference.gpu-memory-utilization=", "--seed=3"], {"seed": 3}),
+    ],
+    ids=["TOML", "text", "negative number", "flags", "nothing in it"],
 )
-def test_parse_value_reads_toml_or_text(text: str, value: object) -> None:
-    assert override_value(text) == value
-
-
-def test_flags_without_value_are_booleans() -> None:
-    words = ["--orchestrator.strict-async-level", "--orchestrator.no-other", "@", "a.toml"]
-    arguments = parse_arguments(words)
-    assert arguments.overrides == {"orchestrator.strict_async_level": True, "orchestrator.other": False}
-
-
-def test_an_option_with_nothing_in_it_changes_nothing() -> None:
-    assert parse_arguments(["--inference.gpu-memory-utilization=", "--seed=3"]).overrides == {"seed": 3}
-
-
-def test_negative_number_is_a_value() -> None:
-    assert parse_arguments(["--ckpt.resume-step", "-1"]).overrides == {"ckpt.resume_step": -1}
+def test_options_have_values(words: list[str], overrides: dict[str, object]) -> None:
+    assert parse_arguments(words).overrides == overrides
 
 
 @pytest.mark.parametrize(

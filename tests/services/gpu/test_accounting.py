@@ -127,14 +127,6 @@ def test_components_of_other_experiments_are_named(tmp_path: Path) -> None:
     assert seen_by["mine"].name == "VLLM::EngineCore"
 
 
-def test_processes_of_dead_attempts_of_other_experiments_are_orphans(start: Start, tmp_path: Path) -> None:
-    tags = {"RLTUI_EXPERIMENT": f"other@{tmp_path}", "RLTUI_COMPONENT": "trainer", "RLTUI_ATTEMPT": "4"}
-    process = start("sleep", "1000", env=tags)
-    given = report(device(holds(process.pid, 30)))
-    [found] = GpuOwners("mine", pids_are_real=True).with_owners(given, [], []).devices[0].processes
-    assert owner(found) == ("orphan", "other", "trainer", 4)
-
-
 def test_other_processes_are_mine_another_users_or_unknown(start: Start) -> None:
     mine = start("sleep", "1000")
     if os.getuid() == 0:

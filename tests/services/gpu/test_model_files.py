@@ -263,16 +263,6 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     assert weights(tmp_path) == 3000
 
 
-def test_the_config_tells_of_the_cache(tmp_path: Path) -> None:
-    found = read_shape(model(tmp_path), dtype=None, kv_cache_dtype=None)
-    assert found == ModelShape(
-        kv_bytes_per_token=2 * 2 * 2 * 16 * 2,
-        activation_bytes_per_token=(4 * 64 + 3 * 128) * 2,
-        logits_bytes_per_request=400,
-        kv_heads=2,
-    )
-
-
 @pytest.mark.parametrize(
     "data",
     [

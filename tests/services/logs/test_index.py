@@ -53,11 +53,6 @@ def test_growth_and_a_partial_last_line(path: Path) -> None:
     assert log.poll() is LogChange.NONE
 
 
-def test_crlf_and_redraws(path: Path) -> None:
-    path.write_bytes(b"a\r\nb\r\n  0%\r 50%\r100%\r\nc\r")
-    assert shown(LogFile(path)) == ["a", "b", "100%", "c"]
-
-
 def test_truncation_is_seen(path: Path) -> None:
     path.write_bytes(b"a\nb\nc\n")
     log = LogFile(path)

@@ -7,11 +7,11 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.daemon.shim_harness import Attempt, attempt, program
+from tests.daemon.shim_harness import attempt
 from tests.services.programs import Start, start
 from tests.waiting import retry_until
 
-from rltui.services.processes import ancestors, is_alive, send_signal
+from rltui.services.processes import ancestors
 from rltui.services.processes.origin import Origin, read_evidence
 from rltui.services.processes.origin import origin as origin_of
 from rltui.services.runs.experiment_files import ControlFolder
@@ -23,14 +23,6 @@ def origin(pid: int) -> Origin | None:
     return origin_of(map(read_evidence, ancestors(pid)))
 
 
-def folder_of(output_dir: Path, component: str = "trainer", number: int = 1) -> Path:
-    return ControlFolder(output_dir).attempt_dir(component, number)
-
-
-def family(output_dir: Path, ending: str, *kinds: str) -> list[str]:
-    return program("family.py", folder_of(output_dir) / "pids", ending, *kinds)
-
-
 def tag(output_dir: Path) -> str:
     return f"first-{os.getpid()}@{output_dir}"
 
@@ -39,50 +31,11 @@ def name() -> str:
     return f"first-{os.getpid()}"
 
 
-def kill_shim(run: Attempt) -> None:
-    assert run.process is not None
-    run.process.kill()
-    run.process.wait()
-
-
-def test_processes_below_a_shim_are_its_attempts_whatever_they_did(tmp_path: Path) -> None:
-    kinds = ("child", "session", "daemon", "titled")
-    with attempt(folder_of(tmp_path), family(tmp_path, "wait", *kinds), experiment=tag(tmp_path)) as run:
-        run.start()
-        facts = run.pids()
-        expected = Origin(name(), "trainer", 1, lives=True)
-        assert {kind: origin(pid) for kind, pid in facts.items()} == dict.fromkeys(kinds, expected)
-
-
-def test_what_a_shim_keeps_after_the_end_is_of_a_dead_attempt(tmp_path: Path) -> None:
-    stop = {"signal": "SIGTERM", "grace_s": 20.0, "leftovers": "keep"}
-    argv = family(tmp_path, "3", "child", "titled")
-    with attempt(folder_of(tmp_path), argv, experiment=tag(tmp_path), stop=stop) as run:
-        run.start()
-        facts = run.pids()
-        retry_until(lambda: run.record.ended_at)
-        dead = Origin(name(), "trainer", 1, lives=False)
-        assert {kind: origin(pid) for kind, pid in facts.items()} == {"child": dead, "titled": dead}
-
-
-def test_without_its_shim_the_tags_lead_to_the_record(tmp_path: Path) -> None:
-    argv = family(tmp_path, "wait", "child")
-    with attempt(folder_of(tmp_path), argv, experiment=tag(tmp_path)) as run:
-        run.start()
-        child = run.pids()["child"]
-        main = run.running().main
-        assert main is not None
-        kill_shim(run)
-        assert origin(child) == Origin(name(), "trainer", 1, lives=True)
-        send_signal(main, signal.SIGKILL)
-        retry_until(lambda: not is_alive(main))
-        assert origin(child) == Origin(name(), "trainer", 1, lives=False)
-
-
 @pytest.mark.slow
 def test_a_shim_without_a_record_is_a_living_attempt(tmp_path: Path) -> None:
     """As on a machine that shows its processes and not its files."""
-    with attempt(folder_of(tmp_path), ["sleep", "1000"], experiment=tag(tmp_path)) as run:
+    folder = ControlFolder(tmp_path).attempt_dir("trainer", 1)
+    with attempt(folder, ["sleep", "1000"], experiment=tag(tmp_path)) as run:
         run.start()
         main = run.running().main
         assert main is not None
@@ -90,22 +43,9 @@ def test_a_shim_without_a_record_is_a_living_attempt(tmp_path: Path) -> None:
         assert origin(main.pid) == Origin(name(), "trainer", 1, lives=True)
 
 
-def test_an_attempt_without_shim_and_record_is_dead(start: Start, tmp_path: Path) -> None:
-    tags = {"RLTUI_EXPERIMENT": tag(tmp_path), "RLTUI_COMPONENT": "inference", "RLTUI_ATTEMPT": "4"}
-    process = start("sleep", "1000", env={"RLTUI_TMUX_SOCKET": "x", **tags})
-    assert origin(process.pid) == Origin(name(), "inference", 4, lives=False)
-
-
-@pytest.mark.parametrize(
-    "tags",
-    [
-        pytest.param({}, id="none"),
-        pytest.param({"RLTUI_TMUX_SOCKET": "x"}, id="another-variable"),
-        pytest.param({"RLTUI_EXPERIMENT": "e@/tmp"}, id="half"),
-    ],
-)
-def test_processes_without_tags_have_no_origin(start: Start, tags: dict[str, str]) -> None:
-    assert origin(start("sleep", "1000", env=tags).pid) is None
+def test_processes_without_tags_have_no_origin(start: Start) -> None:
+    for tags in ({}, {"RLTUI_TMUX_SOCKET": "x"}, {"RLTUI_EXPERIMENT": "e@/tmp"}):
+        assert origin(start("sleep", "1000", env=tags).pid) is None
 
 
 def test_tags_are_those_of_the_nearest_ancestor(start: Start, tmp_path: Path) -> None:
