@@ -25,8 +25,8 @@ def test_manager_without_the_screen_is_light(statement: str) -> None:
     assert imported(statement, *HEAVY) == []
 
 
-def test_status_imports_neither_pydantic_nor_libtmux() -> None:
-    names = ("pydantic", "libtmux", "asyncio", "tomlkit", *HEAVY)
+def test_status_imports_neither_pydantic_nor_asyncio() -> None:
+    names = ("pydantic", "asyncio", "tomlkit", *HEAVY)
     assert imported("import rltui.cli.commands.status, rltui.cli", *names) == []
 
 
@@ -43,12 +43,7 @@ def test_the_models_of_the_embedded_engine_are_imported_for_a_config_alone_and_l
 
 
 def test_screen_imports_no_edge_library() -> None:
-    assert imported("import rltui.ui.app", "libtmux", "pynvml", "torch", "numpy", "textual_plot") == []
-
-
-def test_app_never_imports_libtmux_in_its_own_process() -> None:
-    """Textual's `sys.stdout` has no encoding, which libtmux asks for at import: it took the app down once."""
-    code = (
-        "import rltui.client.local_experiment, rltui.client.launch, rltui.ui.app, rltui.ui.screens.overview"
+    assert (
+        imported("import rltui.ui.app", "rltui.services.tmux", "pynvml", "torch", "numpy", "textual_plot")
+        == []
     )
-    assert imported(code, "libtmux") == []

@@ -190,7 +190,7 @@ def start_supervisor(record: ExperimentRecord) -> None:
     Raises:
         RltuiError: if tmux is missing or too old, or the supervisor dies; its last words are in the details.
     """
-    # Here, since libtmux takes 0.1 s to import.
+    # Here: most callers find a supervisor that lives.
     from rltui.services.shell import make_room_for_files
     from rltui.services.tmux import SUPERVISOR_WINDOW, TmuxHost, session_name
 

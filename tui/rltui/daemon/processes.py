@@ -372,7 +372,7 @@ async def unmet_precondition(
 
 
 class _Terminal:
-    """The tmux session of the experiment. libtmux blocks: one thread orders its calls."""
+    """The tmux session of the experiment. Its calls block: one thread orders them."""
 
     def __init__(self, tmux: TmuxHost, session: str, workspace: Path) -> None:
         self._tmux = tmux
