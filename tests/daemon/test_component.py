@@ -22,6 +22,7 @@ from rltui.daemon.tasks import Signal
 from rltui.services import processes
 from rltui.services.processes import ProcessId, details, is_alive
 from rltui.services.processes.identity import ProcessStat
+from rltui.services.runs.attempt_end import OomKills
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 PARENT = 'import subprocess, sys, time; subprocess.Popen(["sleep", "600"]); time.sleep(600)'
@@ -132,3 +133,15 @@ def test_why_a_process_lives_is_what_the_kernel_says(tmp_path: Path, monkeypatch
     assert f"pid {stuck.pid} dd is in an uninterruptible sleep (D) in nfs_wait_bit_killable" in why
     monkeypatch.setattr(details, "read_stat", lambda pid: None)
     assert "has ended meanwhile" in processes.survival_reason(stuck)
+
+
+def test_a_kill_while_the_kernel_was_short_of_memory_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt = Attempt(ControlFolder(tmp_path), ComponentSpec(id="trainer", command=["x"]), "one", 1)
+    kills = iter([OomKills(3, is_own=True), OomKills(4, is_own=True)])
+    monkeypatch.setattr("rltui.daemon.attempt.oom_kills", lambda: next(kills))
+    monkeypatch.setattr("rltui.services.runs.attempt_end.oom_kills", lambda: next(kills))
+    attempt.note_started()
+    explained = attempt.explain_exit(ExitInfo(signal="SIGKILL"), ())
+    assert explained.cause == "killed by the kernel: out of memory, the machine's or its container's"

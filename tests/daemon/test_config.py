@@ -88,17 +88,6 @@ async def test_nothing_starts_whose_check_fails(tmp_path: Path, name: str) -> No
         await preparing
 
 
-@pytest.mark.parametrize("takes", [True, False])
-async def test_what_the_framework_takes_is_remembered(
-    box: Box, takes: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(box.config._models, "accepts", lambda loaded: takes)
-    accepted: list[object] = []
-    monkeypatch.setattr(box.config.store, "accept", accepted.append)
-    assert await box.config.is_accepted(None) == takes
-    assert len(accepted) == takes
-
-
 async def test_who_waits_for_the_framework_takes_one_thread(
     box: Box, monkeypatch: pytest.MonkeyPatch
 ) -> None:

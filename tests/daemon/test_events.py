@@ -32,7 +32,6 @@ from rltui.daemon.events import (
     Message,
     Subscription,
 )
-from rltui.errors import ConfigError
 from rltui.services.runs.journal import read_journal
 
 
@@ -125,18 +124,6 @@ def test_a_failure_that_is_retried_is_a_warning_and_recovers(tmp_path: Path) -> 
     assert component.alerts() == [], "nothing to recover from"
 
 
-def test_giving_up_passes_the_rate_limit(tmp_path: Path) -> None:
-    component = JournaledComponent(tmp_path, RETRYING)
-    for _ in range(3):
-        component.run(probe_s=1)
-        component.end(1)
-    kinds = [(alert.kind, alert.severity) for alert in component.alerts()]
-    assert kinds == [
-        ("crash", "warning"), ("recovered", "information"), ("crash", "warning"),
-        ("recovered", "information"), ("crash", "error"),
-    ]  # fmt: skip
-
-
 def test_crashes_before_ready_are_counted(tmp_path: Path) -> None:
     component = JournaledComponent(tmp_path, RETRYING)
     for _ in range(3):
@@ -191,13 +178,6 @@ def test_what_began_before_this_supervisor_is_not_timed(tmp_path: Path) -> None:
     component.after(1, ProbeSucceeded(1))
     component.end(0)
     assert times_from(component.journal) == {}
-
-
-def test_a_config_that_stays_unreadable_is_told_once(tmp_path: Path) -> None:
-    component = JournaledComponent(tmp_path)
-    component.events.config_error(ConfigError("rl.toml:1:1: bad"))
-    component.events.config_error(ConfigError("rl.toml:1:1: bad"))
-    assert [(alert.kind, alert.text) for alert in component.alerts()] == [("config", "rl.toml:1:1: bad")]
 
 
 def test_a_full_outbox_drops_the_oldest(tmp_path: Path) -> None:
@@ -269,13 +249,6 @@ async def take(subscription: Subscription, count: int) -> list[Message]:
     return messages
 
 
-async def test_subscriber_gets_the_current_state_first_and_then_changes() -> None:
-    broadcast = Broadcast()
-    subscription = broadcast.subscribe([("status", b"1"), ("gpus", b"2")])
-    broadcast.publish("journal", lambda: b"3")
-    assert await take(subscription, 3) == [("status", b"1"), ("gpus", b"2"), ("journal", b"3")]
-
-
 async def test_slow_subscriber_sees_only_the_newest_state_and_every_entry() -> None:
     broadcast = Broadcast()
     subscription = broadcast.subscribe([])
@@ -303,12 +276,3 @@ async def test_nothing_is_encoded_when_nobody_listens() -> None:
     broadcast.unsubscribe(subscription)
     broadcast.publish("status", lambda: 1 / 0)  # type: ignore[arg-type, return-value]
     assert len(broadcast) == 0
-
-
-async def test_waiting_subscriber_is_woken() -> None:
-    broadcast = Broadcast()
-    subscription = broadcast.subscribe([])
-    waiting = asyncio.create_task(take(subscription, 1))
-    await asyncio.sleep(0)
-    broadcast.publish("alert", lambda: b"x")
-    assert await asyncio.wait_for(waiting, 5) == [("alert", b"x")]

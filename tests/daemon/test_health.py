@@ -138,10 +138,6 @@ async def test_what_one_trouble_brings_with_it_is_no_alert_of_its_own(room: Room
     assert [(kind, text.partition(":")[0]) for kind, text in room.new_entries] == [
         ("alert", "KL out of range"), ("alert", "reward collapsed"), ("health", "no signal")
     ]  # fmt: skip
-    room.health = room.supervisor()
-    room.health.refresh(room.run)
-    room.health.report(room.run)
-    assert len(room.new_entries) == 3, "the next supervisor knows"
 
 
 async def test_what_becomes_worse_is_told_again(room: Room) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import sqlite3
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,28 +15,14 @@ from rltui.daemon.index import IndexFeed
 from rltui.daemon.supervisor import Supervisor
 from rltui.services.runs import organize
 from rltui.services.runs.catalog import catch_up
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.run_metadata import change_metadata
 from rltui.services.runs.run_row import RunReader
 
-CONFIG = 'max_steps = 20\n[model]\nname = "m"\n[orchestrator]\n[trainer]\n[inference]\n'
-LAYOUT = '[[component]]\nid = "trainer"\ncommand = ["sleep", "9"]\n'
 
-
-@pytest.fixture
-async def supervisor(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Supervisor:
+@pytest.fixture(autouse=True)
+def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feeding, "_TIMEOUT_S", 0.01)
-    (tmp_path / "rl.toml").write_text(CONFIG)
-    (tmp_path / "layout.toml").write_text(LAYOUT)
-    record = ExperimentRecord(
-        name="one", output_dir=str(tmp_path / "out"), workspace=str(tmp_path),
-        config_files=(str(tmp_path / "rl.toml"),), layout_file=str(tmp_path / "layout.toml"),
-        framework="tinyrl", created_at=1.0,
-    )  # fmt: skip
-    ControlFolder(tmp_path / "out").write_record(record)
-    no_tmux: Any = None
-    return Supervisor(record, tmux=no_tmux)
 
 
 async def poll(feed: IndexFeed) -> None:

@@ -3,14 +3,16 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import AsyncMock, Mock
 
 import pytest
+from tests.fakes.frameworks import answering
 
 from rltui.core.api import Plan, Request
 from rltui.core.config_report import Problem
 from rltui.daemon.config import Setup
-from rltui.daemon.planner import Planned, Planner
-from rltui.errors import ConfigError
+from rltui.daemon.planner import Planned, Planner, changed_instances
+from rltui.frameworks.generic import GENERIC
 from rltui.services.runs.experiment_files import ExperimentRecord
 
 OLD, NEW = {"rl": "old"}, {"rl": "new"}
@@ -19,96 +21,51 @@ RESTART = Plan(action="restart", stop=("trainer",), start=("trainer",), base={"/
 
 
 class Box:
-    """A planner whose surroundings write down what is asked of them."""
+    """A planner that always makes the same plan, with mocks for all that it asks."""
 
     def __init__(self, plan: Plan, *, edits: bool = False) -> None:
         edit = SimpleNamespace(after=SimpleNamespace(files=NEW, sources={})) if edits else None
         self.made = Planned(plan, cast(Any, edit), 40)
-        self.requests: list[Request] = []
-        self.rehearsed: list[object] = []
-        self.read: list[str] = []
-        self.refusal: ConfigError | None = None
-        self.accepted: list[object] = []
-        self.accepts = False
+        self.planned = Mock(return_value=self.made)
+        self.asks = AsyncMock()
+        self.config = self.asks.config
+        self.config.store = SimpleNamespace(files=OLD)
+        self.config.framework_problems.return_value = (Problem(message="theirs"),)
+        self.config.is_accepted.return_value = self.config.can_be_asked.return_value = False
         self.planner = cast(Any, Planner.__new__(Planner))
-        self.planner._plan_now = self._planned
+        self.planner._plan_now = self.planned
         self.planner._observation = SimpleNamespace(run_id="")
-        self.planner._processes = SimpleNamespace(
-            orphans=SimpleNamespace(wait_for_searches=self._noted("settled"))
-        )
-        self.planner._readings = SimpleNamespace(first=self._noted("first"), fresh=self._noted("fresh"))
-        self.planner._servers = SimpleNamespace(refresh=self._noted("servers"))
-        self.planner._config = SimpleNamespace(
-            store=SimpleNamespace(files=OLD),
-            validate=self._validate,
-            framework_problems=self._framework_problems,
-            is_accepted=self._is_accepted,
-            can_be_asked=self._can_be_asked,
-        )
-
-    async def _framework_problems(self, edit: object, ours: object) -> tuple[Problem, ...]:
-        return (Problem(message="theirs"),)
-
-    async def _is_accepted(self, edit: object) -> bool:
-        self.accepted.append(edit)
-        return self.accepts
-
-    async def _can_be_asked(self, edit: object) -> bool:
-        return False
-
-    def _noted(self, name: str) -> Any:
-        async def note() -> None:
-            self.read.append(name)
-
-        return note
-
-    def _planned(self, request: Request, *, automatic: bool) -> Planned:
-        self.requests.append(request)
-        return self.made
-
-    async def _validate(self, components: object, files: object, *, resume_step: int, run_id: str) -> None:
-        self.rehearsed.append((components, files, resume_step))
-        if self.refusal is not None:
-            raise self.refusal
-
-
-async def test_a_restart_is_rehearsed_and_planned_anew() -> None:
-    box, request = Box(RESTART), Request(action="restart")
-    assert await box.planner.validate_request(request) == request
-    assert box.rehearsed == [(("trainer",), OLD, 40)]
-    assert (await box.planner.plan_with_edit(request)).plan == RESTART
-
-
-async def test_an_edit_is_rehearsed_as_it_would_be_and_pinned_to_what_it_was_planned_on() -> None:
-    box = Box(RESTART.model_copy(update={"action": "set"}), edits=True)
-    pinned = await box.planner.validate_request(Request(action="set", restart=True))
-    assert box.rehearsed == [(("trainer",), NEW, 40)]
-    assert pinned.base == RESTART.base
+        self.planner._processes = self.asks.processes
+        self.planner._readings = self.asks.readings
+        self.planner._servers = self.asks.servers
+        self.planner._config = self.config
 
 
 @pytest.mark.parametrize(
-    ("changes", "action"),
+    ("changes", "action", "files"),
     [
-        ({"stop": ()}, "start"),
-        ({"start": ()}, "stop"),
-        ({"problems": (Problem(severity="error", message="no"),)}, "restart"),
-        ({"action": "set"}, "set"),
+        ({}, "restart", OLD),
+        ({}, "set and restart", NEW),
+        ({"stop": ()}, "start", None),
+        ({"start": ()}, "stop", None),
+        ({"problems": (Problem(severity="error", message="no"),)}, "restart", None),
+        ({}, "set", None),
     ],
-    ids=["nothing-stops", "nothing-starts", "blocked", "edit-without-restart"],
+    ids=["restart", "edit", "nothing-stops", "nothing-starts", "blocked", "edit-without-restart"],
 )
-async def test_other_plans_are_carried_out_as_they_are(changes: dict[str, object], action: str) -> None:
-    box = Box(RESTART.model_copy(update=changes), edits=action == "set")
-    await box.planner.validate_request(Request.model_validate({"action": action}))
-    assert box.rehearsed == []
-    assert len(box.requests) == 1
-
-
-async def test_what_the_framework_refuses_is_not_planned_again() -> None:
-    box = Box(RESTART)
-    box.refusal = ConfigError("refused")
-    with pytest.raises(ConfigError, match="refused"):
-        await box.planner.validate_request(Request(action="restart"))
-    assert len(box.requests) == 1
+async def test_what_stops_and_starts_is_validated_first_as_it_would_be(
+    changes: dict[str, object], action: str, files: object
+) -> None:
+    """An edit is pinned to the files that it was planned on."""
+    box = Box(RESTART.model_copy(update=changes), edits="set" in action)
+    request = Request.model_validate({"action": action.split()[0], "restart": "and" in action})
+    validated = await box.planner.validate_request(request)
+    assert box.planned.call_count == 1
+    assert validated == request.model_copy(update={"base": RESTART.base} if files is NEW else {})
+    if files is None:
+        box.config.validate.assert_not_called()
+    else:
+        box.config.validate.assert_awaited_once_with(("trainer",), files, resume_step=40, run_id="")
 
 
 async def test_only_a_thorough_plan_asks_the_frameworks_own_validators() -> None:
@@ -118,28 +75,27 @@ async def test_only_a_thorough_plan_asks_the_frameworks_own_validators() -> None
     assert problem.message == "theirs"
 
 
-@pytest.mark.parametrize("accepts", [True, False])
-async def test_what_our_rules_refuse_and_the_framework_takes_is_planned_again(accepts: bool) -> None:
-    rejected = RESTART.model_copy(update={"problems": (Problem(message="no", file="/rl.toml"),)})
-    box = Box(rejected, edits=True)
-    box.accepts = accepts
-    await box.planner.plan(Request(action="set"))
-    assert box.accepted == [box.made.edit]
-    assert len(box.requests) == (2 if accepts else 1)
-
-
-async def test_a_dry_run_does_not_wait_for_the_framework() -> None:
-    rejected = RESTART.model_copy(update={"problems": (Problem(message="no", file="/rl.toml"),)})
-    box = Box(rejected, edits=True)
-    assert await box.planner.plan(Request(action="set", unasked=True)) == rejected
-    assert box.accepted == []
+@pytest.mark.parametrize(("unasked", "accepts"), [(False, True), (False, False), (True, True)])
+async def test_what_our_rules_refuse_and_the_framework_takes_is_planned_again(
+    unasked: bool, accepts: bool
+) -> None:
+    """A dry run does not wait for the framework."""
+    box = Box(RESTART.model_copy(update={"problems": (Problem(message="no", file="/rl.toml"),)}), edits=True)
+    box.config.is_accepted.return_value = accepts
+    await box.planner.plan(Request(action="set", unasked=unasked))
+    assert [call.args for call in box.config.is_accepted.await_args_list] == [(box.made.edit,)] * (
+        not unasked
+    )
+    assert box.planned.call_count == (2 if accepts and not unasked else 1)
 
 
 async def test_processes_are_freed_by_a_fresh_reading_once_leftovers_are_known() -> None:
     box = Box(RESTART)
     await box.planner.plan(Request(action="free", pids=(4711,)))
     await box.planner.plan(Request(action="restart"))
-    assert box.read == ["settled", "fresh", "servers", "settled", "first", "servers"]
+    asked = [name for name, *_ in box.asks.mock_calls if not name.startswith("config")]
+    waits = "processes.orphans.wait_for_searches"
+    assert asked == [waits, "readings.fresh", "servers.refresh", waits, "readings.first", "servers.refresh"]
 
 
 LAYOUT = '[[component]]\nid = "a"\ncommand = ["sleep", "9"]\n'
@@ -158,3 +114,27 @@ def test_a_layout_that_was_edited_is_told_in_every_plan(tmp_path: Path) -> None:
     file.write_text("[[component]]\n")
     (problem,) = setup.layout_problems()
     assert "cannot be read any more" in problem.message
+
+
+NOW = {"env_servers.train": ("a", "c"), "env_servers.eval": ("x",)}
+
+
+@pytest.mark.parametrize(
+    ("before", "texts"),
+    [
+        ({}, ()),
+        ({"env_servers.train": ("a", "c")}, ()),
+        (
+            {"env_servers.train": ("a", "b")},
+            ("names a, c", "components for a, b", "rltui up /rl.toml -n one"),
+        ),
+        ({"env_servers.old": ("a",)}, ("names none",)),
+    ],
+)
+def test_other_instances_are_a_warning(before: dict[str, tuple[str, ...]], texts: tuple[str, ...]) -> None:
+    record = ExperimentRecord("one", "/o", "/w", ("/rl.toml",), "/l", "generic", 1.0, instances=before)
+    problems = changed_instances(record, answering(GENERIC, instances=lambda files: NOW), {})
+    assert len(problems) == bool(texts)
+    for problem in problems:
+        assert problem.severity == "warning"
+        assert all(text in problem.message for text in texts)

@@ -1,15 +1,18 @@
-"""Texts about a component in its title."""
+"""The status that a supervisor builds: which components there are, and the texts about them."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from types import SimpleNamespace
-from typing import cast
+from typing import Any
 
+import pytest
+
+from rltui.core.api import ComponentStatus
 from rltui.core.evals import EvalRequest, EvalTarget, QueuedEval
 from rltui.core.states import ComponentState
-from rltui.daemon.component import ComponentRunner
-from rltui.daemon.status import StatusBuilder
+from rltui.daemon.supervisor import Supervisor
 
 RUNNING = QueuedEval(
     id="3",
@@ -21,50 +24,52 @@ RUNNING = QueuedEval(
 WAITING = RUNNING.model_copy(update={"id": "4", "state": "waiting"})
 
 
-def test_an_evaluation_says_how_far_it_is() -> None:
-    observation = SimpleNamespace(title_details=lambda name: ())
-    builder = cast(StatusBuilder, SimpleNamespace(observation=observation))
-
-    def facts(name: str, *evals: QueuedEval) -> tuple[str, ...]:
-        lifecycle = SimpleNamespace(state=ComponentState.READY, alive=True)
-        runner = SimpleNamespace(spec=SimpleNamespace(id=name), lifecycle=lifecycle, phase=None)
-        return StatusBuilder._facts(builder, cast(ComponentRunner, runner), evals)
-
-    assert facts("eval", RUNNING, WAITING) == ("checkpoint 20 on reverse-text", "24/60 rollouts")
-    assert facts("eval-server", RUNNING) == ("checkpoint 20 on reverse-text",)
-    assert facts("eval", WAITING) == facts("trainer", RUNNING) == ()
+def enter(supervisor: Supervisor, component: str, state: ComponentState, reason: str | None = None) -> None:
+    runner = supervisor.processes.runners[component]
+    runner.lifecycle = replace(runner.lifecycle, state=state, reason=reason)
 
 
-def test_a_failed_evaluation_is_shown_for_minutes_and_no_longer() -> None:
-    """R2: it stayed in every status for ever."""
-
-    def is_listed(state: ComponentState, *, manual: bool = True, ago_s: float = 400.0) -> bool:
-        runner = SimpleNamespace(
-            spec=SimpleNamespace(is_manual=manual),
-            lifecycle=SimpleNamespace(state=state),
-            record=SimpleNamespace(ended_at=time.time() - ago_s),
-        )
-        builder = SimpleNamespace(processes=SimpleNamespace(runners={"eval": runner}))
-        return bool([*StatusBuilder._visible_runners(cast(StatusBuilder, builder))])
-
-    assert is_listed(ComponentState.FAILED, ago_s=100.0)
-    assert not is_listed(ComponentState.FAILED)
-    assert not is_listed(ComponentState.EXITED)
-    assert not is_listed(ComponentState.STOPPED, ago_s=1.0)
-    assert is_listed(ComponentState.READY), "of the attempt before"
-    assert is_listed(ComponentState.FAILED, manual=False)
+def components(supervisor: Supervisor, *evals: QueuedEval) -> dict[str, ComponentStatus]:
+    status = supervisor.builder.build(transaction=None, down=None, rollback=None, evals=evals)
+    return {component.id: component for component in status.components}
 
 
-def test_who_waits_without_a_reason_waits_for_its_config() -> None:
+async def test_an_evaluation_says_how_far_it_is(supervisor: Supervisor) -> None:
+    for name in ("trainer", "eval", "eval-server"):
+        enter(supervisor, name, ComponentState.READY)
+    shown = components(supervisor, RUNNING, WAITING)
+    assert shown["eval"].facts == ("checkpoint 20 on reverse-text", "24/60 rollouts")
+    assert shown["eval-server"].facts == ("checkpoint 20 on reverse-text",)
+    assert components(supervisor, WAITING)["eval"].facts == shown["trainer"].facts == ()
+
+
+@pytest.mark.parametrize(
+    ("component", "state", "ago_s", "is_listed"),
+    [
+        ("eval", ComponentState.FAILED, 100.0, True),
+        ("eval", ComponentState.FAILED, 400.0, False),
+        ("eval", ComponentState.EXITED, 400.0, False),
+        ("eval", ComponentState.STOPPED, 1.0, False),
+        ("eval", ComponentState.READY, 400.0, True),
+        ("trainer", ComponentState.FAILED, 400.0, True),
+    ],
+)
+async def test_a_failed_evaluation_is_shown_for_minutes_and_no_longer(
+    supervisor: Supervisor, component: str, state: ComponentState, ago_s: float, is_listed: bool
+) -> None:
+    """R2: it stayed in every status for ever. `ago_s`: when its last attempt ended."""
+    record = SimpleNamespace(started_at=0.0, ended_at=time.time() - ago_s, main=None)
+    attempt: Any = SimpleNamespace(number=1, log=None, launch=None, record=record)
+    supervisor.processes.runners[component].newest_attempt = attempt
+    enter(supervisor, component, state)
+    assert (component in components(supervisor)) == is_listed
+
+
+async def test_who_waits_without_a_reason_waits_for_its_config(supervisor: Supervisor) -> None:
     """R8: for 95 seconds a start said nothing."""
-
-    def reason(*, makes_configs: bool, own_reason: str | None = None) -> str | None:
-        config = SimpleNamespace(makes_configs=makes_configs, is_made=lambda name: False)
-        lifecycle = SimpleNamespace(state=ComponentState.WAITING, reason=own_reason, busy=True)
-        runner = SimpleNamespace(spec=SimpleNamespace(id="trainer"), lifecycle=lifecycle, attempt=1)
-        builder = cast(StatusBuilder, SimpleNamespace(config=config))
-        return StatusBuilder._reason(builder, cast(ComponentRunner, runner))
-
-    assert reason(makes_configs=True) == "waits for its config, which the framework makes"
-    assert reason(makes_configs=True, own_reason="waits for inference") == "waits for inference"
-    assert reason(makes_configs=False) is None
+    enter(supervisor, "trainer", ComponentState.WAITING)
+    assert components(supervisor)["trainer"].reason is None
+    supervisor.config.makes_configs = True
+    assert components(supervisor)["trainer"].reason == "waits for its config, which the framework makes"
+    enter(supervisor, "trainer", ComponentState.WAITING, "waits for inference")
+    assert components(supervisor)["trainer"].reason == "waits for inference"

@@ -7,33 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.daemon.conftest import CONFIG
 
 from rltui.core.api import Request
 from rltui.daemon.guards import leave_when_idle
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import ConflictError
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-
-CONFIG = '[model]\nname = "m"\n[orchestrator]\n[trainer]\n[inference]\n'
-LAYOUT = '[[component]]\nid = "trainer"\ncommand = ["sleep", "9"]\n'
-
-
-@pytest.fixture
-async def supervisor(tmp_path: Path) -> Supervisor:
-    (tmp_path / "rl.toml").write_text(f"max_steps = 20\n{CONFIG}")
-    (tmp_path / "layout.toml").write_text(LAYOUT)
-    record = ExperimentRecord(
-        "one",
-        str(tmp_path / "out"),
-        str(tmp_path),
-        (str(tmp_path / "rl.toml"),),
-        str(tmp_path / "layout.toml"),
-        "tinyrl",
-        1.0,
-    )
-    ControlFolder(tmp_path / "out").path.mkdir(parents=True)
-    no_tmux: Any = None
-    return Supervisor(record, tmux=no_tmux)
 
 
 def alerts(supervisor: Supervisor) -> list[str]:
@@ -44,29 +23,28 @@ def alerts(supervisor: Supervisor) -> list[str]:
 async def test_the_config_says_where_the_run_ends(supervisor: Supervisor, tmp_path: Path) -> None:
     supervisor.events.changed("knobs")
     assert supervisor.status().max_steps == 20
-    (tmp_path / "rl.toml").write_text(f"max_steps = 30\n{CONFIG}")
+    (tmp_path / "rl.toml").write_text(CONFIG.replace("20", "30"))
     supervisor.events.changed("knobs")
     assert supervisor.status().max_steps == 30
 
 
 async def test_a_broken_file_is_told_once_and_changes_nothing(supervisor: Supervisor, tmp_path: Path) -> None:
-    sound = (tmp_path / "rl.toml").read_text()
     (tmp_path / "rl.toml").write_text("[orchestrator\n")
     supervisor.events.changed("knobs")
     supervisor.events.changed("knobs")
     assert len(alerts(supervisor)) == 1
     assert supervisor.status().max_steps is None
-    (tmp_path / "rl.toml").write_text(sound)
+    (tmp_path / "rl.toml").write_text(CONFIG)
     supervisor.events.changed("knobs")
     assert alerts(supervisor) == []
     assert supervisor.status().max_steps == 20
 
 
 async def test_a_subscriber_first_receives_the_whole_state(supervisor: Supervisor, tmp_path: Path) -> None:
-    assert [kind for kind, _ in supervisor.current_state()] == ["status", "gpus", "knobs"]
     (tmp_path / "rl.toml").write_text("[orchestrator\n")
-    supervisor.config.store._loaded = None
     assert [kind for kind, _ in supervisor.current_state()] == ["status", "gpus", "alert"]
+    (tmp_path / "rl.toml").write_text(CONFIG)
+    assert [kind for kind, _ in supervisor.current_state()] == ["status", "gpus", "knobs"]
 
 
 async def test_what_is_down_starts_nothing_and_says_so_in_the_intent(supervisor: Supervisor) -> None:
