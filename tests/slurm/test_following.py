@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes.remote_attempt import RemoteAttempt
 from tests.slurm.rig import Rig
 from tests.waiting import retry_until
 
 from rltui.core.hosts import SlurmSpec
 from rltui.services.job_arrays import ArrayMember, make_array
-from rltui.services.job_status import JobStatus, read_job_status
+from rltui.services.job_status import JobStatus
 from rltui.services.slurm import step_argv
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(180)]
@@ -39,79 +39,27 @@ while True:
 """
 
 
-class Attempt:
-    """One attempt in a folder, and the program that follows it."""
+class Attempt(RemoteAttempt):
+    """One attempt whose component is a job of `rig`."""
 
     def __init__(self, folder: Path, rig: Rig) -> None:
-        self.folder = folder
-        self._rig = rig
-        self._runner: subprocess.Popen[bytes] | None = None
+        super().__init__(folder, env={**os.environ, **rig.env})
 
     def specify(self, *argv: str, stop: dict[str, Any] | None = None, **slurm: Any) -> None:
-        usual = {"signal": "SIGINT", "grace_s": 30.0, "again_s": None, "leftovers": "end"}
-        elsewhere = {
-            "argv": argv,
-            "cwd": str(self.folder),
-            "env": {"GREETING": "good day"},
-            "stop": usual | (stop or {}),
-            "host": {"kind": "slurm", "forward": [], **SlurmSpec(**slurm).model_dump()},
-        }
-        values = {"experiment": f"exp@{self.folder}", "component": "rl", "attempt": 1, "elsewhere": elsewhere}
-        (self.folder / "spec.json").write_text(json.dumps({**values, "log": str(self.log_file)}))
-        self.log_file.touch()
-
-    @property
-    def log_file(self) -> Path:
-        return self.folder / "output.log"
-
-    @property
-    def log(self) -> str:
-        return self.log_file.read_text()
-
-    def follow(self) -> subprocess.Popen[bytes]:
-        with self.log_file.open("ab") as log:
-            self._runner = subprocess.Popen(
-                [sys.executable, "-I", "-m", "rltui.daemon.hosts", str(self.folder)],
-                env={**os.environ, **self._rig.env},
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-            )
-        return self._runner
-
-    def until(self, holds: Callable[[JobStatus], bool], timeout_s: float = 40.0) -> JobStatus:
-        def look() -> JobStatus | None:
-            remote = read_job_status(self.folder)
-            return remote if remote is not None and holds(remote) else None
-
-        return retry_until(look, timeout_s=timeout_s)
-
-    def until_said(self, text: str, timeout_s: float = 40.0) -> None:
-        retry_until(lambda: text in self.log, timeout_s=timeout_s)
+        host = {"kind": "slurm", "forward": [], **SlurmSpec(**slurm).model_dump()}
+        stop = {"signal": "SIGINT", "grace_s": 30.0, **(stop or {})}
+        env = {"GREETING": "good day"}
+        self.write_spec(argv, host, component="rl", cwd=str(self.folder), env=env, stop=stop)
 
     def ended(self, timeout_s: float = 60.0) -> tuple[int, JobStatus]:
-        assert self._runner is not None
-        code = self._runner.wait(timeout_s)
-        remote = read_job_status(self.folder)
-        assert remote is not None
-        return code, remote
-
-    def kill(self) -> None:
-        """Kill the runner; its job goes on."""
-        assert self._runner is not None
-        self._runner.kill()
-        self._runner.wait()
-
-    def clear(self) -> None:
-        if self._runner is not None and self._runner.poll() is None:
-            self.kill()
+        return self.code(timeout_s), self.status
 
 
 @pytest.fixture
 def attempt(rig: Rig, tmp_path: Path) -> Iterator[Attempt]:
     made = Attempt(tmp_path, rig)
     yield made
-    made.clear()
+    made.end()
 
 
 def test_run_reports_job_output_and_exit_code(attempt: Attempt) -> None:
@@ -147,10 +95,10 @@ def test_refused_job_is_told_in_slurms_words(attempt: Attempt) -> None:
 def test_queue_is_told_with_reason_and_cancelled_at_once(attempt: Attempt, rig: Rig) -> None:
     rig.fill()
     attempt.specify("sleep", "600")
-    runner = attempt.follow()
+    attempt.follow()
     remote = attempt.until(lambda remote: "waits for free nodes (Resources), starts about" in remote.reason)
     assert remote.phase == "pending"
-    runner.terminate()
+    attempt.signal()
     _, remote = attempt.ended()
     assert (remote.phase, remote.starts, remote.error) == ("ended", 0, None)
     assert "CANCELLED" in rig.say("scontrol", "show", "job", remote.id)
@@ -158,9 +106,9 @@ def test_queue_is_told_with_reason_and_cancelled_at_once(attempt: Attempt, rig: 
 
 def test_stop_passes_signal_to_command_and_keeps_its_exit_code(attempt: Attempt) -> None:
     attempt.specify(sys.executable, "-c", STUBBORN, "1")
-    runner = attempt.follow()
-    attempt.until_said("begun")
-    runner.terminate()
+    attempt.follow()
+    attempt.wait_for_output("begun")
+    attempt.signal()
     code, remote = attempt.ended()
     assert (code, remote.exit_code, remote.error) == (7, 7, None)
     assert attempt.log == "begun\nasked by SIGINT\n"
@@ -168,9 +116,9 @@ def test_stop_passes_signal_to_command_and_keeps_its_exit_code(attempt: Attempt)
 
 def test_stop_cancels_job_after_grace(attempt: Attempt) -> None:
     attempt.specify(sys.executable, "-c", STUBBORN, "5", stop={"grace_s": 2.0, "again_s": 1.0})
-    runner = attempt.follow()
-    attempt.until_said("begun")
-    runner.terminate()
+    attempt.follow()
+    attempt.wait_for_output("begun")
+    attempt.signal()
     _, remote = attempt.ended()
     assert attempt.log.count("asked by SIGINT") == 2
     assert "asked by SIGTERM" in attempt.log
@@ -179,9 +127,9 @@ def test_stop_cancels_job_after_grace(attempt: Attempt) -> None:
 
 def test_kill_ends_job_at_once(attempt: Attempt) -> None:
     attempt.specify(sys.executable, "-c", STUBBORN, "5")
-    runner = attempt.follow()
-    attempt.until_said("begun")
-    runner.send_signal(signal.SIGUSR1)
+    attempt.follow()
+    attempt.wait_for_output("begun")
+    attempt.signal(signal.SIGUSR1)
     code, remote = attempt.ended()
     assert "asked" not in attempt.log
     assert (code, remote.phase, remote.signal) == (128 + signal.SIGKILL, "ended", "SIGKILL")
@@ -190,7 +138,7 @@ def test_kill_ends_job_at_once(attempt: Attempt) -> None:
 def test_successor_of_killed_runner_takes_job_up(attempt: Attempt, rig: Rig) -> None:
     attempt.specify("bash", "-c", "for i in $(seq 60); do echo line $i; sleep 0.1; done; exit 4")
     attempt.follow()
-    attempt.until_said("line 5")
+    attempt.wait_for_output("line 5")
     attempt.kill()
     attempt.follow()
     code, _ = attempt.ended()
@@ -214,13 +162,13 @@ def test_successor_finds_job_whose_number_was_never_written(attempt: Attempt, ri
 def test_silent_controller_is_no_end(attempt: Attempt, rig: Rig) -> None:
     attempt.specify("bash", "-c", "echo begun; sleep 15; echo over; exit 5")
     attempt.follow()
-    attempt.until_said("begun")
+    attempt.wait_for_output("begun")
     attempt.until(lambda remote: remote.phase == "running")
     rig.stop_controller()
     lost = attempt.until(lambda remote: remote.lost_at is not None, timeout_s=60.0)
     assert lost.phase == "running"
     assert lost.problem == "Unable to contact slurm controller (connect failure)"
-    attempt.until_said("over")  # the output comes from the file
+    attempt.wait_for_output("over")  # the output comes from the file
     rig.start_controller()
     code, remote = attempt.ended(90.0)
     assert (code, remote.exit_code, remote.lost_at) == (5, 5, None)
@@ -231,7 +179,7 @@ def test_preempted_job_is_queued_again_and_started_again(attempt: Attempt, rig: 
         "bash", "-c", "echo start ${SLURM_RESTART_COUNT:-0}; sleep 600", nodes="2", options=("--exclusive",)
     )
     attempt.follow()
-    attempt.until_said("start 0")
+    attempt.wait_for_output("start 0")
     attempt.until(lambda remote: remote.phase == "running")
     urgent = rig.submit("-p", "urgent", "-N1", "--exclusive")
     told: list[int] = []
@@ -248,7 +196,7 @@ def test_preempted_job_is_queued_again_and_started_again(attempt: Attempt, rig: 
     rig.hurry(queued.id)
     again = attempt.until(lambda remote: remote.phase == "running" and remote.starts == 2)
     assert again.id == queued.id
-    attempt.until_said("start 1")
+    attempt.wait_for_output("start 1")
     assert "start 0" in attempt.log
 
 
@@ -271,14 +219,14 @@ def test_script_of_launcher_is_submitted_and_truncated_output_read_once(attempt:
     )
     (attempt.folder / "launch").chmod(0o755)
     attempt.specify("./launch", script=("rl.sbatch",), partition="urgent")
-    runner = attempt.follow()
-    attempt.until_said(f"start 0 in urgent {attempt.folder}\n")
+    attempt.follow()
+    attempt.wait_for_output(f"start 0 in urgent {attempt.folder}\n")
     remote = attempt.until(lambda remote: remote.phase == "running")
     rig.say("scontrol", "requeue", remote.id)
     attempt.until(lambda remote: remote.phase == "pending" and remote.starts == 1)
     rig.hurry(remote.id)
-    attempt.until_said("start 1")
-    runner.terminate()
+    attempt.wait_for_output("start 1")
+    attempt.signal()
     code, remote = attempt.ended()
     assert code == 0
     assert attempt.log.count("start 0") == attempt.log.count("start 1") == attempt.log.count("Dry run") == 1
@@ -288,17 +236,17 @@ def test_script_of_launcher_is_submitted_and_truncated_output_read_once(attempt:
 def test_stop_that_nobody_answers_is_given_up_and_taken_up_again(attempt: Attempt, rig: Rig) -> None:
     """The job may go on: so the runner ends, and does not say that the job has."""
     attempt.specify("bash", "-c", "echo begun; sleep 600")
-    runner = attempt.follow()
+    attempt.follow()
     attempt.until(lambda remote: remote.phase == "running")
     rig.stop_controller()
-    runner.terminate()
+    attempt.signal()
     code, remote = attempt.ended(120.0)
     assert (code, remote.phase) == (255, "running")
     assert remote.problem == "Unable to contact slurm controller (connect failure)"
     rig.start_controller()
-    runner = attempt.follow()
+    attempt.follow()
     attempt.until(lambda remote: remote.lost_at is None)
-    runner.terminate()
+    attempt.signal()
     _, remote = attempt.ended()
     assert remote.phase == "ended"
 
@@ -337,8 +285,8 @@ def pair(rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         made[-1].specify("bash", "-c", f"echo begun {number}; sleep 600", array=f"{folder}:{number}")
     one, other = made
     yield one, other
-    one.clear()
-    other.clear()
+    one.end()
+    other.end()
 
 
 def place_of(attempt: Attempt) -> str:
@@ -363,10 +311,10 @@ def test_array_is_submitted_once_also_if_its_number_was_never_written(
     assert array.job
     place.write(replace(array, job=""))
     for number, attempt in enumerate(pair):
-        runner = attempt.follow()
+        attempt.follow()
         assert attempt.until(lambda remote: bool(remote.id)).id == f"{array.job}_{number}"
-        attempt.until_said(f"begun {number}\n")
-        runner.terminate()
+        attempt.wait_for_output(f"begun {number}\n")
+        attempt.signal()
         assert attempt.ended()[1].phase == "ended"
         assert attempt.log.count("begun") == 1
     assert rig.say("squeue", "-hr", "-t", "all", "-n", "both", "-o", "%F").split() == [array.job] * 2
@@ -374,9 +322,9 @@ def test_array_is_submitted_once_also_if_its_number_was_never_written(
 
 def test_who_stops_before_is_not_in_the_array(pair: tuple[Attempt, Attempt], rig: Rig) -> None:
     one, other = pair
-    runner = one.follow()
+    one.follow()
     one.until(lambda remote: "waits for 1 more run" in remote.reason)
-    runner.terminate()
+    one.signal()
     assert one.ended()[1].id == ""
     other.follow()
     assert other.until(lambda remote: bool(remote.id)).id.endswith("_1")
@@ -431,9 +379,9 @@ def test_time_limit_is_told_as_such(attempt: Attempt, rig: Rig) -> None:
 def test_job_on_two_nodes_runs_by_srun_and_gets_its_signal_on_each(attempt: Attempt, rig: Rig) -> None:
     program = "trap 'echo told on $SLURMD_NODENAME; exit 0' INT; echo begun; while :; do sleep 0.1; done"
     attempt.specify("bash", "-c", program, nodes="2")
-    runner = attempt.follow()
+    attempt.follow()
     retry_until(lambda: attempt.log.count("begun") == 2, timeout_s=40.0)
-    runner.terminate()
+    attempt.signal()
     _, remote = attempt.ended()
     assert "told on node1" in attempt.log
     assert "told on node2" in attempt.log

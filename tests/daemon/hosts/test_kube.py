@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
 import socket
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.conftest import SERVICE
+from tests.fakes.remote_attempt import RemoteAttempt
 from tests.kube import FakeCluster, fake_cluster, shell
 from tests.waiting import retry_until
 
 from rltui.daemon.hosts import kube as kube_host
 from rltui.daemon.hosts.remote_runner import RemoteRunner
-from rltui.services.job_status import JobStatus, read_job_status
 from rltui.services.kube import pod_argv
 
 HASTE = """\
@@ -38,95 +35,39 @@ sys.exit(remote_runner.main(sys.argv[1:]))
 """A runner that polls more often."""
 
 
+Attempts = Callable[..., RemoteAttempt]
+
+
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[FakeCluster]:
     with fake_cluster(tmp_path / "cluster") as fake:
         yield fake
 
 
-@dataclass
-class Attempt:
-    """One attempt of the component `trainer`, and its remote runners."""
-
-    cluster: FakeCluster
-    folder: Path
-    host: dict[str, Any]
-    runners: list[subprocess.Popen[bytes]] = field(default_factory=list)
-
-    @property
-    def log(self) -> str:
-        return (self.folder / "output.log").read_text()
-
-    @property
-    def status(self) -> JobStatus:
-        return read_job_status(self.folder) or JobStatus()
-
-    def follow(self) -> subprocess.Popen[bytes]:
-        """Start a remote runner as the shim does, also in place of one that was killed."""
-        with (self.folder / "output.log").open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-c", HASTE, str(self.folder)],
-                env=dict(self.cluster.env),
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        self.runners.append(process)
-        return process
-
-    def until(self, holds: Callable[[JobStatus], bool]) -> JobStatus:
-        return retry_until(lambda: status if holds(status := self.status) else None, timeout_s=20.0)
-
-
 @pytest.fixture
-def attempts(cluster: FakeCluster, tmp_path: Path) -> Iterator[Callable[..., Attempt]]:
+def attempts(cluster: FakeCluster, tmp_path: Path) -> Iterator[Attempts]:
     """Makes the next attempt for a pod, with a remote runner. Those that still run are ended afterwards."""
-    started_attempts: list[Attempt] = []
+    started: list[RemoteAttempt] = []
 
-    def make(pod: str, *, argv: Sequence[str] = ("true",), **host: object) -> Attempt:
-        number = len(started_attempts) + 1
+    def make(pod: str, *, argv: Sequence[str] = ("true",), **host: object) -> RemoteAttempt:
+        number = len(started) + 1
         folder = tmp_path / "components" / f"attempt-{number}"
-        folder.mkdir(parents=True)
         described: dict[str, Any] = {
-            "kind": "kube",
-            "name": pod,
-            "namespace": "",
-            "container": "",
-            "context": "",
-            "done": "",
-        }
-        described |= {
-            "python": "python3",
-            "login": False,
-            "env": {},
-            "send_env": [],
-            "ports": [],
-            "wait_s": 5,
-        }
-        described["reach"] = pod_argv(described)
-        elsewhere = {
-            "argv": argv,
-            "cwd": ".",
-            "env": {},
-            "stop": {"signal": "SIGTERM", "grace_s": 2.0, "again_s": None, "leftovers": "end"},
-            "host": {**described, "forward": [], **host},
-        }
-        spec = {"experiment": "e@x", "component": "trainer", "attempt": number, "elsewhere": elsewhere}
-        (folder / "spec.json").write_text(json.dumps({**spec, "log": str(folder / "output.log")}))
-        attempt = Attempt(cluster, folder, described)
-        started_attempts.append(attempt)
+            "kind": "kube", "name": pod, "namespace": "", "container": "", "context": "", "done": "",
+            "python": "python3", "login": False, "env": {}, "send_env": [], "ports": [], "wait_s": 5,
+        }  # fmt: skip
+        described |= {"reach": pod_argv(described), "forward": []}
+        attempt = RemoteAttempt(folder, env=dict(cluster.env), program=("-c", HASTE))
+        attempt.write_spec(argv, {**described, **host}, attempt=number, stop={"grace_s": 2.0})
+        started.append(attempt)
         attempt.follow()
         return attempt
 
     yield make
-    for attempt in started_attempts:
-        for process in attempt.runners:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait(10)
+    for attempt in started:
+        attempt.end()
 
 
-Attempts = Callable[..., Attempt]
 COUNTING = "for ((i = 0; i < 4000; i++)); do echo line $i; sleep 0.003; done; sleep infinity"
 
 
@@ -142,8 +83,7 @@ def test_output_comes_once_whoever_is_killed_or_cut_off(cluster: FakeCluster, at
     cluster.ask("cut", seconds=1.0)
     reached = len(numbers(attempt.log))
     retry_until(lambda: len(numbers(attempt.log)) > reached + 100)
-    os.killpg(attempt.runners[-1].pid, signal.SIGKILL)
-    attempt.runners[-1].wait(10)
+    attempt.end()
     reached = len(numbers(attempt.log))
     attempt.follow()
     retry_until(lambda: len(numbers(attempt.log)) > reached + 100)
@@ -160,7 +100,7 @@ def test_a_program_that_ended_in_a_pod_which_sleeps_on_has_ended(
     first = attempts(pod)
     status = first.until(lambda status: status.phase == "ended")
     assert (status.exit_code, status.error) == (None, "its pod sleeps on and keeps its devices")
-    assert first.runners[0].wait(10) == 1
+    assert first.code(10) == 1
     uid = cluster.running(pod)["metadata"]["uid"]
 
     second = attempts(pod)  # its end was seen: it is made anew
@@ -174,7 +114,7 @@ def test_what_its_last_words_say_counts_as_done(cluster: FakeCluster, attempts: 
     attempt = attempts(pod, done="trainer finished")
     assert attempt.until(lambda status: status.phase == "ended").exit_code == 0
     assert attempt.log == "RL trainer finished!\n"
-    assert attempt.runners[0].wait(10) == 0
+    assert attempt.code(10) == 0
 
 
 @pytest.mark.slow
@@ -211,7 +151,7 @@ def test_a_stop_scales_its_set_below_it_and_a_start_above(cluster: FakeCluster, 
     pod = cluster.apply("trainer", shell(COUNTING), replicas=2)
     attempt = attempts(pod)
     attempt.until(lambda status: status.phase == "running")
-    attempt.runners[0].terminate()
+    attempt.signal()
     status = attempt.until(lambda status: status.phase == "ended")
     assert status.signal == "SIGTERM"
     assert pod not in cluster.pods()
@@ -244,20 +184,20 @@ def test_a_stop_that_reaches_nobody_is_no_end(cluster: FakeCluster, attempts: At
     attempt = attempts(cluster.apply("trainer", shell(COUNTING)))
     attempt.until(lambda status: status.phase == "running")
     cluster.ask("cut", seconds=60)
-    attempt.runners[0].terminate()
-    assert attempt.runners[0].wait(20) == 255
+    attempt.signal()
+    assert attempt.code(20) == 255
     assert attempt.status.phase == "running"
     assert attempt.status.lost_at is not None
 
 
 def test_a_pod_that_nothing_makes_cannot_be_started(cluster: FakeCluster, attempts: Attempts) -> None:
     attempt = attempts("other-trainer-0")
-    assert attempt.runners[0].wait(20) == 127
+    assert attempt.code(20) == 127
     assert attempt.status.error is not None
     assert "there is no StatefulSet other-trainer to make it" in attempt.status.error
     cluster.running(cluster.apply("trainer", ["sleep", "infinity"]))
     wrong = attempts("my-exp-trainer-0", container="wrong")
-    assert wrong.runners[0].wait(20) == 127
+    assert wrong.code(20) == 127
     assert "it has: prime-rl-trainer" in (wrong.status.error or "")
 
 
@@ -293,22 +233,21 @@ def test_a_command_is_run_in_a_pod_that_sleeps(cluster: FakeCluster, attempts: A
     attempt = attempts(pod, argv=["bash", "-c", text])
     retry_until(lambda: len(numbers(attempt.log)) > 20, timeout_s=20.0)
     assert attempt.log.startswith(f"{pod} in {pod}\n")
-    os.killpg(attempt.runners[-1].pid, signal.SIGKILL)
-    attempt.runners[-1].wait(10)
+    attempt.end()
     cluster.ask("cut", seconds=0.5)
     reached = len(numbers(attempt.log))
     attempt.follow()
     retry_until(lambda: len(numbers(attempt.log)) > reached + 50, timeout_s=30.0)
     output_numbers = numbers(attempt.log)
     assert output_numbers == list(range(len(output_numbers)))
-    attempt.runners[-1].terminate()
+    attempt.signal()
     status = attempt.until(lambda status: status.phase == "ended")
     assert status.signal == "SIGTERM"
     assert "POD_NAME" not in inside(cluster, pod)
     cluster.running(pod)
 
     code = attempts(pod, argv=["bash", "-c", "echo done; exit 7"])
-    assert code.runners[0].wait(20) == 7
+    assert code.code(20) == 7
     assert code.status.exit_code == 7
 
 
@@ -322,14 +261,14 @@ def test_a_command_ends_with_the_pod_that_it_ran_in(cluster: FakeCluster, attemp
     status = attempt.until(lambda status: status.phase == "ended")
     assert status.error is not None
     assert status.error.startswith("its pod")
-    assert attempt.runners[0].wait(10) == 1
+    assert attempt.code(10) == 1
 
 
 def test_an_image_without_python_is_told(cluster: FakeCluster, attempts: Attempts) -> None:
     pod = cluster.apply("trainer", ["sleep", "infinity"])
     cluster.running(pod)
     attempt = attempts(pod, python="no-such-python")
-    assert attempt.runners[0].wait(20) == 127
+    assert attempt.code(20) == 127
     assert "no Python can be run there" in (attempt.status.error or "")
 
 

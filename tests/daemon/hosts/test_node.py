@@ -13,12 +13,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from shutil import which
+from typing import Any
 
 import pytest
-from tests.daemon.hosts.node_attempt import NodeAttempt, node_attempt
 from tests.fakes.nodes import FakeNode
+from tests.fakes.remote_attempt import RemoteAttempt
 from tests.house.walks import REPOSITORY
 from tests.waiting import retry_until
 
@@ -67,6 +69,51 @@ def counted(lines: int) -> str:
     return "".join(f"line {number} {'x' * 200}\n" for number in range(lines))
 
 
+class NodeAttempt(RemoteAttempt):
+    """An attempt whose component runs on `node`; its context begins with a remote runner and ends all."""
+
+    def __init__(
+        self,
+        folder: Path,
+        node: FakeNode,
+        argv: list[str],
+        *,
+        attempt: int = 1,
+        env: dict[str, str] | None = None,
+        **host: Any,
+    ) -> None:
+        super().__init__(folder)
+        self.node = node
+        described = {
+            "kind": "node", "name": "node-2", "reach": node.reach, "address": "", "cwd": "", "env": {},
+            "send_env": [], "login": True, "python": sys.executable, "forward": [], "ports": [],
+            "wait_s": 5.0,
+        }  # fmt: skip
+        self.write_spec(argv, {**described, **host}, attempt=attempt, cwd=str(node.home), env=env)
+
+    def __enter__(self) -> NodeAttempt:
+        self.follow()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+        tag = f"RLTUI_EXPERIMENT=exp@{os.uname().nodename}:{self.folder}".encode()
+        records = [record for attempt in self.node.attempts if (record := processes.read_attempt(attempt))]
+        shims = [record.shim for record in records if record.shim is not None and record.is_supervised]
+        for shim in shims:
+            processes.send_signal(shim, signal.SIGUSR1)
+        retry_until(lambda: not any(map(processes.is_alive, shims)))
+        for entry in Path("/proc").iterdir():
+            with suppress(OSError):  # ended meanwhile
+                if entry.name.isdigit() and tag in (entry / "environ").read_bytes().split(b"\0"):
+                    os.kill(int(entry.name), signal.SIGKILL)
+
+    def running(self) -> processes.AttemptRecord:
+        """Record of the shim there, once the component runs and its runner knows."""
+        retry_until(lambda: self.status.phase == "running")
+        return retry_until(lambda: processes.read_attempt(self.node.attempts[-1]))
+
+
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[FakeNode]:
     fake = FakeNode(tmp_path / "node")
@@ -85,10 +132,10 @@ def test_it_runs_there_with_that_environment_and_ends_as_it_did(
     (node.home / ".profile").write_text("echo welcome; PROFILE=read; export PROFILE\n")
     monkeypatch.setenv("OF_HERE", "sent")
     show = 'echo "$PWD $ON_THE_NODE $PROFILE $OF_HERE $OF_NODE $MINE $RLTUI_COMPONENT"; exit 3'
-    values = {"send_env": ["OF_HERE"], "env": {"MINE": "m"}}
-    with node_attempt(folder, node, ["sh", "-c", show], **values) as trainer:
+    sent, own = ["OF_HERE"], {"MINE": "m"}
+    with NodeAttempt(folder, node, ["sh", "-c", show], send_env=sent, env=own) as trainer:
         assert trainer.code() == 3
-        assert trainer.log.read_text() == f"{node.home} yes read sent  m trainer\n"
+        assert trainer.log == f"{node.home} yes read sent  m trainer\n"
         status = trainer.status
         assert (status.where, status.phase, status.starts, status.exit_code) == ("node-2", "ended", 1, 3)
         assert status.id
@@ -97,35 +144,34 @@ def test_it_runs_there_with_that_environment_and_ends_as_it_did(
 
 @pytest.mark.slow
 def test_cut_again_and_again_nothing_is_lost_or_doubled(node: FakeNode, folder: Path) -> None:
-    with node_attempt(folder, node, python(COUNT, 20_000, 0.01)) as trainer:
+    with NodeAttempt(folder, node, python(COUNT, 20_000, 0.01)) as trainer:
         for number in (500, 3_000, 9_000):
             trainer.wait_for_output(f"line {number} ")
             node.cut()
         assert trainer.code() == 0
-        assert trainer.log.read_text() == counted(20_000)
+        assert trainer.log == counted(20_000)
         assert trainer.status.starts == 1
 
 
 @pytest.mark.slow
 def test_a_killed_runner_is_replaced_by_one_that_takes_up_with_it(node: FakeNode, folder: Path) -> None:
-    with node_attempt(folder, node, python(COUNT, 3_000, 0.02)) as trainer:
+    with NodeAttempt(folder, node, python(COUNT, 3_000, 0.02)) as trainer:
         trainer.wait_for_output("line 500 ")
-        trainer.signal(signal.SIGKILL)
-        assert trainer.code() == -signal.SIGKILL
+        trainer.kill()
         main = trainer.running().main
         assert main is not None
         trainer.follow()
         assert trainer.code() == 0
-        assert trainer.log.read_text() == counted(3_000)
+        assert trainer.log == counted(3_000)
 
 
 def test_a_stop_is_the_layouts_and_a_kill_is_at_once(node: FakeNode, folder: Path) -> None:
-    with node_attempt(folder, node, python(PATIENT)) as trainer:
+    with NodeAttempt(folder, node, python(PATIENT)) as trainer:
         trainer.wait_for_output("ready")
         trainer.signal(signal.SIGTERM)
         assert trainer.code() == 7
-        assert trainer.log.read_text() == "ready\nasked\n"
-    with node_attempt(folder.with_name("other"), node, ["sh", "-c", "trap '' TERM; sleep 600"]) as trainer:
+        assert trainer.log == "ready\nasked\n"
+    with NodeAttempt(folder.with_name("other"), node, ["sh", "-c", "trap '' TERM; sleep 600"]) as trainer:
         trainer.running()
         trainer.signal(signal.SIGUSR1)
         assert trainer.code() == 128 + signal.SIGKILL
@@ -134,9 +180,9 @@ def test_a_stop_is_the_layouts_and_a_kill_is_at_once(node: FakeNode, folder: Pat
 
 def leave_room(trainer: NodeAttempt, size: int) -> None:
     """Let the process write files of at most so many bytes, as on a full disk."""
-    assert trainer.process is not None
-    _, hard = resource.prlimit(trainer.process.pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(trainer.process.pid, resource.RLIMIT_FSIZE, (size, hard))
+    assert trainer.runner is not None
+    _, hard = resource.prlimit(trainer.runner.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(trainer.runner.pid, resource.RLIMIT_FSIZE, (size, hard))
 
 
 @pytest.mark.slow
@@ -144,29 +190,29 @@ def test_on_a_full_disk_output_waits_and_a_stop_does_not(node: FakeNode, folder:
     """It slept in the middle of everything until there was room: `rltui down` waited with it."""
     go = folder.with_name("go")
     for is_stopped in (False, True):
-        with node_attempt(folder.with_name(str(is_stopped)), node, python(TOLD, go)) as trainer:
+        with NodeAttempt(folder.with_name(str(is_stopped)), node, python(TOLD, go)) as trainer:
             trainer.wait_for_output("ready\n")
-            before = trainer.log.read_text()
+            before = trainer.log
             leave_room(trainer, len(before))
             go.touch()
             retry_until(lambda: not go.exists(), timeout_s=20)
             if is_stopped:
                 trainer.signal(signal.SIGTERM)
                 assert trainer.code() == 7
-                assert trainer.log.read_text() == before
+                assert trainer.log == before
             else:
                 leave_room(trainer, resource.RLIM_INFINITY)
                 trainer.wait_for_output("more\n")
                 trainer.signal(signal.SIGTERM)
                 assert trainer.code() == 7
-                assert trainer.log.read_text() == before + "more\nasked\n"
+                assert trainer.log == before + "more\nasked\n"
 
 
 @pytest.mark.slow
 def test_without_its_shim_it_goes_on_and_is_ended_with_all_that_it_started(
     node: FakeNode, folder: Path
 ) -> None:
-    with node_attempt(folder, node, python(PARENT)) as trainer:
+    with NodeAttempt(folder, node, python(PARENT)) as trainer:
         trainer.wait_for_output("ready")
         record = retry_until(
             lambda: running if len((running := trainer.running()).descendants) == 2 else None
@@ -187,25 +233,25 @@ def test_a_port_that_is_taken_there_is_named_with_its_holder(node: FakeNode, fol
         holder.bind(("127.0.0.1", 0))
         holder.listen()
         port = holder.getsockname()[1]
-        with node_attempt(folder, node, ["true"], ports=[port], wait_s=0.3) as trainer:
+        with NodeAttempt(folder, node, ["true"], ports=[port], wait_s=0.3) as trainer:
             assert trainer.code() == 127
             error = trainer.status.error or ""
         assert f"on node-2: port {port}, held by pid {os.getpid()} " in error
         assert error.endswith(f"way kill {os.getpid()} ends it")
-    with node_attempt(folder.with_name("again"), node, ["true"], ports=[port]) as trainer:
+    with NodeAttempt(folder.with_name("again"), node, ["true"], ports=[port]) as trainer:
         assert trainer.code() == 0
 
 
 def test_what_cannot_be_run_or_reached_says_why(node: FakeNode, folder: Path) -> None:
-    with node_attempt(folder, node, ["no-such-program"]) as trainer:
+    with NodeAttempt(folder, node, ["no-such-program"]) as trainer:
         assert trainer.code() == 127
         assert trainer.status.error == "cannot run 'no-such-program': No such file or directory"
         assert trainer.status.starts == 0
-    with node_attempt(folder.with_name("python"), node, ["true"], python="python9") as trainer:
+    with NodeAttempt(folder.with_name("python"), node, ["true"], python="python9") as trainer:
         assert trainer.code() == 127
         assert (trainer.status.error or "").startswith("node-2: no Python can be run there")
     node.close()
-    with node_attempt(folder.with_name("closed"), node, ["true"], wait_s=0.3) as trainer:
+    with NodeAttempt(folder.with_name("closed"), node, ["true"], wait_s=0.3) as trainer:
         assert trainer.code() == 127
         assert "way: connect to node: No such file" in (trainer.status.error or "")
 
@@ -214,11 +260,10 @@ def test_what_cannot_be_run_or_reached_says_why(node: FakeNode, folder: Path) ->
 def test_what_outlived_an_earlier_attempt_is_ended_and_one_that_lives_is_in_the_way(
     node: FakeNode, folder: Path
 ) -> None:
-    with node_attempt(folder, node, python(PARENT)) as first:
+    with NodeAttempt(folder, node, python(PARENT)) as first:
         first.wait_for_output("ready")
         record = retry_until(lambda: running if len((running := first.running()).descendants) == 2 else None)
-        first.signal(signal.SIGKILL)
-        first.code()
+        first.kill()
         (folder / "remote.json").unlink()  # as if nobody here knew of it
         second = NodeAttempt(folder, node, ["true"], attempt=2)
         second.follow()
@@ -238,19 +283,17 @@ def test_what_outlived_an_earlier_attempt_is_ended_and_one_that_lives_is_in_the_
 def test_a_node_that_was_started_anew_took_it_along_and_another_one_knows_nothing(
     node: FakeNode, folder: Path
 ) -> None:
-    with node_attempt(folder, node, ["sh", "-c", "echo once; sleep 600"]) as trainer:
+    with NodeAttempt(folder, node, ["sh", "-c", "echo once; sleep 600"]) as trainer:
         record = trainer.running()
         trainer.wait_for_output("once")
-        trainer.signal(signal.SIGKILL)
-        trainer.code()
+        trainer.kill()
         (there,) = node.attempts
         started = json.loads((there / "node.json").read_text())
         (there / "node.json").write_text(json.dumps({**started, "host": "node-7"}))
         trainer.follow()
         retry_until(lambda: "it was started on node-7, and this is " in trainer.status.problem)
         assert trainer.status.may_live
-        trainer.signal(signal.SIGKILL)
-        trainer.code()
+        trainer.kill()
         for process in (record.shim, record.main):
             assert process is not None
             processes.send_signal(process, signal.SIGKILL)
@@ -261,15 +304,14 @@ def test_a_node_that_was_started_anew_took_it_along_and_another_one_knows_nothin
         trainer.follow()
         assert trainer.code() == 1
         assert trainer.status.error == "the node was started anew, and took it along"
-        assert trainer.log.read_text() == "once\n"
+        assert trainer.log == "once\n"
 
 
 @pytest.mark.slow
 def test_a_kill_for_want_of_memory_there_is_told(node: FakeNode, folder: Path) -> None:
-    with node_attempt(folder, node, ["sh", "-c", "sleep 600"]) as trainer:
+    with NodeAttempt(folder, node, ["sh", "-c", "sleep 600"]) as trainer:
         record = trainer.running()
-        trainer.signal(signal.SIGKILL)
-        trainer.code()
+        trainer.kill()
         (there,) = node.attempts
         started = json.loads((there / "node.json").read_text())
         (there / "node.json").write_text(json.dumps({**started, "oom_kills": -1}))  # as if it had risen since
@@ -282,11 +324,10 @@ def test_a_kill_for_want_of_memory_there_is_told(node: FakeNode, folder: Path) -
 
 @pytest.mark.slow
 def test_a_folder_that_was_removed_there_is_no_second_start(node: FakeNode, folder: Path) -> None:
-    with node_attempt(folder, node, ["sh", "-c", "echo once; sleep 600"]) as trainer:
+    with NodeAttempt(folder, node, ["sh", "-c", "echo once; sleep 600"]) as trainer:
         record = trainer.running()
         trainer.wait_for_output("once")
-        trainer.signal(signal.SIGKILL)
-        trainer.code()
+        trainer.kill()
         assert record.shim is not None
         processes.send_signal(record.shim, signal.SIGUSR1)
         retry_until(lambda: record.shim is not None and not processes.is_alive(record.shim))
@@ -294,7 +335,7 @@ def test_a_folder_that_was_removed_there_is_no_second_start(node: FakeNode, fold
         trainer.follow()
         assert trainer.code() == 1
         assert trainer.status.error == "its folder there is gone; how it ended is not known"
-        assert trainer.log.read_text() == "once\n"
+        assert trainer.log == "once\n"
 
 
 SENT = [
@@ -328,9 +369,9 @@ def test_what_is_sent_to_a_node_is_of_python_3_9(path: Path) -> None:
 
 @pytest.mark.skipif(not OLD, reason="needs a Python 3.9")
 def test_a_node_with_python_3_9_will_do(node: FakeNode, folder: Path) -> None:
-    with node_attempt(folder, node, python(COUNT, 200, 0), python=str(OLD[0])) as trainer:
+    with NodeAttempt(folder, node, python(COUNT, 200, 0), python=str(OLD[0])) as trainer:
         assert trainer.code() == 0
-        assert trainer.log.read_text() == counted(200)
+        assert trainer.log == counted(200)
 
 
 def test_what_old_versions_left_goes_as_a_new_one_comes(
@@ -349,7 +390,7 @@ def test_what_old_versions_left_goes_as_a_new_one_comes(
 def test_a_stop_that_reaches_nobody_says_so_and_a_later_one_is_passed_on(
     node: FakeNode, folder: Path
 ) -> None:
-    with node_attempt(folder, node, python(PATIENT)) as trainer:
+    with NodeAttempt(folder, node, python(PATIENT)) as trainer:
         trainer.wait_for_output("ready")
         node.close()
         retry_until(lambda: trainer.status.lost_at is not None)
@@ -365,14 +406,14 @@ def test_a_stop_that_reaches_nobody_says_so_and_a_later_one_is_passed_on(
 
 @pytest.mark.slow
 def test_a_frozen_way_is_left_and_another_taken(node: FakeNode, folder: Path) -> None:
-    with node_attempt(folder, node, python(COUNT, 6_000, 1.0)) as trainer:
+    with NodeAttempt(folder, node, python(COUNT, 6_000, 1.0)) as trainer:
         trainer.wait_for_output("line 500 ")
-        assert trainer.process is not None
-        way = next(pid for pid in _children(trainer.process.pid))
+        assert trainer.runner is not None
+        way = next(pid for pid in _children(trainer.runner.pid))
         os.kill(way, signal.SIGSTOP)
         retry_until(lambda: "silent for" in trainer.status.problem, timeout_s=40)
         assert trainer.code(120) == 0
-        assert trainer.log.read_text() == counted(6_000)
+        assert trainer.log == counted(6_000)
 
 
 def _children(pid: int) -> list[int]:
