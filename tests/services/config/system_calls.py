@@ -11,7 +11,19 @@ import pytest
 
 from rltui.services.config import writing
 
-CALLS = ("access", "stat", "link", "fchmod", "fsync", "open", "close", "rename", "replace", "unlink")
+CALLS = (
+    "access",
+    "stat",
+    "link",
+    "fchmod",
+    "fsync",
+    "open",
+    "close",
+    "rename",
+    "replace",
+    "unlink",
+    "scandir",
+)
 """By their names in `os`."""
 
 

@@ -22,7 +22,9 @@ Ask = Callable[..., FrameworkModels]
 VALID = "max_steps = 3\n"
 
 
-def test_an_untrusted_checkout_is_not_run(box: Box, ask: Ask) -> None:
+def test_an_untrusted_checkout_is_not_run_unless_the_environment_names_it(
+    box: Box, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Finding H2."""
     trust.distrust(box.root)
     own = ask()
@@ -33,14 +35,8 @@ def test_an_untrusted_checkout_is_not_run(box: Box, ask: Ask) -> None:
     assert own.reason is not None
     assert "is not trusted" in own.reason
     assert box.starts == 0
-
-
-def test_a_checkout_that_the_environment_names_is_trusted(
-    box: Box, ask: Ask, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trust.distrust(box.root)
     monkeypatch.setenv("RLTUI_NO_SUCH_VARIABLE", str(box.root))
-    assert ask().accepts(box.loaded(VALID))
+    assert own.accepts(box.loaded(VALID))
 
 
 def test_a_valid_file_says_nothing_and_leaves_nothing(box: Box, ask: Ask) -> None:
@@ -48,6 +44,7 @@ def test_a_valid_file_says_nothing_and_leaves_nothing(box: Box, ask: Ask) -> Non
     own = ask()
     assert own.problems(box.loaded(VALID)) == ()
     assert own.reason is None
+    assert own.accepts(box.loaded("\ufeff" + VALID)), "a byte order mark is no part of the text"
     after = sorted(box.root.rglob("*"))
     assert [path.name for path in after if path not in before] == ["rl.toml", "starts"], "no bytecode either"
 
@@ -68,6 +65,7 @@ def test_errors_have_key_and_line(box: Box, ask: Ask) -> None:
     rule = own.problems(box.loaded("max_steps = 1\n[orchestrator]\nbatch_size = 10\ngroup_size = 4\n"))
     assert [(item.key, item.line, item.severity) for item in rule] == [("orchestrator", 2, "error")]
     assert "must be divisible" in rule[0].message
+    assert not own.accepts(box.loaded(text))
 
 
 def test_what_we_told_is_not_told_again(box: Box, ask: Ask) -> None:
@@ -96,16 +94,14 @@ def test_what_we_told_is_not_told_again(box: Box, ask: Ask) -> None:
     ("source", "reason"),
     [
         ("import sys; sys.exit(3)", "SystemExit: 3"),
-        ("import os; os._exit(7)", "exited 7"),
         ("import os; os._exit(0)", "it answered something else"),
         ("import os; os.kill(os.getpid(), 11)", "was killed by SIGSEGV"),
         (
             "import os\nfor fd in range(3, 20):\n    try: os.write(fd, b'x\\n')\n    except OSError: pass",
             "answered",
         ),
-        (MODEL + "\nRLConfig.model_validate = None\n", "TypeError"),
     ],
-    ids=["exit", "hard exit", "quiet exit", "crash", "garbage", "odd class"],
+    ids=["exit", "quiet exit", "crash", "garbage"],
 )
 def test_who_cannot_answer_is_one_hint(box: Box, ask: Ask, source: str, reason: str) -> None:
     box.write(source)
@@ -137,13 +133,6 @@ def test_source_for_a_newer_python_says_which_is_needed(box: Box, ask: Ask) -> N
     assert own.reason is not None
     assert f"{box.root}/src/prime_rl/configs/rl.py, line 3: " in own.reason
     assert "and it needs 3.99 or newer" in own.reason
-
-
-def test_they_accept_what_they_find_valid_and_nothing_else(box: Box, ask: Ask) -> None:
-    own = ask()
-    assert own.accepts(box.loaded(VALID))
-    assert own.accepts(box.loaded("\ufeff" + VALID)), "a byte order mark is no part of the text"
-    assert not own.accepts(box.loaded("no_such_key = 3\n"))
 
 
 def test_they_see_no_gpu_and_no_hub(box: Box, ask: Ask, tmp_path: Path) -> None:

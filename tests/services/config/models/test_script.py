@@ -12,6 +12,8 @@ from tests.services.config.models.checkouts import MODELS, Box
 from rltui.services.config.models.worker import Limits, NotAsked, Worker
 
 RICH = """
+import importlib.util
+assert importlib.util.find_spec("script") is None, "what lies beside the script misleads nobody"
 import time
 from pathlib import Path
 from typing import Annotated, Any, Callable, Literal
@@ -102,7 +104,8 @@ def test_schema_has_what_a_file_may_say(worker: Any) -> None:
 
 def test_a_verdict_names_the_place_of_each_error(worker: Any) -> None:
     asked = worker(RICH)
-    assert told(asked.ask("rl", {"text": "OTHER = 1\nrollouts = 4\nbroken = 1\n"})) == {"valid": True}
+    longer_than_a_pipe = "OTHER = 1\nrollouts = 4\nbroken = 1\n" + "# long\n" * 200_000
+    assert told(asked.ask("rl", {"text": longer_than_a_pipe})) == {"valid": True}
     [error] = told(asked.ask("rl", {"text": "OTHER = 'x'\nbroken = 1\n"}))["errors"]
     assert (error["at"], error["type"]) == (["OTHER"], "int_parsing")
 
@@ -127,13 +130,3 @@ class RLConfig(BaseModel):
     asked = worker(busy)
     verdicts = [told(asked.ask("rl", {"text": f"x = {number}\n"})) for number in range(3)]
     assert ["valid" in each for each in verdicts] == [True, False, True]
-
-
-def test_text_may_be_longer_than_a_pipe(worker: Any) -> None:
-    text = "OTHER = 1\nbroken = 1\n" + "# long\n" * 200_000
-    assert told(worker(RICH).ask("rl", {"text": text})) == {"valid": True}
-
-
-def test_another_python_is_not_misled_by_what_lies_beside_the_script(worker: Any) -> None:
-    source = "import importlib.util\nassert importlib.util.find_spec('script') is None\n" + RICH
-    assert "schema" in told(worker(source).ask("rl", {"schema": True}))

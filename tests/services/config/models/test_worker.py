@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -132,15 +130,16 @@ def test_closing_ends_it_and_frees_who_waits(box: Box, ask: Ask, pids: Callable[
 
 def test_it_ends_with_its_owner_even_in_the_middle(box: Box, pids: Callable[[], list[int]]) -> None:
     box.write(on(box, 9, busy(box, "time.sleep(100)")))
-    box.loaded("max_steps = 9\n")
-    code = (
-        "from pathlib import Path\nfrom tests.services.config.models.checkouts import Box\n"
-        f"box = Box(Path({str(box.root)!r}))\nbox.own().accepts(box.loaded('max_steps = 9\\n'))\n"
-    )
-    owner = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[4])
+    loaded = box.loaded("max_steps = 9\n")
+    owner = os.fork()
+    if owner == 0:
+        try:
+            box.own().accepts(loaded)
+        finally:
+            os._exit(1)
     left = pids()
-    owner.kill()
-    owner.wait()
+    os.kill(owner, signal.SIGKILL)
+    os.waitpid(owner, 0)
     assert retry_until(lambda: gone(left))
 
 
