@@ -13,6 +13,20 @@ EXAMPLE = paths.shipped_dir("examples") / "reverse_text" / "rl.toml"
 LAYOUT = paths.shipped_dir("layouts") / "tinyrl.toml"
 
 
+def write_attempt(folder: Path, **values: object) -> None:
+    """The record of an attempt in `folder`, which has ended if `values` say when."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shim = {
+        "experiment": "one", "component": folder.parent.name,
+        "attempt": int(folder.name.removeprefix("attempt-")),
+        "state": "running" if values.get("ended_at") is None else "exited", "boot": "",
+        "shim_pid": None, "shim_start": None, "pid": None, "pid_start": None, "session": None,
+        "argv": ["x"], "cwd": "/", "log": "", "started_at": 0.0, "ended_at": None,
+        "exit_code": None, "signal": None, "error": None, "stop_requested": False, "descendants": [],
+    }  # fmt: skip
+    (folder / "attempt.json").write_text(json.dumps({**shim, **values}))
+
+
 def write_finished_run(folder: Path, *, steps: int = 3, code: int | None = 0) -> ExperimentRecord:
     """A run of the embedded engine that has ended, as its programs and its shims leave it."""
     config = folder.parent / f"{folder.name}.toml"
@@ -28,14 +42,14 @@ def write_finished_run(folder: Path, *, steps: int = 3, code: int | None = 0) ->
         attempt = control.attempt_dir(component, control.new_attempt(component))
         (attempt / "config").mkdir()
         shutil.copy(config, attempt / "config" / "rl.toml")
-        shim = {
-            "experiment": record.tag, "component": component, "attempt": 1, "state": "exited", "boot": "",
-            "shim_pid": None, "shim_start": None, "pid": None, "pid_start": None, "session": None,
-            "argv": ["x"], "cwd": "/", "log": "",
-            "started_at": 1.8e9, "ended_at": 1.8e9 + 60, "exit_code": code, "signal": None, "error": None,
-            "stop_requested": component == "inference", "descendants": [],
-        }  # fmt: skip
-        (attempt / "attempt.json").write_text(json.dumps(shim))
+        write_attempt(
+            attempt,
+            experiment=record.tag,
+            started_at=1.8e9,
+            ended_at=1.8e9 + 60,
+            exit_code=code,
+            stop_requested=component == "inference",
+        )
         (attempt / "output.log").write_text("")
         (attempt / "spec.json").write_text(json.dumps({"env": {"CUDA_VISIBLE_DEVICES": "0,1"}}))
     rows = [

@@ -287,7 +287,10 @@ def test_problems_of_the_companion_name_its_file_and_line(store: ConfigStore, rl
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(b"\xff\xfe", "is not UTF-8"), (b"[other]\nx = 1\n", "is not a config file of tinyrl")],
+    [
+        (b"a = 1\n\xff\xfe", r"rl\.toml:2: is not UTF-8"),
+        (b"[other]\nx = 1\n", "is not a config file of tinyrl"),
+    ],
 )
 def test_load_says_what_is_wrong_with_a_file(tmp_path: Path, content: bytes, words: str) -> None:
     path = tmp_path / "rl.toml"
@@ -297,7 +300,7 @@ def test_load_says_what_is_wrong_with_a_file(tmp_path: Path, content: bytes, wor
 
 
 def test_load_asks_for_the_main_file(rl: Path) -> None:
-    with pytest.raises(ConfigError, match=r"needs its rl\.toml") as caught:
+    with pytest.raises(ConfigError, match=r"needs its rl\.toml; .*/sft\.toml is for sft alone") as caught:
         ConfigStore([rl.parent / "sft.toml"], TINYRL).load()
     assert "sft.toml beside it is found by itself" in caught.value.hint
     with pytest.raises(ConfigError, match="both the 'rl' file"):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.fakes.past_run import write_attempt
 
 from rltui.core.failure_cause import Cause
 from rltui.core.layout import ComponentSpec
@@ -15,7 +15,6 @@ from rltui.core.lifecycle import ExitInfo
 from rltui.frameworks.failures import COMMON
 from rltui.frameworks.prime_rl.log_lines import FAILURES
 from rltui.frameworks.tinyrl import TINYRL
-from rltui.services.processes import boot_identity
 from rltui.services.runs.attempt_end import (
     MIN_KEPT_ATTEMPTS,
     MIN_RUNTIME_S,
@@ -32,25 +31,8 @@ from rltui.services.runs.experiment_files import ControlFolder
 
 def attempt(control: ControlFolder, lasted_s: float | None) -> int:
     number = control.new_attempt("trainer")
-    folder = control.attempt_dir("trainer", number)
-    (folder / "output.log").write_text("x")
-    nothing = ("shim_pid", "shim_start", "pid", "pid_start", "session", "exit_code", "signal", "error")
-    record = {
-        **dict.fromkeys(nothing),
-        "experiment": "one",
-        "component": "trainer",
-        "attempt": number,
-        "boot": boot_identity(),
-        "state": "running" if lasted_s is None else "exited",
-        "argv": ["x"],
-        "cwd": "/",
-        "log": str(folder / "output.log"),
-        "started_at": 100.0,
-        "ended_at": None if lasted_s is None else 100.0 + lasted_s,
-        "stop_requested": False,
-        "descendants": [],
-    }
-    (folder / "attempt.json").write_text(json.dumps(record))
+    ended_at = None if lasted_s is None else 100.0 + lasted_s
+    write_attempt(control.attempt_dir("trainer", number), started_at=100.0, ended_at=ended_at)
     return number
 
 
@@ -163,18 +145,15 @@ def test_a_kill_while_the_kernel_killed_is_for_want_of_memory(log: Path) -> None
     assert cause(log, signal="SIGKILL", host_oom="machine") == PERHAPS, "by whom is not known"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_a_child_that_was_killed_while_the_kernel_killed(log: Path) -> None:
+    for line in (
         "ERROR Worker proc VllmWorker-1 died unexpectedly (exit code: -9), shutting down executor.",
         "  traceback : Signal 9 (SIGKILL) received by PID 4711",
         "  exitcode  : -9 (pid: 4711)",
-    ],
-)
-def test_a_child_that_was_killed_while_the_kernel_killed(log: Path, line: str) -> None:
-    log.write_text(f"{line}\n")
-    assert cause(log, exit_code=1, host_oom="own") == HOST_OOM
-    assert cause(log, exit_code=1) != HOST_OOM
+    ):
+        log.write_text(f"{line}\n")
+        assert cause(log, exit_code=1, host_oom="own") == HOST_OOM, line
+        assert cause(log, exit_code=1) != HOST_OOM, line
 
 
 def test_a_usage_error_of_an_unknown_program_is_a_config_error(tmp_path: Path) -> None:
@@ -233,36 +212,21 @@ def put(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def test_the_group_counts_before_the_machine(tmp_path: Path) -> None:
+def test_kills_are_counted_by_the_group_else_by_the_machine(tmp_path: Path) -> None:
+    assert oom_kills(tmp_path) is None
+    put(tmp_path / "proc/vmstat", "nr_free_pages 12\n")
+    assert oom_kills(tmp_path) is None, "a kernel that does not tell"
     put(tmp_path / "proc/vmstat", "nr_free_pages 12\noom_kill 3\noom_kill_other 9\n")
     assert oom_kills(tmp_path) == OomKills(3, is_own=False)
     put(tmp_path / "proc/self/cgroup", "0::/user.slice/tmux\n")
     put(tmp_path / "sys/fs/cgroup/user.slice/tmux/memory.events", "oom 7\noom_kill 2\noom_group_kill 5\n")
     assert oom_kills(tmp_path) == OomKills(2, is_own=True)
-
-
-def test_a_group_of_the_old_hierarchy(tmp_path: Path) -> None:
     put(tmp_path / "proc/self/cgroup", "9:name=systemd:/\n4:cpu,memory:/box\n0::/\n")
     put(tmp_path / "sys/fs/cgroup/memory/box/memory.oom_control", "oom_kill_disable 0\noom_kill 4\n")
-    assert oom_kills(tmp_path) == OomKills(4, is_own=True)
-
-
-def test_a_container_sees_its_group_as_the_root(tmp_path: Path) -> None:
+    assert oom_kills(tmp_path) == OomKills(4, is_own=True), "the old hierarchy"
     put(tmp_path / "proc/self/cgroup", "0::/../../elsewhere/docker-1\n")
     put(tmp_path / "sys/fs/cgroup/memory.events", "oom_kill 6\n")
-    assert oom_kills(tmp_path) == OomKills(6, is_own=True)
-
-
-def test_a_kernel_that_does_not_tell(tmp_path: Path) -> None:
-    assert oom_kills(tmp_path) is None
-    put(tmp_path / "proc/vmstat", "nr_free_pages 12\n")
-    assert oom_kills(tmp_path) is None
-
-
-def test_this_machine() -> None:
-    kills = oom_kills()
-    told = "oom_kill" in Path("/proc/vmstat").read_text() if Path("/proc/vmstat").exists() else False
-    assert (kills is not None and kills.count >= 0) or not told
+    assert oom_kills(tmp_path) == OomKills(6, is_own=True), "a container sees its group as the root"
 
 
 def test_whoever_leaves_a_terminal_wants_its_end(tmp_path: Path) -> None:

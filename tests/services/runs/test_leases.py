@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.fakes.past_run import write_attempt
 
 from rltui import paths
 from rltui.services.runs import leases
@@ -30,24 +30,7 @@ def record(own_user: Path, name: str, **values: str) -> ExperimentRecord:
 
 
 def started(one: ExperimentRecord, component: str, at: float) -> None:
-    folder = one.control.attempt_dir(component, 1)
-    folder.mkdir(parents=True)
-    nothing = dict.fromkeys(
-        ("shim_pid", "shim_start", "pid", "pid_start", "session", "ended_at", "exit_code")
-    )
-    values: dict[str, object] = {
-        **nothing,
-        **dict.fromkeys(("experiment", "cwd", "log", "error", "signal"), ""),
-        "component": component,
-        "attempt": 1,
-        "state": "running",
-        "boot": "another",
-        "argv": [],
-        "started_at": at,
-        "stop_requested": False,
-        "descendants": [],
-    }
-    (folder / "attempt.json").write_text(json.dumps(values))
+    write_attempt(one.control.attempt_dir(component, 1), started_at=at, boot="another")
 
 
 def test_a_lease_counts_while_its_user_lives_and_says_so_itself(

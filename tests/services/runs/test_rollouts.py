@@ -143,7 +143,8 @@ def test_stream(tmp_path: Path, index: bool) -> None:
         (writer.folder / "stream.index.jsonl").unlink()
     source = read(tmp_path)
     found = labels(source)
-    assert {name: found[name] for name in ("3", "2", "1", "eval 1")} == {"3": 7, "2": 7, "1": 7, "eval 1": 1}
+    batches = {"3": 7, "2": 7, "1": 7, "eval 1": 1, "2 all": 8}
+    assert {name: found[name] for name in batches} == batches
     key = BatchKey("train", 2)
     table = source.table(key)
     rewards = sorted(sample.reward for sample in table)
@@ -154,11 +155,6 @@ def test_stream(tmp_path: Path, index: bool) -> None:
         assert f"answer {2000 + round(sample.reward * 8)} to" in completion_text(opened)
         assert dict(opened.facts)["shipped at step"] == "2"
     assert source.problem == ""
-
-
-def test_what_no_batch_took_is_among_all(tmp_path: Path) -> None:
-    fakes.write_stream_run(tmp_path)
-    assert labels(read(tmp_path))["2 all"] == 8
 
 
 def test_live_stream_grows(tmp_path: Path) -> None:

@@ -54,6 +54,8 @@ def experiment(folder: Path, monkeypatch: pytest.MonkeyPatch, maker: str = "") -
 def test_the_weights_of_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = experiment(tmp_path, monkeypatch)
     folder = model(tmp_path / "weights/step_100")
+    for name in ("step_" + "9" * 200, "step_٣", "step_-1", "step_7.tmp", "step_"):
+        (tmp_path / "weights" / name).mkdir()
     assert weights.folder_of_step(record, 100) == folder
     with pytest.raises(ConfigError, match="no weights of step 50") as refused:
         weights.folder_of_step(record, 50)
@@ -106,19 +108,14 @@ def _empty(folder: Path) -> Path:
     return folder
 
 
-def test_only_numbers_that_a_framework_writes_are_steps(tmp_path: Path) -> None:
-    for name in ("step_7", "step_" + "9" * 200, "step_٣", "step_-1", "step_7.tmp", "step_"):
-        (tmp_path / "weights" / name).mkdir(parents=True)
-    assert weights._steps(tmp_path) == [7]
-
-
 @pytest.mark.timeout(10)
 def test_an_index_names_files_of_its_own_folder(tmp_path: Path) -> None:
-    index = tmp_path / "step_1/model.safetensors.index.json"
-    index.parent.mkdir()
+    folder = model(tmp_path / "step_1")
     (tmp_path / "other.bin").touch()
+    index = folder / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {"a": "../other.bin"}}))
-    assert weights._files(index.parent) == {"model.safetensors"}
+    (folder / "model.safetensors").unlink()
+    assert weights.incompleteness(folder) == "model.safetensors is missing"
     index.unlink()
     os.mkfifo(index)
-    assert weights._files(index.parent) == {"model.safetensors"}
+    assert weights.incompleteness(folder) == "model.safetensors is missing"
