@@ -25,7 +25,7 @@ def test_it_is_written_when_it_changes_and_over_a_damaged_one(
     file, intent = IntentFile(path), intent_of({}, None, None, None)
     for _ in range(2):
         file.write(intent)
-    assert caplog.text.count("cannot write") == 1, "the same trouble is told once"
+        assert caplog.text.count("cannot write") == 1, "the same trouble is told once"
     path.parent.mkdir()
     file.write(intent)
     assert IntentFile(path).read() == intent
