@@ -3,8 +3,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rltui.core.bottleneck import BottleneckKnobs, bottleneck
+from rltui.core.engine_metrics import InferenceActivity
 from rltui.core.run_tracks import RunTracks
-from rltui.core.stalls import InferenceActivity
 
 KNOBS = BottleneckKnobs(in_flight="in.flight", kv_memory="kv.memory", sequences="max.seqs", lead="lead")
 NAMES = {"trainer": "trainer", "orchestrator": "orchestrator", "inference": "inference"}

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from rltui.core.engine_metrics import InferenceActivity
 from rltui.core.health import Thresholds
 from rltui.core.journal import JournalEntry
 from rltui.core.run_tracks import RunTracks
-from rltui.core.stalls import InferenceActivity
 from rltui.daemon.events import EventBus
 from rltui.daemon.health import RunHealth
 from rltui.frameworks.base import RunFiles

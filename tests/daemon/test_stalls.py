@@ -16,9 +16,10 @@ from typing import Any, cast
 import pytest
 from tests.waiting import retry_until
 
+from rltui.core.engine_metrics import InferenceActivity
 from rltui.core.layout import ComponentSpec, Stall
 from rltui.core.lifecycle import Lifecycle
-from rltui.core.stalls import InferenceActivity, WatchClock
+from rltui.core.stalls import WatchClock
 from rltui.core.states import ComponentState
 from rltui.daemon import stalls
 from rltui.daemon.component import ComponentRunner

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.stalls import InferenceActivity, parse_activity
+from rltui.core.engine_metrics import InferenceActivity, parse_activity
 from rltui.services import probes
 from rltui.services.probes import read_exposition
 

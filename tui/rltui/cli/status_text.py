@@ -17,6 +17,7 @@ from rltui.client.transports.unix import CONNECT_TIMEOUT_S
 from rltui.core import hints
 from rltui.core.states import ALIVE_STATES, STALLED
 from rltui.core.text import duration
+from rltui.core.times import date_text
 from rltui.errors import RltuiError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import BrokenExperiment, name_if_needed
@@ -165,8 +166,7 @@ def _head_lines(status: dict[str, Any], name: str | None) -> list[str]:
     if under_way := status.get("transaction"):
         lines.append(f"  {style('under way:', 'busy')} {under_way}")
     elif (down := status.get("down")) and status["state"] == "stopped":
-        moment = time.strftime("%Y-%m-%d %H:%M", time.localtime(down["at"]))
-        lines.append(f"  taken down by {down['by']}, {moment}")
+        lines.append(f"  taken down by {down['by']}, {date_text(down['at'])}")
         lines.extend(style_line(f"  ⚠ cannot be ended: {what}") for what in down["left"])
     return lines
 

@@ -21,6 +21,7 @@ from rltui.core.rollouts import BatchKey, RolloutSource, sort_samples
 from rltui.core.runs import RunRow
 from rltui.core.secrets import mask_text
 from rltui.core.series import SeriesSource
+from rltui.core.times import date_text
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.config.diff import text_diff
 from rltui.services.own_files import read_own
@@ -153,7 +154,7 @@ class _Writer:
                 evaluation.env,
                 requested_samples,
                 reward,
-                time.strftime("%Y-%m-%d %H:%M", time.localtime(evaluation.at)),
+                date_text(evaluation.at),
             )
 
     def _rollouts(self, count: int) -> list[ReportFile]:

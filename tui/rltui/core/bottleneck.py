@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rltui.core.api import Bottleneck
+from rltui.core.engine_metrics import InferenceActivity
 from rltui.core.run_tracks import RunTracks, Track
-from rltui.core.stalls import InferenceActivity
 
 _STEPS = 10
 _FEWEST_STEPS = 3

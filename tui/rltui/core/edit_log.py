@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from rltui.core.journal import JournalEntry
+from rltui.core.text import join_some, truncate
 from rltui.core.toml.values import TomlValue, format_value
 from rltui.core.values import Value
 
@@ -119,14 +120,8 @@ def describe(
 
     `old_values`: also of keys that were not set, which had their default.
     """
-    texts = [
-        _key_text(key, before, after, old_values.get(key))
-        for key, (before, after) in list(changes.items())[:_NAMED_KEYS]
-    ]
-    more = len(changes) - len(texts)
-    if not texts:
-        return "comments only"
-    return ", ".join(texts) + (f" and {more} more" if more else "")
+    texts = [_key_text(key, before, after, old_values.get(key)) for key, (before, after) in changes.items()]
+    return join_some(texts, _NAMED_KEYS) or "comments only"
 
 
 def _key_text(key: str, before: TomlValue, after: TomlValue, default: TomlValue) -> str:
@@ -139,5 +134,4 @@ def _key_text(key: str, before: TomlValue, after: TomlValue, default: TomlValue)
 
 
 def _value_text(value: TomlValue) -> str:
-    text = format_value(value)
-    return text if len(text) <= _VALUE_WIDTH else f"{text[: _VALUE_WIDTH - 1]}…"
+    return truncate(format_value(value), _VALUE_WIDTH)

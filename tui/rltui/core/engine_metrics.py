@@ -1,4 +1,5 @@
-"""Turns the metrics endpoint of a vLLM server into the series of its engines: gauges, rates and means. Pure.
+"""Reads the metrics endpoint of a vLLM server: its load, and the series of its engines (gauges, rates and
+means). Pure.
 
 The names are vLLM's own, of all its versions (`facts/vllm.md`, Metrics); derived ones have a suffix:
 `:rate` per second, `:mean` of the requests finished since the last sample.
@@ -10,6 +11,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 _GAUGES = (
     "num_requests_running", "num_requests_waiting", "kv_cache_usage_perc", "gpu_cache_usage_perc",
@@ -55,6 +57,50 @@ def _parse(exposition: bytes) -> dict[str, dict[str, float]]:
     return {engine: dict(values) for engine, values in readings.items()}
 
 
+@dataclass(frozen=True, slots=True)
+class InferenceActivity:
+    """One sample, all engines of the server together."""
+
+    running: int = 0
+    """Requests in the running batch."""
+    waiting: int = 0
+    generated_tokens: int | None = None
+    """Count since the server started; falls back to 0 with a new one."""
+    kv_usage_frac: float | None = None
+    """Share of the KV cache in use, 0 to 1, the mean of the engines."""
+
+    @property
+    def requests(self) -> int:
+        """Unanswered requests: rollouts in flight."""
+        return self.running + self.waiting
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """Short texts for the pane's title: `KV 41 %`, `128 run 12 wait`."""
+        load = f"{self.running} run {self.waiting} wait"
+        return (load,) if self.kv_usage_frac is None else (f"KV {self.kv_usage_frac * 100:.0f} %", load)
+
+
+def parse_activity(exposition: bytes) -> InferenceActivity | None:
+    """The load of a server; `None` if its answer tells nothing of it."""
+    engines = _parse(exposition).values()
+
+    def values(*names: str) -> list[float]:
+        by_name = ([engine[name] for engine in engines if name in engine] for name in names)
+        return next(filter(None, by_name), [])
+
+    running, waiting = values("num_requests_running"), values("num_requests_waiting")
+    tokens, usage = values("generation_tokens_total"), values("kv_cache_usage_perc", "gpu_cache_usage_perc")
+    if not (running or waiting or tokens or usage):
+        return None
+    return InferenceActivity(
+        running=round(sum(running)),
+        waiting=round(sum(waiting)),
+        generated_tokens=round(sum(tokens)) if tokens else None,
+        kv_usage_frac=sum(usage) / len(usage) if usage else None,
+    )
+
+
 class EngineMeter:
     """Turns samples of one server into a row for every `interval_s`."""
 
@@ -90,7 +136,11 @@ class EngineMeter:
             for engine, values in reading.items()
         }
         self._since, self._last_counters, self._gauges = time, reading, {}
-        rows = {"": {**_all_gauges(gauges), **_derived(_sums(differences), elapsed_s)}}
+        all_gauges = {
+            name: value / (len(gauges) if name in _MEANS_OF_ENGINES else 1)
+            for name, value in _sums(gauges).items()
+        }
+        rows = {"": {**all_gauges, **_derived(_sums(differences), elapsed_s)}}
         if len(reading) > 1:
             for engine in reading:
                 own = {**gauges.get(engine, {}), **_derived(differences[engine], elapsed_s)}
@@ -115,13 +165,6 @@ def _sums(values_by_engine: Mapping[str, Mapping[str, float]]) -> dict[str, floa
         for name, value in values.items():
             total[name] += value
     return dict(total)
-
-
-def _all_gauges(gauges: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    return {
-        name: value / (len(gauges) if name in _MEANS_OF_ENGINES else 1)
-        for name, value in _sums(gauges).items()
-    }
 
 
 def _derived(grown: Mapping[str, float], elapsed_s: float | None) -> dict[str, float]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
 
-from rltui.core.kinds import one_line
+from rltui.core.kinds import one_line, parse_pattern
 from rltui.core.values import LayoutSection
 
 
@@ -134,12 +133,8 @@ class PodSpec(LayoutSection):
 
     @field_validator("done")
     @classmethod
-    def _is_pattern(cls, pattern: str) -> str:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
-        return pattern
+    def _is_pattern(cls, text: str) -> str:
+        return parse_pattern(text).pattern
 
 
 HostSpec = NodeSpec | SlurmSpec | PodSpec

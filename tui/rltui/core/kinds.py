@@ -23,6 +23,18 @@ def one_line(text: str) -> str:
     return text
 
 
+def parse_pattern(text: str) -> re.Pattern[str]:
+    """A regular expression from a file.
+
+    Raises:
+        ValueError: if it is none; with the reason.
+    """
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{text!r} is no regular expression: {error}") from error
+
+
 class Kind(NamedTuple):
     """A predicate on values, and its name for people: `a text`."""
 

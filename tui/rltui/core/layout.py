@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from rltui.core.hosts import HostSpec, NodeSpec, PodSpec, SlurmSpec
+from rltui.core.kinds import parse_pattern
 from rltui.core.values import LayoutSection
 
 ComponentId = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
@@ -232,23 +233,15 @@ class ComponentSpec(LayoutSection):
 
     @field_validator("outcome")
     @classmethod
-    def _can_be_searched(cls, pattern: str) -> str:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
-        return pattern
+    def _is_pattern(cls, text: str) -> str:
+        return parse_pattern(text).pattern
 
     @field_validator("progress")
     @classmethod
     def _tell_steps(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        for pattern in patterns:
-            try:
-                groups = re.compile(pattern).groupindex
-            except re.error as error:
-                raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
-            if "step" not in groups:
-                raise ValueError(f"{pattern!r} has no group (?P<step>…)")
+        for text in patterns:
+            if "step" not in parse_pattern(text).groupindex:
+                raise ValueError(f"{text!r} has no group (?P<step>…)")
         return patterns
 
     @model_validator(mode="after")

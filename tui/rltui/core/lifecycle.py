@@ -13,43 +13,10 @@ from typing import Literal, assert_never
 from rltui.core.gpu.report import OutOfMemory
 from rltui.core.layout import Restart
 from rltui.core.states import ALIVE_STATES, ComponentState
-from rltui.core.text import duration
+from rltui.core.text import count_text, duration
 
 _MOST_DOUBLINGS = 30
 """More would leave the range of a float."""
-
-
-@dataclass(frozen=True, slots=True)
-class Retry:
-    at: float
-    failures: tuple[float, ...]
-    """The failures that count, this one included, oldest first."""
-
-
-@dataclass(frozen=True, slots=True)
-class GiveUp:
-    reason: str
-    """Reason beyond the failure itself; empty if no restart was ever meant."""
-    failures: tuple[float, ...]
-
-
-def _decide(policy: Restart, failures: tuple[float, ...], now: float, *, hopeless: bool) -> Retry | GiveUp:
-    """The answer to a failure at `now`, after those in `failures`. A `hopeless` one would come again."""
-    recent = (*(failed_at for failed_at in failures if now - failed_at <= policy.window_s), now)
-    counted = recent[-policy.max_failures :]  # a partner's restart may have started one that had given up
-    if policy.policy == "never":
-        return GiveUp("", counted)
-    if hopeless:
-        return GiveUp("another start would end the same way", counted)
-    if len(counted) >= policy.max_failures:
-        return GiveUp(f"not started again after {_times(len(counted), policy.window_s)}", counted)
-    first, longest = policy.backoff_s
-    doublings = min(len(counted) - 1, _MOST_DOUBLINGS)
-    return Retry(now + min(longest, first * 2**doublings), counted)
-
-
-def _times(count: int, window_s: float) -> str:
-    return "1 failure" if count == 1 else f"{count} failures within {duration(window_s)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,17 +270,32 @@ def _fail(life: Lifecycle, exit_info: ExitInfo, reason: str, at: float) -> Lifec
         text = f"{reason}; it starts again with another port"
         backoff = replace(life, state=ComponentState.BACKOFF, exit=exit_info, reason=text)
         return replace(backoff, failures=(at,), retry_at=at)
-    answer = _decide(life.restart, failures, at, hopeless=exit_info.hopeless)
-    if isinstance(answer, GiveUp):
-        text = f"{reason}; {answer.reason}" if answer.reason else reason
-        return replace(
-            life, state=ComponentState.FAILED, exit=exit_info, reason=text, failures=answer.failures
-        )
+    policy = life.restart
+    recent = (*(failed_at for failed_at in failures if at - failed_at <= policy.window_s), at)
+    counted = recent[-policy.max_failures :]  # a partner's restart may have started one that had given up
+    refusal = _restart_refusal(policy, len(counted), hopeless=exit_info.hopeless)
+    if refusal is not None:
+        text = f"{reason}; {refusal}" if refusal else reason
+        return replace(life, state=ComponentState.FAILED, exit=exit_info, reason=text, failures=counted)
+    first, longest = policy.backoff_s
+    doublings = min(len(counted) - 1, _MOST_DOUBLINGS)
     return replace(
         life,
         state=ComponentState.BACKOFF,
         exit=exit_info,
-        reason=f"{reason}; failure {len(answer.failures)} of {life.restart.max_failures}",
-        failures=answer.failures,
-        retry_at=answer.at,
+        reason=f"{reason}; failure {len(counted)} of {policy.max_failures}",
+        failures=counted,
+        retry_at=at + min(longest, first * 2**doublings),
     )
+
+
+def _restart_refusal(policy: Restart, failure_count: int, *, hopeless: bool) -> str | None:
+    """Reason why it is not started again, empty if no restart was ever meant; `None` if it is."""
+    if policy.policy == "never":
+        return ""
+    if hopeless:
+        return "another start would end the same way"
+    if failure_count < policy.max_failures:
+        return None
+    within = "" if failure_count == 1 else f" within {duration(policy.window_s)}"
+    return f"not started again after {count_text(failure_count, 'failure')}{within}"

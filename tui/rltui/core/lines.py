@@ -127,9 +127,9 @@ class Level(StrEnum):
 
 _SEVERITY = {level: rank for rank, level in enumerate(Level)}
 _SYNONYMS = {"WARN": Level.WARNING, "FATAL": Level.CRITICAL, "EXCEPTION": Level.ERROR}
-_GLOG = {"I": Level.INFO, "W": Level.WARNING, "E": Level.ERROR, "F": Level.CRITICAL}
-
-_NAME = r"TRACE|DEBUG|INFO|SUCCESS|WARN(?:ING)?|ERROR|EXCEPTION|CRITICAL|FATAL"
+GLOG_LEVELS = {"I": Level.INFO, "W": Level.WARNING, "E": Level.ERROR, "F": Level.CRITICAL}
+"""Level by the first letter of a line of glog or torch."""
+LEVEL_NAMES = r"TRACE|DEBUG|INFO|SUCCESS|WARN(?:ING)?|ERROR|EXCEPTION|CRITICAL|FATAL"
 _RANK = r"(?:\[[A-Za-z_]\w*\]:\s?){0,3}"
 """Prefixes of torchrun and torch: `[trainer0]:`, `[rank0]:`."""
 _PROCESS = r"(?:\([A-Za-z][^()]{0,80}\bpid=\d+[^()]{0,40}\)\s?)?"
@@ -137,9 +137,9 @@ _PROCESS = r"(?:\([A-Za-z][^()]{0,80}\bpid=\d+[^()]{0,40}\)\s?)?"
 _CLOCK = r"\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?"
 _START = re.compile(
     rf"{_RANK}{_PROCESS}\s*(?:{_CLOCK}[\s|-]*(?:[\w.-]{{1,60}} - )?)?"
-    rf"\[?\s*(?P<name>{_NAME})\s*(?=[\]:|,\s-]|$)"
+    rf"\[?\s*(?P<name>{LEVEL_NAMES})\s*(?=[\]:|,\s-]|$)"
 )
-_JSON = re.compile(rf'"level"\s*:\s*"(?P<name>{_NAME})"', re.IGNORECASE)
+_JSON = re.compile(rf'"level"\s*:\s*"(?P<name>{LEVEL_NAMES})"', re.IGNORECASE)
 _GLOG_START = re.compile(rf"{_RANK}\[?(?P<letter>[IWEF])\d{{4}} \d\d:\d\d")
 _EXCEPTION = re.compile(
     rf"{_RANK}{_PROCESS}\s*(?:Traceback \(most recent call last\)"
@@ -154,7 +154,7 @@ def detect_level(text: str) -> Level | None:
     if match := _START.match(beginning):
         return parse_level(match["name"])
     if match := _GLOG_START.match(beginning):
-        return _GLOG[match["letter"]]
+        return GLOG_LEVELS[match["letter"]]
     if _EXCEPTION.match(beginning):
         return Level.ERROR
     if '"level"' in beginning and (match := _JSON.search(beginning)):

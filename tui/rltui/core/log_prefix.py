@@ -9,21 +9,20 @@ import re
 import time
 from typing import NamedTuple
 
-from rltui.core.lines import Level, parse_level
+from rltui.core.lines import GLOG_LEVELS, LEVEL_NAMES, Level, parse_level
 
-_LEVEL = r"TRACE|DEBUG|INFO|SUCCESS|WARN(?:ING)?|ERROR|EXCEPTION|CRITICAL|FATAL"
 _RANK = re.compile(r"(?:\[(?P<rank>[A-Za-z_]{1,40}\d{1,6})\]:\s?)")
 _PROCESS = re.compile(r"\((?P<process>[A-Za-z][^() ]{0,60})(?: \w+=\w+)* pid=\d+[^()]{0,40}\)\s?")
 _DAY = r"(?P<month>\d\d)-?(?P<day>\d\d)"
 _CLOCK = r"(?P<clock>\d\d:\d\d:\d\d)(?:[.,]\d+)?"
 _LOCATION = r"[^\[\]\s]{1,120}\](?: |$)"
-_LOGURU = rf"{_CLOCK} +\[?(?P<level>{_LEVEL})\]?(?: |$)"
+_LOGURU = rf"{_CLOCK} +\[?(?P<level>{LEVEL_NAMES})\]?(?: |$)"
 """`23:03:15 INFO `, in hosted copies `23:03:15 [INFO] `."""
-_VLLM = rf"(?P<level>{_LEVEL}) +{_DAY} {_CLOCK} \[{_LOCATION}"
+_VLLM = rf"(?P<level>{LEVEL_NAMES}) +{_DAY} {_CLOCK} \[{_LOCATION}"
 """`INFO 11-21 23:03:15 [server.py:1] `."""
 _LOGGING = (
     rf"\[?(?P<year>\d{{4}})-{_DAY}[T ]{_CLOCK}(?:Z|[+-]\d\d:?\d\d)?\]?[\s|-]*(?:[\w.]{{1,60}} - )?"
-    rf"\[?(?P<level>{_LEVEL})\]?(?: +\| [\w.<>:]{{1,120}} -)?(?:\s*[-:|])?(?: |$)"
+    rf"\[?(?P<level>{LEVEL_NAMES})\]?(?: +\| [\w.<>:]{{1,120}} -)?(?:\s*[-:|])?(?: |$)"
     r"(?:[a-z]\w{0,60}(?:::\w{1,60})+: (?:[\w./-]{1,120}\.rs:\d{1,6}: )?)?"
 )
 """`2026-11-21 23:03:15,123 - name - INFO - `, `2026-11-21 23:03:15.123 | INFO     | a:b:1 - `, and Rust's
@@ -31,10 +30,9 @@ _LOGGING = (
 """
 _GLOG = rf"\[?(?P<letter>[IWEF]){_DAY} {_CLOCK}(?: +\d+)? {_LOCATION}"
 """glog's and torch's `[W1120 23:33:07.367283046 utils.cpp:68] `."""
-_NO_CLOCK = rf"(?P<level>{_LEVEL}):(?:[\w.]{{1,60}}:| +)"
+_NO_CLOCK = rf"(?P<level>{LEVEL_NAMES}):(?:[\w.]{{1,60}}:| +)"
 """uvicorn's `INFO:     `, logging's `INFO:root:`."""
 _FORMS = tuple(map(re.compile, (_LOGURU, _VLLM, _LOGGING, _GLOG, _NO_CLOCK, rf"{_CLOCK} ")))
-_LETTERS = {"I": Level.INFO, "W": Level.WARNING, "E": Level.ERROR, "F": Level.CRITICAL}
 _LONGEST = 400
 
 
@@ -86,7 +84,7 @@ def _build(match: re.Match[str], rank: str) -> LogPrefix:
         length=match.end(),
         clock=groups.get("clock") or "",
         date=date,
-        level=parse_level(level) if level else _LETTERS[letter] if letter else None,
+        level=parse_level(level) if level else GLOG_LEVELS[letter] if letter else None,
         rank=rank,
     )
 

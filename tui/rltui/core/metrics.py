@@ -11,7 +11,7 @@ from typing import Any
 from rltui.core.api import Alert, Progress
 from rltui.core.config_report import DerivedValue
 from rltui.core.series import DownsampledSeries
-from rltui.core.text import group_digits
+from rltui.core.text import group_digits, join_some
 
 _LARGE_STEP = 10.0
 """A learning rate that changes by more than this factor is seldom meant."""
@@ -269,9 +269,7 @@ def non_finite_alerts(values: Iterable[NonFinite]) -> tuple[Alert, ...]:
 
 
 def _alert(component: str | None, items: Sequence[NonFinite]) -> Alert:
-    text = ", ".join(map(str, items[:_NAMED_METRICS]))
-    if len(items) > _NAMED_METRICS:
-        text += f" and {len(items) - _NAMED_METRICS} more"
+    text = join_some([*map(str, items)], _NAMED_METRICS)
     title = "a metric is not finite" if len(items) == 1 else f"{len(items)} metrics are not finite"
     return Alert(kind="metric", severity="error", title=title, text=f"{text}. {ADVICE}", component=component)
 

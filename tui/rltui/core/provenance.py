@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from rltui.core.text import join_words, size_text
+from rltui.core.text import join_some, join_words, size_text
 
 _SHOWN_COMMIT = 10
 _SHOWN_NAMES = 5
@@ -113,9 +113,9 @@ def _code(current: Provenance, earlier: Provenance) -> Iterator[str]:
     added = [name for name in current.untracked if name not in earlier.untracked]
     removed = [name for name in earlier.untracked if name not in current.untracked]
     if removed:
-        yield f"files that git does not know are gone: {_names(removed)}"
+        yield f"files that git does not know are gone: {join_some(removed, _SHOWN_NAMES)}"
     if added:
-        yield f"there are files that git does not know: {_names(added)}"
+        yield f"there are files that git does not know: {join_some(added, _SHOWN_NAMES)}"
     if current.checkout_commit != earlier.checkout_commit:
         yield (
             f"the framework's checkout is at commit {_short(current.checkout_commit) or 'none'},"
@@ -158,11 +158,6 @@ def _machine(current: Provenance, earlier: Provenance) -> Iterator[str]:
 def _model_counts(names: tuple[str, ...]) -> str:
     """Format names with their counts: `2 × NVIDIA H200`."""
     return join_words([f"{names.count(name)} × {name}" for name in sorted(set(names))]) or "none"
-
-
-def _names(names: list[str]) -> str:
-    more = len(names) - _SHOWN_NAMES
-    return ", ".join(names[:_SHOWN_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _short(commit: str) -> str:

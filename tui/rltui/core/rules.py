@@ -13,6 +13,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from rltui.core.knobs import display
+from rltui.core.servers import LOOPBACK_HOSTS, port_of
 from rltui.core.toml.values import TomlValue
 
 Severity = Literal["error", "warning", "hint"]
@@ -266,14 +267,14 @@ def same_port(url: str, port: str, *, severity: Severity = "error") -> Rule:
     return Rule(url, (url, port), fault, severity)
 
 
-_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0", platform.node().lower()})  # noqa: S104
+_THIS_MACHINE = LOOPBACK_HOSTS | {platform.node().lower()}
 
 
 def _port_of(address: str) -> int | None:
     """The TCP port of an http address; `None` if it is none."""
     try:
         url = urlsplit(address)
-        port = url.port or (443 if url.scheme == "https" else 80)
+        port = port_of(address)
     except ValueError:
         return None
     return port if url.scheme in ("http", "https") and url.hostname else None

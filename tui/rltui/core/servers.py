@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
+from rltui.core.text import join_some
 from rltui.core.values import Value
 from rltui.errors import UsageError
 
 _API = "/v1"
 _EVERY_INTERFACE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S104
+"""Host names in URLs that mean this machine."""
 _EXAMPLE = "use one such as http://gpu-2:8000/v1"
 
 
@@ -38,7 +40,7 @@ class ServerAddress:
     @property
     def is_here(self) -> bool:
         """It listens on this machine's own address."""
-        return urlsplit(self.url).hostname in ("localhost", "127.0.0.1", "::1", "0.0.0.0")  # noqa: S104
+        return urlsplit(self.url).hostname in LOOPBACK_HOSTS
 
 
 def server_url(text: str) -> str:
@@ -137,7 +139,7 @@ def judge_server(
         return "down", answer.fault
     model = address.model
     if model is not None and answer.models and model not in answer.models and address.is_strict:
-        return "refused", f"it serves {_few(answer.models)}, and the config asks for {model}"
+        return "refused", f"it serves {join_some(answer.models, 3)}, and the config asks for {model}"
     return "ready", None
 
 
@@ -154,7 +156,3 @@ def server_warnings(address: ServerAddress, answer: Answer) -> tuple[str, ...]:
             " own config say so (weight_broadcast.type filesystem)"
         )
     return tuple(warnings)
-
-
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

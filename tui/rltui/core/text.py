@@ -177,6 +177,17 @@ def join_words(names: Sequence[str], last: str = "and") -> str:
     return f"{', '.join(names[:-1])} {last} {names[-1]}" if len(names) > 1 else "".join(names)
 
 
+def join_some(names: Sequence[str], most: int) -> str:
+    """`a, b and 3 more`: at most so many by name."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def count_text(count: int, noun: str) -> str:
+    """`1 step`, `3 steps`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def ssh_host(argv: Sequence[str]) -> str | None:
     """The machine on which an ssh command runs something that is invisible here; `None` for other
     commands.
@@ -347,8 +358,7 @@ def unknown_name(what: str, name: str, names: Iterable[str]) -> UsageError:
     """The error for an unknown typed name: the closest existing one, and the others."""
     names = list(names)
     guess = did_you_mean(name, names)
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    there_are = f"there are: {', '.join(names[:_MOST_NAMES])}{more}" if names else "there is none yet"
+    there_are = f"there are: {join_some(names, _MOST_NAMES)}" if names else "there is none yet"
     return UsageError(f"no {what} {name!r}", hint=f"{guess} {there_are}".strip())
 
 

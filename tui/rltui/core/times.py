@@ -1,4 +1,4 @@
-"""Times and spans as people write them. Pure: the caller provides the present time."""
+"""Times and spans as people read and write them. Pure: the caller provides the present time."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ MOMENT_HINT = (
     "so long ago: 90s, 30m, 2h, 1d12h; or a time: 14:30, 2026-11-22, '2026-11-22 14:30', or an `at` of --json"
 )
 """Grammar of `parse_moment`."""
+
+
+def date_text(moment: float) -> str:
+    """`2026-11-22 14:30`, in local time."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
 
 
 def parse_span(text: str) -> float | None:

@@ -11,9 +11,9 @@ from typing import Any
 
 from rltui.core.api import Alert, Bottleneck, HealthIssue, RollbackOffer
 from rltui.core.bottleneck import BottleneckKnobs, bottleneck
+from rltui.core.engine_metrics import InferenceActivity
 from rltui.core.health import Finding, Thresholds, damages, findings, health_issue_of, spoils
 from rltui.core.run_tracks import RunTracks
-from rltui.core.stalls import InferenceActivity
 from rltui.daemon.events import EventBus
 from rltui.daemon.suspects import Suspects
 from rltui.services.runs.experiments import name_if_needed

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from rltui.core.api import Link, Progress
+from rltui.core.engine_metrics import InferenceActivity
 from rltui.core.metrics import MetricSeries, NonFinite, NonFiniteWatch
 from rltui.core.run_tracks import RunTracks
-from rltui.core.stalls import InferenceActivity, facts_of
 from rltui.daemon.config import Setup
 from rltui.daemon.events import EventBus
 from rltui.daemon.health import RunHealth
@@ -123,7 +123,7 @@ class Observation:
             if bottleneck is not None and bottleneck.waits == component
             else ()
         )
-        load = facts_of(activity) if activity is not None else ()
+        load = activity.facts if activity is not None else ()
         return (*self.progress.title_details(component), *waits, *load)
 
     def requests(self) -> int | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from rltui.core import hints
 from rltui.core.api import Alert, Plan
 from rltui.core.config_report import Problem
+from rltui.core.engine_metrics import parse_activity
 from rltui.core.servers import (
     Answer,
     ServerAddress,
@@ -20,7 +21,6 @@ from rltui.core.servers import (
     server_ids,
     server_warnings,
 )
-from rltui.core.stalls import facts_of, parse_activity
 from rltui.core.template import Missing
 from rltui.core.text import join_words
 from rltui.daemon.config import Config, Setup
@@ -130,7 +130,7 @@ class Servers:
             self._observation.sampler.engine(server.id, exposition)
         self._observation.set_activity(server.id, activity)
         previous, server.answer = server.state, answer
-        server.facts = facts_of(activity) if activity is not None else ()
+        server.facts = activity.facts if activity is not None else ()
         is_changed = (state, reason) != (server.state, server.reason)
         server.state, server.reason = state, reason
         if previous != state:

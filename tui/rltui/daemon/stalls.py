@@ -16,17 +16,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from rltui.core.engine_metrics import InferenceActivity, parse_activity
 from rltui.core.failure_cause import FailurePattern, find_cause
 from rltui.core.layout import ComponentSpec
-from rltui.core.stalls import (
-    Heartbeat,
-    InferenceActivity,
-    LivenessSignals,
-    StallRule,
-    WatchClock,
-    parse_activity,
-    phase_of,
-)
+from rltui.core.stalls import Heartbeat, LivenessSignals, StallRule, WatchClock, phase_of
 from rltui.core.states import ComponentState
 from rltui.core.text import duration
 from rltui.daemon.component import ComponentRunner

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rltui.core import hints
-from rltui.core.text import duration, join_words, size_text, steps_text
+from rltui.core.text import count_text, duration, join_some, join_words, size_text, steps_text
 from rltui.views.table import Column, Filter, Order, View
 
 if TYPE_CHECKING:
@@ -128,9 +128,7 @@ def _back_text(checkpoint: Checkpoint, report: CheckpointReport) -> str:
     """`92 steps since, to be done again; checkpoints 430 to 500 (8) set aside`."""
     steps = max(0, (report.step or 0) - checkpoint.step)
     beyond = [other.step for other in report.checkpoints if other.step > checkpoint.step]
-    texts = [
-        f"{steps} step{'' if steps == 1 else 's'} since, to be done again" if steps else "nothing done since"
-    ]
+    texts = [f"{count_text(steps, 'step')} since, to be done again" if steps else "nothing done since"]
     if beyond:
         texts.append(f"checkpoint{'s' if len(beyond) > 1 else ''} {steps_text(beyond)} set aside")
     return "; ".join(texts)
@@ -208,8 +206,6 @@ def prune_rows(plan: PrunePlan) -> list[tuple[str, str]]:
 
 
 def publication_text(published: Publication) -> str:
-    count = len(published.files)
-    files = f"{count} file{'' if count == 1 else 's'}, {size_text(published.size_bytes)}"
-    more = f" and {count - _FILES_NAMED} more" if count > _FILES_NAMED else ""
-    file_names = f"{', '.join(published.files[:_FILES_NAMED])}{more}"
-    return f"upload     {files}: {file_names}\nof         {published.folder}\n"
+    files = f"{count_text(len(published.files), 'file')}, {size_text(published.size_bytes)}"
+    names = join_some(published.files, _FILES_NAMED)
+    return f"upload     {files}: {names}\nof         {published.folder}\n"

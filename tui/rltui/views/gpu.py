@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rltui.core.text import duration, gib, join_words, short_command, truncate
+from rltui.core.text import count_text, duration, gib, join_words, short_command, truncate
 from rltui.views.table import Cell, Column, View
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def brief_warnings(device: GpuDevice) -> list[str]:
 
 def _ecc_warnings(device: GpuDevice) -> list[str]:
     count = device.ecc_errors
-    return [f"{count} uncorrected memory error{'s' if count > 1 else ''} (ECC)"] if count else []
+    return [f"{count_text(count, 'uncorrected memory error')} (ECC)"] if count else []
 
 
 def budget_text(budget: GpuBudget) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rltui.core.text import duration, join_words, steps_text
+from rltui.core.text import count_text, duration, join_words, steps_text
 from rltui.views.knob import figure_text
 from rltui.views.orphan import brief_orphan, by_attempt, orphan_count, orphan_details, owner_text
 
@@ -76,9 +76,9 @@ def lost_text(loss: Lost) -> str:
     """The steps and rollouts lost, and the step that the run resumes at; empty where it loses nothing."""
     thrown_away = []
     if loss.steps:
-        thrown_away.append(_count_text(loss.steps, "step"))
+        thrown_away.append(count_text(loss.steps, "step"))
     if loss.rollouts:
-        thrown_away.append(f"{_count_text(loss.rollouts, 'rollout')} in flight")
+        thrown_away.append(f"{count_text(loss.rollouts, 'rollout')} in flight")
     goes_on = ""
     if loss.resume_step is not None:
         step = loss.resume_step
@@ -88,10 +88,6 @@ def lost_text(loss: Lost) -> str:
     if goes_on and not thrown_away:
         return f"nothing · {goes_on}"
     return " · ".join(filter(None, (" and ".join(thrown_away), goes_on)))
-
-
-def _count_text(count: int, noun: str) -> str:
-    return f"{count} {noun}{'s' if count > 1 else ''}"
 
 
 def estimate_text(plan: Plan) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rltui.core import hints
 from rltui.core.states import ENTRY_STATES, PENDING, AnyBadge
-from rltui.core.text import duration, size_text
+from rltui.core.text import count_text, duration, size_text
 from rltui.views.run import Details, step_text
 from rltui.views.table import Cell, Column, View
 
@@ -83,7 +83,7 @@ def entry_details(entry: QueueEntry) -> list[str]:
     behind = ["--", *entry.overrides] if entry.overrides else []
     needs = []
     if entry.gpus:
-        needs.append(f"{entry.gpus} GPU{'s' if entry.gpus > 1 else ''}")
+        needs.append(count_text(entry.gpus, "GPU"))
     if entry.devices:
         needs.append(f"on GPU {entry.devices}")
     if entry.retries:
@@ -98,10 +98,9 @@ def entry_details(entry: QueueEntry) -> list[str]:
 
 def waiting_details(entry: QueueEntry, now: float) -> Details:
     """Details of an entry that has not started, among the runs: labels with their texts."""
-    needs = [f"{entry.gpus} GPU{'' if entry.gpus == 1 else 's'}"] if entry.gpus else []
+    needs = [count_text(entry.gpus, "GPU")] if entry.gpus else []
     needs += [f"{size_text(entry.gpu_bytes)} of each"] if entry.gpu_bytes else []
-    retried = f"{entry.retries} time{'' if entry.retries == 1 else 's'}"
-    needs += [f"is started again {retried} where it fails"] if entry.retries else []
+    needs += [f"is started again {count_text(entry.retries, 'time')} where it fails"] if entry.retries else []
     return [
         ("waits", [entry.why or entry.state]),
         ("sweep", [entry.group]),

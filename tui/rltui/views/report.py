@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -14,6 +13,7 @@ from rltui.core.markdown import fenced, plain, table
 from rltui.core.runs import RunRow
 from rltui.core.series import SeriesSource
 from rltui.core.text import duration, group_digits, size_text, steps_text, value_text
+from rltui.core.times import date_text
 from rltui.views.comparison import compared_rows, markdown_table
 
 FILE_NAME = "report.md"
@@ -121,7 +121,7 @@ class RunReport:
                 ("when", "step", "", "what"),
                 [
                     (
-                        _when(annotation.at),
+                        date_text(annotation.at),
                         _step(annotation.step),
                         annotation.kind.value,
                         first_line(annotation.text),
@@ -137,18 +137,18 @@ class RunReport:
     def _footer(self) -> Iterator[str]:
         has_better = any(row.best for row in compared_rows(self.comparison))
         better = "; ▲ is better than the first run, by evaluations of the same examples" if has_better else ""
-        yield f"Written by rltui on {_when(self.made_at)}{better}."
+        yield f"Written by rltui on {date_text(self.made_at)}{better}."
 
 
 def _details(run: RunRow, parent: RunRow | None) -> Iterator[tuple[str, str]]:
-    end_text = "" if run.ended_at is None else f", to {_when(run.ended_at)}"
+    end_text = "" if run.ended_at is None else f", to {date_text(run.ended_at)}"
     step = (
         "" if run.step is None else f"{run.step}" + ("" if run.max_steps is None else f" of {run.max_steps}")
     )
     from_step = "" if run.parent_step is None else f", from its step {run.parent_step}"
     yield "state", run.state + (f": {run.problem}" if run.problem else "")
     yield "steps", step
-    yield "when", "" if run.started_at is None else f"{_when(run.started_at)}{end_text}"
+    yield "when", "" if run.started_at is None else f"{date_text(run.started_at)}{end_text}"
     yield "took", duration(run.seconds) + (f", {run.attempts} starts" if run.attempts > 1 else "")
     yield "GPU hours", group_digits(run.gpu_seconds / 3600) if run.gpu_seconds else ""
     yield "parent", (run.parent if parent is None else parent.name) + from_step if run.parent else ""
@@ -172,10 +172,6 @@ def _links(files: Sequence[ReportFile]) -> str:
 
 def _value(value: object) -> str:
     return "—" if value is None else value_text(value)
-
-
-def _when(time_: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(time_))
 
 
 def _step(step: int | None) -> str:

@@ -6,7 +6,6 @@ A column serves for display, sort, filter and comparison: a field of the run, a 
 from __future__ import annotations
 
 import re
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from rltui.core.runs import RunRow
 from rltui.core.secrets import mask_value
 from rltui.core.states import RUN_STATES
 from rltui.core.text import (
+    count_text,
     did_you_mean,
     duration,
     format_number,
@@ -29,6 +29,7 @@ from rltui.core.text import (
     truncate,
     value_text,
 )
+from rltui.core.times import date_text
 from rltui.errors import UsageError
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class RunColumn:
             case "age":
                 return duration(now - value)
             case "time":
-                return _time(value)
+                return date_text(value)
             case "flag":
                 return "yes" if value else ""
             case "words":
@@ -358,10 +359,6 @@ def _value_text(key: str, value: object) -> str:
     return mask_value(key, value) if isinstance(value, str) else value_text(value)
 
 
-def _time(moment: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
-
-
 # --- one run ----------------------------------------------------------------------------------------------
 
 
@@ -397,7 +394,7 @@ def sweep_details(name: str, runs: Sequence[RunRow]) -> Details:
 def sweep_texts(runs: Sequence[RunRow]) -> list[str]:
     """`6 runs`, `2 running`, `3 done`, `highest reward 0.83 ± 0.02: NAME`."""
     counts = Counter(row.state for row in runs)
-    facts = [f"{len(runs)} run{'' if len(runs) == 1 else 's'}"]
+    facts = [count_text(len(runs), "run")]
     facts += [f"{counts[state]} {badge.word}" for state, badge in RUN_STATES.items() if counts[state]]
     levels = {row.name: row.levels["reward"] for row in runs if "reward" in row.levels}
     if levels:
@@ -439,7 +436,7 @@ def _metrics(row: RunRow) -> list[str]:
 
 def _efforts(row: RunRow) -> list[str]:
     texts = [duration(row.seconds)] if row.seconds else []
-    texts += [f"{row.attempts} attempt{'' if row.attempts == 1 else 's'}"] if row.attempts else []
+    texts += [count_text(row.attempts, "attempt")] if row.attempts else []
     texts += [f"{row.gpu_seconds / 3600:.1f} GPU hours"] if row.gpu_seconds else []
     texts += [size_text(row.disk_bytes)] if row.disk_bytes is not None else []
     if row.checkpoints:
@@ -457,9 +454,9 @@ def _code(row: RunRow) -> list[str]:
 
 
 def _when(row: RunRow) -> list[str]:
-    texts = [f"began {_time(row.started_at or row.created_at)}"]
-    texts += [f"ended {_time(row.ended_at)}"] if row.ended_at is not None else []
-    texts += [f"archived {_time(row.archived_at)}"] if row.archived_at is not None else []
+    texts = [f"began {date_text(row.started_at or row.created_at)}"]
+    texts += [f"ended {date_text(row.ended_at)}"] if row.ended_at is not None else []
+    texts += [f"archived {date_text(row.archived_at)}"] if row.archived_at is not None else []
     return [*texts, f"id {row.id}"]
 
 

@@ -16,7 +16,7 @@ from rltui.cli.status_text import read_status
 from rltui.cli.waiting import StateChanges, styled_plan_text
 from rltui.client import launch
 from rltui.core import hints
-from rltui.core.text import join_words, size_text
+from rltui.core.text import count_text, join_words, size_text
 from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import (
@@ -89,9 +89,7 @@ def _down_all(arguments: Arguments) -> int:
         f"{style(name, 'head')}\n{textwrap.indent(_plan_lines(plan), '  ')}" for name, plan in plans.items()
     )
     if waiting_count:
-        text += (
-            f"queue: {waiting_count} run{'s' if waiting_count > 1 else ''} would start next; it is paused\n"
-        )
+        text += f"queue: {count_text(waiting_count, 'run')} would start next; it is paused\n"
     if arguments.plan:
         if arguments.json:
             print_json([{"experiment": name, **plan.model_dump(mode="json")} for name, plan in plans.items()])
@@ -177,7 +175,7 @@ def _plan_down(record: ExperimentRecord) -> Plan:
         names = join_words([user.name for user in users])
         reasons.append(f"{names} used its inference server, and cannot go on without it")
     if waiting_count := len(evals):
-        reasons.append(f"{waiting_count} evaluation{'s' if waiting_count > 1 else ''} will not be made")
+        reasons.append(f"{count_text(waiting_count, 'evaluation')} will not be made")
     return plan.model_copy(update={"reasons": tuple(reasons)})
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rltui.core.secrets import mask_text
+from rltui.core.text import count_text
 from rltui.core.toml.scan import BOM, Entry, KeyPath, TomlTable, line_and_column, scan
 from rltui.core.toml.values import (
     TomlValue,
@@ -319,7 +320,7 @@ def _no_element(elements: list[KeyPath], path: KeyPath, array: KeyPath) -> Confi
     count = sum(element[:-1] == array for element in elements)
     name = format_key(array)
     return ConfigError(
-        f"cannot set {format_key(path)}: {name} is an array of {count} table{'' if count == 1 else 's'}",
+        f"cannot set {format_key(path)}: {name} is an array of {count_text(count, 'table')}",
         hint=f"name one of them, {name}.0" + (f" to {name}.{count - 1}" if count > 1 else ""),
     )
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rltui.core.text import count_text
 from rltui.daemon.hosts.remote_runner import HostError, RemoteRunner, UnreachedError, is_set_within
 from rltui.errors import RltuiError
 from rltui.services import slurm
@@ -253,7 +254,7 @@ class Submission:
                 if not array.has(place.number, script):
                     return None
                 missing = array.awaited_count(time.time())
-                missing_text = f"{missing} more run{'s' if missing != 1 else ''}"
+                missing_text = count_text(missing, "more run")
                 reason = f"waits for {missing_text} of its sweep, to be one job array with"
                 runner.report(replace(runner.status, reason=reason))
             if runner.stop_requested.is_set():

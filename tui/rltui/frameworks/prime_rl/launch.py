@@ -18,6 +18,7 @@ from rltui.core.knobs import KnobValue
 from rltui.core.plan import RestartRule
 from rltui.core.servers import ServerAddress, server_url
 from rltui.core.template import Missing, TemplateValue
+from rltui.core.text import count_text
 from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks.base import ConfigFiles, PortKnob, Resolution, RunContext, RunFiles, ServiceCall
@@ -420,7 +421,7 @@ def _split(
         return _GpuSplit(tuple(devices[:inference]), tuple(devices[inference:total]))
     if len(devices) == 1 and inference <= 1 and trainer == 1:
         return _GpuSplit(tuple(devices[:inference]), tuple(devices))
-    have = f"{len(devices)} GPU{'' if len(devices) == 1 else 's'}"
+    have = count_text(len(devices), "GPU")
     return _GpuSplit(
         fault=Missing(
             f"the config asks for {total} GPUs ({inference} for inference, {trainer} for the trainer), "

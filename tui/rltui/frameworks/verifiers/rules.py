@@ -18,6 +18,7 @@ from rltui.core.rules import (
     room_for_prompts,
     same,
 )
+from rltui.core.servers import LOOPBACK_HOSTS
 from rltui.frameworks.verifiers.files import ARGS
 
 BATCH, GROUP, MICRO = f"{ARGS}.batch_size", f"{ARGS}.rollouts_per_example", f"{ARGS}.micro_batch_size"
@@ -26,7 +27,6 @@ RATE, TEMPERATURE, LORA = f"{ARGS}.learning_rate", f"{ARGS}.temperature", f"{ARG
 CLIENT_PORT, SERVER_PORT = f"{ARGS}.vllm_server_port", "inference.args.port"
 CLIENT_HOST = f"{ARGS}.vllm_server_host"
 MODEL_LENGTH, TENSOR = "inference.args.max_model_len", "inference.args.tensor_parallel_size"
-_HERE = frozenset({"0.0.0.0", "127.0.0.1", "localhost", "::1"})  # noqa: S104
 _COMMON_RATES = {True: (1e-5, 1e-4), False: (1e-6, 1e-5)}
 """Key: with LoRA, or without."""
 
@@ -48,7 +48,7 @@ def rules() -> tuple[Rule, ...]:
             f"{hints.CONVERT_FILE}", "warning",
         ),
         bad_if(
-            lambda v: v[CLIENT_HOST] not in _HERE, CLIENT_HOST, (),
+            lambda v: v[CLIENT_HOST] not in LOOPBACK_HOSTS, CLIENT_HOST, (),
             lambda v: f"vf-train would ask {v[CLIENT_HOST]}, and vf-vllm is started here: leave it out",
             "warning",
         ),

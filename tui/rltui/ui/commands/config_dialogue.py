@@ -11,6 +11,7 @@ from textual.app import SuspendNotSupported
 from rltui.core.api import Plan, Request, RollbackOffer
 from rltui.core.config_report import KnobInfo
 from rltui.core.consent import with_consent
+from rltui.core.text import count_text
 from rltui.errors import ConflictError, RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.commands.frontend import Frontend
@@ -59,9 +60,7 @@ class ConfigDialogue:
         if decision.how == "collect":
             shared.collect({knob.key: request.edits[knob.key]}, request.base)
             count = len(shared.staged)
-            self._notify(
-                f"{count} edit{'s' if count > 1 else ''} collected: {key_of('write')} reviews and writes"
-            )
+            self._notify(f"{count_text(count, 'edit')} collected: {key_of('write')} reviews and writes")
             return
         try:
             async with self._frontend.waiting(f"Writing {knob.key}"):

@@ -14,7 +14,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuReport, GpuShare
-from rltui.core.text import duration, gib, truncate
+from rltui.core.text import count_text, duration, gib, truncate
 from rltui.ui.paragraphs import first_that_fits, flow, hanging
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
@@ -103,7 +103,7 @@ def _shared_legend(devices: Sequence[GpuDevice], width: int, marks: Marks) -> li
             small.append(first)
             continue
         peaks = [share.peak_bytes for share in shares if share.peak_bytes is not None]
-        texts = [f"on {len(shares)} GPU{'s' if len(shares) > 1 else ''}"]
+        texts = [f"on {count_text(len(shares), 'GPU')}"]
         texts += [f"peak {gib(max(peaks))}{' each' if len(shares) > 1 else ''}"] if peaks else []
         texts += [_budget_text(budgets[label])] if label in budgets else []
         rich.extend(flow([first, *map(Content, texts)], width, gap=" · ", indent=2))

@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from rltui.core.config_report import KnobInfo, KnobTable, Problem
-from rltui.core.text import truncate
+from rltui.core.text import count_text, truncate
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext, key_of
 from rltui.ui.key_bindings import bind, keys
@@ -164,7 +164,7 @@ def table_note(table: KnobTable, staged: StagedEdits | None = None, *, readonly:
     spans: list[tuple[str, str]] = []
     errors = sum(problem.severity == "error" for problem in table.problems)
     if errors:
-        spans.append((f"✗ {errors} error{'s' if errors > 1 else ''}", "$text-error"))
+        spans.append((f"✗ {count_text(errors, 'error')}", "$text-error"))
     if staged:
         spans.append((" · " if spans else "", ""))
         spans.append((f"+ {len(staged)} collected: {key_of('write')} writes", "bold $text-accent"))
