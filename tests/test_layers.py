@@ -5,8 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 HEAVY = ("textual", "rich", "torch", "transformers", "vllm", "starlette")
 
 
@@ -17,12 +15,9 @@ def imported(statement: str, *names: str) -> list[str]:
     return modules
 
 
-@pytest.mark.parametrize(
-    "statement",
-    ["import rltui.daemon.__main__", "import rltui.client.local_experiment", "import rltui.cli.commands.up"],
-)
-def test_manager_without_the_screen_is_light(statement: str) -> None:
-    assert imported(statement, *HEAVY) == []
+def test_manager_without_the_screen_is_light() -> None:
+    modules = "rltui.daemon.__main__, rltui.client.local_experiment, rltui.cli.commands.up"
+    assert imported(f"import {modules}", *HEAVY) == []
 
 
 def test_status_imports_neither_pydantic_nor_asyncio() -> None:

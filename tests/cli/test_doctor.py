@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import platform
 import shutil
 import subprocess
@@ -16,23 +17,23 @@ from rltui.frameworks.generic import GENERIC
 from rltui.services import trust
 
 
-def finding(box: Box) -> dict[str, object]:
-    found: list[dict[str, object]] = box.json("doctor")
-    return next(item for item in found if item["name"] == "settings")
+def test_doctor_reads_the_settings(own_user: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def finding() -> dict[str, object]:
+        main(["doctor", "--json"])
+        findings: list[dict[str, object]] = json.loads(capsys.readouterr().out)
+        return next(item for item in findings if item["name"] == "settings")
 
-
-def test_doctor_reads_the_settings(box: Box) -> None:
-    path = box.root / "config/rltui/settings.toml"
-    assert finding(box)["text"] == f"defaults; yours would be in {path}"
+    path = own_user / "config/rltui/settings.toml"
+    assert finding()["text"] == f"defaults; yours would be in {path}"
     path.parent.mkdir()
     path.write_text("[alerts]\nbel = true\n")
-    broken = finding(box)
+    broken = finding()
     assert (broken["ok"], broken["essential"]) == (False, False)
     assert f"{path}:2:1: alerts.bel: unknown key; did you mean bell?" in str(broken["text"])
     path.write_text('[alerts]\ncommand = ["no-such-notifier"]\n')
-    assert "there is no program 'no-such-notifier'" in str(finding(box)["text"])
+    assert "there is no program 'no-such-notifier'" in str(finding()["text"])
     path.write_text('[alerts]\ncommand = ["sh", "-c", "true"]\n')
-    assert finding(box) == {"name": "settings", "ok": True, "text": str(path), "essential": True}
+    assert finding() == {"name": "settings", "ok": True, "text": str(path), "essential": True}
 
 
 def told(box: Box, name: str, **environment: str) -> tuple[bool, str]:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.fakes import rollouts as fakes
 
 from rltui.cli import main
-from rltui.services.runs.rollouts import _Rollouts
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -115,20 +112,14 @@ def test_hostile_text_does_not_reach_the_terminal(tmp_path: Path, capsys: pytest
     assert "[red]not markup[/red]" in out
 
 
-def test_a_long_search_says_what_it_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("rltui.cli.progress._QUIET_S", 0.0)
+def test_a_long_search_says_what_it_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[str] = []
+
+    def working(text: str) -> nullcontext[None]:
+        texts.append(text)
+        return nullcontext()
+
+    monkeypatch.setattr("rltui.cli.commands.rollouts.working", working)
     fakes.write_flat_run(tmp_path)
-    slow = _Rollouts.search
-
-    def search(*arguments: Any) -> Iterator[bool]:
-        for found in slow(*arguments):
-            time.sleep(0.02)
-            yield found
-
-    monkeypatch.setattr(_Rollouts, "search", search)
     assert main(["rollouts", str(tmp_path), "--step", "1", "--grep", "answer 2"]) == 0
-    told = capsys.readouterr()
-    assert "searches 16 rollouts of step 1 …" in told.err
-    assert "searches" not in told.out
+    assert texts[-1] == "searches 16 rollouts of step 1"

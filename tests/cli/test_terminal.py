@@ -105,21 +105,15 @@ COMMANDS = [
 ]
 
 
-def names(command: list[str]) -> str:
-    return "-".join("evil" if EVIL in word else word for word in command)
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=names)
-def test_no_command_passes_on_control_characters(
-    hostile: Path, capsys: pytest.CaptureFixture[str], command: list[str]
-) -> None:
-    for more in ([], ["--json"]):
-        with suppress(SystemExit):
-            main([*command, *more])
-        told = capsys.readouterr()
-        assert dangers(told.out + told.err) == set()
-        if more and told.out:
-            json.loads(told.out)
+def test_no_command_passes_on_control_characters(hostile: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in COMMANDS:
+        for more in ([], ["--json"]):
+            with suppress(SystemExit):
+                main([*command, *more])
+            told = capsys.readouterr()
+            assert dangers(told.out + told.err) == set(), command
+            if more and told.out:
+                json.loads(told.out)
 
 
 def test_what_is_hostile_can_be_seen(hostile: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import pytest
 from tests.house.walks import REPOSITORY
 
 TUI = REPOSITORY / "tui"
@@ -13,16 +12,11 @@ PATH = re.compile(r"`([\w./-]+(?:/|\.py|\.toml|\.md|\.tcss))`")
 CITED = re.compile(r"`facts/(?P<file>[\w-]+\.md)`, (?P<heading>[A-Z][\w' ]+)")
 
 
-def named() -> list[str]:
+def test_the_map_is_of_this_house() -> None:
     """Files and folders in `tui/README.md`, which stands above the package and leaves its name out."""
-    return list(dict.fromkeys(PATH.findall((TUI / "README.md").read_text())))
-
-
-@pytest.mark.parametrize("name", named())
-def test_the_map_is_of_this_house(name: str) -> None:
-    places = [base / name for base in (TUI, TUI / "rltui", REPOSITORY)]
-    places += (TUI / "rltui").glob(f"*/{name}")
-    assert any(place.exists() for place in places)
+    names = dict.fromkeys(PATH.findall((TUI / "README.md").read_text()))
+    bases = (TUI, TUI / "rltui", REPOSITORY, *(TUI / "rltui").glob("*/"))
+    assert [name for name in names if not any((base / name).exists() for base in bases)] == []
 
 
 def citations() -> Iterator[tuple[str, str, str]]:
