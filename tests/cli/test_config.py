@@ -160,24 +160,29 @@ def sft(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tupl
     return (path,)
 
 
-def test_the_command_line_decides(sft: tuple[Path]) -> None:
-    assert chosen_framework(sft, None, "prime-rl-merged") == "prime-rl-merged"
-
-
-def test_a_clear_config_needs_nobody(sft: tuple[Path]) -> None:
-    sft[0].write_text(ANY_SFT + "[monitors]\n")
-    assert chosen_framework(sft, None, None) is None
-
-
-def test_of_several_generations_the_newest_is_taken_and_said(
-    sft: tuple[Path], capsys: pytest.CaptureFixture[str]
+def test_the_framework_of_a_config_that_suits_several(
+    sft: tuple[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """N2."""
+    """N2: the command line decides, a checkout, an experiment with the same files; else the newest."""
+    assert chosen_framework(sft, None, "prime-rl-merged") == "prime-rl-merged"
     assert chosen_framework(sft, None, None) == "prime-rl"
     assert capsys.readouterr().err == (
         "sft.toml: taken for prime-rl (August 2026 on), the newest that it suits; for another: "
         "--framework prime-rl-merged or prime-rl-split\n"
     )
+    record = ExperimentRecord(
+        "a", str(tmp_path / "a"), "/w", (str(sft[0]),), "/l.toml", "prime-rl-split", 1.0
+    )
+    record.control.write_record(record)
+    assert chosen_framework(sft, None, None) == "prime-rl-split"
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "prime-rl"\n')
+    (tmp_path / "packages/prime-rl-configs/src/prime_rl/configs/monitors.py").mkdir(parents=True)
+    assert chosen_framework(sft, None, None) is None
+
+
+def test_a_clear_config_needs_nobody(sft: tuple[Path]) -> None:
+    sft[0].write_text(ANY_SFT + "[monitors]\n")
+    assert chosen_framework(sft, None, None) is None
 
 
 def test_the_newest_keys_of_sft_are_known(own_user: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -186,20 +191,6 @@ def test_the_newest_keys_of_sft_are_known(own_user: Path, capsys: pytest.Capture
     path = Path(__file__).parents[1] / "data/prime_rl/era_d/sft.toml"
     assert main(["check", str(path), "--framework", "prime-rl", "--no-own", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["problems"] == []
-
-
-def test_an_experiment_with_the_same_files_has_told(sft: tuple[Path], tmp_path: Path) -> None:
-    record = ExperimentRecord(
-        "a", str(tmp_path / "a"), "/w", (str(sft[0]),), "/l.toml", "prime-rl-split", 1.0
-    )
-    ControlFolder(tmp_path / "a").write_record(record)
-    assert chosen_framework(sft, None, None) == "prime-rl-split"
-
-
-def test_the_checkout_at_hand_decides(sft: tuple[Path], tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text('[project]\nname = "prime-rl"\n')
-    (tmp_path / "packages/prime-rl-configs/src/prime_rl/configs/monitors.py").mkdir(parents=True)
-    assert chosen_framework(sft, None, None) is None
 
 
 @pytest.fixture
@@ -232,7 +223,6 @@ def two(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     [
         ([], 2, ["2 experiments are known", "NAME", "alpha", "beta", "rltui NAME"]),
         (["statsu"], 2, ["no command", "did you mean status?", "beta"]),
-        (["statsu", "--json"], 2, ["did you mean status?"]),
         (["alhpa"], 2, ["did you mean alpha?"]),
         (["graphs"], 2, ["no command", "rltui --help"]),
         (["alpha"], 2, ["the TUI needs a terminal"]),

@@ -100,29 +100,20 @@ def test_everything_that_is_known_is_said() -> None:
     assert report_lines(REPORT, width=None, now=NOW) == WORDS.splitlines()
 
 
-@pytest.mark.parametrize("width", [1, 20, 40, 60, 80, 200])
-def test_no_line_is_wider_than_the_terminal(width: int) -> None:
-    lines = report_lines(REPORT, width=width, now=NOW)
-    assert max(map(len, lines)) <= width
-    if width >= 60:
-        assert "    60.0   12         inference attempt 3" in "\n".join(lines)
-
-
-def test_a_header_breaks_between_its_figures() -> None:
-    assert report_lines(REPORT, width=60, now=NOW)[:2] == [
+def test_no_line_is_wider_than_the_terminal() -> None:
+    for width in (1, 20, 40, 80):
+        assert max(map(len, report_lines(REPORT, width=width, now=NOW))) <= width
+    lines = report_lines(REPORT, width=60, now=NOW)
+    assert lines[:2] == [
         "GPU 0 · NVIDIA H200 · 120 of 141 GiB used · 21.0 free · 97%",
         "    412 of 700 W · 61 °C",
-    ]
-
-
-def test_without_a_gpu_there_is_one_line_with_the_reason() -> None:
-    report = GpuReport(available=False, reason="no driver", sampled_at=NOW)
-    assert report_lines(report, width=80, now=NOW) == ["no GPU figures: no driver"]
+    ], "a heading breaks between its figures"
+    assert "    60.0   12         inference attempt 3" in "\n".join(lines)
 
 
 @pytest.mark.parametrize(
     ("interval_s", "age_s", "line"),
-    [(1.0, 2.9, None), (1.0, 12.0, "⚠ read 12s ago"), (10.0, 12.0, None), (None, 3.0, None)],
+    [(1.0, 2.9, None), (1.0, 12.0, "⚠ read 12s ago"), (10.0, 12.0, None)],
 )
 def test_old_figures_say_so(interval_s: float | None, age_s: float, line: str | None) -> None:
     report = GpuReport(available=True, devices=(SHARED,), sampled_at=NOW, interval_s=interval_s)
@@ -130,9 +121,11 @@ def test_old_figures_say_so(interval_s: float | None, age_s: float, line: str | 
     assert (last if last.startswith("⚠ read") else None) == line
 
 
-def test_a_hanging_driver_is_told_above_the_old_figures() -> None:
+def test_what_hinders_a_reading_stands_first() -> None:
     report = GpuReport(available=True, reason="the driver has not answered", devices=(SHARED,))
     assert report_lines(report, width=None, now=NOW)[0] == "⚠ the driver has not answered"
+    report = GpuReport(available=False, reason="no driver", sampled_at=NOW)
+    assert report_lines(report, width=80, now=NOW) == ["no GPU figures: no driver"]
 
 
 def test_figures_that_are_missing_are_left_out_or_marked() -> None:
