@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import http.server
 import json
-import ssl
-import threading
 from collections.abc import Iterator
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from tests.fakes.http_server import TLS, Handler, serving
 
 from rltui.core.api import Alert, Plan
 from rltui.core.servers import ServerAddress
@@ -20,15 +19,14 @@ from rltui.services.runs.experiment_files import ExperimentRecord
 
 DATA = Path(__file__).parents[1] / "data"
 METRICS = (DATA / "vllm-0.32-metrics.txt").read_bytes()
-TLS = DATA / "tls" / "localhost.pem"
 KEY = "sk-hush"
 PLAN = Plan(action="start", start=("trainer",))
 
 
-class Api(http.server.BaseHTTPRequestHandler):
+class Api(Handler):
     """Answers like vLLM with prime-rl's routes, to clients that have the key."""
 
-    def do_GET(self) -> None:
+    def respond(self) -> None:
         if self.path == "/v1/models" and self.headers["Authorization"] != f"Bearer {KEY}":
             return self.answer(401)
         models = json.dumps({"data": [{"id": "tiny"}, {"id": "adapter"}]}).encode()
@@ -37,24 +35,11 @@ class Api(http.server.BaseHTTPRequestHandler):
             return self.answer(405 if self.path == "/update_weights" else 404)
         return self.answer(200, body)
 
-    def answer(self, status: int, content: bytes = b"") -> None:
-        self.send_response(status)
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *args: object) -> None:
-        del args
-
 
 @pytest.fixture
-def api() -> Iterator[http.server.ThreadingHTTPServer]:
-    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Api)
-    thread = threading.Thread(target=httpd.serve_forever)
-    thread.start()
-    yield httpd
-    httpd.shutdown()
-    httpd.server_close()
-    thread.join()
+def api() -> Iterator[ThreadingHTTPServer]:
+    with serving(Api) as server:
+        yield server
 
 
 class Box:
@@ -91,13 +76,13 @@ class Box:
         return status + repr((self.alerts, self.journal, self.servers.problems(PLAN, is_anew=True)))
 
 
-def address(api: http.server.ThreadingHTTPServer, scheme: str = "http", model: str = "tiny") -> ServerAddress:
+def address(api: ThreadingHTTPServer, scheme: str = "http", model: str = "tiny") -> ServerAddress:
     url = f"{scheme}://localhost:{api.server_address[1]}/v1"
     return ServerAddress(url, key_variable="ONE_KEY", model=model)
 
 
 async def test_a_start_waits_for_the_key_and_the_model(
-    api: http.server.ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
+    api: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("ONE_KEY", raising=False)
     box = Box(address(api))
@@ -131,7 +116,7 @@ async def test_a_start_waits_for_the_key_and_the_model(
 
 
 async def test_its_end_is_told_once_it_missed_several_questions(
-    api: http.server.ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
+    api: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ONE_KEY", KEY)
     box = Box(address(api))
@@ -153,16 +138,14 @@ async def test_its_end_is_told_once_it_missed_several_questions(
 
 @pytest.mark.parametrize(("trusted", "state"), [(TLS, "ready"), (Path("/dev/null"), "down")])
 async def test_tls_is_spoken_and_the_certificate_checked(
-    api: http.server.ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch, trusted: Path, state: str
+    monkeypatch: pytest.MonkeyPatch, trusted: Path, state: str
 ) -> None:
     """Finding B9: servers with TLS could not be asked."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(TLS)
-    api.socket = context.wrap_socket(api.socket, server_side=True)
     monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
     monkeypatch.setenv("ONE_KEY", KEY)
-    box = Box(address(api, "https"))
-    await box.servers.refresh()
+    with serving(Api, tls=True) as api:
+        box = Box(address(api, "https"))
+        await box.servers.refresh()
     (status,) = box.servers.status()
     assert status.state == state
     assert status.reason is None or "certificate verify failed" in status.reason

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
+from tests.fakes.http_server import Handler, serving
 
 from rltui.core.api import Alert, Orphan, Plan, Request
 from rltui.core.edit_log import EditRecord
 from rltui.core.layout import ComponentSpec
 from rltui.core.lifecycle import ExitInfo, Lifecycle
 from rltui.core.states import ComponentState
-from rltui.daemon.component import ComponentRunner
 from rltui.daemon.events import EventBus
 from rltui.daemon.tasks import Signal
 from rltui.daemon.transactions import RollbackWatch, Transactions
 from rltui.errors import ConflictError, RltuiError
 from rltui.frameworks.base import ServiceCall
-from rltui.services.http import post_json
 from rltui.services.processes import AttemptRecord
 from rltui.services.runs.intent import AppliedEdit
 
@@ -143,84 +139,66 @@ async def test_what_a_failed_plan_was_to_start_says_why_it_does_not(why: str) ->
     assert box.transactions.pending is None
 
 
-@contextmanager
-def server(status: int = 200) -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
-    """A server that answers every POST with `status`, and what it was sent."""
-    requests: list[tuple[str, bytes]] = []
+class Resume(Handler):
+    """Remembers what it was sent, and answers with the status that the path names."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            requests.append((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(status)
-            self.end_headers()
+    heard: ClassVar[list[tuple[str, bytes]]] = []
 
-        def log_message(self, *arguments: object) -> None:
-            del arguments
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{http.server_address[1]}/resume", requests
-        finally:
-            http.shutdown()
-            thread.join()
+    def respond(self) -> None:
+        self.heard.append((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
+        self.answer(int(self.path[1:]))
 
 
-def runner(name: str, *, alive: bool = True) -> ComponentRunner:
-    stand_in: Any = SimpleNamespace(spec=SimpleNamespace(id=name), lifecycle=SimpleNamespace(alive=alive))
-    return cast("ComponentRunner", stand_in)
-
-
-def make(folder: Path, call: ServiceCall, plan: Plan, *, alive: bool = True) -> str:
-    """Carry the call out within `plan`; the journal."""
-    events = EventBus(folder / "journal.jsonl")
-    runners = {"inference": runner("inference", alive=alive), "trainer": runner("trainer")}
-    processes: Any = SimpleNamespace(runners=runners, run_jobs=lambda: [runners["trainer"]])
-    launcher = SimpleNamespace(service_calls=lambda files, resume_step: [call])
-    config: Any = SimpleNamespace(launcher=launcher, store=SimpleNamespace(files={}))
-    observation: Any = SimpleNamespace(resume_step=None)
-    asyncio.run(transactions_of(processes, config, observation, events)._call_services(plan))
-    journal = folder / "journal.jsonl"
-    return journal.read_text() if journal.exists() else ""
-
-
-PAIR = Plan(start=("orchestrator", "trainer"))
-
-
-def test_living_service_is_called_before_jobs_start(tmp_path: Path) -> None:
-    with server() as (url, heard):
-        journal = make(tmp_path, ServiceCall("inference", url, "resume", body={"a": 1}), PAIR)
-    assert heard == [("/resume", b'{"a": 1}')]
-    assert "inference: resume: done" in journal
+PAIR = ("orchestrator", "trainer")
 
 
 @pytest.mark.parametrize(
-    ("plan", "alive"),
-    [(Plan(start=("inference", "trainer")), True), (Plan(start=("inference",)), True), (PAIR, False)],
-    ids=["it starts itself", "no job starts", "it is dead"],
+    ("start", "alive", "status", "outcome"),
+    [
+        (PAIR, True, 200, "inference: resume: done"),
+        (PAIR, True, 404, "not done: status 404"),
+        (PAIR, True, 0, "refused"),
+        (("inference", "trainer"), True, 200, ""),
+        (("inference",), True, 200, ""),
+        (PAIR, False, 200, ""),
+    ],
+    ids=["called", "an older server", "no server", "it starts itself", "no job starts", "it is dead"],
 )
-def test_nobody_else_is_called(tmp_path: Path, plan: Plan, alive: bool) -> None:
-    with server() as (url, heard):
-        make(tmp_path, ServiceCall("inference", url, "resume"), plan, alive=alive)
-    assert not heard
+async def test_a_living_service_is_called_before_jobs_start(
+    tmp_path: Path, start: tuple[str, ...], alive: bool, status: int, outcome: str
+) -> None:
+    Resume.heard.clear()
+    with serving(Resume) as server:
+        port = server.server_address[1] if status else 1
+        call = ServiceCall("inference", f"http://127.0.0.1:{port}/{status}", "resume", body={"a": 1})
+        await call_services(tmp_path, call, Plan(start=start), alive=alive)
+    assert Resume.heard == ([(f"/{status}", b'{"a": 1}')] if outcome and status else [])
+    journal = tmp_path / "journal.jsonl"
+    assert outcome in journal.read_text() if outcome else not journal.exists()
 
 
-def test_older_server_without_the_route_is_no_failure(tmp_path: Path) -> None:
-    with server(404) as (url, _):
-        journal = make(tmp_path, ServiceCall("inference", url, "resume"), PAIR)
-    assert "not done: status 404" in journal
+async def test_a_required_call_that_fails_stops_the_plan(tmp_path: Path) -> None:
+    with serving(Resume) as server:
+        url = f"http://127.0.0.1:{server.server_address[1]}/500"
+        call = ServiceCall("inference", url, "load weights", required=True)
+        with pytest.raises(RltuiError, match="could not be told to load weights"):
+            await call_services(tmp_path, call, Plan(start=PAIR), alive=True)
 
 
-def test_required_call_that_fails_stops_the_plan(tmp_path: Path) -> None:
-    with server(500) as (url, _), pytest.raises(RltuiError, match="could not be told to load weights"):
-        make(tmp_path, ServiceCall("inference", url, "load weights", required=True), PAIR)
-
-
-def test_server_that_is_not_there_is_told_in_words() -> None:
-    with server() as (url, _):
-        pass
-    assert "refused" in str(post_json(url, {}, timeout_s=1)).lower()
+async def call_services(folder: Path, call: ServiceCall, plan: Plan, *, alive: bool) -> None:
+    """Carry the call out within `plan`."""
+    runners = {
+        name: SimpleNamespace(spec=SimpleNamespace(id=name), lifecycle=SimpleNamespace(alive=alive))
+        for name in ("inference", "trainer")
+    }
+    processes = SimpleNamespace(runners=runners, run_jobs=lambda: [runners["trainer"]])
+    launcher = SimpleNamespace(service_calls=lambda files, resume_step: [call])
+    config = SimpleNamespace(launcher=launcher, store=SimpleNamespace(files={}))
+    transactions = transactions_of(
+        processes, config, SimpleNamespace(resume_step=None), EventBus(folder / "journal.jsonl")
+    )
+    if transactions._run_jobs_of(plan):
+        await transactions._call_services(plan)
 
 
 EDIT = EditRecord(number=1, action="set", words="batch_size 128 → 256", files=())

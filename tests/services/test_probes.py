@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import asyncio
-import http.server
 import socket
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.fakes.http_server import Handler, serving
 
 from rltui.core.layout import Ready
 from rltui.services.probes import LOG_CHUNK, Probe
@@ -15,21 +14,12 @@ from rltui.services.probes import LOG_CHUNK, Probe
 
 @pytest.fixture
 def server() -> Iterator[int]:
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200 if self.path == "/health" else 503)
-            self.end_headers()
+    class Health(Handler):
+        def respond(self) -> None:
+            self.answer(200 if self.path == "/health" else 503)
 
-        def log_message(self, *args: object) -> None:
-            del args
-
-    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=httpd.serve_forever)
-    thread.start()
-    yield httpd.server_address[1]
-    httpd.shutdown()
-    httpd.server_close()
-    thread.join()
+    with serving(Health) as httpd:
+        yield httpd.server_address[1]
 
 
 async def asked(ready: Ready, log: Path = Path("/nonexistent")) -> bool:

@@ -1,16 +1,14 @@
 from __future__ import annotations
 
-import http.server
 import os
 import socket
-import ssl
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.fakes.http_server import TLS, Handler, serving
 
 from rltui.core.engine_metrics import InferenceActivity, parse_activity
 from rltui.services import probes
@@ -19,26 +17,18 @@ from rltui.services.probes import read_exposition
 SAMPLE = Path(__file__).parents[1] / "data" / "vllm-0.32-metrics.txt"
 
 
-class Metrics(http.server.BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        found = self.path in ("/metrics", "/metrics?engine=0")
-        self.send_response(200 if found else 404)
-        self.end_headers()
-        self.wfile.write(SAMPLE.read_bytes() if found else b"vllm:num_requests_running 1\n")
-
-    def log_message(self, *args: object) -> None:
-        del args
+class Metrics(Handler):
+    def respond(self) -> None:
+        if self.path in ("/metrics", "/metrics?engine=0"):
+            self.answer(200, SAMPLE.read_bytes())
+        else:
+            self.answer(404, b"vllm:num_requests_running 1\n")
 
 
 @pytest.fixture
 def server() -> Iterator[str]:
-    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Metrics)
-    thread = threading.Thread(target=httpd.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{httpd.server_address[1]}"
-    httpd.shutdown()
-    httpd.server_close()
-    thread.join()
+    with serving(Metrics) as httpd:
+        yield f"http://127.0.0.1:{httpd.server_address[1]}"
 
 
 async def read_activity(url: str) -> InferenceActivity | None:
@@ -52,7 +42,6 @@ async def test_a_server_that_answers(server: str) -> None:
     assert await read_activity(f"{server}/metrics?engine=0") == expected
 
 
-TLS = Path(__file__).parents[1] / "data" / "tls" / "localhost.pem"
 SUPERVISOR = """
 import sys
 sys.modules.update(dict.fromkeys(("ssl", "_hashlib")))  # as the supervisor starts
@@ -70,20 +59,10 @@ print(asyncio.run(probe.is_ready()), asyncio.run(read_exposition(sys.argv[1])) i
     ("trusted", "said"), [(True, "True True http https:"), (False, "False False http https:")]
 )
 def test_a_server_with_tls_is_asked_from_the_supervisor(trusted: bool, said: str) -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(TLS)
-    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Metrics)
-    httpd.socket = context.wrap_socket(httpd.socket, server_side=True)
-    thread = threading.Thread(target=httpd.serve_forever)
-    thread.start()
-    url = f"https://localhost:{httpd.server_address[1]}/metrics"
     environment = os.environ | {"SSL_CERT_FILE": str(TLS) if trusted else os.devnull}
-    done = subprocess.run(
-        [sys.executable, "-c", SUPERVISOR, url], env=environment, capture_output=True, text=True, check=False
-    )
-    httpd.shutdown()
-    httpd.server_close()
-    thread.join()
+    with serving(Metrics, tls=True) as httpd:
+        argv = [sys.executable, "-c", SUPERVISOR, f"https://localhost:{httpd.server_address[1]}/metrics"]
+        done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.startswith(said), done.stderr
     assert trusted or "certificate verify failed" in done.stdout
 
