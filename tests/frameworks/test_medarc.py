@@ -49,14 +49,12 @@ def test_files_in_a_checkout_are_for_it_and_run_in_its_environment(tmp_path: Pat
     near = {"workspace": root, "config_files": [config], "environment": {"PATH": ""}}
     for known in (CHECKOUT, registry.get("prime-rl-merged").checkout):
         assert known is not None
-        found = checkout.find(known, **near)  # type: ignore[arg-type]
-        assert found is not None
-        assert checkout.project_of(found, known) == root
-        assert checkout.programs(known, **near) == root / ".venv/bin"  # type: ignore[arg-type]
-        prefix = checkout.run_prefix(known, **near)  # type: ignore[arg-type]
+        nearby = checkout.NearbyCheckout(known, **near)  # type: ignore[arg-type]
+        assert (nearby.project, nearby.programs()) == (root, root / ".venv/bin")
+        prefix = nearby.run_prefix()
         assert isinstance(prefix, tuple)
         assert f"VIRTUAL_ENV={root / '.venv'}" in prefix
-    assert checkout.traits(CHECKOUT, **near) == PUBLISHED  # type: ignore[arg-type]
+    assert checkout.NearbyCheckout(CHECKOUT, **near).traits() == PUBLISHED  # type: ignore[arg-type]
     (root / "prime-rl/.venv/bin").mkdir(parents=True)
     assert (
         checkout.project_of(root / "prime-rl", registry.get("prime-rl").checkout or CHECKOUT)

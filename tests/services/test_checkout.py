@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -17,15 +18,21 @@ from rltui.frameworks.base import Program
 from rltui.frameworks.prime_rl.detection import CHECKOUT
 from rltui.services import trust
 from rltui.services.checkout import (
+    NearbyCheckout,
     console_scripts,
-    find,
     generation_of,
-    installed_generation,
     interpreter,
-    run_prefix,
 )
 
 _CONFIGS = "packages/prime-rl-configs/src/prime_rl/configs"
+
+
+def near(
+    workspace: Path, *config_files: Path, environment: Mapping[str, str] | None = None
+) -> NearbyCheckout:
+    return NearbyCheckout(
+        CHECKOUT, workspace=workspace, config_files=config_files, environment=environment or {}
+    )
 
 
 def make_checkout(folder: Path, *trees: str) -> Path:
@@ -50,26 +57,26 @@ def test_find_prefers_the_workspace_then_the_variable_then_what_is_above_the_con
     above = make_checkout(tmp_path / "above")
     config = above / "configs/deep/rl.toml"
     variable = {"RLTUI_PRIME_RL": str(named)}
-    assert find(CHECKOUT, workspace=here, config_files=[config], environment=variable) == here
-    assert find(CHECKOUT, workspace=tmp_path, config_files=[config], environment=variable) == named
-    assert find(CHECKOUT, workspace=tmp_path, config_files=[config], environment={}) == above
-    assert find(CHECKOUT, workspace=above / "work", config_files=[], environment={}) == above
-    assert find(CHECKOUT, workspace=tmp_path, config_files=[tmp_path / "rl.toml"], environment={}) is None
+    assert near(here, config, environment=variable).folder == here
+    assert near(tmp_path, config, environment=variable).folder == named
+    assert near(tmp_path, config).folder == above
+    assert near(above / "work").folder == above
+    assert near(tmp_path, tmp_path / "rl.toml").folder is None
 
 
 def test_find_looks_into_a_project_that_contains_one(tmp_path: Path) -> None:
     """Finding C5: med-lm-train has it as a submodule."""
     checkout = make_checkout(tmp_path / "med" / "prime-rl")
     config = tmp_path / "med/configs/rl.toml"
-    assert find(CHECKOUT, workspace=tmp_path, config_files=[config], environment={}) == checkout
-    assert find(CHECKOUT, workspace=tmp_path / "med", config_files=[], environment={}) == checkout
+    assert near(tmp_path, config).folder == checkout
+    assert near(tmp_path / "med").folder == checkout
 
 
 def test_variable_that_names_something_else_is_refused(tmp_path: Path) -> None:
     variable = {"RLTUI_PRIME_RL": str(tmp_path)}
     with pytest.raises(ConfigError, match=r"RLTUI_PRIME_RL names .* no checkout of prime-rl"):
-        find(CHECKOUT, workspace=tmp_path, config_files=[], environment=variable)
-    prefix = run_prefix(CHECKOUT, workspace=tmp_path, config_files=[], environment=variable)
+        _ = near(tmp_path, environment=variable).folder
+    prefix = near(tmp_path, environment=variable).run_prefix()
     assert isinstance(prefix, Missing)
 
 
@@ -90,16 +97,16 @@ def test_generation_is_told_by_the_tree(
 ) -> None:
     checkout = make_checkout(tmp_path / "prime", *trees)
     assert generation_of(checkout, CHECKOUT) == generation
-    assert installed_generation(CHECKOUT, workspace=checkout, config_files=[], environment={}) == generation
+    assert near(checkout).generation == generation
 
 
 def test_prefix_is_uv_run_in_the_checkout_and_names_it_from_elsewhere(tmp_path: Path) -> None:
     checkout = make_checkout(tmp_path / "prime")
     config = checkout / "rl.toml"
     path = {"PATH": str(make_programs(tmp_path / "bin", "uv"))}
-    inside = run_prefix(CHECKOUT, workspace=checkout, config_files=[config], environment=path)
+    inside = near(checkout, config, environment=path).run_prefix()
     assert inside == ("uv", "run")
-    outside = run_prefix(CHECKOUT, workspace=tmp_path, config_files=[config], environment=path)
+    outside = near(tmp_path, config, environment=path).run_prefix()
     assert outside == ("uv", "run", "--project", str(checkout))
 
 
@@ -111,7 +118,7 @@ def test_an_environment_that_is_newer_than_what_uv_goes_by_is_run_as_it_is(tmp_p
     programs = make_programs(checkout / ".venv/bin", *CHECKOUT.programs)
 
     def prefix() -> tuple[str, ...] | Missing:
-        return run_prefix(CHECKOUT, workspace=checkout, config_files=[], environment=path)
+        return near(checkout, environment=path).run_prefix()
 
     assert prefix() == ("env", f"VIRTUAL_ENV={checkout}/.venv", f"PATH={programs}:{tmp_path}/bin")
     later = time.time() + 10
@@ -126,20 +133,20 @@ def test_an_environment_that_is_newer_than_what_uv_goes_by_is_run_as_it_is(tmp_p
 def test_prefix_without_uv_puts_the_environment_first(tmp_path: Path) -> None:
     checkout = make_checkout(tmp_path / "prime")
     path = {"PATH": str(tmp_path / "bin")}
-    prefix = run_prefix(CHECKOUT, workspace=checkout, config_files=[], environment=path)
+    prefix = near(checkout, environment=path).run_prefix()
     assert isinstance(prefix, Missing)
     assert "uv sync" in prefix.hint
     programs = make_programs(checkout / ".venv/bin", "rl")
-    prefix = run_prefix(CHECKOUT, workspace=checkout, config_files=[], environment=path)
+    prefix = near(checkout, environment=path).run_prefix()
     assert prefix == ("env", f"VIRTUAL_ENV={checkout}/.venv", f"PATH={programs}:{tmp_path}/bin")
 
 
 def test_programs_on_the_path_need_no_checkout(tmp_path: Path) -> None:
     folder = make_programs(tmp_path / "bin", *CHECKOUT.programs)
     path = {"PATH": str(folder)}
-    assert run_prefix(CHECKOUT, workspace=tmp_path, config_files=[], environment=path) == ()
+    assert near(tmp_path, environment=path).run_prefix() == ()
     (folder / "trainer").unlink()
-    prefix = run_prefix(CHECKOUT, workspace=tmp_path, config_files=[], environment=path)
+    prefix = near(tmp_path, environment=path).run_prefix()
     assert isinstance(prefix, Missing)
     assert "--workspace" in prefix.hint
 

@@ -174,7 +174,9 @@ def test_a_checkout_is_found_from_what_a_copy_was_made_from(tmp_path: Path) -> N
         known = identify(found.files, None)[0].checkout
         assert known is not None
         assert (
-            checkout.find(known, workspace=tmp_path / "else", config_files=found.files, environment={})
+            checkout.NearbyCheckout(
+                known, workspace=tmp_path / "else", config_files=found.files, environment={}
+            ).folder
             == tree
         )
 

@@ -26,7 +26,8 @@ from rltui.core import hints
 from rltui.core.api import Loss, Request
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.frameworks import registry
-from rltui.services import checkout, kube, subprocesses
+from rltui.services import kube, subprocesses
+from rltui.services.checkout import NearbyCheckout
 from rltui.services.helm import Helm, ReleaseRequest, chart_folder, flat, values_files
 from rltui.services.kube import ContainerPrograms, Kubectl, Pod, VolumeClaim
 from rltui.services.runs.experiment_files import ExperimentRecord
@@ -89,7 +90,7 @@ def _refuse_to_lose(dropped_claims: Set[str], release: str, kubectl: Kubectl) ->
 def _values_request(arguments: Arguments) -> ReleaseRequest:
     checkout_spec = registry.get("prime-rl").checkout
     assert checkout_spec is not None
-    chart = chart_folder(arguments.chart, checkout.find(checkout_spec, workspace=Path.cwd(), config_files=()))
+    chart = chart_folder(arguments.chart, NearbyCheckout(checkout_spec, workspace=Path.cwd()).folder)
     sets = list(arguments.edits)
     if arguments.sft:
         sets += [f"{role}.autoStart=false" for role in ROLES]

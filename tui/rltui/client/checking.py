@@ -19,7 +19,7 @@ from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework, RunContext
 from rltui.frameworks.generic import CONFIG, GENERIC
 from rltui.services import layout_files
-from rltui.services.checkout import lacking, traits
+from rltui.services.checkout import NearbyCheckout
 from rltui.services.config.diff import text_diff
 from rltui.services.config.editor import shared_configs
 from rltui.services.config.files import detect, load_files
@@ -281,7 +281,8 @@ def _programs_lacking(
     if framework.checkout is None:
         return ()
     try:
-        missing_programs = lacking(framework.checkout, workspace=workspace, config_files=config_files)
+        nearby = NearbyCheckout(framework.checkout, workspace=workspace, config_files=config_files)
+        missing_programs = nearby.lacking
     except ConfigError:  # told where the programs are looked for
         return ()
     return (
@@ -305,7 +306,9 @@ def _start_problems(
         workspace=str(workspace),
         output_dir=str(workspace),
         python=OWN_PYTHON,
-        traits=traits(checkout, workspace=workspace, config_files=paths) if checkout else None,
+        traits=(
+            NearbyCheckout(checkout, workspace=workspace, config_files=paths).traits() if checkout else None
+        ),
     )
     common = framework.template_values(files, context)
     resolutions = framework.resolutions(files, context)

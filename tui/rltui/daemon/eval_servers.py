@@ -64,8 +64,10 @@ class EvalServers:
         framework, record = self._setup.framework, self._setup.record
         if framework.checkout is None or not framework.eval_packages:
             return {}
-        files = record.config_paths
-        folder = checkout.programs(framework.checkout, workspace=self._setup.workspace, config_files=files)
+        nearby = checkout.NearbyCheckout(
+            framework.checkout, workspace=self._setup.workspace, config_files=record.config_paths
+        )
+        folder = nearby.programs()
         return {} if folder is None else checkout.console_scripts(folder, framework.eval_packages)
 
     async def refuse(self, request: EvalRequest, files: ConfigFiles) -> None:

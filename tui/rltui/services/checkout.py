@@ -9,6 +9,7 @@ import re
 import shutil
 import tomllib
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,39 +24,120 @@ _PACKAGE = re.compile(r"[A-Za-z0-9][\w.-]*")
 """Matches the package name at the beginning of a requirement."""
 
 
-def find(
-    checkout: Checkout,
-    *,
-    workspace: Path,
-    config_files: Sequence[Path],
-    environment: Mapping[str, str] = os.environ,
-) -> Path | None:
-    """The checkout's folder; `None` if there is none.
+class NearbyCheckout:
+    """A framework's checkout near a workspace and config files, as far as there is one."""
 
-    Searched in the workspace, in the folder of the environment variable, then from the config files (of run
-    configs: their sources) and the workspace upward, also in a folder of the project's name, as in projects
-    that contain one.
+    def __init__(
+        self,
+        spec: Checkout,
+        *,
+        workspace: Path,
+        config_files: Sequence[Path] = (),
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
+        self._spec, self._workspace = spec, workspace
+        self._config_files, self._environment = config_files, environment
 
-    Raises:
-        ConfigError: if the environment variable names a folder that is no such checkout.
-    """
-    if _is_checkout(workspace, checkout):
-        return workspace
-    if configured := environment.get(checkout.variable):
-        folder = Path(configured).expanduser().absolute()
-        if _is_checkout(folder, checkout):
-            return folder
-        raise ConfigError(
-            f"{checkout.variable} names {folder}, which is no checkout of {checkout.project}",
-            hint=f"let it name the folder with {checkout.project}'s pyproject.toml, or unset it",
+    @cached_property
+    def folder(self) -> Path | None:
+        """`None` if there is none.
+
+        Searched in the workspace, in the folder of the environment variable, then from the config files (of
+        run configs: their sources) and the workspace upward, also in a folder of the project's name, as in
+        projects that contain one.
+
+        Raises:
+            ConfigError: if the environment variable names a folder that is no such checkout.
+        """
+        spec = self._spec
+        if _is_checkout(self._workspace, spec):
+            return self._workspace
+        if configured := self._environment.get(spec.variable):
+            folder = Path(configured).expanduser().absolute()
+            if _is_checkout(folder, spec):
+                return folder
+            raise ConfigError(
+                f"{spec.variable} names {folder}, which is no checkout of {spec.project}",
+                hint=f"let it name the folder with {spec.project}'s pyproject.toml, or unset it",
+            )
+        nearby = (
+            folder
+            for start in (*original_files(self._config_files), self._workspace / "any")
+            for parent in start.absolute().parents
+            for folder in (parent, parent / spec.project)
         )
-    nearby = (
-        folder
-        for start in (*original_files(config_files), workspace / "any")
-        for parent in start.absolute().parents
-        for folder in (parent, parent / checkout.project)
-    )
-    return next((folder for folder in nearby if _is_checkout(folder, checkout)), None)
+        return next((folder for folder in nearby if _is_checkout(folder, spec)), None)
+
+    @property
+    def project(self) -> Path | None:
+        """The project in whose environment it is installed. Raises as `folder`."""
+        return None if self.folder is None else project_of(self.folder, self._spec)
+
+    @property
+    def generation(self) -> str | None:
+        """Id of the framework that it is, for configs that could be for several. Raises as `folder`."""
+        return None if self.folder is None else generation_of(self.folder, self._spec)
+
+    @property
+    def lacking(self) -> Missing | None:
+        """The reason why the packages installed for its users do not include such programs, if that is so.
+
+        Raises as `folder`.
+        """
+        if self.project is None or self._spec.lacking is None:
+            return None
+        reason = self._spec.lacking(installed_packages(self.project, environment=self._environment))
+        return Missing(f"{reason} ({self.folder})", hint=self._spec.instead) if reason else None
+
+    def run_prefix(self) -> tuple[str, ...] | Missing:
+        """Arguments before a program's name that run the checkout's own program, from the workspace.
+
+        `uv run` as its users type it, which first updates the virtual environment. If that is current, or
+        without uv, the environment goes first on the path.
+        """
+        spec = self._spec
+        try:
+            project, missing = self.project, self.lacking
+        except ConfigError as error:
+            return Missing(error.title, error.hint)
+        if missing is not None:
+            return missing
+        path = self._environment.get("PATH", os.defpath)
+        if project is None:
+            if all(shutil.which(program, path=path) for program in spec.programs):
+                return ()
+            return Missing(
+                f"no checkout of {spec.project} is near the config or the workspace",
+                hint=f"name its folder with up --workspace, or export {spec.variable}=FOLDER before up",
+            )
+        programs = project / VENV_PROGRAMS
+        if shutil.which("uv", path=path) and not _is_current(project, spec):
+            return ("uv", "run") if project == self._workspace else ("uv", "run", "--project", str(project))
+        if programs.is_dir():
+            return ("env", f"VIRTUAL_ENV={programs.parent}", f"PATH={programs}{os.pathsep}{path}")
+        return Missing(
+            f"{project} has no {VENV_PROGRAMS}, and uv is not on the path",
+            hint=f"install uv, or make the environment: cd {project} && uv sync --all-extras",
+        )
+
+    def traits(self) -> frozenset[str] | None:
+        """The names in `Checkout.traits` that apply to it; `None` if there is none."""
+        try:
+            folder = self.folder
+        except ConfigError:
+            return None  # told where its programs are looked for
+        if folder is None:
+            return None
+        return frozenset(name for name, path, text in self._spec.traits if _holds(folder / path, text))
+
+    def programs(self) -> Path | None:
+        """The folder of the programs that `run_prefix` runs; `None` if unknown. Raises as `folder`."""
+        if self.project is None:
+            path = self._environment.get("PATH", os.defpath)
+            paths = [program for name in self._spec.programs if (program := shutil.which(name, path=path))]
+            return Path(paths[0]).resolve().parent if paths else None
+        python = interpreter(self.project, environment=self._environment)
+        return None if python is None else Path(python[0]).parent
 
 
 def _is_checkout(folder: Path, checkout: Checkout) -> bool:
@@ -91,104 +173,12 @@ def _normalized_name(package: str) -> str:
     return re.sub(r"[-_.]+", "-", package).lower()
 
 
-def installed_packages(folder: Path, *, environment: Mapping[str, str] = os.environ) -> Mapping[str, str]:
-    """Name → version of packages that are installed for the checkout in `folder`; runs nothing."""
-    python = interpreter(folder, environment=environment)
-    return {} if python is None else _packages(Path(python[0]).parent)
-
-
-def _packages(programs: Path) -> dict[str, str]:
-    """Normalized name → version of all packages in the environment whose programs are in this folder."""
-    entries = sorted(programs.parent.glob("lib/python3.*/site-packages/*.dist-info"))
-    name_parts = (entry.name.removesuffix(".dist-info").rpartition("-") for entry in entries)
-    return {_normalized_name(name): version for name, _, version in name_parts if name}
-
-
-def lacking(
-    checkout: Checkout,
-    *,
-    workspace: Path,
-    config_files: Sequence[Path],
-    environment: Mapping[str, str] = os.environ,
-) -> Missing | None:
-    """The reason why the packages installed for its users do not include such programs, if that is so.
-
-    Raises:
-        ConfigError: as `find`.
-    """
-    folder = find(checkout, workspace=workspace, config_files=config_files, environment=environment)
-    if folder is None or checkout.lacking is None:
-        return None
-    reason = checkout.lacking(installed_packages(project_of(folder, checkout), environment=environment))
-    return Missing(f"{reason} ({folder})", hint=checkout.instead) if reason else None
-
-
 def _read_pyproject(folder: Path) -> Mapping[str, Any]:
     """Content of the `pyproject.toml` in `folder`; empty if there is none that can be read."""
     try:
         return tomllib.loads(read_regular(folder / "pyproject.toml").decode())
     except (OSError, ValueError, RecursionError):
         return {}
-
-
-def generation_of(folder: Path, checkout: Checkout) -> str | None:
-    """Id of the framework that the checkout is; `None` if its files do not show it."""
-    return next((name for path, name in checkout.generations if (folder / path).exists()), None)
-
-
-def installed_generation(
-    checkout: Checkout,
-    *,
-    workspace: Path,
-    config_files: Sequence[Path],
-    environment: Mapping[str, str] = os.environ,
-) -> str | None:
-    """Id of the framework whose checkout is near, for configs that could be for several.
-
-    Raises:
-        ConfigError: as `find`.
-    """
-    folder = find(checkout, workspace=workspace, config_files=config_files, environment=environment)
-    return None if folder is None else generation_of(folder, checkout)
-
-
-def run_prefix(
-    checkout: Checkout,
-    *,
-    workspace: Path,
-    config_files: Sequence[Path],
-    environment: Mapping[str, str] = os.environ,
-) -> tuple[str, ...] | Missing:
-    """Arguments before a program's name that run the checkout's own program, from the workspace.
-
-    `uv run` as its users type it, which first updates the virtual environment. If that is current, or without
-    uv, the environment goes first on the path.
-    """
-    try:
-        folder = find(checkout, workspace=workspace, config_files=config_files, environment=environment)
-        missing = lacking(checkout, workspace=workspace, config_files=config_files, environment=environment)
-    except ConfigError as error:
-        return Missing(error.title, error.hint)
-    if missing is not None:
-        return missing
-    path = environment.get("PATH", os.defpath)
-    if folder is None:
-        if all(shutil.which(program, path=path) for program in checkout.programs):
-            return ()
-        return Missing(
-            f"no checkout of {checkout.project} is near the config or the workspace",
-            hint=f"name its folder with up --workspace, or export {checkout.variable}=FOLDER before up",
-        )
-    project = project_of(folder, checkout)
-    programs = project / VENV_PROGRAMS
-    if shutil.which("uv", path=path) and not _is_current(project, checkout):
-        return ("uv", "run") if project == workspace else ("uv", "run", "--project", str(project))
-    if programs.is_dir():
-        return ("env", f"VIRTUAL_ENV={programs.parent}", f"PATH={programs}{os.pathsep}{path}")
-    return Missing(
-        f"{project} has no {VENV_PROGRAMS}, and uv is not on the path",
-        hint=f"install uv, or make the environment: cd {project} && uv sync --all-extras",
-    )
 
 
 def _is_current(project: Path, checkout: Checkout) -> bool:
@@ -205,28 +195,16 @@ def _changed_at(path: Path) -> int:
     return path.stat().st_mtime_ns
 
 
-def traits(
-    checkout: Checkout,
-    *,
-    workspace: Path,
-    config_files: Sequence[Path],
-    environment: Mapping[str, str] = os.environ,
-) -> frozenset[str] | None:
-    """The names in `checkout.traits` that apply to the checkout; `None` if there is none."""
-    try:
-        folder = find(checkout, workspace=workspace, config_files=config_files, environment=environment)
-    except ConfigError:
-        return None  # told where its programs are looked for
-    if folder is None:
-        return None
-    return frozenset(name for name, path, text in checkout.traits if _holds(folder / path, text))
-
-
 def _holds(path: Path, text: str) -> bool:
     try:
         return text.encode() in read_regular(path)
     except OSError:
         return False
+
+
+def generation_of(folder: Path, checkout: Checkout) -> str | None:
+    """Id of the framework that the checkout is; `None` if its files do not show it."""
+    return next((name for path, name in checkout.generations if (folder / path).exists()), None)
 
 
 def project_of(folder: Path, checkout: Checkout) -> Path:
@@ -256,6 +234,19 @@ def interpreter(folder: Path, *, environment: Mapping[str, str] = os.environ) ->
     return (str(python),) if python.exists() else None
 
 
+def installed_packages(folder: Path, *, environment: Mapping[str, str] = os.environ) -> Mapping[str, str]:
+    """Name → version of packages that are installed for the checkout in `folder`; runs nothing."""
+    python = interpreter(folder, environment=environment)
+    return {} if python is None else _packages(Path(python[0]).parent)
+
+
+def _packages(programs: Path) -> dict[str, str]:
+    """Normalized name → version of all packages in the environment whose programs are in this folder."""
+    entries = sorted(programs.parent.glob("lib/python3.*/site-packages/*.dist-info"))
+    name_parts = (entry.name.removesuffix(".dist-info").rpartition("-") for entry in entries)
+    return {_normalized_name(name): version for name, _, version in name_parts if name}
+
+
 def installed(programs: Path, names: Sequence[str]) -> dict[str, str]:
     """Name → version of packages in the environment whose programs are in the folder `programs`."""
     versions = _packages(programs)
@@ -275,26 +266,3 @@ def console_scripts(programs: Path, packages: Sequence[str]) -> dict[str, Progra
                     scripts = parser.items("console_scripts")
                     by_name.update({name: Program(version, target) for name, target in scripts})
     return by_name
-
-
-def programs(
-    checkout: Checkout,
-    *,
-    workspace: Path,
-    config_files: Sequence[Path],
-    environment: Mapping[str, str] = os.environ,
-) -> Path | None:
-    """The folder of the programs that `run_prefix` runs; `None` if unknown.
-
-    Raises:
-        ConfigError: as `find`.
-    """
-    folder = find(checkout, workspace=workspace, config_files=config_files, environment=environment)
-    if folder is None:
-        path = environment.get("PATH", os.defpath)
-        paths = [
-            program for name in checkout.programs if (program := shutil.which(name, path=path)) is not None
-        ]
-        return Path(paths[0]).resolve().parent if paths else None
-    python = interpreter(project_of(folder, checkout), environment=environment)
-    return None if python is None else Path(python[0]).parent

@@ -33,7 +33,7 @@ from rltui.frameworks.base import (
     values_of,
 )
 from rltui.frameworks.generic import CONFIG
-from rltui.services.checkout import run_prefix, traits
+from rltui.services.checkout import NearbyCheckout
 from rltui.services.config.files import FilesCache
 from rltui.services.gpu.cuda import (
     BY_BUS,
@@ -464,9 +464,12 @@ class Launcher:
         return self._framework.template_values(files, self._run_contexts(files, start, visible))
 
     def _run_context(self, files: ConfigFiles, start: _Start, visible: _Devices) -> RunContext:
-        workspace = Path(self._record.workspace)
-        checkout = self._framework.checkout
-        config_files = self._record.config_paths
+        spec, record = self._framework.checkout, self._record
+        checkout = (
+            None
+            if spec is None
+            else NearbyCheckout(spec, workspace=Path(record.workspace), config_files=record.config_paths)
+        )
         return RunContext(
             submits=self._layout.submits,
             workspace=self._record.workspace,
@@ -474,8 +477,8 @@ class Launcher:
             run_dir=self._record.run_dir,
             name=self._record.name,
             python=OWN_PYTHON,
-            run=run_prefix(checkout, workspace=workspace, config_files=config_files) if checkout else (),
-            traits=traits(checkout, workspace=workspace, config_files=config_files) if checkout else None,
+            run=checkout.run_prefix() if checkout else (),
+            traits=checkout.traits() if checkout else None,
             run_id=start.run_id,
             resolved=dict(start.resolved),
             made={name: _read_resolved(Path(path)) for name, path in start.resolved},

@@ -16,7 +16,8 @@ from rltui.core import hints
 from rltui.core.kinds import TEXTS
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import Framework
-from rltui.services import checkout, layout_files
+from rltui.services import layout_files
+from rltui.services.checkout import NearbyCheckout
 from rltui.services.config.source import content_of, sha_of
 from rltui.services.own_files import make_folder, write_atomically
 
@@ -68,13 +69,13 @@ def trust_programs(
     """Trust the layout and the checkout of an experiment that somebody starts.
 
     Raises:
-        ConfigError: as `checkout.find`; if the layout cannot be read.
+        ConfigError: as `NearbyCheckout`; if the layout cannot be read.
         RltuiError: if that cannot be stored.
     """
     new = [] if is_layout_trusted(layout_file) else [_layout_entry(layout_file.resolve())]
     if framework.checkout is not None:
-        folder = checkout.find(framework.checkout, workspace=workspace, config_files=config_files)
-        if folder is not None and not is_trusted(project := checkout.project_of(folder, framework.checkout)):
+        project = NearbyCheckout(framework.checkout, workspace=workspace, config_files=config_files).project
+        if project is not None and not is_trusted(project):
             new.append(("checkout", str(project.resolve())))
     _add_entries(new)
 

@@ -262,7 +262,7 @@ def _prime_rl() -> _Finding:
     spec = registry.get("prime-rl").checkout
     assert spec is not None
     try:
-        folder = checkout.find(spec, workspace=Path.cwd(), config_files=())
+        folder = checkout.NearbyCheckout(spec, workspace=Path.cwd()).folder
     except RltuiError as error:
         return _Finding("prime-rl", False, str(error).replace("\n", " "), essential=False)
     if folder is None:
@@ -301,7 +301,7 @@ def _verifiers() -> _Finding:
     spec = registry.get("verifiers").checkout
     assert spec is not None
     try:
-        folder = checkout.find(spec, workspace=Path.cwd(), config_files=())
+        folder = checkout.NearbyCheckout(spec, workspace=Path.cwd()).folder
     except RltuiError as error:
         return _Finding("vf-rl", False, str(error).replace("\n", " "), essential=False)
     if folder is None:

@@ -78,13 +78,14 @@ def shell(arguments: Arguments) -> int:
 def _become(workspace: Path, command: Sequence[str]) -> NoReturn:
     """The command, in the environment of the checkout that is in `workspace`, or near."""
     from rltui.frameworks import registry
-    from rltui.services import checkout
+    from rltui.services.checkout import NearbyCheckout
 
     workspace = workspace.absolute()
     for checkout_spec in registry.checkouts():
-        if checkout.find(checkout_spec, workspace=workspace, config_files=()) is None:
+        nearby = NearbyCheckout(checkout_spec, workspace=workspace)
+        if nearby.folder is None:
             continue
-        run = checkout.run_prefix(checkout_spec, workspace=workspace, config_files=())
+        run = nearby.run_prefix()
         if isinstance(run, Missing):
             raise RltuiError(run.reason, hint=run.hint)
         argv = (*run, *command)

@@ -16,7 +16,7 @@ from rltui.core.toml.values import format_key, split_key
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework
-from rltui.services import checkout
+from rltui.services.checkout import NearbyCheckout
 from rltui.services.config.source import Source, read_file
 from rltui.services.own_files import make_folder, read_regular, write_atomically
 
@@ -55,7 +55,7 @@ def detect(paths: Sequence[Path], *, workspace: Path) -> Framework:
         (
             name
             for project in registry.checkouts()
-            if (name := checkout.installed_generation(project, workspace=workspace, config_files=paths))
+            if (name := NearbyCheckout(project, workspace=workspace, config_files=paths).generation)
         ),
         None,
     )

@@ -21,7 +21,7 @@ from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
-from rltui.services import checkout
+from rltui.services.checkout import NearbyCheckout
 from rltui.services.config import origins
 from rltui.services.config.models import informed
 from rltui.services.config.origins import ConfigOrigin
@@ -155,7 +155,7 @@ class RunConfigBuilder:
     """Makes the run configs of one config line. `choose` finds the framework of some files."""
 
     def __init__(self, line: ConfigLine, choose: Choose, *, workspace: Path, force: bool = False) -> None:
-        """`workspace` as for `checkout.find`, `force` as for `ConfigStore.preview`."""
+        """`workspace` as for `NearbyCheckout`, `force` as for `ConfigStore.preview`."""
         self._line = line
         self._choose = choose
         self._workspace = workspace
@@ -239,13 +239,13 @@ class RunConfigBuilder:
         ]:
             return False
         if split_framework.checkout is not None:
-            paths = [source.path for source in sources]
-            workspace = self._workspace
-            installed = checkout.installed_generation(
-                split_framework.checkout, workspace=workspace, config_files=paths
+            nearby = NearbyCheckout(
+                split_framework.checkout,
+                workspace=self._workspace,
+                config_files=[source.path for source in sources],
             )
-            if installed is not None:
-                return installed == split_framework.id
+            if nearby.generation is not None:
+                return nearby.generation == split_framework.id
         document = _merge(segments, deep=True)
         one_file = [(document.name, parse_file(Path(document.name), document.text.encode()).data)]
         fits = [registry.get(name).fit(one_file) for name in _ONE_FILE]
@@ -255,7 +255,7 @@ class RunConfigBuilder:
     def _is_deep(self, framework: Framework, document: _Document) -> bool:
         project = framework.checkout
         if project is not None and project.merges_tables:
-            folder = checkout.find(project, workspace=self._workspace, config_files=document.paths)
+            folder = NearbyCheckout(project, workspace=self._workspace, config_files=document.paths).folder
             if folder is not None:
                 return not (folder / project.merges_tables).exists()
         return framework.merges_deeply(parse_file(Path(document.name), document.text.encode()).data)

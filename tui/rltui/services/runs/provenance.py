@@ -140,14 +140,18 @@ class ProvenanceCollector:
         )
         return provenance, code.changes.kept
 
+    @property
+    def _checkout(self) -> checkout.NearbyCheckout | None:
+        if (spec := self.framework.checkout) is None:
+            return None
+        return checkout.NearbyCheckout(spec, workspace=self.workspace, config_files=self.config_files)
+
     async def _checkout_state(self) -> _Repository | None:
         """State of the framework's own checkout; `None` if there is none."""
-        if self.framework.checkout is None:
+        if (nearby := self._checkout) is None:
             return None
         try:
-            folder = checkout.find(
-                self.framework.checkout, workspace=self.workspace, config_files=self.config_files
-            )
+            folder = nearby.folder
         except ConfigError:
             return None
         return None if folder is None else await _git_state(folder)
@@ -186,11 +190,9 @@ class ProvenanceCollector:
         says so, else the workspace's.
         """
         folder = None
-        if self.framework.checkout is not None:
+        if (nearby := self._checkout) is not None:
             try:
-                folder = checkout.programs(
-                    self.framework.checkout, workspace=self.workspace, config_files=self.config_files
-                )
+                folder = nearby.programs()
             except ConfigError:
                 folder = None
         elif not any(_OWN_PYTHON in spec.command for spec in self.layout.automatic):

@@ -15,7 +15,7 @@ from rltui.core.lines import plain_text
 from rltui.core.template import Missing
 from rltui.core.text import parse_whole_number
 from rltui.errors import ConfigError, RltuiError
-from rltui.services import checkout
+from rltui.services.checkout import NearbyCheckout
 from rltui.services.config.files import load_files
 from rltui.services.own_files import read_regular
 from rltui.services.runs.experiment_files import ExperimentRecord
@@ -102,8 +102,9 @@ def weights_conversion(record: ExperimentRecord, step: int) -> WeightsConversion
     maker = framework.weights_of(load_files(config_files, framework).files, record.run_dir, step)
     if maker is None or framework.checkout is None or not Path(maker.needs).is_file():
         return None
-    workspace = Path(record.workspace)
-    run = checkout.run_prefix(framework.checkout, workspace=workspace, config_files=config_files)
+    run = NearbyCheckout(
+        framework.checkout, workspace=Path(record.workspace), config_files=config_files
+    ).run_prefix()
     if isinstance(run, Missing):
         raise ConfigError(run.reason, hint=run.hint)
     env = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}

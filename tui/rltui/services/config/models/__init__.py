@@ -138,11 +138,11 @@ class FrameworkModels:
             self.reason = f"{framework.title} has no models that could be asked"
             return None
         try:
-            folder = checkout.find(project, workspace=self._workspace, config_files=paths)
-            if folder is None:
+            nearby = checkout.NearbyCheckout(project, workspace=self._workspace, config_files=paths)
+            folder, root = nearby.folder, nearby.project
+            if folder is None or root is None:
                 self.reason = f"no checkout of {project.project} is near the config or the workspace"
                 return None
-            root = checkout.project_of(folder, project)
             interpreter = checkout.interpreter(root)
             if interpreter is None:
                 self.reason = (
