@@ -54,7 +54,7 @@ command = ["{python}", "-u", "{workspace}/walker.py", "{config.walk}", "{run_dir
 CONFIG = f"walk = {WALKED}  # steps\nlr = 0.001\n"
 
 
-def walking(box: Box, name: str, *options: str) -> None:
+def start_walk(box: Box, name: str, *options: str) -> None:
     """Start a run that does its steps and waits then."""
     (box.work / "walker.py").write_text(WALKER)
     (box.work / "lay.toml").write_text(LAYOUT)
@@ -62,6 +62,10 @@ def walking(box: Box, name: str, *options: str) -> None:
     (box.work / name / "walk.toml").write_text(CONFIG)
     command = ("up", f"{name}/walk.toml", "-l", "lay.toml", "-n", name, "-o", f"out-{name}")
     box.json(*command, *options, timeout_s=180)
+
+
+def walking(box: Box, name: str) -> None:
+    start_walk(box, name)
     has_walked(box, name)
 
 
@@ -248,13 +252,13 @@ def refused_by_hand(box: Box, arguments: Sequence[str], answer: str) -> subproce
 
 def made_town(box: Box) -> None:
     """A run that lives, an older one that does not, one with its own copy, and one in the trash."""
-    for name in ("gone", "old"):
-        walking(box, name)
+    for name in ("gone", "old", "own", "living"):
+        start_walk(box, name, *(("--set", "lr=0.002") if name == "own" else ()))
+    for name in ("gone", "old", "own"):
+        has_walked(box, name)
         assert box.run("down", name).returncode == 0
     assert box.run("rm", "gone").returncode == 0
-    walking(box, "own", "--set", "lr=0.002")
-    assert box.run("down", "own").returncode == 0
-    walking(box, "living")
+    has_walked(box, "living")
     (box.work / "rl.toml").write_text((EXAMPLE / "rl.toml").read_text())
 
 
@@ -277,9 +281,22 @@ def attempt(town: Box, trial: Trial, *more: str) -> None:
     assert fingerprint(town) == before
 
 
+TWELFTH_TASK = [
+    trial
+    for trial in TRIALS
+    if str(trial)
+    in (
+        "living: restart --from-scratch", "living: set lr=50 --restart", "living: trash --empty",
+        "stopped: start --from 10 -n old", "copied: promote own",
+        "copied: checkpoints own --prune --keep-last 1",
+    )
+]  # fmt: skip
+"""That of an agent: from scratch, lr=50, promote, prune, empty. The slow tests have all of them."""
+
+
 def test_too_much_is_refused_where_nobody_can_be_asked(town: Box) -> None:
-    """The twelfth task of an agent: from scratch, lr=50, promote, prune, empty, without `--yes`."""
-    for trial in TRIALS:
+    assert len(TWELFTH_TASK) == 6
+    for trial in TWELFTH_TASK:
         attempt(town, trial)
     assert town.json("status", "living")["step"] == WALKED
 
@@ -287,6 +304,7 @@ def test_too_much_is_refused_where_nobody_can_be_asked(town: Box) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("trial", TRIALS, ids=str)
 def test_too_much_is_refused_in_json_and_by_a_no(town: Box, trial: Trial) -> None:
+    attempt(town, trial)
     attempt(town, trial, "--json")
     before = fingerprint(town)
     for answer in ("n\n", "\n", "nonsense\n", "\x04"):

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.fakes.experiment import FakeExperiment
-from tests.ui.conftest import Opener, press, settle
+from tests.ui.conftest import press, settle
 from textual.pilot import Pilot
 
 from rltui.core.api import Plan
 from rltui.core.config_report import KnobTable, Problem
 from rltui.errors import RltuiError
 from rltui.ui.actions import remap
+from rltui.ui.messages import NotifyingApp
 from rltui.ui.screens.config_dialogs import ConfigReview, ConflictDialog, Question
 from rltui.ui.screens.dialogs import (
     ChoiceMenu,
@@ -91,10 +91,8 @@ async def test_the_line_below_says_what_the_keys_do(
     make: Callable[[], DialogBase[Any]],
     words: str,
     answers: dict[str, object],
-    experiment: FakeExperiment,
-    open_app: Opener,
 ) -> None:
-    async with open_app(experiment, size=(80, 24)) as pilot:
+    async with NotifyingApp(lambda: 0.0).run_test(size=(80, 24)) as pilot:
         for key, answer in answers.items():
             given: list[object] = []
             pilot.app.push_screen(make(), given.append)
@@ -104,10 +102,8 @@ async def test_the_line_below_says_what_the_keys_do(
             assert given == [answer], key
 
 
-async def test_enter_is_said_to_press_the_button_that_has_the_focus(
-    experiment: FakeExperiment, open_app: Opener
-) -> None:
-    async with open_app(experiment) as pilot:
+async def test_enter_is_said_to_press_the_button_that_has_the_focus() -> None:
+    async with NotifyingApp(lambda: 0.0).run_test() as pilot:
         pilot.app.push_screen(PlanDialog(PLAN, "Stop everything?", verb="Stop", danger=True))
         await settle(pilot)
         await press(pilot, "left")

@@ -51,7 +51,7 @@ async def test_the_checkpoint_under_the_cursor_is_what_it_begins_with() -> None:
         await until(pilot, lambda: isinstance(pilot.app.screen, ForkDialog))
         dialog = pilot.app.screen
         assert isinstance(dialog, ForkDialog)
-        assert dialog._request().begin == 480
+        assert dialog.entries["begin"] == "480"
         await press(pilot, "escape", "escape", "Y")
         await until(pilot, lambda: isinstance(pilot.app.screen, ForkDialog))
         assert not runs.forked

@@ -59,20 +59,16 @@ def test_sparkline_scales_and_skips_gaps() -> None:
     assert sparkline((*[0.98] * 20, 0.0, 0.01, 0.02), 3) == "▁▁▁", "B1: a collapse is no climb"
 
 
-@pytest.mark.parametrize("fraction", [-1, 0, 0.33, 0.999, 1, 7])
+@pytest.mark.parametrize("fraction", [-1, 0.33, 7])
 def test_progress_bar_has_its_width(fraction: float) -> None:
     assert sum(map(len, text.progress_bar(fraction, 10))) == 10
 
 
-@pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 160])
+@pytest.mark.parametrize("width", [20, 80, 160])
 def test_header_fits_and_keeps_the_name(width: int) -> None:
     line = header_line(running_status(), width)
     assert line.cell_length <= max(width, 22)
     assert "reverse-text" in line.plain
-
-
-def test_header_says_done() -> None:
-    assert "✓ done" in header_line(running_status(done=True), 100).plain
 
 
 def test_header_has_no_stale_figures() -> None:  # B4
@@ -81,6 +77,7 @@ def test_header_has_no_stale_figures() -> None:  # B4
     assert "ETA" in header_line(running, 200).plain
     trainer = running.components[-1].model_copy(update={"state": ComponentState.FAILED})
     failed = running.model_copy(update={"components": (*running.components[:-1], trainer)})
+    assert "✓ done" in header_line(running_status(done=True), 100).plain
     for status in (running_status(done=True), failed, running.model_copy(update={"state": "stopped"})):
         line = header_line(status, 200).plain
         assert "tok/s" not in line
@@ -105,6 +102,13 @@ def test_header_says_who_waits_for_whom_where_there_is_room() -> None:
     assert "waits for" not in header_line(stopped, 200).plain, "nobody waits any more"
 
 
+def test_header_says_what_all_rollouts_got_where_some_are_not_trained_on() -> None:
+    status = running_status()
+    progress = status.progress.model_copy(update={"reward": 0.135, "reward_all": 0.0677})
+    line = header_line(status.model_copy(update={"progress": progress}), 200).plain
+    assert "reward 0.14 · 0.07 of all rollouts" in " ".join(line.split())
+
+
 def test_an_end_that_is_nothing_worth_is_told_beside_done() -> None:
     line = header_line(unwell_status().model_copy(update={"done": True}), 100).plain
     assert "✓ done" in line
@@ -122,11 +126,6 @@ def test_the_command_line_tells_where_to_go_back_to_once() -> None:
     heads = ("  ⚠ reward collapsed: ", "  ⚠ KL out of range: ", "    back to ", "  ◌ trainer waits ")
     assert all(line.startswith(head) for line, head in zip(lines, heads, strict=True))
     assert lines[2] == f"    back to checkpoint 40, without {EDIT}: rltui undo --restart --from 40"
-
-
-def test_one_failure_makes_the_experiment_failed() -> None:
-    failed = running_status(components=(component("a", FAILED), component("b")))
-    assert experiment_badge(failed).word == "failed: a"
 
 
 def test_the_command_line_says_the_same_word_as_the_header() -> None:
@@ -209,21 +208,15 @@ def test_a_plan_to_end_leftovers_tells_all_of_each() -> None:
         assert part in words
 
 
-@pytest.mark.parametrize("width", [20, 28, 30, 38, 51, 64, 80, 200])
+@pytest.mark.parametrize("width", [20, 28, 38, 64, 200])
 def test_knob_lines_fill_their_width(width: int) -> None:
     table = knob_table()
     columns = knob_columns(table, width)
-    assert {knob_line(row, columns, None).cell_length for row in table.knobs} == {min(width, 64)}
-
-
-@pytest.mark.parametrize("width", [28, 38, 51, 80])
-def test_knob_names_have_room(width: int) -> None:
-    table = knob_table()
-    columns = knob_columns(table, width)
-    for row in table.knobs:
-        line = knob_line(row, columns, None).plain
-        assert name_in_section(row.key) in line
-        assert change_text(row) in line
+    lines = {row: knob_line(row, columns, None) for row in table.knobs}
+    assert {line.cell_length for line in lines.values()} == {min(width, 64)}
+    if width >= 28:
+        assert all(name_in_section(row.key) in line.plain for row, line in lines.items())
+        assert all(change_text(row) in line.plain for row, line in lines.items())
 
 
 @pytest.mark.parametrize(("width", "readers"), [(28, 0), (32, 3), (34, 5), (42, 10)])
@@ -261,21 +254,6 @@ def test_knob_line_marks_problems_and_changes() -> None:
 def test_table_note_counts_errors_and_changes() -> None:
     table = knob_table(problems=(Problem(message="x"),))
     assert table_note(table).plain == "✗ 1 error · 1 change waits for a restart: A"
-
-
-@pytest.mark.parametrize(
-    ("kind", "typed", "value"),
-    [
-        ("int", " 1_024 ", 1024),
-        ("float", "1e-5", 1e-5),
-        ("bool", "true", True),
-        ("str", "a b", "a b"),
-        ("int", "", None),
-    ],
-)
-def test_parse_value(kind: str, typed: str, value: object) -> None:
-    row = KnobInfo.model_validate({"key": "a.b", "file": "f", "kind": kind})
-    assert typed_value(row, typed) == value
 
 
 @pytest.mark.parametrize(

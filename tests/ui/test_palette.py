@@ -73,53 +73,45 @@ def entry(kind: Kind, label: str, detail: str = "") -> PaletteEntry:
     return PaletteEntry(kind, label, label, lambda: None, detail)
 
 
-def labels(entries: list[PaletteEntry], typed: str, recent: tuple[str, ...] = ()) -> list[str]:
-    return [each.label for each in ranked(entries, typed, recent)]
+RUNS = [entry(Kind.RUN, name) for name in ("l-x-r", "alright", "lrelu", "lr-sweep")]
+KEYS = [entry(Kind.KNOB, key) for key in ("inference.model.name", "orchestrator.model.name", "model.name")]
+IN_FULL = ["model.name", "inference.model.name", "orchestrator.model.name"]
+ACTIONS = [entry(Kind.ACTION, name) for name in ("start", "stop", "zoom")]
+NORDS = [entry(Kind.KNOB, "model.nord"), entry(Kind.THEME, "nord"), entry(Kind.THEME, "dracula")]
+RATES = [entry(Kind.KNOB, "trainer.optim.lr"), entry(Kind.KNOB, "sft.optim.lr")]
+KINDS = [entry(Kind.COMPONENT, "trainer"), entry(Kind.KNOB, "trainer.lr"), entry(Kind.THEME, "nord")]
 
 
-def test_ranked_puts_whole_words_before_beginnings_parts_and_letters() -> None:
-    runs = [entry(Kind.RUN, name) for name in ("l-x-r", "alright", "lrelu", "lr-sweep")]
-    knob = entry(Kind.KNOB, "trainer.optim.lr")
-    expected = ["trainer.optim.lr", "lr-sweep", "lrelu", "alright", "l-x-r"]
-    assert labels([*runs, knob], "lr") == expected
-
-
-def test_ranked_puts_a_label_that_is_typed_in_full_first() -> None:
-    keys = ["inference.model.name", "orchestrator.model.name", "model.name"]
-    assert labels([entry(Kind.KNOB, key) for key in keys], "model.name")[0] == "model.name"
-    recent = (entry(Kind.KNOB, keys[0]).name,)
-    assert labels([entry(Kind.KNOB, key) for key in keys], "Model.Name ", recent)[0] == "model.name"
-
-
-def test_ranked_puts_labels_before_descriptions() -> None:
-    entries = [entry(Kind.ACTION, "fork", "start another run"), entry(Kind.RUN, "restarted")]
-    assert labels(entries, "start") == ["restarted", "fork"]
-
-
-def test_ranked_puts_what_was_used_last_first_among_equals() -> None:
-    entries = [entry(Kind.ACTION, name) for name in ("start", "stop", "zoom")]
-    assert labels(entries, "", ("action:zoom", "action:stop", "action:gone")) == ["zoom", "stop", "start"]
-    assert labels(entries, "st", ("action:stop",)) == ["stop", "start"]
-    assert labels(entries, "start", ("action:stop",)) == ["start"]
-
-
-def test_ranked_takes_the_name_of_a_kind_for_a_word() -> None:
-    entries = [entry(Kind.KNOB, "model.nord"), entry(Kind.THEME, "nord"), entry(Kind.THEME, "dracula")]
-    assert labels(entries, "theme") == ["nord", "dracula"]
-    assert labels(entries, "theme nord") == ["nord"]
-    assert labels(entries, "nord") == ["nord", "model.nord"]
-
-
-def test_ranked_keeps_the_order_of_whole_words() -> None:
-    entries = [entry(Kind.KNOB, "trainer.optim.lr"), entry(Kind.KNOB, "sft.optim.lr")]
-    assert labels(entries, "lr") == ["trainer.optim.lr", "sft.optim.lr"]
-
-
-def test_ranked_keeps_to_one_kind_by_its_prefix() -> None:
-    entries = [entry(Kind.COMPONENT, "trainer"), entry(Kind.KNOB, "trainer.lr"), entry(Kind.THEME, "nord")]
-    assert labels(entries, "@") == ["trainer"]
-    assert labels(entries, "=tr") == ["trainer.lr"]
-    assert labels(entries, "*tr") == []
+@pytest.mark.parametrize(
+    ("entries", "typed", "recent", "labels"),
+    [
+        ([*RUNS, RATES[0]], "lr", (), ["trainer.optim.lr", "lr-sweep", "lrelu", "alright", "l-x-r"]),
+        (KEYS, "model.name", (), IN_FULL),
+        (KEYS, "Model.Name ", (KEYS[0].name,), IN_FULL),
+        ([entry(Kind.ACTION, "fork", "start another run"), entry(Kind.RUN, "restarted")], "start", (),
+         ["restarted", "fork"]),
+        (ACTIONS, "", ("action:zoom", "action:stop", "action:gone"), ["zoom", "stop", "start"]),
+        (ACTIONS, "st", ("action:stop",), ["stop", "start"]),
+        (ACTIONS, "start", ("action:stop",), ["start"]),
+        (NORDS, "theme", (), ["nord", "dracula"]),
+        (NORDS, "theme nord", (), ["nord"]),
+        (NORDS, "nord", (), ["nord", "model.nord"]),
+        (RATES, "lr", (), ["trainer.optim.lr", "sft.optim.lr"]),
+        (KINDS, "@", (), ["trainer"]),
+        (KINDS, "=tr", (), ["trainer.lr"]),
+        (KINDS, "*tr", (), []),
+    ],
+    ids=[
+        "whole words, beginnings, parts, letters", "a label typed in full", "also before one used last",
+        "labels before descriptions", "the one used last", "among equals", "only those that match",
+        "a kind is a word", "with another", "a whole word before a part", "as they came", "components only",
+        "knobs only", "none of that kind",
+    ],
+)  # fmt: skip
+def test_the_best_answer_comes_first(
+    entries: list[PaletteEntry], typed: str, recent: tuple[str, ...], labels: list[str]
+) -> None:
+    assert [each.label for each in ranked(entries, typed, recent)] == labels
 
 
 @pytest.mark.parametrize("width", [8, 20, 40, 80, 200])

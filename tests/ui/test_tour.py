@@ -90,16 +90,6 @@ async def test_a_dialog_has_its_own_keys_meanwhile(open_app: Opener) -> None:
         assert step(pilot) == 0
 
 
-async def test_keys_are_told_as_they_are_mapped(experiment: FakeExperiment, open_app: Opener) -> None:
-    try:
-        async with open_app(experiment, tour=True, keys={"pane.next": "f12"}) as pilot:
-            shown = tour(pilot)
-            assert shown is not None
-            assert "f12 next pane" in str(shown.render())
-    finally:
-        remap({})
-
-
 def test_every_step_is_short_and_names_real_actions() -> None:
     assert len(STEPS) == 5
     for each in STEPS:
@@ -108,9 +98,14 @@ def test_every_step_is_short_and_names_real_actions() -> None:
         lines = each.words.splitlines()
         assert len(lines) == 3
         assert max(map(len, lines)) <= 54, each.title
+    remap({"pane.next": "f12"})
+    try:
+        assert "f12 next pane" in STEPS[0].words
+    finally:
+        remap({})
 
 
-@pytest.mark.parametrize("size", [(80, 24), (130, 40), (200, 50), (62, 14)])
+@pytest.mark.parametrize("size", [(130, 40), (62, 14)])
 async def test_each_step_is_on_the_screen_beside_what_it_speaks_of(
     size: tuple[int, int], open_app: Opener
 ) -> None:

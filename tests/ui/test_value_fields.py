@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from tests.fakes.experiment import knob
 from tests.ui.conftest import press
@@ -95,8 +97,6 @@ def test_a_fraction_moves_on_the_grid_and_stays_within_its_bounds() -> None:
     assert moved(SHARE, "x", 0.01) == "x"
 
 
-@pytest.mark.parametrize("fraction", [None, 0.0, 0.5, 1.0, 7.0])
-@pytest.mark.parametrize("safe", [None, 0.0, 0.71, 1.0])
-@pytest.mark.parametrize("width", [0, 3, 40])
-def test_the_bar_has_its_width(fraction: float | None, safe: float | None, width: int) -> None:
-    assert bar_line(fraction, safe, width).cell_length == max(2, width)
+def test_the_bar_has_its_width() -> None:
+    for fraction, safe, width in product((None, 0.0, 0.5, 1.0, 7.0), (None, 0.0, 0.71, 1.0), (0, 3, 40)):
+        assert bar_line(fraction, safe, width).cell_length == max(2, width)

@@ -80,29 +80,8 @@ def write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def read(path: Path) -> str:
-    return path.read_text()
-
-
 def words(pane: LogView, *texts: str) -> Callable[[], bool]:
     return lambda: all(text in subtitle(pane) for text in texts)
-
-
-async def test_keys_search_and_go_from_match_to_match(path: Path) -> None:
-    async with running(path) as (pane, pilot):
-        await search(pilot, "line 19[0-9]7$")
-        await until(pilot, words(pane, "“line 19[0-9]7$” 10 of 10"))
-        assert "12:00:17 I line 1997" in shown(pane)
-        await press(pilot, "N")
-        assert "9 of 10" in subtitle(pane)
-        await press(pilot, "n", "n")
-        assert "1 of 10" in subtitle(pane)
-        write(path, f"{read(path)}12:00:00    INFO line 1997\n")
-        pane.poll()
-        await until(pilot, words(pane, "1 of 11"))
-        await press(pilot, "escape")
-        assert "line 19" not in subtitle(pane)
-        assert not pane.model.window.follow
 
 
 async def test_keys_show_matches_alone_and_levels(path: Path) -> None:
@@ -111,6 +90,12 @@ async def test_keys_show_matches_alone_and_levels(path: Path) -> None:
         await until(pilot, words(pane, "only “line 1[0-9]+3$”: 110"))
         await press(pilot, "ampersand")
         await until(pilot, lambda: "only" not in subtitle(pane))
+        await press(pilot, "n")
+        place = subtitle(pane)
+        await press(pilot, "n")
+        assert subtitle(pane) != place
+        await press(pilot, "N")
+        assert subtitle(pane) == place
         await press(pilot, "escape", "f")
         await until(pilot, words(pane, "only warnings: 4"))
         await press(pilot, "escape", "E")

@@ -126,12 +126,6 @@ def test_another_log_is_followed_from_its_end() -> None:
     assert not reader.model.bookmarks
 
 
-def test_a_short_log_has_nothing_below() -> None:
-    reader, _ = opened(3)
-    reader.window.move_to_start()
-    assert reader.status == ""
-
-
 def test_only_lines_in_view_are_read() -> None:
     reader, log = opened(100_000)
     assert set(log.reads) <= set(range(99_980, 100_000))

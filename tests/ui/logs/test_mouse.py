@@ -142,18 +142,6 @@ async def test_clicks_take_words_and_lines_and_shift_extends(open_pane: RemoteHa
     assert not pane.has_selection, "a click elsewhere lets it go"
 
 
-async def test_it_keeps_to_its_lines_while_the_log_grows(open_pane: RemoteHandle, tmp_path: Path) -> None:
-    pane, mouse, pilot = open_pane
-    row = shown(pane)[3]
-    await mouse.drag((0, 3), (50, 3))
-    with (tmp_path / "log").open("a") as log:
-        log.write("new\n" * 30)
-    pane.poll()
-    await settle(pilot)
-    assert shown(pane)[3] == row
-    assert (await copied(pilot)).text == row
-
-
 async def test_ctrl_c_copies_what_is_selected_and_a_double_click_does_not_zoom(
     experiment: FakeExperiment, open_app: Opener
 ) -> None:

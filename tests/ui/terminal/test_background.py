@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from tests.bench.terminal import Line, Terminal
 from tests.params import slow_but
@@ -24,6 +26,11 @@ SCREENS = {
     "1": "- step 12/20 -",
 }
 """By their keys, and what they say."""
+
+
+def shows(words: str, screen: str, *, is_help: bool) -> bool:
+    """The screen with those words, and the help on it or gone."""
+    return words in screen and (SCREENS["?"] in screen) == is_help
 
 
 def painted_last(terminal: Terminal, wanted: bytes) -> None:
@@ -102,8 +109,8 @@ def test_without_utf8_nothing_but_ascii_is_written(what: str) -> None:
     with opened(argv, LC_ALL="C", PYTHONUTF8="") as terminal:
         for key, words in SCREENS.items():
             terminal.press(key)
-            terminal.wait_for(words)
-            at_rest(terminal)
+            terminal.expect_that(partial(shows, words, is_help=key == "?"))
+            terminal.painted_at()
         assert terminal.written.isascii()
         text = terminal.text
         if what == "plain":

@@ -180,7 +180,7 @@ MAIN_SCREENS = {
 OWN_CONTROLS = set("\r\n")
 
 
-@pytest.mark.tmux
+@pytest.mark.slow  # `test_without_utf8_nothing_but_ascii_is_written` sends the same screens to a terminal
 def test_what_a_terminal_is_sent_is_ours() -> None:
     """Every screen, one after the other, as recorded at the terminal's end."""
     env = {

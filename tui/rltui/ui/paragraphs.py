@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
+from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 
 from rltui.core.text import truncate
@@ -14,6 +15,11 @@ from rltui.ui.styles import FAINT
 def first_that_fits(texts: Sequence[str], width: int) -> str:
     """The first of `texts` that is not wider; else the last one, cut."""
     return next((text for text in texts if len(text) <= width), truncate(texts[-1], width))
+
+
+def truncate_cells(text: str, cells: int) -> str:
+    """`text` as wide as there is room for on a terminal, where some characters take two cells."""
+    return text if cell_len(text) <= cells else f"{set_cell_size(text, max(0, cells - 1))}…"
 
 
 def flow(entries: Iterable[Content], width: int, *, gap: str = "  ", indent: int = 0) -> list[Content]:

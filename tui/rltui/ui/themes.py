@@ -6,6 +6,7 @@ import colorsys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from rich.color import ColorSystem
 from textual.color import Color
@@ -66,47 +67,19 @@ _ROUNDED = 1.03
 """The most that Textual's rounding takes from a ratio."""
 _LIST_TINT = 0.05
 """The share of the foreground that Textual lays over a list with the focus."""
-_FIELDS = (*GROUNDS, "foreground", "primary", "secondary", "accent", "success", "warning", "error")
+_ROLES = ("primary", "secondary", "accent", "success", "warning", "error")
+_FIELDS = (*GROUNDS, "foreground", *_ROLES)
 """Colours of a theme that are no variables; Textual rounds them on the way to those."""
 _CYAN = (79, 214, 214)
 _STEPS = 32
 
 
-def _own_theme(
-    name: str,
-    *,
-    primary: str,
-    secondary: str,
-    accent: str,
-    success: str,
-    warning: str,
-    error: str,
-    foreground: str,
-    background: str,
-    surface: str,
-    panel: str,
-    dark: bool = True,
-    **rest: str,
-) -> Theme:
-    """Text of a role has the very colour of it. `rest`: other variables, with `_` for `-`."""
-    roles = {"primary": primary, "secondary": secondary, "accent": accent}
-    roles |= {"success": success, "warning": warning, "error": error}
-    variables = {f"text-{role}": color for role, color in roles.items()}
-    return Theme(
-        name=name,
-        primary=primary,
-        secondary=secondary,
-        accent=accent,
-        success=success,
-        warning=warning,
-        error=error,
-        foreground=foreground,
-        background=background,
-        surface=surface,
-        panel=panel,
-        dark=dark,
-        variables=variables | {key.replace("_", "-"): color for key, color in rest.items()},
-    )
+def _own_theme(name: str, *, dark: bool = True, **colors: str) -> Theme:
+    """Text of a role has the very colour of it. `colors`: `_FIELDS`, and other variables with `_` for `-`."""
+    fields: dict[str, Any] = {field: colors.pop(field) for field in _FIELDS}
+    variables = {f"text-{role}": fields[role] for role in _ROLES}
+    variables |= {key.replace("_", "-"): color for key, color in colors.items()}
+    return Theme(name=name, dark=dark, **fields, variables=variables)
 
 
 def _rgb(color: str, below: Rgb) -> Rgb:
@@ -233,20 +206,8 @@ def corrected(theme: Theme, colors: ColorSystem = ColorSystem.TRUECOLOR) -> Them
     corrections = {
         name: "#{:02x}{:02x}{:02x}".format(*color) for name, color in _Correction(theme, colors).made.items()
     }
-    return replace(
-        theme,
-        primary=corrections["primary"],
-        secondary=corrections["secondary"],
-        accent=corrections["accent"],
-        success=corrections["success"],
-        warning=corrections["warning"],
-        error=corrections["error"],
-        foreground=corrections["foreground"],
-        background=corrections["background"],
-        surface=corrections["surface"],
-        panel=corrections["panel"],
-        variables={**theme.variables, **corrections},
-    )
+    fields: dict[str, Any] = {field: corrections[field] for field in _FIELDS}
+    return replace(theme, **fields, variables={**theme.variables, **corrections})
 
 
 class _Correction:

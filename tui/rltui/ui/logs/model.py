@@ -155,7 +155,7 @@ class LogModel:
         self.window.show_offset(offset)
 
     def toggle(self, switch: str) -> None:
-        """Switch `wrap`, `whole` or `raw` of the window."""
+        """`wrap`, `whole` or `raw`."""
         setattr(self.window, switch, not getattr(self.window, switch))
         if switch == "wrap":
             self.window.left = 0
@@ -176,7 +176,7 @@ class LogModel:
         self._choose_source()
 
     def search_text(self, text: str) -> None:
-        """Search what a person typed; an empty text ends the search, but for one by level.
+        """An empty text ends the search, but for one by level.
 
         Raises:
             UsageError: It is longer than anyone types.
@@ -241,7 +241,7 @@ class LogModel:
             self.end_search()
 
     def end_search(self) -> None:
-        """Forget the search; its thread ends soon."""
+        """The thread of the search ends soon."""
         if self.search is not None:
             self.search.cancel()
         self.search = self.window.query = self.current = None
@@ -312,7 +312,7 @@ class LogModel:
         self.window.follow = False
 
     def select_through(self, start: TextPosition, end: TextPosition) -> None:
-        """Select the characters from one to the other, both included."""
+        """Both are included."""
         if end >= start:
             self.select(start, end._replace(cell=end.cell + 1))
         else:

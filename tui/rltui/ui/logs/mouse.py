@@ -47,7 +47,6 @@ class MouseSelection:
         self._model.window.follow = False  # what was aimed at stays below the pointer
 
     def move(self, event: events.MouseMove) -> None:
-        """Extend the selection to the pointer while the button is down."""
         if self._start is None:
             return
         event.stop()

@@ -51,8 +51,6 @@ class TextRow(NamedTuple):
 
 
 class Display(NamedTuple):
-    """How lines are shown."""
-
     query: Query | None = None
     """Query whose matches are highlighted and never hidden."""
     whole: bool = False
@@ -65,31 +63,6 @@ class Display(NamedTuple):
     """Lines of figures are shortened to so many cells; `None`: never."""
 
 
-class ParsedLines:
-    """The lines of a log, safe to show; a line is read once until it is forgotten."""
-
-    def __init__(self, read: Callable[[int], str]) -> None:
-        self._read = read
-        self._lines: dict[int, Line] = {}
-
-    def line(self, number: int) -> Line:
-        line = self._lines.get(number)
-        if line is None:
-            if len(self._lines) >= _CACHED_LINES:
-                self._lines.clear()
-            line = self._lines[number] = parse_line(self._read(number))
-        return line
-
-    def text(self, number: int) -> str:
-        return self.line(number).text
-
-    def forget(self, number: int) -> None:
-        self._lines.pop(number, None)
-
-    def clear(self) -> None:
-        self._lines.clear()
-
-
 class LogRows:
     """The rows of a log's lines, by line number: one, several when wrapped, none where another line
     stands for it. The same row object comes back until its line is forgotten.
@@ -97,9 +70,9 @@ class LogRows:
 
     def __init__(self, read: Callable[[int], str], label: Callable[[int], str] = lambda _: "") -> None:
         """`read` supplies a raw line, `label` which of several logs it is from."""
-        self._label = label
-        self._lines = ParsedLines(read)
-        self._folds = LogFolds(self._lines.text, label)
+        self._read, self._label = read, label
+        self._lines: dict[int, Line] = {}
+        self._folds = LogFolds(self.text, label)
         self._figures = NumberLines()
         self._display = Display()
         self._rows: dict[int, list[TextRow]] = {}
@@ -122,14 +95,22 @@ class LogRows:
         self._folds.clear()
 
     def forget(self, number: int) -> None:
-        """Read a line again, whose text may have changed."""
+        """The text of the line may have changed."""
         self._rows.pop(number, None)
-        self._lines.forget(number)
+        self._lines.pop(number, None)
         self._folds.forget(number)
 
     def text(self, number: int) -> str:
         """A line with its head as it was written."""
-        return self._lines.text(number)
+        return self._line(number).text
+
+    def _line(self, number: int) -> Line:
+        line = self._lines.get(number)
+        if line is None:
+            if len(self._lines) >= _CACHED_LINES:
+                self._lines.clear()
+            line = self._lines[number] = parse_line(self._read(number))
+        return line
 
     def rows(self, number: int) -> list[TextRow]:
         """The rows of a line, uncut to the right unless wrapped; none where it is hidden."""
@@ -150,7 +131,7 @@ class LogRows:
         return query.spans(text) if query is not None else iter(())
 
     def _lay_out(self, number: int) -> list[TextRow]:
-        line, display = self._lines.line(number), self._display
+        line, display = self._line(number), self._display
         matches = list(self._matches(line.text))
         start = 0 if display.raw or display.whole else self._message_start(number, matches)
         pieces = [] if display.raw else self._head(number, has_column=start > 0)

@@ -66,7 +66,7 @@ class LogSearch:
 
     @property
     def subject(self) -> str:
-        """The subject of the search: `“loss” in warnings`."""
+        """`“loss” in warnings`."""
         names = [] if self.query is None else [f"“{truncate(clean_line(self.query.text), _TEXT_WIDTH)}”"]
         if self.level is not None:
             names.append("errors" if self.level is Level.ERROR else f"{self.level}s")
@@ -181,4 +181,4 @@ class MatchingLines:
         return False
 
     def close(self) -> None:
-        """Do nothing: the source belongs to the caller."""
+        """The log is its owner's."""

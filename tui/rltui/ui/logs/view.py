@@ -351,7 +351,6 @@ class LogView(Widget, can_focus=True):
             log.find_errors()
 
     def find_errors(self) -> None:
-        """Go to the newest error of this log, or post `NoErrors`."""
         if self.model.open_search is None:
             self.post_message(self.NoErrors(self))
             return
@@ -399,7 +398,7 @@ class LogView(Widget, can_focus=True):
         self._copy(f"{self.log_name}.log")
 
     def _copy(self, file_name: str) -> None:
-        """Copy the selection, else the lines in view."""
+        """The selection, else the lines in view."""
         if self.model.log is None or not self.model.visible:
             return
         text, description = self.model.copied()
@@ -442,6 +441,5 @@ class LogView(Widget, can_focus=True):
         return super().check_action(action, parameters)
 
     def restore(self, state: Mapping[str, Any], *, same_log: bool) -> None:
-        """Restore as `LogModel.restore` does."""
         self.model.restore(state, same_log=same_log)
         self._update()

@@ -32,7 +32,7 @@ class LogViewport:
         return self.top >= self._end_top()
 
     def move(self, rows: int) -> None:
-        """Move down by `rows`, up if negative, as far as there are lines."""
+        """Up if negative; as far as there are lines."""
         self.top = self._down(self.top, rows) if rows > 0 else self._up(self.top, -rows)
         self.clamp()
 

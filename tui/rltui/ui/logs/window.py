@@ -25,8 +25,6 @@ _SIDEWAYS_CELLS = 8
 
 
 class WindowRow(NamedTuple):
-    """A row in view."""
-
     position: ViewRow
     text: TextRow
 
@@ -57,7 +55,6 @@ class LogWindow:
         self._is_layout_due = False
 
     def set_source(self, source: LogSource | None) -> None:
-        """Show another log, from its end."""
         if source is not self.source:
             self.source = source
             self.rows = LogRows(_no_line) if source is None else LogRows(source.line, source.label)
@@ -174,7 +171,7 @@ class LogWindow:
         self.follow = self._viewport.at_end
 
     def scroll_sideways(self, direction: int) -> None:
-        """Show what lies right (1) or left (-1) of the view."""
+        """1: to the right; -1: to the left."""
         widest = max((row.text.cells for row in self.visible), default=0)
         left = self.left + direction * _SIDEWAYS_CELLS
         self.left = max(0, min(left, widest - self.width))

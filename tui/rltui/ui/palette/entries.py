@@ -67,7 +67,7 @@ class PaletteEntry:
 
     @property
     def name(self) -> str:
-        """The name under which a use of the entry is remembered."""
+        """A use of the entry is remembered under it."""
         return f"{self.kind}:{self.target}"
 
 

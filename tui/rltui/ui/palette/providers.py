@@ -96,7 +96,6 @@ def theme_entries(screen: BaseScreen) -> Iterable[PaletteEntry]:
 
 
 def log_search(screen: BaseScreen, text: str) -> PaletteEntry:
-    """It is offered for any text."""
     choose = partial(screen.show_screen, "logs", aim=f"{SEARCH_AIM}{text}")
     return PaletteEntry(Kind.LOG, text, f"search all logs for {text}", choose, keys=SEARCH_AIM)
 

@@ -17,8 +17,6 @@ from rltui.ui.panels.arrangement import Direction
 
 
 class ArrangeLine(ModalScreen[None]):
-    """A line that says the keys, over the panels they are for."""
-
     CSS_PATH: ClassVar = ["arrange_line.tcss"]
     BINDINGS = keys(
         KeyContext.ARRANGE,

@@ -134,7 +134,6 @@ class Arrangement:
         return replace(self, columns=tuple(columns), widths=tuple(widths))
 
     def _swap(self, name: str, column: int, step: int, visible: Collection[str]) -> Arrangement:
-        """Swaps a panel with the next visible one of its column."""
         names = [other for other in self.columns[column] if other in visible or other == name]
         target = names.index(name) + step
         if not 0 <= target < len(names):

@@ -129,12 +129,12 @@ class Body(Widget):
 
     @property
     def readers(self) -> list[ReaderPane]:
-        """Panes of components and of logs, down the columns."""
+        """Down the columns."""
         return [pane for pane in self.panes if isinstance(pane, ReaderPane)]
 
     @property
     def components(self) -> list[ComponentPane]:
-        """Every component's pane, also one that is gone."""
+        """Also those that are gone."""
         return [pane for pane in self._panes.values() if isinstance(pane, ComponentPane)]
 
     def reader(self, name: str) -> ReaderPane | None:
@@ -160,7 +160,6 @@ class Body(Widget):
         return next((node for node in widget.ancestors_with_self if node in panes), None)  # type: ignore[return-value]
 
     def name_of(self, pane: Widget | None) -> str | None:
-        """The arrangement's name for a pane."""
         return next((name for name, other in self._panes.items() if other is pane), None)
 
     def pane_named(self, name: object) -> Widget | None:
@@ -170,14 +169,12 @@ class Body(Widget):
     # values
 
     def fill(self) -> None:
-        """All panes, from the newest values."""
         self.show_knobs(self._pins)
         self.show_gpus()
         if self._shared.status is not None:
             self.show_status(self._shared.status)
 
     def show_status(self, status: Status) -> None:
-        """The state of each component and log, in its pane."""
         for component in status.components:
             pane = self.reader(component.id)
             if isinstance(pane, ComponentPane):
@@ -189,7 +186,6 @@ class Body(Widget):
         self.update_layout()
 
     def show_gpus(self) -> None:
-        """The newest report, if there is one."""
         shared = self._shared
         hint = "" if shared.experiment.readonly else f" · {key_of('process.free')}"
         for panel in self.query(GpuPanel):
@@ -315,7 +311,6 @@ class Body(Widget):
         self._end_drag()
 
     def _end_drag(self) -> None:
-        """Leave the border where it is."""
         if self.app.mouse_captured is self:
             self.release_mouse()
             self.post_message(self.Rearranged())

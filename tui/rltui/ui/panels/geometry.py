@@ -74,8 +74,6 @@ class Rectangle:
 
 @dataclass(frozen=True, slots=True)
 class Caption:
-    """A text where there is no panel."""
-
     x: int
     y: int
     width: int
@@ -221,8 +219,6 @@ def fit(
 
 
 class _Stack:
-    """The panels of one column."""
-
     def __init__(
         self,
         names: list[str],

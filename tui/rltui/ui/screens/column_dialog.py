@@ -135,6 +135,3 @@ class ColumnDialog(DialogBase[tuple[str, ...]]):
 
     def action_keep(self) -> None:
         self.dismiss(tuple(self._column_ids))
-
-    def action_cancel(self) -> None:
-        self.dismiss(None)

@@ -111,7 +111,6 @@ _MOST_CELLS = 22
 
 
 def _key_table(keys: Sequence[KeyConflict]) -> list[Content]:
-    """Each key with what was seen, what is there now, and what is wanted."""
     lines = []
     for key in keys:
         lines.append(Content.styled(f"  {clean_line(key.key)}", "bold"))
@@ -131,7 +130,6 @@ _WITHOUT_CLASH = {"set": "yours fits onto the new file", "write": "your text tak
 
 
 def _conflict_content(plan: Plan) -> Content:
-    """The keys both sides changed, then what each side changed."""
     blocks: list[Content] = []
     for conflict in plan.conflicts:
         name = clean_line(conflict.file.rpartition("/")[2])
@@ -170,11 +168,10 @@ Converter = Callable[[float | None], Awaitable[Conversion]]
 
 
 def _conversion_content(conversion: Conversion) -> Content:
-    """The origin of the mean, the arithmetic, and the new values."""
     source = conversion.measured or (
         "as you typed it" if conversion.mean_tokens is not None else "nothing was measured yet: type it"
     )
-    blocks = [Content.styled(clean_line(source), "$foreground 60%")]
+    blocks = [Content.styled(clean_line(source), FAINT)]
     if conversion.arithmetic:
         blocks.append(Content("\n").join([Content(clean_line(line)) for line in conversion.arithmetic]))
     if conversion.edits:
@@ -263,6 +260,3 @@ class ConverterDialog(DialogBase[Conversion]):
             self.dismiss(self.conversion)
         else:
             self.app.bell()
-
-    def action_cancel(self) -> None:
-        self.dismiss(None)

@@ -43,7 +43,6 @@ class ResultScreen(NotifyingScreen[Answer], ModalScreen[Answer], Generic[Answer]
     """Is left once, while it is on top. A second key in haste would else leave what is below."""
 
     def dismiss(self, result: Answer | None = None) -> AwaitComplete:
-        """Leave, unless that has happened or another screen lies on top."""
         return super().dismiss(result) if self.is_active else AwaitComplete()
 
 
@@ -121,6 +120,9 @@ class DialogBase(ResultScreen[Answer], Generic[Answer]):
         for body in self.query(".scroll"):
             body.scroll_relative(y=lines, animate=False)
 
+    def action_cancel(self) -> None:
+        self.dismiss(None)
+
 
 class Dialog(DialogBase[Answer], Generic[Answer]):
     """`esc` leaves it without an answer."""
@@ -187,7 +189,6 @@ class ButtonDialog(Dialog[Answer], Generic[Answer]):
             default.focus()
 
     def footer_hints(self) -> Sequence[KeyHint]:
-        """Enter presses the button that has the focus; y does what the title asks."""
         labels = {button.id: str(button.label) for button in self._buttons}
         button_id = next((button.id for button in self._buttons if button.has_focus), self.default)
         hints = [("enter", labels[button_id])]
@@ -228,12 +229,10 @@ class MessageDialog(ButtonDialog[None]):
 
     @classmethod
     def for_error(cls, error: RltuiError) -> MessageDialog:
-        """The message, the evidence, and the hint of the error."""
         return cls(f"✗ {error.title}", error.details, error.hint, is_error=True)
 
     @classmethod
     def for_alert(cls, alert: Alert, age_s: float) -> MessageDialog:
-        """An alert, to read again, and how long ago it came."""
         mark, style = alert_mark(alert)
         when = f"{age(age_s)} ago" if age_s >= _JUST_NOW_S else "just now"
         return cls(
@@ -246,7 +245,6 @@ class MessageDialog(ButtonDialog[None]):
 
 
 async def show_error(app: App[Any], error: RltuiError) -> None:
-    """Open a dialog that says it, and go on."""
     await app.push_screen(MessageDialog.for_error(error))
 
 
@@ -299,7 +297,7 @@ class LeaveDialog(PlanDialog):
     """Asks before edits that were collected are lost. True to leave all the same; *no* is the default."""
 
     def __init__(self, unwritten: tuple[str, ...]) -> None:
-        """`unwritten`: what would be lost, a line each."""
+        """`unwritten`: a line each."""
         warnings = tuple(Problem(severity="warning", message=f"not written: {line}") for line in unwritten)
         super().__init__(Plan(action="set", problems=warnings), "Leave?", verb="Leave", danger=True)
 
@@ -373,9 +371,6 @@ class NoteDialog(DialogBase[str]):
         text = entered.strip()
         return text if text or self._may_be_empty else None
 
-    def action_cancel(self) -> None:
-        self.dismiss(None)
-
 
 class SearchPrompt(NoteDialog):
     """A line at the foot of the screen; its answer is the text just as it was typed."""
@@ -442,9 +437,6 @@ class FieldsDialog(DialogBase[str]):
         index = self._choices.index(line.value) if line.value in self._choices else -choices
         line.value = self._choices[(index + choices) % len(self._choices)]
         line.cursor_position = len(line.value)
-
-    def action_cancel(self) -> None:
-        self.dismiss(None)
 
 
 class _Choices(OptionList):

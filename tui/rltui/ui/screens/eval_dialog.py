@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from pydantic import ValidationError
@@ -64,9 +64,41 @@ def target_of(text: str) -> EvalTarget:
     return EvalTarget(kind="model", model=name) if name else EvalTarget()
 
 
-class EvalDialog(FieldsDialog):
-    """Asks until it is done or refused no more."""
+def _number(name: str, text: str, *, least: int = 1) -> int:
+    if (number := parse_whole_number(text)) is None or number < least:
+        raise UsageError(f"{name}: a whole number from {least} on, not {text!r}")
+    return number
 
+
+def eval_request(entries: Mapping[str, str]) -> tuple[EvalRequest, int | None]:
+    """What the fields of the dialog say, and the interval of a standing order, if it is one.
+
+    Raises:
+        UsageError: where a field cannot be understood.
+    """
+    try:
+        arguments = tuple(shlex.split(entries["arguments"]))
+    except ValueError as error:
+        raise UsageError(f"arguments: {error}") from None
+    if entries["when"] not in ("", "done"):
+        raise UsageError(f"when: {entries['when']!r} is not 'done'")
+    every = None if not entries["every"] else _number("every", entries["every"], least=0)
+    values = {
+        "target": target_of(entries["target"]),
+        "env": entries["env"],
+        "num_examples": _number("examples", entries["examples"]),
+        "rollouts_per_example": _number("rollouts of each", entries["rollouts"]),
+        "max_tokens": None if not entries["tokens"] else _number("tokens", entries["tokens"]),
+        "arguments": arguments,
+        "when_done": entries["when"] == "done",
+    }
+    try:
+        return EvalRequest.model_validate(values), every
+    except ValidationError as error:
+        raise UsageError(error.errors()[0]["msg"]) from None
+
+
+class EvalDialog(FieldsDialog):
     BINDINGS: ClassVar = keys(KeyContext.EVALUATE, *FIELDS_KEYS)
 
     def __init__(self, choices: Sequence[str], ask: Ask, *, target: str = "now") -> None:
@@ -94,41 +126,13 @@ class EvalDialog(FieldsDialog):
     def _show(self) -> None:
         lines = []
         try:
-            request, every = self._request()
+            request, every = eval_request(self.entries)
             lines.append(Content.styled(clean_line(_summary(request, every)), FAINT))
         except UsageError as error:
             lines.append(Content.styled(clean_line(error.title), "$text-warning"))
         if self._refusal:
             lines.append(Content.styled(f"✗ {self._refusal}", "$text-error"))
         self._summary_text.update(Content("\n").join(lines))
-
-    def _request(self) -> tuple[EvalRequest, int | None]:
-        """The request, and the interval of a standing order, if it is one.
-
-        Raises:
-            UsageError: where a field cannot be understood.
-        """
-        entries = self.entries
-        try:
-            arguments = tuple(shlex.split(entries["arguments"]))
-        except ValueError as error:
-            raise UsageError(f"arguments: {error}") from None
-        if entries["when"] not in ("", "done"):
-            raise UsageError(f"when: {entries['when']!r} is not 'done'")
-        every = None if not entries["every"] else _number("every", entries["every"], least=0)
-        values = {
-            "target": target_of(entries["target"]),
-            "env": entries["env"],
-            "num_examples": _number("examples", entries["examples"]),
-            "rollouts_per_example": _number("rollouts of each", entries["rollouts"]),
-            "max_tokens": None if not entries["tokens"] else _number("tokens", entries["tokens"]),
-            "arguments": arguments,
-            "when_done": entries["when"] == "done",
-        }
-        try:
-            return EvalRequest.model_validate(values), every
-        except ValidationError as error:
-            raise UsageError(error.errors()[0]["msg"]) from None
 
     @on(Input.Changed)
     def _clear_refusal(self) -> None:
@@ -142,18 +146,12 @@ class EvalDialog(FieldsDialog):
     async def _carry_out(self) -> None:
         try:
             async with waiting(self.app, "Asking for the evaluation"):
-                answer = await self._ask(*self._request())
+                answer = await self._ask(*eval_request(self.entries))
             self.dismiss(answer)
         except RltuiError as error:
             self._refusal = clean(str(error))
             self._show()
             self.app.bell()
-
-
-def _number(name: str, text: str, *, least: int = 1) -> int:
-    if (number := parse_whole_number(text)) is None or number < least:
-        raise UsageError(f"{name}: a whole number from {least} on, not {text!r}")
-    return number
 
 
 def _summary(request: EvalRequest, every: int | None) -> str:

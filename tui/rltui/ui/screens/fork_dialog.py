@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -23,17 +23,32 @@ from rltui.ui.background import in_background
 from rltui.ui.key_bindings import keys
 from rltui.ui.messages import waiting
 from rltui.ui.screens.dialogs import FIELDS_KEYS, Field, FieldsDialog, KeyHint
+from rltui.ui.styles import FAINT
 from rltui.ui.text import clean, clean_line
 from rltui.views.run import fork_lines
 
 _PAUSE_S = 0.3
 """The preview asks the framework: it waits so long after the last key."""
-_STYLES = {"+": "$text-success", "-": "$text-error", "@": "$foreground 60%"}
+_STYLES = {"+": "$text-success", "-": "$text-error", "@": FAINT}
 """The keys are the signs that lines of a diff begin with."""
 _EDITS, _BEGIN, _NAME = "edits", "begin", "name"
 
 Plan = Callable[[ForkRequest], Awaitable[ForkPlan]]
 Start = Callable[[ForkRequest], Awaitable[str]]
+
+
+def fork_request(entries: Mapping[str, str]) -> ForkRequest:
+    """The fork that the fields of the dialog say.
+
+    Raises:
+        UsageError: where a field cannot be understood.
+    """
+    try:
+        edits = split_assignments(shlex.split(entries[_EDITS]))
+    except ValueError as error:
+        raise UsageError(f"set: {error}") from None
+    begin = parse_checkpoint(entries[_BEGIN]) if entries[_BEGIN] else None
+    return ForkRequest(edits=edits, begin=begin, name=entries[_NAME] or None)
 
 
 class ForkDialog(FieldsDialog):
@@ -77,7 +92,7 @@ class ForkDialog(FieldsDialog):
         await asyncio.sleep(pause_s)
         try:
             async with waiting(self.app, "Working out what the fork comes to"):
-                lines = fork_lines(await self._plan(self._request()))
+                lines = fork_lines(await self._plan(fork_request(self.entries)))
         except RltuiError as error:
             self._refuse(error)
             return
@@ -88,20 +103,6 @@ class ForkDialog(FieldsDialog):
         lines = [error.title, *error.details, *([f"→ {error.hint}"] if error.hint else [])]
         self._preview.update(Content.styled(clean("\n".join(lines)), "$text-warning"))
 
-    def _request(self) -> ForkRequest:
-        """The request that the fields describe.
-
-        Raises:
-            UsageError: where a field cannot be understood.
-        """
-        entries = self.entries
-        try:
-            edits = split_assignments(shlex.split(entries[_EDITS]))
-        except ValueError as error:
-            raise UsageError(f"set: {error}") from None
-        begin = parse_checkpoint(entries[_BEGIN]) if entries[_BEGIN] else None
-        return ForkRequest(edits=edits, begin=begin, name=entries[_NAME] or None)
-
     @on(Input.Submitted)
     def _submit(self) -> None:
         if not self._is_busy:
@@ -111,7 +112,7 @@ class ForkDialog(FieldsDialog):
 
     async def _carry_out(self) -> None:
         try:
-            request = self._request()
+            request = fork_request(self.entries)
             self._preview.update("Being made; a large checkpoint takes its time to copy …")
             async with waiting(self.app, "Making the fork"):
                 answer = await self._start(request)

@@ -70,7 +70,6 @@ class Decision:
 
 
 def _facts_text(knob: KnobInfo) -> str:
-    """File, running and default value, bounds, readers."""
     in_file = value_text(knob.value) if knob.is_set else "nothing"
     running = f"running {value_text(knob.running)}" if knob.is_running else "nothing runs"
     rest = clean_line(origin_text(knob)).removeprefix("not in the file").removeprefix(" · ")
@@ -80,7 +79,6 @@ def _facts_text(knob: KnobInfo) -> str:
 
 
 def _draft_content(draft: EditCheck, table: KnobTable) -> Content:
-    """Problems, changed metrics, the lines that change in the file, and the effect of a restart."""
     if draft.refusal is not None:
         return draft.refusal
     if draft.plan is None:

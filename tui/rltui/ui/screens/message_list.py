@@ -16,6 +16,7 @@ from rltui.ui.copying import CopyRequested
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.messages import Messages, Notification
 from rltui.ui.screens.dialogs import Dialog, KeyHint, MessageDialog
+from rltui.ui.styles import FAINT
 from rltui.ui.widgets.row_list import Row, RowList, list_keys
 
 _TIME_CELLS = 10
@@ -69,7 +70,7 @@ class MessageList(Dialog[None]):
     def _rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
         notifications = self._messages.said[::-1]
         if not notifications:
-            return (Row(None, (Content.styled("Nothing was said yet", "$foreground 60%"),)),)
+            return (Row(None, (Content.styled("Nothing was said yet", FAINT),)),)
         return tuple(
             Row(key := str(notification.number), _lines(notification, width, is_open=key == selected))
             for notification in notifications
@@ -96,8 +97,7 @@ def _time_of(notification: Notification) -> str:
 
 
 def _lines(notification: Notification, width: int, *, is_open: bool) -> tuple[Content, ...]:
-    """Time of a message, and as much of it as there is room for, or all."""
-    when = Content.styled(f" {_time_of(notification)} ", "$foreground 60%")
+    when = Content.styled(f" {_time_of(notification)} ", FAINT)
     if not is_open:
         return (when + notification.line(width - _TIME_CELLS),)
     style = f"bold {notification.mark[1]}"
@@ -108,5 +108,5 @@ def _lines(notification: Notification, width: int, *, is_open: bool) -> tuple[Co
     ]
     more = len(rows) - _MOST_LINES
     if more > 0:
-        rows[_MOST_LINES:] = [Content.styled(f"… {more} more lines: enter", "$foreground 60%")]
+        rows[_MOST_LINES:] = [Content.styled(f"… {more} more lines: enter", FAINT)]
     return tuple((when if not index else Content(" " * _TIME_CELLS)) + row for index, row in enumerate(rows))

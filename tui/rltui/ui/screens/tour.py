@@ -106,7 +106,6 @@ class TourBox(Static):
         self.show()
 
     def show(self) -> None:
-        """The present step, beside what it speaks of."""
         step = STEPS[self.index]
         self.border_title = Content(f"{self.index + 1}/{len(STEPS)} {step.title}")
         back = f"{key_of('tour.back')} back · " if self.index else ""

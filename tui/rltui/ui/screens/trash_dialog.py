@@ -11,6 +11,7 @@ from rltui.core.runs import RunRow
 from rltui.core.text import join_words, size_text
 from rltui.ui.actions import key_of
 from rltui.ui.screens.dialogs import ButtonDialog, button
+from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 
 _MOST_NAMED = 3
@@ -42,9 +43,7 @@ class TrashDialog(ButtonDialog[bool]):
         )
         super().__init__(
             f"Put {runs_named(rows)} into the trash?",
-            Content("\n").join(
-                [*map(Content, lines), Content(""), Content.styled(meaning, "$foreground 60%")]
-            ),
+            Content("\n").join([*map(Content, lines), Content(""), Content.styled(meaning, FAINT)]),
             [button("To the trash", "yes", "error"), button("Cancel", "no")],
             {"yes": True},
             is_danger=True,

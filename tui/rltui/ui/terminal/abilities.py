@@ -21,8 +21,6 @@ _DARK_NUMBERS = frozenset(map(str, (*range(7), 8)))
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """Abilities of the terminal that the TUI runs in."""
-
     colors: ColorSystem = ColorSystem.TRUECOLOR
     is_light: bool = False
     """Whether its background is light, as far as the environment tells."""

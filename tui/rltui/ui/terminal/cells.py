@@ -185,10 +185,9 @@ class Cells:
         self._dirty_rows = set(range(self.height))
 
     def changes(self) -> str:
-        """Return the output that brings the terminal to what was drawn; empty if it is there. Begins and
-        ends with the default style; the cursor ends anywhere.
+        """The output that brings the terminal to what was drawn; empty if it is there.
 
-        Begins and ends with the default style. The cursor stays anywhere.
+        Begins and ends with the default style; the cursor ends anywhere.
         """
         pen = _Pen(self.width)
         for y in sorted(self._dirty_rows):

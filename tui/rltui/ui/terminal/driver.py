@@ -73,14 +73,13 @@ class Pacing:
         return max(0.0, self._next_at - now, answer_s)
 
     def record_frame(self, now: float, size: int) -> None:
-        """Record that a frame of `size` bytes was written, with a query behind it if one is expected."""
         if self._expects_answers:
             self._unanswered.append((now, size))
         pause_s = size / SLOW_BYTES_PER_S if self.is_slow else min(MAX_PAUSE_S, size / FAST_BYTES_PER_S)
         self._next_at = max(now, self._next_at) + pause_s
 
     def record_answer(self, now: float) -> None:
-        """Record that the terminal displays the oldest frame that it was asked about."""
+        """The terminal displays the oldest frame that it was asked about."""
         self._expects_answers = True
         if self._unanswered:
             self._answers_s.append(now - self._unanswered.popleft()[0])
@@ -327,7 +326,7 @@ class _Outlet:
         return os.isatty(self._descriptor)
 
     def flush(self) -> None:
-        """Do nothing: writes are not buffered."""
+        """Writes are not buffered."""
 
     def write(self, text: str) -> None:
         data = text.encode(errors="replace")

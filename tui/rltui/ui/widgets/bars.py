@@ -21,7 +21,8 @@ from rltui.core.states import COMPONENT_STATES, STALLED, ComponentState
 from rltui.core.text import duration, format_number, gib, join_words, sparkline, truncate
 from rltui.ui.actions import NO_KEY, key_of, uses
 from rltui.ui.key_names import key_text
-from rltui.ui.styles import SEPARATOR, STYLES
+from rltui.ui.paragraphs import first_that_fits
+from rltui.ui.styles import FAINT, SEPARATOR, STYLES
 from rltui.ui.text import clean_line, progress_bar, rate
 from rltui.views.component import server_text, waits_text
 from rltui.views.experiment import experiment_badge
@@ -54,7 +55,6 @@ _TO_METRICS, _TO_EVENTS = "show_screen('metrics')", "show_screen('events')"
 def _header_parts(
     status: Status, *, bar_width: int, access: str = "", host: str = "", graph: bool = True
 ) -> list[HeaderPart]:
-    """All that could be said, in the order of the line."""
     name = f"{host}:{status.experiment}" if host else status.experiment
     badge = experiment_badge(status)
     badge_text = f"{badge.sign} {clean_line(badge.word)}"
@@ -79,21 +79,15 @@ def _header_parts(
         if max_steps:
             full, empty = progress_bar(step / max_steps, bar_width)
             percent = f" {100 * min(step, max_steps) // max_steps} %"
-            fragments.append(
-                HeaderPart(8, ((full, "$primary"), (empty, "$foreground 60%"), (percent, "")), _TO_METRICS)
-            )
+            fragments.append(HeaderPart(8, ((full, "$primary"), (empty, FAINT), (percent, "")), _TO_METRICS))
     moves = status.state == "running" and not (status.done or status.failed) and badge not in _TROUBLES
     if progress.eta_s is not None and moves:
-        fragments.append(
-            HeaderPart(3, (("ETA ", "$foreground 60%"), (duration(progress.eta_s), "")), _TO_METRICS)
-        )
+        fragments.append(HeaderPart(3, (("ETA ", FAINT), (duration(progress.eta_s), "")), _TO_METRICS))
     if reward is not None:
-        fragments.append(
-            HeaderPart(2, (("reward ", "$foreground 60%"), (f"{reward:.2f}", "bold")), _TO_METRICS)
-        )
+        fragments.append(HeaderPart(2, (("reward ", FAINT), (f"{reward:.2f}", "bold")), _TO_METRICS))
         if progress.reward_all is not None:
             of_all = f"{progress.reward_all:.2f} of all rollouts"
-            fragments.append(HeaderPart(5, ((of_all, "$foreground 60%"),), _TO_METRICS))
+            fragments.append(HeaderPart(5, ((of_all, FAINT),), _TO_METRICS))
         if graph and not status.done and (sparks := sparkline(progress.rewards, 12)):
             fragments.append(HeaderPart(6, ((sparks, "$text-success"),), _TO_METRICS))
     if progress.tokens_per_s is not None and moves:
@@ -101,7 +95,7 @@ def _header_parts(
     if progress.bottleneck is not None and moves:
         waits = progress.bottleneck
         text = waits_text(clean_line(waits.waits), waits.waits_for, waits.share_frac)
-        fragments.append(HeaderPart(5, ((text, "$foreground 60%"),), _TO_METRICS))
+        fragments.append(HeaderPart(5, ((text, FAINT),), _TO_METRICS))
     return fragments
 
 
@@ -142,19 +136,16 @@ def header_line(
 
 
 class HeaderBar(Widget):
-    """Shows the newest `status`, and whether this client may only look."""
-
     status: reactive[Status | None] = reactive(None)
     graph: reactive[bool] = reactive(True)
 
     def __init__(self, *, access: str = "", host: str = "") -> None:
-        """The arguments are those of `header_line`."""
         super().__init__()
         self._access, self._host = access, host
 
     def render(self) -> Content:
         if self.status is None:
-            return Content.assemble((" rltui ", "bold $accent"), (" connecting…", "$foreground 60%"))
+            return Content.assemble((" rltui ", "bold $accent"), (" connecting…", FAINT))
         return header_line(
             self.status, self.size.width, access=self._access, host=self._host, graph=self.graph
         )
@@ -184,7 +175,7 @@ def curve_lines(curve: Sequence[tuple[int, float]], width: int) -> list[Content]
     x_span = (float(steps[0]), float(max(steps[-1], steps[0] + 1)))
     rows = curve_rows(steps, rewards, cells, _CURVE_ROWS, x_span=x_span, y_span=(low, high))
     return [
-        Content.assemble((label.rjust(len(labels[0])), "$foreground 60%"), (row, "$text-success"))
+        Content.assemble((label.rjust(len(labels[0])), FAINT), (row, "$text-success"))
         for label, row in zip(labels, rows, strict=True)
     ]
 
@@ -275,12 +266,12 @@ def bar_lines(orphans: Sequence[Orphan], width: int, *, rows: int, hint: str) ->
     groups = by_attempt(orphans)
     room = max(0, width - len(hint))
     if len(groups) > rows:
-        owners = join_words([owner_text(group[0]) for group in groups])
+        owners = clean_line(join_words([owner_text(group[0]) for group in groups]))
         resources = _resources_text(orphans)
         short = f"⚠ {orphan_count(orphans)}"
         holding = f"{short}: {resources}" if resources else short
         texts = [f"{short} of {owners}: {resources}" if resources else f"{short} of {owners}", holding, short]
-        return [_first_that_fits(texts, room) + hint]
+        return [first_that_fits(texts, room) + hint]
     lines = [_group_line(group, room) for group in groups]
     return [*lines[:-1], lines[-1] + hint] if lines else []
 
@@ -291,20 +282,12 @@ def _group_line(group: Sequence[Orphan], width: int) -> str:
     resources = _resources_text(group)
     all_named = ", ".join(map(brief_orphan, group))
     first_named = brief_orphan(group[0]) + (", …" if len(group) > 1 else "")
-    return _first_that_fits(
-        [
-            f"{label}: {all_named}",
-            f"{label}: {first_named}",
-            f"{label}: {resources}" if resources else label,
-            label,
-        ],
-        width,
-    )
-
-
-def _first_that_fits(texts: Sequence[str], width: int) -> str:
-    clean = list(map(clean_line, texts))
-    return next((text for text in clean if len(text) <= width), truncate(clean[-1], width))
+    texts = [
+        f"{label}: {all_named}",
+        f"{label}: {first_named}",
+        f"{label}: {resources}" if resources else label,
+    ]
+    return first_that_fits([*map(clean_line, texts), clean_line(label)], width)
 
 
 def _weight(orphan: Orphan) -> tuple[int, bool, bool]:
@@ -336,7 +319,7 @@ class FooterEntry:
 
     @property
     def width(self) -> int:
-        """The width of key and label, in cells."""
+        """Cells."""
         return len(self.key) + len(self.label) + 3
 
 
@@ -376,7 +359,7 @@ def footer_line(
     hint = next((text for text in texts if text and len(text) <= room), truncate(description or enter, room))
     if room < _LEAST_ABOUT or not hint:
         return line
-    return Content.assemble(line, " " * (room + 1 - len(hint)), (hint, "$foreground 60%"))
+    return Content.assemble(line, " " * (room + 1 - len(hint)), (hint, FAINT))
 
 
 @runtime_checkable
@@ -384,9 +367,7 @@ class Attended(Protocol):
     """A widget that says what keys are about while it, or something in it, has the focus."""
 
     @property
-    def about(self) -> str:
-        """The line that the footer shows."""
-        ...
+    def about(self) -> str: ...
 
 
 class KeyBar(Widget):

@@ -10,7 +10,7 @@ from textual.content import Content
 from rltui.core.compare import Comparison
 from rltui.core.config_data import short_names
 from rltui.ui.actions import key_of
-from rltui.ui.paragraphs import hanging
+from rltui.ui.paragraphs import hanging, truncate_cells
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.row_list import Row
@@ -111,10 +111,10 @@ class _RunColumns:
 
     def head(self, names: list[str]) -> Content:
         more = f"← {self.first} more" if self.first else ""
-        line = Content.styled(f"  {_truncate(more, self._label):<{self._label}}", FAINT)
+        line = Content.styled(f"  {truncate_cells(more, self._label):<{self._label}}", FAINT)
         for index in range(self.first, self.last):
             line += _at_right(
-                _truncate(names[index], self._widths[index] - len(BEST)), self._widths[index], "bold"
+                truncate_cells(names[index], self._widths[index] - len(BEST)), self._widths[index], "bold"
             )
         hidden_count = len(names) - self.last
         return line + Content.styled(f"  {hidden_count} more →", FAINT) if hidden_count else line
@@ -128,7 +128,7 @@ class _RunColumns:
             if row.part == "config":
                 style = "$text-warning" if row.cells[index] != row.cells[0] else ""
             width = self._widths[index]
-            cell = _truncate(clean_line(row.cells[index]), width - len(BEST)) + (
+            cell = truncate_cells(clean_line(row.cells[index]), width - len(BEST)) + (
                 BEST if index in row.best else ""
             )
             line += _at_right(cell, width, style, is_best=index in row.best)
@@ -147,7 +147,7 @@ def _full_row(row: ComparedRow, names: list[str], width: int) -> list[Content]:
     widest = min(_WIDEST_NAME, max(map(cell_len, names)))
     for index, name in enumerate(names):
         value = clean_line(row.cells[index]) + (BEST if index in row.best else "")
-        lines += hanging(f"{_truncate(name, widest):<{widest}}  {value}", room, FAINT)
+        lines += hanging(f"{truncate_cells(name, widest):<{widest}}  {value}", room, FAINT)
     return [Content(indent) + line for line in lines]
 
 
@@ -161,14 +161,6 @@ def _at_right(text: str, width: int, style: str, *, is_best: bool = False) -> Co
         width -= len(BEST)
     line = Content(" " * (_GAP + max(0, width - cell_len(text)))) + Content.styled(text, style)
     return line if is_best else line + " " * len(BEST)
-
-
-def _truncate(text: str, width: int) -> str:
-    if cell_len(text) <= width:
-        return text
-    while text and cell_len(text) >= width:
-        text = text[:-1]
-    return f"{text}…"
 
 
 def _tail(text: str, width: int) -> str:

@@ -121,7 +121,6 @@ SHARE = "share"
 
 
 def holder_text(device: GpuDevice, label: str) -> str:
-    """A sentence about the holders of the share with that label, and its size."""
     shares = [share for share in device.shares if share_label(share) == label]
     return clean_line(views.shares_text(device, shares, label))
 

@@ -112,7 +112,8 @@ def _shared_legend(devices: Sequence[GpuDevice], width: int, marks: Marks) -> li
     rich.extend(flow([*small, free_entry], width))
     if len(rich) <= _SHARED_LEGEND_LINES:
         return rich
-    marks_of_budgets = [_entry(BUDGET, f"{utilization:g}") for utilization in _utilizations(budgets)]
+    utilizations = sorted({budget.utilization for budget in budgets.values()})
+    marks_of_budgets = [_entry(BUDGET, f"{utilization:g}") for utilization in utilizations]
     entries = [_entry(marks[label], f"{label} {_sum_text(shares)}") for label, shares in groups.items()]
     return flow([*entries, free_entry, *marks_of_budgets], width)
 
@@ -120,10 +121,6 @@ def _shared_legend(devices: Sequence[GpuDevice], width: int, marks: Marks) -> li
 def _sum_text(shares: Sequence[GpuShare]) -> str:
     estimated = any(share.estimated for share in shares)
     return _size(sum(share.used_bytes for share in shares), estimated=estimated)
-
-
-def _utilizations(budgets: dict[str, GpuBudget]) -> list[float]:
-    return sorted({budget.utilization for budget in budgets.values()})
 
 
 _FEW_DEVICES = 2
@@ -143,7 +140,10 @@ def gpu_lines(
     if report is None:
         return [Content.styled("reading…", FAINT)]
     width = max(1, width)
-    lines = [] if report.available and report.devices else _reason_lines(report, width)
+    lines: list[Content] = []
+    if not (report.available and report.devices):
+        reason = clean_line(report.reason or "no device found")
+        lines = Content.styled(f"No GPU to show: {reason}", FAINT).wrap(width)
     if report.devices:
         lines.extend(_device_lines(report, width, is_stale=is_stale))
         lines.extend(claim_lines(report, width, hint))
@@ -157,11 +157,6 @@ def gpu_lines(
         )
     )
     return [*lines, *verdict_lines(report.verdicts, width)]
-
-
-def _reason_lines(report: GpuReport, width: int) -> list[Content]:
-    reason = clean_line(report.reason or "no device found")
-    return Content.styled(f"No GPU to show: {reason}", FAINT).wrap(width)
 
 
 def _device_lines(report: GpuReport, width: int, *, is_stale: bool) -> list[Content]:
@@ -192,7 +187,9 @@ def _host_lines(devices: list[GpuDevice], width: int, marks: Marks, count: int) 
     label_width = max(len(device.label) for device in devices)
     for device in devices:
         if device.problem:
-            lines.extend(_problem_lines(device, width))
+            name = f" {short_name(clean_line(device.name))}" if device.name else ""
+            text = f"⚠ {device.label}{name}: {clean_line(device.problem)}"
+            lines.extend(hanging(text, width, "$text-warning"))
         elif count > _MANY_DEVICES:
             lines.append(brief_line(device, width, marks, label_width))
         else:
@@ -202,13 +199,7 @@ def _host_lines(devices: list[GpuDevice], width: int, marks: Marks, count: int) 
     return lines
 
 
-def _problem_lines(device: GpuDevice, width: int) -> list[Content]:
-    name = f" {short_name(clean_line(device.name))}" if device.name else ""
-    return hanging(f"⚠ {device.label}{name}: {clean_line(device.problem or '')}", width, "$text-warning")
-
-
 def _full_lines(device: GpuDevice, width: int, marks: Marks) -> list[Content]:
-    """Two lines: name, recent use and load; bar and memory."""
     note = memory_note(device)
     name = f"{device.label} {truncate(short_name(clean_line(device.name)), 20)}".rstrip()
     name = truncate(name, max(len(device.label), width - 8))
@@ -243,7 +234,7 @@ def brief_line(device: GpuDevice, width: int, marks: Marks, label_width: int) ->
 
 
 def gpu_summary(report: GpuReport | None) -> str:
-    """It is the title of a folded panel."""
+    """The title of a folded panel."""
     if report is None:
         return ""
     if not report.devices:
@@ -258,8 +249,6 @@ def _summary(device: GpuDevice) -> str:
 
 
 class GpuBars(Widget):
-    """The lines themselves, as high as they need."""
-
     report: reactive[GpuReport | None] = reactive(None, repaint=False)
     is_stale: reactive[bool] = reactive(False, repaint=False)
     hint = ""
@@ -357,7 +346,7 @@ class GpuPanel(VerticalScroll):
         if self._age:
             title += Content.styled(f" · ⚠ {self._age}", "$text-warning")
         if self.size.height == 0 and report is not None:
-            title += Content.styled(f" · {gpu_summary(report)}", "$foreground 60%")
+            title += Content.styled(f" · {gpu_summary(report)}", FAINT)
         self.border_title = title
 
 

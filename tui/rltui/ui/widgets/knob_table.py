@@ -19,7 +19,7 @@ from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext, key_of
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.shared import ExperimentState, StagedEdits
-from rltui.ui.styles import STYLES
+from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.row_list import Row, RowList, list_keys
 from rltui.views.knob import (
@@ -50,13 +50,12 @@ _MAX_WIDTH = 64
 def value_style(knob: KnobInfo, staged: Mapping[str, Any] = NOTHING_STAGED) -> str:
     if knob.key in staged:
         return "bold $text-accent"
-    return "bold $text-warning" if knob.changed else ("" if knob.is_set else "$foreground 60%")
+    return "bold $text-warning" if knob.changed else ("" if knob.is_set else FAINT)
 
 
 def row_mark(
     knob: KnobInfo, problem: Problem | None, staged: Mapping[str, Any] = NOTHING_STAGED
 ) -> tuple[str, str]:
-    """The first cell of a row: a problem, or a collected edit."""
     if problem is not None:
         return SEVERITY_MARKS[problem.severity]
     return (_STAGED_MARK, "bold $text-accent") if knob.key in staged else (" ", "")
@@ -115,7 +114,7 @@ def name_cells(name_or_key: str, width: int) -> Content:
     prefix = path + dot
     if len(prefix) + len(name) > width:
         prefix = "…" if prefix and len(name) < width else ""
-    return Content.assemble((prefix, "$foreground 60%"), (truncate(name, width), ""))
+    return Content.assemble((prefix, FAINT), (truncate(name, width), ""))
 
 
 def knob_line(
@@ -126,7 +125,7 @@ def knob_line(
     *,
     has_section: bool = True,
 ) -> Content:
-    """One row: mark, name, value, readers. `has_section`: its heading names that."""
+    """`has_section`: the heading of its section stands above."""
     width = columns.width - len(_INDENT) - (columns.readers + 1 if columns.readers else 0)
     value = clean_line(change_text(knob, staged))
     full_name = name_in_section(knob.key) if has_section else knob.key
@@ -141,7 +140,7 @@ def knob_line(
     )
     if columns.readers:
         readers = clean_line(readers_text(knob.readers, columns.readers)).ljust(columns.readers)
-        line += Content.styled(f" {readers}", "$foreground 60%")
+        line += Content.styled(f" {readers}", FAINT)
     return line
 
 
@@ -155,7 +154,7 @@ def knob_detail(knob: KnobInfo | None, problem: Problem | None) -> Content:
         spans.append((f"{mark} {clean_line(problem.message)}\n", style))
     if knob.help:
         spans.append((f"{clean_line(knob.help)}\n", ""))
-    spans.append((clean_line(origin_text(knob)), "$foreground 60%"))
+    spans.append((clean_line(origin_text(knob)), FAINT))
     return Content.assemble(*spans)
 
 
@@ -194,8 +193,6 @@ class KnobRows(RowList):
 
     @dataclass
     class EditRequested(Message):
-        """A person wants to change `knob`."""
-
         knob: KnobInfo
 
     @dataclass
@@ -235,7 +232,7 @@ class KnobRows(RowList):
     def show(
         self, table: KnobTable, staged: StagedEdits, pins: tuple[str, ...] = (), edited: Collection[str] = ()
     ) -> None:
-        """Take over new values; the cursor stays on its key."""
+        """The cursor stays on its key."""
         self.table, self.staged, self._pins = table, staged, pins
         self._groups = knob_groups(table, staged.edits, pins=pins, edited=edited)
         self.reload()
@@ -260,7 +257,7 @@ class KnobRows(RowList):
             rows += self._section(section, knobs, columns)
         if count := len(groups.rest):
             text = f"▾ {count} that are set or turned seldom" if self._unfolded else f"… {count} more"
-            rows.append(Row(_FOLD, (Content.styled(f"{_INDENT}{text}: enter", "$foreground 60%"),)))
+            rows.append(Row(_FOLD, (Content.styled(f"{_INDENT}{text}: enter", FAINT),)))
         for section, knobs in by_section(groups.rest if self._unfolded else ()).items():
             rows += self._section(section, knobs, columns)
         return tuple(rows)
@@ -270,7 +267,7 @@ class KnobRows(RowList):
     ) -> list[Row]:
         if not knobs:
             return []
-        rows = [Row(None, (Content.styled(clean_line(heading), "$foreground 60%"),))]
+        rows = [Row(None, (Content.styled(clean_line(heading), FAINT),))]
         for knob in knobs:
             problem = worst_problem(knob, self.table.problems)
             line = knob_line(knob, columns, problem, self.staged.edits, has_section=has_section)
@@ -282,15 +279,7 @@ class KnobRows(RowList):
         if event.chain == 2 and self.row_at(event.y) == self.key:
             self.action_edit()
 
-    def action_move(self, knobs: int) -> None:
-        """Move by so many knobs, stopping at the ends."""
-        self.move(knobs)
-
-    def action_move_pages(self, pages: int) -> None:
-        self.move_pages(pages)
-
-    def action_move_to_end(self, last: bool) -> None:
-        self.move_to_end(last)
+    action_move, action_move_pages, action_move_to_end = RowList.move, RowList.move_pages, RowList.move_to_end
 
     def action_edit(self) -> None:
         """Ask for the editor; on the line for the rest, show it or fold it."""
@@ -337,7 +326,7 @@ class KnobPanel(Vertical):
     def show(
         self, table: KnobTable, staged: StagedEdits, pins: tuple[str, ...] = (), edited: Collection[str] = ()
     ) -> None:
-        """Take over new values. `pins` and `edited`: as `knob_groups`."""
+        """`pins` and `edited`: as `knob_groups`."""
         if (table, staged, pins, edited) != self._rendered:
             self._rendered = table, staged, pins, edited
             self.rows.show(table, staged, pins, edited)
@@ -356,7 +345,7 @@ class KnobPanel(Vertical):
         if files and (hidden_count := len(table.knobs) - sum(knob.known for knob in self.rows.shown)):
             files += f" · {key_of('screen.config')}: {hidden_count} more"
         if files:
-            title += Content.styled(f" · {files}", "$foreground 60%")
+            title += Content.styled(f" · {files}", FAINT)
         note = table_note(table, self.rows.staged, readonly=self._readonly)
         if self.styles.border_bottom[0] in ("", "none") and note:
             title += Content(" · ") + note

@@ -91,27 +91,25 @@ class ReaderPane(Vertical):
     async def _show_attempt(self, step: int) -> None:
         """Show the log of an earlier attempt, or the newest one, which is followed."""
         async with self._attempt_lock:
-            await self._go_to_attempt(step)
-
-    async def _go_to_attempt(self, step: int) -> None:
-        try:
-            async with waiting(self.app, "Looking which attempts there are"):
-                logs = await asyncio.to_thread(self._shared.experiment.logs)
-        except RltuiError as error:
-            self.notify(clean_line(error.title), severity="error", markup=False)
-            return
-        entries = [log for log in logs if log.component == self.reader_id and log.attempt is not None]
-        attempts, newest = [log.attempt for log in entries], len(entries) - 1
-        index = (attempts.index(self._attempt) if self._attempt in attempts else newest) + step
-        if not 0 <= index < len(entries):
-            self.notify(f"{self.reader_id} has no {'earlier' if step < 0 else 'later'} attempt", markup=False)
-        elif index == newest:
-            self._attempt, self.log_pane.model.note = None, ""
-            self._open(*self._newest)
-        else:
-            self._attempt = entries[index].attempt
-            self.log_pane.model.note = f"attempt {self._attempt}, ] later"
-            self._open(entries[index].path, "It printed nothing.")
+            try:
+                async with waiting(self.app, "Looking which attempts there are"):
+                    logs = await asyncio.to_thread(self._shared.experiment.logs)
+            except RltuiError as error:
+                self.notify(clean_line(error.title), severity="error", markup=False)
+                return
+            entries = [log for log in logs if log.component == self.reader_id and log.attempt is not None]
+            attempts, newest = [log.attempt for log in entries], len(entries) - 1
+            index = (attempts.index(self._attempt) if self._attempt in attempts else newest) + step
+            if not 0 <= index < len(entries):
+                direction = "earlier" if step < 0 else "later"
+                self.notify(f"{self.reader_id} has no {direction} attempt", markup=False)
+            elif index == newest:
+                self._attempt, self.log_pane.model.note = None, ""
+                self._open(*self._newest)
+            else:
+                self._attempt = entries[index].attempt
+                self.log_pane.model.note = f"attempt {self._attempt}, ] later"
+                self._open(entries[index].path, "It printed nothing.")
 
     @property
     def view_state(self) -> Mapping[str, Any]:
@@ -152,7 +150,7 @@ class ReaderPane(Vertical):
         return cell_len(clean_line(title)) <= width
 
     def update_title(self) -> None:
-        """Show the title as it is now; repaints only where the text differs."""
+        """Repaints only where the text differs."""
         raise NotImplementedError
 
     def _show_title(self, cells: Iterable[Cell]) -> None:
@@ -191,8 +189,6 @@ def _component_placeholder(status: ComponentStatus, *, readonly: bool = False) -
 
 
 class ComponentPane(ReaderPane):
-    """Shows one component. `status` and `selected` are all it needs."""
-
     status: reactive[ComponentStatus | None] = reactive(None, init=False)
 
     def __init__(self, component_id: str, shared: ExperimentState) -> None:
@@ -219,7 +215,6 @@ class ComponentPane(ReaderPane):
         self.show_log(status.log, _component_placeholder(status, readonly=self._shared.experiment.readonly))
 
     def update_title(self) -> None:
-        """Show state and uptime; repaints only where the text differs."""
         if self.status is None:
             return
         title, is_told = component_title(self.status, self._shared.clock(), self._has_room_for)
@@ -234,7 +229,7 @@ class ComponentPane(ReaderPane):
 
     @property
     def about(self) -> str:
-        """The form is `trainer · ready`."""
+        """`trainer · ready`."""
         if self.status is None:
             return self.reader_id
         return f"{self.reader_id} · {STALLED.word if self.status.stalled else self.status.state.value}"
@@ -262,14 +257,6 @@ def memory_notes(status: ComponentStatus, *, readonly: bool = False) -> Content:
     return Content("\n").join(lines)
 
 
-def _log_placeholder(log: FollowedLog) -> str:
-    if log.path is not None:
-        return "Nothing in it yet."
-    other_count = len(log.wanted) - 1
-    more = f" and {other_count} more" if other_count else ""
-    return f"Looked for {log.wanted[0]}{more}."
-
-
 def _rows_of_empty(width: int) -> int:
     """Room for a line that says so, in its frame."""
     del width
@@ -277,8 +264,6 @@ def _rows_of_empty(width: int) -> int:
 
 
 class LogFilePane(ReaderPane):
-    """Shows one log file. `log_file` and `selected` are all it needs."""
-
     log_file: reactive[FollowedLog | None] = reactive(None, init=False)
 
     def __init__(self, log_id: str, shared: ExperimentState) -> None:
@@ -288,12 +273,14 @@ class LogFilePane(ReaderPane):
     def watch_log_file(self, log: FollowedLog | None) -> None:
         if log is None:
             return
-        self.rows = None if log.path is not None else _rows_of_empty
-        self.show_log(log.path, clean_line(_log_placeholder(log)))
+        self.rows, placeholder = None, "Nothing in it yet."
+        if log.path is None:
+            more = f" and {len(log.wanted) - 1} more" if len(log.wanted) > 1 else ""
+            self.rows, placeholder = _rows_of_empty, f"Looked for {log.wanted[0]}{more}."
+        self.show_log(log.path, clean_line(placeholder))
         self.update_title()
 
     def update_title(self) -> None:
-        """Show how long it has been quiet; repaints only where the text differs."""
         if self.log_file is None:
             return
         self._show_title(log_title(self.log_file, self._shared.clock(), self._has_room_for))

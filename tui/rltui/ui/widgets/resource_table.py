@@ -24,8 +24,6 @@ _BELOW = "    "
 
 @dataclass(frozen=True, slots=True)
 class ResourceTable(Generic[Resource]):
-    """The table draws the rows of a view."""
-
     view: View[Resource]
     columns: tuple[Column[Resource], ...]
     """The first is at the left."""

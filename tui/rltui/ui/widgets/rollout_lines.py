@@ -36,7 +36,6 @@ _WIDE = 76
 
 
 def batch_line(batch: Batch, summary: BatchSummary | None, counts: Sequence[int]) -> Content:
-    """Step, mean reward, histogram, samples."""
     label = clean_line(batch.key.label)
     if batch.key.step < 0 and batch.key.kind == "eval":
         label = truncate(label, _LABEL + _FIGURE)
@@ -100,7 +99,6 @@ def group_heading(width: int) -> Content:
 
 
 def group_line(group: SampleGroup) -> Content:
-    """Mean, spread, and whether it teaches anything."""
     *metrics, name, value = (column.cell(group, 0.0).text for column in GROUPS.columns)
     return Content.assemble(
         (f" {FLAT if group.is_flat else ' '} ", STYLES["busy"]),

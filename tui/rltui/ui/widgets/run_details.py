@@ -10,7 +10,7 @@ from rltui.core.queue import QueueEntry
 from rltui.ui.paragraphs import flow, hanging, labelled
 from rltui.ui.text import clean_line
 from rltui.views.queue_entry import waiting_details
-from rltui.views.run import Details, run_details, sweep_details
+from rltui.views.run import run_details, sweep_details
 from rltui.views.run_list import Line
 
 _LABEL = 10
@@ -22,12 +22,11 @@ def detail_lines(line: Line | None, names: Mapping[str, str], width: int, now: f
     if line is None:
         return []
     if isinstance(line, QueueEntry):
-        return _detail_lines(waiting_details(line, now), width)
-    details = sweep_details(line.group, line.members) if line.row is None else run_details(line.row, names)
-    return _detail_lines(details, width)
-
-
-def _detail_lines(details: Details, width: int) -> list[Content]:
+        details = waiting_details(line, now)
+    elif line.row is None:
+        details = sweep_details(line.group, line.members)
+    else:
+        details = run_details(line.row, names)
     lines: list[Content] = []
     for label, texts in details:
         texts, style = [clean_line(text) for text in texts if text], _STYLES.get(label, "")

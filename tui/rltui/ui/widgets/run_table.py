@@ -12,6 +12,7 @@ from rltui.core.queue import QueueEntry
 from rltui.core.run_tree import TreeLine
 from rltui.core.runs import RunRow
 from rltui.core.states import RUN_STATES
+from rltui.ui.paragraphs import truncate_cells
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line, progress_bar
 from rltui.ui.widgets.virtual_list import VirtualList
@@ -161,7 +162,7 @@ class RunTable(VirtualList, inherit_bindings=False):
         hidden = f" +{len(line.members)}" if line.members else ""
         room = cells - len(line.branch) - 2 - len(signs) - len(hidden)
         name = clean_line(row.name)
-        text = _shortened(name, max(1, room))
+        text = truncate_cells(name, max(1, room))
         used = len(line.branch) + 2 + len(signs) + cell_len(text) + len(hidden)
         return [
             (line.branch, FAINT),
@@ -182,7 +183,6 @@ class RunTable(VirtualList, inherit_bindings=False):
         ]
 
     def _waiting_spans(self, entry: QueueEntry) -> list[tuple[str, str]]:
-        """Name, what is its own, and why it does not run yet."""
         cells = next((cells for column, cells in self._widths if column.id == "name"), _NAME_LEAST)
         name = _cell(clean_line(entry.name), cells - 2)
         reason = clean_line(entry.why) or ("starts" if entry.state == "starting" else "waits")
@@ -205,12 +205,8 @@ def _step_parts(row: RunRow, text: str, cells: int) -> list[tuple[str, str]]:
     return [text_part, (" ", ""), (full, "$primary"), (empty, FAINT)]
 
 
-def _shortened(text: str, cells: int) -> str:
-    return text if cell_len(text) <= cells else f"{set_cell_size(text, max(0, cells - 1))}…"
-
-
 def _cell(text: str, cells: int, *, is_right: bool = False) -> str:
-    text = _shortened(text, cells)
+    text = truncate_cells(text, cells)
     return " " * (cells - cell_len(text)) + text if is_right else set_cell_size(text, cells)
 
 

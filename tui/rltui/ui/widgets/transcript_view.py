@@ -14,7 +14,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.visual import Visual
 
-from rltui.core.rollouts import Conversation, Message, Transcript
+from rltui.core.rollouts import Conversation, Transcript
 from rltui.ui.actions import key_of
 from rltui.ui.copying import CopyRequested
 from rltui.ui.styles import FAINT
@@ -74,7 +74,9 @@ def _conversation_lines(conversation: Conversation, width: int, *, is_folded: bo
         yield Content.styled(f"━━ {clean_line(conversation.title)} ".ljust(width, "━")[:width], FAINT)
     for message in conversation.messages:
         yield Content("")
-        yield _role_line(message, width)
+        is_told = message.sampled and message.role != "assistant"
+        role = (clean_line(message.role), _ROLES.get(message.role, "bold"))
+        yield Content.assemble(role, (" ◂ sampled" if is_told else "", FAINT))[:width]
         if message.reasoning:
             yield from _indented(message.reasoning, width, f"italic {FAINT}")
         if message.text and is_folded and message.role == "tool":
@@ -90,14 +92,6 @@ def _conversation_lines(conversation: Conversation, width: int, *, is_folded: bo
             yield from _indented(f"⚒ {clean_line(call.name)}", width, "$text-warning")
             if not is_folded:
                 yield from _indented(call.arguments, width - _INDENT, FAINT, indent=2 * _INDENT)
-
-
-def _role_line(message: Message, width: int) -> Content:
-    role = clean_line(message.role)
-    return Content.assemble(
-        (role, _ROLES.get(message.role, "bold")),
-        (" ◂ sampled" if message.sampled and message.role != "assistant" else "", FAINT),
-    )[:width]
 
 
 def _indented(text: str, width: int, style: str, *, indent: int = _INDENT) -> Iterator[Content]:
@@ -162,8 +156,6 @@ def _identity(transcript: Transcript | None) -> tuple[int, str] | None:
 
 
 class TranscriptView(ScrollView, can_focus=True):
-    """Scrolls over the lines of one sample."""
-
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
         self._transcript: Transcript | None = None
@@ -237,7 +229,6 @@ class TranscriptView(ScrollView, can_focus=True):
         return strips[0].crop(0, width).apply_offsets(0, line_index)
 
     def get_selection(self, selection: Selection) -> tuple[str, str]:
-        """Textual asks for the selected text and its separator."""
         return selection.extract("\n".join(line.plain.rstrip() for line in self._lines)), "\n"
 
     def selection_updated(self, selection: Selection | None) -> None:

@@ -95,7 +95,6 @@ class TypedValue(Input):
         self.post_message(ValueEdited(value))
 
     def on_key(self, event: events.Key) -> None:
-        """Keys of the field come before letters."""
         _run_at_once(self, event)
 
     def action_answer(self, mode: How) -> None:
@@ -137,7 +136,6 @@ class FractionValue(_NumberValue):
     keys = "←→ 0.01 · ↑↓ 0.05"
 
     def action_step(self, steps: int) -> None:
-        """The size of a step is 0.05."""
         self.action_move(steps * 0.05)
 
     def action_move(self, distance: float) -> None:
@@ -176,7 +174,7 @@ class ChosenValue(Widget, can_focus=True):
         return Content("\n").join(
             Content.styled(f"(●) {label}", "bold reverse" if self.has_focus else "bold")
             if position == self.index
-            else Content.styled(f"( ) {label}", "" if self._texts[position] else "$foreground 60%")
+            else Content.styled(f"( ) {label}", "" if self._texts[position] else FAINT)
             for position, label in enumerate(self._labels)
         )
 
@@ -244,14 +242,14 @@ class ListValue(Widget, can_focus=True):
     def render(self) -> RenderResult:
         lines = [self._render_line_of(index, item) for index, item in enumerate([*self._items, ""])]
         if not self._is_set:
-            lines.append(Content.styled(f"out of the file: {self._default}", "$foreground 60%"))
+            lines.append(Content.styled(f"out of the file: {self._default}", FAINT))
         return Content("\n").join(lines)
 
     def _render_line_of(self, index: int, item: str) -> Content:
         is_new = index == len(self._items)
         sign = ("▸ " if index == self._item_index else "  ") + ("+ " if is_new else f"{index + 1} ")
         if index != self._item_index or not self.has_focus:
-            return Content.assemble((sign, "$foreground 60%"), clean_line(item))
+            return Content.assemble((sign, FAINT), clean_line(item))
         before, under, after = (
             item[: self._column],
             item[self._column : self._column + 1],
@@ -260,7 +258,6 @@ class ListValue(Widget, can_focus=True):
         return Content.assemble((sign, "bold"), clean(before), (clean(under) or " ", "reverse"), clean(after))
 
     def on_key(self, event: events.Key) -> None:
-        """Keys of the list come before letters."""
         _run_at_once(self, event)
         if event.is_printable and event.character:
             event.stop()
@@ -336,7 +333,6 @@ Field = TypedValue | ChosenValue | ListValue
 
 
 def value_editor(knob: KnobInfo) -> Field:
-    """Typed, stepped, moved, chosen, or line by line."""
     if options(knob):
         return ChosenValue(knob)
     if knob.kind == "list":
@@ -366,7 +362,6 @@ def bar_line(fraction: float | None, safe: float | None, width: int, style: str 
 
 
 def _verdict_line(verdict: MemoryVerdict) -> Content:
-    """Budget, what is left, what the trainer is known to need."""
     mark, style = _MARKS.get(verdict.verdict, _BAD)
     fragments = []
     if verdict.budget_bytes is not None:
