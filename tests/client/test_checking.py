@@ -42,25 +42,19 @@ def config(work: Path, text: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [(PRIME + INFERENCE + "[slurm]\n", "asks for a cluster with [slurm]")],
-    ids=["slurm"],
-)
 def test_what_a_layout_cannot_start_is_said_by_check_and_refused_by_up(
-    work: Path, capsys: pytest.CaptureFixture[str], text: str, words: str
+    work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Findings A10, A11, P7."""
-    path = config(work, text)
+    """Findings A10, A11, P7: it would have started on the login node without a word."""
+    path = config(work, PRIME + INFERENCE + "[slurm]\n")
     assert main(["check", "--no-own", str(path)]) == 0
     out = capsys.readouterr().out
-    assert words in out
-    assert "--slurm submits it" in out
-    assert "valid, but not to be started so" in out
-    with pytest.raises(ConfigError) as caught:
-        examine(ExperimentRequest((path,)))
-    assert "asks for a cluster, with the table [slurm]" in str(caught.value)
-    assert "--slurm submits it" in str(caught.value)
+    for words in ("asks for a cluster with [slurm]", "--slurm submits it", "valid, but not to be started so"):
+        assert words in out
+    for layout in (None, "prime-rl-single"):
+        with pytest.raises(ConfigError, match=r"asks for a cluster, with the table \[slurm\]") as caught:
+            examine(ExperimentRequest((path,), layout=layout))
+        assert "--slurm submits it as a job" in caught.value.hint
     assert not check((path,), "prime-rl-single").startable  # it would submit, unseen
     job = check((path,), "prime-rl-slurm")
     assert job.valid

@@ -52,16 +52,9 @@ def test_a_config_that_nobody_knows_is_generic_with_a_layout(work: Path) -> None
         identify((config,), None)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        'command = ["serve", "{prot.x}"]',
-        'command = ["true"]\nready = { http = "http://127.0.0.1:{prot.x}/" }',
-    ],
-    ids=["command", "probe"],
-)
-def test_a_placeholder_that_nobody_fills_is_an_error_before_anything_is_made(work: Path, line: str) -> None:
+def test_a_placeholder_that_nobody_fills_is_an_error_before_anything_is_made(work: Path) -> None:
     """Finding G4: `check` found nothing, `up` failed and left a supervisor."""
+    line = 'command = ["true"]\nready = { http = "http://127.0.0.1:{prot.x}/" }'
     layout = write(work, "own.toml", f'framework = "generic"\n[[component]]\nid = "a"\n{line}\n')
     config = write(work, "mine.toml", "colour = 3\n")
     (problem,) = check((config,), str(layout)).problems
@@ -81,11 +74,18 @@ def test_an_ambiguous_config_asks(work: Path) -> None:
         assert identify((config,), str(layout), candidate)[0].id == candidate
 
 
-def test_the_layout_names_another_framework(work: Path) -> None:
+def test_layout_config_and_framework_that_do_not_belong_together_are_told(work: Path) -> None:
+    config, sft = write(work, "mine.toml", "colour = 3\n"), write(work, "sft.toml", ANY_SFT)
     layout = write(work, "own.toml", 'framework = "tinyrl"\n' + LAYOUT)
-    config = write(work, "sft.toml", ANY_SFT)
     with pytest.raises(ConfigError, match=r"own\.toml is for tinyrl, not for prime-rl"):
-        identify((config,), str(layout), "prime-rl")
+        identify((sft,), str(layout), "prime-rl")
+    with pytest.raises(ConfigError, match="is a layout, which says what to run, and no config"):  # G7
+        check((layout,), None)
+    with pytest.raises(ConfigError, match="starts none itself") as caught:
+        check((config,), str(write(work, "logs.toml", LOGS_ONLY)))
+    assert "rltui watch RUN_DIR" in caught.value.hint
+    with pytest.raises(UsageError, match="no config and no layout is named"):
+        check((), None)
 
 
 def test_a_run_folder_of_its_own(work: Path) -> None:
@@ -150,14 +150,6 @@ def test_the_copy_that_an_experiment_keeps_of_its_config_is_its_own(work: Path) 
     assert other.output_dir == str(work / "outputs" / "other")
 
 
-def test_a_layout_of_logs_alone_starts_nothing(work: Path) -> None:
-    layout = write(work, "logs.toml", LOGS_ONLY)
-    config = write(work, "mine.toml", "colour = 3\n")
-    with pytest.raises(ConfigError) as caught:
-        check((config,), str(layout))
-    assert "rltui watch RUN_DIR" in caught.value.hint
-
-
 THREE = ("train.toml", "orch.toml", "infer.toml")
 
 
@@ -216,15 +208,6 @@ def test_a_layout_whose_commands_need_no_config_needs_none(tmp_path: Path) -> No
     assert check((), str(layout)).valid
     record, earlier = plan_record(ExperimentRequest((), layout=str(layout), workspace=tmp_path))
     assert (record.name, record.config_files, earlier) == ("parts", (), None)
-    with pytest.raises(UsageError, match="no config and no layout is named"):
-        check((), None)
-
-
-def test_a_layout_that_is_given_as_config_is_told(tmp_path: Path) -> None:  # G7
-    layout = tmp_path / "parts.toml"
-    layout.write_text('[[component]]\nid = "a"\ncommand = ["sleep"]\n')
-    with pytest.raises(ConfigError, match="is a layout, which says what to run, and no config"):
-        check((layout,), None)
 
 
 @pytest.mark.parametrize("name", ["", "%", "a.b", "../x", "-x", "a" * 49, "ü"])

@@ -29,10 +29,6 @@ def test_dry_run_prints_scripts_and_leaves_nothing(here: Box) -> None:
     assert "nothing was submitted" in done.stderr
     assert not (here.work / "out").exists()
 
-    (here.work / "outputs/reverse-text-sft").mkdir(parents=True)
-    (here.work / "outputs/reverse-text-sft/config.json").touch()
-    assert "a-sft" not in here.run("up", "rl.toml", "--slurm", "-n", "a", "--dry-run").stdout
-
     for line, words in (
         ("rl.toml --partition gpu", "what is said of a job has no meaning here"),
         ("rl.toml --dry-run", "a dry run shows the script of a job"),
@@ -53,15 +49,3 @@ def test_only_jobs_can_be_an_array_and_each_run_one_of_them(here: Box) -> None:
     listed = here.run(*sweep, "--slurm", "--dry-run")
     assert "2 runs, none of them queued" in listed.stdout, listed.stderr
     assert not here.json("queue")["entries"]
-
-
-def test_config_for_a_cluster_is_not_started_here_unasked(box: Box) -> None:
-    """Issue A10: it would have started on the login node without a word."""
-    (box.work / "rl.toml").write_text(
-        "max_steps = 5\n[slurm]\n[deployment]\nnum_train_gpus = 1\n[trainer]\n[orchestrator]\n[inference]\n"
-    )
-    for layout in ((), ("-l", "prime-rl-single")):
-        done = box.run("up", "rl.toml", "--framework", "prime-rl", *layout)
-        assert done.returncode == 3
-        assert "asks for a cluster, with the table [slurm]" in done.stderr
-        assert "--slurm submits it as a job" in done.stderr

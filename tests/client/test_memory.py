@@ -19,11 +19,18 @@ from rltui.services.runs.experiments import new_record
 GIB = 1 << 30
 
 
-def of_box(monkeypatch: pytest.MonkeyPatch, *free_gib: int, **report: Any) -> None:
+def of_box(
+    monkeypatch: pytest.MonkeyPatch, *free_gib: int, serving: tuple[int, ...] = (), **report: Any
+) -> None:
+    """Devices of 80 GiB; on those that are `serving`, the experiment warm is."""
+    share = GpuShare(owner="experiment", experiment="warm", used_bytes=GIB)
     devices = tuple(
-        GpuDevice(index=index, uuid=f"GPU-{index}f", total_bytes=80 * GIB, free_bytes=free * GIB)
+        GpuDevice(
+            index=index, uuid=f"GPU-{index}f", total_bytes=80 * GIB, free_bytes=free * GIB,
+            shares=(share,) if index in serving else (),
+        )
         for index, free in enumerate(free_gib)
-    )
+    )  # fmt: skip
     found = GpuReport(available=bool(devices), devices=devices, **report)
     monkeypatch.setattr(memory, "report_once", lambda experiment=None: found)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
@@ -120,31 +127,19 @@ def test_a_run_is_kept_off_devices_of_other_experiments(
     )
 
     def moved(*free_gib: int, serving: tuple[int, ...] = ()) -> tuple[str, tuple[str, ...]]:
-        share = GpuShare(owner="experiment", experiment="warm", used_bytes=GIB)
-        devices = tuple(
-            GpuDevice(
-                index=index,
-                uuid=f"GPU-{index}f",
-                total_bytes=24 * GIB,
-                free_bytes=free * GIB,
-                shares=(share,) if index in serving else (),
-            )
-            for index, free in enumerate(free_gib)
-        )
-        found = GpuReport(available=True, devices=devices)
-        monkeypatch.setattr(memory, "report_once", lambda experiment=None: found)
+        of_box(monkeypatch, *free_gib, serving=serving)
         now, why = memory.with_devices(record)
         return now.devices, why
 
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert moved(24, 24) == ("", ()), "nobody is in the way"
-    assert moved(12, 24, 24, serving=(0,)) == ("1,2", ("GPU 0 is used by warm: this experiment uses GPU 1",))
-    assert moved(2, 23) == ("1", ("GPU 0 has 2.0 GiB free: this experiment uses GPU 1",))
-    assert moved(24, 2, serving=(1,)) == ("", ()), "it does not use that one"
+    assert moved(80, 80) == ("", ()), "nobody is in the way"
+    assert moved(40, 80, 80, serving=(0,)) == ("1,2", ("GPU 0 is used by warm: this experiment uses GPU 1",))
+    assert moved(2, 79) == ("1", ("GPU 0 has 2.0 GiB free: this experiment uses GPU 1",))
+    assert moved(80, 2, serving=(1,)) == ("", ()), "it does not use that one"
     shared = "GPU 0 is used by warm, and this experiment uses it too: --devices names others"
-    assert moved(12, serving=(0,)) == ("", (shared,))
-    assert moved(12, 2, serving=(0,)) == ("", (shared,))
+    assert moved(40, serving=(0,)) == ("", (shared,))
+    assert moved(40, 2, serving=(0,)) == ("", (shared,))
+    of_box(monkeypatch, 40, 80, serving=(0,))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    assert moved(12, 24, serving=(0,)) == ("", (shared,)), "the person's choice"
+    assert memory.with_devices(record) == (record, (shared,)), "the person's choice"
     named = replace(record, devices="0")
     assert memory.with_devices(named) == (named, ())

@@ -68,14 +68,26 @@ def test_a_free_port_is_taken_as_it_is(tmp_path: Path, free_port: int) -> None:
     assert ports.with_ports(record) == (record, ())
 
 
-def test_held_port_is_replaced_by_the_next_free_one(tmp_path: Path, held: int) -> None:
+def test_held_port_is_replaced_by_the_next_free_one(
+    tmp_path: Path, held: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     record, notes = ports.with_ports(experiment(tmp_path, held))
     port = record.overrides["inference.server.port"]
     assert isinstance(port, int)
     assert port > held
     own_name = Path("/proc/self/comm").read_text().strip()
-    (note,) = notes
-    assert note == f"port {held} is held by pid {os.getpid()} {own_name}: this experiment uses {port}"
+    moved = f"port {held} is held by pid {os.getpid()} {own_name}: this experiment uses {port}"
+    assert notes == (moved,)
+    monkeypatch.setattr(ports, "served_model", lambda port: "Qwen3")
+    server = "a server is already there, serving Qwen3; it is left alone"
+    use = f", and --inference http://127.0.0.1:{held} uses it in place of one of one's own"
+    assert ports.with_ports(experiment(tmp_path, held))[1] == (moved, server + use)
+    vf_rl = experiment(tmp_path, held, layout="verifiers")
+    seed = (Path(__file__).parents[1] / "data/verifiers/reverse-text.toml").read_text()
+    with_port = seed.replace("enforce_eager = true", f"port = {held}")
+    Path(vf_rl.config_files[0]).write_text(with_port)
+    notes = ports.with_ports(replace(vf_rl, framework="verifiers"))[1]
+    assert notes[1] == server, "its programs cannot be sent to another one"
 
 
 def test_port_of_a_living_experiment_is_left_to_it(
@@ -172,15 +184,6 @@ def test_override_reaches_commands_readiness_and_the_record(tmp_path: Path, held
     assert passed == {"inference.server.port": port}, "the folder is the one that the config means"
 
 
-def test_record_of_an_earlier_version_has_no_overrides(tmp_path: Path, free_port: int) -> None:
-    record = experiment(tmp_path, free_port)
-    control = record.control
-    text = control.record_file.read_text()
-    control.record_file.write_text("".join(text.partition("\n[overrides]")[0]))
-    assert "overr" not in control.record_file.read_text()
-    assert control.read_record() == record
-
-
 def prime_rl(folder: Path, name: str, era: str) -> ExperimentRecord:
     """An experiment of an example of prime-rl, which names no port."""
     data = Path(__file__).parents[1] / "data" / "prime_rl" / era / "rl.toml"
@@ -207,8 +210,3 @@ def test_two_runs_of_prime_rl_have_no_port_in_common(
     moved = "port 5000 is the experiment one's: this experiment uses 5001 for the env servers"
     assert (moved in notes) == bool(of_env_servers)
     assert len(notes) == 4 + len(of_env_servers)
-
-
-def test_a_server_is_offered_only_to_those_who_can_use_it() -> None:
-    assert "--inference http://h:1 uses it" in ports._way_to_use(registry.get("tinyrl"), "http://h:1")
-    assert ports._way_to_use(registry.get("verifiers"), "http://h:1") == ""

@@ -20,6 +20,7 @@ from rltui.services.runs.catalog import record_of
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.journal import read_journal
 
+pytestmark = pytest.mark.usefixtures("own_user")
 BEGAN = '# mine\nsteps = 3  # few\nlr = 0.1\n\n[model]\nname = "a"\nsize = 1\n'
 LAYOUT = 'framework = "generic"\n[[component]]\nid = "a"\ncommand = ["true", "{config.mine}"]\n'
 
@@ -51,8 +52,7 @@ def record(folder: Path, name: str, output: Path, config: Path) -> ExperimentRec
     )
 
 
-def test_what_only_the_run_changed_is_written(own_user: Path, tmp_path: Path) -> None:
-    del own_user
+def test_what_only_the_run_changed_is_written(tmp_path: Path) -> None:
     now = BEGAN.replace("size = 1", "size = 2").replace("few", "very few")
     copy = BEGAN.replace("steps = 3", "steps = 5").replace("size = 1", "size = 9").replace("lr = 0.1\n", "")
     row = made(tmp_path, {"mine.toml": now}, began=BEGAN, copy=copy + "new = true\n")
@@ -77,10 +77,7 @@ def test_what_only_the_run_changed_is_written(own_user: Path, tmp_path: Path) ->
     assert all("pid" in entry.data["by"] for entry in entries)
 
 
-def test_a_promotion_is_taken_back_only_where_the_file_is_as_it_left_it(
-    own_user: Path, tmp_path: Path
-) -> None:
-    del own_user
+def test_a_promotion_is_taken_back_only_where_the_file_is_as_it_left_it(tmp_path: Path) -> None:
     row = made(tmp_path, {"mine.toml": BEGAN}, began=BEGAN, copy=BEGAN.replace("steps = 3", "steps = 5"))
     with pytest.raises(ConflictError, match="no promotion"):
         plan_undo(row)
@@ -95,8 +92,7 @@ def test_a_promotion_is_taken_back_only_where_the_file_is_as_it_left_it(
         plan_undo(row)
 
 
-def test_undo_names_the_promotion_that_it_does_not_reach(own_user: Path, tmp_path: Path) -> None:
-    del own_user
+def test_undo_names_the_promotion_that_it_does_not_reach(tmp_path: Path) -> None:
     row = made(tmp_path, {"mine.toml": BEGAN}, began=BEGAN, copy=BEGAN.replace("steps = 3", "steps = 5"))
     run = record_of(row)
 
@@ -120,8 +116,7 @@ def test_undo_names_the_promotion_that_it_does_not_reach(own_user: Path, tmp_pat
     assert editor().preview(undo).reasons == ()
 
 
-def test_a_file_that_changes_meanwhile_is_left_alone(own_user: Path, tmp_path: Path) -> None:
-    del own_user
+def test_a_file_that_changes_meanwhile_is_left_alone(tmp_path: Path) -> None:
     row = made(tmp_path, {"mine.toml": BEGAN}, began=BEGAN, copy=BEGAN.replace("3", "5"))
     promotion = plan_promotion(row)
     (tmp_path / "mine.toml").write_text("steps = 8\n")
@@ -130,8 +125,7 @@ def test_a_file_that_changes_meanwhile_is_left_alone(own_user: Path, tmp_path: P
     assert (tmp_path / "mine.toml").read_text() == "steps = 8\n"
 
 
-def test_of_merged_files_the_one_that_says_it_last_is_changed(own_user: Path, tmp_path: Path) -> None:
-    del own_user
+def test_of_merged_files_the_one_that_says_it_last_is_changed(tmp_path: Path) -> None:
     files = {"base.toml": "lr = 0.1\nsteps = 1\n", "over.toml": "steps = 3\n"}
     copy = "lr = 0.2\nsteps = 5\nmore = 1\n"
     promotion = plan_promotion(made(tmp_path, files, began="lr = 0.1\nsteps = 3\n", copy=copy))
@@ -141,8 +135,7 @@ def test_of_merged_files_the_one_that_says_it_last_is_changed(own_user: Path, tm
     assert (tmp_path / "over.toml").read_text() == "steps = 5\n"
 
 
-def test_an_experiment_that_reads_the_file_can_undo_it(own_user: Path, tmp_path: Path) -> None:
-    del own_user
+def test_an_experiment_that_reads_the_file_can_undo_it(tmp_path: Path) -> None:
     row = made(tmp_path, {"mine.toml": BEGAN}, began=BEGAN, copy=BEGAN.replace("steps = 3", "steps = 5"))
     ControlFolder(tmp_path / "other").write_record(
         record(tmp_path, "other", tmp_path / "other", tmp_path / "mine.toml")

@@ -6,6 +6,7 @@ import socket
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,9 @@ def test_both_ends_speak_the_same_protocol() -> None:
     assert PROTOCOL_VERSION == api.PROTOCOL_VERSION
 
 
-def serve(path: Path, lines: list[bytes]) -> threading.Thread:
-    """Answer one client with fixed lines, whatever it says."""
+@contextmanager
+def answering(path: Path, *lines: bytes) -> Iterator[None]:
+    """A supervisor that answers one client with fixed lines, whatever it says."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(path))
     listener.listen()
@@ -33,7 +35,13 @@ def serve(path: Path, lines: list[bytes]) -> threading.Thread:
 
     thread = threading.Thread(target=answer)
     thread.start()
-    return thread
+    yield
+    thread.join()
+
+
+def refusal(exit_code: int, title: str, **fields: object) -> bytes:
+    error = {"exit_code": exit_code, "title": title, "details": [], "hint": "mend"}
+    return json.dumps({**fields, "error": error}).encode() + b"\n"
 
 
 @pytest.fixture
@@ -46,50 +54,44 @@ HELLO = b'{"hello":"rltui","protocol":1,"pid":7}\n'
 
 
 def test_refusal_becomes_the_error_it_was(path: Path) -> None:
-    error = {"exit_code": 3, "title": "bad", "details": ["why"], "hint": "mend"}
-    thread = serve(path, [HELLO, json.dumps({"id": 1, "error": error}).encode() + b"\n"])
-    with Wire(path) as connection, pytest.raises(ConfigError, match="bad") as caught:
+    with (
+        answering(path, HELLO, refusal(3, "bad", id=1)),
+        Wire(path) as connection,
+        pytest.raises(ConfigError, match="bad") as caught,
+    ):
         connection.call("plan")
-    thread.join()
     assert caught.value.hint == "mend"
 
 
 def test_another_protocol_is_refused_with_advice(path: Path) -> None:
-    thread = serve(path, [b'{"hello":"rltui","protocol":99,"pid":7}\n'])
-    with pytest.raises(RltuiError, match="protocol 99") as caught:
+    hello = b'{"hello":"rltui","protocol":99,"pid":7}\n'
+    with answering(path, hello), pytest.raises(RltuiError, match="protocol 99") as caught:
         Wire(path)
     assert "kill 7" in caught.value.hint
-    thread.join()
 
 
-def test_nobody_there(path: Path) -> None:
+def test_nobody_there_or_not_any_more(path: Path) -> None:
     with pytest.raises(SupervisorGoneError):
         Wire(path)
-
-
-def test_supervisor_that_dies_while_asked(path: Path) -> None:
-    thread = serve(path, [HELLO])
-    with Wire(path) as connection, pytest.raises(SupervisorGoneError):
+    with answering(path, HELLO), Wire(path) as connection, pytest.raises(SupervisorGoneError):
         connection.call("status")
-    thread.join()
 
 
 def test_refusal_in_place_of_hello_is_told(path: Path) -> None:
-    error = {"exit_code": 1, "title": "256 clients already", "details": [], "hint": "close some"}
-    thread = serve(path, [json.dumps({"error": error}).encode() + b"\n"])
-    with pytest.raises(RltuiError, match="256 clients") as caught:
+    full = refusal(1, "256 clients already")
+    with answering(path, full), pytest.raises(RltuiError, match="256 clients") as caught:
         Wire(path)
     assert not isinstance(caught.value, SupervisorGoneError)
-    thread.join()
 
 
 def test_refusal_is_read_though_the_request_could_not_be_sent(path: Path) -> None:
     """As with a request that is too long: the supervisor says so and hangs up without reading on."""
-    error = {"exit_code": 2, "title": "too long", "details": [], "hint": ""}
-    thread = serve(path, [HELLO, json.dumps({"id": None, "error": error}).encode() + b"\n"])
-    with Wire(path) as connection, pytest.raises(UsageError, match="too long"):
+    with (
+        answering(path, HELLO, refusal(2, "too long", id=None)),
+        Wire(path) as connection,
+        pytest.raises(UsageError, match="too long"),
+    ):
         connection.call("plan", {"action": "x" * (4 << 20)})
-    thread.join()
 
 
 @pytest.mark.slow
@@ -123,11 +125,9 @@ def test_answer_that_does_not_come_in_time(path: Path) -> None:
 
 
 def test_wait_for_events_can_be_interrupted(path: Path) -> None:
-    thread = serve(path, [HELLO, b'{"event":"status","data":{}}\n'])
-    with Wire(path) as connection:
+    with answering(path, HELLO, b'{"event":"status","data":{}}\n'), Wire(path) as connection:
         events = connection.events("status")
         assert next(events) == {}
         connection.interrupt()
         with pytest.raises(TimeoutError):
             next(events)
-    thread.join()

@@ -119,21 +119,17 @@ def test_refusals_come_as_the_errors_they_were(alpha: Experiment, runs: RemoteRu
         runs.open("nothing")
 
 
-def test_what_is_opened_comes_along_with_the_hello(machine: Machine, own_user: Path) -> None:
-    said: list[str] = []
+def test_what_is_opened_comes_along_with_the_hello(
+    runs: RemoteRuns, machine: Machine, own_user: Path
+) -> None:
+    nothing = {"of": None, "arguments": {"word": "", "readonly": False}}
+    assert runs.opened(runs.link.call("server.open", nothing)) is None, "none lives"
     link = HostLink(machine.host)
     try:
-        runs = RemoteRuns(link)
-        assert runs.opened(link.open(said.append).result()) is None
-        assert link.is_up
+        with pytest.raises(RltuiError, match="no supervisor of alpha runs"):
+            link.open(lambda _: None, "alpha", readonly=True).result()
     finally:
         link.close()
-    other = HostLink(machine.host)
-    try:
-        with pytest.raises(RltuiError, match="no supervisor of alpha runs"):
-            other.open(said.append, "alpha", readonly=True).result()
-    finally:
-        other.close()
 
 
 def test_runs_are_compared_and_forked_there(runs: RemoteRuns, there: LocalRuns) -> None:

@@ -175,7 +175,7 @@ def test_a_refusal_of_any_shape_is_one(own_user: Path) -> None:
     good = {"exit_code": 2, "title": "no", "details": [], "hint": "", "kind": ""}
     assert (_refusal(good).exit_code, _refusal(good).title) == (2, "no")
 
-    @examples(100)
+    @examples(20)
     @given(changed(good) | values)
     def check(said: object) -> None:
         error = _refusal(said)

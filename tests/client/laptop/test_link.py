@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import stat
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from tests.fakes.machine import NOISE, Machine, is_alive, machine_at, opened, wa
 from tests.waiting import retry_until
 
 from rltui import __version__
+from rltui.cli import main
 from rltui.client.transports.frames import Hello
 from rltui.client.transports.remote_machine import RemoteMachine, configured, host_of
 from rltui.client.transports.ssh import OURS, HostLink
@@ -199,16 +199,9 @@ def test_questions_that_nobody_understands_are_refused(link: HostLink) -> None:
             link.call(method, params)
 
 
-def test_serve_is_not_for_people(machine: Machine) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "rltui", "serve"],
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
-    assert done.returncode == 2
-    assert "another machine" in done.stderr
+def test_serve_is_not_for_people(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve"]) == 2
+    assert "another machine" in capsys.readouterr().err
     done = subprocess.run(
         [str(machine.way), f"{machine.root}/rltui serve --stdio"],
         input="GET / HTTP/1.1\n", capture_output=True, text=True, check=False,

@@ -4,95 +4,129 @@ from __future__ import annotations
 
 import tomllib
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.frameworks.prime_rl.runs import framework
+from tests.frameworks.prime_rl.runs import DATA, framework, of
 
 from rltui.core.knobs import Knob
-from rltui.frameworks.base import ConfigFile, ConfigFiles
+from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, OVERLAY, PARTS, SPLIT, snapshots
-from rltui.frameworks.registry import get
 
-FIXTURES = Path(__file__).parents[2] / "data" / "prime_rl"
-FILES = {"train": "trainer", "orch": "orchestrator", "infer": "inference"}
-
-
-def known_keys() -> set[str]:
-    found = set()
-    for generation, roles in ((SPLIT, (*PARTS, "sft")), (MERGED, ("rl", "sft")), (CURRENT, ("rl", "sft"))):
-        for role in roles:
-            start = "" if role == "rl" else f"{role}."
-            found |= {start + key for schema in snapshots(generation, role) for key in schema.keys}
-    return found
+ROLES = {SPLIT: (*PARTS, "sft"), MERGED: ("rl", "sft"), CURRENT: ("rl", "sft")}
+ERAS = pytest.mark.parametrize(
+    ("generation", "era"), [(SPLIT, "era_a"), (MERGED, "era_b"), (CURRENT, "era_c"), (CURRENT, "era_d")]
+)
 
 
-def test_every_concept_is_a_key_of_some_release() -> None:
-    known = known_keys()
-    lost = [name for name, each in OVERLAY.concepts.items() if known.isdisjoint(each.keys)]
+def real(era: str) -> dict[str, Any]:
+    """The example files of a generation, by role."""
+    roles = {"train": "trainer", "orch": "orchestrator", "infer": "inference"}
+    paths = (DATA / era).glob("*.toml")
+    return {roles.get(path.stem, path.stem): tomllib.loads(path.read_text()) for path in paths}
+
+
+def test_every_concept_and_what_a_shared_key_fills_is_a_key_of_some_release() -> None:
+    known = {
+        ("" if role == "rl" else f"{role}.") + key
+        for generation, roles in ROLES.items()
+        for role in roles
+        for schema in snapshots(generation, role)
+        for key in schema.keys
+    }
+    lost = [name for name, concept in OVERLAY.concepts.items() if known.isdisjoint(concept.keys)]
     assert lost == ["inference.vllm.max_num_seqs"]  # vLLM's own, which no schema of prime-rl names
-
-
-def test_what_a_shared_key_fills_is_there_in_some_release() -> None:
-    known = known_keys()
     assert [name for names in OVERLAY.shared.values() for name in names if name not in known] == []
 
 
-@pytest.mark.parametrize(
-    ("generation", "era"), [(SPLIT, "era_a"), (MERGED, "era_b"), (CURRENT, "era_c"), (CURRENT, "era_d")]
-)
+@ERAS
 def test_each_generation_has_a_screenful_of_main_knobs(generation: str, era: str) -> None:
-    files = {}
-    for path in (FIXTURES / era).glob("*.toml"):
-        role = FILES.get(path.stem, path.stem)
-        if role != "sft":
-            files[role] = ConfigFile(role, str(path), tomllib.loads(path.read_text()))
+    files = of(**{role: data for role, data in real(era).items() if role != "sft"})
     main = [knob for knob in framework(generation).knobs(files) if knob.main]
     assert 15 < len(main) < 50
     assert all(knob.help.endswith(".") and knob.readers for knob in main)
 
 
-VALUES = st.sampled_from(
-    [0, 1, 2, 7, 128, -1, 0.0, 0.5, 1.5, float("inf"), float("nan"), True, False, "None", "nccl", "x", "",
-     "128", [], [0], [[0]], [{}], {}, {"a": 1}, ["http://localhost:8001/v1"], ["http://[::1"]]
-)  # fmt: skip
+@ERAS
+def test_real_files_are_sound(generation: str, era: str) -> None:
+    problems = framework(generation).check(of(**real(era)))
+    told = [problem for problem in problems if problem.severity != "hint"]
+    assert [problem.text for problem in told if "renderer" not in (problem.key or "")] == []
+
+
+VALUES = [
+    0, 1, 2, 7, 128, -1, 0.0, 0.5, 1.5, 10**30, float("inf"), float("nan"), True, False, "None", "nccl", "x",
+    "", "64", [], [0], [[0]], ["a"], [{}], [{"a": 1}], {}, {"a": 1}, ["http://localhost:8001/v1"],
+    ["http://[::1"],
+]  # fmt: skip
 
 
 def edited(edits: dict[Knob, Any], roles: set[str]) -> ConfigFiles:
-    found = {role: ConfigFile(role, f"/{role}.toml", {}) for role in roles}
+    found: dict[str, dict[str, Any]] = {role: {} for role in roles}
     for knob, value in edits.items():
         *tables, key = knob.key.split(".")
-        table: Any = found.setdefault(knob.file, ConfigFile(knob.file, "/x.toml", {})).data
+        table: Any = found.setdefault(knob.file, {})
         for name in tables:
             table = table.setdefault(name, {})
             if not isinstance(table, dict):
                 break
         else:
             table[key] = value
-    return found
-
-
-ROLES = {SPLIT: (*PARTS, "sft"), MERGED: ("rl", "sft"), CURRENT: ("rl", "sft")}
+    return of(**found)
 
 
 @cache
-def knobs_of(name: str) -> tuple[Knob, ...]:
-    return get(name).knobs({role: ConfigFile(role, f"/{role}.toml", {}) for role in ROLES[name]})
+def knobs_of(generation: str) -> tuple[Knob, ...]:
+    return framework(generation).knobs(of(**{role: {} for role in ROLES[generation]}))
 
 
-@pytest.mark.parametrize("name", ROLES)
+@pytest.mark.parametrize("generation", ROLES)
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
-def test_nothing_breaks(name: str, data: st.DataObject) -> None:
-    edits = data.draw(st.dictionaries(st.sampled_from(knobs_of(name)), VALUES, max_size=12))
-    config = edited(edits, data.draw(st.sets(st.sampled_from(ROLES[name]))))
-    assert all(problem.message for problem in get(name).check(config))
-    get(name).derive(config)
+def test_nothing_breaks(generation: str, data: st.DataObject) -> None:
+    edits = data.draw(
+        st.dictionaries(st.sampled_from(knobs_of(generation)), st.sampled_from(VALUES), max_size=12)
+    )
+    config = edited(edits, data.draw(st.sets(st.sampled_from(ROLES[generation]))))
+    assert all(problem.message for problem in framework(generation).check(config))
+    framework(generation).derive(config)
+
+
+def _holding(place: str, value: object) -> dict[str, Any]:
+    """A config with that value there, in the first entry of each array on the way."""
+    name, _, below = place.partition(".")
+    held = _holding(below, value) if below else value
+    return {name.removesuffix("[]"): [held] if name.endswith("[]") else held}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("generation", "role"),
+    [(CURRENT, "rl"), (CURRENT, "sft"), (MERGED, "rl"), *((SPLIT, part) for part in PARTS)],
+)
+def test_nothing_that_a_file_may_hold_breaks_the_check(generation: str, role: str) -> None:
+    """Nor the defaults and figures."""
+    schema = snapshots(generation, role)[-1]
+    known = framework(generation).with_schemas({role: schema})
+    for number, place in enumerate(sorted(schema.keys)):
+        config = of(**{role: _holding(place, VALUES[number % len(VALUES)])})
+        assert all(problem.message for problem in known.check(config))
+        known.derive(config)
 
 
 def test_no_room_for_new_tokens_breaks_nothing() -> None:
-    data = {"orchestrator": {"sampling": {"max_tokens": 0}}, "trainer": {}}
-    assert get(MERGED).derive({"rl": ConfigFile("rl", "/rl.toml", data)})
+    assert framework(MERGED).derive(of(rl={"orchestrator": {"sampling": {"max_tokens": 0}}, "trainer": {}}))
+
+
+def test_rules_follow_the_name_that_the_file_uses() -> None:
+    """One release takes both names of the group size."""
+    schema = next(each for each in snapshots(MERGED, "rl") if each.has("orchestrator.group_size")
+                  and each.has("orchestrator.rollouts_per_example"))  # fmt: skip
+    for name in ("group_size", "rollouts_per_example"):
+        config = of(rl={"trainer": {}, "orchestrator": {name: 7}})
+        found = framework(MERGED).with_schemas({"rl": schema}).check(config)
+        (problem,) = [each for each in found if each.severity == "error"]
+        assert f"must be divisible by orchestrator.{name} (7)" in problem.message
+        assert problem.instead == {f"orchestrator.{name}": "4 or 8"}

@@ -17,13 +17,6 @@ SFT = files("era_b", sft="sft.toml")
 NCCL = of_text('orchestrator = {}\ninference = {}\ntrainer = {}\n[weight_broadcast]\ntype = "nccl"\nport = 3')
 
 
-def test_layout_runs_the_parts_from_what_was_dumped() -> None:
-    filled = commands(MERGED, "prime-rl-merged", RUN, CONTEXT)
-    assert filled["inference"] == "uv run inference @ /m/inference"
-    assert filled["orchestrator"] == "uv run orchestrator @ /m/orchestrator"
-    assert filled["trainer"].endswith("--nproc-per-node=1 -m prime_rl.trainer.rl.train @ /m/trainer")
-
-
 @pytest.mark.parametrize(
     ("layout", "configs", "command"),
     [("prime-rl-single", RUN, "uv run rl @ /m/launcher"), ("prime-rl-sft", SFT, "uv run sft @ /m/launcher")],
@@ -123,15 +116,6 @@ def test_environment_shares_one_wandb_run_only_where_there_is_one() -> None:
     assert "WANDB_SHARED_MODE" not in MERGED.environment("trainer", NCCL, CONTEXT)
     alone = of(rl={"wandb": {"shared": False}, "orchestrator": {}})
     assert "WANDB_SHARED_MODE" not in MERGED.environment("orchestrator", alone, CONTEXT)
-
-
-def test_chosen_port_reaches_both_sides() -> None:
-    (port,) = MERGED.ports(RUN)
-    _, parts = MERGED.resolutions(RUN, replace(CONTEXT, overrides={port.knob: 8011}))
-    assert parts.edits["rl"]["inference.server.port"] == 8011
-    assert parts.edits["rl"]["orchestrator.client.base_url"] == ["http://localhost:8011/v1"]
-    named = of(rl={"inference": {}, "orchestrator": {"client": {"base_url": ["http://x:1/v1"]}}})
-    assert MERGED.ports(named) == ()
 
 
 AUGUST = """

@@ -22,9 +22,6 @@ def test_layout_runs_each_program_on_its_own_copy() -> None:
         "trainer": "uv run torchrun --standalone --log-dir=/w/out/torchrun --local-ranks-filter=0 "
         "--redirect=3 --tee=3 --nproc-per-node=1 -m prime_rl.trainer.rl.train @ /m/trainer",
     }
-
-
-def test_sft_layout_runs_the_trainer_itself() -> None:
     assert commands(SPLIT, "prime-rl-sft", SFT, CONTEXT) == {"sft": "uv run sft @ /m/launcher"}
 
 
@@ -40,16 +37,6 @@ def test_copies_name_the_folder_and_the_checkpoint_and_need_no_command() -> None
 def test_run_from_the_beginning_takes_the_step_out() -> None:
     (copy,) = SPLIT.resolutions(SFT, CONTEXT)
     assert copy.edits["sft"] == {"output_dir": "/w/out", "ckpt.resume_step": None}
-
-
-def test_chosen_port_reaches_both_sides() -> None:
-    (port,) = SPLIT.ports(RUN)
-    assert (port.component, port.port, port.by_option) == ("inference", 8000, False)
-    context = replace(CONTEXT, overrides={port.knob: 8007})
-    edits = {role: edit for one in SPLIT.resolutions(RUN, context) for role, edit in one.edits.items()}
-    assert edits["inference"] == {"server.port": 8007}
-    assert edits["orchestrator"]["client.base_url"] == ["http://localhost:8007/v1"]
-    assert SPLIT.template_values(RUN, context)["port.engine"] == "8007"
 
 
 def test_port_moves_unless_the_orchestrator_is_sent_elsewhere() -> None:
@@ -73,11 +60,6 @@ def test_devices_follow_the_ranks_of_inference_and_the_workers() -> None:
         SPLIT.environment("trainer", configs, with_devices("0", "1", "2", "3"))["CUDA_VISIBLE_DEVICES"]
         == "2,3"
     )
-
-
-def test_one_device_serves_both() -> None:
-    values = SPLIT.template_values(RUN, with_devices("0"))
-    assert values["gpus.inference"] == values["gpus.trainer"] == "0"
 
 
 def test_environment_is_that_of_the_launcher() -> None:
