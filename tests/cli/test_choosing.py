@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +9,7 @@ import pytest
 from rltui.cli.choosing import choose_experiment
 from rltui.client import launch
 from rltui.errors import UsageError
-from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.runs.experiments import new_record
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 
 def test_the_one_of_this_folder_else_the_newest(
@@ -20,17 +18,10 @@ def test_the_one_of_this_folder_else_the_newest(
     for age, (name, workspace) in enumerate((("old", "a"), ("new", "b"), ("newest", "b"))):
         folder = tmp_path / workspace
         folder.mkdir(exist_ok=True)
-        record = new_record(
-            name=name,
-            output_dir=folder / name,
-            workspace=folder,
-            config_files=[],
-            layout_file=tmp_path / "l.toml",
-            framework="generic",
-        )
+        record = ExperimentRecord(name, str(folder / name), str(folder), (), "/l.toml", "generic", float(age))
         control = ControlFolder(folder / name)
         control.make()
-        control.write_record(replace(record, created_at=float(age)))
+        control.write_record(record)
 
     def found(folder: Path, *, acts: bool = False) -> tuple[str, str]:
         monkeypatch.chdir(folder)

@@ -11,8 +11,7 @@ import pytest
 
 from rltui import paths
 from rltui.cli import main
-from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.runs.experiments import new_record
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 CONFIG = """\
 max_steps = 20
@@ -33,14 +32,10 @@ def config(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "rl.toml"
     path.write_text(CONFIG)
-    record = new_record(
-        name="one",
-        output_dir=tmp_path / "out",
-        workspace=tmp_path,
-        config_files=[path],
-        layout_file=paths.shipped_dir("layouts") / "tinyrl.toml",
-        framework="tinyrl",
-    )
+    record = ExperimentRecord(
+        "one", str(tmp_path / "out"), str(tmp_path), (str(path),),
+        str(paths.shipped_dir("layouts") / "tinyrl.toml"), "tinyrl", 1.0,
+    )  # fmt: skip
     ControlFolder(tmp_path / "out").write_record(record)
     return path
 

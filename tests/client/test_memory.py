@@ -13,8 +13,7 @@ from rltui.core.gpu.report import GpuDevice, GpuReport, GpuShare
 from rltui.errors import UsageError
 from rltui.services import layout_files
 from rltui.services.gpu.memory_plan import write_peaks
-from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.runs.experiments import new_record
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 GIB = 1 << 30
 
@@ -76,13 +75,8 @@ gpus = "1,2"
 def test_what_all_components_need_of_their_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     of_box(monkeypatch, 80, 80, 80, 80)
     (tmp_path / "run.toml").write_text(LAYOUT)
-    record = new_record(
-        name="a",
-        output_dir=tmp_path / "a",
-        workspace=tmp_path,
-        config_files=[],
-        layout_file=tmp_path / "run.toml",
-        framework="generic",
+    record = ExperimentRecord(
+        "a", str(tmp_path / "a"), str(tmp_path), (), str(tmp_path / "run.toml"), "generic", 1.0
     )
     engine = memory.needed_bytes(record)["/GPU-0f"]
     assert 40 * GIB < engine < 41 * GIB, "its share, and what comes on top"
@@ -117,14 +111,10 @@ def test_a_run_is_kept_off_devices_of_other_experiments(
 ) -> None:
     """Finding S1: `rl.toml` without [inference] uses one GPU, which was the first, whoever served on it."""
     (tmp_path / "rl.toml").write_text(RL)
-    record = new_record(
-        name="a",
-        output_dir=tmp_path / "a",
-        workspace=tmp_path,
-        config_files=[tmp_path / "rl.toml"],
-        layout_file=layout_files.find("prime-rl-merged"),
-        framework="prime-rl-merged",
-    )
+    record = ExperimentRecord(
+        "a", str(tmp_path / "a"), str(tmp_path), (str(tmp_path / "rl.toml"),),
+        str(layout_files.find("prime-rl-merged")), "prime-rl-merged", 1.0,
+    )  # fmt: skip
 
     def moved(*free_gib: int, serving: tuple[int, ...] = ()) -> tuple[str, tuple[str, ...]]:
         of_box(monkeypatch, *free_gib, serving=serving)

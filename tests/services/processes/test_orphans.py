@@ -17,8 +17,7 @@ from rltui.core.api import Orphan
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
 from rltui.services.processes import ProcessId, is_alive, read_process_id, send_signal
 from rltui.services.processes.orphans import foreign_processes, is_rltui
-from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.runs.experiments import new_record
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 __all__ = ["start"]  # a fixture, used by name
 
@@ -120,14 +119,7 @@ def test_a_command_line_of_rltui(command: str, ours: bool) -> None:
 
 def experiment(tmp_path: Path, argv: list[str], **spec: Any) -> Any:
     """An attempt of an experiment that is on the user's list."""
-    record = new_record(
-        name="other",
-        output_dir=tmp_path,
-        workspace=tmp_path,
-        config_files=[],
-        layout_file=tmp_path / "x.toml",
-        framework="generic",
-    )
+    record = ExperimentRecord("other", str(tmp_path), str(tmp_path), (), "/x.toml", "generic", 1.0)
     control = ControlFolder(tmp_path)
     control.write_record(record)
     return attempt(control.attempt_dir("trainer", 1), argv, experiment=record.tag, **spec)

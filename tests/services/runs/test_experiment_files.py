@@ -19,7 +19,6 @@ from rltui.services.runs.experiments import (
     forget,
     known_experiments,
     listed_experiments,
-    new_record,
 )
 
 
@@ -29,23 +28,18 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def made(tmp_path: Path, **values: object) -> ExperimentRecord:
-    return new_record(
-        name="new",
-        output_dir=tmp_path / "out",
-        workspace=tmp_path,
-        config_files=[tmp_path / "rl.toml"],
-        layout_file=tmp_path / "layout.toml",
-        framework="generic",
+    return ExperimentRecord(
+        "new", str(tmp_path / "out"), str(tmp_path), ("/rl.toml",), "/layout.toml", "generic", 1.0,
         **values,  # type: ignore[arg-type]
-    )
+    )  # fmt: skip
 
 
 def test_record_is_read_as_it_was_written(tmp_path: Path) -> None:
-    record = made(tmp_path, run_dir="run", instances={"env_servers": ("a", "b c"), "none": ()})
+    record = made(tmp_path, instances={"env_servers": ("a", "b c"), "none": ()})
     control = ControlFolder(tmp_path / "out")
     control.write_record(record)
     assert control.read_record() == record
-    assert record.run_dir == str(tmp_path / "out" / "run")
+    assert record.run_dir == record.output_dir
 
 
 def test_keys_of_other_versions_are_passed_over(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,23 +8,17 @@ from tests.fakes.past_run import write_attempt
 
 from rltui import paths
 from rltui.services.runs import leases
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.runs.experiments import new_record
+from rltui.services.runs.experiment_files import ExperimentRecord
 
 LAYOUT = paths.shipped_dir("layouts") / "tinyrl.toml"
 
 
 def record(own_user: Path, name: str, **values: str) -> ExperimentRecord:
-    made = new_record(
-        name=name,
-        output_dir=own_user / name,
-        workspace=own_user,
-        config_files=[],
-        layout_file=LAYOUT,
-        framework="tinyrl",
-    )
-    made = replace(made, **values)  # type: ignore[arg-type]
-    ControlFolder(own_user / name).write_record(made)
+    made = ExperimentRecord(
+        name, str(own_user / name), str(own_user), (), str(LAYOUT), "tinyrl", 1.0,
+        **values,  # type: ignore[arg-type]
+    )  # fmt: skip
+    made.control.write_record(made)
     return made
 
 

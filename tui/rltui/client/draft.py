@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,7 +26,7 @@ from rltui.services.config import origins
 from rltui.services.config.run_config import RunConfig
 from rltui.services.config.store import ConfigStore
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
-from rltui.services.runs.experiments import default_output_dir, find_experiment, free_name, new_record
+from rltui.services.runs.experiments import check_new_record, default_output_dir, find_experiment, free_name
 from rltui.services.runs.leases import living
 from rltui.services.runs.observed import setup_of
 from rltui.services.runs.run_folder import ResumePoint, ResumePoints, RunFolder, next_free
@@ -206,22 +207,26 @@ def _record_of(draft: Draft) -> ExperimentRecord:
     layout_files.with_instances(  # refused now, not at the start
         draft.layout, draft.instances, draft.layout_file, without=external
     )
-    return new_record(
+    output_dir = draft.output_dir.resolve()
+    record = ExperimentRecord(
         name=draft.name,
-        output_dir=draft.output_dir.resolve(),
-        workspace=draft.workspace,
-        config_files=list(draft.config_files),
-        layout_file=draft.layout_file,
+        output_dir=str(output_dir),
+        workspace=str(draft.workspace),
+        config_files=tuple(map(str, draft.config_files)),
+        layout_file=str(draft.layout_file),
         framework=draft.framework.id,
-        run_dir=draft.layout.run_dir,
-        instances=draft.instances,
+        created_at=time.time(),
+        run_dir=str(output_dir / draft.layout.run_dir),
+        instances=dict(draft.instances),
         external=external,
         inference=draft.servers.urls,
         inference_of=draft.servers.owner,
         devices=request.devices or "",
         forced=request.force,
-        slurm=request.slurm,
+        slurm=dict(request.slurm or {}),
     )
+    check_new_record(record)
+    return record
 
 
 def job_options(record: ExperimentRecord) -> Mapping[str, str | bool | tuple[str, ...]] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from rltui.frameworks import registry
 from rltui.services import layout_files
 from rltui.services.runs import catalog
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
-from rltui.services.runs.experiments import find_experiment, known_experiments, new_record
+from rltui.services.runs.experiments import check_new_record, find_experiment, known_experiments
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.observed import DetectedRun, find_run, find_runs, is_own
 
@@ -160,18 +161,20 @@ def _refuse_taken(name: str | None) -> None:
 
 
 def _written(*, name: str, run_dir: Path, layout_file: Path, framework: str) -> ExperimentRecord:
-    folder = paths.state_dir() / "observed" / name
-    record = new_record(
+    folder = str(paths.state_dir() / "observed" / name)
+    record = ExperimentRecord(
         name=name,
         output_dir=folder,
         workspace=folder,
-        config_files=[],
-        layout_file=layout_file,
+        config_files=(),
+        layout_file=str(layout_file),
         framework=framework,
+        created_at=time.time(),
         run_dir=str(run_dir),
         observed=True,
     )
-    ControlFolder(folder).write_record(record)
+    check_new_record(record)
+    record.control.write_record(record)
     return record
 
 

@@ -137,7 +137,7 @@ def file_fingerprint(path: Path) -> tuple[int, int, int] | None:
     return info.st_ino, info.st_mtime_ns, info.st_size
 
 
-def is_text(path: Path) -> bool:
+def is_text(path: Path | str) -> bool:
     """True if a path can be written into a file: file names are bytes, and we write UTF-8."""
     try:
         str(path).encode()

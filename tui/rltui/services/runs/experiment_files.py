@@ -8,7 +8,7 @@ import re
 import time
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
 
 from rltui import paths
@@ -330,7 +330,9 @@ _KINDS: Mapping[str, Kind] = {
     "observed": FLAG,
 }
 _REQUIRED = frozenset(
-    {"name", "output_dir", "workspace", "config_files", "layout_file", "framework", "created_at"}
+    item.name
+    for item in fields(ExperimentRecord)
+    if item.default is MISSING and item.default_factory is MISSING
 )
 
 

@@ -7,8 +7,7 @@ import functools
 import os
 import re
 import stat
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
@@ -134,55 +133,20 @@ def forget(record: ExperimentRecord) -> None:
             list_entry.unlink()
 
 
-def new_record(
-    *,
-    name: str,
-    output_dir: Path,
-    workspace: Path,
-    config_files: list[Path],
-    layout_file: Path,
-    framework: str,
-    run_dir: str = "",
-    instances: Mapping[str, tuple[str, ...]] | None = None,
-    external: tuple[str, ...] = (),
-    inference: tuple[str, ...] = (),
-    inference_of: str = "",
-    devices: str = "",
-    forced: bool = False,
-    slurm: Mapping[str, str | bool | tuple[str, ...]] | None = None,
-    observed: bool = False,
-) -> ExperimentRecord:
-    """A record for a new experiment. `run_dir` may be relative to the output folder.
+def check_new_record(record: ExperimentRecord) -> None:
+    """Check the record of an experiment before it is made.
 
     Raises:
         ConfigError: as `check_name`; for a path that no record can hold.
         ConflictError: as `check_name`.
     """
-    check_name(name, output_dir)
-    for path in (output_dir / run_dir, workspace, layout_file, *config_files):
+    check_name(record.name, Path(record.output_dir))
+    for path in (record.run_dir, record.workspace, record.layout_file, *record.config_files):
         if not is_text(path):
             raise ConfigError(
-                f"the path {str(path)!r} is not UTF-8",
+                f"the path {path!r} is not UTF-8",
                 hint="rename the folder or file, or choose another folder with -o OUTPUT_DIR",
             )
-    return ExperimentRecord(
-        name=name,
-        output_dir=str(output_dir),
-        workspace=str(workspace),
-        config_files=tuple(map(str, config_files)),
-        layout_file=str(layout_file),
-        framework=framework,
-        created_at=time.time(),
-        run_dir=str(output_dir / run_dir),
-        instances=dict(instances or {}),
-        external=external,
-        inference=inference,
-        inference_of=inference_of,
-        devices=devices,
-        forced=forced,
-        slurm=dict(slurm or {}),
-        observed=observed,
-    )
 
 
 def check_name(name: str, output_dir: Path) -> None:
