@@ -22,7 +22,7 @@ from rltui.errors import RltuiError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import BrokenExperiment, name_if_needed
 from rltui.views.component import LINK_SIGN, LOGS, VIEW, ListedComponent, is_long, server_text
-from rltui.views.experiment import state_text, step_text
+from rltui.views.experiment import folder_text, state_text, step_text
 from rltui.views.orphan import orphan_text
 
 if TYPE_CHECKING:
@@ -137,7 +137,6 @@ def as_text(status: dict[str, Any], now: float | None = None, *, width: int | No
         hint = f"    → {problem['hint']}\n" if problem["hint"] else ""
         return f"{status['experiment']} · {status['state']}\n  {problem['title']}\n{hint}"
     head = f"{style(status['experiment'], 'head')} · {status['framework']} · {_progress(status)}"
-    folder = status.get("run_dir") if status.get("observed") else status["output_dir"]
     name = name_if_needed(status["experiment"])
     lines = _head_lines(status, name)
     rows = [row for component in status["components"] for row in _component_rows(component, now, name)]
@@ -155,7 +154,7 @@ def as_text(status: dict[str, Any], now: float | None = None, *, width: int | No
             f"  still running: {', '.join(still)}; end everything: {hints.DOWN(name=status['experiment'])}"
         )
     lines.extend(map(style_line, _orphan_lines(status.get("orphans", ()), name)))
-    lines = [style(f"  {folder}", "faint"), *lines]
+    lines = [style(f"  {folder_text(status)}", "faint"), *lines]
     return "\n".join(part for line in [head, *lines] for part in wrap(line, width)) + "\n"
 
 

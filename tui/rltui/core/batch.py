@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from rltui.core.config_report import Conversion, DerivedValue, KnobInfo
+from rltui.core.kinds import is_integer, is_number
 from rltui.core.rules import Rule, Values, bad_if, divisible, last, number, when
 
 _MOST_DECIMALS = 6
@@ -355,7 +356,7 @@ def _in_rollouts(names: BatchKnobs, rows: Mapping[str, KnobInfo], mean: float) -
 
 
 def _positive_int(row: KnobInfo) -> int:
-    if not isinstance(row.value, int) or isinstance(row.value, bool) or row.value < 1:
+    if not is_integer(row.value) or row.value < 1:
         raise ValueError(f"{row.key} is {row.value!r}; it must be a whole number ≥ 1")
     return row.value
 
@@ -371,7 +372,7 @@ def _factor(name: str | None, rows: Mapping[str, KnobInfo]) -> float | None:
     value = rows[name].value if name is not None else None
     if value is None:
         return None
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 1 <= value < math.inf:
+    if not is_number(value) or not 1 <= value < math.inf:
         raise ValueError(f"{name} is {value!r}; it must be a number ≥ 1")
     return float(value)
 

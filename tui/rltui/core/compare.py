@@ -173,13 +173,14 @@ def compared_metrics(
         UsageError: if no run has a requested one.
     """
     names = requested or [
-        id_ for id_ in _DEFAULT_CONCEPTS if any(_has(*pair, id_) for pair in zip(runs, sources, strict=True))
+        id_
+        for id_ in _DEFAULT_CONCEPTS
+        if any(
+            id_ in run.metrics or (source is not None and find(id_, source.keys()) is not None)
+            for run, source in zip(runs, sources, strict=True)
+        )
     ]
     return tuple(_compare_metric(name, runs, sources) for name in names)
-
-
-def _has(run: RunRow, source: SeriesSource | None, id_: str) -> bool:
-    return id_ in run.metrics or (source is not None and find(id_, source.keys()) is not None)
 
 
 def _compare_metric(

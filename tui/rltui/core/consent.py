@@ -51,7 +51,12 @@ def loss_of_plan(plan: Plan, request: Request) -> Loss:
     moves = request.action not in EDITS or request.restart
     if is_foreign or is_warned(plan) or (moves and _loses_more(plan)):
         return Loss.MORE
-    if not moves or not (plan.stop or plan.start or plan.free) or _is_plain_start(plan, request):
+    is_plain_start = (
+        request.action == "start"
+        and plan.start == request.components
+        and not (plan.stop or plan.free or plan.problems or plan.lost.steps)
+    )
+    if not moves or not (plan.stop or plan.start or plan.free) or is_plain_start:
         return Loss.NOTHING
     return Loss.INTERVAL
 
@@ -78,11 +83,3 @@ def _loses_more(plan: Plan) -> bool:
     if plan.lost.interval is None:
         return lost_steps > 0
     return lost_steps > plan.lost.interval if resume < newest else lost_steps >= 2 * plan.lost.interval
-
-
-def _is_plain_start(plan: Plan, request: Request) -> bool:
-    return (
-        request.action == "start"
-        and plan.start == request.components
-        and not (plan.stop or plan.free or plan.problems or plan.lost.steps)
-    )

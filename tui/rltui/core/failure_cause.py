@@ -101,10 +101,9 @@ def find_cause(
     also taken from the other texts about it. A launcher's report of its children is read last. `ends_well`:
     use the patterns that are not about failures.
     """
-    output, table = (
-        "\n".join(_without_rank(line) for line in lines).rstrip(),
-        [pattern for pattern in patterns if pattern.ends_well is ends_well],
-    )
+    texts = (line[:LONGEST_LINE] for line in lines)
+    output = "\n".join(text[rank.end() :] if (rank := _RANK.match(text)) else text for text in texts).rstrip()
+    table = [pattern for pattern in patterns if pattern.ends_well is ends_well]
     report = _CHILD_FAILED.search(output)
     cause = _find(output[: report.start()].rstrip(), table) if report else None
     return cause or _find(output, table)
@@ -131,12 +130,6 @@ def _find(output: str, patterns: Sequence[FailurePattern]) -> Cause | None:
         if cause.memory is not None and memory is not None:
             cause = replace(cause, memory=with_allocation_sizes(cause.memory, memory))
     return cause
-
-
-def _without_rank(line: str) -> str:
-    text = line[:LONGEST_LINE]
-    rank = _RANK.match(text)
-    return text[rank.end() :] if rank else text
 
 
 def _last(regex: re.Pattern[str], output: str, stop: int) -> re.Match[str] | None:

@@ -121,7 +121,9 @@ class SchemaTables:
         properties: list[Property] = []
         by_key: dict[str, Property] = {}
         for key, definition in document.get("properties", {}).items():
-            default, text = definition.get("default"), _first_sentence(definition)
+            default = definition.get("default")
+            text = " ".join(str(definition.get("description", "")).split())
+            text = sentence[0] if (sentence := _SENTENCE.match(text)) else text
             properties.append(Property(key, self._node(definition), default, key in required, text))
             by_key |= dict.fromkeys((key, *definition.get("x-aliases", ())), properties[-1])
         further = document.get("additionalProperties")
@@ -235,9 +237,3 @@ def _choices(choices: Iterable[TomlValue]) -> Node:
 def _reference_name(reference: str) -> str:
     """The name at the end of `#/$defs/name`."""
     return reference.rpartition("/")[2]
-
-
-def _first_sentence(definition: Json) -> str:
-    text = " ".join(str(definition.get("description", "")).split())
-    match = _SENTENCE.match(text)
-    return match[0] if match else text

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from reprlib import repr as shortened
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 EXPERIMENT_NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}"
 """Pattern of names that files, tmux sessions and options are built from."""
@@ -33,6 +36,16 @@ def parse_pattern(text: str) -> re.Pattern[str]:
         return re.compile(text)
     except re.error as error:
         raise ValueError(f"{text!r} is no regular expression: {error}") from error
+
+
+def is_integer(value: object) -> TypeIs[int]:
+    """A whole number, and no truth value, which Python counts among these."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> TypeIs[int | float]:
+    """A number, and no truth value."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class Kind(NamedTuple):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from rltui.core import hints
+from rltui.core.kinds import is_integer, is_number
 from rltui.core.secrets import MASK, OTHER_MASK, is_secret, mask_value
 from rltui.core.text import did_you_mean, join_words
 from rltui.core.toml.values import TomlValue, read_value
@@ -136,9 +137,9 @@ def is_of_kind(kind: KnobKind, value: TomlValue) -> bool:
         case "bool":
             return isinstance(value, bool)
         case "int":
-            return isinstance(value, int) and not isinstance(value, bool)
+            return is_integer(value)
         case "float":
-            return isinstance(value, int | float) and not isinstance(value, bool)
+            return is_number(value)
         case "str":
             return isinstance(value, str)
         case "enum":
@@ -345,7 +346,7 @@ def _resolve(knob: Knob, value: TomlValue, *, is_known: bool) -> KnobValue:
         return parse_value(knob, value) if isinstance(value, str) else _check(knob, value)
     if isinstance(value, str):  # of an unknown key no more is known than that it holds a number
         value = None if value.lower() in _UNSET else _parse_literal(knob, value)
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if is_number(value):
         return value
     return _check(knob, value)
 

@@ -114,22 +114,16 @@ class LogFolds:
         if stop == old_stop and not is_other:
             return ()
         nearby = range(max(start, old_stop - _NEARBY), old_stop)
-        traceback_lines = (
-            self._tracebacks_since(old_stop - _LONGEST_REGION) if self._at(old_stop - 1).head.rank else []
-        )
+        lowest = old_stop - _LONGEST_REGION if self._at(old_stop - 1).head.rank else stop
+        traceback_lines = [  # more of them, or of their lines, may be new
+            number for number, block in self._blocks.items() if block is not None and block.lines[0] >= lowest
+        ]
         self._repeated.clear()
         for number in nearby:
             self._hidden.pop(number, None)
         if is_other or len(self._hidden) + len(self._blocks) > _CACHE_SIZE:
             self._forget_folds()
         return {*nearby, *traceback_lines}
-
-    def _tracebacks_since(self, lowest: int) -> list[int]:
-        """First lines of tracebacks that begin at `lowest` or below: more of them, or of their lines, may be
-        new.
-        """
-        blocks = self._blocks.items()
-        return [number for number, block in blocks if block is not None and block.lines[0] >= lowest]
 
     def head(self, number: int) -> LogPrefix:
         return self._at(number).head
@@ -139,7 +133,9 @@ class LogFolds:
         if (is_hidden := self._hidden.get(number)) is not None:
             return is_hidden
         if (block := self._block(number)) is None:
-            is_hidden = self._hidden[number] = self._is_old(number)
+            is_repeated = number % _LONGEST_RUN != _LONGEST_RUN - 1 and self._is_same(number, number + 1)
+            is_hidden = is_repeated or (bool(self._at(number).recurrence_key) and self._has_newer(number))
+            self._hidden[number] = is_hidden
         elif (is_hidden := self._repeated.get(block.lines[0])) is None:
             # whether another rank told it as often before
             counts_by_rank: Counter[str] = Counter()
@@ -154,11 +150,6 @@ class LogFolds:
                 count > own_count for count in counts_by_rank.values()
             )
         return is_hidden
-
-    def _is_old(self, number: int) -> bool:
-        if number % _LONGEST_RUN != _LONGEST_RUN - 1 and self._is_same(number, number + 1):
-            return True
-        return bool(self._at(number).recurrence_key) and self._has_newer(number)
 
     def count_text(self, number: int) -> str:
         """The number of lines it stands for, hidden ones above it and itself; for a traceback the number of

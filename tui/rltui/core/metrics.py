@@ -10,6 +10,7 @@ from typing import Any
 
 from rltui.core.api import Alert, Progress
 from rltui.core.config_report import DerivedValue
+from rltui.core.kinds import is_number
 from rltui.core.series import DownsampledSeries
 from rltui.core.text import group_digits, join_some
 
@@ -21,17 +22,13 @@ def large_step(key: str, old: object, new: object) -> str | None:
     """A warning about a new learning rate that is far from the last one; `None` for any other change."""
     if key.rpartition(".")[2] not in ("lr", "learning_rate"):
         return None
-    if not (_is_rate(old) and _is_rate(new)):
+    if not (is_number(old) and is_number(new) and 0 < old < math.inf and 0 < new < math.inf):
         return None
-    factor = max(float(new) / float(old), float(old) / float(new))  # type: ignore[arg-type]  # checked
+    factor = max(new / old, old / new)
     if factor <= _LARGE_STEP * (1 + 1e-9):
         return None
-    direction = "higher" if float(new) > float(old) else "lower"  # type: ignore[arg-type]  # checked
+    direction = "higher" if new > old else "lower"
     return f"{new:g} is {factor:,.0f} times {direction} than {old:g}: is that meant?"
-
-
-def _is_rate(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
 
 
 HISTORY = 200

@@ -227,15 +227,11 @@ def _pull_in_partners(to_start: set[str], reasons: list[str], situation: Situati
             }
             if triggers and added:
                 to_start |= added
-                reasons.append(_partners_reason(sorted(triggers), sorted(added), reason, verb))
+                they = f"{join_words(sorted(added))} {verb if len(added) > 1 else f'{verb}s'}"
+                them = "it" if len(triggers) == 1 else "them"
+                blocked = f"{join_words(sorted(triggers))} cannot {verb} alone"
+                reasons.append(f"{blocked}: {they} with {them}, because {reason}")
                 changed = True
-
-
-def _partners_reason(triggers: Sequence[str], partners: Sequence[str], reason: str, verb: str) -> str:
-    """`trainer cannot restart alone: orchestrator restarts with it, because their steps must agree`."""
-    they = f"{join_words(partners)} {verb if len(partners) > 1 else f'{verb}s'}"
-    them = "it" if len(triggers) == 1 else "them"
-    return f"{join_words(triggers)} cannot {verb} alone: {they} with {them}, because {reason}"
 
 
 def _stale_dependents(to_start: Collection[str], situation: Situation) -> Iterable[str]:
@@ -259,14 +255,11 @@ def _pull_in_dependencies(to_start: set[str], reasons: list[str], situation: Sit
         if name not in to_start:
             continue
         for dependency in situation.layout[name].after:
-            if dependency not in to_start and not _is_met(dependency, situation):
+            life = situation.lives[dependency]
+            is_met = life.busy or life.state is ComponentState.EXITED or situation.is_made(dependency)
+            if dependency not in to_start and not is_met:
                 to_start.add(dependency)
                 reasons.append(f"{dependency} starts first: {name} needs it")
-
-
-def _is_met(name: str, situation: Situation) -> bool:
-    life = situation.lives[name]
-    return life.busy or life.state is ComponentState.EXITED or situation.is_made(name)
 
 
 def orphans_to_free(

@@ -126,7 +126,10 @@ def episode_transcript(record: Mapping[str, Any], sample: Sample) -> Transcript:
             title = agent if len(traces) > 1 else ""
             title += f" branch {number} of {len(paths)}" if len(paths) > 1 else ""
             if len(conversations) < _MOST_CONVERSATIONS:
-                messages = [_node_message(nodes[index]) for index in path]
+                messages = [
+                    _message(_table(node, "message"), sampled=node.get("sampled") is True)
+                    for node in map(nodes.__getitem__, path)
+                ]
                 messages += [
                     _message(pending, sampled=False)
                     for pending in _list(trace, "pending")
@@ -358,10 +361,6 @@ def _paths(nodes: Sequence[Mapping[str, Any]]) -> Iterator[list[int]]:
             path[index] = None
             index = nodes[index].get("parent")
         yield [*reversed(path)]
-
-
-def _node_message(node: Mapping[str, Any]) -> Message:
-    return _message(_table(node, "message"), sampled=node.get("sampled") is True)
 
 
 def _messages(content: object, role: str, *, sampled: bool) -> Iterator[Message]:

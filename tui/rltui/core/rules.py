@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from rltui.core.kinds import is_integer
 from rltui.core.knobs import display
 from rltui.core.servers import LOOPBACK_HOSTS, port_of
 from rltui.core.toml.values import TomlValue
@@ -217,7 +218,7 @@ def requires(name: str, other: str, *allowed: TomlValue) -> Rule:
 
     def fault(v: Values) -> str | None:
         value = v.get(name)
-        used = value > 1 if isinstance(value, int) and not isinstance(value, bool) else is_on(value)
+        used = value > 1 if is_integer(value) else is_on(value)
         if not used or v[other] in allowed:
             return None
         what = f"{name} ({display(value)})" if not isinstance(value, Mapping) else name

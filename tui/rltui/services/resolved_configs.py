@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from rltui.core.config_data import apply_edits, deep_leaves, replaced, value_at
+from rltui.core.kinds import is_integer
 from rltui.core.lines import decode_line, plain_text
 from rltui.core.template import Missing
 from rltui.core.text import duration
@@ -227,7 +228,7 @@ class Resolver:
 def _moving_number(resolution: Resolution) -> int | None:
     """The number at `Resolution.moves`, if its outputs are made by a command."""
     values = [edits.get(resolution.moves) for edits in resolution.edits.values() if resolution.commands]
-    return next((value for value in values if isinstance(value, int) and not isinstance(value, bool)), None)
+    return next((value for value in values if is_integer(value)), None)
 
 
 def _with_number(path: Path, key: str, old: int, new: int) -> str | None:

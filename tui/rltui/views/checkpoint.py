@@ -40,18 +40,6 @@ def _age_text(checkpoint: Checkpoint, now: float) -> str:
     return "" if checkpoint.at is None else duration(now - checkpoint.at)
 
 
-def _attempt_text(checkpoint: Checkpoint) -> str:
-    return "" if checkpoint.attempt is None else f"#{checkpoint.attempt}"
-
-
-def _by_reward(checkpoint: Checkpoint) -> float:
-    return math.inf if checkpoint.reward is None else -checkpoint.reward
-
-
-def _by_eval(checkpoint: Checkpoint) -> float:
-    return -max(checkpoint.evals.values(), default=-math.inf)
-
-
 VIEW: View[Checkpoint] = View(
     key=lambda checkpoint: str(checkpoint.step),
     columns=(
@@ -67,7 +55,7 @@ VIEW: View[Checkpoint] = View(
         ),
         Column(
             "attempt",
-            lambda checkpoint, _: _attempt_text(checkpoint),
+            lambda checkpoint, _: "" if checkpoint.attempt is None else f"#{checkpoint.attempt}",
             goes=2,
         ),
         Column("note", lambda checkpoint, _: checkpoint_note(checkpoint), heading="", least=24),
@@ -76,9 +64,11 @@ VIEW: View[Checkpoint] = View(
         "newest": Order("newest first", lambda checkpoint: -checkpoint.step),
         "reward": Order(
             "highest reward first",
-            _by_reward,
+            lambda checkpoint: math.inf if checkpoint.reward is None else -checkpoint.reward,
         ),
-        "eval": Order("highest eval first", _by_eval),
+        "eval": Order(
+            "highest eval first", lambda checkpoint: -max(checkpoint.evals.values(), default=-math.inf)
+        ),
         "size": Order("largest first", lambda checkpoint: -(checkpoint.size_bytes or 0)),
     },
     filters={

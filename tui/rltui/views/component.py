@@ -114,19 +114,13 @@ def component_state_text(status: ComponentStatus, now: float) -> str:
     extra = ""
     match status.state:
         case ComponentState.READY | ComponentState.STARTING:
-            extra = _uptime_of(status, now)
+            uptime_s = status.uptime_s if status.started_at is None else now - status.started_at
+            extra = "" if uptime_s is None else age(uptime_s)
         case ComponentState.EXITED | ComponentState.FAILED:
             extra = exit_text(status)
         case ComponentState.BACKOFF:
             extra = "" if status.retry_at is None else duration(status.retry_at - now)
     return f"{badge.sign} {badge.word} {extra}".rstrip()
-
-
-def _uptime_of(status: ComponentStatus, now: float) -> str:
-    """Empty where there is no process."""
-    if status.started_at is not None:
-        return age(now - status.started_at)
-    return "" if status.uptime_s is None else age(status.uptime_s)
 
 
 def exit_text(status: ComponentStatus) -> str:

@@ -66,10 +66,6 @@ def _short_label(row: ComparedEvaluation, _: float) -> str:
     return label if row.is_only_run or not row.run else f"{label} (run {row.run})"
 
 
-def _difference_text(row: ComparedEvaluation, _: float) -> str:
-    return f"{row.difference.words} to {row.to.id}" if row.difference and row.to else ""
-
-
 def _standing(row: ComparedEvaluation, _: float) -> Cell:
     """The difference from the baseline, or the reason why there is none."""
     if not row.evaluation.is_sound:
@@ -86,10 +82,6 @@ def _by_kind(row: ComparedEvaluation) -> tuple[object, ...]:
     return (evaluation.env, _KINDS.index(kind), row.run, evaluation.step or 0, evaluation.at)
 
 
-def _asked_text(row: ComparedEvaluation, _: float) -> str:
-    return f"{row.evaluation.num_examples} × {row.evaluation.rollouts_per_example}"
-
-
 VIEW: View[ComparedEvaluation] = View(
     key=lambda row: row.evaluation.id,
     columns=(
@@ -103,7 +95,11 @@ VIEW: View[ComparedEvaluation] = View(
             goes=2,
             brief=lambda row, _: row.evaluation.env.rpartition("/")[2],
         ),
-        Column("asked", _asked_text, goes=6),
+        Column(
+            "asked",
+            lambda row, _: f"{row.evaluation.num_examples} × {row.evaluation.rollouts_per_example}",
+            goes=6,
+        ),
         Column("reward", lambda row, _: row.evaluation.reward_text),
         Column(
             "spread",
@@ -111,7 +107,11 @@ VIEW: View[ComparedEvaluation] = View(
             is_right=True,
             goes=5,
         ),
-        Column("difference", _difference_text, brief=_standing),
+        Column(
+            "difference",
+            lambda row, _: f"{row.difference.words} to {row.to.id}" if row.difference and row.to else "",
+            brief=_standing,
+        ),
         Column("cut off", lambda row, _: _share(row.evaluation.truncated_frac), is_right=True, goes=1),
         Column("failed", lambda row, _: _share(row.evaluation.failed_frac), is_right=True, goes=4),
         Column("when", lambda row, now: duration(now - row.evaluation.at), is_right=True, goes=3),

@@ -71,9 +71,9 @@ def _age_text(status: Mapping[str, Any], now: float) -> str:
     return "" if start_time is None else duration(now - start_time)
 
 
-def _folder_text(status: Mapping[str, Any], _: float) -> str:
-    folder = status.get("run_dir") if status.get("observed") else status["output_dir"]
-    return folder or ""
+def folder_text(status: Mapping[str, Any]) -> str:
+    """The output folder; of an observed run its own."""
+    return (status.get("run_dir") if status.get("observed") else status["output_dir"]) or ""
 
 
 VIEW: View[Mapping[str, Any]] = View(
@@ -89,7 +89,7 @@ VIEW: View[Mapping[str, Any]] = View(
         ),
         Column("age", _age_text, is_right=True),
         Column("framework", lambda status, _: status["framework"] or "", goes=3),
-        Column("output folder", _folder_text, least=14, cut="start", goes=2),
+        Column("output folder", lambda status, _: folder_text(status), least=14, cut="start", goes=2),
     ),
 )
 """Rows are the JSON of `Status`, with `created_at`."""

@@ -391,10 +391,6 @@ def _part_text(holder: Holder, _: float) -> str:
     return f"{100 * holder.used_bytes / holder.device.total_bytes:.0f} %"
 
 
-def _command_text(holder: Holder, _: float) -> str:
-    return "" if holder.process is None else holder.process.command or holder.process.name
-
-
 def _pid_text(holder: Holder, _: float) -> str:
     return "" if holder.process is None else str(holder.process.pid)
 
@@ -408,6 +404,11 @@ VIEW: View[Holder] = View(
         Column("owner", _owner_text, least=20, brief=_process_cell),
         Column("kind", lambda holder, _: "" if holder.process is None else holder.process.kind),
         Column("part", _part_text, heading="%", is_right=True),
-        Column("command", _command_text, goes=1, least=12),
+        Column(
+            "command",
+            lambda holder, _: "" if holder.process is None else holder.process.command or holder.process.name,
+            goes=1,
+            least=12,
+        ),
     ),
 )

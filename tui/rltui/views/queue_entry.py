@@ -39,15 +39,6 @@ def queued_runs(queue: RunQueue, run_of: Callable[[QueueEntry], RunRow | None]) 
     ]
 
 
-def _sign(queued: QueuedRun, _: float) -> Cell:
-    badge = entry_badge(queued.entry)
-    return Cell(badge.sign, badge.role)
-
-
-def _step_text(queued: QueuedRun, _: float) -> str:
-    return "" if queued.run is None else step_text(queued.run)
-
-
 def _reward_text(queued: QueuedRun, _: float) -> str:
     run = queued.run
     return "" if run is None or run.reward is None else f"{run.reward:.3f}"
@@ -62,12 +53,16 @@ def _reason_text(queued: QueuedRun, now: float) -> str:
 VIEW: View[QueuedRun] = View(
     key=lambda queued: queued.entry.id,
     columns=(
-        Column("sign", _sign, heading=""),
+        Column(
+            "sign",
+            lambda queued, _: Cell((badge := entry_badge(queued.entry)).sign, badge.role),
+            heading="",
+        ),
         Column("run", lambda queued, _: queued.entry.name, least=14, cut="middle"),
         Column("state", lambda queued, _: entry_badge(queued.entry).word),
         Column(
             "step",
-            _step_text,
+            lambda queued, _: "" if queued.run is None else step_text(queued.run),
             is_right=True,
             goes=3,
         ),

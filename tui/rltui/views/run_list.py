@@ -48,12 +48,12 @@ class RunView:
 
 def usual_order(rows: Iterable[RunRow]) -> list[RunRow]:
     """Living ones first, those that began last in front; then the others, those that ended last in front."""
-    return sorted(rows, key=_default_key, reverse=True)
 
+    def key(row: RunRow) -> tuple[bool, float, str]:
+        start_time = row.started_at or row.created_at
+        return (row.is_running, start_time if row.is_running else row.ended_at or start_time, row.id)
 
-def _default_key(row: RunRow) -> tuple[bool, float, str]:
-    began = row.started_at or row.created_at
-    return (row.is_running, began if row.is_running else row.ended_at or began, row.id)
+    return sorted(rows, key=key, reverse=True)
 
 
 def sorted_by(

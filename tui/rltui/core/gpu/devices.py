@@ -80,7 +80,12 @@ def _named(entry: str, gpus: Sequence[_Gpu]) -> GpuDevice | None:
     """The device that one entry of a list names; `None` if CUDA would find none, or it is ambiguous."""
     if entry.startswith("MIG-"):
         slices = [mig_slice for gpu in gpus for mig_slice in gpu.slices]
-        return _by_uuid(entry, slices) or _by_parent(entry.removeprefix("MIG-"), gpus)
+        if match := _by_uuid(entry, slices):
+            return match
+        # `MIG-GPU-<uuid>/<gi>/<ci>`, from before R470: without the ids only a single slice is unambiguous
+        card, slash, _ = entry.removeprefix("MIG-").partition("/")
+        gpu = _by_card(card, gpus) if slash else None
+        return gpu.slices[0] if gpu and len(gpu.slices) == 1 else None
     if entry.startswith("GPU-"):
         gpu = _by_card(entry, gpus)
     else:
@@ -88,14 +93,6 @@ def _named(entry: str, gpus: Sequence[_Gpu]) -> GpuDevice | None:
         index = int(number[0]) if number else len(gpus)
         gpu = gpus[index] if index < len(gpus) else None
     return gpu.visible if gpu else None
-
-
-def _by_parent(entry: str, gpus: Sequence[_Gpu]) -> GpuDevice | None:
-    """Reads `GPU-<uuid>/<gi>/<ci>`, the form before R470: without the ids only a single slice is
-    unambiguous.
-    """
-    gpu = _by_card(entry.partition("/")[0], gpus) if "/" in entry else None
-    return gpu.slices[0] if gpu and len(gpu.slices) == 1 else None
 
 
 def _by_card(start: str, gpus: Sequence[_Gpu]) -> _Gpu | None:

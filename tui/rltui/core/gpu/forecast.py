@@ -87,7 +87,9 @@ def needs(devices: Sequence[GpuDevice], users: Sequence[MemoryUser]) -> tuple[Gp
         plan = _device_plan(device, users, _NOTHING_FREED)
         for user in plan.users if plan is not None else ():
             if plan is not None and user.starts:
-                size = plan.demand_bytes(user) or _trained_bytes(user)
+                # a rough estimate for a trainer that never ran here
+                trained_bytes = user.training.estimate_bytes() if user.training is not None else None
+                size = plan.demand_bytes(user) or trained_bytes or 0
                 reservations.append(
                     GpuReservation(
                         experiment="",
@@ -97,11 +99,6 @@ def needs(devices: Sequence[GpuDevice], users: Sequence[MemoryUser]) -> tuple[Gp
                     )
                 )
     return tuple(reservations)
-
-
-def _trained_bytes(user: MemoryUser) -> int:
-    """Rough estimate for a trainer that never ran here."""
-    return (user.training.estimate_bytes() if user.training is not None else None) or 0
 
 
 def _with_reservations(verdict: MemoryVerdict | None, device: GpuDevice) -> MemoryVerdict | None:

@@ -112,14 +112,14 @@ class Peaks:
 
     def with_peaks(self, device: str, shares: Iterable[GpuShare]) -> tuple[GpuShare, ...]:
         """Record who holds a device now, by its key; returns the shares with their peaks."""
-        return tuple(self._with_peak(device, share) for share in shares)
-
-    def _with_peak(self, device: str, share: GpuShare) -> GpuShare:
-        if share.owner != "component" or share.component not in self._peaks:
-            return share
-        peaks = self._peaks[share.component]
-        peaks[device] = max(peaks.get(device, 0), share.used_bytes)
-        return share.model_copy(update={"peak_bytes": peaks[device]})
+        result = []
+        for share in shares:
+            if share.owner == "component" and share.component in self._peaks:
+                peaks = self._peaks[share.component]
+                peaks[device] = max(peaks.get(device, 0), share.used_bytes)
+                share = share.model_copy(update={"peak_bytes": peaks[device]})
+            result.append(share)
+        return tuple(result)
 
     def peaks_of(self, component: str) -> Mapping[str, int]:
         """Bytes by device key; empty for a component without attempt."""

@@ -11,6 +11,7 @@ from rltui.core.config_report import KnobInfo
 from rltui.core.gpu.budget import passing_utilization
 from rltui.core.gpu.out_of_memory import size_text, sizes_text
 from rltui.core.gpu.report import OutOfMemory, Remedy
+from rltui.core.kinds import is_integer, is_number
 from rltui.core.knobs import KnobValue, display
 
 Role = Literal["trainer", "sft", "inference"]
@@ -80,12 +81,13 @@ def _find(
     `readers`: at least one of them must read it; empty: any reader.
     """
     reader_set = set(readers)
+    foreign_tables = [names for other, names in _ROLE_NAMES.items() if other != role]
     for name in names:
         fitting = [
             knob
             for knob in knobs
             if _is_named(knob, name)
-            and _may_be_of(knob, role)
+            and not any(set(knob.key.split(".")[:-1]) & names for names in foreign_tables)
             and (not reader_set or reader_set & set(knob.readers))
         ]
         if fitting:
@@ -107,12 +109,7 @@ def sibling_knob(knobs: Sequence[KnobInfo], knob: KnobInfo, name: str) -> KnobIn
 def _int_value(knob: KnobInfo | None) -> int | None:
     """The knob's value, if that is a whole number."""
     value = None if knob is None else knob.value
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _may_be_of(knob: KnobInfo, role: Role) -> bool:
-    tables = set(knob.key.split(".")[:-1])
-    return not any(tables & names for other, names in _ROLE_NAMES.items() if other != role)
+    return value if is_integer(value) else None
 
 
 _DEFAULT_STEP = 0.05
@@ -262,7 +259,7 @@ def _rounded_up(share: float) -> float:
 
 def _share(knob: KnobInfo) -> float | None:
     value = knob.value
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return float(value) if is_number(value) else None
 
 
 def _is_on(name: str, role: Role, case: Case) -> bool:
@@ -306,7 +303,8 @@ def _edits(case: Case, levers: Sequence[Lever]) -> Iterator[tuple[Lever, Edits, 
 def _remedy(case: Case, lever: Lever, edits: Edits, *, is_own: bool) -> Remedy:
     by_key = {knob.key: knob for knob in case.knobs}
     title = ", ".join(f"{key} {_text(by_key[key].value)} → {_text(value)}" for key, value in edits.items())
-    reason = lever.reason if is_own else _room_reason(case.component, case.peak_bytes)
+    peak = "" if case.peak_bytes is None else f", which held up to {size_text(case.peak_bytes)}"
+    reason = lever.reason if is_own else f"leaves more of the GPU to {case.component}{peak}"
     readers = tuple(dict.fromkeys(reader for key in edits for reader in by_key[key].readers))
     return Remedy(
         title=title,
@@ -314,11 +312,6 @@ def _remedy(case: Case, lever: Lever, edits: Edits, *, is_own: bool) -> Remedy:
         edits=edits,
         components=() if case.component in readers else (*readers, case.component),
     )
-
-
-def _room_reason(component: str, peak_bytes: int | None) -> str:
-    peak = "" if peak_bytes is None else f", which held up to {size_text(peak_bytes)}"
-    return f"leaves more of the GPU to {component}{peak}"
 
 
 def _text(value: object) -> str:

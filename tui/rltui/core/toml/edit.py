@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rltui.core.kinds import is_number
 from rltui.core.secrets import mask_text
 from rltui.core.text import count_text
 from rltui.core.toml.scan import BOM, Entry, KeyPath, TomlTable, line_and_column, scan
@@ -149,17 +150,13 @@ def _replace(text: str, entry: Entry, section: TomlTable, value: TomlValue) -> s
             f"{format_key(entry.path)} holds a table, not a value", hint="edit it in the file itself"
         )
     current = read_value(old)
-    if same_value(current, value) or (current == value and _is_number(current) and _is_number(value)):
+    if same_value(current, value) or (current == value and is_number(current) and is_number(value)):
         return text
     if old[0] == "[" and isinstance(value, list):
         new = _replace_list(old, _items(entry, section), value)
     else:
         new = format_value(value, replaces=old)
     return text[: entry.value_start] + new + text[entry.value_end :]
-
-
-def _is_number(value: TomlValue) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 # --- removing -------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from rltui.core import hints
 from rltui.core.config_data import apply_edits, value_at
 from rltui.core.evals import SERVER
 from rltui.core.gpu.budget import EngineMemory
+from rltui.core.kinds import is_number
 from rltui.core.knobs import KnobValue
 from rltui.core.plan import RestartRule
 from rltui.core.servers import ServerAddress, server_url
@@ -209,7 +210,7 @@ class PrimeRlLaunch(SchemaFramework):
         g, data = self._generation_of(files), self._rl(files)
         share = value_at(data, g.utilization)
         share = _UTILIZATION if share is None else share
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
+        if not is_number(share) or not 0 < share <= 1:
             return None
         if self.servers or not is_table(data, "inference"):
             return None

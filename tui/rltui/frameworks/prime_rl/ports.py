@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rltui.core.config_data import value_at
+from rltui.core.kinds import is_integer
 from rltui.core.knobs import KnobValue
 from rltui.core.servers import port_of, reachable_host
 from rltui.core.toml.values import TomlValue
@@ -243,5 +244,5 @@ def _is_here(configured: TomlValue, port: int) -> bool:
 
 def _port(configured: TomlValue, default: int = _FIRST_SERVER) -> int:
     """A port from the config; the default if it is none, which the check reports."""
-    is_port = isinstance(configured, int) and not isinstance(configured, bool) and 0 < configured < 65536
+    is_port = is_integer(configured) and 0 < configured < 65536
     return configured if is_port else default

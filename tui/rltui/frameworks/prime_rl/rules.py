@@ -13,6 +13,7 @@ from typing import Any
 from rltui.core import rules as make
 from rltui.core.batch import BatchKnobs, batching, micro_batches, single_rollout_groups
 from rltui.core.config_schema import NONE
+from rltui.core.kinds import is_integer
 from rltui.core.knobs import display
 from rltui.core.rules import Rule, Severity, Values, bad_if, is_on, last, nearest_multiples, own
 from rltui.frameworks.prime_rl.log_lines import TOKENS_PER_ROLLOUT
@@ -88,7 +89,7 @@ def strict(names: Names) -> Severity:
 
 def int_value(v: Values, name: str, otherwise: int = 0) -> int:
     value = v.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) else otherwise
+    return value if is_integer(value) else otherwise
 
 
 def entries(v: Values, name: str) -> list[Mapping[str, Any]]:

@@ -8,6 +8,7 @@ from importlib import resources
 from typing import Any
 
 from rltui.core.config_data import value_at
+from rltui.core.kinds import is_integer
 from rltui.core.layout import instance_ids
 from rltui.core.toml.values import TomlValue
 from rltui.frameworks.base import ConfigFiles
@@ -28,7 +29,7 @@ def data_file(name: str) -> str:
 def count(data: Mapping[str, Any], key: str, default: int) -> int:
     """A whole number from 0 on, the default for anything else."""
     value = value_at(data, key)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else default
+    return value if is_integer(value) and value >= 0 else default
 
 
 def optional_count(data: Mapping[str, Any], key: str) -> int | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from rltui.core import hints
 from rltui.core.batch import Way, convert, other_way
 from rltui.core.config_report import Conversion, DerivedValue, KnobTable
+from rltui.core.kinds import is_number
 from rltui.core.metrics import MetricSeries, StepSample, estimate_step
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework, values_of
@@ -103,8 +104,7 @@ class StepTimes:
 
 def _number(value: object) -> float | None:
     """`None` unless it is above 0."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and value > 0 else None  # type: ignore[arg-type,operator]
+    return float(value) if is_number(value) and value > 0 else None
 
 
 def conversion(

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from rltui.core.gpu.budget import ModelShape
 from rltui.core.gpu.training import TrainingShape
+from rltui.core.kinds import is_integer, is_number
 from rltui.services.own_files import read_regular
 
 Config = Mapping[str, Any]
@@ -162,7 +163,7 @@ _STRETCHED = ("yarn", "linear", "dynamic")
 def _number(config: Config, *names: str) -> int | None:
     """The first of these values that is a whole number above 0."""
     values = (config.get(name) for name in names)
-    return next((v for v in values if isinstance(v, int) and not isinstance(v, bool) and v > 0), None)
+    return next((v for v in values if is_integer(v) and v > 0), None)
 
 
 _INDEX = "model.safetensors.index.json"
@@ -273,7 +274,7 @@ def _weights_bytes(folder: Path, config: Mapping[str, Any], element: int) -> int
         )
     total = (index or {}).get("metadata")
     size = total.get("total_size") if isinstance(total, Mapping) else None
-    if not isinstance(size, int | float) or isinstance(size, bool) or not 0 < size < math.inf:
+    if not is_number(size) or not 0 < size < math.inf:
         return None
     if "quantization_config" in config:
         return int(size)

@@ -18,6 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from rltui.core.kinds import is_integer, is_number
 from rltui.core.lines import decode_line, plain_text
 from rltui.core.metrics import LARGEST_STEP, numbers
 from rltui.core.series import OWN_SOURCE, writer_of
@@ -445,12 +446,11 @@ def _plain_line(line: bytes, framework: Framework) -> str:
 
 def _step(row: Mapping[str, Any]) -> int | None:
     step = row.get("step")
-    if isinstance(step, bool) or not isinstance(step, int):
+    if not is_integer(step):
         return None
     return step if 0 <= step <= LARGEST_STEP else None
 
 
 def _number(value: object) -> float | None:
     """A valid time; `None` for anything else."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and 0 < value < _LATEST_TIME else None  # type: ignore[arg-type,operator]
+    return float(value) if is_number(value) and 0 < value < _LATEST_TIME else None

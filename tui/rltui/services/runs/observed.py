@@ -14,6 +14,7 @@ from rltui import paths
 from rltui.core import hints
 from rltui.core.api import FollowedLog
 from rltui.core.config_data import leaves
+from rltui.core.kinds import is_integer
 from rltui.core.layout import Layout
 from rltui.core.metrics import LARGEST_STEP
 from rltui.core.text import QUIET_S
@@ -47,7 +48,7 @@ def written_max_steps(run_dir: Path) -> int | None:
     """`max_steps` of the config that a framework wrote down for its run; `None` if it wrote none."""
     for name in _LENGTH_FILES:
         steps = _written_table(run_dir / name).get("max_steps")
-        if isinstance(steps, int) and not isinstance(steps, bool) and abs(steps) <= LARGEST_STEP:
+        if is_integer(steps) and abs(steps) <= LARGEST_STEP:
             return steps
     return None
 

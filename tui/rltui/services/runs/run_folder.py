@@ -15,6 +15,7 @@ from pathlib import Path
 from rltui.core.api import Archived, Request
 from rltui.core.config_data import value_at
 from rltui.core.config_report import Problem
+from rltui.core.kinds import is_integer
 from rltui.core.text import join_words
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Framework, RunFiles
@@ -438,6 +439,6 @@ def _configured_step(framework: Framework, files: ConfigFiles) -> _ConfiguredSte
             return None
         for key in framework.resume_keys:
             step = value_at(file.data, key)
-            if isinstance(step, int) and not isinstance(step, bool) and step >= 0:
+            if is_integer(step) and step >= 0:
                 return _ConfiguredStep(role, key, step)
     return None
