@@ -14,14 +14,6 @@ from rltui.cli.colour import MARK, When, is_wanted, style, style_diff, style_lin
 GREEN = "\x1b[32m"
 
 
-class Stream:
-    def __init__(self, is_terminal: bool) -> None:
-        self._is_terminal = is_terminal
-
-    def isatty(self) -> bool:
-        return self._is_terminal
-
-
 @pytest.mark.parametrize(
     ("when", "is_terminal", "variables", "wanted"),
     [
@@ -45,7 +37,7 @@ def test_who_decides(
         monkeypatch.delenv(name, raising=False)
     for name, value in {"TERM": "xterm", **variables}.items():
         monkeypatch.setenv(name, value)
-    assert is_wanted(when, Stream(is_terminal)) is wanted
+    assert is_wanted(when, is_terminal=is_terminal) is wanted
 
 
 def test_nothing_is_painted_where_nobody_shows_it() -> None:

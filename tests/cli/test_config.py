@@ -14,8 +14,8 @@ from tests.client.test_creation import ANY_SFT
 
 from rltui import paths
 from rltui.cli import main
+from rltui.cli.choosing import choose_framework
 from rltui.cli.commands import open as opening
-from rltui.cli.config import chosen_framework
 from rltui.client import creation, draft, launch
 from rltui.client.reader import ExperimentReader
 from rltui.errors import ConfigError
@@ -164,8 +164,8 @@ def test_the_framework_of_a_config_that_suits_several(
     sft: tuple[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """N2: the command line decides, a checkout, an experiment with the same files; else the newest."""
-    assert chosen_framework(sft, None, "prime-rl-merged") == "prime-rl-merged"
-    assert chosen_framework(sft, None, None) == "prime-rl"
+    assert choose_framework(sft, None, "prime-rl-merged") == "prime-rl-merged"
+    assert choose_framework(sft, None, None) == "prime-rl"
     assert capsys.readouterr().err == (
         "sft.toml: taken for prime-rl (August 2026 on), the newest that it suits; for another: "
         "--framework prime-rl-merged or prime-rl-split\n"
@@ -174,15 +174,15 @@ def test_the_framework_of_a_config_that_suits_several(
         "a", str(tmp_path / "a"), "/w", (str(sft[0]),), "/l.toml", "prime-rl-split", 1.0
     )
     record.control.write_record(record)
-    assert chosen_framework(sft, None, None) == "prime-rl-split"
+    assert choose_framework(sft, None, None) == "prime-rl-split"
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "prime-rl"\n')
     (tmp_path / "packages/prime-rl-configs/src/prime_rl/configs/monitors.py").mkdir(parents=True)
-    assert chosen_framework(sft, None, None) is None
+    assert choose_framework(sft, None, None) is None
 
 
 def test_a_clear_config_needs_nobody(sft: tuple[Path]) -> None:
     sft[0].write_text(ANY_SFT + "[monitors]\n")
-    assert chosen_framework(sft, None, None) is None
+    assert choose_framework(sft, None, None) is None
 
 
 def test_the_newest_keys_of_sft_are_known(own_user: Path, capsys: pytest.CaptureFixture[str]) -> None:

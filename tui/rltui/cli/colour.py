@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from typing import Literal, Protocol
+from typing import Literal
 
 from rltui.core.states import COMPONENT_STATES, ENTRY_STATES, PENDING, RUN_STATES, STALLED, AnyBadge, Role
 
@@ -56,11 +56,7 @@ class _State:
     is_on = False
 
 
-class _Stream(Protocol):
-    def isatty(self) -> bool: ...
-
-
-def is_wanted(when: When, stream: _Stream) -> bool:
+def is_wanted(when: When, *, is_terminal: bool) -> bool:
     """Whether a stream gets colours: `auto` asks the terminal, and the variables that people set for that."""
     if when != "auto":
         return when == "always"
@@ -68,7 +64,7 @@ def is_wanted(when: When, stream: _Stream) -> bool:
         return False
     if any(os.environ.get(name, "0") not in ("", "0") for name in ("CLICOLOR_FORCE", "FORCE_COLOR")):
         return True
-    return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    return is_terminal and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def switch(*, is_on: bool) -> None:

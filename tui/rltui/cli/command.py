@@ -86,29 +86,15 @@ class Argument(NamedTuple):
         return self.settings.get("action") not in ("store_true", argparse.BooleanOptionalAction)
 
 
-class Exclusive(NamedTuple):
-    """Arguments of which one can be given at most."""
+class Group(NamedTuple):
+    """Arguments that have a heading of their own in the help; without a title, one at most can be given."""
 
     members: tuple[Declared, ...]
+    title: str = ""
 
     def add_to(self, parser: argparse._ActionsContainer) -> None:
-        group = parser.add_mutually_exclusive_group()
-        for member in self.members:
-            member.add_to(group)
-
-    def arguments(self) -> Iterator[Argument]:
-        for member in self.members:
-            yield from member.arguments()
-
-
-class Section(NamedTuple):
-    """Arguments that have a heading of their own in the help."""
-
-    title: str
-    members: tuple[Declared, ...]
-
-    def add_to(self, parser: argparse._ActionsContainer) -> None:
-        group = parser.add_argument_group(self.title)
+        has_title = bool(self.title)
+        group = parser.add_argument_group(self.title) if has_title else parser.add_mutually_exclusive_group()
         for member in self.members:
             member.add_to(group)
 
@@ -154,12 +140,12 @@ class _Moved(argparse.Action):
         raise UsageError(f"there is no {self.option_strings[0]} any more", hint=f"it is: rltui {self.const}")
 
 
-def exclusive(*members: Declared) -> Exclusive:
-    return Exclusive(members)
+def exclusive(*members: Declared) -> Group:
+    return Group(members)
 
 
-def section(title: str, *members: Declared) -> Section:
-    return Section(title, members)
+def section(title: str, *members: Declared) -> Group:
+    return Group(members, title)
 
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from rltui.cli.choosing import choose_framework
 from rltui.cli.colour import style
 from rltui.cli.command import Arguments
-from rltui.cli.config import chosen_framework
 from rltui.cli.consent import require_plan_consent
 from rltui.cli.output import print_json
 from rltui.cli.waiting import request_plan, should_wait, styled_plan_text, wait_and_report
@@ -121,7 +121,7 @@ class FileEdits:
         from rltui.client import checking
         from rltui.services.config.store import ConfigStore
 
-        framework_of_files, _ = checking.identify(files, None, chosen_framework(files, None, framework))
+        framework_of_files, _ = checking.identify(files, None, choose_framework(files, None, framework))
         self._store = ConfigStore(list(files), framework_of_files)
         self.files = self._store.load().files
 

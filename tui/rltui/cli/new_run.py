@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rltui.cli.choosing import FrameworkChooser, choose_devices
 from rltui.cli.command import Arguments
-from rltui.cli.config import FrameworkChooser, chosen_devices
 from rltui.cli.config_line import run_config_of
 from rltui.cli.consent import require_plan_consent
 from rltui.cli.progress import working
@@ -117,7 +117,7 @@ def requested_run(arguments: Arguments) -> Iterator[draft.ExperimentRequest]:
     folder = workspace or Path.cwd()
     choose = FrameworkChooser(arguments, workspace)
     slurm = _slurm_options(arguments)
-    devices = chosen_devices(arguments) if slurm is None else None
+    devices = choose_devices(arguments) if slurm is None else None
 
     def request(copies: RunConfig) -> draft.ExperimentRequest:
         return draft.ExperimentRequest(

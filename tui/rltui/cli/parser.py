@@ -84,27 +84,20 @@ def _refuse_unless_experiment(word: str) -> None:
     Raises:
         UsageError: if it is refused.
     """
-    from rltui.core.text import did_you_mean
-    from rltui.services.runs.experiments import find_experiment, known_experiments
+    from rltui.core.text import did_you_mean, first_names
+    from rltui.services.runs.experiments import known_experiments
     from rltui.services.runs.index import RunIndex
 
-    if find_experiment(word) is not None:
+    if _is_known(word):
         return
-    index, runs = RunIndex(), []
+    runs: list[str] = []
     with suppress(RltuiError):  # a damaged one is told by those who need it
-        if index.named(word):
-            return
-        runs = index.names()
+        runs = RunIndex().names()
     names = [record.name for record in known_experiments()]
-    known_names = f"experiments: {_some(names)}; " if names else ""
+    known_names = f"experiments: {', '.join(first_names(names, _MOST_NAMED))}; " if names else ""
     run_count = f"{len(runs)} runs: {hints.RUNS}; " if len(runs) > len(names) else ""
     guess = did_you_mean(word, dict.fromkeys((*SENTENCES, *names, *runs)))
     raise UsageError(
         f"{word!r} is no command, no experiment, no run and no file",
         hint=f"{guess} {known_names}{run_count}commands: {hints.COMMANDS}; topics: {hints.HELP}".strip(),
     )
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    return ", ".join([*names[:_MOST_NAMED], f"{more} more"] if more > 1 else names)

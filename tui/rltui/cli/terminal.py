@@ -107,7 +107,7 @@ def guard(colours: When = "auto", *, is_ascii: bool = False) -> CleanStream:
     sys.stdin = _open_stream(sys.stdin, "r")
     err, out = _guarded(sys.stderr), _guarded(sys.stdout)
     for stream in (err, out):
-        stream.has_colours = is_wanted(colours, stream)
+        stream.has_colours = is_wanted(colours, is_terminal=stream.isatty())
         stream.encoding = "ascii" if is_ascii else _encoding(stream.raw)
     switch(is_on=err.has_colours or out.has_colours)
     sys.stderr, sys.stdout = cast(TextIO, err), cast(TextIO, out)

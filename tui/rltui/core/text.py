@@ -183,6 +183,12 @@ def join_some(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
+def first_names(names: Sequence[str], most: int) -> list[str]:
+    """At most so many, then `7 more`; a single further one is named itself."""
+    more = len(names) - most
+    return [*names[:most], f"{more} more"] if more > 1 else [*names]
+
+
 def count_text(count: int, noun: str) -> str:
     """`1 step`, `3 steps`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

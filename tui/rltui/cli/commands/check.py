@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import CONFIG, DEVICES, FRAMEWORK, JSON, SET, layout_option
+from rltui.cli.choosing import FrameworkChooser, choose_devices
 from rltui.cli.colour import role_of, style, style_line
 from rltui.cli.command import Arguments, command, flag
-from rltui.cli.config import FrameworkChooser, chosen_devices
 from rltui.cli.config_line import read_config_line, run_config_of
 from rltui.cli.output import print_json
 from rltui.cli.progress import working
@@ -40,7 +40,7 @@ def check(arguments: Arguments) -> int:
     with run_config_of(arguments, choose, workspace=Path.cwd()) as copies:
         for line in copies.warnings:
             print(line, file=sys.stderr)
-        framework, devices = choose.named(copies.files), chosen_devices(arguments)
+        framework, devices = choose.named(copies.files), choose_devices(arguments)
         with working("checks, and asks the framework's own validators"):
             report = checking.check(
                 copies.files,

@@ -15,7 +15,7 @@ from rltui.cli.table import print_view
 from rltui.client import launch
 from rltui.core import hints
 from rltui.core.text import unknown_name
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import find_experiment, known_experiments
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def evals(arguments: Arguments) -> int:
     record = None if arguments.all else choose_experiment(arguments.experiment or arguments.name)
     if record is None:
         reports = [
-            _with_full_ids(EvalFolder(_control(entry)).report(entry.name)) for entry in known_experiments()
+            _with_full_ids(EvalFolder(entry.control).report(entry.name)) for entry in known_experiments()
         ]
         evaluations = [entry for report in reports for entry in report.evaluations]
         queue = tuple(entry for report in reports for entry in report.queue)
@@ -81,7 +81,7 @@ def _evaluation_with_id(evaluations: Sequence[Evaluation], id_: str) -> Evaluati
     name = id_.rpartition("/")[0]
     other_evaluations: Sequence[Evaluation] = ()
     if (record := find_experiment(name) if name else None) is not None:
-        other_evaluations = _with_full_ids(EvalFolder(_control(record)).report(record.name)).evaluations
+        other_evaluations = _with_full_ids(EvalFolder(record.control).report(record.name)).evaluations
     match = next(
         (evaluation for evaluation in (*evaluations, *other_evaluations) if evaluation.id == id_), None
     )
@@ -98,7 +98,7 @@ def _report(record: ExperimentRecord, cancelled_id: str | None) -> EvalReport:
 
     wire = launch.connect(record)
     if wire is None:
-        folder = EvalFolder(_control(record))
+        folder = EvalFolder(record.control)
         if cancelled_id is not None:
             folder.cancel(cancelled_id)
         return folder.report(record.name)
@@ -106,10 +106,6 @@ def _report(record: ExperimentRecord, cancelled_id: str | None) -> EvalReport:
         if cancelled_id is None:
             return wire.request(ExperimentApi.evals)
         return wire.request(ExperimentApi.cancel_eval, cancelled_id)
-
-
-def _control(record: ExperimentRecord) -> ControlFolder:
-    return record.control
 
 
 def print_report(report: EvalReport, arguments: Arguments, *, only: str = "") -> None:

@@ -6,10 +6,9 @@ import sys
 from functools import partial
 
 from rltui.cli.arguments import DEVICES, JSON, SET, TIMEOUT, WAIT, name_option, output_dir_option
-from rltui.cli.choosing import ready_index
+from rltui.cli.choosing import choose_devices, ready_index
 from rltui.cli.colour import style_diff
 from rltui.cli.command import Arguments, argument, command, flag
-from rltui.cli.config import chosen_devices
 from rltui.cli.new_run import start_headless
 from rltui.cli.output import print_json
 from rltui.core.forks import ForkRequest, parse_checkpoint
@@ -46,7 +45,7 @@ def fork(arguments: Arguments) -> int:
         begin=None if arguments.begin is None else parse_checkpoint(arguments.begin),
         name=arguments.name,
         folder=arguments.output_dir,
-        devices=chosen_devices(arguments),
+        devices=choose_devices(arguments),
     )
     with plan_fork(row, fork_request) as planned_fork:
         if arguments.plan and arguments.json:

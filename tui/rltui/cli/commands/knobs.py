@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from rltui.cli.arguments import FRAMEWORK, JSON, NAME, layout_option
-from rltui.cli.choosing import choose_experiment
+from rltui.cli.choosing import choose_experiment, choose_framework
 from rltui.cli.colour import style, style_line
 from rltui.cli.command import Arguments, argument, command, flag
-from rltui.cli.config import chosen_framework
 from rltui.cli.output import print_json
 from rltui.cli.table import Row, print_table, view_cells, view_shapes
 from rltui.client import launch
@@ -83,7 +82,7 @@ def _of_files(names: Sequence[str], arguments: Arguments) -> dict[str, Any]:
     if arguments.name is not None:
         raise UsageError("files and -n NAME are two things", hint="give one of them")
     files = named([Path(name) for name in names])
-    framework = chosen_framework(files, arguments.layout, arguments.framework)
+    framework = choose_framework(files, arguments.layout, arguments.framework)
     return checking.knobs(files, arguments.layout, framework).model_dump(mode="json")
 
 

@@ -8,7 +8,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -234,7 +234,7 @@ def _print_json(
     document = {
         "experiment": record.name,
         "rewinds": [Rewind._asdict(rewind) for rewind in reader.rewinds()],
-        "series": [asdict(_document(line, arguments)) for line in lines],
+        "series": [_document(line, arguments) for line in lines],
     }
     print_json(document)
 

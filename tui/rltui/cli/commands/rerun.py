@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import DEVICES, JSON, TIMEOUT, WAIT, name_option, output_dir_option
-from rltui.cli.choosing import ready_index
+from rltui.cli.choosing import choose_devices, ready_index
 from rltui.cli.command import Arguments, argument, command, flag
-from rltui.cli.config import chosen_devices
 from rltui.cli.consent import require_consent
 from rltui.cli.new_run import start_headless
 from rltui.cli.output import print_json
@@ -45,7 +44,7 @@ def rerun(arguments: Arguments) -> int:
         row,
         name=arguments.name,
         output_dir=Path(arguments.output_dir).absolute() if arguments.output_dir else None,
-        devices=chosen_devices(arguments),
+        devices=choose_devices(arguments),
     )
     with planned_rerun as plan:
         if arguments.plan and arguments.json:
