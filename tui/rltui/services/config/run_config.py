@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
 from rltui.services.checkout import NearbyCheckout
 from rltui.services.config import origins
+from rltui.services.config.files import LoadedFiles
 from rltui.services.config.models import informed
 from rltui.services.config.origins import ConfigOrigin
 from rltui.services.config.source import Source, parse_file, read_file, with_key
@@ -269,16 +270,18 @@ class RunConfigBuilder:
         edits: dict[str, TomlValue] = dict(self._line.edits)
         for override in self._line.overrides:
             store = ConfigStore(files, framework)
-            for target in _resolve(override, store.knobs):
-                if isinstance(target, _WholeTable):
-                    path = store.load().sources[target.role].path
-                    change = merge.with_table if target.is_there else merge.without_key
-                    text = change(path.read_bytes().decode(), target.key)
-                    write_atomically(path, text.encode())
-                elif isinstance(target, _NoValue):
-                    _write_none(target.knob, store, framework)
+            key, values = _without_negation(override, store.knobs)
+            if tables := _tables(key, store.knobs):
+                _switch_tables(store.load(), tables, key, values)
+                continue
+            selected = _selected_knobs(key, store.knobs)
+            for knob in selected:
+                if values == ("None",) and knob.nullable and knob.default is not None:
+                    _write_none(knob, store, framework)
                 else:
-                    edits[target.name] = target.value
+                    edits[knob.name] = _value(override, knob, values)
+            if not selected:  # the files may have it, or the edit says what is wrong
+                edits[key] = values[0] if len(values) == 1 else [*map(parse_untyped, values)] or "true"
         store = ConfigStore(files, framework)
         preview = store.preview(edits, force=self._force)
         for role in preview.roles:
@@ -346,24 +349,29 @@ def _write(folder: Path, documents: Iterable[_Document]) -> tuple[Path, ...]:
 # --- what an option means -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Setting:
-    name: str
-    value: TomlValue
+def _without_negation(override: Override, knobs: Sequence[Knob]) -> tuple[str, tuple[str, ...]]:
+    """Key and values, where a negation is the value `false`."""
+    key, values = override.key, override.values
+    if not values and (match := _NEGATED.search(key)) and not _named_exactly(key, knobs):
+        return match["all"] or match["table"] + match["last"], ("false",)
+    return key, values
 
 
-@dataclass(frozen=True, slots=True)
-class _WholeTable:
-    role: str
-    key: str
-    is_there: bool
+def _switch_tables(
+    loaded: LoadedFiles, tables: Iterable[tuple[str, str]], key: str, values: Sequence[str]
+) -> None:
+    """Add or remove complete tables, as `_tables` names them.
 
-
-@dataclass(frozen=True, slots=True)
-class _NoValue:
-    """None is requested although the default is a value."""
-
-    knob: Knob
+    Raises:
+        ConfigError: if the values say neither.
+    """
+    text = values[0].lower() if len(values) == 1 else "" if values else "true"
+    if text not in _SWITCH_VALUES:
+        raise ConfigError(f"{key} is a table, not a value", hint=f"set a key in it, --{key}.NAME VALUE")
+    change = merge.with_table if _SWITCH_VALUES[text] else merge.without_key
+    for role, inner in tables:
+        source = loaded.sources[role]
+        write_atomically(source.path, change(source.text, inner).encode())
 
 
 def _write_none(knob: Knob, store: ConfigStore, framework: Framework) -> None:
@@ -377,38 +385,16 @@ def _write_none(knob: Knob, store: ConfigStore, framework: Framework) -> None:
     write_atomically(source.path, source.content)
 
 
-def _resolve(override: Override, knobs: Sequence[Knob]) -> list[_Setting | _WholeTable | _NoValue]:
-    """The settings that an override stands for: several if programs with a file each share the key.
-
-    Raises:
-        ConfigError: if it names nothing, or a required value is missing.
+def _selected_knobs(key: str, knobs: Sequence[Knob]) -> list[Knob]:
+    """The knobs that a key stands for: several if programs with a file each share it. Empty if the framework
+    has none.
     """
-    key, values = override.key, override.values
-    if not values and (match := _NEGATED.search(key)) and not _named_exactly(key, knobs):
-        key, values = match["all"] or match["table"] + match["last"], ("false",)
-    if tables := _tables(key, knobs):
-        text = values[0].lower() if len(values) == 1 else "" if values else "true"
-        if text not in _SWITCH_VALUES:
-            raise ConfigError(f"{key} is a table, not a value", hint=f"set a key in it, --{key}.NAME VALUE")
-        return [_WholeTable(role, inner, _SWITCH_VALUES[text]) for role, inner in tables]
     shared = [knob for knob in knobs if knob.key == key and knob.name != key]
-    selected = _named_exactly(key, knobs) or shared or _shared_default(key, knobs)
-    if not selected:
-        try:
-            selected = [find_knob(knobs, key)]
-        except (
-            ConfigError
-        ):  # it is none of the framework's: the files may have it, or the edit says what is wrong
-            unknown = (
-                "true" if not values else values[0] if len(values) == 1 else list(map(parse_untyped, values))
-            )
-            return [_Setting(key, unknown)]
-    return [
-        _NoValue(knob)
-        if values == ("None",) and knob.nullable and knob.default is not None
-        else _Setting(knob.name, _value(override, knob, values))
-        for knob in selected
-    ]
+    if selected := _named_exactly(key, knobs) or shared or _shared_default(key, knobs):
+        return selected
+    with suppress(ConfigError):
+        return [find_knob(knobs, key)]
+    return []
 
 
 def _named_exactly(key: str, knobs: Iterable[Knob]) -> list[Knob]:

@@ -7,7 +7,7 @@ import json
 import re
 import time
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
 
@@ -170,10 +170,10 @@ class ControlFolder:
         folder = self.path / "components"
         return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
 
-    def newest_attempts(self) -> list[Path]:
-        """Folder of the newest attempt of each component that was ever started."""
-        newest = ((name, self.attempts(name)) for name in self.components())
-        return [self.attempt_dir(name, numbers[-1]) for name, numbers in newest if numbers]
+    def newest_attempts(self, components: Collection[str] | None = None) -> list[Path]:
+        """Folder of the newest attempt of each component, of these or of all, that was ever started."""
+        names = (name for name in self.components() if components is None or name in components)
+        return [self.attempt_dir(name, numbers[-1]) for name in names if (numbers := self.attempts(name))]
 
     def log_file(self, component: str, attempt: int) -> Path:
         """Both stdout and stderr."""

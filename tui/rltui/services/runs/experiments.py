@@ -93,8 +93,10 @@ def _read_listed(name: str, is_running: Callable[[str], bool]) -> ExperimentReco
     try:
         content = read_own(list_entry)
         copy = copy_on_list(content)
+        record: ExperimentRecord | None = copy
         output_dir = copy.output_dir
-        record = _trusted_record(copy, content)
+        with contextlib.suppress(ConfigError):  # a damaged one: the copy counts
+            record = copy if copy.control.holds(content) else copy.control.read_record()
     except FileNotFoundError:
         return None
     except RltuiError as error:
@@ -105,12 +107,6 @@ def _read_listed(name: str, is_running: Callable[[str], bool]) -> ExperimentReco
     if record is None and is_running(output_dir):
         record = copy
     return record if record is not None and record.name == name else None
-
-
-def _trusted_record(copy: ExperimentRecord, list_entry: bytes) -> ExperimentRecord | None:
-    with contextlib.suppress(ConfigError):
-        return copy if copy.control.holds(list_entry) else copy.control.read_record()
-    return copy
 
 
 def _running_check() -> Callable[[str], bool]:
@@ -218,11 +214,11 @@ def find_socket(record: ExperimentRecord) -> Path:
     Its environment may differ from ours: cron, `su` and `docker exec` set no `XDG_RUNTIME_DIR`, and that
     folder is removed with the user's last session. A socket of another user is ignored.
     """
-    candidates = paths.socket_places(record.name, record.output_dir)
+    default, *others = paths.socket_places(record.name, record.output_dir)
+    candidates = [default, *others]
     with contextlib.suppress(OSError, ValueError):
-        note = read_own(record.control.socket_file)
-        candidates.insert(0, Path(note.decode()))
-    return next(filter(_is_own_socket, candidates), paths.socket_places(record.name, record.output_dir)[0])
+        candidates.insert(0, Path(read_own(record.control.socket_file).decode()))
+    return next(filter(_is_own_socket, candidates), default)
 
 
 def names_with_socket() -> frozenset[str]:

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,24 +53,19 @@ class JournalFeed:
 
     def read(self) -> tuple[JournalEntry, ...]:
         """All complete entries up to now, oldest first. Only appended lines are read."""
-        with self._lock:
-            return self._read()
-
-    def _read(self) -> tuple[JournalEntry, ...]:
         from pydantic import ValidationError
 
         from rltui.core.journal import JournalEntry
 
-        new = []
-        for row in self._rows.read():
-            try:
-                new.append(JournalEntry.model_validate(row))
-            except ValidationError:  # of another version, or somebody else's line
-                continue
-        if self._rows.restarted:
-            self._entries.clear()
-        self._entries += (entry for entry in new if 0 <= entry.at < _LATEST_TIME)
-        return tuple(self._entries)
+        with self._lock:
+            new = []
+            for row in self._rows.read():
+                with suppress(ValidationError):  # of another version, or somebody else's line
+                    new.append(JournalEntry.model_validate(row))
+            if self._rows.restarted:
+                self._entries.clear()
+            self._entries += (entry for entry in new if 0 <= entry.at < _LATEST_TIME)
+            return tuple(self._entries)
 
 
 def _entry(line: bytes) -> dict[str, Any] | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import suppress
-from pathlib import Path
 
 from rltui.errors import RltuiError
 from rltui.services import layout_files
@@ -50,12 +49,10 @@ def trained_by(owner: ExperimentRecord) -> str | None:
     Raises:
         RltuiError: if one of their layouts or records cannot be read any more.
     """
-    since = max(map(_start_time, _newest_attempts(owner, ("inference",))), default=0.0)
+    since = _last_start(owner, ("inference",))
     users = (find_experiment(name) for name in _lease_names(owner))
     start_times = {
-        experiment.name: max(
-            map(_start_time, _newest_attempts(experiment, _run_jobs(experiment))), default=0.0
-        )
+        experiment.name: _last_start(experiment, _run_jobs(experiment))
         for experiment in (
             owner,
             *(user for user in users if user is not None and user.inference_of == owner.name),
@@ -69,7 +66,7 @@ def living(record: ExperimentRecord, components: Collection[str] | None = None) 
     """The components, of these or of all, that have a process."""
     return tuple(
         folder.parent.name
-        for folder in _newest_attempts(record, components)
+        for folder in record.control.newest_attempts(components)
         if (attempt := read_attempt(folder)) is not None and attempt.is_alive
     )
 
@@ -87,14 +84,9 @@ def _run_jobs(record: ExperimentRecord) -> frozenset[str]:
     return layout_files.load_for(record).run_jobs(framework_of(record).run_roles)
 
 
-def _newest_attempts(record: ExperimentRecord, components: Collection[str] | None) -> list[Path]:
-    folders = record.control.newest_attempts()
-    return [folder for folder in folders if components is None or folder.parent.name in components]
-
-
-def _start_time(folder: Path) -> float:
-    attempt = read_attempt(folder)
-    return 0.0 if attempt is None or attempt.started_at is None else attempt.started_at
+def _last_start(record: ExperimentRecord, components: Collection[str]) -> float:
+    attempts = map(read_attempt, record.control.newest_attempts(components))
+    return max((attempt.started_at for attempt in attempts if attempt is not None), default=0.0)
 
 
 def _lease_names(owner: ExperimentRecord) -> list[str]:

@@ -389,9 +389,8 @@ class ResumePoints:
 
     def _last_configured_steps(self) -> list[int]:
         """The step in the config of each of the run's jobs at its last start."""
-        folders = [folder for folder in self.control.newest_attempts() if folder.parent.name in self.run_jobs]
         steps = []
-        for folder in folders:
+        for folder in self.control.newest_attempts(self.run_jobs):
             try:
                 configured = _configured_step(
                     self.framework, read_snapshot(folder / "config", self.framework).files
