@@ -198,112 +198,13 @@ TABLES = {
     "GpuSourceSpec": "`[[gpu_source]]`",
     "Screen": "`[screen]`",
 }
-HEAD = """\
-# Layouts
-
-A layout is a TOML file that says which components make an experiment, how they start and stop, and what the
-screen shows. `rltui up CONFIG -l NAME` looks for `NAME.toml` in `~/.config/rltui/layouts`, in
-`.rltui/layouts` beside the config, and among the shipped ones, which are good to copy; `-l ./FILE.toml` takes
-a file as it is. Where its commands need no config, none need be named. `rltui layouts` lists them,
-`rltui check` says what is wrong with one. A layout is read when the experiment's supervisor starts: a changed
-one counts from the next `rltui up`.
-
-Any commands (`framework = "generic"`):
-
-```toml
-[[component]]
-id = "inference"
-kind = "service"
-command = [
-    "vllm", "serve", "my/model", "--port", "{port.inference}",
-    "--disable-access-log-for-endpoints", "/health,/metrics",   # rltui asks these again and again
-]
-port = "{port.inference}"
-ready = { http = "http://{host.inference}:{port.inference}/health" }
-metrics = "http://{host.inference}:{port.inference}/metrics"
-reads = []
-
-[[component]]
-id = "trainer"
-after = ["inference"]
-command = ["{python}", "train.py", "--config", "{config.train}", "--url", "http://localhost:{port.inference}"]
-progress = ['step (?P<step>\\d+) .*reward (?P<reward>\\S+)']
-```
-
-Placeholders: `{python}`, `{workspace}`, `{output_dir}`, `{run_dir}`, `{name}`, `{config.NAME}` for the config
-file `NAME.toml`, and, for any `X`, `{port.X}` (a free TCP port, the same wherever it stands) and `{host.X}`.
-Frameworks that rltui knows add their own; `rltui check` lists them where one is unknown.
-
-Components run on other machines by `node`, which names one, or by `each = "nodes"`, on all of them or on
-those of a group (`torchrun-nodes.toml`, `vllm-dp-nodes.toml` and `prime-rl-nodes.toml` are good to copy):
-
-```toml
-[[node]]
-name = "gpu-1"
-reach = ["ssh", "gpu-1"]            # words before a command; no password is asked for
-address = "10.15.42.1"
-send_env = ["WANDB_API_KEY"]        # exported here, not there
-env = { NCCL_SOCKET_IFNAME = "eth0" }
-
-[[component]]
-id = "trainer"
-each = "nodes"                      # trainer-gpu-1, …, which restart together
-command = [
-    "uv", "run", "torchrun", "--nnodes={nodes}", "--node-rank={rank}",
-    "--rdzv_endpoint={head.address}:29500", "train.py",
-]
-ports = ["29500"]                   # must be free there: who holds it is named
-```
-
-A node needs Python 3.9 and a way to it, nothing of rltui. What runs there has the environment of a login
-shell with `env` and `send_env`, goes on when the connection drops, and is followed again once that is back:
-no line is lost or comes twice, and its end is told as it was. A stop is passed on as the layout says it;
-where nobody answers, it says so and fails, and the next start takes up with what goes on there. Files that
-programs exchange, such as the output folder, must be shared. `rltui doctor --nodes` asks all that of the
-machines before a start. Further placeholders: `{rank}`, `{nodes}` and `{head.address}` with `each`,
-`{node.name}` and `{node.address}` on a node, `{node.NAME.address}` anywhere. A command that begins with ssh
-itself works, too, but nobody sees whether it ended there.
-
-`rltui eval` starts two components by hand, `eval` and, for what the server of the run does not have,
-`eval-server`:
-
-```toml
-[[component]]
-id = "eval-server"
-kind = "service"
-start = "manual"
-command = [
-    "vllm", "serve", "{given.model}", "--port", "{given.port}",
-    "--gpu-memory-utilization", "{given.gpu_memory}",
-]
-env = { CUDA_VISIBLE_DEVICES = "{given.gpus}" }
-port = "{given.port}"
-gpus = "{given.gpus}"               # the device with the most room; empty without a GPU
-gpu_memory = "{given.gpu_memory}"   # the share that fits beside what runs there
-ready = { http = "http://127.0.0.1:{given.port}/health", timeout_s = 1200 }
-
-[[component]]
-id = "eval"
-start = "manual"
-command = [
-    "{python}", "evaluate.py", "--url", "{given.base_url}", "--model", "{given.model}",
-    "--env", "{given.env}", "-n", "{given.num_examples}", "-r", "{given.rollouts_per_example}",
-    "--results", "{given.results}", "{given.arguments}",
-]
-```
-
-It leaves `results.jsonl` (or `traces.jsonl`) below `{given.results}`, as `vf-eval` does: a row for each
-rollout with `example_id`, `prompt`, `completion`, `reward`, `error`, `is_truncated`. `{given.max_tokens}` is
-empty where nobody named a limit. Layouts of frameworks that rltui knows have both already (`parts/`); there
-`{given.command}` and `{given.options}` are what the framework makes of the request.
-"""
 
 
-def reference() -> str:
-    """The page, from the classes' fields and the texts below them."""
+def reference(page: str) -> str:
+    """The page with its tables made from the classes' fields and the texts below them."""
     bodies = (ast.parse(inspect.getsource(module)).body for module in (layout, hosts))
     classes = {node.name: node for body in bodies for node in body if isinstance(node, ast.ClassDef)}
-    parts = [HEAD]
+    parts = [page.partition("## The file itself")[0]]
     for name, title in TABLES.items():
         node = classes[name]
         rows = ["| key | type | default | |", "|---|---|---|---|"]
@@ -335,19 +236,17 @@ def _shown(default: object) -> str:
 
 
 def test_the_reference_page_is_that_of_the_model() -> None:
+    page = PAGE.read_text(encoding="utf-8")
     if os.environ.get("RLTUI_WRITE_REFERENCE"):
-        PAGE.write_text(reference(), encoding="utf-8")
+        PAGE.write_text(reference(page), encoding="utf-8")
     hint = "write it: RLTUI_WRITE_REFERENCE=1 pytest tests/core/test_layout.py"
-    assert PAGE.read_text(encoding="utf-8") == reference(), hint
-
-
-def test_every_table_of_a_layout_is_on_the_page() -> None:
+    assert page == reference(page), hint
     models = {
         name
         for name, value in vars(layout).items()
         if isinstance(value, type) and issubclass(value, LayoutSection)
     }
-    assert models - {"LayoutSection"} == TABLES.keys()
+    assert models - {"LayoutSection"} == TABLES.keys(), "every table is on the page"
 
 
 def test_parts_are_added_unless_the_layout_has_its_own() -> None:
