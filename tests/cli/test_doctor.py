@@ -12,7 +12,6 @@ from tests.conftest import Box
 from tests.services.config.models.checkouts import make
 
 from rltui.cli import main
-from rltui.cli.commands.doctor import Logout, at_logout
 from rltui.frameworks.generic import GENERIC
 from rltui.services import trust
 
@@ -95,71 +94,6 @@ def test_doctor_knows_what_terminals_lack(box: Box) -> None:
     inside = {"TERM": "tmux-256color", "TMUX": "/nowhere,1,0", "PATH": f"{tmux.parent}:{box.env['PATH']}"}
     ok, text = told(box, "terminal", **inside)
     assert (ok, "tmux -u attach" in text) == (False, True)
-
-
-KILLS, KEEPS = Logout(kills_processes=True, removes_ipc=True), Logout(kills_processes=False, removes_ipc=True)
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    (tmp_path / "run/systemd/system").mkdir(parents=True)
-    for folder in ("etc", "run", "usr/lib"):
-        (tmp_path / folder / "systemd/logind.conf.d").mkdir(parents=True, exist_ok=True)
-    return tmp_path
-
-
-def asked(root: Path, *, uid: int = 1000, user: str = "ada") -> Logout | None:
-    return at_logout(root, uid=uid, user=user)
-
-
-def test_without_systemd_nothing_is_known(tmp_path: Path) -> None:
-    assert asked(tmp_path) is None
-
-
-@pytest.mark.parametrize(
-    ("files", "told"),
-    [
-        ({}, KEEPS),
-        ({"etc/systemd/logind.conf": "[Login]\n#KillUserProcesses=yes\n"}, KEEPS),
-        ({"etc/systemd/logind.conf": "[Login]\nKillUserProcesses = Yes\n"}, KILLS),
-        ({"usr/lib/systemd/logind.conf": "[Login]\nKillUserProcesses=yes\n"}, KILLS),
-        (
-            {
-                "etc/systemd/logind.conf": "[Login]\n",
-                "usr/lib/systemd/logind.conf": "[Login]\nKillUserProcesses=yes\n",
-            },
-            KEEPS,
-        ),
-        (
-            {
-                "etc/systemd/logind.conf": "[Login]\nKillUserProcesses=yes\n",
-                "etc/systemd/logind.conf.d/50-keep.conf": "[Login]\nKillUserProcesses=no\n",
-            },
-            KEEPS,
-        ),
-        (
-            {
-                "usr/lib/systemd/logind.conf.d/10-kill.conf": "[Login]\nKillUserProcesses=no\n",
-                "run/systemd/logind.conf.d/10-kill.conf": "[Login]\nKillUserProcesses=yes\n",
-            },
-            KILLS,
-        ),
-        ({"etc/systemd/logind.conf": "KillUserProcesses=yes\nKillOnlyUsers=bob\n"}, KEEPS),
-        ({"etc/systemd/logind.conf": "KillUserProcesses=yes\nKillExcludeUsers=root ada\n"}, KEEPS),
-        ({"etc/systemd/logind.conf": "RemoveIPC=no\n"}, Logout(kills_processes=False, removes_ipc=False)),
-        ({"var/lib/systemd/linger/ada": ""}, Logout(kills_processes=False, removes_ipc=False)),
-    ],
-)
-def test_the_files_of_logind_decide(root: Path, files: dict[str, str], told: Logout) -> None:
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    assert asked(root) == told
-
-
-def test_root_keeps_everything(root: Path) -> None:
-    (root / "etc/systemd/logind.conf").write_text("KillUserProcesses=yes\n")
-    assert asked(root, uid=0, user="root") == Logout(kills_processes=False, removes_ipc=False)
 
 
 def test_doctor_runs_nothing_of_a_checkout_that_nobody_started(

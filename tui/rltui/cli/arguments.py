@@ -21,7 +21,6 @@ from rltui.cli.command import (
 )
 from rltui.core import hints
 from rltui.core.text import parse_number
-from rltui.core.times import parse_span
 from rltui.errors import UsageError
 
 if TYPE_CHECKING:
@@ -80,6 +79,8 @@ def positive(text: str) -> int:
 
 def age_s(option: str, text: str) -> float:
     """Parse the value of an option that says how old things are."""
+    from rltui.core.times import parse_span
+
     age = parse_span(text)
     if age is None:
         raise UsageError(f"{option} {text!r} is no age", hint="so old: 12h, 30d, 2w")
