@@ -57,15 +57,8 @@ class Step:
         return f"{self.event} ({self.component}, {self.program} from its next start)"
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a step did."""
-
-    may_end: Collection[str] = ()
-    """Components that it was meant to end, by itself or by the plan."""
-
-
-Event = Callable[[Experiment, str], Outcome]
+Event = Callable[[Experiment, str], Collection[str]]
+"""Happens to a component; returns the components that it was meant to end, by itself or by the plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,115 +110,105 @@ def running(experiment: Experiment, component: str) -> str:
     return next(name for name, behaviour in PROGRAMS.items() if " ".join(sorted(behaviour)) == words)
 
 
-def take(experiment: Experiment, step: Step) -> Outcome:
+def take(experiment: Experiment, step: Step) -> Collection[str]:
     """Make it happen, and wait until nothing is on its way any more."""
     experiment.behave(step.component, *PROGRAMS[step.program])
-    outcome = EVENTS[step.event][0](experiment, step.component)
+    may_end = EVENTS[step.event][0](experiment, step.component)
     invariants.assert_shown_is_true(experiment)
     experiment.settle()
-    return outcome
+    return may_end
 
 
 def _request(action: str, **options: Any) -> Event:
-    def event(experiment: Experiment, component: str) -> Outcome:
-        return Outcome(may_end=experiment.request(action, component, **options)["stop"])
+    def event(experiment: Experiment, component: str) -> Collection[str]:
+        return list(experiment.request(action, component, **options)["stop"])
 
     return event
-
-
-def _start_all(experiment: Experiment, component: str) -> Outcome:
-    del component
-    return Outcome(may_end=experiment.request("start")["stop"])
-
-
-def _restart_all(experiment: Experiment, component: str) -> Outcome:
-    del component
-    return Outcome(may_end=experiment.request("restart")["stop"])
 
 
 def _killed_after(action: str, fault: Callable[[Experiment, str], object]) -> Event:
     """A plan is asked for, and at once `fault` comes."""
 
-    def event(experiment: Experiment, component: str) -> Outcome:
+    def event(experiment: Experiment, component: str) -> Collection[str]:
         before = experiment.shown()
         plan = experiment.execute(action, component)
         fault(experiment, component)
         experiment.settle_plan(plan, before)
-        return Outcome(may_end={*plan["stop"], component})
+        return {*plan["stop"], component}
 
     return event
 
 
-def _kill_main(experiment: Experiment, component: str) -> Outcome:
+def _kill_main(experiment: Experiment, component: str) -> Collection[str]:
     events.kill_main(experiment, component)
-    return Outcome(may_end={component})
+    return {component}
 
 
 def _signal_main(number: signal.Signals) -> Event:
-    def event(experiment: Experiment, component: str) -> Outcome:
+    def event(experiment: Experiment, component: str) -> Collection[str]:
         main = experiment.truth.main(component)
         if main is None or main.state == "T":
-            return Outcome()
+            return ()
         os.kill(main.pid, number)
         retry_until(lambda: not main.is_alive)
-        return Outcome(may_end={component})
+        return {component}
 
     return event
 
 
-def _stop_main(experiment: Experiment, component: str) -> Outcome:
+def _stop_main(experiment: Experiment, component: str) -> Collection[str]:
     main = experiment.truth.main(component)
     if main is not None:
         os.kill(main.pid, signal.SIGSTOP)
         retry_until(lambda: main.state == "T")
-    return Outcome()
+    return ()
 
 
-def _kill_supervisor(experiment: Experiment, component: str) -> Outcome:
+def _kill_supervisor(experiment: Experiment, component: str) -> Collection[str]:
     del component
     events.kill_supervisor(experiment)
-    return Outcome()
+    return ()
 
 
-def _end_unseen(experiment: Experiment, component: str) -> Outcome:
+def _end_unseen(experiment: Experiment, component: str) -> Collection[str]:
     events.kill_supervisor(experiment)
     events.kill_main(experiment, component)
-    return Outcome(may_end={component})
+    return {component}
 
 
-def _kill_shim(experiment: Experiment, component: str) -> Outcome:
+def _kill_shim(experiment: Experiment, component: str) -> Collection[str]:
     if experiment.truth.main(component) is not None:
         events.kill_shim(experiment, component)
-    return Outcome()
+    return ()
 
 
-def _kill_shim_and_main(experiment: Experiment, component: str) -> Outcome:
+def _kill_shim_and_main(experiment: Experiment, component: str) -> Collection[str]:
     if experiment.truth.main(component) is not None:
         events.kill_shim(experiment, component)
         events.kill_main(experiment, component)
-    return Outcome(may_end={component})
+    return {component}
 
 
-def _kill_tmux_server(experiment: Experiment, component: str) -> Outcome:
+def _kill_tmux_server(experiment: Experiment, component: str) -> Collection[str]:
     del component
     events.kill_tmux_server(experiment)
-    return Outcome()
+    return ()
 
 
-def _stop_shim(experiment: Experiment, component: str) -> Outcome:
+def _stop_shim(experiment: Experiment, component: str) -> Collection[str]:
     if experiment.truth.main(component) is not None:
         events.stop_shim(experiment, component)
-    return Outcome()
+    return ()
 
 
-def _stop_shim_and_kill_tmux(experiment: Experiment, component: str) -> Outcome:
+def _stop_shim_and_kill_tmux(experiment: Experiment, component: str) -> Collection[str]:
     """And then the component is to be stopped."""
     _stop_shim(experiment, component)
     events.kill_tmux_server(experiment)
-    return Outcome(may_end=experiment.request("stop", component)["stop"])
+    return list(experiment.request("stop", component)["stop"])
 
 
-def _down(experiment: Experiment, component: str) -> Outcome:
+def _down(experiment: Experiment, component: str) -> Collection[str]:
     """Twice at once, while others look on."""
     del component
     experiment.ask("status")
@@ -239,10 +222,10 @@ def _down(experiment: Experiment, component: str) -> Outcome:
     experiment.forget_connection()
     assert experiment.supervisor_pid() is None
     invariants.assert_nothing_left(experiment)
-    return Outcome(may_end=COMPONENTS)
+    return COMPONENTS
 
 
-def _start_during_down(experiment: Experiment, component: str) -> Outcome:
+def _start_during_down(experiment: Experiment, component: str) -> Collection[str]:
     """Refused, or nobody is there any more to ask."""
     experiment.ask("status")
     asking = events.begin_down(experiment)
@@ -256,10 +239,10 @@ def _start_during_down(experiment: Experiment, component: str) -> Outcome:
     asking.close()
     experiment.forget_connection()
     invariants.assert_nothing_left(experiment)
-    return Outcome(may_end=COMPONENTS)
+    return COMPONENTS
 
 
-def _supervisor_killed_mid_down(experiment: Experiment, component: str) -> Outcome:
+def _supervisor_killed_mid_down(experiment: Experiment, component: str) -> Collection[str]:
     """The next one finishes it."""
     del component
     experiment.ask("status")
@@ -270,7 +253,7 @@ def _supervisor_killed_mid_down(experiment: Experiment, component: str) -> Outco
     asking.close()
     if _down_is_noted(experiment, complete=True):  # nothing ran, and nothing is left to be finished
         invariants.assert_nothing_left(experiment)
-        return Outcome(may_end=COMPONENTS)
+        return COMPONENTS
     experiment.revive()
     try:
         retry_until(lambda: _down_is_noted(experiment, complete=True), timeout_s=SETTLE_S)
@@ -278,7 +261,7 @@ def _supervisor_killed_mid_down(experiment: Experiment, component: str) -> Outco
     except TimeoutError:
         raise AssertionError(f"it was not finished: {experiment.describe()}") from None
     invariants.assert_nothing_left(experiment)
-    return Outcome(may_end=COMPONENTS)
+    return COMPONENTS
 
 
 def _down_is_noted(experiment: Experiment, *, complete: bool = False) -> bool:
@@ -286,17 +269,17 @@ def _down_is_noted(experiment: Experiment, *, complete: bool = False) -> bool:
     return down is not None and (down["complete"] or not complete)
 
 
-def _damage_records(experiment: Experiment, component: str) -> Outcome:
+def _damage_records(experiment: Experiment, component: str) -> Collection[str]:
     del component
     events.damage_records(experiment)
-    return Outcome()
+    return ()
 
 
-def _delete_folder(experiment: Experiment, component: str) -> Outcome:
+def _delete_folder(experiment: Experiment, component: str) -> Collection[str]:
     """With a killed supervisor: what lives is found and ended all the same. Then all begins anew."""
     del component
     if not events.may_lose_its_folder(experiment):
-        return Outcome()
+        return ()
     before = experiment.truth.mains()
     experiment.watcher.paused = True
     remove_at_once(experiment.output_dir)
@@ -310,10 +293,10 @@ def _delete_folder(experiment: Experiment, component: str) -> Outcome:
     invariants.assert_nothing_left(experiment)
     experiment.begin_anew()
     experiment.watcher.paused = False
-    return Outcome(may_end=COMPONENTS)
+    return COMPONENTS
 
 
-def _edit_and_kill(experiment: Experiment, component: str) -> Outcome:
+def _edit_and_kill(experiment: Experiment, component: str) -> Collection[str]:
     """The file holds the old text or the new one, and the journal tells which."""
     del component
     edits = len(experiment.edits())
@@ -327,10 +310,10 @@ def _edit_and_kill(experiment: Experiment, component: str) -> Outcome:
     assert len(made) <= 1
     assert now == expected, f"{experiment.config} does not hold what the journal says"
     _assert_edit_is_settled(experiment)
-    return Outcome()
+    return ()
 
 
-def _edit_beside_an_editor(experiment: Experiment, component: str) -> Outcome:
+def _edit_beside_an_editor(experiment: Experiment, component: str) -> Collection[str]:
     """And the supervisor is killed in between."""
     del component
     with saving_editor(experiment.config) as saves:
@@ -344,7 +327,7 @@ def _edit_beside_an_editor(experiment: Experiment, component: str) -> Outcome:
     experiment.ask("status")
     assert saves.lost == 0, f"{saves.lost} of {saves.made} saves of another editor were lost"
     _assert_edit_is_settled(experiment)
-    return Outcome()
+    return ()
 
 
 def _ask_for_edit(experiment: Experiment) -> None:
@@ -363,51 +346,51 @@ def _assert_edit_is_settled(experiment: Experiment) -> None:
     assert not (experiment.control / "edit.json").exists(), "an edit is still to be settled"
 
 
-def _kill_client(experiment: Experiment, component: str) -> Outcome:
+def _kill_client(experiment: Experiment, component: str) -> Collection[str]:
     before = experiment.shown()
     plan = experiment.ask("plan", {"action": "restart", "components": [component]})
     request = {"action": "restart", "components": [component]}
     events.client_killed_after_asking(experiment, json.dumps(request))
     experiment.settle_plan(plan, before)
-    return Outcome(may_end=plan["stop"])
+    return list(plan["stop"])
 
 
-def _jump_back(experiment: Experiment, component: str) -> Outcome:
+def _jump_back(experiment: Experiment, component: str) -> Collection[str]:
     del component
     events.shift_clock(experiment, wall_s=-DAY_S)
-    return Outcome()
+    return ()
 
 
-def _hour_passes(experiment: Experiment, component: str) -> Outcome:
+def _hour_passes(experiment: Experiment, component: str) -> Collection[str]:
     """Until those that end themselves by then have."""
     del component
     mains = experiment.truth.mains()
     due = {name for name, main in mains.items() if main.behaviour == "exit-hour" and main.state != "T"}
     events.shift_clock(experiment, wall_s=HOUR_S, monotonic_s=HOUR_S)
     retry_until(lambda: not any(mains[name].is_alive for name in due))
-    return Outcome(may_end=due)
+    return due
 
 
-def _truncate_log(experiment: Experiment, component: str) -> Outcome:
+def _truncate_log(experiment: Experiment, component: str) -> Collection[str]:
     if experiment.truth.main(component) is not None:
         events.truncate_log(experiment, component)
         experiment.cut_logs.add((component, experiment.attempts(component)[-1]))
-    return Outcome()
+    return ()
 
 
-def _replace_log(experiment: Experiment, component: str) -> Outcome:
+def _replace_log(experiment: Experiment, component: str) -> Collection[str]:
     if experiment.truth.main(component) is not None:
         events.replace_log(experiment, component)
         experiment.cut_logs.add((component, experiment.attempts(component)[-1]))
-    return Outcome()
+    return ()
 
 
 def _while_disk_is_full(fault: Event) -> Event:
     """Nothing more can be written meanwhile. Needs a disk of its own."""
 
-    def event(experiment: Experiment, component: str) -> Outcome:
+    def event(experiment: Experiment, component: str) -> Collection[str]:
         if not experiment.output_dir.parent.is_mount():
-            return Outcome()
+            return ()
         with events.full(experiment.output_dir.parent):
             outcome = fault(experiment, component)
             invariants.assert_shown_is_true(experiment)
@@ -420,9 +403,9 @@ def _while_disk_is_full(fault: Event) -> Event:
 def _while_read_only(fault: Event) -> Event:
     """As long as the state folder cannot be written, how something ended stays unrecorded."""
 
-    def event(experiment: Experiment, component: str) -> Outcome:
+    def event(experiment: Experiment, component: str) -> Collection[str]:
         if not experiment.output_dir.parent.is_mount():
-            return Outcome()
+            return ()
         before = experiment.truth.mains()
         with events.read_only(experiment.control):
             outcome = fault(experiment, component)
@@ -434,15 +417,15 @@ def _while_read_only(fault: Event) -> Event:
     return event
 
 
-def _silent_clients(experiment: Experiment, component: str) -> Outcome:
+def _silent_clients(experiment: Experiment, component: str) -> Collection[str]:
     silent = events.silent_subscribers(experiment, 10)
     plan = experiment.request("restart", component)
     for client in silent:
         client.close()
-    return Outcome(may_end=plan["stop"])
+    return list(plan["stop"])
 
 
-def _hammer(experiment: Experiment, component: str) -> Outcome:
+def _hammer(experiment: Experiment, component: str) -> Collection[str]:
     """As fast as it goes; whatever is refused is refused with words."""
     stopped: set[str] = set()
     for _ in range(20):
@@ -450,16 +433,16 @@ def _hammer(experiment: Experiment, component: str) -> Outcome:
             stopped |= set(experiment.execute("restart", component)["stop"])
         except ConflictError:
             continue
-    return Outcome(may_end={*stopped, component})
+    return {*stopped, component}
 
 
 EVENTS: dict[str, tuple[Event, int]] = {
     "start": (_request("start"), 2),
-    "start all": (_start_all, 6),
+    "start all": (lambda experiment, _: experiment.request("start")["stop"], 6),
     "stop": (_request("stop"), 3),
     "kill tree": (_request("stop", kill=True), 3),
     "restart": (_request("restart"), 4),
-    "restart all": (_restart_all, 2),
+    "restart all": (lambda experiment, _: experiment.request("restart")["stop"], 2),
     "SIGKILL component": (_kill_main, 3),
     "component exits 1": (_signal_main(signal.SIGUSR1), 2),
     "component exits 0": (_signal_main(signal.SIGUSR2), 2),

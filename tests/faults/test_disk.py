@@ -79,19 +79,6 @@ def test_journal_of_a_full_disk_has_whole_lines(on_small_disk: Experiment) -> No
 
 
 @pytest.mark.faults
-def test_supervisor_killed_on_a_full_disk_is_replaced(on_small_disk: Experiment) -> None:
-    experiment = on_small_disk
-    experiment.up()
-    before = experiment.truth.mains()
-    with events.full(experiment.output_dir.parent):
-        for _ in range(5):
-            events.kill_supervisor(experiment)
-            invariants.assert_shown_is_true(experiment)
-        invariants.assert_nobody_else_died(before, ())
-    invariants.assert_all(experiment, before)
-
-
-@pytest.mark.faults
 def test_read_only_state_folder_ends_nothing_and_hides_no_end(experiment: Experiment) -> None:
     experiment.up()
     before = experiment.truth.mains()
@@ -109,15 +96,6 @@ def test_read_only_state_folder_ends_nothing_and_hides_no_end(experiment: Experi
     experiment.request("start", "trainer", "orchestrator")
     assert {item["state"] for item in experiment.shown().values()} == {"ready"}
     invariants.assert_all(experiment, before, may_end={"trainer", "orchestrator"})
-
-
-@pytest.mark.faults
-def test_main_that_ends_is_told_although_its_shim_cannot_record_it(experiment: Experiment) -> None:
-    experiment.behave("trainer", "orphan-deaf")
-    experiment.up()
-    with events.read_only(experiment.control):
-        events.kill_main(experiment, "trainer")
-        invariants.assert_shown_is_true(experiment)
 
 
 @pytest.mark.slow

@@ -76,18 +76,6 @@ def test_plan_goes_on_without_its_client_and_without_its_supervisor(experiment: 
     invariants.assert_all(experiment, before, may_end=COMPONENTS)
 
 
-@pytest.mark.faults
-def test_killed_shim_leaves_its_component_alone(experiment: Experiment) -> None:
-    experiment.up()
-    before = experiment.truth.mains()
-    events.kill_shim(experiment, "trainer")
-    invariants.assert_all(experiment, before)
-    experiment.request("stop", "trainer")
-    invariants.assert_all(experiment, before, may_end={"trainer"})
-    experiment.request("start", "trainer")
-    invariants.assert_all(experiment, before, may_end={"trainer"})
-
-
 @pytest.mark.slow
 def test_end_behind_a_killed_shim_is_seen_and_of_unknown_cause(experiment: Experiment) -> None:
     experiment.up()
@@ -107,17 +95,5 @@ def test_supervisor_and_tmux_server_killed_together(experiment: Experiment) -> N
     events.kill_supervisor(experiment)
     invariants.assert_all(experiment, before)
     experiment.request("restart", "trainer")
-    assert experiment.shown()["trainer"]["state"] == "ready"
-    invariants.assert_all(experiment, before, may_end={"trainer"})
-
-
-@pytest.mark.faults
-def test_plan_goes_on_when_the_supervisor_is_killed_during_a_long_stop(experiment: Experiment) -> None:
-    experiment.behave("trainer", "ignore-term")
-    experiment.up()
-    before, shown = experiment.truth.mains(), experiment.shown()
-    experiment.execute("restart", "trainer")
-    events.kill_supervisor(experiment)
-    experiment.settle_plan({"stop": ["trainer"], "start": ["trainer"]}, shown)
     assert experiment.shown()["trainer"]["state"] == "ready"
     invariants.assert_all(experiment, before, may_end={"trainer"})

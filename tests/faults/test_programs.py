@@ -8,7 +8,6 @@ import signal
 import pytest
 from tests.faults import events, invariants
 from tests.faults.harness import Experiment
-from tests.waiting import retry_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
@@ -20,19 +19,6 @@ full_run = pytest.mark.faults
 def host(behaviour: str) -> str:
     """Who behaves like that: a port needs the component that has one."""
     return "inference" if behaviour == "orphan-port" else "trainer"
-
-
-@pytest.mark.faults
-@pytest.mark.parametrize("behaviour", LIVING)
-def test_stop_leaves_nothing(experiment: Experiment, behaviour: str) -> None:
-    name = host(behaviour)
-    experiment.behave(name, behaviour)
-    experiment.up()
-    before = experiment.truth.mains()
-    assert experiment.truth.living(name)
-    plan = experiment.request("stop", name)
-    assert experiment.truth.living(name) == []
-    invariants.assert_all(experiment, before, may_end=plan["stop"])
 
 
 @pytest.mark.slow
@@ -104,20 +90,6 @@ def test_leftovers_of_a_killed_tree_do_not_hinder_the_next_start(
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("behaviour", LIVING)
-def test_new_supervisor_adopts_it_and_can_stop_it(experiment: Experiment, behaviour: str) -> None:
-    name = host(behaviour)
-    experiment.behave(name, behaviour)
-    experiment.up()
-    before = experiment.truth.mains()
-    events.kill_supervisor(experiment)
-    invariants.assert_all(experiment, before)
-    plan = experiment.request("stop", name)
-    assert experiment.truth.living(name) == []
-    invariants.assert_all(experiment, before, may_end=plan["stop"])
-
-
-@pytest.mark.faults
 @pytest.mark.parametrize(
     ("behaviour", "exit_code", "reason"), [("die-early", 3, ""), ("hang", None, "not ready after")]
 )
@@ -148,38 +120,3 @@ def test_service_that_exits_0_has_failed_and_a_job_is_done(experiment: Experimen
     assert (shown["inference"]["state"], shown["trainer"]["state"]) == ("failed", "exited")
     assert shown["trainer"]["exit_code"] == 0
     invariants.assert_all(experiment, before, may_end={"inference"})
-
-
-@pytest.mark.faults
-def test_stopped_from_outside_is_no_end(experiment: Experiment) -> None:
-    experiment.up()
-    before = experiment.truth.mains()
-    os.kill(before["trainer"].pid, signal.SIGSTOP)
-    retry_until(lambda: before["trainer"].state == "T")
-    invariants.assert_all(experiment, before)
-    os.kill(before["trainer"].pid, signal.SIGCONT)
-    invariants.assert_all(experiment, before)
-    os.kill(before["trainer"].pid, signal.SIGSTOP)
-    experiment.request("restart", "trainer")
-    invariants.assert_all(experiment, before, may_end={"trainer"})
-
-
-@pytest.mark.faults
-def test_deaf_orphan_does_not_hide_that_its_main_is_dead(experiment: Experiment) -> None:
-    experiment.behave("trainer", "orphan-deaf")
-    experiment.up()
-    before = experiment.truth.mains()
-    events.kill_main(experiment, "trainer")
-    invariants.assert_shown_is_true(experiment)
-    invariants.assert_nobody_else_died(before, {"trainer"})
-
-
-@pytest.mark.faults
-def test_deaf_orphan_does_not_hide_a_main_that_ended_unseen(experiment: Experiment) -> None:
-    experiment.behave("trainer", "orphan-deaf")
-    experiment.up()
-    before = experiment.truth.mains()
-    events.kill_supervisor(experiment)
-    events.kill_main(experiment, "trainer")
-    invariants.assert_shown_is_true(experiment)
-    invariants.assert_nobody_else_died(before, {"trainer"})

@@ -102,8 +102,8 @@ def _run(experiment: Experiment, drawn: steps.Sequence, counts: Counter[str]) ->
         before = experiment.truth.mains()
         met = steps.running(experiment, step.component)
         try:
-            outcome = steps.take(experiment, step)
-            invariants.assert_all(experiment, before, may_end=outcome.may_end)
+            may_end = steps.take(experiment, step)
+            invariants.assert_all(experiment, before, may_end=may_end)
         except Exception as error:
             raise AssertionError(f"step {position}, {step}: {type(error).__name__}: {error}") from error
         counts["total|steps"] += 1
