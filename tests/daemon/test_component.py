@@ -35,7 +35,6 @@ class FakeRunnerHost:
 
     def __init__(self, record: ExperimentRecord) -> None:
         self.record = record
-        self.control = record.control
         self.changes = Signal()
 
     def lifecycle_changed(self, runner: object, before: object) -> None:
@@ -138,7 +137,8 @@ def test_why_a_process_lives_is_what_the_kernel_says(tmp_path: Path, monkeypatch
 def test_a_kill_while_the_kernel_was_short_of_memory_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attempt = Attempt(ControlFolder(tmp_path), ComponentSpec(id="trainer", command=["x"]), "one", 1)
+    record = ExperimentRecord("one", str(tmp_path), "/", (), "/l", "generic", 1.0)
+    attempt = Attempt(record, ComponentSpec(id="trainer", command=["x"]), 1)
     kills = iter([OomKills(3, is_own=True), OomKills(4, is_own=True)])
     monkeypatch.setattr("rltui.daemon.attempt.oom_kills", lambda: next(kills))
     monkeypatch.setattr("rltui.services.runs.attempt_end.oom_kills", lambda: next(kills))

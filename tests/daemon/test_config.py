@@ -14,7 +14,7 @@ from rltui.daemon.observation import Observation
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.config.files import load_files, write_snapshot
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 
 BROKEN = "[orchestrator\n"
 
@@ -37,8 +37,8 @@ class Box:
         }
         trainer = ComponentSpec(id="trainer", command=["x"])
         layout = Layout(component=[trainer, ComponentSpec.model_validate(checked)])
-        self.setup = Setup(record, ControlFolder(folder / "out"), layout, TINYRL)
-        self.control = self.setup.control
+        self.setup = Setup(record, layout, TINYRL)
+        self.control = record.control
         self.control.path.mkdir(parents=True)
         self.events = EventBus(self.control.journal_file)
         self.config = Config(self.setup, self.events, derive=lambda files: (), choose=lambda choice: ())

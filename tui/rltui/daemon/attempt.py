@@ -24,7 +24,7 @@ from rltui.services.launch import Launch
 from rltui.services.own_files import read_own, write_atomically
 from rltui.services.processes import termination
 from rltui.services.runs.attempt_end import OomKills, exit_info, explained, killed_since, oom_kills
-from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.shell import read_shell
 
 _FILE = "spec.json"
@@ -70,18 +70,16 @@ def read_launch(folder: Path) -> Launch | None:
 
 
 class Attempt:
-    """Attempt `number` of the component `spec`, whose processes carry `tag`."""
-
-    def __init__(self, control: ControlFolder, spec: ComponentSpec, tag: str, number: int) -> None:
+    def __init__(self, record: ExperimentRecord, spec: ComponentSpec, number: int) -> None:
         self.spec = spec
         self.number = number
-        self.folder = control.attempt_dir(spec.id, number)
-        self.log = control.log_file(spec.id, number)
+        self._tag, self._control = record.tag, record.control
+        self.folder = self._control.attempt_dir(spec.id, number)
+        self.log = self._control.log_file(spec.id, number)
         self.launch = read_launch(self.folder)
         """The launch that it was started with; `None` until that is written."""
         self.record = processes.read_attempt(self.folder)
         """The record that its shim last wrote; `None` before that."""
-        self._tag, self._control = tag, control
         self._oom_kills_before: OomKills | None = None
         """The kernel's count of kills for want of memory when it began; `None`: unknown."""
 

@@ -42,7 +42,7 @@ from rltui.services.launch import Launch
 from rltui.services.probes import Probe
 from rltui.services.processes import termination
 from rltui.services.runs.attempt_end import finished_lifecycle, prune_attempts
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +67,6 @@ class RunnerHost(Protocol):
     """The environment of a component: `Processes`, or a test's stand-in."""
 
     record: ExperimentRecord
-    control: ControlFolder
     failure_patterns: Sequence[FailurePattern]
     changes: Signal
     """Notified when the state of any component has changed."""
@@ -207,7 +206,7 @@ class ComponentRunner:
         `was_alive`: it had a process when that supervisor last wrote, so that its end is news.
         """
         self.lifecycle = replace(self.lifecycle, failures=failures)
-        control = self.runner_host.control
+        control = self.runner_host.record.control
         numbers = {*control.attempts(self.spec.id), *owners.attempts(control.component_dir(self.spec.id))}
         if not numbers:
             return
@@ -270,9 +269,10 @@ class ComponentRunner:
                 self._advance(NotNeeded(epoch=epoch, reason="another experiment has made it"))
                 return
             old_shim = self.newest_attempt.shim if self.newest_attempt is not None else None
-            attempt = self.newest_attempt = self._attempt(self.runner_host.control.new_attempt(self.spec.id))
+            control = self.runner_host.record.control
+            attempt = self.newest_attempt = self._attempt(control.new_attempt(self.spec.id))
             self.log_end = self.phase = self.remote_attempt.job_status = None
-            await asyncio.to_thread(prune_attempts, self.runner_host.control, self.spec.id)
+            await asyncio.to_thread(prune_attempts, control, self.spec.id)
             launch = await self.runner_host.prepare(self.spec.id, attempt.folder)
             await self._wait_for_preconditions(epoch, launch)
             if old_shim is not None:  # its leftovers are gone by now: it ends, and frees its window
@@ -430,7 +430,7 @@ class ComponentRunner:
     # --- small helpers ------------------------------------------------------------------------------------
 
     def _attempt(self, number: int) -> Attempt:
-        return Attempt(self.runner_host.control, self.spec, self.runner_host.record.tag, number)
+        return Attempt(self.runner_host.record, self.spec, number)
 
     def _advance(self, event: LifecycleEvent) -> None:
         previous = self.lifecycle

@@ -46,7 +46,6 @@ class Setup:
     """The constants of a supervisor: its experiment, that experiment's folder, layout and framework."""
 
     record: ExperimentRecord
-    control: ControlFolder
     layout: Layout
     framework: Framework
 
@@ -57,13 +56,12 @@ class Setup:
         Raises:
             ConfigError: if its layout or framework cannot be found or understood.
         """
-        files = record.config_paths
-        return cls(
-            record=record,
-            control=record.control,
-            layout=layout_files.load_for(record),
-            framework=informed(framework_of(record), Path(record.workspace), files),
-        )
+        framework = informed(framework_of(record), Path(record.workspace), record.config_paths)
+        return cls(record, layout_files.load_for(record), framework)
+
+    @property
+    def control(self) -> ControlFolder:
+        return self.record.control
 
     @property
     def components(self) -> list[str]:

@@ -40,7 +40,6 @@ from rltui.services.runs.observed import refuse_observed
 POLL_S = 2.0
 """Pause between two polls: of the obstacle of a waiting one, and of the progress of the running one."""
 _SERVED_TIMEOUT_S = 10.0
-_END_STATES = (ComponentState.EXITED, ComponentState.FAILED, ComponentState.STOPPED)
 Report = Callable[[QueuedEval], None]
 """Called with the running evaluation as it is now."""
 
@@ -184,7 +183,7 @@ class EvalWork:
         await self._servers.stop()
         await self._servers.start(model, files)
         while runner.lifecycle.state is not ComponentState.READY:
-            if runner.lifecycle.state in _END_STATES:
+            if not runner.lifecycle.expected:
                 raise RltuiError(f"no server of {model.label}: {runner.lifecycle.reason or 'it was stopped'}")
             await self._processes.changes.wait()
         return self._servers.url

@@ -26,6 +26,7 @@ from rltui.services.runs.experiment_files import ControlFolder
 
 _MEASURING_STATES = (ComponentState.WAITING, ComponentState.STARTING)
 """An engine in these states has not measured its device's memory, or is at it."""
+_MEASURES = "which measures the GPU they share while it starts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ class MemoryForecast:
             comes_first = not is_engine or order.index(name) < order.index(component)
             measures = self._runners[name].lifecycle.state in _MEASURING_STATES
             if measures and comes_first and component not in self._layout.needs(name):
-                return f"{name} to be ready, which measures the GPU they share while it starts"
+                return f"{name} to be ready, {_MEASURES}"
         return None
 
     def reasons(self, plan: Plan, files: ConfigFiles) -> tuple[str, ...]:
@@ -132,7 +133,7 @@ class MemoryForecast:
         """
         engines = [name for name in plan.start if self._memory.is_engine(name, files)]
         return tuple(
-            f"{name} loads when {engine} is ready, which measures the GPU they share while it starts"
+            f"{name} loads when {engine} is ready, {_MEASURES}"
             for engine in engines
             for name in self._memory.sharing(engine, files)
             if name in plan.start and name not in engines and name not in self._layout.needs(engine)

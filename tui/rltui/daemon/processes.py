@@ -70,7 +70,6 @@ class Processes:
         tmux: TmuxHost,
     ) -> None:
         self.record = setup.record
-        self.control = setup.control
         self.failure_patterns = setup.framework.failures
         self.changes = Signal()
         """Notified when a component or an orphan has changed."""
@@ -282,7 +281,7 @@ class Processes:
         folder = paths.state_dir() / "making"
         make_folder(folder)
         lock = FileLock(folder / hashlib.sha1(os.fsencode(path), usedforsecurity=False).hexdigest())
-        is_locked, own_dir = lock.acquire(), self.control.component_dir(component)
+        is_locked, own_dir = lock.acquire(), self._setup.control.component_dir(component)
         name, _, recorded_dir = lock.path.read_text().partition("\n")
         if is_locked and (
             Path(recorded_dir) == own_dir or not recorded_dir or not _lives_in(Path(recorded_dir))

@@ -7,7 +7,6 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Literal
 
 from rltui.core.api import Alert
 from rltui.core.text import duration
@@ -85,9 +84,13 @@ def job_status_alerts(component: str, previous: JobStatus | None, job_status: Jo
     """Alerts for the changes of a status that a person should notice."""
 
     def alert(title: str, text: str, *, is_good: bool = False) -> Alert:
-        kind: Literal["recovered", "notice"] = "recovered" if is_good else "notice"
-        severity: Literal["information", "warning"] = "information" if is_good else "warning"
-        return Alert(kind=kind, severity=severity, title=title, text=text, component=component)
+        return Alert(
+            kind="recovered" if is_good else "notice",
+            severity="information" if is_good else "warning",
+            title=title,
+            text=text,
+            component=component,
+        )
 
     host = job_status.where or "its host"
     reason_text = f": {job_status.reason}" if job_status.reason else ""

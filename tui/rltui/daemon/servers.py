@@ -146,15 +146,12 @@ class Servers:
             models_text = f", serving {join_words(server.answer.models[:3])}" if server.answer.models else ""
             self._events.journal.add("server", f"{server.id} at {url} answers{models_text}", url=url)
             if previous == "down" and self.is_in_use():
-                self._alert("recovered", "information", f"{server.id} answers again", url)
+                title = f"{server.id} answers again"
+                self._events.alert(Alert(kind="recovered", severity="information", title=title, text=url))
         elif previous == "ready" or (previous == "unknown" and self.is_in_use()):
+            title = f"{server.id} (external) is {server.state}"
             text = f"{url}: {server.reason}. What uses it waits or fails; nothing here can start it"
-            self._alert("stall", "error", f"{server.id} (external) is {server.state}", text)
-
-    def _alert(self, kind: str, severity: str, title: str, text: str) -> None:
-        self._events.alert(
-            Alert.model_validate({"kind": kind, "severity": severity, "title": title, "text": text})
-        )
+            self._events.alert(Alert(kind="stall", severity="error", title=title, text=text))
 
     def start_blocker(self, component: str) -> tuple[bool, str] | None:
         """Why a job of the run cannot start: (whether that can still pass, reason); `None` if nothing is in
@@ -215,11 +212,11 @@ class Servers:
                 warnings = server_warnings(server.address, server.answer)
                 problems += [Problem(severity="hint", key=SERVER, message=text) for text in warnings]
             else:
-                wait_text = "" if server.state == "refused" else "; what needs it waits until it answers"
-                severity = "error" if server.state == "refused" else "warning"
-                message = f"the inference server at {server.address.url}: {server.reason}{wait_text}"
+                is_refused = server.state == "refused"
+                message = f"the inference server at {server.address.url}: {server.reason}"
+                message += "" if is_refused else "; what needs it waits until it answers"
                 problems.append(
-                    Problem.model_validate({"severity": severity, "key": SERVER, "message": message})
+                    Problem(severity="error" if is_refused else "warning", key=SERVER, message=message)
                 )
         return tuple(problems)
 

@@ -33,16 +33,6 @@ from rltui.services.runs.intent import AppliedEdit, Pending
 _START_WINDOW_S = 60.0
 """A component that dies this soon after it was ready has not survived its start."""
 _DEAD_STATES = (ComponentState.FAILED, ComponentState.BACKOFF)
-_FINAL_STATES = frozenset(
-    {
-        ComponentState.READY,
-        ComponentState.EXITED,
-        ComponentState.FAILED,
-        ComponentState.STOPPED,
-        ComponentState.BACKOFF,
-    }
-)
-"""States in which a start has come to its end."""
 
 
 class Transactions:
@@ -233,11 +223,15 @@ class Transactions:
 
     async def _report_outcome(self, plan: Plan, started_at: float, number: int) -> None:
         """Journal how it came out, unless another transaction took over."""
-        epochs = {name: self._runners[name].lifecycle.epoch for name in plan.start}
-        while not all(self._runners[name].lifecycle.state in _FINAL_STATES for name in plan.start):
+        runners = {name: self._runners[name] for name in plan.start}
+        epochs = {name: runner.lifecycle.epoch for name, runner in runners.items()}
+        while any(
+            runner.lifecycle.busy and runner.lifecycle.state is not ComponentState.READY
+            for runner in runners.values()
+        ):
             await self._processes.changes.wait()
         took_s = time.monotonic() - started_at
-        lifecycles = {name: self._runners[name].lifecycle for name in plan.start}
+        lifecycles = {name: runner.lifecycle for name, runner in runners.items()}
         if number != self._number or any(
             lifecycle.epoch != epochs[name] for name, lifecycle in lifecycles.items()
         ):

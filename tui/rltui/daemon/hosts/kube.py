@@ -167,7 +167,8 @@ class _PodHost:
                 now = await self._poll()
                 if now is None and await self._is_scaled_away():
                     await _finish_task(copying)
-                    self._report_ended(error="its pod was deleted, and its StatefulSet makes no other")
+                    error = "its pod was deleted, and its StatefulSet makes no other"
+                    self._report_ended(None, error)
                     return
                 if now is not None and now.instance != pod.instance:
                     if now.uid == pod.uid:
@@ -235,10 +236,8 @@ class _PodHost:
         if pod.phase == "ended":
             await self._copy_rest(copying)
             is_plain_exit = pod.end is not None and pod.reason == pod.end.text == f"exited {pod.end.code}"
-            self._report_ended(
-                code=pod.end.code if pod.end is not None else None,
-                error=None if is_plain_exit else pod.reason,
-            )
+            code = pod.end.code if pod.end is not None else None
+            self._report_ended(code, None if is_plain_exit else pod.reason)
             return True
         if not pod.sleeps_after_program or pod.phase != "running" or self._pod_log.quiet_s < _QUIET_S:
             self._idle_polls = 0
@@ -254,7 +253,7 @@ class _PodHost:
         is_done = (
             bool(self._done_pattern) and re.search(self._done_pattern, self._pod_log.last_lines()) is not None
         )
-        self._report_ended(code=0 if is_done else None, error=None if is_done else _ENDED_INSIDE)
+        self._report_ended(0 if is_done else None, None if is_done else _ENDED_INSIDE)
         return True
 
     # --- its output ---------------------------------------------------------------------------------------
@@ -310,9 +309,7 @@ class _PodHost:
             await asyncio.sleep(_PAUSES_S[0])
         if copying is not None:  # it ends with the pod
             await asyncio.wait([copying], timeout=_REST_TIMEOUT_S)
-        runner.report(
-            replace(runner.status, phase="ended", signal="SIGKILL" if is_killed else "SIGTERM", reason="")
-        )
+        runner.report_ended(signal_name="SIGKILL" if is_killed else "SIGTERM")
 
     # --- reports ------------------------------------------------------------------------------------------
 
@@ -340,9 +337,10 @@ class _PodHost:
             )
         )
 
-    def _report_ended(self, *, code: int | None = None, error: str | None) -> None:
-        ended = replace(self._runner.status, phase="ended", exit_code=code, error=error, reason="")
-        self._runner.report(replace(ended, lost_at=None, problem="", cursor=""))
+    def _report_ended(self, exit_code: int | None, error: str | None) -> None:
+        """Once all output is copied, so that no cursor is needed any more."""
+        status = replace(self._runner.status, cursor="")
+        self._runner.report_ended(status, exit_code=exit_code, error=error)
 
     async def _wait_for_poll(self) -> None:
         """Return when it is time for the next poll, or a stop is asked for."""
@@ -385,8 +383,7 @@ class _CommandInPod:
             else:
                 reason = container_task.result()
             if reason:
-                ended = replace(runner.status, phase="ended", error=reason, reason="")
-                runner.report(replace(ended, lost_at=None, problem=""))
+                runner.report_ended(error=reason)
         finally:
             await _cancel(command_task, container_task)
 

@@ -82,7 +82,7 @@ async def run(runner: RemoteRunner) -> None:
         now = time.monotonic()
         if not runner.status.id:
             if runner.stop_requested.is_set():
-                runner.report(replace(runner.status, phase="ended"))
+                runner.report_ended()
                 return
             if now - started_at > node.wait_s:
                 raise HostError(f"{node.name} cannot be reached: {runner.status.problem}")
@@ -196,16 +196,11 @@ class _Node:
             case "running":
                 runner.report(replace(status, phase="running", starts=1, reason=state.get("reason", "")))
             case "ended":
-                runner.report(
-                    replace(
-                        status,
-                        phase="ended",
-                        starts=status.starts if state.get("error") else 1,
-                        reason="",
-                        exit_code=state.get("exit_code"),
-                        signal=state.get("signal"),
-                        error=state.get("error") or state.get("cause"),
-                    )
+                runner.report_ended(
+                    replace(status, starts=status.starts if state.get("error") else 1),
+                    exit_code=state.get("exit_code"),
+                    signal_name=state.get("signal"),
+                    error=state.get("error") or state.get("cause"),
                 )
                 return True
             case "other":

@@ -142,6 +142,18 @@ class RemoteRunner:
             write_job_status(self.folder, status)
             self._is_unsaved = False
 
+    def report_ended(
+        self,
+        status: JobStatus | None = None,
+        *,
+        exit_code: int | None = None,
+        signal_name: str | None = None,
+        error: str | None = None,
+    ) -> None:
+        """Record the end of the component. `status`: the rest of what is known by then, else as before."""
+        ended = replace(status or self.status, phase="ended", reason="")
+        self.report(replace(ended, exit_code=exit_code, signal=signal_name, error=error))
+
     def report_lost(self, problem: str, *, since: float | None = None) -> None:
         """Record that nobody answers there, since `since`, or since the first such call."""
         lost_at = self.status.lost_at or since or time.time()
@@ -168,9 +180,7 @@ class RemoteRunner:
                 raise HostError(f"rltui knows no host {kind!r}")
             await cast("ProcessHost", importlib.import_module(f"rltui.daemon.hosts.{kind}").run)(self)
         except HostError as error:
-            self.report(
-                replace(self.status, phase="ended", reason="", exit_code=_CANNOT_RUN, error=str(error))
-            )
+            self.report_ended(exit_code=_CANNOT_RUN, error=str(error))
         except UnreachedError:
             return _UNREACHED_CODE
         await self._drain_output()

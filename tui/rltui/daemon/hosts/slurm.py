@@ -51,7 +51,7 @@ class _JobRunner:
         if not runner.status.id:
             job_id = await Submission(runner, self._commands).submit()
             if job_id is None:
-                runner.report(replace(runner.status, phase="ended", signal="SIGTERM", reason=""))
+                runner.report_ended(signal_name="SIGTERM")
                 return
             cursor = str(runner.written_bytes)
             runner.report(JobStatus(id=job_id, where=f"job {job_id}", reason="submitted", cursor=cursor))
@@ -175,19 +175,13 @@ class _JobRunner:
     def _report_ended(
         self, exit_code: int | None, signal_name: str | None, error: str, *, starts: int
     ) -> None:
-        self._runner.report(
-            replace(
-                self._runner.status,
-                where=self._runner.status.where if self._last_job is None else self._where(self._last_job),
-                nodes="",
-                phase="ended",
-                reason="",
-                exit_code=exit_code,
-                signal=signal_name,
-                error=error or None,
-                ends_at=None,
-                starts=starts,
-            )
+        status = self._runner.status
+        where = status.where if self._last_job is None else self._where(self._last_job)
+        self._runner.report_ended(
+            replace(status, where=where, nodes="", ends_at=None, starts=starts),
+            exit_code=exit_code,
+            signal_name=signal_name,
+            error=error or None,
         )
 
     # --- its output -----------------------------------------------------------------------------------------
