@@ -69,8 +69,8 @@ def test_one_report_for_each_line() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("bash: rltui: command not found\n", "prints no report: bash: rltui: command not found"),
         ("\x1b]0;title\x07\x1b[31mno\x1b[0m\n", "prints no report: no"),
+        ("denied: api_key=sk-4f7a9c21d8e6b035\n", "prints no report: denied: api_key=(hidden)"),
         (
             LINE[:80] + "\n" + LINE[:80] + "\n",
             "prints a report that cannot be understood: Expecting property",
@@ -91,8 +91,8 @@ def test_one_report_for_each_line() -> None:
         ("x" * (LONGEST_DOCUMENT_BYTES + 1) + "\n", "prints lines of more than 4 MiB"),
     ],
     ids=[
-        "words",
         "escapes",
+        "secret",
         "cut",
         "wrong",
         "missing",
@@ -151,6 +151,11 @@ def test_devices_are_those_of_the_host_and_its_processes_not_of_this_machine() -
     assert (device.host, device.key) == ("node-2", "node-2/GPU-1")
     [process] = device.processes
     assert process == PROCESS.model_copy(update={"start": None})
+    secret = PROCESS.model_copy(update={"command": "serve --api-key=sk-4f7a9c21d8e6b035"})
+    [device_with_secret] = devices_of(
+        GpuReport(available=True, devices=(DEVICE.model_copy(update={"processes": (secret,)}),)), "node-2"
+    )
+    assert "4f7a" not in device_with_secret.processes[0].command
     assert device.shares == DEVICE.shares
     further = WHOLE_REPORT.model_copy(update={"devices": (DEVICE.model_copy(update={"host": "node-3"}),)})
     assert devices_of(further, "node-2")[0].host == "node-2/node-3"

@@ -85,19 +85,21 @@ def test_devices_are_reserved_until_the_experiment_claims_itself(monkeypatch: py
         reservations, "read_once", lambda experiment=None: GpuReport(available=True, devices=CARDS)
     )
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,0")
-    assert reservations.free_devices(2, 40 * GIB).devices == ("1", "0")
+    assert reservations.reserve_devices("a", 2, 40 * GIB).devices == ("1", "0")
+    reservations.release_devices("a")
     assert reservations.reserve_devices("a", 1, 40 * GIB).devices == ("1",)
     assert reservations.reserve_devices("b", 1, 40 * GIB).devices == ("0",)
     refused = reservations.reserve_devices("c", 1, 40 * GIB)
     assert refused.devices == ()
     assert "GPU 1 is claimed by a, which is starting; GPU 0 is claimed by b" in refused.reason
     reservations.release_devices("a")
-    assert reservations.free_devices(1, 40 * GIB).devices == ("1",)
+    assert reservations.reserve_devices("c", 1, 40 * GIB).devices == ("1",)
+    reservations.release_devices("c")
     ReservationFiles("b").change(lambda others: [claim("b")])
     reservations.release_devices("b")
-    assert reservations.free_devices(2, 40 * GIB).devices == (), "b has claimed by itself"
-    assert reservations.free_devices(3, 0).reason == "3 GPUs are needed, there are 2"
+    assert reservations.reserve_devices("c", 2, 40 * GIB).devices == (), "b has claimed by itself"
+    assert reservations.reserve_devices("c", 3, 0).reason == "3 GPUs are needed, there are 2"
     monkeypatch.setattr(
         reservations, "read_once", lambda experiment=None: GpuReport(available=False, reason="no")
     )
-    assert reservations.free_devices(1, 0).reason == "no GPU of this machine can be read: no"
+    assert reservations.reserve_devices("c", 1, 0).reason == "no GPU of this machine can be read: no"

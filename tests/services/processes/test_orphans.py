@@ -15,8 +15,8 @@ from tests.waiting import retry_until
 
 from rltui.core.api import Orphan
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
-from rltui.services.processes import ProcessId, is_alive, read_process_id, send_signal
-from rltui.services.processes.orphans import foreign_processes, is_rltui
+from rltui.services.processes import Leftover, ProcessId, is_alive, read_process_id, send_signal
+from rltui.services.processes.orphans import described, foreign_processes, is_rltui
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 __all__ = ["start"]  # a fixture, used by name
@@ -55,6 +55,20 @@ def test_what_rltui_did_not_start_is_described(start: Start) -> None:
     assert (stranger.command, stranger.evidence, stranger.component) == ("sleep 1000", "gpu", None)
     assert stranger.gpu_bytes == 4 * GIB
     assert stranger.age_s is not None
+
+
+def test_a_leftover_has_its_memory_of_this_machine_and_no_secrets() -> None:
+    process, key = identity(os.getpid()), "sk-4f7a9c21d8e6b035"
+    leftover = Leftover(process, "trainer", 1, "environment", f"train --api-key={key}")
+    here = report(held(process)).devices
+    elsewhere = report(held(process, start=None), host="node-2", index=1).devices
+    [orphan] = described([leftover], GpuReport(available=True, devices=(*here, *elsewhere)))
+    assert orphan.gpu_bytes == 3 * GIB
+    assert key not in orphan.command
+    assert orphan.command.startswith("train --api-key=")
+    assert (orphan.component, orphan.attempt, orphan.evidence) == ("trainer", 1, "environment")
+    [orphan] = described([leftover], GpuReport(available=True))
+    assert orphan.gpu_bytes is None
 
 
 def test_all_that_is_not_clearly_ones_own_is_left_alone(start: Start) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+from rltui.core.text import GIB
 from rltui.tinyrl import log_lines
 from rltui.tinyrl.files import append_json_line
 
@@ -35,9 +36,6 @@ def distribution(prefix: str, values: list[float]) -> dict[str, float]:
         f"{prefix}/p10": sorted_values[round(0.1 * last)],
         f"{prefix}/p90": sorted_values[round(0.9 * last)],
     }
-
-
-GIB = 2**30
 
 
 def peak_gib() -> float:

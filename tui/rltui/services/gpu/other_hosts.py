@@ -16,6 +16,7 @@ from rltui.core.gpu.report import GpuDevice, GpuReport, GpuSource
 from rltui.core.lines import decode_line, plain_text
 from rltui.core.text import duration
 from rltui.errors import RltuiError
+from rltui.services.redaction import without_secrets
 from rltui.services.subprocesses import follow
 
 LONGEST_DOCUMENT_BYTES = 4 << 20
@@ -82,7 +83,7 @@ class ReportReader:
             self._document_size += len(line)
             if line.startswith("}") or self._document_size > LONGEST_DOCUMENT_BYTES:
                 yield from self._finish()
-        elif text := plain_text(line).strip():
+        elif text := without_secrets(plain_text(line)).strip():
             self.problem = f"prints no report: {text[:_LONGEST_TEXT]}"
 
     def _finish(self) -> Iterator[GpuReport]:
@@ -125,7 +126,8 @@ def devices_of(report: GpuReport, host: str) -> tuple[GpuDevice, ...]:
 def _device_of_host(device: GpuDevice, host: str) -> GpuDevice:
     # without what would make them look like processes of this machine
     processes = tuple(
-        process.model_copy(update={"start": None}) for process in device.processes[:MOST_PROCESSES]
+        process.model_copy(update={"start": None, "command": without_secrets(process.command)})
+        for process in device.processes[:MOST_PROCESSES]
     )
     return device.model_copy(
         update={

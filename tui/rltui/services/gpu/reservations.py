@@ -135,24 +135,14 @@ def other_reservations(experiment: str | None = None) -> tuple[GpuReservation, .
     return ReservationFiles(experiment or "").others()
 
 
-def free_devices(count: int, bytes_each: int) -> FreeDevices:
-    """`count` visible devices that no experiment uses or has reserved, each with `bytes_each` bytes free.
-
-    Blocking, for a second if the driver must be loaded.
-    """
-    report = report_once()
-    if not report.available:
-        return FreeDevices((), f"no GPU of this machine can be read: {report.reason}")
-    visible = chosen_devices(os.environ.get(VISIBLE_DEVICES), report.devices)
-    devices, reason = core.free_devices(visible, count, bytes_each)
-    return FreeDevices(tuple(device.as_choice for device in devices), reason)
-
-
 def reserve_devices(
     experiment: str, count: int, bytes_each: int, without: Collection[str] = ()
 ) -> FreeDevices:
-    """Reserve what `free_devices` finds for `experiment`, which this process will start: until that reserves
-    itself, `release_devices`, or the end of this process. `without`: devices that must not be used.
+    """Reserve `count` visible devices that no experiment uses or has reserved, each with `bytes_each` bytes
+    free, for `experiment`, which this process will start: until that reserves itself, `release_devices`, or
+    the end of this process. `without`: devices that must not be used.
+
+    Blocking, for a second if the driver must be loaded.
 
     Raises:
         RltuiError: as `ReservationFiles.change`.

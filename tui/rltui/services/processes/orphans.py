@@ -80,9 +80,8 @@ def find_leftovers(
 
 
 def described(leftovers: Sequence[Leftover], gpus: GpuReport) -> tuple[Orphan, ...]:
-    """Add age, ports and GPU memory."""
-    ports = processes.listening_ports([leftover.id.pid for leftover in leftovers]) if leftovers else {}
-    return tuple(
+    """Add age, ports and GPU memory. Secrets in command lines are redacted."""
+    orphans = (
         Orphan(
             pid=leftover.id.pid,
             start=leftover.id.start,
@@ -90,11 +89,25 @@ def described(leftovers: Sequence[Leftover], gpus: GpuReport) -> tuple[Orphan, .
             component=leftover.component,
             attempt=leftover.attempt,
             evidence=leftover.evidence,
-            age_s=processes.age_s(leftover.id),
-            gpu_bytes=_gpu_bytes(leftover.id.pid, gpus),
-            ports=ports.get(leftover.id.pid, ()),
         )
         for leftover in leftovers
+    )
+    return _with_holdings(orphans, gpus)
+
+
+def _with_holdings(orphans: Iterable[Orphan], gpus: GpuReport) -> tuple[Orphan, ...]:
+    found = list(orphans)
+    ports = processes.listening_ports([orphan.pid for orphan in found]) if found else {}
+    return tuple(
+        orphan.model_copy(
+            update={
+                "command": without_secrets(orphan.command),
+                "age_s": processes.age_s(ProcessId(orphan.pid, orphan.start)),
+                "gpu_bytes": _gpu_bytes(orphan.pid, gpus),
+                "ports": ports.get(orphan.pid, ()),
+            }
+        )
+        for orphan in found
     )
 
 
@@ -102,6 +115,7 @@ def _gpu_bytes(pid: int, gpus: GpuReport) -> int | None:
     sizes = [
         process.used_bytes
         for device in gpus.devices
+        if not device.host
         for process in device.processes
         if process.pid == pid and process.used_bytes is not None
     ]
@@ -127,27 +141,36 @@ def foreign_processes(report: GpuReport, known: Collection[Orphan]) -> tuple[Orp
     """
     known_ids = {ProcessId(orphan.pid, orphan.start) for orphan in known}
     candidates = {
-        process: sizes for process, sizes in _candidates(report).items() if process not in known_ids
+        process: listed for process, listed in _candidates(report).items() if process not in known_ids
     }
     if not candidates:
         return ()
     own_chain = set(processes.ancestors(os.getpid()))
     unshimmed = list(_attempts_without_shim())
-    return tuple(
-        _describe(process, entries)
-        for process, entries in sorted(candidates.items())
+    orphans = (
+        Orphan(
+            pid=process.pid,
+            start=process.start,
+            command=processes.command_line(process.pid) or listed.command,
+            experiment=listed.experiment,
+            component=listed.component,
+            attempt=listed.attempt,
+            evidence="environment" if listed.owner == "orphan" else "gpu",
+        )
+        for process, listed in sorted(candidates.items())
         if process.pid not in own_chain and _may_be_ended(process, unshimmed)
     )
+    return _with_holdings(orphans, report)
 
 
-def _candidates(report: GpuReport) -> dict[ProcessId, list[GpuProcess]]:
-    """Process → its entries, one for each device that it is on."""
-    by_process: dict[ProcessId, list[GpuProcess]] = {}
+def _candidates(report: GpuReport) -> dict[ProcessId, GpuProcess]:
+    """Process → its entry at the first device that it is on."""
+    by_process: dict[ProcessId, GpuProcess] = {}
     for device in report.devices:
         for process in device.processes:
             may_be = process.owner in ("mine", "orphan") and not process.estimated
             if not device.host and may_be and process.start is not None:
-                by_process.setdefault(ProcessId(process.pid, process.start), []).append(process)
+                by_process.setdefault(ProcessId(process.pid, process.start), process)
     return by_process
 
 
@@ -195,22 +218,4 @@ def is_rltui(command: str) -> bool:
             module == "rltui" or (module.startswith("rltui.") and module.split(".")[1] != "tinyrl")
             for module in modules
         )
-    )
-
-
-def _describe(process: ProcessId, listed: Sequence[GpuProcess]) -> Orphan:
-    sizes = [process_entry.used_bytes for process_entry in listed if process_entry.used_bytes is not None]
-    first = listed[0]
-    ports = processes.listening_ports([process.pid])
-    return Orphan(
-        pid=process.pid,
-        start=process.start,
-        command=without_secrets(processes.command_line(process.pid) or first.command),
-        experiment=first.experiment,
-        component=first.component,
-        attempt=first.attempt,
-        evidence="environment" if first.owner == "orphan" else "gpu",
-        age_s=processes.age_s(process),
-        gpu_bytes=sum(sizes) if sizes else None,
-        ports=ports.get(process.pid, ()),
     )

@@ -18,6 +18,7 @@ from pathlib import Path
 import torch
 import uvicorn
 
+from rltui.core.text import GIB
 from rltui.tinyrl import TinyrlError
 from rltui.tinyrl.config import InferenceSection, RlConfig
 from rltui.tinyrl.inference.app import Served, build_app
@@ -28,7 +29,6 @@ from rltui.tinyrl.language import ChatTokenizer
 from rltui.tinyrl.metrics import device
 from rltui.tinyrl.model import load_model, read_shape
 
-_GIB = 2**30
 _ENGINE_CHECK_S = 1.0
 
 
@@ -43,9 +43,9 @@ def startup_error(*, free_bytes: int, total_bytes: int, utilization: float, devi
     if free_bytes >= budget:
         return None
     return (
-        f"Free memory on device {device} ({free_bytes / _GIB:.2f}/{total_bytes / _GIB:.2f} GiB) on"
+        f"Free memory on device {device} ({free_bytes / GIB:.2f}/{total_bytes / GIB:.2f} GiB) on"
         " startup is less"
-        f" than desired GPU memory utilization ({utilization}, {budget / _GIB:.2f} GiB). Decrease GPU memory"
+        f" than desired GPU memory utilization ({utilization}, {budget / GIB:.2f} GiB). Decrease GPU memory"
         " utilization or reduce GPU memory used by other processes."
     )
 
@@ -54,8 +54,8 @@ def startup_summary(*, free_bytes: int, total_bytes: int, utilization: float) ->
     """VLLM's line about the figures of its check, once that has been passed."""
     budget = budget_bytes(total_bytes, utilization)
     return (
-        f"Free memory on device ({free_bytes / _GIB:.2f}/{total_bytes / _GIB:.2f} GiB) on startup."
-        f" Desired GPU memory utilization is ({utilization}, {budget / _GIB:.2f} GiB)."
+        f"Free memory on device ({free_bytes / GIB:.2f}/{total_bytes / GIB:.2f} GiB) on startup."
+        f" Desired GPU memory utilization is ({utilization}, {budget / GIB:.2f} GiB)."
     )
 
 
