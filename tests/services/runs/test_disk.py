@@ -15,36 +15,32 @@ from rltui.services.runs.run_folder import RunFolder
 RUN = "/data/run"
 
 
-def checkpoints(*steps: int, gib: float = 2.0, pruned: bool = False) -> Checkpoints:
-    return Checkpoints(steps, int(gib * GIB), pause_s=600.0, newest_age_s=60.0, pruned=pruned)
+def checkpoints(*steps: int, pruned: bool = False) -> Checkpoints:
+    return Checkpoints(steps, 2 * GIB, pause_s=600.0, newest_age_s=60.0, pruned=pruned)
 
 
 @pytest.mark.parametrize(
-    ("free_gib", "steps", "max_steps", "severity"),
+    ("free_gib", "found", "max_steps", "severity"),
     [
-        (100.0, (10, 20), 100, "ok"),
-        (4.0, (10, 20), 100, "ok"),
-        (3.9, (10, 20), 100, "warning"),
-        (1.9, (10, 20), 100, "error"),
-        (2.1, (80, 90), 100, "ok"),  # the last one fits
-        (1.9, (80, 90), 100, "error"),
-        (1.1, (90, 100), 100, "ok"),  # none to come
-        (0.9, (90, 100), 100, "warning"),
-        (3.9, (10, 20), None, "warning"),
-        (1.9, (10,), None, "error"),
+        (4.0, checkpoints(10, 20), 100, "ok"),
+        (3.9, checkpoints(10, 20), 100, "warning"),
+        (1.9, checkpoints(10, 20), 100, "error"),
+        (2.1, checkpoints(80, 90), 100, "ok"),  # the last one fits
+        (1.9, checkpoints(80, 90), 100, "error"),
+        (1.1, checkpoints(90, 100), 100, "ok"),  # none to come
+        (0.9, checkpoints(90, 100), 100, "warning"),
+        (3.9, checkpoints(10, 20), None, "warning"),
+        (1.9, checkpoints(10), None, "error"),
+        (3.0, checkpoints(40, 50, pruned=True), 100, "ok"),  # room for one is enough
+        (1.0, checkpoints(40, 50, pruned=True), 100, "error"),
     ],
 )
 def test_severity_by_what_fits(
-    free_gib: float, steps: tuple[int, ...], max_steps: int | None, severity: str
+    free_gib: float, found: Checkpoints, max_steps: int | None, severity: str
 ) -> None:
-    found = disk_forecast(RUN, int(free_gib * GIB), checkpoints(*steps), max_steps)
-    assert found.severity == severity
-    assert bool(found.text) == (severity != "ok")
-
-
-def test_pruned_checkpoints_need_room_for_one() -> None:
-    assert disk_forecast(RUN, 3 * GIB, checkpoints(40, 50, pruned=True), 100).severity == "ok"
-    assert disk_forecast(RUN, 1 * GIB, checkpoints(40, 50, pruned=True), 100).severity == "error"
+    forecast = disk_forecast(RUN, int(free_gib * GIB), found, max_steps)
+    assert forecast.severity == severity
+    assert bool(forecast.text) == (severity != "ok")
 
 
 def test_without_a_checkpoint_only_little_space_is_told() -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from pathlib import Path
 
 from rltui.core.api import Alert
 from rltui.daemon.api_server import ApiServer
 from rltui.daemon.attempt import read_launch
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.services.own_files import FileLock, make_folder
+from rltui.services.own_files import FileLock, make_folder, may_exist
 from rltui.services.runs.experiment_files import ControlFolder
 
 IDLE_S = 120.0
@@ -32,7 +31,7 @@ async def guard_folder(supervisor: Supervisor, lock: FileLock) -> None:
     is_alerted, problem = False, ""
     while True:
         await asyncio.sleep(_INTERVAL_S)
-        if lock.is_held() and _exists(supervisor.setup.control.record_file):
+        if lock.is_held() and may_exist(supervisor.setup.control.record_file):
             is_alerted, problem = False, _repair(supervisor, problem)
             continue
         try:
@@ -51,17 +50,6 @@ async def guard_folder(supervisor: Supervisor, lock: FileLock) -> None:
             supervisor.events.alert(
                 _alert(supervisor, "the logs up to now are lost, and what is printed until a restart")
             )
-
-
-def _exists(file: Path) -> bool:
-    """False only where it is certainly gone: a file system in trouble is left alone."""
-    try:
-        file.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def _repair(supervisor: Supervisor, problem: str) -> str:

@@ -137,6 +137,17 @@ def file_fingerprint(path: Path) -> tuple[int, int, int] | None:
     return info.st_ino, info.st_mtime_ns, info.st_size
 
 
+def may_exist(path: Path) -> bool:
+    """False only if it is certainly gone: a file system in trouble is left alone."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def is_text(path: Path | str) -> bool:
     """True if a path can be written into a file: file names are bytes, and we write UTF-8."""
     try:

@@ -23,7 +23,7 @@ from rltui.core.kinds import PATH, TEXT, TIME, Kind, check_document
 from rltui.core.runs import RunId, RunMetadata, RunOrigin, RunRow, run_id
 from rltui.core.text import closest
 from rltui.errors import ConfigError, RltuiError, UsageError
-from rltui.services.own_files import entry_names, is_text, make_folder, read_own, write_atomically
+from rltui.services.own_files import entry_names, is_text, make_folder, may_exist, read_own, write_atomically
 from rltui.services.runs.experiment_files import (
     NAME_PATTERN,
     ControlFolder,
@@ -290,7 +290,7 @@ class _CatchUp:
             return
         folder = Path(control).parent
         id_there = metadata_id(folder)
-        if id_there == id_ or (id_there is None and _may_exist(Path(control))):
+        if id_there == id_ or (id_there is None and may_exist(Path(control))):
             self._read_folder(folder, before, _read_note(id_).get("name", ""))
         elif (moved_to := self._finder.find(id_, folder)) is not None:
             self._read_folder(moved_to, before, "")
@@ -486,17 +486,6 @@ def _changed_ns(folder: Path) -> int:
         return folder.stat().st_mtime_ns
     except OSError:
         return 0
-
-
-def _may_exist(path: Path) -> bool:
-    """False only if it is certainly gone."""
-    try:
-        path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def _lives(pid: int, started: float) -> bool:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rltui import paths
 from rltui.core import hints
 from rltui.core.api import FollowedLog
 from rltui.core.config_data import leaves
@@ -218,14 +217,14 @@ def find_runs(folder: Path) -> Iterator[DetectedRun]:
 
 def is_own(folder: Path) -> bool:
     """True for the output folder of an experiment of the user's own, whether that can be read or not."""
-    control = folder / paths.STATE_FOLDER
-    return (control / "experiment.toml").is_file() and foreign_folder_reason(control) is None
+    control = ControlFolder(folder)
+    return control.record_file.is_file() and foreign_folder_reason(control.path) is None
 
 
 def _detect_run(folder: Path) -> DetectedRun | None:
     """The run that was written to exactly this folder."""
-    if (folder / paths.STATE_FOLDER / "experiment.toml").is_file():
-        record = ControlFolder(folder).read_record()
+    if (control := ControlFolder(folder)).record_file.is_file():
+        record = control.read_record()
         if record is not None:  # another person's rltui runs it, maybe in another place of the file system
             below = os.path.relpath(record.run_dir, record.output_dir)
             return DetectedRun((folder / below).resolve(), record.framework)
