@@ -18,13 +18,7 @@ from rltui.core import hints
 from rltui.core.text import size_text, steps_text, unknown_name
 from rltui.errors import ConflictError, UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.views.checkpoint import (
-    VIEW,
-    checkpoint_summary,
-    prune_rows,
-    restore_rows,
-    set_aside_texts,
-)
+from rltui.views.checkpoint import VIEW, checkpoint_summary, prune_rows, restore_rows, set_aside_texts
 from rltui.views.plan import rows_text
 
 if TYPE_CHECKING:

@@ -18,10 +18,7 @@ from rltui.client import launch
 from rltui.core import hints
 from rltui.errors import RltuiError
 from rltui.services.own_files import make_folder
-from rltui.services.runs.experiments import (
-    check_name,
-    find_experiment,
-)
+from rltui.services.runs.experiments import check_name, find_experiment
 
 if TYPE_CHECKING:
     from rltui.core.evals import EvalRequest

@@ -19,11 +19,7 @@ from rltui.core import hints
 from rltui.core.text import count_text, join_words, size_text
 from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.experiments import (
-    forget,
-    known_experiments,
-    name_if_needed,
-)
+from rltui.services.runs.experiments import forget, known_experiments, name_if_needed
 
 if TYPE_CHECKING:
     from rltui.core.api import Plan

@@ -17,17 +17,7 @@ from rltui.cli.table import Row, room, table_lines, view_cells, view_shapes
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
 from rltui.core import hints
 from rltui.errors import RltuiError, UsageError
-from rltui.views.gpu import (
-    VIEW,
-    age_text,
-    budget_text,
-    device_summary,
-    device_warnings,
-    holders,
-    report_title,
-    reservation_text,
-    verdict_text,
-)
+from rltui.views import gpu as view
 
 if TYPE_CHECKING:
     from rltui.core.gpu.report import GpuReport
@@ -123,14 +113,14 @@ def _documents_of(name: str, interval_s: float | None) -> Generator[dict[str, An
 def _lines(report: GpuReport, interval_s: float | None = None) -> list[str]:
     """Lines of the report, under a title where it is repeated."""
     width, now = room(), time.time()
-    head = [] if interval_s is None else [report_title(report, interval_s=interval_s, now=now)]
+    head = [] if interval_s is None else [view.report_title(report, interval_s=interval_s, now=now)]
     return [*head, *report_lines(report, width=width, now=now)]
 
 
 _INDENT = "    "
 
 
-_HOLDERS = VIEW.named(("memory", "pid", "user", "owner", "command"))
+_HOLDERS = view.VIEW.named(("memory", "pid", "user", "owner", "command"))
 
 
 def report_lines(report: GpuReport, *, width: int | None, now: float) -> list[str]:
@@ -139,16 +129,16 @@ def report_lines(report: GpuReport, *, width: int | None, now: float) -> list[st
     if report.available and report.reason:
         rows.append(style_line(f"⚠ {report.reason}"))
     for device in report.devices:
-        rows.extend(_wrap(device_summary(device), width))
-        rows.extend(style_line(f"{_INDENT}⚠ {warning}") for warning in device_warnings(device))
-        rows.extend(f"{_INDENT}{budget_text(budget)}" for budget in device.budgets)
-        rows.extend(f"{_INDENT}{reservation_text(claim)}" for claim in device.claims)
-        rows.extend(view_cells(_HOLDERS, holders(device), now))
-    rows.extend(style_line(verdict_text(verdict)) for verdict in report.verdicts)
+        rows.extend(_wrap(view.device_summary(device), width))
+        rows.extend(style_line(f"{_INDENT}⚠ {warning}") for warning in view.device_warnings(device))
+        rows.extend(f"{_INDENT}{view.budget_text(budget)}" for budget in device.budgets)
+        rows.extend(f"{_INDENT}{view.reservation_text(claim)}" for claim in device.claims)
+        rows.extend(view_cells(_HOLDERS, view.holders(device), now))
+    rows.extend(style_line(view.verdict_text(verdict)) for verdict in report.verdicts)
     rows.extend(
         style_line(f"✗ {source.name}: {source.problem}") for source in report.sources if source.problem
     )
-    if age := age_text(report, now):
+    if age := view.age_text(report, now):
         rows.append(style_line(age))
     return table_lines(view_shapes(_HOLDERS), rows, width=width, indent=_INDENT)
 

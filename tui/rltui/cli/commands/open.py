@@ -11,10 +11,7 @@ from rltui.cli.arguments import CREATION, KEYMAP, SLURM
 from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.commands.ls import list_lines
 from rltui.cli.config_line import read_config_line
-from rltui.cli.new_run import (
-    requested_run,
-    start_or_submit,  # knows the frameworks, which attaching needs not
-)
+from rltui.cli.new_run import requested_run, start_or_submit
 from rltui.cli.parser import is_file_name
 from rltui.cli.status_text import rows_of
 from rltui.cli.terminal import confirm
@@ -22,10 +19,7 @@ from rltui.client import launch
 from rltui.core import hints
 from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import same_folder
-from rltui.services.runs.experiments import (
-    experiment_at,
-    find_experiment,
-)
+from rltui.services.runs.experiments import experiment_at, find_experiment
 
 
 @command(

@@ -14,9 +14,7 @@ from rltui.cli.new_run import requested_run, start_headless, start_or_submit
 from rltui.cli.progress import working
 from rltui.client import launch
 from rltui.services.runs.experiment_files import ExperimentRecord, same_folder
-from rltui.services.runs.experiments import (
-    find_experiment,
-)
+from rltui.services.runs.experiments import find_experiment
 
 if TYPE_CHECKING:
     from rltui.client import draft
