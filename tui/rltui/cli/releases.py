@@ -18,7 +18,7 @@ from rltui.cli.new_run import start_headless
 from rltui.cli.progress import Waiting, working
 from rltui.cli.status_text import print_status, read_status
 from rltui.cli.terminal import confirm, prompt
-from rltui.cli.waiting import StateChanges
+from rltui.cli.waiting import state_changes
 from rltui.client import creation, draft, launch
 from rltui.client.down import shut_down
 from rltui.client.release import FILE, ROLES, read_release, read_values, to_follow, write_layout
@@ -238,7 +238,7 @@ def follow_release(release_name: str, kubectl: Kubectl, name: str, folder: Path,
 
 def end_experiment(name: str) -> None:
     if (record := _experiment_of(name)) is not None and launch.lives(record):
-        with StateChanges() as changes:
+        with state_changes() as changes:
             shut_down(record, changes.show)
 
 

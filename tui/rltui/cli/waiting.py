@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from rltui.cli.colour import style, style_diff, style_line
@@ -103,25 +102,22 @@ def time_limit(wire: Wire, timeout_s: float | None) -> Iterator[None]:
         timer.cancel()
 
 
-class StateChanges:
-    """Tells each change of state once, with how long it took. A context manager."""
+@contextmanager
+def state_changes(components: set[str] | None = None) -> Iterator[StateChanges]:
+    """Tell the changes of these components on stderr; `None`: of all, without their first states."""
+    with Waiting() as waiting:
+        yield StateChanges(waiting, components)
 
-    def __init__(self, components: set[str] | None = None) -> None:
-        """Tell the changes of these components; `None`: of all, without their first states."""
+
+class StateChanges:
+    """Tells each change of state once, with how long it took."""
+
+    def __init__(self, waiting: Waiting, components: set[str] | None) -> None:
         self._components = components
         self._reported: dict[str, tuple[object, ...]] = {}
         self._is_first = components is None
         self._since: dict[str, float] = {}
-        self._waiting = Waiting()
-
-    def __enter__(self) -> StateChanges:
-        self._waiting.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._waiting.__exit__(kind, error, traceback)
+        self._waiting = waiting
 
     def show(self, status: dict[str, Any]) -> list[dict[str, Any]]:
         """Tell what is new in `status`, and return its part about the components."""
@@ -159,7 +155,7 @@ class StateChanges:
 
 def _follow(wire: Wire, components: set[str]) -> dict[str, Any]:
     down: dict[str, Any] = {}
-    with StateChanges(components) as changes:
+    with state_changes(components) as changes:
         for status in wire.events("status"):
             current = changes.show(status)
             down = status.get("down") or {}

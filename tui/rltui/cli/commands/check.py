@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,7 +51,10 @@ def check(arguments: Arguments) -> int:
                 ask_models=not arguments.no_own,
             )
         set_keys = (*arguments.config_line.edits, *arguments.config_line.overrides)
-        problems = [_after_edits(problem, set_keys) for problem in report.problems]
+        problems = [  # other values come first for the knobs that the command line sets
+            problem.after_edit([key for key in problem.instead if key.endswith(set_keys)])
+            for problem in report.problems
+        ]
         report = report.model_copy(update={"problems": tuple(_of_originals(copies, problems))})
     if arguments.json:
         print_json(report)
@@ -71,13 +74,6 @@ def check(arguments: Arguments) -> int:
         verdict_parts = (verdict, report.framework, report.own, f"layout {report.layout}")
         print(" · ".join(filter(None, verdict_parts)))
     return 0 if report.valid else int(ConfigError.exit_code)
-
-
-def _after_edits(problem: Problem, set_keys: Sequence[str]) -> Problem:
-    """Suggest other values first for the knobs that the command line sets."""
-    return problem.after_edit(
-        [key for key in problem.instead if key.endswith(tuple(set_keys))] if set_keys else ()
-    )
 
 
 def _of_originals(copies: RunConfig, problems: Iterable[Problem]) -> Iterator[Problem]:

@@ -45,8 +45,12 @@ class _Finding:
     name: str
     ok: bool
     text: str
-    essential: bool = True
+    essential: bool
     """True if rltui does not work without it."""
+
+
+_Answer = tuple[bool, str]
+"""Whether it is fine, and what to say of it. An `RltuiError` in its place: it is not."""
 
 
 @command(
@@ -68,12 +72,20 @@ def doctor(arguments: Arguments) -> int:
         raise UsageError(
             "a config, a layout or an experiment is for --nodes", hint="add --nodes, or leave it out"
         )
-    findings = [check() for check in _CHECKS]
+    findings = [_finding(*check) for check in _CHECKS]
     if arguments.json:
         print_json(findings)
     else:
         _show(findings)
     return 0 if all(finding.ok or not finding.essential for finding in findings) else 1
+
+
+def _finding(name: str, is_essential: bool, check: Callable[[], _Answer]) -> _Finding:
+    try:
+        ok, text = check()
+    except RltuiError as error:
+        ok, text = False, str(error).replace("\n", " ")
+    return _Finding(name, ok, text, is_essential)
 
 
 def _of_nodes(arguments: Arguments) -> int:
@@ -104,58 +116,49 @@ def _show(findings: Iterable[_Finding | NodeFinding]) -> None:
         print("\n".join([f"{name}{lines[0].lstrip()}", *lines[1:]]))
 
 
-def _python() -> _Finding:
-    return _Finding("python", sys.version_info >= (3, 11), sys.version.split()[0])
+def _python() -> _Answer:
+    return sys.version_info >= (3, 11), sys.version.split()[0]
 
 
-def _tmux() -> _Finding:
+def _tmux() -> _Answer:
     from rltui.services.tmux import TmuxHost
 
-    try:
-        host = TmuxHost(paths.tmux_socket())
-        host.check()
-        host.list_sessions()  # where its socket would be is a folder that can be used
-    except RltuiError as error:
-        return _Finding("tmux", False, str(error).replace("\n", " "))
-    return _Finding("tmux", True, f"{shutil.which('tmux')}, server -L {paths.tmux_socket()}")
+    host = TmuxHost(paths.tmux_socket())
+    host.check()
+    host.list_sessions()  # where its socket would be is a folder that can be used
+    return True, f"{shutil.which('tmux')}, server -L {paths.tmux_socket()}"
 
 
-def _state() -> _Finding:
+def _state() -> _Answer:
     """Tried: a disk may be full or read-only, a file system may know no locks."""
+    require_proc()
+    folder = paths.state_dir()
+    make_folder(folder, mode=0o700)
+    trial = folder / f".doctor.{os.getpid()}"
     try:
-        require_proc()
-        folder = paths.state_dir()
-        make_folder(folder, mode=0o700)
-        trial = folder / f".doctor.{os.getpid()}"
-        try:
-            write_atomically(trial, bytes(4096))
-            FileLock(trial).acquire()
-        finally:
-            trial.unlink(missing_ok=True)
-    except RltuiError as error:
-        return _Finding("state", False, str(error).replace("\n", " "))
-    return _Finding("state", True, f"{folder}, can be written to and locked")
+        write_atomically(trial, bytes(4096))
+        FileLock(trial).acquire()
+    finally:
+        trial.unlink(missing_ok=True)
+    return True, f"{folder}, can be written to and locked"
 
 
-def _sockets() -> _Finding:
-    runtime_dir = None
+def _sockets() -> _Answer:
+    runtime_dir = paths.runtime_dir()
     try:
-        runtime_dir = paths.runtime_dir()
         trial = runtime_dir / f"doctor-{os.getpid()}.sock"
         with socket.socket(socket.AF_UNIX) as probe:
             probe.bind(str(trial))
         trial.unlink()
-    except RltuiError as error:
-        return _Finding("sockets", False, str(error).replace("\n", " "))
     except OSError as error:
         text = f"no socket can be made in {runtime_dir}: {error.strerror}; export XDG_RUNTIME_DIR=FOLDER"
-        return _Finding("sockets", False, text)
+        return False, text
     instead = "".join(f"; {reason}" for reason in paths.passed_over())
     unset = "" if os.environ.get("XDG_RUNTIME_DIR") else "; XDG_RUNTIME_DIR is not set"
-    return _Finding("sockets", True, f"{runtime_dir}{instead or unset}")
+    return True, f"{runtime_dir}{instead or unset}"
 
 
-def _gpu() -> _Finding:
+def _gpu() -> _Answer:
     from rltui.services.gpu.cuda import BY_BUS, DEVICE_ORDER
     from rltui.services.gpu.sampling import read_once
 
@@ -164,10 +167,10 @@ def _gpu() -> _Finding:
     text = ", ".join(names) or report.reason or "none"
     if len(set(names)) > 1 and (order := os.environ.get(DEVICE_ORDER, BY_BUS)) != BY_BUS:
         text += f"; {DEVICE_ORDER} is {order}, components get {BY_BUS}: numbers count as nvidia-smi's"
-    return _Finding("gpu", report.available, text, essential=False)
+    return report.available, text
 
 
-def _engine() -> _Finding:
+def _engine() -> _Answer:
     missing_programs = [
         name for name in ("torch", "transformers", "uvicorn") if importlib.util.find_spec(name) is None
     ]
@@ -176,29 +179,26 @@ def _engine() -> _Finding:
         if not missing_programs
         else f"`{hints.DEMO}` needs: pip install 'rltui[local]'"
     )
-    return _Finding("demo", not missing_programs, text, essential=False)
+    return not missing_programs, text
 
 
-def _uv() -> _Finding:
+def _uv() -> _Answer:
     path = shutil.which("uv")
     text = path or "not found; prime-rl is run through it: https://docs.astral.sh/uv"
-    return _Finding("uv", path is not None, text, essential=False)
+    return path is not None, text
 
 
-def _prime_rl() -> _Finding:
+def _prime_rl() -> _Answer:
     from rltui.frameworks import registry
     from rltui.services import checkout
     from rltui.services.config.models import FrameworkModels
 
     spec = registry.get("prime-rl").checkout
     assert spec is not None
-    try:
-        folder = checkout.NearbyCheckout(spec, workspace=Path.cwd()).folder
-    except RltuiError as error:
-        return _Finding("prime-rl", False, str(error).replace("\n", " "), essential=False)
+    folder = checkout.NearbyCheckout(spec, workspace=Path.cwd()).folder
     if folder is None:
         text = f"no checkout here or above; to use one from elsewhere: export {spec.variable}=FOLDER"
-        return _Finding("prime-rl", False, text, essential=False)
+        return False, text
     generation = checkout.generation_of(folder, spec)
     title = registry.get(generation).title if generation is not None else "of no generation that rltui knows"
     segments = [str(folder), title, _commit(folder) or "no git history, so its date is not known"]
@@ -209,7 +209,7 @@ def _prime_rl() -> _Finding:
     segments.append(
         f"its config models cannot be asked: {models.reason}" if models.reason else "its config models answer"
     )
-    return _Finding("prime-rl", generation is not None, " · ".join(segments), essential=False)
+    return generation is not None, " · ".join(segments)
 
 
 def _commit(folder: Path) -> str:
@@ -225,38 +225,35 @@ def _commit(folder: Path) -> str:
     return f"commit {commit[:9]}" if commit else ""
 
 
-def _verifiers() -> _Finding:
+def _verifiers() -> _Answer:
     from rltui.frameworks import registry
     from rltui.services import checkout
 
     spec = registry.get("verifiers").checkout
     assert spec is not None
-    try:
-        folder = checkout.NearbyCheckout(spec, workspace=Path.cwd()).folder
-    except RltuiError as error:
-        return _Finding("vf-rl", False, str(error).replace("\n", " "), essential=False)
+    folder = checkout.NearbyCheckout(spec, workspace=Path.cwd()).folder
     if folder is None:
         text = f"no project with verifiers here or above; one from elsewhere: export {spec.variable}=FOLDER"
-        return _Finding("vf-rl", False, text, essential=False)
+        return False, text
     packages = checkout.installed_packages(folder)
     if reason := spec.lacking(packages) if spec.lacking is not None else "":
-        return _Finding("vf-rl", False, f"{folder} · {reason}; {spec.instead}", essential=False)
+        return False, f"{folder} · {reason}; {spec.instead}"
     version = next((f"{name} {packages[name]}" for name in spec.dependents[::-1] if name in packages), "")
     text = f"{folder} · {version or 'nothing is installed yet: uv sync'}"
-    return _Finding("vf-rl", bool(version), text, essential=False)
+    return bool(version), text
 
 
-def _slurm() -> _Finding:
+def _slurm() -> _Answer:
     from rltui.services.slurm import is_absent, partitions
 
     if is_absent():
         text = "not here; jobs are submitted (--slurm) from a machine that has sbatch, mostly a login node"
-        return _Finding("slurm", False, text, essential=False)
+        return False, text
     try:
         listed_partitions = partitions(timeout_s=4 * _ANSWER_S)
     except RltuiError as error:
         text = f"it does not answer: {str(error).replace(chr(10), ' ')}"
-        return _Finding("slurm", False, text, essential=False)
+        return False, text
     segments = [
         f"{partition.name}{' (default)' if partition.is_default else ''}"
         f"{'' if partition.is_up else ' (down)'}: {partition.nodes} nodes, up to {partition.time_limit}"
@@ -265,17 +262,17 @@ def _slurm() -> _Finding:
     ]
     segments.append("whether nodes see this folder is seen when a job runs")
     segments.append("rltui was tried with SLURM 22.05 on two CPU nodes, never on a cluster with GPUs")
-    return _Finding("slurm", bool(listed_partitions), " · ".join(segments), essential=False)
+    return bool(listed_partitions), " · ".join(segments)
 
 
-def _kubernetes() -> _Finding:
+def _kubernetes() -> _Answer:
     from rltui.services import subprocesses
 
     if shutil.which("kubectl") is None:
-        return _Finding("kubernetes", False, "not here: there is no kubectl", essential=False)
+        return False, "not here: there is no kubectl"
     context = _first_line(["kubectl", "config", "current-context"])
     if not context:
-        return _Finding("kubernetes", False, "kubectl has no current context", essential=False)
+        return False, "kubectl has no current context"
     segments = [f"context {context}"]
     if shutil.which("helm") is None:
         segments.append("no helm: releases can be opened, not made")
@@ -291,10 +288,10 @@ def _kubernetes() -> _Finding:
         is_allowed = False
         segments.append(f"pods cannot be listed: {error.title}")
     segments.append("rltui was tried with kubectl 1.32 and a stand-in for the cluster, never with a real one")
-    return _Finding("kubernetes", is_allowed, " · ".join(segments), essential=False)
+    return is_allowed, " · ".join(segments)
 
 
-def _terminal() -> _Finding:
+def _terminal() -> _Answer:
     term, encoding = os.environ.get("TERM", ""), sys.stdout.encoding
     if term in ("", "dumb"):
         advice = f"the TUI needs a terminal that can be drawn on; without one: {hints.UP}, {hints.STATUS}"
@@ -305,27 +302,27 @@ def _terminal() -> _Finding:
             "this tmux shows symbols as _: detach, then export LANG=C.UTF-8 and attach, or tmux -u attach"
         )
     else:
-        return _Finding("terminal", True, f"TERM={term}, {encoding}", essential=False)
-    return _Finding("terminal", False, f"TERM={term or 'not set'}, {encoding}; {advice}", essential=False)
+        return True, f"TERM={term}, {encoding}"
+    return False, f"TERM={term or 'not set'}, {encoding}; {advice}"
 
 
-def _logout() -> _Finding:
+def _logout() -> _Answer:
     logout = at_logout()
     if logout is None:
-        return _Finding("logout", True, "no systemd here, which could end or remove anything at logout")
+        return True, "no systemd here, which could end or remove anything at logout"
     if logout.kills_processes:
         text = (
             "KillUserProcesses=yes: systemd ends all you started when you log out. "
             f"Once: loginctl enable-linger; then begin with: systemd-run --user --scope {hints.UP}"
         )
-        return _Finding("logout", False, text, essential=False)
+        return False, text
     if logout.removes_ipc:
         text = (
             "RemoveIPC=yes: with your last session, systemd removes shared memory, which NCCL and data "
             "loaders use, and the folder for sockets. Once: loginctl enable-linger"
         )
-        return _Finding("logout", False, text, essential=False)
-    return _Finding("logout", True, "systemd leaves processes and shared memory alone")
+        return False, text
+    return True, "systemd leaves processes and shared memory alone"
 
 
 def _first_line(command: Sequence[str]) -> str:
@@ -339,35 +336,47 @@ def _first_line(command: Sequence[str]) -> str:
     return output.decode(errors="replace").strip().partition("\n")[0]
 
 
-def _open_files() -> _Finding:
+def _open_files() -> _Answer:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     good = soft >= _ADVISED_OPEN_FILES
     advice = "" if good else f"; many concurrent rollouts need more: ulimit -n {_ADVISED_OPEN_FILES}"
-    return _Finding("open files", good, f"limit {soft}{advice}", essential=False)
+    return good, f"limit {soft}{advice}"
 
 
-def _disk() -> _Finding:
+def _disk() -> _Answer:
     free = shutil.disk_usage(".").free
-    return _Finding("disk", free >= _LITTLE_DISK_BYTES, f"{gib(free)} GiB free here", essential=False)
+    return free >= _LITTLE_DISK_BYTES, f"{gib(free)} GiB free here"
 
 
-def _settings() -> _Finding:
+def _settings() -> _Answer:
     from rltui import settings
     from rltui.ui import keymap  # brings Textual
 
     path = settings.settings_file()
-    try:
-        alerts = settings.load(path).alerts
-        keymap.load(path)
-    except RltuiError as error:
-        return _Finding("settings", False, str(error).replace("\n", " "), essential=False)
+    alerts = settings.load(path).alerts
+    keymap.load(path)
     if alerts.command and shutil.which(os.path.expanduser(alerts.command[0])) is None:  # noqa: PTH111
         text = f"{path}: alerts.command: there is no program {alerts.command[0]!r}; give its full path"
-        return _Finding("settings", False, text, essential=False)
-    return _Finding("settings", True, str(path) if path.exists() else f"defaults; yours would be in {path}")
+        return False, text
+    return True, str(path) if path.exists() else f"defaults; yours would be in {path}"
 
 
-_CHECKS: tuple[Callable[[], _Finding], ...] = (
-    _python, _tmux, _state, _sockets, _terminal, _logout, _gpu, _engine, _uv, _prime_rl, _verifiers, _slurm,
-    _kubernetes, _open_files, _disk, _settings,
-)  # fmt: skip
+_CHECKS: tuple[tuple[str, bool, Callable[[], _Answer]], ...] = (
+    ("python", True, _python),
+    ("tmux", True, _tmux),
+    ("state", True, _state),
+    ("sockets", True, _sockets),
+    ("terminal", False, _terminal),
+    ("logout", False, _logout),
+    ("gpu", False, _gpu),
+    ("demo", False, _engine),
+    ("uv", False, _uv),
+    ("prime-rl", False, _prime_rl),
+    ("vf-rl", False, _verifiers),
+    ("slurm", False, _slurm),
+    ("kubernetes", False, _kubernetes),
+    ("open files", False, _open_files),
+    ("disk", False, _disk),
+    ("settings", False, _settings),
+)
+"""Name, whether rltui does not work without it, and what is checked, in the order in which they are told."""

@@ -13,7 +13,7 @@ from rltui.cli.command import Arguments, command, flag
 from rltui.cli.consent import require_consent
 from rltui.cli.output import print_json
 from rltui.cli.status_text import read_status
-from rltui.cli.waiting import StateChanges, styled_plan_text
+from rltui.cli.waiting import state_changes, styled_plan_text
 from rltui.client import launch
 from rltui.core import hints
 from rltui.core.text import count_text, join_words, size_text
@@ -129,7 +129,7 @@ def _end(record: ExperimentRecord) -> tuple[dict[str, Any], str]:
     """Take `record` down. Of an observed run, only the observation. Returns its status, and how it ended."""
     from rltui.client.down import shut_down
 
-    with StateChanges() as changes:
+    with state_changes() as changes:
         result = shut_down(record, changes.show)
     if result.left:
         hint = (

@@ -10,7 +10,7 @@ from rltui.cli.command import Arguments, argument, command, flag, repeatable
 from rltui.cli.consent import require_consent
 from rltui.cli.output import print_json
 from rltui.cli.progress import working
-from rltui.cli.waiting import StateChanges, failure, is_component_alive, request_plan
+from rltui.cli.waiting import failure, is_component_alive, request_plan, state_changes
 from rltui.client import launch
 from rltui.client.transports.unix import Wire
 from rltui.core import hints
@@ -84,7 +84,7 @@ def _follow(wire: Wire, name: str) -> str:
     """
     from rltui.client.manual_components import PUBLISH
 
-    with StateChanges({PUBLISH}) as changes:
+    with state_changes({PUBLISH}) as changes:
         for status in wire.events("status"):
             changes.show(status)
             if status.get("transaction"):  # it may still show how the one before ended
