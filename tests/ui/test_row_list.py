@@ -51,8 +51,10 @@ async def test_keys_move_the_cursor_of_a_list_that_could_scroll(open_app: Opener
         assert keys.index(rows.key or "") > 3
         await press(pilot, "end")
         assert rows.key == keys[-1]
+        assert rows.scroll_offset.y == rows.max_scroll_y
         await press(pilot, "home")
         assert rows.key == keys[0]
+        assert rows.scroll_offset.y == 0
 
 
 async def test_a_page_of_a_list_that_only_says_why_it_is_empty() -> None:

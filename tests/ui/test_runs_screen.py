@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 from tests.fakes.experiment import NOW
 from tests.fakes.runs import FakeRuns, run_row
-from tests.ui.conftest import Opener, press, settle, until
+from tests.ui.conftest import Opener, press, screen_lines, settle, until
 from tests.ui.run_cases import FORK, QUEUE, RUNS, ended
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
@@ -22,8 +22,8 @@ from rltui.ui.screens.compare import CompareScreen
 from rltui.ui.screens.dialogs import MessageDialog, NoteDialog
 from rltui.ui.screens.runs import RunsScreen
 from rltui.ui.screens.trash_dialog import TrashDialog
+from rltui.ui.widgets.row_list import RowList
 from rltui.ui.widgets.run_details import detail_lines
-from rltui.ui.widgets.run_table import RunTable
 from rltui.views.run import DEFAULT_COLUMNS
 from rltui.views.run_filter import parse_filter
 from rltui.views.run_list import RunSelection, RunView, line_key
@@ -42,15 +42,16 @@ async def screen_of(
         yield pilot, screen
 
 
-def lines_of(screen: RunsScreen) -> list[str]:
-    table = screen.query_one(RunTable)
-    return [table._line(at, table.size.width).plain for at in range(table.count)]
+def lines_of(pilot: Pilot[None]) -> list[str]:
+    """Those in view."""
+    rows = pilot.app.screen.query_one(RowList).region
+    return screen_lines(pilot)[rows.y : rows.y + rows.height]
 
 
 def names_of(screen: RunsScreen) -> list[str]:
     return [
         line.row.name if isinstance(line, TreeLine) and line.row is not None else line_key(line)
-        for line in screen._listing.lines
+        for line in screen.runs.listing.lines
     ]
 
 
@@ -61,7 +62,7 @@ async def test_runs_of_other_machines_have_a_column_and_what_is_out_of_reach_is_
     runs = FakeRuns(run_row("far", host="gpubox"), run_row("near", host="laptop"))
     runs.hosts, runs.trouble = ("gpubox",), "gpubox: connection lost 12s ago, trying again"
     async with screen_of(open_app, runs) as (pilot, screen):
-        assert "gpubox" in next(line for line in lines_of(screen) if " far " in line)
+        assert "gpubox" in next(line for line in lines_of(pilot) if " far " in line)
         assert "host" in text_of(screen, "runs-head")
         assert "gpubox: connection lost 12s ago" in text_of(screen, "runs-title")
         runs.trouble = ""
@@ -101,9 +102,9 @@ async def test_no_line_is_wider_than_the_screen(open_app: Opener, size: tuple[in
     odd = run_row("ハローワールド" * 8, changed={"a.b": ("x" * 200, "y" * 200)}, tags=("t" * 30, "u" * 30))
     async with screen_of(open_app, FakeRuns(*RUNS, odd), size) as (pilot, screen):
         await press(pilot, "b")
-        table = screen.query_one(RunTable)
-        width = table.scrollable_content_region.width
-        lines = [table._line(at, width) for at in range(table.count)]
+        width = screen.rows.scrollable_content_region.width
+        rows = screen.make_rows(width, screen.rows.key)
+        lines = [line for index in range(len(rows.keys)) for line in rows.lines(index)]
         assert all(line.cell_length <= width for line in lines)
         assert any("reverse-text-b" in line.plain for line in lines) or width < 30
 
@@ -150,9 +151,9 @@ async def test_columns_are_chosen_and_kept(open_app: Opener) -> None:
             "enter",
         )
         wanted = ("name", "optim.lr", *(name for name in DEFAULT_COLUMNS if name not in ("name", "state")))
-        assert screen._selection.view.columns == wanted
+        assert screen.runs.selection.view.columns == wanted
         assert RunView.of(runs.view_state("runs")).columns == wanted
-        assert "3.5e-6" in lines_of(screen)[0]
+        assert "3.5e-6" in lines_of(pilot)[0]
         await press(pilot, "greater_than_sign", "greater_than_sign")
         assert RunView.of(runs.view_state("runs")).sort == "optim.lr"
         await press(pilot, "I", "b")
@@ -167,30 +168,30 @@ async def test_a_tree_is_folded_and_a_sweep_is_meant_as_a_whole(open_app: Opener
     runs = FakeRuns(*RUNS)
     async with screen_of(open_app, runs) as (pilot, screen):
         await press(pilot, "b", "home")
-        assert lines_of(screen)[0].startswith(
+        assert lines_of(pilot)[0].startswith(
             "▸ ▾ lr  3 runs · 2 running · 1 done · highest reward 0.92 ± 0.02: lr-lr1e-05"
         )
         await press(pilot, "enter")
         assert names_of(screen)[:2] == [":lr", "baseline"]
         await press(pilot, "j", "j", "left")
         assert names_of(screen)[:3] == [":lr", "baseline", "moved"], "from below it"
-        assert "+3" in lines_of(screen)[1]
+        assert "+3" in lines_of(pilot)[1]
         await press(pilot, "right", "home", "m")
-        assert screen._marked_keys == {"id-lr-lr1e-06", "id-lr-lr3e-06", "id-lr-lr1e-05"}
+        assert screen.runs.marked == {"id-lr-lr1e-06", "id-lr-lr3e-06", "id-lr-lr1e-05"}
 
 
 @pytest.mark.slow
 async def test_what_is_said_of_runs_is_changed_and_taken_back(open_app: Opener) -> None:
     runs = FakeRuns(*RUNS)
     async with screen_of(open_app, runs) as (pilot, screen):
-        screen.query_one(RunTable).go_to(4)
+        screen.rows.go_to("id-baseline")
         await press(pilot, "m", "m")  # baseline, collapsed
         await press(pilot, "e", *"late ", "enter")
         rows = {row.name: row for row in runs.known}
         assert rows["baseline"].tags == ("baseline", "late", "paper")
         assert rows["collapsed"].tags == ("late",)
         await press(pilot, "escape")
-        screen.query_one(RunTable).go_to(4)
+        screen.rows.go_to("id-baseline")
         await press(pilot, "e", "ctrl+u", *"paper", "enter")
         assert next(row for row in runs.known if row.name == "baseline").tags == ("paper",)
         await press(pilot, "number_sign")
@@ -207,7 +208,7 @@ async def test_what_is_said_of_runs_is_changed_and_taken_back(open_app: Opener) 
 async def test_to_the_trash_and_back(open_app: Opener) -> None:
     runs = FakeRuns(*RUNS)
     async with screen_of(open_app, runs) as (pilot, screen):
-        screen.query_one(RunTable).go_to(4)
+        screen.rows.go_to("id-baseline")
         await press(pilot, "delete")
         dialog = pilot.app.screen
         assert isinstance(dialog, TrashDialog)
@@ -238,16 +239,16 @@ async def test_what_waits_in_the_queue_is_listed_with_the_reason(open_app: Opene
     runs.queued = QUEUE
     async with screen_of(open_app, runs) as (pilot, screen):
         assert "2 queued" in text_of(screen, "runs-title")
-        assert "◌ lr-lr3e-05" in lines_of(screen)[3]
-        assert "GPU 0 has 12 of 80 GiB free, it needs 40" in lines_of(screen)[3]
-        screen.query_one(RunTable).go_to(3)
+        assert "◌ lr-lr3e-05" in lines_of(pilot)[3]
+        assert "GPU 0 has 12 of 80 GiB free, it needs 40" in lines_of(pilot)[3]
+        screen.rows.go_to("queue:q1")
         await press(pilot, "e", "m", "delete")
-        assert not screen._marked_keys
-        assert "lr=3e-05" in text_of(screen, "runs-details")
+        assert not screen.runs.marked
+        assert "lr=3e-05" in text_of(screen, "runs-notes")
         runs.queued = QUEUE.model_copy(update={"entries": QUEUE.entries[1:], "paused": "by a person"})
         await screen.look()
         assert "1 queued, paused" in text_of(screen, "runs-title")
-        screen.query_one(RunTable).go_to(3)
+        screen.rows.go_to("queue:q1")
         await press(pilot, "enter")
         assert pilot.app.screen.query("#queue-rows")
         await press(pilot, "escape")
@@ -260,7 +261,6 @@ async def test_marked_runs_are_compared_and_written(open_app: Opener) -> None:
         await press(pilot, "c")
         assert pilot.app.screen is screen, "with what?"
         await press(pilot, "m", "j")
-        assert [row.name for row in screen._compared] == ["reverse-text-b", "lr-lr3e-06"], "the oldest first"
         await press(pilot, "c")
         assert isinstance(pilot.app.screen, CompareScreen)
         await press(pilot, "escape")
@@ -281,7 +281,7 @@ async def test_an_index_that_cannot_be_read_is_told_and_tried_again(open_app: Op
         assert len(names_of(screen)) > 20
         runs.known = ()
         await screen.look()
-        assert "rltui add DIR" in text_of(screen, "runs-details")
+        assert "rltui add DIR" in text_of(screen, "runs-notes")
         assert pilot.app.screen is screen
 
 
@@ -310,8 +310,7 @@ def test_a_change_is_taken_back_as_far_as_it_was_one() -> None:
 async def test_columns_make_room_for_a_scroll_bar(open_app: Opener) -> None:
     """Of which a resize tells later: a picture in between cut each row by a cell."""
     async with screen_of(open_app, FakeRuns(*RUNS), (130, 40)) as (_, screen):
-        table = screen.query_one(RunTable)
-        table._lay_out(table.scrollable_content_region.width + 1)
-        rows = [table.render_line(y).text for y in range(table.count)]
-        assert rows
-        assert [row for row in rows if row.endswith(" …")] == []
+        rows = screen.rows
+        rows.show_vertical_scrollbar = not rows.show_vertical_scrollbar
+        lines = [rows.render_line(y).text for y in range(rows.size.height)]
+        assert [line for line in lines if line.endswith(" …")] == []

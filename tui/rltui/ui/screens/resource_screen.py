@@ -62,6 +62,9 @@ class ResourceScreen(BaseScreen):
         """The announcement of a slow reading: `Reading the checkpoints`."""
         raise NotImplementedError
 
+    async def begin(self) -> None:
+        """Done before the first question, each time it is opened."""
+
     async def ask(self) -> None:
         """Take over what there is now, `problem` too.
 
@@ -119,6 +122,7 @@ class ResourceScreen(BaseScreen):
 
     async def _follow(self) -> None:
         """Ask again and again. An answer that takes long delays the next question."""
+        await self.begin()
         while True:
             self.hurry.clear()
             await self.look()

@@ -92,6 +92,8 @@ class RowList(PaintedList, inherit_bindings=False):
         """Lines of rows by their index."""
         self._painted: dict[int, tuple[Content, bool]] = {}
         """What was painted last, by the number of the line: it, and whether it had the cursor."""
+        self._lines_in_view = range(0)
+        """Those of the cursor's row when the list was last scrolled to it."""
         self.keys: list[str] = []
         """Headings have none: the cursor cannot be on them."""
         self.key: str | None = None
@@ -99,40 +101,51 @@ class RowList(PaintedList, inherit_bindings=False):
 
     def reload(self) -> None:
         """Ask for the rows again. Only lines that changed are painted; the cursor's row stays in view."""
+        self._reload()
+
+    def _reload(self, left_key: str | None = None) -> None:
+        """`left_key`: the cursor was there. Of rows with the very keys of before no other one has changed."""
         width = self.scrollable_content_region.width
         if width <= 0:  # not laid out yet: the resize to come asks again
             return
-        old_keys, old_span = self.keys, self._cursor_lines
-        self._lay_out(width)
+        old_keys = self.keys
+        self._lay_out(width, left_key)
         if self.key not in self.keys and (nearest := self._nearest(old_keys)) != self.key:
             self.key = nearest
             self._lay_out(width)
             self.post_message(self.Moved(self))
-        if self.virtual_size.height != self._tops[-1]:
+        if is_other_size := self.virtual_size.height != self._tops[-1]:
             self.virtual_size = Size(0, self._tops[-1])
             self.refresh(layout=True)
-        else:
+            self._painted.clear()
+        if self._cursor_lines != self._lines_in_view:
+            self._lines_in_view = self._cursor_lines
+            self._scroll_to_cursor(immediate=not is_other_size)
+        if not is_other_size:
             self._refresh_changed()
-        if self._cursor_lines != old_span:
-            self._scroll_to_cursor()
 
-    def _lay_out(self, width: int) -> None:
-        rows = self._make_rows(width, self.key)
-        self._rows = _MadeRows(rows) if isinstance(rows, tuple) else rows
+    def _lay_out(self, width: int, left_key: str | None = None) -> None:
+        made = self._make_rows(width, self.key)
+        rows = _MadeRows(made) if isinstance(made, tuple) else made
+        if left_key is not None and rows.keys is self._rows.keys:
+            changed = (left_key, self.key)
+            self._cache = {
+                index: lines for index, lines in self._cache.items() if rows.keys[index] not in changed
+            }
+        else:
+            self._cache.clear()
+            self.keys = [key for key in rows.keys if key is not None]
+        self._rows = rows
         self._tops = [0, *accumulate(self._rows.heights)]
         self._width = width
-        self._cache.clear()
-        self.keys = [key for key in self._rows.keys if key is not None]
 
     def _refresh_changed(self) -> None:
         top, height = self.scroll_offset.y, self.size.height
-        painted, self._painted = self._painted, {}
-        for y in range(top, min(top + height, self._tops[-1])):
-            before, line = painted.get(y), self._line(y)
-            if before is None or before[1] != line[1] or not before[0].is_same(line[0]):
+        self._painted = {y: line for y, line in self._painted.items() if top <= y < top + height}
+        for y, (before, had_cursor) in self._painted.items():
+            line, has_cursor = self._line(y)
+            if has_cursor != had_cursor or not (line is before or line.is_same(before)):
                 self.refresh_line(y)
-            else:
-                self._painted[y] = before
 
     def _nearest(self, old_keys: list[str]) -> str | None:
         """The former position of a row that is gone, or the last one."""
@@ -143,10 +156,9 @@ class RowList(PaintedList, inherit_bindings=False):
         """Put the cursor on the row `key` and show all of it."""
         if key == self.key or key not in self.keys:
             return
-        self.key = key
+        left_key, self.key = self.key, key
         self.post_message(self.Moved(self))
-        self.reload()
-        self._scroll_to_cursor()
+        self._reload(left_key)
 
     @property
     def _cursor_lines(self) -> range:
@@ -156,7 +168,7 @@ class RowList(PaintedList, inherit_bindings=False):
         index = self._rows.keys.index(self.key)
         return range(self._tops[index], self._tops[index + 1])
 
-    def _scroll_to_cursor(self) -> None:
+    def _scroll_to_cursor(self, *, immediate: bool = False) -> None:
         """The heading just above it is shown too, where there is room."""
         lines, height = self._cursor_lines, self.size.height
         if not lines or not height:
@@ -164,7 +176,7 @@ class RowList(PaintedList, inherit_bindings=False):
         has_heading = lines.start > 0 and self._rows.keys[self._index_at(lines.start - 1)] is None
         top = lines.start - (1 if has_heading and height > 1 else 0)
         region = Region(0, top, 1, min(height, lines.stop - top))
-        self.scroll_to_region(region, animate=False, force=True)
+        self.scroll_to_region(region, animate=False, force=True, immediate=immediate)
 
     def move(self, rows: int) -> None:
         """Move the cursor, stopping at the ends; a row that goes on beyond what is visible is read first."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
-from textual.widgets import Static
 
 from rltui.core.queue import QueueEntry
 from rltui.core.run_tree import TreeLine
@@ -15,9 +16,8 @@ from rltui.core.states import RUN_STATES
 from rltui.ui.paragraphs import truncate_cells
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line, progress_bar
-from rltui.ui.widgets.virtual_list import VirtualList
 from rltui.views.run import RunColumn, sweep_texts
-from rltui.views.run_list import Line, RunListing, line_key
+from rltui.views.run_list import RunListing, line_key
 
 _GAP = "  "
 _GUTTER = 2
@@ -47,110 +47,96 @@ _LAST_TO_FIT = ("state",)
 """The sign before the name says it as well."""
 
 
-class RunTable(VirtualList, inherit_bindings=False):
-    """A line for each run, with the columns that there is room for. Its keys are the screen's."""
+class RunTable:
+    """Lays out a line for each run, with the columns that there is room for."""
 
-    def __init__(self, head: Static, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        """`head` stands above and names the columns."""
-        super().__init__(self._line, id=id)
-        self._head = head
-        self._listing = RunListing()
-        self._now = 0.0
+    def __init__(self) -> None:
         self._longest = _Longest()
-        self._widths: list[tuple[RunColumn, int]] = []
-        self._laid_out_for = 0
-        """Cells. Of a scroll bar that comes or goes a resize tells only after the next picture."""
-        self._bar = 0
-        self._view_lines: tuple[int, list[Content]] = (0, [])
+        self._layout = RunLayout(RunListing(), (), 0, 0)
+
+    def layout(self, listing: RunListing, width: int) -> RunLayout:
+        """The same as before, where listing and width are."""
+        if listing is not self._layout.listing or width != self._layout.width:
+            tree = [line for line in listing.lines if isinstance(line, TreeLine)]
+            widths = self._longest.of([line.row for line in tree if line.row is not None], listing)
+            widths["name"] += max((len(line.branch) for line in tree), default=0)
+            bar = _BAR + 1 if width >= _BAR_FROM else 0
+            columns = _fitting(listing.columns, widths, width - _GUTTER, bar)
+            self._layout = RunLayout(listing, columns, width, bar)
+        return self._layout
+
+
+@dataclass(frozen=True, eq=False)
+class RunLayout:
+    listing: RunListing
+    columns: Sequence[tuple[RunColumn, int]]
+    """Each with its cells."""
+    width: int
+    bar: int
+    """Cells of a bar and the gap before it; 0: there is no room."""
+
+    @cached_property
+    def keys(self) -> Sequence[str]:
+        return [line_key(line) for line in self.listing.lines]
 
     @property
-    def line(self) -> Line | None:
-        return self._listing.lines[self.at] if self.at < len(self._listing.lines) else None
-
-    def show_listing(self, listing: RunListing, now: float, key: str | None) -> None:
-        """The cursor goes to `key`, or stays about where it is."""
-        self._listing, self._now = listing, now
-        index = next((index for index, line in enumerate(listing.lines) if line_key(line) == key), None)
-        self._lay_out(self.scrollable_content_region.width)
-        self.show(len(listing.lines), index)
-
-    def show_time(self, now: float) -> None:
-        """Ages grow; painted only where a text in view is another one."""
-        self._now = now
-        first, lines = self._view_lines
-        if first != self.scroll_offset.y or lines != self._in_view():
-            self.refresh()
-
-    def _in_view(self) -> list[Content]:
-        first, width = self.scroll_offset.y, self.scrollable_content_region.width
-        last = min(self.count, first + self.size.height)
-        lines = [self._line(index, width) for index in range(first, last)] if width > 0 else []
-        self._view_lines = (first, lines)
-        return lines
-
-    def on_resize(self) -> None:
-        self._lay_out(self.scrollable_content_region.width)
-        super().on_resize()
-
-    # columns
-
-    def _lay_out(self, width: int) -> None:
-        if width <= 0:
-            return
-        self._laid_out_for = width
-        listing = self._listing
-        tree = [line for line in listing.lines if isinstance(line, TreeLine)]
-        widths = self._longest.of([line.row for line in tree if line.row is not None], listing)
-        widths["name"] += max((len(line.branch) for line in tree), default=0)
-        self._bar = _BAR + 1 if width >= _BAR_FROM else 0
-        self._widths = _fitting(listing.columns, widths, width - _GUTTER, self._bar)
-        self._head.update(self._head_line(width))
-
-    def _head_line(self, width: int) -> Content:
+    def head(self) -> Content:
+        """The names of the columns."""
+        view = self.listing.view
         fragments: list[tuple[str, str]] = [(" " * _GUTTER, "")]
-        for index, (column, cells) in enumerate(self._widths):
-            is_sorted = column.id == self._listing.view.sort
-            arrow = ("↑" if self._listing.view.is_reversed else "↓") if is_sorted else ""
+        for index, (column, cells) in enumerate(self.columns):
+            is_sorted = column.id == view.sort
+            arrow = ("↑" if view.is_reversed else "↓") if is_sorted else ""
             heading = f"  {column.heading}" if column.id == "name" else column.heading
             text = _cell(f"{heading}{arrow}", cells, is_right=column.is_right and column.id != "trend")
             fragments += [(_GAP if index else "", ""), (text, f"bold {FAINT}" if is_sorted else FAINT)]
-        return Content.assemble(*fragments).truncate(width)
+        return Content.assemble(*fragments).truncate(self.width)
 
-    # lines
 
-    def _line(self, index: int, width: int) -> Content:
-        lines = self._listing.lines
-        if index >= len(lines):
-            return Content("")
-        if width != self._laid_out_for:
-            self._lay_out(width)
-        line = lines[index]
-        key = line_key(line)
-        cursor = _CURSOR if index == self.at else " "
-        gutter = (f"{cursor}{_MARK if key in self._listing.marked else ' '}", "bold $text-accent")
-        if isinstance(line, QueueEntry):
+@dataclass(frozen=True)
+class RunRows:
+    """Rows of a `RowList`, keyed as the lines of the listing."""
+
+    layout: RunLayout
+    selected: str | None
+    now: float
+
+    @property
+    def keys(self) -> Sequence[str]:
+        return self.layout.keys
+
+    @property
+    def heights(self) -> Sequence[int]:
+        return [1] * len(self.keys)
+
+    def lines(self, index: int) -> tuple[Content]:
+        line, key = self.layout.listing.lines[index], self.keys[index]
+        cursor = _CURSOR if key == self.selected else " "
+        mark = _MARK if key in self.layout.listing.marked else " "
+        if not isinstance(line, TreeLine):
             fragments = self._waiting_spans(line)
         else:
             fragments = self._heading(line) if line.row is None else self._run(line, line.row)
-        return Content.assemble(gutter, *fragments).truncate(width, ellipsis=True)
+        content = Content.assemble((f"{cursor}{mark}", "bold $text-accent"), *fragments)
+        return (content.truncate(self.layout.width, ellipsis=True),)
 
     def _run(self, line: TreeLine, row: RunRow) -> list[tuple[str, str]]:
-        listing = self._listing
+        listing = self.layout.listing
         is_past = row.archived_at is not None
         config = listing.configs.get(row.id, {})
         fragments: list[tuple[str, str]] = []
-        for index, (column, cells) in enumerate(self._widths):
+        for index, (column, cells) in enumerate(self.layout.columns):
             fragments.append((_GAP if index else "", ""))
             if column.id == "name":
                 fragments += self._name_parts(line, row, cells)
                 continue
-            text = clean_line(column.text(row, config, now=self._now, names=listing.names))
+            text = clean_line(column.text(row, config, now=self.now, names=listing.names))
             style = _STYLES.get(column.id, "")
             if column.id == "state":
                 style = STYLES[RUN_STATES[row.state].role]
             elif column.id == "trend" and not row.is_running:
                 style = FAINT
-            elif column.id == "step" and self._bar:
+            elif column.id == "step" and self.layout.bar:
                 fragments += _step_parts(row, text, cells)
                 continue
             fragments.append((_cell(text, cells, is_right=column.is_right and column.id != "trend"), style))
@@ -174,7 +160,7 @@ class RunTable(VirtualList, inherit_bindings=False):
         ]
 
     def _heading(self, line: TreeLine) -> list[tuple[str, str]]:
-        sign = "▸" if line.key in self._listing.folded else "▾"
+        sign = "▸" if line.key in self.layout.listing.folded else "▾"
         name = f"{sign} {clean_line(line.group)}"
         return [
             (line.branch, FAINT),
@@ -183,7 +169,7 @@ class RunTable(VirtualList, inherit_bindings=False):
         ]
 
     def _waiting_spans(self, entry: QueueEntry) -> list[tuple[str, str]]:
-        cells = next((cells for column, cells in self._widths if column.id == "name"), _NAME_LEAST)
+        cells = next((cells for column, cells in self.layout.columns if column.id == "name"), _NAME_LEAST)
         name = _cell(clean_line(entry.name), cells - 2)
         reason = clean_line(entry.why) or ("starts" if entry.state == "starting" else "waits")
         summary = f"{clean_line(entry.told)}{_GAP}" if entry.told else ""
