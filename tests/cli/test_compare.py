@@ -99,7 +99,7 @@ def test_runs_are_compared_by_their_evaluations(place: Path, capsys: pytest.Capt
     for name, shift, seed in (("a", 0.0, 0), ("b", 0.1, 0), ("b", 0.1, 1)):
         rewards = {f"{seed}-{at}": at / 10 + shift + at % 3 / 100 for at in range(8)}
         folder = EvalFolder(ControlFolder(place / "out" / name))
-        folder.keep(
+        folder.save(
             Evaluation(
                 id=folder.new(folder.queue()), at=1.0 + seed, experiment=name, kind="checkpoint",
                 label="checkpoint 5", env="x", num_examples=8, rollouts=8, rollouts_per_example=1,

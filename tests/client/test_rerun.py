@@ -50,7 +50,7 @@ def test_a_run_is_planned_again_from_what_was_recorded(
     surveyor = ProvenanceCollector(
         ControlFolder(work / "a").path, work, work / "a", framework, layout, [config]
     )
-    asyncio.run(surveyor.keep(ConfigStore([config], framework).load().files, {}, None))
+    asyncio.run(surveyor.record(ConfigStore([config], framework).load().files, {}, None))
     words.write_text("two one\n")
     config.write_text("colour = 4\n")
     with plan_rerun(row, name="b") as plan:

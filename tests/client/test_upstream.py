@@ -116,8 +116,8 @@ def test_what_upstream_changes_is_shown_edited_and_checked(upstream: Upstream) -
     assert patience.help == "Steps without a better reward."
     assert patience.readers == ("orchestrator",)
     edited = upstream.store().preview({"orchestrator.patience": 5, "orchestrator.algo.type": "rloo"})
-    assert edited.wanted is not None
-    assert edited.wanted["rl"] == {"orchestrator.patience": 5, "orchestrator.algo.type": "rloo"}
+    assert edited.requested is not None
+    assert edited.requested["rl"] == {"orchestrator.patience": 5, "orchestrator.algo.type": "rloo"}
     assert not edited.blocked
     with pytest.raises(ConfigError, match="batch_size must be a whole number ≥ 1 and ≤ 256, not 512"):
         upstream.store().preview({"orchestrator.batch_size": 512})

@@ -123,7 +123,7 @@ def test_of_two_files_a_killed_write_leaves_both_old(tmp_path: Path) -> None:
     texts = (b"x = 1\n", b"x = 2\n")
     for path in names:
         path.write_bytes(texts[0])
-    history.keep(parse_file(path, text) for path in names for text in texts)
+    history.save(parse_file(path, text) for path in names for text in texts)
     keys = {"x": ("1", "2")}
     files = [
         {"path": str(path), "before": sha_of(texts[0]), "after": sha_of(texts[1]), "keys": keys}

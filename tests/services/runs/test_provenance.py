@@ -60,7 +60,7 @@ def test_what_a_run_starts_with_is_kept_start_by_start(
     files = config(dataset={"name": "org/math", "kind": "fake/one"}, prompts="data/train.jsonl")
     assert latest(ours.control) is None
 
-    first = asyncio.run(ours.keep(files, GPU, "570.1"))
+    first = asyncio.run(ours.record(files, GPU, "570.1"))
     assert (first.branch, first.is_dirty, first.untracked) == ("main", False, ())
     assert first.commit == git(work, "rev-parse", "HEAD").strip()
     assert (first.gpus, first.gpu_names, first.versions["driver"]) == (("3",), ("NVIDIA H200",), "570.1")
@@ -77,7 +77,7 @@ def test_what_a_run_starts_with_is_kept_start_by_start(
     with (ours.control / "provenance.jsonl").open("a") as file:
         file.write('{"at": 1')  # the disk was full
     assert latest(ours.control) == first
-    second = asyncio.run(ours.keep(files, {}, None))
+    second = asyncio.run(ours.record(files, {}, None))
     assert latest(ours.control) == second
     kept = (ours.control / "diffs" / f"{second.diff}.patch").read_bytes()
     assert second.diff_bytes > len(kept) == 1 << 20
@@ -96,11 +96,11 @@ def test_what_a_run_starts_with_is_kept_start_by_start(
 
 def test_without_git_there_is_still_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
-    found = asyncio.run(surveyor(tmp_path).survey(config(), GPU, None))
+    found = asyncio.run(surveyor(tmp_path).collect(config(), GPU, None))
     assert (found.commit, found.is_dirty, found.untracked) == ("", False, ())
     assert found.host
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert asyncio.run(surveyor(tmp_path).survey(config(), {}, None)).commit == ""
+    assert asyncio.run(surveyor(tmp_path).collect(config(), {}, None)).commit == ""
     assert not (tmp_path / "out" / ".rltui" / "provenance.jsonl").exists()
 
 

@@ -166,15 +166,17 @@ def test_the_newest_unless_somebody_asks(points: ResumePoints) -> None:
     assert points.of(START, config(-1)).step == 500, "-1 means the newest"
     assert points.of(START.model_copy(update={"resume": "scratch"}), config(420)).step is None
     beginning = points.of(START, config(0))
-    assert (beginning.step, beginning.asked, beginning.problem) == (None, 0, None)
+    assert (beginning.step, beginning.requested_step, beginning.problem) == (None, 0, None)
     point = points.of(START.model_copy(update={"resume_step": 440}), config(420))
-    assert (point.step, point.asked, point.because) == (440, 440, ""), "a request goes before the config"
+    assert (point.step, point.requested_step, point.because) == (440, 440, ""), (
+        "a request goes before the config"
+    )
 
 
 def test_a_new_step_in_the_config_wins_once(points: ResumePoints) -> None:
     """Finding A1. Won every time, a run would never get beyond it."""
     point = points.of(START, config(420))
-    assert (point.step, point.asked, point.problem) == (420, 420, None)
+    assert (point.step, point.requested_step, point.problem) == (420, 420, None)
     assert point.because == "ckpt.resume_step = 420 asks for that checkpoint"
     started(points, "[ckpt]\nresume_step = 420\n")
     assert points.of(START, config(420)).step == 500
@@ -213,10 +215,10 @@ def test_every_generation_has_its_own_key(points: ResumePoints, name: str) -> No
     role, data = ERAS[name]
     framework = registry.get(name)
     there = ResumePoints(framework, points.control, points.folder, points.run_jobs)
-    assert there.of(START, {role: ConfigFile(role, "/w/x.toml", data)}).asked == 4
+    assert there.of(START, {role: ConfigFile(role, "/w/x.toml", data)}).requested_step == 4
     elsewhere = {**data, "ckpt": {**data.get("ckpt", {}), "output_dir": "/big"}}
     if framework.resume_elsewhere:
-        assert there.of(START, {role: ConfigFile(role, "/w/x.toml", elsewhere)}).asked is None
+        assert there.of(START, {role: ConfigFile(role, "/w/x.toml", elsewhere)}).requested_step is None
 
 
 def test_a_step_in_the_config_that_something_else_goes_before_is_told(points: ResumePoints) -> None:

@@ -266,7 +266,7 @@ def alone() -> Iterator[None]:
         f"another rltui has been creating an experiment for {_LOCK_TIMEOUT_S:g} s",
         hint="see who it is: fuser " + str(lock.path),
     )
-    with lock.held(busy, wait_s=_LOCK_TIMEOUT_S):
+    with lock.hold(busy, wait_s=_LOCK_TIMEOUT_S):
         yield
 
 

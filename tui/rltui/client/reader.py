@@ -328,7 +328,7 @@ class ExperimentReader:
             ConflictError: if somebody starts it.
         """
         busy = ConflictError(f"{self.record.name} is being started", hint=f"ask again; {outcome}")
-        with FileLock(self._control.lock_file).held(busy):
+        with FileLock(self._control.lock_file).hold(busy):
             yield
 
 

@@ -113,5 +113,5 @@ def _comparison(row: RunRow, planned_record: ExperimentRecord) -> tuple[tuple[st
         layout=layout,
         config_files=planned_record.config_paths,
     )
-    now = asyncio.run(surveyor.survey(files, gpus, report.driver))
+    now = asyncio.run(surveyor.collect(files, gpus, report.driver))
     return differences(now, recorded), tuple(notes)

@@ -172,7 +172,7 @@ class Config:
         files, launcher = self.store.files, self.launcher
         try:
             devices = (device for name in self._setup.components for device in launcher.devices(name, files))
-            await self._provenance.keep(files, {device.label: device.name for device in devices}, driver)
+            await self._provenance.record(files, {device.label: device.name for device in devices}, driver)
         except RltuiError as error:
             logger.warning("what the run was started with is not kept: %s", error)
 

@@ -279,7 +279,7 @@ class EvalWork:
                 "seconds": max(0.0, time.time() - (running.started_at or time.time())),
             }
         )
-        await asyncio.to_thread(self.folder.keep, evaluation)
+        await asyncio.to_thread(self.folder.save, evaluation)
         self._report_result(evaluation)
 
     def _report_result(self, evaluation: Evaluation) -> None:

@@ -101,7 +101,7 @@ class IndexFeed:
         if self._index is None:
             self._index = RunIndex(timeout_s=_TIMEOUT_S)
         since = self._index.revision()
-        has_grown = self._reader.digest.poll()
+        has_grown = self._reader.summary.poll()
         inputs = (state, file_fingerprint(self._control / FILE_NAME), is_last)
         is_due = state[0] and time.monotonic() - self._read_at >= _MINUTE_S
         is_overwritten = self._is_lost(self._index, since)

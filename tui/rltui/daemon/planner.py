@@ -160,7 +160,7 @@ class Planner:
         """The stops and starts with the config `files`, and the step at which the run goes on if it starts
         its jobs.
         """
-        edited_values = (edit.wanted if edit is not None else None) or {}
+        edited_values = (edit.requested if edit is not None else None) or {}
         point = self._points.of(request, files, edited=edited_values)
         setup, orphans = self._setup, self._processes.orphans
         situation = Situation(
@@ -170,7 +170,7 @@ class Planner:
             fresh_rules=setup.framework.fresh_rules(files),
             completed_steps=self._observation.progress.progress.step or 0,
             resume_step=point.step,
-            resumes_newest=point.step is not None and point.asked is None,
+            resumes_newest=point.step is not None and point.requested_step is None,
             run_jobs=setup.run_jobs,
             max_steps=setup.framework.max_steps(files),
             checkpoint_interval=self._interval(files),
@@ -211,7 +211,7 @@ class Planner:
         problems: tuple[Problem, ...] = () if resume_problem is None else (resume_problem,)
         if draft.begins:
             folder = self._observation.folder
-            updates |= {"resume_from": point.asked, "checkpoints": tuple(folder.checkpoints())}
+            updates |= {"resume_from": point.requested_step, "checkpoints": tuple(folder.checkpoints())}
             if resume_problem is None and (archived := folder.archived(point.step)):
                 updates |= {"archived": archived, "archive": str(folder.archive)}
         if resume_problem is not None and resume_problem is point.problem:
@@ -331,7 +331,7 @@ class _Draft:
             return Problem(message=f"{message}: restart the components that write the run")
         if problem is None:
             return None
-        edited_values = (self.edit.wanted if self.edit is not None else None) or {}
+        edited_values = (self.edit.requested if self.edit is not None else None) or {}
         return (
             problem
             if (acts and self.begins) or any(problem.key in keys for keys in edited_values.values())

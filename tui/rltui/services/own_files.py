@@ -257,7 +257,7 @@ class FileLock:
         return True
 
     @contextlib.contextmanager
-    def held(self, busy: RltuiError, *, wait_s: float = 0.0) -> Iterator[None]:
+    def hold(self, busy: RltuiError, *, wait_s: float = 0.0) -> Iterator[None]:
         """Hold it inside. Raises `busy` if another holds it for longer than `wait_s`; else as `acquire`."""
         deadline = time.monotonic() + wait_s
         while not self.acquire():

@@ -93,7 +93,7 @@ def _locked() -> Iterator[None]:
     make_folder(queue_folder(), mode=0o700)
     lock = FileLock(queue_folder() / "queue.lock")
     busy = ConflictError(f"another rltui holds {lock.path}", hint="try again; nothing was changed")
-    with lock.held(busy, wait_s=_LOCK_TIMEOUT_S):
+    with lock.hold(busy, wait_s=_LOCK_TIMEOUT_S):
         yield
 
 

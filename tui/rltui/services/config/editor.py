@@ -109,7 +109,7 @@ class ConfigEditor:
         if preview.blocked or not preview.roles:
             self._store.apply(preview)
             return None
-        self._history.keep(
+        self._history.save(
             loaded.sources[role] for role in preview.roles for loaded in (preview.before, preview.after)
         )
         records: list[EditRecord] = []
@@ -164,7 +164,9 @@ class ConfigEditor:
                 conflicts.append(restored)
             else:
                 contents[Path(file.path)] = restored
-        preview = self._store.preview_contents({} if conflicts else contents, running=running, known=True)
+        preview = self._store.preview_contents(
+            {} if conflicts else contents, running=running, is_restored=True
+        )
         requested = {
             role: self._values(file, file.before)
             for file in record.files
@@ -173,7 +175,7 @@ class ConfigEditor:
         }
         return replace(
             preview,
-            wanted=requested,
+            requested=requested,
             conflicts=tuple(conflicts),
             takes_back=record.number,
             words=record.words,
@@ -264,8 +266,8 @@ def _source_of(like: Source, content: bytes | None) -> Source | None:
 
 def _requested_values(preview: EditPreview, role: str, base: Leaves | None) -> Leaves:
     """The keys that the edit sets in a file. A complete text also reverts what others changed."""
-    if preview.wanted is not None:
-        return preview.wanted.get(role, {})
+    if preview.requested is not None:
+        return preview.requested.get(role, {})
     yours = deep_leaves(preview.after.sources[role].data)
     theirs = deep_leaves(preview.before.sources[role].data)
     changes = changed_keys(theirs if base is None else base, yours if base is None else theirs)
@@ -273,10 +275,10 @@ def _requested_values(preview: EditPreview, role: str, base: Leaves | None) -> L
 
 
 def _requested_text(preview: EditPreview, role: str, base: Source) -> str:
-    if preview.wanted is None:
+    if preview.requested is None:
         return preview.after.sources[role].text
     try:
-        return edit.edit(base.text, preview.wanted.get(role, {}))
+        return edit.edit(base.text, preview.requested.get(role, {}))
     except ConfigError:  # the edit fits only what is there now
         return base.text
 

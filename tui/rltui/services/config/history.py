@@ -58,7 +58,7 @@ class EditHistory:
                 continue  # of a version that could not undo
         return self._log
 
-    def keep(self, sources: Iterable[Source]) -> None:
+    def save(self, sources: Iterable[Source]) -> None:
         """Store contents by their SHA-256.
 
         Raises:

@@ -42,7 +42,7 @@ class EditPreview:
     derived: tuple[DerivedValue, ...] = ()
     old_values: Mapping[str, Mapping[str, TomlValue]] = field(default_factory=dict)
     """Role → key of each changed knob → its value before, set or not."""
-    wanted: Mapping[str, Mapping[str, TomlValue]] | None = None
+    requested: Mapping[str, Mapping[str, TomlValue]] | None = None
     """Role → dotted key → requested value, whatever the file holds now; `None`: the complete text is
     requested.
     """
@@ -254,14 +254,14 @@ class ConfigStore:
                 warning.model_copy(update={"standing": problem.severity == "error" or problem.standing})
                 for problem, warning in zip(problems, _as_warnings(problems, "forced"), strict=True)
             )
-        return replace(preview, wanted=requested, problems=problems)
+        return replace(preview, requested=requested, problems=problems)
 
     def preview_contents(
-        self, contents: Mapping[Path, bytes], *, running: Running | None = None, known: bool = False
+        self, contents: Mapping[Path, bytes], *, running: Running | None = None, is_restored: bool = False
     ) -> EditPreview:
         """Compute the effect of replacing complete files by `contents`.
 
-        `known`: the run has had these contents before, so that no value is suspicious.
+        `is_restored`: the run has had these contents before, so that no value is suspicious.
 
         Raises:
             ConfigError: if a file is not of the experiment, or a content is no TOML.
@@ -272,7 +272,7 @@ class ConfigStore:
             current = self.source(path)
             role = next(role for role, source in sources.items() if source is current)
             sources[role] = parse_file(path, content)
-        return self._preview(before, LoadedFiles(sources), [], running or {}, known=known)
+        return self._preview(before, LoadedFiles(sources), [], running or {}, is_restored=is_restored)
 
     def apply(
         self, preview: EditPreview, *, recorded: Callable[[], AbstractContextManager[None]] = nullcontext
@@ -336,11 +336,11 @@ class ConfigStore:
         requested: Sequence[Knob],
         running: Running,
         *,
-        known: bool = False,
+        is_restored: bool = False,
     ) -> EditPreview:
         """`requested`: knobs that count as changed too if a running reader has another value than `after`.
 
-        `known`: as for `preview_contents`.
+        `is_restored`: as for `preview_contents`.
         """
         old, new = self._derive(before.files), self._derive(after.files)
         problems = self._problems(after)
@@ -369,7 +369,7 @@ class ConfigStore:
             preview,
             readers={knob.name: knob.readers for knob in changed},
             old_values=old_values,
-            problems=(*preview.problems, *(() if known else self._large_steps(changed, preview))),
+            problems=(*preview.problems, *(() if is_restored else self._large_steps(changed, preview))),
         )
 
     def _large_steps(self, changed: Sequence[Knob], preview: EditPreview) -> Iterable[Problem]:

@@ -213,5 +213,5 @@ def _is_valid(file: _ReservationFile, boot: str) -> bool:
 def _locked(folder: Path) -> Iterator[None]:
     lock = FileLock(folder / ".lock")
     busy = ConflictError(f"another rltui holds {lock.path}", hint="try again")
-    with lock.held(busy, wait_s=_LOCK_TIMEOUT_S):
+    with lock.hold(busy, wait_s=_LOCK_TIMEOUT_S):
         yield

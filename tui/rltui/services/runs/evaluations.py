@@ -108,7 +108,7 @@ class EvalFolder:
         waiting = tuple(evaluation for evaluation in queued if evaluation.id != id_)
         self.save_queue(queue.model_copy(update={"waiting": waiting, "running": None, "begun": None}))
 
-    def keep(self, evaluation: Evaluation) -> None:
+    def save(self, evaluation: Evaluation) -> None:
         """Store a finished evaluation permanently.
 
         Raises:

@@ -247,7 +247,7 @@ def _locked(row: RunRow, folder: Path) -> Iterator[None]:
     """Keep others from starting the run. Refuses if something of it lives."""
     if str(folder) in living_output_dirs() or row.folder in living_output_dirs():
         raise running_error(row)
-    with FileLock(ControlFolder(folder).lock_file).held(running_error(row)):
+    with FileLock(ControlFolder(folder).lock_file).hold(running_error(row)):
         yield
 
 

@@ -85,7 +85,7 @@ class ProvenanceCollector:
     layout: Layout
     config_files: Sequence[Path]
 
-    async def keep(self, files: ConfigFiles, gpus: Mapping[str, str], driver: str | None) -> Provenance:
+    async def record(self, files: ConfigFiles, gpus: Mapping[str, str], driver: str | None) -> Provenance:
         """Collect provenance and append it to the stored ones, with the changes of the workspace.
 
         `gpus`: device label → name. `driver`: its version, if known.
@@ -97,8 +97,8 @@ class ProvenanceCollector:
         await asyncio.to_thread(self._write, provenance, patch)
         return provenance
 
-    async def survey(self, files: ConfigFiles, gpus: Mapping[str, str], driver: str | None) -> Provenance:
-        """Collect the current provenance, as `keep`. Writes nothing."""
+    async def collect(self, files: ConfigFiles, gpus: Mapping[str, str], driver: str | None) -> Provenance:
+        """Collect the current provenance, as `record`. Writes nothing."""
         return (await self._collect(files, gpus, driver))[0]
 
     async def _collect(
@@ -138,7 +138,7 @@ class ProvenanceCollector:
             gpu_names=tuple(gpus.values()),
             data=data,
         )
-        return provenance, code.changes.kept
+        return provenance, code.changes.beginning
 
     @property
     def _checkout(self) -> checkout.NearbyCheckout | None:
@@ -286,7 +286,7 @@ def _fingerprint_of_folder(folder: Path) -> DataPrint:
 
 @dataclass(frozen=True, slots=True)
 class _Changes:
-    kept: bytes = b""
+    beginning: bytes = b""
     """The beginning of the diff."""
     size: int = 0
     sha256: str = ""

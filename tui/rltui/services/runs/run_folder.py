@@ -310,7 +310,7 @@ _MAX_NAMED = 12
 class ResumePoint:
     step: int | None
     """Step of a complete checkpoint; `None`: the beginning."""
-    asked: int | None = None
+    requested_step: int | None = None
     """The requested step, 0 for the beginning; `None`: the newest is wanted."""
     because: str = ""
     """Reason for the request, if the config makes it."""

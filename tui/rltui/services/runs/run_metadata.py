@@ -74,7 +74,7 @@ def change_metadata(
     """
     lock = FileLock(control / f"{FILE_NAME}.lock")
     busy = ConflictError(f"another rltui holds {lock.path}", hint="try again; nothing was changed")
-    with lock.held(busy, wait_s=_LOCK_TIMEOUT_S):
+    with lock.hold(busy, wait_s=_LOCK_TIMEOUT_S):
         before = read_metadata(control)
         metadata = change(before or first or new_metadata(time.time()))
         if metadata != before:

@@ -62,7 +62,7 @@ class RunReader:
         self._layout = layout_files.load_for(record)
         self._folder = run_folder_of(record)
         self._jobs = self._layout.run_jobs(self._framework.run_roles)
-        self.digest = RunSummary(SeriesReader(self._control.series), self._framework)
+        self.summary = RunSummary(SeriesReader(self._control.series), self._framework)
         self.read_config()
 
     def read_config(self) -> None:
@@ -98,14 +98,14 @@ class RunReader:
         is_evaluation = record.observed and holds_results(Path(record.run_dir))
         if state is None and not is_evaluation:
             update_series_store(record)
-        self.digest.poll()
+        self.summary.poll()
         max_steps = (
             self._framework.max_steps(self._loaded.files) if self._loaded.files or record.observed else None
         )
         problem = ""
         if state is None:
             state, problem = self._finished_state(attempts, is_evaluation, max_steps)
-        metrics = self.digest.metrics
+        metrics = self.summary.metrics
         if is_evaluation:
             mean = read_results(Path(record.run_dir))[0].mean
             metrics = {} if mean is None else {"eval": (mean, mean), "reward": (mean, mean)}
@@ -139,11 +139,11 @@ class RunReader:
             seconds=_union_seconds(spans),
             gpu_seconds=sum((attempt.end - attempt.begin) * attempt.devices for attempt in attempts),
             attempts=max((attempt.number for attempt in own_attempts), default=0),
-            step=self.digest.step,
+            step=self.summary.step,
             max_steps=max_steps,
             metrics=metrics,
-            levels={} if is_evaluation else self.digest.levels,
-            sparkline=self.digest.sparkline,
+            levels={} if is_evaluation else self.summary.levels,
+            sparkline=self.summary.sparkline,
             checkpoints=tuple(sorted(self._folder.checkpoint_folders())),
             changed={
                 key: (old, new)
@@ -172,8 +172,8 @@ class RunReader:
         """Time spans of another user's run, as far as its files show them."""
         if not self._record.observed:
             return
-        if self.digest.span is not None:
-            yield self.digest.span
+        if self.summary.span is not None:
+            yield self.summary.span
         ends = [log.changed_at for log in self._logs() if log.changed_at is not None]
         if is_evaluation:
             with suppress(OSError):
@@ -192,7 +192,7 @@ class RunReader:
         self, attempts: Sequence[_PastAttempt], is_evaluation: bool, max_steps: int | None
     ) -> tuple[RunState, str]:
         """The run's state without a supervisor, and what went wrong."""
-        step = self.digest.step
+        step = self.summary.step
         is_complete = is_evaluation or (max_steps is not None and step is not None and step >= max_steps)
         if self._record.observed:
             if not is_evaluation and is_growing(self._logs(), time.time()):

@@ -39,7 +39,7 @@ class _Ship:
     step: int
     at: float
     shipped: SampleTable = field(default_factory=SampleTable)
-    left: SampleTable = field(default_factory=SampleTable)
+    unshipped: SampleTable = field(default_factory=SampleTable)
     """Samples that arrived between the previous batch and this one, and are in no batch."""
     evaluated: SampleTable = field(default_factory=SampleTable)
     """Evaluations requested between the previous batch and this one: with the policy of that step."""
@@ -136,7 +136,7 @@ class TraceStream:
                 return ship
         ship = _Ship(step, shipped_at)
         if not self._ships or shipped_at >= self._ships[-1].at:  # what was to come has come
-            ship.left, self._unfinished_ship.left = self._unfinished_ship.left, SampleTable()
+            ship.unshipped, self._unfinished_ship.unshipped = self._unfinished_ship.unshipped, SampleTable()
             ship.evaluated, self._unfinished_ship.evaluated = self._unfinished_ship.evaluated, SampleTable()
         ships.append(ship)
         bisect.insort(self._ships, ship, key=lambda item: item.at)
@@ -157,12 +157,12 @@ class TraceStream:
             sample = _with_advantage(sample, advantage)
             batch.shipped.append(sample)
         elif not names or (len(self._waiting) >= _MOST_WAITING and self._index.is_behind):
-            self._next_ship(sample.at).left.append(sample)
+            self._next_ship(sample.at).unshipped.append(sample)
         else:
             self._waiting[names[0]] = sample
             if len(self._waiting) > _MOST_WAITING:
                 _, dropped = self._waiting.popitem(last=False)
-                self._next_ship(dropped.at).left.append(dropped)
+                self._next_ship(dropped.at).unshipped.append(dropped)
 
     def _next_ship(self, moment: float) -> _Ship:
         """The first batch that was sent after that time."""
@@ -224,7 +224,7 @@ class TraceStream:
             return ship.shipped
         late = [sample for sample in self._waiting.values() if self._next_ship(sample.at) is ship]
         return SampleTable(
-            sorted([*ship.shipped, *ship.left, *late], key=lambda sample: (not sample.at > 0, sample.at))
+            sorted([*ship.shipped, *ship.unshipped, *late], key=lambda sample: (not sample.at > 0, sample.at))
         )
 
     def _counts(self) -> dict[BatchKey, int]:
@@ -237,7 +237,7 @@ class TraceStream:
             if key.kind == "eval":
                 counts[key] = len(ship.evaluated)
             else:
-                more = len(ship.left) + late.get(id(ship), 0) if key.part == ALL else 0
+                more = len(ship.unshipped) + late.get(id(ship), 0) if key.part == ALL else 0
                 counts[key] = len(ship.shipped) + more
         return {key: count for key, count in counts.items() if count}
 
