@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
-from rltui.core.queue import QueueEntry, RunQueue
-from rltui.errors import UsageError
+from rltui.core.queue import QueueEntry
 from rltui.services.queue_file import change_queue, queue_file, queue_folder, read_queue
 
 pytestmark = pytest.mark.usefixtures("own_user")
@@ -34,16 +32,12 @@ def test_many_add_at_once_and_none_is_lost() -> None:
 def test_what_is_refused_changes_nothing() -> None:
     change_queue(lambda queue: queue.with_entries([added(1)]))
     before = queue_file().read_bytes()
-
-    def refuse(_: RunQueue) -> RunQueue:
-        raise UsageError("no")
-
-    with pytest.raises(UsageError):
-        change_queue(refuse)
+    with pytest.raises(ZeroDivisionError):
+        change_queue(lambda queue: queue.with_entries([added(1 // 0)]))
     assert queue_file().read_bytes() == before
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b'{"entries": 3}', b"\xff\xfe", b"[]"])
+@pytest.mark.parametrize("content", [b"", b'{"entries": 3}', b"\xff\xfe"])
 def test_a_damaged_file_is_set_aside_and_told(content: bytes) -> None:
     change_queue(lambda queue: queue.with_entries([added(1)]))
     known = read_queue()
@@ -75,17 +69,12 @@ def test_a_deleted_file_is_told_and_what_is_known_of_the_queue_comes_back() -> N
     assert told.startswith("the file of the queue was deleted: the queue begins anew; ")
 
 
-@pytest.mark.parametrize("change", [{"id": "../x"}, {"name": "-x"}, {"folder": "x"}, {"folder": "/a\0"}])
-def test_what_is_no_id_name_or_path_is_no_entry(change: dict[str, str]) -> None:
-    change_queue(lambda queue: queue.with_entries([added(1)]))
-    document = json.loads(queue_file().read_text())
-    document["entries"][0] |= change
-    queue_file().write_text(json.dumps(document))
-    assert "was damaged" in change_queue(lambda queue: queue).told
-
-
-def test_a_queue_of_another_boot_is_paused(tmp_path: Path) -> None:
+def test_what_is_no_id_name_or_path_is_no_entry_and_another_boot_pauses() -> None:
     change_queue(lambda queue: queue.with_entries([added(1)]))
     document = json.loads(queue_file().read_text())
     queue_file().write_text(json.dumps({**document, "boot": "another"}))
     assert read_queue().paused == "the machine was restarted"
+    for change in ({"id": "../x"}, {"name": "-x"}, {"folder": "x"}, {"folder": "/a\0"}):
+        entry = document["entries"][0] | change
+        queue_file().write_text(json.dumps({**document, "entries": [entry]}))
+        assert "was damaged" in change_queue(lambda queue: queue).told, change

@@ -34,8 +34,8 @@ def test_links_are_found_as_the_logs_grow(tmp_path: Path) -> None:
         log.write(f" {B} \n{'x' * 9000} View run at {A}\n")
     assert [each.url for each in finder.poll({"trainer": first})] == [B]
     assert finder.poll({"trainer": first}) == []
-    second.write_text(f"wandb: View run at {A}\n")
-    assert finder.poll({"trainer": second}) == [link]
+    second.write_text(f"wandb: View run at {A}\nnothing here\nView run at {B}\n")
+    assert [each.url for each in finder.poll({"trainer": second})] == [A, B]
 
 
 def test_each_is_told_once_and_the_newest_counts(tmp_path: Path) -> None:
@@ -67,7 +67,6 @@ RUN = "https://wandb.ai/team/prime-rl/runs/ab12cd34"
     [
         (f"wandb: 🚀 View run at {RUN}", ("W&B run", RUN)),
         (f"wandb: 🚀 View run eager: sun-1 at: {RUN}", ("W&B run", RUN)),
-        (f"wandb: 🚀 View run eager-sun-1 at: {RUN}", ("W&B run", RUN)),
         ("wandb: ⭐️ View project at https://wandb.ai/team/prime-rl", ("W&B project", RUN.split("/runs")[0])),
         ("wandb: 🧹 View sweep at http://box:8080/t/p/sweeps/x.", ("W&B sweep", "http://box:8080/t/p/sweeps/x")),
         (f"(Worker) View run lr at: {RUN}?apiKey=0123456789abcdef", ("W&B run", RUN)),
@@ -81,7 +80,6 @@ RUN = "https://wandb.ai/team/prime-rl/runs/ab12cd34"
         ("View run at http://user:secret@box:1/x?token=abc&a=1#token=2", ("page of the run", "http://box:1/x")),
         ("View run at http://[::1]:5/x", ("page of the run", "http://[::1]:5/x")),
         ("View run at http://box:99999/x", None),
-        ("View run at https:///x", None),
         ("View run at https://evil/\u202etxt.exe", None),
         (f"View run at https://box/{'x' * 500}", None),
         ("HTTP Request: POST http://localhost:8000/v1/chat/completions", None),
@@ -110,9 +108,3 @@ def test_whatever_is_printed_an_address_is_plain(text: str) -> None:
         assert found[1].isascii()
         assert found[1].isprintable()
         assert "@" not in found[1].split("/")[2]
-
-
-def test_several_lines_of_one_look_have_a_link_each(tmp_path: Path) -> None:
-    log = tmp_path / "1.log"
-    log.write_text(f"View run at {A}\nnothing here\nView run at {B}\n")
-    assert [link.url for link in LinkFinder().poll({"trainer": log})] == [A, B]

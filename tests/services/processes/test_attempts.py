@@ -65,31 +65,19 @@ def record_of(main: ProcessId | None, **changes: Any) -> AttemptRecord:
     return replace(record, **changes)
 
 
-def test_a_process_is_alive_until_it_is_a_zombie(start: Start) -> None:
-    process = start("sleep", "1000")
-    assert is_alive(process)
-    os.kill(process.pid, signal.SIGKILL)
-    retry_until(lambda: not is_alive(process))
-    assert read_process_id(process.pid) == process  # not reaped yet
-
-
-def test_a_reused_pid_is_another_process(start: Start) -> None:
-    process = start("sleep", "1000")
+def test_a_process_is_alive_until_it_is_a_zombie(tmp_path: Path, start: Start) -> None:
+    odd = tmp_path / "a) S 1 (b"
+    odd.symlink_to("/bin/sleep")
+    process = start(str(odd), "1000")
     former = ProcessId(process.pid, process.start - 1)
     assert not is_alive(former)
     assert not send_signal(former, signal.SIGKILL)
     assert is_alive(process)
-
-
-def test_no_process_has_no_identity() -> None:
+    os.kill(process.pid, signal.SIGKILL)
+    retry_until(lambda: not is_alive(process))
+    assert read_process_id(process.pid) == process  # not reaped yet
     assert read_process_id(2**22 + 1) is None
     assert not send_signal(ProcessId(2**22 + 1, 1), signal.SIGTERM)
-
-
-def test_names_with_blanks_and_parentheses_are_understood(tmp_path: Path, start: Start) -> None:
-    odd = tmp_path / "a) S 1 (b"
-    odd.symlink_to("/bin/sleep")
-    assert is_alive(start(str(odd), "1000"))
 
 
 def test_descendants_lists_parents_first(start: Start) -> None:
@@ -182,6 +170,7 @@ def orphan(tmp_path: Path) -> Iterator[Orphan]:
     yield start_orphan
     for identity in made:
         send_signal(identity, signal.SIGKILL)
+    retry_until(lambda: not any(map(is_alive, made)))
 
 
 def found(
@@ -191,19 +180,16 @@ def found(
 
 
 def test_leftovers_by_each_kind_of_evidence(orphan: Orphan) -> None:
-    main, recorded, tagged, stranger = orphan(), orphan(), orphan(RLTUI_EXPERIMENT=NAME), orphan()
+    main, recorded = orphan(), orphan()
+    tagged = orphan(RLTUI_EXPERIMENT=NAME, RLTUI_COMPONENT="inference", RLTUI_ATTEMPT="4")
     record = record_of(main, descendants=(recorded,))
     assert found(NAME, record) == {main: "recorded", recorded: "recorded", tagged: "environment"}
-    assert found(NAME) == {tagged: "environment"}
+    [leftover] = leftovers(NAME, [])
+    assert (leftover.id, leftover.evidence) == (tagged, "environment")
+    assert (leftover.component, leftover.attempt, leftover.command) == ("inference", 4, "sleep 1000")
     assert found("other", record) == {main: "recorded", recorded: "recorded"}
-    assert is_alive(stranger)
-
-
-def test_leftovers_by_session_check_the_leader(orphan: Orphan) -> None:
-    member = orphan()  # leads the session, and stands for a member here
-    assert found(NAME, record_of(member)) == {member: "recorded"}
-    younger_leader = ProcessId(member.pid, member.start - 1)
-    assert found(NAME, record_of(younger_leader, session=member.pid)) == {}
+    younger_leader = ProcessId(main.pid, main.start - 1)
+    assert found("other", record_of(younger_leader, session=main.pid)) == {}
 
 
 def test_a_session_outlives_its_leader(orphan: Orphan, tmp_path: Path) -> None:
@@ -224,29 +210,23 @@ def test_a_session_outlives_its_leader(orphan: Orphan, tmp_path: Path) -> None:
         send_signal(child, signal.SIGKILL)
 
 
-def test_leftovers_tell_component_and_command(orphan: Orphan) -> None:
-    orphan(RLTUI_EXPERIMENT=NAME, RLTUI_COMPONENT="inference", RLTUI_ATTEMPT="4")
-    [leftover] = leftovers(NAME, [])
-    assert (leftover.component, leftover.attempt, leftover.command) == ("inference", 4, "sleep 1000")
-
-
 def test_leftovers_spare_the_excluded_and_the_supervised(orphan: Orphan) -> None:
     supervisor, shim = orphan(RLTUI_EXPERIMENT=NAME), orphan(RLTUI_EXPERIMENT=NAME)
     assert found(NAME, record_of(None, shim=shim), exclude=(supervisor,)) == {}
     assert found(NAME, record_of(None), exclude=(supervisor,)) == {shim: "environment"}
 
 
-def test_leftovers_spare_this_process(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leftovers_spare_this_process(start: Start) -> None:
     own = start("sleep", "1000", env={"RLTUI_EXPERIMENT": NAME})
     me = read_process_id(os.getpid())
     assert found(NAME, record_of(me, descendants=(own,))) == {}
 
 
-@pytest.mark.parametrize("text", [None, "", '{"experiment": "e", "comp', "[]", "{}", "null"])
-def test_read_attempt_understands_or_says_none(tmp_path: Path, text: str | None) -> None:
-    if text is not None:
-        (tmp_path / "attempt.json").write_text(text)
+def test_a_record_that_cannot_be_understood_is_none(tmp_path: Path) -> None:
     assert read_attempt(tmp_path) is None
+    for text in ("", '{"experiment": "e", "comp', "[]", "{}", "null"):
+        (tmp_path / "attempt.json").write_text(text)
+        assert read_attempt(tmp_path) is None, text
 
 
 def test_only_a_living_shim_keeps_leftovers(start: Start, tmp_path: Path) -> None:
