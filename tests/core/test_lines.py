@@ -208,10 +208,10 @@ def test_decode_line_leaves_out_a_cut_character() -> None:
     assert decode_line("é".encode()[:1], complete=False) == ""
 
 
-def test_a_megabyte_of_escapes_is_parsed_in_linear_time() -> None:
-    assert parse_line(f"{ESC}]" * 500_000).text == "]" * 500_000
-    assert parse_line(f"{ESC}[" * 300_000).text == ""
-    assert parse_line("x" * 1_000_000).text == "x" * 1_000_000
+def test_escapes_are_parsed_in_linear_time() -> None:
+    assert parse_line(f"{ESC}]" * 100_000).text == "]" * 100_000
+    assert parse_line(f"{ESC}[" * 60_000).text == ""
+    assert parse_line("x" * 200_000).text == "x" * 200_000
 
 
 def test_vllm_sample_keeps_its_text() -> None:

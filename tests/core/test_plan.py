@@ -128,10 +128,6 @@ def test_reasons_are_sentences(case: str) -> None:
     assert plan(action, states, component).reasons == reasons
 
 
-def test_what_is_needed_starts_first() -> None:
-    assert "inference starts first: trainer needs it" in plan("start", {}, "trainer").reasons
-
-
 @pytest.mark.parametrize("one", ["orchestrator", "trainer"])
 def test_partners_come_together_even_when_one_is_dead(one: str) -> None:
     made = plan("restart", {**RUNNING, "trainer": S.FAILED}, one)
@@ -142,6 +138,7 @@ def test_partners_come_together_even_when_one_is_dead(one: str) -> None:
 def test_start_pulls_in_what_is_needed_and_leaves_living_ones_alone() -> None:
     made = plan("start", {}, "trainer")
     assert made.start == ("inference", "orchestrator", "trainer")
+    assert "inference starts first: trainer needs it" in made.reasons
     assert plan("start", RUNNING, "trainer").start == ()
 
 
@@ -151,10 +148,7 @@ def test_start_all_skips_the_job_whose_work_is_there() -> None:
     assert any("what it makes is there already" in reason for reason in made.reasons)
     fresh = make_plan(Request(action="start"), situation({}, is_made=lambda name: False), readers={})
     assert fresh.start[0] == "sft"
-
-
-def test_an_explicit_restart_runs_the_job_again() -> None:
-    assert "sft" in plan("restart", {}, "sft").start
+    assert "sft" in plan("restart", {}, "sft").start, "an explicit restart runs it again"
 
 
 def test_a_dependant_that_no_rule_knows_is_told_of_a_restart() -> None:  # G10
@@ -189,12 +183,6 @@ def test_more_steps_start_a_finished_run_again() -> None:
     more = make_plan(request, situation(done, max_steps=18), readers=readers)
     assert (more.stop, more.start) == ((), ("orchestrator", "trainer"))
     assert make_plan(request, situation(done, max_steps=17), readers=readers).start == ()
-
-
-def test_a_failed_reader_is_started_again_with_its_partner() -> None:
-    oom = {"inference": S.READY, "orchestrator": S.READY, "trainer": S.FAILED}
-    made = plan("set", oom, readers={"seq_len": ("trainer",)})
-    assert made.start == ("orchestrator", "trainer")
 
 
 def test_from_scratch_loses_everything() -> None:
@@ -286,13 +274,6 @@ def test_rules_for_a_new_beginning_hold_only_then(
     assert any("trained weights" in reason for reason in made.reasons) == joins
 
 
-ESTIMATED = Layout(
-    component=(
-        ComponentSpec(id="inference", command=("serve",), kind="service"),
-        ComponentSpec(id="orchestrator", command=("orch",), after=("inference",)),
-        ComponentSpec(id="trainer", command=("train",), after=("inference",)),
-    )
-)
 TIMES = {
     "inference": Times(start_s=40, stop_s=3),
     "orchestrator": Times(start_s=2, stop_s=1),
@@ -306,14 +287,14 @@ def entry(kind: str, component: str, **data: object) -> JournalEntry:
 
 def test_stops_and_starts_overlap_as_far_as_they_need_each_other() -> None:
     everything = ("trainer", "orchestrator", "inference")
-    assert estimate(everything, tuple(reversed(everything)), ESTIMATED, TIMES) == 4 + 3 + 40 + 9
-    assert estimate(("trainer",), ("trainer",), ESTIMATED, TIMES) == 4 + 9
+    assert estimate(everything, tuple(reversed(everything)), LAYOUT, TIMES) == 4 + 3 + 40 + 9
+    assert estimate(("trainer",), ("trainer",), LAYOUT, TIMES) == 4 + 9
 
 
 def test_what_was_never_timed_has_no_estimate() -> None:
-    assert estimate((), ("trainer",), ESTIMATED, {}) is None
-    assert estimate(("trainer",), ("inference",), ESTIMATED, {**TIMES, "trainer": Times(start_s=1)}) is None
-    assert estimate((), (), ESTIMATED, TIMES) is None
+    assert estimate((), ("trainer",), LAYOUT, {}) is None
+    assert estimate(("trainer",), ("inference",), LAYOUT, {**TIMES, "trainer": Times(start_s=1)}) is None
+    assert estimate((), (), LAYOUT, TIMES) is None
 
 
 def test_medians_come_from_the_newest_starts_and_stops() -> None:

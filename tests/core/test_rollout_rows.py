@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.fakes import rollouts as fakes
 
@@ -55,7 +55,6 @@ SHAPES: dict[str, tuple[dict[str, Any], Callable[[Mapping[str, Any], int], Sampl
 
 @pytest.mark.parametrize("name", list(SHAPES))
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
 def test_any_value_anywhere(name: str, data: st.DataObject) -> None:
     document, sample_of, transcript_of = SHAPES[name]
     row = swapped(document, data.draw(st.sampled_from(places(document))), data.draw(_JSON))
@@ -68,7 +67,6 @@ def test_any_value_anywhere(name: str, data: st.DataObject) -> None:
 
 
 @given(row=st.dictionaries(st.sampled_from([*fakes.index_row(1, fakes.tool_episode(), 0, 0, 1.0)]), _JSON))
-@settings(max_examples=100, deadline=None)
 def test_any_row_of_the_index(row: dict[str, Any]) -> None:
     table = SampleTable([rollout_rows.index_sample(row, 1)])
     assert len(sort_samples(table, "worst")) == 1
@@ -79,7 +77,6 @@ def test_any_row_of_the_index(row: dict[str, Any]) -> None:
         st.dictionaries(st.sampled_from(["open", "set", "nodes", "calls", "pending", "discard", "x"]), _JSON)
     )
 )
-@settings(max_examples=60, deadline=None)
 def test_any_delta(deltas: list[dict[str, Any]]) -> None:
     trace: dict[str, Any] = {}
     for delta in deltas:

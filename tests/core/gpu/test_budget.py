@@ -14,6 +14,7 @@ from rltui.core.gpu.budget import (
     RULES,
     EngineMeasurements,
     EngineMemory,
+    KvCache,
     ModelShape,
     VllmRule,
     budget_bytes,
@@ -32,23 +33,20 @@ from rltui.frameworks.memory import MEMORY
 
 
 @pytest.mark.parametrize(
-    ("version", "graphs_in_budget"),
+    ("version", "names_device", "graphs_in_budget"),
     [
-        ((0, 10), False),
-        ((0, 16), False),
-        ((0, 18), False),
-        ((0, 21), True),
-        ((0, 32), True),
-        ((1, 0), True),
-        (None, True),
+        ((0, 12), False, False),
+        ((0, 14), True, False),
+        ((0, 18), True, False),
+        ((0, 21), True, True),
+        ((1, 0), True, True),
+        (None, True, True),
     ],
 )
-def test_a_version_has_its_rule(version: tuple[int, int] | None, graphs_in_budget: bool) -> None:
-    assert rule(version).graphs_in_budget == graphs_in_budget
-
-
-def test_only_from_0_14_on_the_error_names_the_device() -> None:
-    assert [rule(version).names_device for version in ((0, 12), (0, 14))] == [False, True]
+def test_a_version_has_its_rule(
+    version: tuple[int, int] | None, names_device: bool, graphs_in_budget: bool
+) -> None:
+    assert (rule(version).names_device, rule(version).graphs_in_budget) == (names_device, graphs_in_budget)
 
 
 @pytest.mark.parametrize("entry", RULES, ids=lambda entry: str(entry.since))
@@ -74,17 +72,6 @@ def test_a_budget_is_a_share_of_what_the_driver_leaves() -> None:
     rtx_3090 = device(24576 * 2**20, reserved_bytes=445 * 2**20)
     assert budget_bytes(rtx_3090, 0.8) == math.ceil((24576 - 445) * 2**20 * 0.8)
     assert budget_bytes(GpuDevice(index=0), 0.8) is None
-
-
-@given(SIZES, UTILIZATIONS, UTILIZATIONS)
-def test_budgets_grow_with_utilization_and_never_exceed_the_device(
-    total: int, one: float, two: float
-) -> None:
-    low, high = sorted((one, two))
-    budgets = [budget_bytes(device(total), utilization) for utilization in (low, high)]
-    assert budgets[0] is not None
-    assert budgets[1] is not None
-    assert budgets[0] <= budgets[1] <= total
 
 
 @given(SIZES, st.integers(0, 300 * GIB))
@@ -155,10 +142,17 @@ SHAPE = ModelShape(
 )
 
 
+def cache(
+    engine: EngineMemory, measurements: EngineMeasurements | None = None, shape: ModelShape | None = None
+) -> KvCache:
+    found = kv_cache(engine, TOTAL, measurements, shape)
+    assert found is not None
+    return found
+
+
 def test_the_last_attempt_tells_what_another_utilization_leaves() -> None:
     measurements = EngineMeasurements(budget_bytes=72 * GIB, kv_cache_bytes=50 * GIB, kv_cache_tokens=400_000)
-    found = kv_cache(ENGINE, TOTAL, measurements=measurements, shape=SHAPE)
-    assert found is not None
+    found = cache(ENGINE, measurements, shape=SHAPE)
     assert found.size_bytes == 40 * GIB - 22 * GIB
     assert found.tokens == 400_000 * 18 // 50
     assert found.requests == pytest.approx(144_000 / 4096)
@@ -167,15 +161,13 @@ def test_the_last_attempt_tells_what_another_utilization_leaves() -> None:
 
 def test_a_budget_that_the_output_did_not_name_follows_from_its_utilization() -> None:
     measurements = EngineMeasurements(utilization=0.9, kv_cache_bytes=50 * GIB)
-    found = kv_cache(ENGINE, TOTAL, measurements=measurements)
-    assert found is not None
+    found = cache(ENGINE, measurements)
     assert found.size_bytes == share_bytes(TOTAL, 0.5) - (share_bytes(TOTAL, 0.9) - 50 * GIB)
     assert found.tokens is None
 
 
 def test_without_an_attempt_the_model_tells() -> None:
-    found = kv_cache(ENGINE, TOTAL, shape=SHAPE)
-    assert found is not None
+    found = cache(ENGINE, shape=SHAPE)
     forward = 8192 * 100 * 1024
     logits = 2 * 1024 * 4 * 150_000
     assert found.size_bytes == 40 * GIB - 16 * GIB - max(forward, logits)
@@ -184,12 +176,8 @@ def test_without_an_attempt_the_model_tells() -> None:
 
 
 def test_from_0_21_on_graphs_are_within_the_budget() -> None:
-    old, new = (
-        kv_cache(replace(ENGINE, version=version), TOTAL, shape=SHAPE) for version in ((0, 18), (0, 21))
-    )
-    eager = kv_cache(replace(ENGINE, version=(0, 21), enforce_eager=True), TOTAL, shape=SHAPE)
-    assert old is not None
-    assert new is not None
+    old, new = (cache(replace(ENGINE, version=version), shape=SHAPE) for version in ((0, 18), (0, 21)))
+    eager = cache(replace(ENGINE, version=(0, 21), enforce_eager=True), shape=SHAPE)
     assert old.size_bytes - new.size_bytes == GRAPHS_BYTES
     assert eager == old
 
@@ -197,61 +185,47 @@ def test_from_0_21_on_graphs_are_within_the_budget() -> None:
 def test_an_unknown_version_is_that_of_the_last_attempt() -> None:
     measurements = EngineMeasurements(version=(0, 16))
     unknown = replace(ENGINE, version=None)
-    assert kv_cache(unknown, TOTAL, measurements=measurements, shape=SHAPE) == kv_cache(
-        ENGINE, TOTAL, shape=SHAPE
-    )
+    assert cache(unknown, measurements, shape=SHAPE) == cache(ENGINE, shape=SHAPE)
 
 
 def test_devices_share_the_weights() -> None:
-    alone, shared = (
-        kv_cache(replace(ENGINE, tensor_parallel=parallel), TOTAL, shape=SHAPE) for parallel in (1, 4)
-    )
-    assert alone is not None
-    assert shared is not None
+    alone, shared = (cache(replace(ENGINE, tensor_parallel=parallel), shape=SHAPE) for parallel in (1, 4))
     assert shared.size_bytes - alone.size_bytes == 12 * GIB
 
 
 def test_devices_share_the_heads_but_no_head_is_halved() -> None:
     for parallel, parts in ((1, 1), (4, 4), (16, 8)):
         engine = replace(ENGINE, tensor_parallel=parallel, kv_cache_memory_bytes=GIB)
-        found = kv_cache(engine, TOTAL, shape=SHAPE)
-        assert found is not None
+        found = cache(engine, shape=SHAPE)
         assert found.tokens == GIB * parts // (144 * 1024)
 
 
 def test_a_size_that_is_set_counts_whatever_the_utilization() -> None:
     measurements = EngineMeasurements(budget_bytes=72 * GIB, kv_cache_bytes=50 * GIB)
-    found = kv_cache(replace(ENGINE, kv_cache_memory_bytes=3 * GIB), TOTAL, measurements=measurements)
-    assert found is not None
+    found = cache(replace(ENGINE, kv_cache_memory_bytes=3 * GIB), measurements)
     assert found.size_bytes == 3 * GIB
 
 
 def test_a_model_that_takes_long_requests_needs_room_for_one() -> None:
     small = replace(ENGINE, kv_cache_memory_bytes=2 * GIB)
-    found = kv_cache(replace(small, max_model_len=None), TOTAL, shape=SHAPE)
-    assert found is not None
+    found = cache(replace(small, max_model_len=None), shape=SHAPE)
     assert found.longest_request == 40_960
     assert not found.suffices
-    enough = kv_cache(small, TOTAL, shape=SHAPE)
-    assert enough is not None
-    assert enough.suffices
+    assert cache(replace(ENGINE, kv_cache_memory_bytes=4096 * 144 * 1024), shape=SHAPE).suffices
 
 
 def test_nothing_known_says_nothing() -> None:
-    assert kv_cache(ENGINE, TOTAL) is None
-    assert (
-        kv_cache(ENGINE, TOTAL, measurements=EngineMeasurements(version=(0, 16)), shape=ModelShape()) is None
-    )
+    assert kv_cache(ENGINE, TOTAL, None, None) is None
+    assert kv_cache(ENGINE, TOTAL, EngineMeasurements(version=(0, 16)), ModelShape()) is None
 
 
 def test_a_figure_that_contradicts_itself_is_not_used() -> None:
     measurements = EngineMeasurements(budget_bytes=GIB, kv_cache_bytes=50 * GIB)
-    assert kv_cache(ENGINE, TOTAL, measurements=measurements) is None
+    assert kv_cache(ENGINE, TOTAL, measurements, None) is None
 
 
 def test_layers_that_are_left_out_are_told_of() -> None:
-    found = kv_cache(ENGINE, TOTAL, shape=replace(SHAPE, kv_is_lower_bound=True))
-    assert found is not None
+    found = cache(ENGINE, shape=replace(SHAPE, kv_is_lower_bound=True))
     assert any("at most" in note for note in found.notes)
 
 
@@ -260,9 +234,7 @@ def test_the_same_utilization_gives_the_same_cache_and_more_gives_more(old: int,
     budget = share_bytes(TOTAL, old / 100)
     measured = max(0, budget - kept)
     measurements = EngineMeasurements(budget_bytes=budget, kv_cache_bytes=measured)
-    again = kv_cache(replace(ENGINE, utilization=old / 100), TOTAL, measurements=measurements)
-    other = kv_cache(replace(ENGINE, utilization=new / 100), TOTAL, measurements=measurements)
-    assert again is not None
-    assert other is not None
+    again = cache(replace(ENGINE, utilization=old / 100), measurements)
+    other = cache(replace(ENGINE, utilization=new / 100), measurements)
     assert again.size_bytes == measured
     assert (other.size_bytes > measured) == (new > old)

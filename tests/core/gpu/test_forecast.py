@@ -330,18 +330,6 @@ def test_the_safe_utilization_fits_with_room_and_the_next_does_not(
     assert above.is_bad or any(note.startswith("close") for note in above.notes)
 
 
-@given(SIZES, UTILIZATIONS, UTILIZATIONS, st.floats(0, 1))
-def test_more_for_the_engine_is_never_more_for_the_trainer(
-    total: float, one_utilization: float, other: float, peak_frac: float
-) -> None:
-    low, high = sorted((one_utilization, other))
-    beside = trainer(total * peak_frac, starts=True)
-    lefts = [one([device(total)], [engine(utilization), beside]).left_bytes for utilization in (low, high)]
-    assert lefts[0] is not None
-    assert lefts[1] is not None
-    assert lefts[0] >= lefts[1]
-
-
 @pytest.mark.parametrize("kind", ["unified", "v1"])
 def test_other_kinds_of_memory_go_by_what_is_free(kind: str) -> None:
     spark = device(120, memory_kind=kind, used_bytes=None, free_bytes=60 * GIB)

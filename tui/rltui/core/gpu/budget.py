@@ -260,9 +260,8 @@ def engine_rule(engine: EngineMemory, measurements: EngineMeasurements | None) -
 def kv_cache(
     engine: EngineMemory,
     usable_bytes: int,
-    *,
-    measurements: EngineMeasurements | None = None,
-    shape: ModelShape | None = None,
+    measurements: EngineMeasurements | None,
+    shape: ModelShape | None,
 ) -> KvCache | None:
     """The cache on a device of this size; `None` if neither measurements nor the model's files tell its
     size.
@@ -271,7 +270,7 @@ def kv_cache(
         note = "KV cache: its size is set by kv_cache_memory_bytes, not by gpu_memory_utilization"
         size = engine.kv_cache_memory_bytes
     else:
-        non_cache = non_cache_bytes(engine, usable_bytes, measurements=measurements, shape=shape)
+        non_cache = non_cache_bytes(engine, usable_bytes, measurements, shape)
         if non_cache is None:
             return None
         size, note = share_bytes(usable_bytes, engine.utilization) - non_cache[0], non_cache[1]
@@ -289,9 +288,8 @@ def kv_cache(
 def non_cache_bytes(
     engine: EngineMemory,
     usable_bytes: int,
-    *,
-    measurements: EngineMeasurements | None = None,
-    shape: ModelShape | None = None,
+    measurements: EngineMeasurements | None,
+    shape: ModelShape | None,
 ) -> tuple[int, str] | None:
     """Bytes of the budget that are not KV cache, on each device, and a note on how that is known."""
     if (measured_bytes := _measured_non_cache(usable_bytes, measurements)) is not None:

@@ -161,9 +161,7 @@ class _DevicePlan:
         overhead = self.overhead_bytes(user, engine)
         if engine.kv_cache_memory_bytes is None:
             return budget + overhead
-        non_cache = non_cache_bytes(
-            engine, self.usable_bytes, measurements=user.measurements, shape=user.shape
-        )
+        non_cache = non_cache_bytes(engine, self.usable_bytes, user.measurements, user.shape)
         return (budget if non_cache is None else non_cache[0] + engine.kv_cache_memory_bytes) + overhead
 
     def overhead_bytes(self, user: MemoryUser, engine: EngineMemory) -> int:
@@ -267,7 +265,7 @@ class _Judgement(NamedTuple):
 
 
 def _on_engine(plan: _DevicePlan, user: MemoryUser, engine: EngineMemory) -> MemoryVerdict:
-    cache = kv_cache(engine, plan.usable_bytes, measurements=user.measurements, shape=user.shape)
+    cache = kv_cache(engine, plan.usable_bytes, user.measurements, user.shape)
     fit = EngineFit(
         device=plan.device,
         user=user,
@@ -398,5 +396,5 @@ def _viable(
     if utilization is None:
         return None
     changed = replace(engine, utilization=utilization)
-    cache = kv_cache(changed, plan.usable_bytes, measurements=user.measurements, shape=user.shape)
+    cache = kv_cache(changed, plan.usable_bytes, user.measurements, user.shape)
     return utilization if cache is None or cache.suffices else None
