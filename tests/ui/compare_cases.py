@@ -73,7 +73,7 @@ def compared_runs(folder: Path | None = None) -> FakeRuns:
 async def open_comparison(pilot: Pilot[None], runs: FakeRuns, count: int = 4) -> CompareScreen:
     screen = pilot.app.screen
     assert isinstance(screen, BaseScreen)
-    compare = CompareScreen(screen.home, [row.id for row in runs.known[:count]])
+    compare = CompareScreen(screen.app_state, [row.id for row in runs.known[:count]])
     screen.show_instead(compare)
     await settle(pilot)
     await until(pilot, lambda: compare.query_one(RowList).keys)

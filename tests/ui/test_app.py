@@ -411,7 +411,7 @@ async def test_a_machine_that_is_out_of_reach_is_told_from_second_to_second(
     experiment.host = "gpubox"
     async with open_app(experiment) as pilot:
         banner = overview(pilot).query_one("#banner", Static)
-        assert f"gpubox:{experiment.name}" in overview(pilot).shared.heading().plain
+        assert f"gpubox:{experiment.name}" in overview(pilot).state.heading().plain
         for seconds in (2, 3):
             told = f"gpubox: connection lost {seconds}s ago, trying again"
             experiment.down = LinkDownError(told)

@@ -63,7 +63,7 @@ async def see(pilot: Pilot[None], kind: type[object]) -> None:
 async def collect(pilot: Pilot[None]) -> None:
     """batch_size 64 ⇒ 128."""
     await press(pilot, *COLLECT)
-    await until(pilot, lambda: overview(pilot).shared.staged)
+    await until(pilot, lambda: overview(pilot).state.staged)
 
 
 async def test_collected_edits_are_marked_and_written_as_one(open_app: Opener) -> None:
@@ -85,7 +85,7 @@ async def test_collected_edits_are_marked_and_written_as_one(open_app: Opener) -
         await press(pilot, "enter")
         await until(pilot, lambda: experiment.executed)
         assert experiment.executed == [Request(action="set", edits=edits, base=BASE)]
-        assert not overview(pilot).shared.staged
+        assert not overview(pilot).state.staged
 
 
 @pytest.mark.slow
@@ -94,7 +94,7 @@ async def test_a_review_can_restart_too_and_leaving_it_forgets_nothing(open_app:
     async with open_app(experiment) as pilot:
         await collect(pilot)
         await press(pilot, "W", "escape")
-        assert overview(pilot).shared.staged.edits == COLLECTED
+        assert overview(pilot).state.staged.edits == COLLECTED
         await press(pilot, "W", "ctrl+r")
         await until(pilot, lambda: experiment.executed)
         assert experiment.executed == [Request(action="set", edits=COLLECTED, base=BASE, restart=True)]
@@ -120,7 +120,7 @@ async def test_a_collected_edit_is_dropped(open_app: Opener) -> None:
         await press(pilot, "j")
         assert overview(pilot).check_action("command", ("config.drop",)) is False
         await press(pilot, "k", "backspace")
-        assert not overview(pilot).shared.staged
+        assert not overview(pilot).state.staged
         assert overview(pilot).check_action("command", ("config.review",)) is False
 
 
@@ -149,7 +149,7 @@ async def test_what_is_wrong_alone_can_be_collected(open_app: Opener) -> None:
     experiment.planner = simple_plan
     async with open_app(experiment) as pilot:
         await press(pilot, "ctrl+k", "enter", "backspace", "backspace", *"100", "ctrl+n")
-        await until(pilot, lambda: overview(pilot).shared.staged)
+        await until(pilot, lambda: overview(pilot).state.staged)
         await press(pilot, "W")
         await see(pilot, ConfigReview)
         assert [button.id for button in pilot.app.screen.query(Button)] == ["no"]
@@ -252,7 +252,7 @@ async def test_a_conflict_has_three_ways_out(
             await press(pilot, "enter")
             await until(pilot, lambda: experiment.executed)
             assert experiment.executed == [Request(action="set", edits=edits, base=base or {})]
-        assert overview(pilot).shared.staged.edits == left
+        assert overview(pilot).state.staged.edits == left
 
 
 async def test_a_single_edit_meets_the_conflict_too(open_app: Opener) -> None:
@@ -272,11 +272,11 @@ async def test_a_refusal_without_a_conflict_is_told(open_app: Opener) -> None:
         await see(pilot, MessageDialog)
         assert "another rltui is writing" in shown(pilot)
         await press(pilot, "escape", "enter", "asterisk", "ctrl+n")
-        await until(pilot, lambda: overview(pilot).shared.staged)
+        await until(pilot, lambda: overview(pilot).state.staged)
         await press(pilot, "W", "enter")
         await see(pilot, MessageDialog)
         assert "disk full" in shown(pilot)
-        assert overview(pilot).shared.staged
+        assert overview(pilot).state.staged
 
 
 @pytest.mark.slow
@@ -538,7 +538,7 @@ async def test_the_fraction_moves_with_its_verdict_beside_it(open_app: Opener) -
 
 
 async def see_all_stopped(pilot: Pilot[None], experiment: FakeExperiment) -> None:
-    status = overview(pilot).shared.status
+    status = overview(pilot).state.status
     assert status is not None
     gone = [part.model_copy(update={"state": ComponentState.STOPPED}) for part in status.components]
     experiment.push(status.model_copy(update={"components": tuple(gone)}))
@@ -577,7 +577,7 @@ async def test_leaving_with_collected_edits_asks(open_app: Opener) -> None:
         await press(pilot, "enter")
         await see(pilot, Overview)
         assert pilot.app.is_running
-        assert overview(pilot).shared.staged
+        assert overview(pilot).state.staged
         await press(pilot, "q")
         await see(pilot, LeaveDialog)
         await press(pilot, "y")

@@ -112,10 +112,10 @@ async def test_edits_made_here_are_those_of_the_overview(open_app: Opener) -> No
     async with open_app(experiment) as pilot:
         screen = await open_config(pilot)
         await press(pilot, "j", "j", "enter", "asterisk", "ctrl+n")
-        await until(pilot, lambda: screen.shared.staged)
+        await until(pilot, lambda: screen.state.staged)
         assert "+ 1 collected: W writes" in text_of(screen, "#config-title")
         await press(pilot, "backspace")
-        assert not screen.shared.staged
+        assert not screen.state.staged
         await press(pilot, "e", "asterisk", "enter")
         await until(pilot, lambda: experiment.executed)
         assert experiment.executed[0].edits == {BATCH: 128}
@@ -148,7 +148,7 @@ async def test_the_palette_offers_what_there_is_here(open_app: Opener) -> None:
 async def test_a_lost_supervisor_is_said_in_the_title(open_app: Opener) -> None:
     async with open_app(config_experiment()) as pilot:
         screen = await open_config(pilot)
-        screen.shared.show_connection("the supervisor is gone")
+        screen.state.show_connection("the supervisor is gone")
         assert "⚠ the supervisor is gone" in text_of(screen, "#config-title")
 
 

@@ -122,10 +122,10 @@ async def test_the_cursor_stays_on_its_process_when_others_come(open_app: Opener
     async with open_app(with_orphans()) as pilot:
         await press(pilot, "3", "tab", "j")
         assert selected(pilot, "processes") == "4300"
-        gpu_screen(pilot).shared.show_gpus(scenarios.SHARED)
+        gpu_screen(pilot).state.show_gpus(scenarios.SHARED)
         await pilot.pause()
         assert selected(pilot, "processes") == "4300"
-        gpu_screen(pilot).shared.show_gpus(scenarios.OLD_DRIVER)
+        gpu_screen(pilot).state.show_gpus(scenarios.OLD_DRIVER)
         await pilot.pause()
         assert selected(pilot, "processes") == "4242"
 

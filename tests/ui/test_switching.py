@@ -68,7 +68,7 @@ async def test_edits_that_are_not_written_are_asked_about(open_app: Opener) -> N
     async with open_app(FakeExperiment(), runs=runs) as pilot:
         screen = pilot.app.screen
         assert isinstance(screen, Overview)
-        screen.shared.collect({"trainer.optim.lr": 1e-4}, {})
+        screen.state.collect({"trainer.optim.lr": 1e-4}, {})
         await press(pilot, "7", "j", "enter")
         assert isinstance(pilot.app.screen, LeaveDialog)
         await press(pilot, "n")

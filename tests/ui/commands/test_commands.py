@@ -22,14 +22,14 @@ from rltui.ui.commands.run_annotations import RunAnnotationCommands
 from rltui.ui.screens.checkpoint_dialogs import RowsDialog
 from rltui.ui.screens.dialogs import ChoiceMenu, PlanDialog
 from rltui.ui.screens.trash_dialog import TrashDialog
-from rltui.ui.shared import AppState, ExperimentState
+from rltui.ui.state import AppState, ExperimentState
 
 TRAINER = component("trainer", ComponentState.READY)
 
 
 def state_of(experiment: FakeExperiment, *components: ComponentStatus) -> ExperimentState:
-    home = AppState(FakeRuns(), lambda: NOW)
-    state = home.shared = ExperimentState(experiment, home)
+    app_state = AppState(FakeRuns(), lambda: NOW)
+    state = app_state.state = ExperimentState(experiment, app_state)
     state.status = running_status(components=components or (TRAINER,))
     return state
 

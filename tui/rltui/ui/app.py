@@ -32,7 +32,7 @@ from rltui.ui.logs.view import LogView
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import LeaveDialog, show_error
 from rltui.ui.screens.overview import Overview
-from rltui.ui.shared import AppState, ExperimentState
+from rltui.ui.state import AppState, ExperimentState
 from rltui.ui.terminal.abilities import Abilities
 from rltui.ui.text import clean, clean_line
 from rltui.ui.themed_app import ThemedApp
@@ -102,7 +102,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         """The first has been taken and has its effects now."""
         self._typing_clock: asyncio.TimerHandle | None = None
         self._run_in_terminal = run_in_terminal
-        self._home.wants_tour = tour and "tour" not in self._home.ui_state.values
+        self._app_state.wants_tour = tour and "tour" not in self._app_state.ui_state.values
         self._ask_to_start = ask_to_start
         self._overview = None if experiment is None else self._new_overview(experiment)
 
@@ -112,8 +112,8 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
             self.notify(clean(self._trouble), severity="error", timeout=30, markup=False)
 
     def _new_overview(self, experiment: Experiment) -> Overview:
-        self._home.shared = ExperimentState(experiment, self._home)
-        return Overview(self._home, ask_to_start=self._ask_to_start)
+        self._app_state.state = ExperimentState(experiment, self._app_state)
+        return Overview(self._app_state, ask_to_start=self._ask_to_start)
 
     # keys, one after the other
 
@@ -170,7 +170,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         if screen is None:
             from rltui.ui.screens.runs import RunsScreen  # an experiment's first frame need not wait for it
 
-            screen = RunsScreen(self._home)
+            screen = RunsScreen(self._app_state)
             self.install_screen(screen, "runs")
             self._load_screen_css(screen)
         screen._push_result_callback(screen, None)  # noqa: SLF001 - else Textual cannot take it away again
@@ -192,14 +192,14 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         """Show another run in place of the open one, which goes on; asks first where edits of that one are
         lost.
         """
-        runs, previous = self._home.runs, self._overview
+        runs, previous = self._app_state.runs, self._overview
         try:
             if previous is not None:
                 is_same = request.id == await asyncio.to_thread(lambda: previous.experiment.run_id)
                 if is_same and not request.again:
                     self._come_back(previous, request.screen)
                     return
-                unsaved = unwritten(previous.shared)
+                unsaved = unwritten(previous.state)
                 if unsaved and not await self.push_screen_wait(LeaveDialog(unsaved)):
                     return
             async with self.messages.waiting("Opening the run", cancels=not request.again):
@@ -254,7 +254,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
                 async for event in overview.experiment.events():
                     if not connected:
                         connected, failures = True, 0
-                        overview.shared.show_connection(None)
+                        overview.state.show_connection(None)
                     await overview.show(event)
                     if isinstance(event, Alert):
                         self.messages.say(event.text, event.severity, alert=event)
@@ -265,7 +265,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
             except ShutDownError as error:
                 is_down, reason = True, clean_line(error.title)
             except LinkDownError as error:  # it comes back by itself, and is asked as often as ages are told
-                overview.shared.show_connection(clean_line(error.title))
+                overview.state.show_connection(clean_line(error.title))
                 await asyncio.sleep(LOOK_AGAIN_S)
                 continue
             except RltuiError as error:
@@ -278,10 +278,10 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
                     if overview.experiment.readonly
                     else f"; {key_of('component.start-all')} starts it again"
                 )
-                overview.shared.show_connection(f"{reason}{is_reopened}")
+                overview.state.show_connection(f"{reason}{is_reopened}")
                 await asyncio.sleep(LOOK_AGAIN_S)
                 continue
-            overview.shared.show_connection(f"{reason}: reconnecting… (components keep running)")
+            overview.state.show_connection(f"{reason}: reconnecting… (components keep running)")
             await asyncio.sleep(RECONNECT_S[min(failures, len(RECONNECT_S) - 1)])
             failures += 1
 
@@ -301,7 +301,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
     async def _copy(self, request: CopyRequested) -> None:
         write = None if self._driver is None else self._driver.write
         try:
-            self.notify(await copy(request, self._home, write), markup=False)
+            self.notify(await copy(request, self._app_state, write), markup=False)
         except RltuiError as error:
             self.notify(clean(str(error)), severity="error", markup=False)
 
@@ -348,7 +348,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
 
     def action_detach(self) -> None:
         """Leave; asks first where that loses edits that are not written."""
-        unsaved = () if self._overview is None else unwritten(self._overview.shared)
+        unsaved = () if self._overview is None else unwritten(self._overview.state)
         if not unsaved:
             self._leave()
         elif not isinstance(self.screen, LeaveDialog):

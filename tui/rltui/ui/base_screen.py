@@ -28,7 +28,7 @@ from rltui.ui.messages import MessageLine, NotifyingApp, NotifyingScreen, waitin
 from rltui.ui.requests import OPENS_AGAIN, READONLY_TEXT, readonly_text
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import show_error
-from rltui.ui.shared import AppState, ExperimentState
+from rltui.ui.state import AppState, ExperimentState
 
 _WORK = "request"
 """Group of the worker that carries out what a key asks for."""
@@ -101,28 +101,28 @@ class BaseScreen(NotifyingScreen[None]):
         screen: str = ""
         """The screen to open; empty: the overview."""
 
-    def __init__(self, home: AppState, shared: ExperimentState | None = None) -> None:
+    def __init__(self, app_state: AppState, state: ExperimentState | None = None) -> None:
         """`shared`: the experiment to show, where it is another one than the one that is open."""
         super().__init__()
-        self.home = home
+        self.app_state = app_state
         """It outlives the experiment that is open."""
-        self._shared = None if self.is_of_all_runs else shared or home.shared
+        self._state = None if self.is_of_all_runs else state or app_state.state
         self.aim = ""
         """Key of the row that the cursor is to go to, once it is there."""
 
     @property
-    def shared(self) -> ExperimentState:
+    def state(self) -> ExperimentState:
         """State of the experiment that this screen shows."""
-        assert self._shared is not None, "no experiment is open, and no key leads there"
-        return self._shared
+        assert self._state is not None, "no experiment is open, and no key leads there"
+        return self._state
 
     @property
     def experiment(self) -> Experiment:
-        return self.shared.experiment
+        return self.state.experiment
 
     @cached_property
     def commands(self) -> ExperimentCommands:
-        return ExperimentCommands(self, self.shared)
+        return ExperimentCommands(self, self.state)
 
     @property
     def pane_place(self) -> KeyContext | None:
@@ -132,7 +132,7 @@ class BaseScreen(NotifyingScreen[None]):
 
     def keep(self) -> None:
         """Have the next app know what this one does."""
-        in_background(self.app, self.home.ui_state.write, group="keep", exclusive=False)
+        in_background(self.app, self.app_state.ui_state.write, group="keep", exclusive=False)
 
     @property
     def is_open(self) -> bool:
@@ -144,9 +144,9 @@ class BaseScreen(NotifyingScreen[None]):
     @property
     def readonly_text(self) -> str:
         """The reason why nothing can be changed; empty where changes are possible."""
-        if self._shared is not None:
-            return readonly_text(self.experiment, all_readonly=self.home.runs.readonly)
-        return READONLY_TEXT if self.home.runs.readonly else ""
+        if self._state is not None:
+            return readonly_text(self.experiment, all_readonly=self.app_state.runs.readonly)
+        return READONLY_TEXT if self.app_state.runs.readonly else ""
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Refuse actions that change something on a read-only screen, and actions that make no sense now."""
@@ -160,14 +160,14 @@ class BaseScreen(NotifyingScreen[None]):
 
     def _opens_again(self, call: tuple[str, tuple[object, ...]]) -> bool:
         """It opens a finished run with a supervisor, which who may change runs can do."""
-        return call == OPENS_AGAIN and self.experiment.finished and not self.home.runs.readonly
+        return call == OPENS_AGAIN and self.experiment.finished and not self.app_state.runs.readonly
 
     def enabled(self, command: str, *arguments: object) -> bool:
         """`command` is an action of this screen, or `part.method` of an object that the screen holds.
 
         An object with a method `allows` has been asked before.
         """
-        if self.home.shared is None and command in ("show_screen", "show_overview"):  # none is open
+        if self.app_state.state is None and command in ("show_screen", "show_overview"):  # none is open
             return (command, *arguments) in (("show_screen", "runs"), ("show_screen", "queue"))
         return True
 
@@ -214,8 +214,8 @@ class BaseScreen(NotifyingScreen[None]):
         calls = changing_keys(self.place).get(event.key, ()) if self.readonly_text else ()
         if calls and not any(self.check_action(*call) for call in calls):
             self._say_readonly()
-        elif event.key not in self.home.explained_keys and event.key not in super().active_bindings:
-            self.home.explained_keys.add(event.key)
+        elif event.key not in self.app_state.explained_keys and event.key not in super().active_bindings:
+            self.app_state.explained_keys.add(event.key)
             self.notify(idle_key(event.key, self.place), markup=False)
 
     def _say_readonly(self) -> None:
@@ -235,7 +235,7 @@ class BaseScreen(NotifyingScreen[None]):
         if not isinstance(above, BaseScreen):
             return  # a dialog has opened meanwhile, and must be answered
         if not self.app.is_screen_installed(name):
-            self.app.install_screen(resolve_name(SCREENS[name])(self.home), name)
+            self.app.install_screen(resolve_name(SCREENS[name])(self.app_state), name)
         screen = self.app.get_screen(name, BaseScreen)
         screen.aim = aim or screen.aim
         if moment is not None:
@@ -268,7 +268,7 @@ class BaseScreen(NotifyingScreen[None]):
         self.show_screen("logs", aim=SEARCH_AIM)
 
     def action_show_tour(self) -> None:
-        self.home.wants_tour = True
+        self.app_state.wants_tour = True
         self.action_show_overview()
 
     def action_show_help(self) -> None:
@@ -303,4 +303,4 @@ class BaseScreen(NotifyingScreen[None]):
         from rltui.ui.screens.message_list import MessageList
 
         if isinstance(self.app, NotifyingApp):
-            self.app.push_screen(MessageList(self.app.messages, self.home.clock))
+            self.app.push_screen(MessageList(self.app.messages, self.app_state.clock))

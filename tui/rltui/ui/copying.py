@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 from textual.message import Message
 
 from rltui.core.text import truncate
-from rltui.ui.shared import AppState
+from rltui.ui.state import AppState
 from rltui.ui.text import clean_line
 
 _MOST_COPIED_BYTES = 74_000
@@ -93,7 +93,7 @@ def may_keep_it(environ: Mapping[str, str] = os.environ) -> str:
     return "this terminal" if _first_word(environ) in _DEAF else ""
 
 
-async def copy(request: CopyRequested, home: AppState, write: Callable[[str], object] | None) -> str:
+async def copy(request: CopyRequested, app_state: AppState, write: Callable[[str], object] | None) -> str:
     """Put a text into a named file; else into the clipboard, and into tmux or a file if that may not arrive.
 
     `write`: writes to the terminal, if there is one. Returns where the text is now, in words.
@@ -102,14 +102,14 @@ async def copy(request: CopyRequested, home: AppState, write: Callable[[str], ob
         RltuiError: if a file cannot be written.
     """
     name = request.what or f"“{truncate(clean_line(request.text), _WORDS_OF_A_COPY)}”"
-    if request.name and home.shared is not None:
-        path = home.shared.experiment.save(request.name, f"{request.text}\n" if request.text else "")
+    if request.name and app_state.state is not None:
+        path = app_state.state.experiment.save(request.name, f"{request.text}\n" if request.text else "")
         return f"Written in {clean_line(path)} ({name})"
     sequence = clipboard_sequence(request.text, inside_tmux=is_inside_tmux())
     if sequence is not None and write is not None:
         write(sequence)
     message = f"Copied {name}" if sequence is not None else f"Too much for a clipboard: {name}"
-    other_clipboard, runs = may_keep_it(), home.runs
+    other_clipboard, runs = may_keep_it(), app_state.runs
     if other_clipboard == TMUX and await asyncio.to_thread(runs.copy_to_tmux, request.text):
         return f"{message}; tmux has it too"
     if sequence is not None and not other_clipboard:

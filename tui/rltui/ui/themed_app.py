@@ -16,7 +16,7 @@ from textual.theme import Theme
 from rltui.core.text import did_you_mean
 from rltui.ui import themes
 from rltui.ui.messages import NotifyingApp
-from rltui.ui.shared import AppState
+from rltui.ui.state import AppState
 from rltui.ui.terminal.abilities import Abilities
 from rltui.ui.terminal.driver import TerminalDriver
 from rltui.ui.terminal.incoming import BackgroundColorReported
@@ -35,7 +35,7 @@ class ThemedApp(NotifyingApp):
     theme: Reactive[str] = Reactive(themes.FOLLOWING)
     abilities = Abilities()
 
-    def __init__(self, home: AppState, abilities: Abilities | None, theme_name: str) -> None:
+    def __init__(self, app_state: AppState, abilities: Abilities | None, theme_name: str) -> None:
         """`abilities` are those of the terminal, by default all there are.
 
         `theme_name`: the theme of a person who has chosen none while the app ran.
@@ -43,15 +43,17 @@ class ThemedApp(NotifyingApp):
         self._is_light = abilities is not None and abilities.is_light
         if abilities is not None:
             self.abilities = abilities
-        super().__init__(home.clock)
-        self._home = home
+        super().__init__(app_state.clock)
+        self._app_state = app_state
         if self.abilities.is_grey and not self.no_color:  # as Textual does for $NO_COLOR
             self.no_color = True
             self._filters.append(Monochrome())
         self._registered_themes = themes.available()
         self._unknown_theme = "" if theme_name in self.available_themes else theme_name
         names = [
-            name for name in (home.ui_state.values.get(_KEY), theme_name) if name in self.available_themes
+            name
+            for name in (app_state.ui_state.values.get(_KEY), theme_name)
+            if name in self.available_themes
         ]
         if names:
             self.theme = names[0]
@@ -75,7 +77,7 @@ class ThemedApp(NotifyingApp):
     def keep_theme(self, name: str) -> None:
         """Take its colours, now and whenever the app is opened again."""
         self.theme = name
-        self._home.ui_state.note(_KEY, name)
+        self._app_state.ui_state.note(_KEY, name)
 
     def on_mount(self) -> None:
         self._follow()

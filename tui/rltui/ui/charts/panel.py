@@ -17,7 +17,7 @@ from rltui.ui.charts.catalog import Chart, charts
 from rltui.ui.charts.model import ChartModel, Run
 from rltui.ui.charts.plot import Plot
 from rltui.ui.charts.view import View
-from rltui.ui.shared import ExperimentState
+from rltui.ui.state import ExperimentState
 from rltui.ui.text import clean_line
 
 _IMPORTANT = ("reward", "loss", "entropy", "tokens_per_s")
@@ -45,9 +45,9 @@ class ChartPanel(Container, can_focus=True):
     }
     """
 
-    def __init__(self, shared: ExperimentState, *, classes: str | None = None) -> None:
+    def __init__(self, state: ExperimentState, *, classes: str | None = None) -> None:
         super().__init__(classes=classes)
-        self._shared = shared
+        self._state = state
         self._model: ChartModel | None = None
         self._pins: tuple[str, ...] = ()
         self._charts: tuple[Chart, ...] = ()
@@ -70,7 +70,7 @@ class ChartPanel(Container, can_focus=True):
         self._wake.set()
 
     async def _follow(self) -> None:
-        experiment = self._shared.experiment
+        experiment = self._state.experiment
         try:
             self._pins = await asyncio.to_thread(experiment.pins)
             self._model = ChartModel([Run("", await asyncio.to_thread(experiment.open_series))])
@@ -102,7 +102,7 @@ class ChartPanel(Container, can_focus=True):
         self.border_subtitle = "" if visible else _NOTHING
         await asyncio.to_thread(model.load, visible)
         with suppress(RltuiError):  # the charts are worth seeing without annotations
-            model.annotations = annotations_of(await self._shared.experiment.journal())
+            model.annotations = annotations_of(await self._state.experiment.journal())
         self._arrange_plots()
         with self.app.batch_update():
             for plot, chart in zip(self._plots, visible, strict=False):

@@ -14,7 +14,7 @@ from rltui.ui.commands.frontend import Frontend
 from rltui.ui.requests import ConfirmableRequest
 from rltui.ui.screens.checkpoint_dialogs import PublishDialog, RowsDialog, retentions
 from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, NoteDialog
-from rltui.ui.shared import ExperimentState
+from rltui.ui.state import ExperimentState
 from rltui.views.checkpoint import aside_text, checkpoint_note, prune_rows, restore_rows
 
 
@@ -22,7 +22,7 @@ class CheckpointCommands:
     def __init__(
         self,
         frontend: Frontend,
-        shared: ExperimentState,
+        state: ExperimentState,
         commands: ExperimentCommands,
         report: Callable[[], CheckpointReport | None],
         selected_checkpoint: Callable[[], Checkpoint | None],
@@ -30,8 +30,8 @@ class CheckpointCommands:
     ) -> None:
         """`on_change` is awaited when there are other checkpoints than before."""
         self._frontend = frontend
-        self._shared = shared
-        self._experiment = shared.experiment
+        self._state = state
+        self._experiment = state.experiment
         self._commands = commands
         self._report = report
         self._selected_checkpoint = selected_checkpoint
@@ -95,7 +95,7 @@ class CheckpointCommands:
 
     def bring_back(self) -> None:
         """Ask which of the sets that restarts moved aside comes back, and show what that moves."""
-        status, report = self._shared.status, self._report()
+        status, report = self._state.status, self._report()
         if status is not None and status.state == "running":
             self._frontend.notify(
                 f"Stop everything first: {key_of('component.stop-all')} on the overview", markup=False

@@ -19,7 +19,7 @@ from rltui.ui.key_bindings import bind, own
 from rltui.ui.logs.view import LogView
 from rltui.ui.requests import ConfirmableRequest, makes_sense, request_for
 from rltui.ui.screens.dialogs import ChoiceMenu
-from rltui.ui.shared import ExperimentState
+from rltui.ui.state import ExperimentState
 from rltui.ui.text import clean_line
 from rltui.views.checkpoint import checkpoint_words
 
@@ -75,13 +75,13 @@ class ComponentCommands:
     def __init__(
         self,
         frontend: Frontend,
-        shared: ExperimentState,
+        state: ExperimentState,
         commands: ExperimentCommands,
         selected_component: Callable[[], ComponentStatus | None],
     ) -> None:
         self._frontend = frontend
-        self._shared = shared
-        self._experiment = shared.experiment
+        self._state = state
+        self._experiment = state.experiment
         self._commands = commands
         self._selected_component = selected_component
 
@@ -92,7 +92,7 @@ class ComponentCommands:
             case "request" if self._experiment.finished:
                 return arguments == ("start-all",)
             case "request":
-                return makes_sense(str(arguments[0]), self._shared.status, component)
+                return makes_sense(str(arguments[0]), self._state.status, component)
             case "attach":
                 return component is not None and component.state in ALIVE_STATES
             case "restart_menu":
@@ -109,7 +109,7 @@ class ComponentCommands:
         if self._experiment.finished:
             self._frontend.post_message(BaseScreen.OpenRunRequested(self._experiment.run_id, again=True))
             return
-        confirmable = request_for(name, self._shared.status, self._selected_component())
+        confirmable = request_for(name, self._state.status, self._selected_component())
         if confirmable is not None:
             self._commands.request(confirmable)
 
@@ -185,7 +185,7 @@ class ComponentCommands:
                 "No checkpoint to continue from: none is complete yet, or no job of the run restarts"
             )
             return None
-        now = self._shared.clock()
+        now = self._state.clock()
         checkpoints = () if report is None else report.complete
         details = {checkpoint.step: checkpoint_words(checkpoint, now) for checkpoint in checkpoints}
         choices = {

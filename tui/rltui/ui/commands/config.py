@@ -17,7 +17,7 @@ from rltui.ui.commands.frontend import Frontend
 from rltui.ui.copying import CopyRequested
 from rltui.ui.key_bindings import bind, own
 from rltui.ui.requests import ConfirmableRequest
-from rltui.ui.shared import ExperimentState
+from rltui.ui.state import ExperimentState
 
 if TYPE_CHECKING:
     from rltui.ui.commands.config_dialogue import ConfigDialogue
@@ -48,13 +48,13 @@ class ConfigCommands:
     def __init__(
         self,
         frontend: Frontend,
-        shared: ExperimentState,
+        state: ExperimentState,
         commands: ExperimentCommands,
         cursor_knob: Callable[[], KnobInfo | None],
     ) -> None:
         """`cursor_knob`: the knob under the cursor of the screen."""
         self._frontend = frontend
-        self._shared = shared
+        self._state = state
         self._commands = commands
         self._cursor_knob = cursor_knob
 
@@ -63,11 +63,11 @@ class ConfigCommands:
         """Imported when first used: the first frame needs no dialogs."""
         from rltui.ui.commands.config_dialogue import ConfigDialogue
 
-        return ConfigDialogue(self._frontend, self._shared)
+        return ConfigDialogue(self._frontend, self._state)
 
     def allows(self, command: str, *arguments: object) -> bool:
         del arguments
-        table, staged, status = self._shared.table, self._shared.staged, self._shared.status
+        table, staged, status = self._state.table, self._state.staged, self._state.status
         match command:
             case "apply":
                 return bool(staged or self.pending_readers)
@@ -107,14 +107,14 @@ class ConfigCommands:
     @property
     def pending_readers(self) -> tuple[str, ...]:
         """Living components that were started with other values than the files have now."""
-        status = self._shared.status
+        status = self._state.status
         alive = {item.id for item in status.components if item.state in ALIVE_STATES} if status else set()
-        changes = [knob for knob in self._shared.knobs if knob.changed]
+        changes = [knob for knob in self._state.knobs if knob.changed]
         return tuple(dict.fromkeys(name for knob in changes for name in knob.readers if name in alive))
 
     def apply(self) -> None:
         """Make what was collected count, or else what is in the files already."""
-        if self._shared.staged:
+        if self._state.staged:
             self._frontend.work(self._dialogue.review(apply=True))
         elif readers := self.pending_readers:
             request = Request(action="restart", components=readers)
@@ -128,7 +128,7 @@ class ConfigCommands:
     def drop(self) -> None:
         """Forget the collected edit of the knob under the cursor."""
         if (knob := self._cursor_knob()) is not None:
-            self._shared.drop(knob.key)
+            self._state.drop(knob.key)
 
     def undo(self) -> None:
         self._frontend.work(self._dialogue.undo())
@@ -139,7 +139,7 @@ class ConfigCommands:
 
     def roll_back(self) -> None:
         """Take back the edit that something did not survive. Asks, default no."""
-        status = self._shared.status
+        status = self._state.status
         if status is not None and status.rollback is not None:
             self._frontend.work(self._dialogue.roll_back(status.rollback))
 

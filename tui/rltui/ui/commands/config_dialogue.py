@@ -19,7 +19,7 @@ from rltui.ui.requests import done_text
 from rltui.ui.screens.config_dialogs import ConfigReview, ConflictDialog, ConverterDialog, Question
 from rltui.ui.screens.dialogs import ChoiceMenu, EditAgain, PendingDialog, PlanDialog
 from rltui.ui.screens.knob_editor import KnobEditor
-from rltui.ui.shared import ExperimentState, TextDraft
+from rltui.ui.state import ExperimentState, TextDraft
 from rltui.ui.text import clean, clean_line
 from rltui.views.knob import change_text
 
@@ -30,14 +30,14 @@ Outcome = Literal["written", "dropped", "kept", "again"]
 class ConfigDialogue:
     """The coroutines behind the keys. They end in dialogs, never in exceptions a person could cause."""
 
-    def __init__(self, frontend: Frontend, shared: ExperimentState) -> None:
+    def __init__(self, frontend: Frontend, state: ExperimentState) -> None:
         self._frontend = frontend
-        self._experiment = shared.experiment
-        self._shared = shared
+        self._experiment = state.experiment
+        self._state = state
 
     async def edit_one_of(self, knobs: Sequence[KnobInfo], reader: str) -> None:
         """Let a person choose the knob first, among those that `reader` has."""
-        staged = self._shared.staged.edits
+        staged = self._state.staged.edits
         choices = {
             knob.key: (
                 f"{clean_line(knob.key)} = {clean_line(change_text(knob, staged))}",
@@ -51,15 +51,15 @@ class ConfigDialogue:
 
     async def edit(self, knob: KnobInfo) -> None:
         """Let a person edit a knob, and write or collect what was decided."""
-        shared = self._shared
-        editor = KnobEditor(knob, self._experiment.plan, table=shared.table, staged=shared.staged)
+        state = self._state
+        editor = KnobEditor(knob, self._experiment.plan, table=state.table, staged=state.staged)
         decision = await self._frontend.prompt(editor)
         if decision is None:
             return
         request = decision.request
         if decision.how == "collect":
-            shared.collect({knob.key: request.edits[knob.key]}, request.base)
-            count = len(shared.staged)
+            state.collect({knob.key: request.edits[knob.key]}, request.base)
+            count = len(state.staged)
             self._notify(f"{count_text(count, 'edit')} collected: {key_of('write')} reviews and writes")
             return
         try:
@@ -74,17 +74,17 @@ class ConfigDialogue:
 
     async def review(self, *, apply: bool = False) -> None:
         """All collected edits as one diff. `apply`: with a restart, and *no* as the default."""
-        count = len(self._shared.staged)
+        count = len(self._state.staged)
         title = f"Write {count} edits" if count > 1 else "Write 1 edit"
         restarts = f" and restart what reads {'them' if count > 1 else 'it'}" if apply else ""
         question = Question(f"{title}{restarts}?", prefers_restart=apply, danger=apply)
-        await self._review(self._shared.staged.request(), question)
+        await self._review(self._state.staged.request(), question)
 
     async def undo(self) -> None:
-        await self._review(Request(action="undo"), Question(f"Take back: {self._shared.table.undo}?"))
+        await self._review(Request(action="undo"), Question(f"Take back: {self._state.table.undo}?"))
 
     async def redo(self) -> None:
-        question = Question(f"Make again: {self._shared.table.redo}?", danger=True)
+        question = Question(f"Make again: {self._state.table.redo}?", danger=True)
         await self._review(Request(action="redo"), question)
 
     async def roll_back(self, offer: RollbackOffer) -> None:
@@ -128,7 +128,7 @@ class ConfigDialogue:
 
     async def convert(self) -> None:
         """The batch counted the other way, reviewed like every edit."""
-        if (generation := self._shared.table.converts_to) is None:
+        if (generation := self._state.table.converts_to) is None:
             return
         try:
             async with self._frontend.waiting("Counting the batch", cancels=True):
@@ -139,7 +139,7 @@ class ConfigDialogue:
         dialog = ConverterDialog(first, lambda mean: self._experiment.convert(generation, mean))
         conversion = await self._frontend.prompt(dialog)
         if conversion is not None:
-            staged = self._shared.staged.adding(conversion.edits, {})
+            staged = self._state.staged.adding(conversion.edits, {})
             await self._review(staged.request(), Question(f"Count the batch in {generation}?"))
 
     async def show_pending(self, readers: tuple[str, ...]) -> None:
@@ -155,7 +155,7 @@ class ConfigDialogue:
         except RltuiError as error:
             await self._frontend.show_error(error)
             return
-        dialog = PendingDialog(self._shared.knobs, plan, self._shared.table.since_origin)
+        dialog = PendingDialog(self._state.knobs, plan, self._state.table.since_origin)
         await self._frontend.prompt(dialog)
 
     async def edit_outside(self, path: str | None) -> None:
@@ -174,7 +174,7 @@ class ConfigDialogue:
 
     async def _draft_of(self, path: str) -> TextDraft | None:
         """The file as it is, or what was left unwritten the last time."""
-        draft = self._shared.drafts.get(path)
+        draft = self._state.drafts.get(path)
         file = await asyncio.to_thread(self._experiment.read_config, path)
         if draft is None:
             return TextDraft(file, file.text)
@@ -184,7 +184,7 @@ class ConfigDialogue:
         }
         choice = await self._frontend.prompt(ChoiceMenu("Edit which text?", choices))
         if choice == "file":
-            self._shared.drafts.pop(path)
+            self._state.drafts.pop(path)
         return {"kept": draft, "file": TextDraft(file, file.text)}.get(choice or "")
 
     async def _edit_draft(self, draft: TextDraft) -> TextDraft | None:
@@ -196,7 +196,7 @@ class ConfigDialogue:
         except SuspendNotSupported:
             self._notify(f"This terminal cannot be lent. Edit it in another one:\n{clean(original.path)}")
             return None
-        self._shared.drafts.pop(original.path, None)
+        self._state.drafts.pop(original.path, None)
         if text == original.text:
             self._notify("Unchanged: nothing was written")
             return None
@@ -205,12 +205,12 @@ class ConfigDialogue:
         outcome = await self._review(request, Question(f"Write {name}?", may_edit_again=True))
         draft = TextDraft(original, text)
         if outcome == "kept":
-            self._shared.drafts[original.path] = draft
+            self._state.drafts[original.path] = draft
             self._notify("Not written. Your text is kept: $ goes on with it")
         return draft if outcome == "again" else None
 
     async def _choose_file(self) -> str | None:
-        files = self._shared.table.files
+        files = self._state.table.files
         if len(files) == 1:
             return files[0]
         choices = {path: (clean_line(path.rpartition("/")[2]), clean_line(path)) for path in files}
@@ -239,7 +239,7 @@ class ConfigDialogue:
             if not (plan.diff or plan.blocked):
                 self._notify("Nothing to write: the files say so already")
                 return self._drop_edits(request)
-            answer = await self._frontend.prompt(ConfigReview(plan, question, self._shared.table))
+            answer = await self._frontend.prompt(ConfigReview(plan, question, self._state.table))
             if answer is None:
                 return "kept"
             if answer == "again":
@@ -295,7 +295,7 @@ class ConfigDialogue:
     def _drop_edits(self, request: Request) -> Outcome:
         """Edits that are written, or given up, are collected no more."""
         for key in request.edits:
-            self._shared.drop(key)
+            self._state.drop(key)
         return "dropped"
 
     def _notify(self, text: str) -> None:

@@ -7,16 +7,16 @@ from rltui.errors import RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.commands.frontend import Frontend
 from rltui.ui.screens.eval_dialog import EvalDialog, targets
-from rltui.ui.shared import ExperimentState
+from rltui.ui.state import ExperimentState
 from rltui.ui.text import clean_line
 
 
 class EvaluationCommands:
-    def __init__(self, frontend: Frontend, shared: ExperimentState, *, names_screen: bool) -> None:
+    def __init__(self, frontend: Frontend, state: ExperimentState, *, names_screen: bool) -> None:
         """`names_screen`: say which key shows evaluations, where this is not that screen."""
         self._frontend = frontend
-        self._shared = shared
-        self._experiment = shared.experiment
+        self._state = state
+        self._experiment = state.experiment
         self._names_screen = names_screen
 
     def evaluate(self, target: str) -> None:
@@ -31,13 +31,13 @@ class EvaluationCommands:
         except RltuiError as error:
             await self._frontend.show_error(error)
             return
-        status = self._shared.status
+        status = self._state.status
         has_sft = status is not None and any(component.id == "sft" for component in status.components)
         choices = targets([checkpoint.step for checkpoint in complete], report, has_sft=has_sft)
         message = await self._frontend.prompt(EvalDialog(choices, self._submit, target=target))
         if message:
             self._frontend.notify(clean_line(message), markup=False)
-            self._shared.show_journal()
+            self._state.show_journal()
 
     async def _submit(self, request: EvalRequest, every: int | None) -> str:
         """Returns a text to report. `every`: evaluate one of so many checkpoints from now on; 0: none."""

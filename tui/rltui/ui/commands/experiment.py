@@ -12,25 +12,25 @@ from rltui.ui.commands.frontend import Frontend
 from rltui.ui.copying import CopyRequested
 from rltui.ui.requests import ConfirmableRequest, done_text, nothing_text
 from rltui.ui.screens.dialogs import LinkMenu, MessageDialog, NoteDialog, PlanDialog
-from rltui.ui.shared import ExperimentState
+from rltui.ui.state import ExperimentState
 from rltui.ui.text import clean_line
 
 
 class ExperimentCommands:
-    def __init__(self, frontend: Frontend, shared: ExperimentState) -> None:
+    def __init__(self, frontend: Frontend, state: ExperimentState) -> None:
         self._frontend = frontend
-        self._shared = shared
-        self._experiment = shared.experiment
+        self._state = state
+        self._experiment = state.experiment
 
     def allows(self, command: str, *arguments: object) -> bool:
         """Links need an address to open, notes the right to write."""
         del arguments
-        experiment, status = self._experiment, self._shared.status
+        experiment, status = self._experiment, self._state.status
         match command:
             case "open_links":
                 return status is not None and bool(status.links)
             case "note":  # it is none of the run's business: also who may change nothing else can write one
-                may_open_again = experiment.finished and not self._shared.home.runs.readonly
+                may_open_again = experiment.finished and not self._state.app_state.runs.readonly
                 return not experiment.readonly or experiment.observed or may_open_again
             case _:
                 return True
@@ -78,13 +78,13 @@ class ExperimentCommands:
                 continue
             step = "" if entry.step is None else f" at step {entry.step}"
             self._frontend.notify(f"Noted{step}: {truncate(clean_line(entry.text), 40)}", markup=False)
-            self._shared.show_journal()
+            self._state.show_journal()
             return
 
     def open_links(self) -> None:
         """Ask which page about the run to open."""
-        if self._shared.status is not None:
-            self._frontend.work(self._open_link(self._shared.status.links), changes=False)
+        if self._state.status is not None:
+            self._frontend.work(self._open_link(self._state.status.links), changes=False)
 
     async def _open_link(self, links: Sequence[Link]) -> None:
         """Open it in a browser; where none can be opened, its address goes to the clipboard."""

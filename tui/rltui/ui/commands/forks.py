@@ -9,14 +9,14 @@ from rltui.core.runs import RunRow
 from rltui.errors import RltuiError
 from rltui.ui.commands.frontend import Frontend
 from rltui.ui.screens.fork_dialog import ForkDialog
-from rltui.ui.shared import AppState
+from rltui.ui.state import AppState
 from rltui.ui.text import clean
 
 
 class ForkCommands:
-    def __init__(self, frontend: Frontend, home: AppState) -> None:
+    def __init__(self, frontend: Frontend, app_state: AppState) -> None:
         self._frontend = frontend
-        self._home = home
+        self._app_state = app_state
 
     def fork(self, row: RunRow) -> None:
         """Ask with what, show what it comes to, and have it done."""
@@ -27,8 +27,8 @@ class ForkCommands:
         self._frontend.work(self._fork_open(begin))
 
     async def _fork_open(self, begin: str) -> None:
-        runs, shared = self._home.runs, self._home.shared
-        folder = shared.status.output_dir if shared is not None and shared.status is not None else ""
+        runs, state = self._app_state.runs, self._app_state.state
+        folder = state.status.output_dir if state is not None and state.status is not None else ""
         try:
             async with self._frontend.waiting("Bringing the index of runs up to date", cancels=True):
                 await asyncio.to_thread(runs.catch_up)
@@ -43,7 +43,7 @@ class ForkCommands:
         await self._fork(row, begin)
 
     async def _fork(self, row: RunRow, begin: str) -> None:
-        runs = self._home.runs
+        runs = self._app_state.runs
 
         async def plan(request: ForkRequest) -> ForkPlan:
             return await asyncio.to_thread(runs.plan_fork, row.id, request)

@@ -13,7 +13,7 @@ from rltui.ui.key_bindings import bind, own
 from rltui.ui.logs.view import LogView
 from rltui.ui.panels.arrangement import CHARTS, Arrangement, Direction
 from rltui.ui.panels.body import Body
-from rltui.ui.shared import UiStateStore
+from rltui.ui.state import UiStateStore
 from rltui.ui.widgets.knob_table import KnobPanel
 from rltui.ui.widgets.panes import ComponentPane, ReaderPane
 

@@ -65,7 +65,7 @@ class RunViewCommands:
 
     async def _write(self) -> None:
         try:
-            runs, view = self._screen.home.runs, self._runs.selection.view
+            runs, view = self._screen.app_state.runs, self._runs.selection.view
             await asyncio.to_thread(runs.save_view_state, "runs", asdict(view))
         except RltuiError as error:
             text = f"Not kept: {clean_line(error.title)}"

@@ -45,8 +45,8 @@ def actions(screen: BaseScreen) -> Iterable[PaletteEntry]:
 
 
 def components(screen: BaseScreen) -> Iterable[PaletteEntry]:
-    shared = screen.home.shared
-    if shared is None or shared.status is None:
+    state = screen.app_state.state
+    if state is None or state.status is None:
         return
 
     def focus(component_id: str) -> None:
@@ -56,23 +56,23 @@ def components(screen: BaseScreen) -> Iterable[PaletteEntry]:
         if isinstance(overview, Overview):
             overview.panels.focus_component(component_id)
 
-    for component in shared.status.components:
+    for component in state.status.components:
         badge, label = COMPONENT_STATES[component.state], clean_line(component.id)
         choose = partial(focus, component.id)
         yield PaletteEntry(Kind.COMPONENT, component.id, label, choose, f"{badge.sign} {badge.word}")
-    for log in shared.status.logs:
+    for log in state.status.logs:
         label = clean_line(log.title or log.id)
         yield PaletteEntry(Kind.COMPONENT, log.id, label, partial(focus, log.id), "log file")
 
 
 def knobs(screen: BaseScreen) -> Iterable[PaletteEntry]:
-    if screen.home.shared is None:
+    if screen.app_state.state is None:
         return
 
     def edit(key: str) -> None:
         """The editor opens; where nothing may be changed, the knob's row on the config screen."""
-        shared, overview = screen.home.shared, _overview(screen)
-        by_key = {} if shared is None else {knob.key: knob for knob in shared.knobs}
+        state, overview = screen.app_state.state, _overview(screen)
+        by_key = {} if state is None else {knob.key: knob for knob in state.knobs}
         if key not in by_key:
             screen.notify(f"{key} is not in the config any more", markup=False)
         elif isinstance(overview, Overview) and not overview.readonly_text:
@@ -80,7 +80,7 @@ def knobs(screen: BaseScreen) -> Iterable[PaletteEntry]:
         else:
             screen.show_screen("config", aim=key)
 
-    for knob in screen.home.shared.knobs:
+    for knob in screen.app_state.state.knobs:
         value = truncate(value_text(knob.value), 24)
         detail = f"{value} · {clean_line(knob.help)}" if knob.help else value
         yield PaletteEntry(Kind.KNOB, knob.key, knob.key, partial(edit, knob.key), detail)
@@ -101,10 +101,10 @@ def log_search(screen: BaseScreen, text: str) -> PaletteEntry:
 
 
 async def checkpoints(screen: BaseScreen) -> list[PaletteEntry]:
-    if screen.home.shared is None:
+    if screen.app_state.state is None:
         return []
-    report = await screen.home.shared.experiment.checkpoints()
-    now = screen.home.clock()
+    report = await screen.app_state.state.experiment.checkpoints()
+    now = screen.app_state.clock()
     return [
         PaletteEntry(
             Kind.CHECKPOINT,
@@ -118,7 +118,7 @@ async def checkpoints(screen: BaseScreen) -> list[PaletteEntry]:
 
 
 async def settings(screen: BaseScreen) -> list[PaletteEntry]:
-    runs = screen.home.runs
+    runs = screen.app_state.runs
     if runs.readonly:
         return []
 
@@ -144,7 +144,7 @@ async def runs(screen: BaseScreen) -> list[PaletteEntry]:
         screen.post_message(BaseScreen.OpenRunRequested(run_id))
 
     def read() -> list[PaletteEntry]:
-        rows = [row for row in screen.home.runs.rows() if row.trashed_at is None]
+        rows = [row for row in screen.app_state.runs.rows() if row.trashed_at is None]
         rows.sort(key=lambda row: (not row.is_running, row.archived_at is not None, -row.created_at))
         return [
             PaletteEntry(

@@ -221,15 +221,15 @@ def open_palette(screen: BaseScreen, query: str) -> None:
 
     def choose(entry: PaletteEntry | None) -> None:
         if entry is not None:
-            screen.home.remember_used(entry.name)
+            screen.app_state.remember_used(entry.name)
             entry.choose()
             screen.keep()
 
     palette = Palette(
         [entry for provider in PROVIDERS for entry in provider(screen)],
         [partial(provider, screen) for provider in SLOW_PROVIDERS],
-        recent=screen.home.recent,
+        recent=screen.app_state.recent,
         query=query,
-        log_search=partial(log_search, screen) if screen.home.shared is not None else None,
+        log_search=partial(log_search, screen) if screen.app_state.state is not None else None,
     )
     screen.app.push_screen(palette, choose)

@@ -18,7 +18,7 @@ from rltui.core.api import Status
 from rltui.ui.actions import key_of
 from rltui.ui.panels.arrangement import CHARTS, GPUS, KNOBS, PANELS, Arrangement
 from rltui.ui.panels.geometry import Attention, Border, Geometry, PanelState, fit
-from rltui.ui.shared import ExperimentState
+from rltui.ui.state import ExperimentState
 from rltui.ui.styles import FAINT
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
@@ -73,13 +73,13 @@ class Body(Widget):
 
     def __init__(
         self,
-        shared: ExperimentState,
+        state: ExperimentState,
         arrangement: Arrangement,
         component_ids: tuple[str, ...],
         log_ids: tuple[str, ...],
     ) -> None:
         super().__init__(id="body")
-        self._shared = shared
+        self._state = state
         self._log_ids = log_ids
         self._reader_ids = (*component_ids, *log_ids)
         self.arrangement = arrangement
@@ -105,15 +105,15 @@ class Body(Widget):
         if name == GPUS:
             return GpuPanel(classes="pane frame")
         if name == KNOBS:
-            return KnobPanel(classes="pane frame", readonly=self._shared.experiment.readonly)
+            return KnobPanel(classes="pane frame", readonly=self._state.experiment.readonly)
         if name == CHARTS:
             chart_class: Callable[..., Widget] = resolve_name(
                 "rltui.ui.charts.panel:ChartPanel"
             )  # numpy: only now
-            return chart_class(self._shared, classes="pane frame")
+            return chart_class(self._state, classes="pane frame")
         if name in self._log_ids:
-            return LogFilePane(name, self._shared)
-        return ComponentPane(name, self._shared)
+            return LogFilePane(name, self._state)
+        return ComponentPane(name, self._state)
 
     # panes
 
@@ -171,8 +171,8 @@ class Body(Widget):
     def fill(self) -> None:
         self.show_knobs(self._pins)
         self.show_gpus()
-        if self._shared.status is not None:
-            self.show_status(self._shared.status)
+        if self._state.status is not None:
+            self.show_status(self._state.status)
 
     def show_status(self, status: Status) -> None:
         for component in status.components:
@@ -186,25 +186,25 @@ class Body(Widget):
         self.update_layout()
 
     def show_gpus(self) -> None:
-        shared = self._shared
-        hint = "" if shared.experiment.readonly else f" · {key_of('process.free')}"
+        state = self._state
+        hint = "" if state.experiment.readonly else f" · {key_of('process.free')}"
         for panel in self.query(GpuPanel):
-            if shared.gpus is not None:
-                panel.show(shared.gpus, shared.clock(), hint=hint)
+            if state.gpus is not None:
+                panel.show(state.gpus, state.clock(), hint=hint)
 
     def show_knobs(self, pins: tuple[str, ...]) -> None:
         """The newest knobs; `pins`: keys of those that a person keeps first."""
         self._pins = pins
-        shared = self._shared
+        state = self._state
         for panel in self.query(KnobPanel):
-            panel.show(shared.table, shared.staged, pins, shared.edited)
+            panel.show(state.table, state.staged, pins, state.edited)
 
     def update_ages(self) -> None:
         """Uptimes, and how old readings are; only what differs is painted."""
         for pane in self.query(ReaderPane):
             pane.update_title()
         for panel in self.query(GpuPanel):
-            panel.update_age(self._shared.clock())
+            panel.update_age(self._state.clock())
 
     # layout
 

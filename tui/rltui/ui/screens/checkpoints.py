@@ -17,7 +17,7 @@ from rltui.ui.commands.forks import ForkCommands
 from rltui.ui.copying import CopyRequested
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.screens.resource_screen import READING, ResourceScreen, note_row
-from rltui.ui.shared import AppState
+from rltui.ui.state import AppState
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.resource_table import ResourceTable, labelled_lines
@@ -95,14 +95,14 @@ class CheckpointScreen(ResourceScreen):
     reading = "Reading the checkpoints"
     interval_s = 5.0
 
-    def __init__(self, home: AppState) -> None:
+    def __init__(self, app_state: AppState) -> None:
         self._view = Arranged(VIEW)
-        super().__init__(home, self._view)
-        self.forks = ForkCommands(self, home)
-        self.evaluations = EvaluationCommands(self, self.shared, names_screen=True)
+        super().__init__(app_state, self._view)
+        self.forks = ForkCommands(self, app_state)
+        self.evaluations = EvaluationCommands(self, self.state, names_screen=True)
         self.checkpoints = CheckpointCommands(
             self,
-            self.shared,
+            self.state,
             self.commands,
             lambda: self._report,
             lambda: self._selected_checkpoint,
@@ -121,12 +121,12 @@ class CheckpointScreen(ResourceScreen):
         facts = ["" if step is None else f"step {step}", self._view.filter_title]
         facts += [self._view.order_title] if self._view.order != "newest" else []
         fragments = [(fact, FAINT) for fact in facts if fact]
-        self.title_line.update(self.shared.heading("Checkpoints", *fragments, problem=self.problem))
+        self.title_line.update(self.state.heading("Checkpoints", *fragments, problem=self.problem))
         texts = [] if self._report is None else checkpoint_summary(self._report)
         self.notes.update(Content.styled(clean_line(" · ".join(texts)), FAINT))
 
     def make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
-        return checkpoint_rows(self._report, self._edits, width, selected, self.shared.clock(), self._view)
+        return checkpoint_rows(self._report, self._edits, width, selected, self.state.clock(), self._view)
 
     # keys
 

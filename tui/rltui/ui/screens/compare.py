@@ -21,7 +21,7 @@ from rltui.ui.messages import waiting
 from rltui.ui.screens.metrics import MetricsScreen
 from rltui.ui.screens.resource_screen import ResourceScreen
 from rltui.ui.screens.rollouts import RolloutScreen
-from rltui.ui.shared import AppState, ExperimentState
+from rltui.ui.state import AppState, ExperimentState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.compare_table import compare_table
 from rltui.ui.widgets.row_list import Row, list_keys
@@ -55,9 +55,9 @@ class CompareScreen(ResourceScreen):
     part = "compare"
     interval_s = 3.0
 
-    def __init__(self, home: AppState, ids: Sequence[str]) -> None:
+    def __init__(self, app_state: AppState, ids: Sequence[str]) -> None:
         """`ids`: of two runs or more; the first is what the others are measured against."""
-        super().__init__(home)
+        super().__init__(app_state)
         self._ids = tuple(ids)
         self._comparison: Comparison | None = None
         self._first = 0
@@ -71,7 +71,7 @@ class CompareScreen(ResourceScreen):
         return f"Reading {len(self._ids)} runs"
 
     async def ask(self) -> None:
-        self._comparison = await asyncio.to_thread(self.home.runs.compare, self._ids)
+        self._comparison = await asyncio.to_thread(self.app_state.runs.compare, self._ids)
         self.problem = ""
 
     @property
@@ -116,19 +116,19 @@ class CompareScreen(ResourceScreen):
     async def _open_comparison(self, *, curves: bool) -> None:
         if self._comparison is None:
             return
-        runs, rows = self.home.runs, self._comparison.runs
+        runs, rows = self.app_state.runs, self._comparison.runs
         names = [clean_line(run.name) for run in rows]
         try:
             async with waiting(self.app, f"Opening {len(rows)} runs", cancels=True):
-                shared = ExperimentState(await asyncio.to_thread(runs.open, rows[0].id), self.home)
+                state = ExperimentState(await asyncio.to_thread(runs.open, rows[0].id), self.app_state)
                 screen: RunCurves | RunRollouts
                 if curves:
                     sources = [await asyncio.to_thread(runs.open_series, run.id) for run in rows]
                     lines = [Run(name, source) for name, source in zip(names, sources, strict=True)]
-                    screen = RunCurves(self.home, shared, lines)
+                    screen = RunCurves(self.app_state, state, lines)
                 else:
                     other_runs = [await asyncio.to_thread(runs.open_rollouts, run.id) for run in rows[1:]]
-                    screen = RunRollouts(self.home, shared, [*zip(names[1:], other_runs, strict=True)])
+                    screen = RunRollouts(self.app_state, state, [*zip(names[1:], other_runs, strict=True)])
             await self.app.push_screen(screen)
         except RltuiError as error:
             await self.show_error(error)
@@ -160,8 +160,8 @@ class CompareScreen(ResourceScreen):
 class RunCurves(MetricsScreen):
     """Lies on the comparison. The marks are those of the first run."""
 
-    def __init__(self, home: AppState, shared: ExperimentState, runs: Sequence[Run]) -> None:
-        super().__init__(home, shared)
+    def __init__(self, app_state: AppState, state: ExperimentState, runs: Sequence[Run]) -> None:
+        super().__init__(app_state, state)
         self._runs = tuple(runs)
 
     def opened(self) -> Sequence[Run]:
@@ -176,10 +176,10 @@ class RunRollouts(RolloutScreen):
     """Lies on the comparison: the rollouts of the first run, and beside one the same prompt in the others."""
 
     def __init__(
-        self, home: AppState, shared: ExperimentState, other_runs: Sequence[tuple[str, RolloutSource]]
+        self, app_state: AppState, state: ExperimentState, other_runs: Sequence[tuple[str, RolloutSource]]
     ) -> None:
-        names = [clean_line(shared.experiment.name), *(name for name, _ in other_runs)]
-        super().__init__(home, subject=f"beside {', '.join(names[1:])}", shared=shared)
+        names = [clean_line(state.experiment.name), *(name for name, _ in other_runs)]
+        super().__init__(app_state, subject=f"beside {', '.join(names[1:])}", state=state)
         self._other_runs = other_runs
 
     def prompts_elsewhere(self, key: BatchKey, transcript: Transcript) -> Iterator[FoundPrompt]:

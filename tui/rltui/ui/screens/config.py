@@ -23,7 +23,7 @@ from rltui.ui.commands.config import CONFIG_KEYS, ConfigCommands
 from rltui.ui.copying import CopyRequested
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.plan_view import derived_lines, figures
-from rltui.ui.shared import AppState
+from rltui.ui.state import AppState
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line, value_text
 from rltui.ui.widgets.bars import KeyBar
@@ -195,11 +195,11 @@ class ConfigScreen(BaseScreen):
     )  # fmt: skip
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012 - as Textual declares it
 
-    def __init__(self, home: AppState) -> None:
-        super().__init__(home)
-        self.config = ConfigCommands(self, self.shared, self.commands, lambda: self.cursor_knob)
-        self.shared.watch("config", self.reload)
-        self.shared.watch("connection", self.reload)
+    def __init__(self, app_state: AppState) -> None:
+        super().__init__(app_state)
+        self.config = ConfigCommands(self, self.state, self.commands, lambda: self.cursor_knob)
+        self.state.watch("config", self.reload)
+        self.state.watch("connection", self.reload)
         self._filter = RowFilter()
         self._cached: tuple[object, tuple[Row, ...]] | None = None
         self._title = Static(id="config-title", markup=False)
@@ -243,19 +243,19 @@ class ConfigScreen(BaseScreen):
     def reload(self) -> None:
         if not self.is_open:
             return
-        table = self.shared.table
+        table = self.state.table
         files = ", ".join(clean_line(path.rpartition("/")[2]) for path in table.files)
-        note = table_note(table, self.shared.staged, readonly=self.experiment.readonly)
+        note = table_note(table, self.state.staged, readonly=self.experiment.readonly)
         only = "only changed" if self._filter.only_changed else ""
-        self._title.update(self.shared.heading("Config", (files, FAINT), note or "", (only, "bold")))
+        self._title.update(self.state.heading("Config", (files, FAINT), note or "", (only, "bold")))
         width = self._rows.scrollable_content_region.width
-        knobs, staged = self.shared.knobs, self.shared.staged.edits
+        knobs, staged = self.state.knobs, self.state.staged.edits
         self._heading.update(heading(columns_for(knobs, staged, width)))
         self._rows.reload()
         if self.aim and width > 0:
             self._rows.go_to(self.aim)
             self.aim = ""
-        self._problems.set_class(bool(self.shared.table.problems), "-shown")
+        self._problems.set_class(bool(self.state.table.problems), "-shown")
         self._problems.reload()
         self.call_after_refresh(self._problems.refresh, layout=True)  # its height follows its lines
         self._show_derived()
@@ -263,7 +263,7 @@ class ConfigScreen(BaseScreen):
         self.refresh_bindings()
 
     def _show_derived(self) -> None:
-        derived = self.shared.table.derived
+        derived = self.state.table.derived
         self._derived.set_class(bool(derived), "-shown")
         if self.has_class("-wide"):
             self._derived.update(Content("\n").join(derived_lines(derived)))
@@ -275,19 +275,19 @@ class ConfigScreen(BaseScreen):
     def _make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
         """They do not depend on the cursor, so moving it makes none anew."""
         del selected
-        state = (self.shared.table, self.shared.staged, self._filter, width)
+        state = (self.state.table, self.state.staged, self._filter, width)
         if self._cached is None or self._cached[0] != state:
-            rows = config_rows(self.shared.table, self.shared.staged.edits, self._filter, width)
+            rows = config_rows(self.state.table, self.state.staged.edits, self._filter, width)
             self._cached = (state, rows)
         return self._cached[1]
 
     def _make_problems(self, width: int, selected: str | None) -> tuple[Row, ...]:
         del selected
-        return problem_rows(self.shared.table.problems, width)
+        return problem_rows(self.state.table.problems, width)
 
     @property
     def cursor_knob(self) -> KnobInfo | None:
-        return next((knob for knob in self.shared.knobs if knob.key == self._rows.key), None)
+        return next((knob for knob in self.state.knobs if knob.key == self._rows.key), None)
 
     def copied(self) -> CopyRequested | None:
         return (
@@ -299,7 +299,7 @@ class ConfigScreen(BaseScreen):
     @on(RowList.Moved, "#config-rows")
     def _show_detail(self) -> None:
         knob = self.cursor_knob
-        problem = worst_problem(knob, self.shared.table.problems) if knob is not None else None
+        problem = worst_problem(knob, self.state.table.problems) if knob is not None else None
         self._detail.border_title = Content(clean_line(knob.key)) if knob is not None else None
         nothing = Content.styled("Nothing matches. esc shows all keys again.", FAINT)
         self._detail.update(knob_detail(knob, problem) if knob is not None else nothing)
@@ -357,8 +357,8 @@ class ConfigScreen(BaseScreen):
     def _go_to_problem(self) -> None:
         if self._problems.key is None:
             return
-        problem = self.shared.table.problems[int(self._problems.key)]
-        if not any(knob.key == problem.key for knob in self.shared.knobs):
+        problem = self.state.table.problems[int(self._problems.key)]
+        if not any(knob.key == problem.key for knob in self.state.knobs):
             self.notify("No key of the files is named by this problem", markup=False)
             return
         self._filter = RowFilter()
@@ -372,8 +372,8 @@ class ConfigScreen(BaseScreen):
     def enabled(self, command: str, *arguments: object) -> bool:
         match command:
             case "switch_list":
-                return bool(self.shared.table.problems)
+                return bool(self.state.table.problems)
             case "edit_knob":
-                return bool(self.shared.knobs)
+                return bool(self.state.knobs)
             case _:
                 return super().enabled(command, *arguments)

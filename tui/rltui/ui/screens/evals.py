@@ -16,7 +16,7 @@ from rltui.ui.key_bindings import bind, keys
 from rltui.ui.messages import waiting
 from rltui.ui.screens.resource_screen import READING, ResourceScreen, note_row
 from rltui.ui.screens.rollouts import RolloutScreen
-from rltui.ui.shared import AppState
+from rltui.ui.state import AppState
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line, progress_bar
 from rltui.ui.widgets.resource_table import CURSOR, ResourceTable, labelled_lines
@@ -110,11 +110,11 @@ class EvalScreen(ResourceScreen):
     reading = "Reading the evaluations"
     interval_s = 2.0
 
-    def __init__(self, home: AppState) -> None:
+    def __init__(self, app_state: AppState) -> None:
         self._view = Arranged(VIEW)
-        super().__init__(home, self._view)
-        self.evaluations = EvaluationCommands(self, self.shared, names_screen=False)
-        self.shared.watch("journal", self.hurry.set)  # something happened: it may have been an evaluation
+        super().__init__(app_state, self._view)
+        self.evaluations = EvaluationCommands(self, self.state, names_screen=False)
+        self.state.watch("journal", self.hurry.set)  # something happened: it may have been an evaluation
         self._report: EvalReport | None = None
         self._baseline_id: str | None = None
         """The id of the baseline."""
@@ -131,7 +131,7 @@ class EvalScreen(ResourceScreen):
         if report is not None and report.every:
             facts.append(order_text(report.every))
         fragments = [(fact, FAINT) for fact in facts]
-        self.title_line.update(self.shared.heading("Evaluations", *fragments, problem=self.problem))
+        self.title_line.update(self.state.heading("Evaluations", *fragments, problem=self.problem))
         reference = self._evaluation_of(self._baseline_id)
         reference_label = (
             f"base, else SFT ({key_of('compare')}: this one)" if reference is None else reference.label
@@ -140,7 +140,7 @@ class EvalScreen(ResourceScreen):
         self.notes.update(Content.styled(clean_line(text), FAINT))
 
     def make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
-        now = self.shared.clock()
+        now = self.state.clock()
         return eval_rows(
             self._report, self._evaluation_of(self._baseline_id), self._view, width, selected, now
         )
@@ -163,7 +163,9 @@ class EvalScreen(ResourceScreen):
             self.notify("It left no samples", markup=False)
             return
         self.show_instead(
-            RolloutScreen(self.home, folder=evaluation.results, subject=evaluation.label, back_to="evals")
+            RolloutScreen(
+                self.app_state, folder=evaluation.results, subject=evaluation.label, back_to="evals"
+            )
         )
 
     def action_evaluate(self) -> None:

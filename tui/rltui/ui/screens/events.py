@@ -19,7 +19,7 @@ from rltui.ui.key_bindings import bind, keys
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import ChoiceMenu
 from rltui.ui.screens.resource_screen import ResourceScreen, note_row
-from rltui.ui.shared import AppState
+from rltui.ui.state import AppState
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.event_list import EventItem, EventRows
@@ -58,9 +58,9 @@ class EventScreen(ResourceScreen):
     part = "events"
     reading = "Reading the events"
 
-    def __init__(self, home: AppState) -> None:
-        super().__init__(home)
-        self.shared.watch("journal", self.hurry.set)
+    def __init__(self, app_state: AppState) -> None:
+        super().__init__(app_state)
+        self.state.watch("journal", self.hurry.set)
         self._filter = EventFilter()
         self._only_marks = False
         self._entries: tuple[JournalEntry, ...] = ()
@@ -120,7 +120,7 @@ class EventScreen(ResourceScreen):
         if self._filter.words:
             only.append(repr(clean_line(self._filter.words)))
         self.title_line.update(
-            self.shared.heading(
+            self.state.heading(
                 "Events",
                 (f"{len(self._listed)} of {count}" if self._is_filtered else str(count), FAINT),
                 *((filter_name, "bold") for filter_name in only),
@@ -134,7 +134,7 @@ class EventScreen(ResourceScreen):
                 "Nothing matches. esc shows all events again." if self._items else "Nothing happened yet."
             )
             return (note_row(nothing, width),)
-        return EventRows(self._listed, width, selected, self.shared.clock(), is_folded=self._is_folded)
+        return EventRows(self._listed, width, selected, self.state.clock(), is_folded=self._is_folded)
 
     # what is shown
 

@@ -24,7 +24,7 @@ from rltui.ui.base_screen import EXPERIMENT_KEYS, BaseScreen
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.paragraphs import flow, hanging
 from rltui.ui.requests import ConfirmableRequest
-from rltui.ui.shared import AppState
+from rltui.ui.state import AppState
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
@@ -243,10 +243,10 @@ class GpuScreen(BaseScreen):
     place = KeyContext.GPUS
     can_free: reactive[bool] = reactive(False, init=False, bindings=True)
 
-    def __init__(self, home: AppState) -> None:
-        super().__init__(home)
-        self.shared.watch("gpus", self._show_news)
-        self.shared.watch("connection", self._update_age)
+    def __init__(self, app_state: AppState) -> None:
+        super().__init__(app_state)
+        self.state.watch("gpus", self._show_news)
+        self.state.watch("connection", self._update_age)
         self._marks: Marks = {}
         self._histories = GpuHistories()
         self._is_stale = False
@@ -291,7 +291,7 @@ class GpuScreen(BaseScreen):
             self._update_title()
 
     def _show_report(self) -> None:
-        report = self.shared.gpus
+        report = self.state.gpus
         self._marks = {} if report is None else owner_marks(report)
         self._update_title()
         self._devices.reload()
@@ -301,7 +301,7 @@ class GpuScreen(BaseScreen):
         self._show_notes()
 
     def _show_notes(self) -> None:
-        width, report = self.size.width - 2, self.shared.gpus
+        width, report = self.size.width - 2, self.state.gpus
         lines = [] if report is None else verdict_lines(report.verdicts, width)
         if report is not None and len(report.devices) > 1:
             lines.extend(claim_lines(report, width, ""))
@@ -309,13 +309,13 @@ class GpuScreen(BaseScreen):
         self._notes.update(Content("\n").join(lines))
 
     def _update_title(self) -> None:
-        report = self.shared.gpus
+        report = self.state.gpus
         driver = clean_line(report.driver or "") if report is not None else ""
         interval_s = report.interval_s if report is not None else None
         facts = (f"driver {driver}" if driver else "", f"read every {interval_s:g} s" if interval_s else "")
-        age_s = None if report is None else stale_age_s(report, self.shared.clock())
+        age_s = None if report is None else stale_age_s(report, self.state.clock())
         old = None if age_s is None else f"{duration(age_s)} old"
-        self._title.update(self.shared.heading("GPUs", *((fact, FAINT) for fact in facts), problem=old))
+        self._title.update(self.state.heading("GPUs", *((fact, FAINT) for fact in facts), problem=old))
         if self._is_stale != (age_s is not None):
             self._is_stale = age_s is not None
             self._devices.reload()
@@ -329,7 +329,7 @@ class GpuScreen(BaseScreen):
             except RltuiError as error:
                 self._history_problem = f"⚠ {clean_line(error.title)}"
             self._show_chart()
-            interval_s = (self.shared.gpus and self.shared.gpus.interval_s) or 0.0
+            interval_s = (self.state.gpus and self.state.gpus.interval_s) or 0.0
             await asyncio.sleep(max(_MIN_HISTORY_INTERVAL_S, interval_s))
 
     def _show_chart(self) -> None:
@@ -354,7 +354,7 @@ class GpuScreen(BaseScreen):
 
     @property
     def _device(self) -> GpuDevice | None:
-        devices = () if self.shared.gpus is None else self.shared.gpus.devices
+        devices = () if self.state.gpus is None else self.state.gpus.devices
         return next((device for device in devices if device.key == self._devices.key), None)
 
     @property
@@ -363,7 +363,7 @@ class GpuScreen(BaseScreen):
         return next((process for process in processes if str(process.pid) == self._processes.key), None)
 
     def _device_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
-        return _device_rows(self.shared.gpus, width, selected, is_stale=self._is_stale)
+        return _device_rows(self.state.gpus, width, selected, is_stale=self._is_stale)
 
     def _process_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
         self._process_heading.update(_process_heading(width))
@@ -371,7 +371,7 @@ class GpuScreen(BaseScreen):
 
     def _go_to_process(self, pid: int) -> None:
         """Waits until the process has been read."""
-        for device in () if self.shared.gpus is None else self.shared.gpus.devices:
+        for device in () if self.state.gpus is None else self.state.gpus.devices:
             if not device.host and any(process.pid == pid for process in device.processes):
                 self._devices.go_to(device.key)
                 self._processes.reload()

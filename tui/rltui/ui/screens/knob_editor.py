@@ -27,7 +27,7 @@ from rltui.ui.knob_values import typed_value
 from rltui.ui.messages import waiting
 from rltui.ui.plan_view import changed_lines, figures, placed_text, plan_steps, problem_lines
 from rltui.ui.screens.dialogs import DialogBase, KeyHint, PlanDialog, keys_line
-from rltui.ui.shared import StagedEdits, edit_request
+from rltui.ui.state import StagedEdits, edit_request
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean, clean_line, value_text
 from rltui.ui.widgets.value_fields import (

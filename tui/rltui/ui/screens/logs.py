@@ -25,7 +25,7 @@ from rltui.ui.logs.search_all import AllLogsSearch
 from rltui.ui.logs.view import LogView
 from rltui.ui.messages import waiting
 from rltui.ui.screens.dialogs import SearchPrompt
-from rltui.ui.shared import AppState
+from rltui.ui.state import AppState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 
@@ -76,8 +76,8 @@ class LogScreen(BaseScreen):
 
     place = KeyContext.LOGS
 
-    def __init__(self, home: AppState) -> None:
-        super().__init__(home)
+    def __init__(self, app_state: AppState) -> None:
+        super().__init__(app_state)
         self._title = Static(id="logs-title", markup=False)
         self._pane = LogView(id="logs-pane")
         self._logs: tuple[LogEntry, ...] = ()
@@ -191,7 +191,7 @@ class LogScreen(BaseScreen):
         if self._search is not None:
             names.insert(1, Combined.MATCHES)
         tab_name = _tab_name(self._tab)
-        heading = self.shared.heading()
+        heading = self.state.heading()
         tail = f" · {self._tail()}" if self._tail() else ""
         if sum(len(name) + 3 for name in names) > width - heading.cell_length - len(tail) - 4:
             names = [tab_name]

@@ -31,7 +31,7 @@ from rltui.ui.charts.plot import Plot
 from rltui.ui.charts.view import View
 from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.messages import waiting
-from rltui.ui.shared import AppState, ExperimentState
+from rltui.ui.state import AppState, ExperimentState
 from rltui.ui.text import clean, clean_line
 from rltui.ui.widgets.bars import KeyBar
 
@@ -98,9 +98,9 @@ class MetricsScreen(BaseScreen):
     )  # fmt: skip
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012 - as Textual declares it
 
-    def __init__(self, home: AppState, shared: ExperimentState | None = None) -> None:
-        super().__init__(home, shared)
-        self.shared.watch("connection", self._show_captions)
+    def __init__(self, app_state: AppState, state: ExperimentState | None = None) -> None:
+        super().__init__(app_state, state)
+        self.state.watch("connection", self._show_captions)
         self._model: ChartModel | None = None
         self._view = View()
         self._pins: tuple[str, ...] = ()
@@ -222,10 +222,10 @@ class MetricsScreen(BaseScreen):
         count, series = len(self._grid.charts), len(model.keys) if model is not None else None
         facts = title_facts(count, series, view, self._pattern)
         names = (legend(model),) if model is not None and len(model.runs) > 1 else ()
-        self._title.update(self.shared.heading(*names, *facts, problem=self._problem))
+        self._title.update(self.state.heading(*names, *facts, problem=self._problem))
         if model is None:
             return
-        now, cells = self.shared.clock(), self._grid.cells
+        now, cells = self.state.clock(), self._grid.cells
         self._line.update(line_below(model, view, cells, now) if count else self._nothing())
         if self._grid.zoomed:
             self._events.update(annotation_lines(model, view, max(1, min(6, self.size.height // 6))))

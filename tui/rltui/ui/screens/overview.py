@@ -37,7 +37,7 @@ from rltui.ui.panels.body import Body
 from rltui.ui.requests import ConfirmableRequest, access_text, is_same_rollback, rollback_text
 from rltui.ui.screens.tour import TOUR_KEYS, Tour
 from rltui.ui.screens.view_state import SavedViewState
-from rltui.ui.shared import AppState, UiStateStore
+from rltui.ui.state import AppState, UiStateStore
 from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar, RewardCurve, ServerBar
 from rltui.ui.widgets.knob_table import KnobRows
 from rltui.views.gpu import freeable
@@ -82,12 +82,12 @@ class Overview(BaseScreen):
 
     status: reactive[Status | None] = reactive(None, init=False, bindings=True)
 
-    def __init__(self, home: AppState, *, ask_to_start: bool) -> None:
-        super().__init__(home)
-        description, shared = self.experiment.description, self.shared
-        shared.watch("config", self._show_config)
-        shared.watch("connection", self._show_connection)
-        self._clock = home.clock
+    def __init__(self, app_state: AppState, *, ask_to_start: bool) -> None:
+        super().__init__(app_state)
+        description, state = self.experiment.description, self.state
+        state.watch("config", self._show_config)
+        state.watch("connection", self._show_connection)
+        self._clock = app_state.clock
         self._ask_to_start = ask_to_start and description.screen.ask_to_start
         self._component_ids = description.component_ids
         self._log_ids = description.log_ids
@@ -95,16 +95,16 @@ class Overview(BaseScreen):
         self._readonly = description.readonly
         self._claim = ""
         """Pid of the process that a person most likely wants to end; empty where there is none."""
-        layout_state = UiStateStore(home.runs, f"layout-{description.layout_name}")
+        layout_state = UiStateStore(app_state.runs, f"layout-{description.layout_name}")
         self.panels = PanelCommands(self, layout_state, lambda: self._default_arrangement)
         self.view_state = SavedViewState(self, self.panels, layout_state)
-        self.components = ComponentCommands(self, shared, self.commands, lambda: self.component)
-        self.config = ConfigCommands(self, shared, self.commands, lambda: self.cursor_knob)
-        self.forks = ForkCommands(self, home)
+        self.components = ComponentCommands(self, state, self.commands, lambda: self.component)
+        self.config = ConfigCommands(self, state, self.commands, lambda: self.cursor_knob)
+        self.forks = ForkCommands(self, app_state)
         self.tour = Tour(self)
 
     def compose(self) -> ComposeResult:
-        access = access_text(self.experiment, all_readonly=self.home.runs.readonly)
+        access = access_text(self.experiment, all_readonly=self.app_state.runs.readonly)
         yield HeaderBar(access=access, host=self.experiment.host)
         yield RewardCurve()
         yield KeyBar()
@@ -116,7 +116,7 @@ class Overview(BaseScreen):
         yield self._new_body()
 
     def _new_body(self) -> Body:
-        return Body(self.shared, self.panels.arrangement, self._component_ids, self._log_ids)
+        return Body(self.state, self.panels.arrangement, self._component_ids, self._log_ids)
 
     @property
     def _default_arrangement(self) -> Arrangement:
@@ -168,10 +168,10 @@ class Overview(BaseScreen):
             case GpuReport():
                 self._show_gpus(event)
             case KnobTable():
-                self.shared.show_table(event)
+                self.state.show_table(event)
             case JournalEntry():
-                self.shared.show_journal()
-                self.shared.add_edited(edited_keys((event,)))
+                self.state.show_journal()
+                self.state.add_edited(edited_keys((event,)))
             case Alert():
                 """The app says it."""
 
@@ -190,12 +190,12 @@ class Overview(BaseScreen):
         could_free, self._claim = bool(self._claim), str(processes[0][0].pid) if processes else ""
         if bool(self._claim) is not could_free:
             self.refresh_bindings()
-        self.shared.show_gpus(report)
+        self.state.show_gpus(report)
         for body in self.query(Body):
             body.show_gpus()
 
     def _show_connection(self) -> None:
-        problem = self.shared.connection_problem
+        problem = self.state.connection_problem
         for banner in self.query("#banner").results(Static):  # none any more when the app is closing
             banner.update(f"⚠ {problem}" if problem else "")
             banner.set_class(problem is not None, "-shown")
@@ -220,7 +220,7 @@ class Overview(BaseScreen):
     def watch_status(self, previous: Status | None, status: Status | None) -> None:
         if status is None:
             return
-        self.shared.status = status
+        self.state.status = status
         self.query_one(HeaderBar).status = status
         self.query_one(RewardCurve).curve = status.progress.curve
         self._share_header()
@@ -338,11 +338,11 @@ class Overview(BaseScreen):
 
     def action_edit_knob(self) -> None:
         """The knob under the table's cursor; from a component, one of those that it reads."""
-        table, component = self.shared.table, self.component
+        table, component = self.state.table, self.component
         component_knobs = [
             knob for knob in table.knobs if component is not None and component.id in knob.readers
         ]
-        component_knobs = [knob for knob in component_knobs if is_worth_a_row(knob, self.shared.staged.edits)]
+        component_knobs = [knob for knob in component_knobs if is_worth_a_row(knob, self.state.staged.edits)]
         if (knob := self.cursor_knob) is not None:
             self.config.edit(knob)
         elif component is not None and component_knobs:
@@ -357,7 +357,7 @@ class Overview(BaseScreen):
 
     @on(KnobRows.Moved)
     def _look_at_knob(self) -> None:
-        if self.shared.staged:  # else no key depends on it
+        if self.state.staged:  # else no key depends on it
             self.refresh_bindings()
         else:
             self.query_one(KeyBar).refresh()
@@ -372,6 +372,6 @@ class Overview(BaseScreen):
                 has_orphans = self.status is not None and bool(self.status.orphans)
                 return has_orphans or bool(self._claim)
             case "edit_knob":
-                return bool(self.shared.knobs)
+                return bool(self.state.knobs)
             case _:
                 return super().enabled(command, *arguments)

@@ -19,7 +19,7 @@ from rltui.ui.key_bindings import bind, keys
 from rltui.ui.messages import waiting
 from rltui.ui.paragraphs import hanging
 from rltui.ui.screens.resource_screen import READING, ResourceScreen, note_row
-from rltui.ui.shared import AppState
+from rltui.ui.state import AppState
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.resource_table import ResourceTable
@@ -70,15 +70,15 @@ class QueueScreen(ResourceScreen):
     reading = "Reading the queue"
     interval_s = 1.0
 
-    def __init__(self, home: AppState) -> None:
-        super().__init__(home)
+    def __init__(self, app_state: AppState) -> None:
+        super().__init__(app_state)
         self._queue: RunQueue | None = None
         self._runs: Mapping[str, RunRow] = {}
         """Rows of runs by their folders."""
 
     async def ask(self) -> None:
-        self._queue = await asyncio.to_thread(self.home.runs.queue)
-        rows = await asyncio.to_thread(self.home.runs.rows)
+        self._queue = await asyncio.to_thread(self.app_state.runs.queue)
+        rows = await asyncio.to_thread(self.app_state.runs.rows)
         self._runs, self.problem = {row.folder: row for row in rows}, ""
 
     def update_title(self) -> None:
@@ -97,7 +97,7 @@ class QueueScreen(ResourceScreen):
         if not self._queue.entries:
             return (note_row(_EMPTY, width),)
         return _TABLE.rows(
-            queued_runs(self._queue, self._run_of), width, selected, self.home.clock(), _details
+            queued_runs(self._queue, self._run_of), width, selected, self.app_state.clock(), _details
         )
 
     def _run_of(self, entry: QueueEntry) -> RunRow | None:
@@ -124,7 +124,7 @@ class QueueScreen(ResourceScreen):
     async def _change(self, action: QueueAction, entry: str = "", position: str = "") -> None:
         try:
             async with waiting(self.app, "Changing the queue"):
-                await asyncio.to_thread(self.home.runs.change_queue, action, entry, place=position)
+                await asyncio.to_thread(self.app_state.runs.change_queue, action, entry, place=position)
         except RltuiError as error:
             await self.show_error(error)
         await self.look()

@@ -16,7 +16,7 @@ from rltui.errors import RltuiError
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import BaseScreen
 from rltui.ui.paragraphs import hanging
-from rltui.ui.shared import AppState
+from rltui.ui.state import AppState
 from rltui.ui.styles import FAINT
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.row_list import LazyRows, Row, RowList
@@ -41,11 +41,11 @@ class ResourceScreen(BaseScreen):
     interval_s: ClassVar[float | None] = None
     """The resource is asked for this often; `None`: once it is opened, and as `hurry` says."""
 
-    def __init__(self, home: AppState, arranged: Arranged[Any] | None = None) -> None:
+    def __init__(self, app_state: AppState, arranged: Arranged[Any] | None = None) -> None:
         """`arranged`: what `action_sort` and `action_narrow` turn, where there is something to."""
-        super().__init__(home)
+        super().__init__(app_state)
         if not self.is_of_all_runs:
-            self.shared.watch("connection", self.update_title)
+            self.state.watch("connection", self.update_title)
         self.problem = ""
         """The reason why the rows are old or incomplete."""
         self.hurry = asyncio.Event()

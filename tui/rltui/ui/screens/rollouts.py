@@ -30,7 +30,7 @@ from rltui.ui.key_bindings import bind, keys
 from rltui.ui.messages import waiting
 from rltui.ui.rollout_listing import RolloutListing, RolloutUpdate
 from rltui.ui.screens.dialogs import ChoiceMenu
-from rltui.ui.shared import AppState, ExperimentState
+from rltui.ui.state import AppState, ExperimentState
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets import rollout_lines
@@ -123,15 +123,15 @@ class RolloutScreen(BaseScreen):
 
     def __init__(
         self,
-        home: AppState,
+        app_state: AppState,
         *,
         folder: str = "",
         subject: str = "",
         back_to: str = "",
-        shared: ExperimentState | None = None,
+        state: ExperimentState | None = None,
     ) -> None:
         """`folder`: as `open_rollouts`; `subject` says whose they are, `back_to` which screen is below."""
-        super().__init__(home, shared)
+        super().__init__(app_state, state)
         self._subject, self._back_to = subject, back_to
         self._source = self.experiment.open_rollouts(folder)
         self._listing = RolloutListing(self._source)
@@ -187,7 +187,7 @@ class RolloutScreen(BaseScreen):
     def _update_title(self) -> None:
         marked_count = f"{len(self._listing.marked)} marked" if self._listing.marked else ""
         self._title.update(
-            self.shared.heading(
+            self.state.heading(
                 "Rollouts", clean_line(self._subject), marked_count, clean_line(self._progress)
             )
         )
@@ -318,7 +318,7 @@ class RolloutScreen(BaseScreen):
             return f"⚠ {clean_line(self._source.problem)}"
         if self._listing.key is not None:
             return "reading…"
-        status = self.shared.status
+        status = self.state.status
         return no_rollouts_text("" if status is None else status.framework)
 
     def action_sort(self, orders: int) -> None:

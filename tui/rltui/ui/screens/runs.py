@@ -28,7 +28,7 @@ from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.run_list import RunList
 from rltui.ui.screens.resource_screen import STYLE_SHEET, ResourceScreen
 from rltui.ui.screens.trash_dialog import runs_named
-from rltui.ui.shared import AppState
+from rltui.ui.state import AppState
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.row_list import RowList, list_keys
@@ -99,16 +99,16 @@ class RunsScreen(ResourceScreen):
     part = "runs"
     interval_s = 1.0
 
-    def __init__(self, home: AppState) -> None:
-        super().__init__(home)
-        self.runs = RunList(home.runs)
+    def __init__(self, app_state: AppState) -> None:
+        super().__init__(app_state)
+        self.runs = RunList(app_state.runs)
         self._looks = 0
         self._table = RunTable()
-        self._filter = RunFilterBar(lambda: self.runs.names, home.clock)
+        self._filter = RunFilterBar(lambda: self.runs.names, app_state.clock)
         self._head = Static(id="runs-head", markup=False)
         self.above = (self._filter, self._head)
-        self.forks = ForkCommands(self, home)
-        self.annotations = RunAnnotationCommands(self, home.runs, lambda: self.chosen, self.look)
+        self.forks = ForkCommands(self, app_state)
+        self.annotations = RunAnnotationCommands(self, app_state.runs, lambda: self.chosen, self.look)
         self.view = RunViewCommands(self, self.runs, self._filter, lambda: self.line, self._show_at)
 
     def on_resize(self) -> None:
@@ -118,7 +118,7 @@ class RunsScreen(ResourceScreen):
 
     async def begin(self) -> None:
         """The index answers at once; then the folders are read."""
-        runs = self.home.runs
+        runs = self.app_state.runs
         try:
             if not self.runs.rows:
                 view = RunView.of(await asyncio.to_thread(runs.view_state, "runs"))
@@ -142,7 +142,7 @@ class RunsScreen(ResourceScreen):
     def make_rows(self, width: int, selected: str | None) -> RunRows:
         layout = self._table.layout(self.runs.listing, width)
         self._head.update(layout.head, layout=False)
-        return RunRows(layout, selected, self.home.clock())
+        return RunRows(layout, selected, self.app_state.clock())
 
     def _show_at(self, key: str) -> None:
         self.aim = key
@@ -150,7 +150,7 @@ class RunsScreen(ResourceScreen):
 
     def update_title(self) -> None:
         runs = self.runs
-        name = f"{clean_line(host)}: Runs" if (host := self.home.runs.host) else "Runs"
+        name = f"{clean_line(host)}: Runs" if (host := self.app_state.runs.host) else "Runs"
         fragments: list[tuple[str, str]] = [(" rltui ", "bold $accent"), (name, "bold")]
         facts = title_facts(
             runs.rows, runs.selection, runs.listing.lines, runs.queue, archive_key=key_of("filter")
@@ -167,7 +167,7 @@ class RunsScreen(ResourceScreen):
         if width > 0 and self.line is None:
             self.notes.update(Content.styled(self._nothing, FAINT))
         elif width > 0:
-            lines = detail_lines(self.line, self.runs.names, width, self.home.clock())
+            lines = detail_lines(self.line, self.runs.names, width, self.app_state.clock())
             self.notes.update(Content("\n").join(lines[:height]))
 
     @property
@@ -218,7 +218,7 @@ class RunsScreen(ResourceScreen):
         if len(rows := self.runs.compared(self.rows.key)) > 1:
             from rltui.ui.screens.compare import CompareScreen  # brings the charts
 
-            self.show_instead(CompareScreen(self.home, [row.id for row in rows]))
+            self.show_instead(CompareScreen(self.app_state, [row.id for row in rows]))
 
     def copied(self) -> CopyRequested | None:
         if not (rows := self.chosen):
@@ -234,7 +234,7 @@ class RunsScreen(ResourceScreen):
 
         folders = []
         for row in rows:
-            export = partial(self.home.runs.export, row.id, "", drawings, samples=_SAMPLES)
+            export = partial(self.app_state.runs.export, row.id, "", drawings, samples=_SAMPLES)
             try:
                 async with self.waiting(f"Writing the report of {row.name}"):
                     folders.append(clean_line(await asyncio.to_thread(export)))
@@ -256,7 +256,7 @@ class RunsScreen(ResourceScreen):
         elif self.runs.marked:
             self.runs.unmark()
             self.show()
-        elif self.home.shared is not None:
+        elif self.app_state.state is not None:
             self.action_show_overview()
 
     def enabled(self, command: str, *arguments: object) -> bool:

@@ -133,7 +133,7 @@ class Tour:
 
     def __init__(self, screen: BaseScreen) -> None:
         self._screen = screen
-        self._home = screen.home
+        self._app_state = screen.app_state
 
     @property
     def box(self) -> TourBox | None:
@@ -151,13 +151,15 @@ class Tour:
         has_room = width >= _LEAST_ROOM.width and height >= _LEAST_ROOM.height
         if (box := self.box) is not None:
             box.place()
-        elif self._home.wants_tour and has_room and screen.is_current and screen.shared.status is not None:
+        elif (
+            self._app_state.wants_tour and has_room and screen.is_current and screen.state.status is not None
+        ):
             screen.mount(TourBox())
             screen.refresh_bindings()
 
     def begin(self) -> None:
         """Show the tour from its first step."""
-        self._home.wants_tour = True
+        self._app_state.wants_tour = True
         if (box := self.box) is None:
             self.show()
         else:
@@ -177,7 +179,7 @@ class Tour:
     def end(self) -> None:
         if (box := self.box) is not None:
             box.remove()
-            self._home.wants_tour = False
-            self._home.ui_state.note("tour", "seen")
+            self._app_state.wants_tour = False
+            self._app_state.ui_state.note("tour", "seen")
             self._screen.keep()
             self._screen.refresh_bindings()

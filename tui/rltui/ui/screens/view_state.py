@@ -13,7 +13,7 @@ from rltui.ui.base_screen import BaseScreen
 from rltui.ui.commands.panels import PanelCommands
 from rltui.ui.panels.body import Body
 from rltui.ui.screens import SCREENS
-from rltui.ui.shared import UiStateStore
+from rltui.ui.state import UiStateStore
 from rltui.ui.widgets.knob_table import KnobPanel
 
 _OF_ALL_RUNS = {"runs", "queue", "compare"}
@@ -24,7 +24,7 @@ class SavedViewState:
 
     def __init__(self, screen: BaseScreen, panels: PanelCommands, layout_state: UiStateStore) -> None:
         self._screen = screen
-        self._shared = screen.shared
+        self._state = screen.state
         self._experiment = screen.experiment
         self._panels = panels
         self._layout_state = layout_state
@@ -34,14 +34,14 @@ class SavedViewState:
 
     async def read(self) -> None:
         """The first frame need not wait for it."""
-        runs = self._shared.home.runs
+        runs = self._state.app_state.runs
         with suppress(RltuiError):  # the screen is as usual then
             run_id = await asyncio.to_thread(lambda: self._experiment.run_id)
             if run_id:
                 self._run_state = await asyncio.to_thread(UiStateStore, runs, f"run-{run_id}")
                 self.restore()
         with suppress(RltuiError):  # the knobs are worth seeing in any order
-            self._shared.add_edited(edited_keys(await self._experiment.journal()))
+            self._state.add_edited(edited_keys(await self._experiment.journal()))
 
     # pins
 
@@ -93,7 +93,7 @@ class SavedViewState:
 
     def restore(self) -> None:
         """Runs once, when panels and saved state are known; panels that are gone are left out."""
-        saved, status = self._run_state, self._shared.status
+        saved, status = self._run_state, self._state.status
         if self._is_restored or saved is None or status is None or not self._screen.query(Body):
             return
         self._is_restored = True

@@ -18,7 +18,7 @@ from rltui.core.text import count_text, truncate
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext, key_of
 from rltui.ui.key_bindings import bind, keys
-from rltui.ui.shared import ExperimentState, StagedEdits
+from rltui.ui.state import ExperimentState, StagedEdits
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.row_list import Row, RowList, list_keys
@@ -61,15 +61,15 @@ def row_mark(
     return (_STAGED_MARK, "bold $text-accent") if knob.key in staged else (" ", "")
 
 
-def unwritten(shared: ExperimentState) -> tuple[str, ...]:
+def unwritten(state: ExperimentState) -> tuple[str, ...]:
     """Losses if the app ends now, a line for every one: collected edits, texts that came out of an editor."""
-    edits = shared.staged.edits
+    edits = state.staged.edits
     lines = [
         f"{clean_line(knob.key)} {clean_line(change_text(knob, edits))}"
-        for knob in shared.knobs
+        for knob in state.knobs
         if knob.key in edits
     ]
-    return (*lines, *(f"the text of {clean_line(path)}" for path in shared.drafts))
+    return (*lines, *(f"the text of {clean_line(path)}" for path in state.drafts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from rltui.ui.actions import key_of
 from rltui.ui.background import in_background
 from rltui.ui.logs.view import LogView
 from rltui.ui.messages import waiting
-from rltui.ui.shared import ExperimentState
+from rltui.ui.state import ExperimentState
 from rltui.ui.styles import FAINT, STYLES, styled
 from rltui.ui.text import clean_line
 from rltui.views.component import component_notes, component_title, log_title
@@ -47,11 +47,11 @@ class ReaderPane(Vertical):
     rows: Callable[[int], int] | None = None
     """The function of the same name in `PanelState`."""
 
-    def __init__(self, reader_id: str, shared: ExperimentState, *, id_prefix: str, classes: str) -> None:
+    def __init__(self, reader_id: str, state: ExperimentState, *, id_prefix: str, classes: str) -> None:
         super().__init__(id=f"{id_prefix}-{reader_id}", classes=f"pane {classes}")
         self.reader_id = reader_id
         """Id of the component or log file that is shown."""
-        self._shared = shared
+        self._state = state
         self._path: str | None = None
         self._source: LogSource | None = None
         self._newest: tuple[str | None, str] = (None, "")
@@ -93,7 +93,7 @@ class ReaderPane(Vertical):
         async with self._attempt_lock:
             try:
                 async with waiting(self.app, "Looking which attempts there are"):
-                    logs = await asyncio.to_thread(self._shared.experiment.logs)
+                    logs = await asyncio.to_thread(self._state.experiment.logs)
             except RltuiError as error:
                 self.notify(clean_line(error.title), severity="error", markup=False)
                 return
@@ -135,8 +135,8 @@ class ReaderPane(Vertical):
         search = None
         if path is not None:
             try:
-                self._source = self._shared.experiment.open_log(path)
-                search = partial(self._shared.experiment.search_log, path, with_text=False)
+                self._source = self._state.experiment.open_log(path)
+                search = partial(self._state.experiment.search_log, path, with_text=False)
             except RltuiError as error:
                 self._path, placeholder = None, clean_line(error.title)
         self.log_pane.log_path, self.log_pane.log_name = self._path, self.reader_id
@@ -191,8 +191,8 @@ def _component_placeholder(status: ComponentStatus, *, readonly: bool = False) -
 class ComponentPane(ReaderPane):
     status: reactive[ComponentStatus | None] = reactive(None, init=False)
 
-    def __init__(self, component_id: str, shared: ExperimentState) -> None:
-        super().__init__(component_id, shared, id_prefix="pane", classes="component")
+    def __init__(self, component_id: str, state: ExperimentState) -> None:
+        super().__init__(component_id, state, id_prefix="pane", classes="component")
         self._memory_markup = ""
 
     def compose(self) -> ComposeResult:
@@ -212,14 +212,14 @@ class ComponentPane(ReaderPane):
             or (status.state is ComponentState.EXITED and (status.prepares or status.manual))
             or (status.state is ComponentState.WAITING and status.log is None and not self._memory_markup)
         )
-        self.show_log(status.log, _component_placeholder(status, readonly=self._shared.experiment.readonly))
+        self.show_log(status.log, _component_placeholder(status, readonly=self._state.experiment.readonly))
 
     def update_title(self) -> None:
         if self.status is None:
             return
-        title, is_told = component_title(self.status, self._shared.clock(), self._has_room_for)
+        title, is_told = component_title(self.status, self._state.clock(), self._has_room_for)
         self._show_title(title)
-        memory_text = memory_notes(self.status, readonly=self._shared.experiment.readonly)
+        memory_text = memory_notes(self.status, readonly=self._state.experiment.readonly)
         notes = component_notes(self.status, has_reason=is_told)
         memory_text = memory_text or Content("\n").join(styled([cell]) for cell in notes)
         if memory_text.markup != self._memory_markup:
@@ -266,8 +266,8 @@ def _rows_of_empty(width: int) -> int:
 class LogFilePane(ReaderPane):
     log_file: reactive[FollowedLog | None] = reactive(None, init=False)
 
-    def __init__(self, log_id: str, shared: ExperimentState) -> None:
-        super().__init__(log_id, shared, id_prefix="log", classes="log-file")
+    def __init__(self, log_id: str, state: ExperimentState) -> None:
+        super().__init__(log_id, state, id_prefix="log", classes="log-file")
         self.rows = _rows_of_empty
 
     def watch_log_file(self, log: FollowedLog | None) -> None:
@@ -283,4 +283,4 @@ class LogFilePane(ReaderPane):
     def update_title(self) -> None:
         if self.log_file is None:
             return
-        self._show_title(log_title(self.log_file, self._shared.clock(), self._has_room_for))
+        self._show_title(log_title(self.log_file, self._state.clock(), self._has_room_for))

@@ -102,7 +102,7 @@ class AppState:
     def __init__(self, runs: Runs, clock: Callable[[], float]) -> None:
         self.runs = runs
         self.clock = clock
-        self.shared: ExperimentState | None = None
+        self.state: ExperimentState | None = None
         """State of the experiment that is open."""
         self.explained_keys: set[str] = set()
         """Keys that a person was told do nothing."""
@@ -127,10 +127,10 @@ class ExperimentState:
     which watch it.
     """
 
-    def __init__(self, experiment: Experiment, home: AppState) -> None:
+    def __init__(self, experiment: Experiment, app_state: AppState) -> None:
         self.experiment = experiment
-        self.home = home
-        self.clock = home.clock
+        self.app_state = app_state
+        self.clock = app_state.clock
         self.status: Status | None = None
         self.gpus: GpuReport | None = None
         self.table = KnobTable()
