@@ -6,7 +6,9 @@ import subprocess
 import sys
 from pkgutil import iter_modules
 
-from rltui.cli import commands
+import pytest
+
+from rltui.cli import commands, main
 from rltui.cli.command_list import SENTENCES
 from rltui.cli.overview import all_commands
 
@@ -35,3 +37,14 @@ def test_options_of_a_declaration_are_those_of_its_parser() -> None:
     for each in (one for top in all_commands() for one in (top, *top.verbs)):
         known = each.parser()._option_string_actions
         assert each.options == {name: action.nargs != 0 for name, action in known.items()}, each.name
+
+
+def test_of_exclusive_arguments_one_is_given_and_a_section_has_a_heading(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for words in (["runs", "--csv", "--json"], ["up", "--resume", "--new"]):
+        with pytest.raises(SystemExit):
+            main(words)
+        assert "not allowed with argument" in capsys.readouterr().err
+    assert main(["help", "checkpoints"]) == 0
+    assert "\nwhat --prune keeps, besides the newest and the best:\n" in capsys.readouterr().out

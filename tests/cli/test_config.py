@@ -170,10 +170,9 @@ def test_the_framework_of_a_config_that_suits_several(
         "sft.toml: taken for prime-rl (August 2026 on), the newest that it suits; for another: "
         "--framework prime-rl-merged or prime-rl-split\n"
     )
-    record = ExperimentRecord(
-        "a", str(tmp_path / "a"), "/w", (str(sft[0]),), "/l.toml", "prime-rl-split", 1.0
-    )
-    record.control.write_record(record)
+    for age, name, framework in ((1.0, "a", "prime-rl-split"), (2.0, "b", "generic")):
+        record = ExperimentRecord(name, str(tmp_path / name), "/w", (str(sft[0]),), "/l.toml", framework, age)
+        record.control.write_record(record)
     assert choose_framework(sft, None, None) == "prime-rl-split"
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "prime-rl"\n')
     (tmp_path / "packages/prime-rl-configs/src/prime_rl/configs/monitors.py").mkdir(parents=True)

@@ -103,7 +103,7 @@ def test_everything_that_is_known_is_said() -> None:
 def test_no_line_is_wider_than_the_terminal() -> None:
     for width in (1, 20, 40, 80):
         assert max(map(len, report_lines(REPORT, width=width, now=NOW))) <= width
-    lines = report_lines(REPORT, width=60, now=NOW)
+    lines = report_lines(REPORT, width=73, now=NOW)
     assert lines[:2] == [
         "GPU 0 · NVIDIA H200 · 120 of 141 GiB used · 21.0 free · 97%",
         "    412 of 700 W · 61 °C",
