@@ -24,7 +24,7 @@ from rltui.frameworks.base import RunFiles
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.job_status import JobStatus
 from rltui.services.metrics.sources import RunMetrics
-from rltui.services.runs.disk import Checkpoints, DiskMeter, DiskReading
+from rltui.services.runs.disk import DiskMeter, DiskReading
 from rltui.services.runs.journal import Journal, read_journal
 from rltui.services.runs.run_folder import RunFolder
 
@@ -92,7 +92,7 @@ class FakeMeter(DiskMeter):
         return self.newest
 
     def read(self) -> DiskReading:
-        return DiskReading(int(next(self.free) * GIB), Checkpoints((self.newest,), 2 * GIB))
+        return DiskReading(int(next(self.free) * GIB), (self.newest,), 2 * GIB)
 
 
 async def severities(watch: DiskWatch, meter: FakeMeter, readings: int) -> list[str | None]:

@@ -9,55 +9,53 @@ import pytest
 from rltui.core.text import GIB
 from rltui.frameworks.base import RunFiles
 from rltui.services.runs import disk
-from rltui.services.runs.disk import Checkpoints, DiskMeter, disk_forecast, is_pruned, size_of, still_to_come
+from rltui.services.runs.disk import DiskMeter, DiskReading, disk_forecast, is_pruned, size_of, still_to_come
 from rltui.services.runs.run_folder import RunFolder
 
 RUN = "/data/run"
 
 
-def checkpoints(*steps: int, pruned: bool = False) -> Checkpoints:
-    return Checkpoints(steps, 2 * GIB, pause_s=600.0, newest_age_s=60.0, pruned=pruned)
+def reading(free_gib: float, *steps: int, pruned: bool = False) -> DiskReading:
+    return DiskReading(int(free_gib * GIB), steps, 2 * GIB, pause_s=600.0, newest_age_s=60.0, pruned=pruned)
 
 
 @pytest.mark.parametrize(
-    ("free_gib", "found", "max_steps", "severity"),
+    ("found", "max_steps", "severity"),
     [
-        (4.0, checkpoints(10, 20), 100, "ok"),
-        (3.9, checkpoints(10, 20), 100, "warning"),
-        (1.9, checkpoints(10, 20), 100, "error"),
-        (2.1, checkpoints(80, 90), 100, "ok"),  # the last one fits
-        (1.9, checkpoints(80, 90), 100, "error"),
-        (1.1, checkpoints(90, 100), 100, "ok"),  # none to come
-        (0.9, checkpoints(90, 100), 100, "warning"),
-        (3.9, checkpoints(10, 20), None, "warning"),
-        (1.9, checkpoints(10), None, "error"),
-        (3.0, checkpoints(40, 50, pruned=True), 100, "ok"),  # room for one is enough
-        (1.0, checkpoints(40, 50, pruned=True), 100, "error"),
+        (reading(4.0, 10, 20), 100, "ok"),
+        (reading(3.9, 10, 20), 100, "warning"),
+        (reading(1.9, 10, 20), 100, "error"),
+        (reading(2.1, 80, 90), 100, "ok"),  # the last one fits
+        (reading(1.9, 80, 90), 100, "error"),
+        (reading(1.1, 90, 100), 100, "ok"),  # none to come
+        (reading(0.9, 90, 100), 100, "warning"),
+        (reading(3.9, 10, 20), None, "warning"),
+        (reading(1.9, 10), None, "error"),
+        (reading(3.0, 40, 50, pruned=True), 100, "ok"),  # room for one is enough
+        (reading(1.0, 40, 50, pruned=True), 100, "error"),
     ],
 )
-def test_severity_by_what_fits(
-    free_gib: float, found: Checkpoints, max_steps: int | None, severity: str
-) -> None:
-    forecast = disk_forecast(RUN, int(free_gib * GIB), found, max_steps)
+def test_severity_by_what_fits(found: DiskReading, max_steps: int | None, severity: str) -> None:
+    forecast = disk_forecast(RUN, found, max_steps)
     assert forecast.severity == severity
     assert bool(forecast.text) == (severity != "ok")
 
 
 def test_without_a_checkpoint_only_little_space_is_told() -> None:
-    assert disk_forecast(RUN, GIB, Checkpoints(), 100).severity == "ok"
-    found = disk_forecast(RUN, GIB // 2, Checkpoints(), 100)
+    assert disk_forecast(RUN, DiskReading(GIB), 100).severity == "ok"
+    found = disk_forecast(RUN, DiskReading(GIB // 2), 100)
     assert (found.severity, found.text.partition(". ")[0]) == ("warning", "/data/run: 512 MiB free")
 
 
 def test_the_text_says_where_how_much_when_and_what_to_do() -> None:
-    found = disk_forecast(RUN, 3 * GIB, checkpoints(10, 20), 100)
+    found = disk_forecast(RUN, reading(3.0, 10, 20), 100)
     assert found.text == (
         "/data/run: 3.0 GiB free, a checkpoint takes 2.0 GiB, 8 more to come: full in about 19m. "
         "Make room there (see what is big: du -sh /data/run/* | sort -h), or keep fewer checkpoints "
         "or save them less often"
     )
     assert found.title == "the disk is nearly full"
-    worse = disk_forecast(RUN, GIB, checkpoints(10, 20), 100)
+    worse = disk_forecast(RUN, reading(1.0, 10, 20), 100)
     assert worse.title == "the next checkpoint does not fit on the disk"
     assert worse.text.startswith("/data/run: 1.0 GiB free, a checkpoint takes 2.0 GiB, 8 more to come. Make")
 
@@ -115,20 +113,20 @@ def test_size_counts_bytes_on_the_disk_once(tmp_path: Path) -> None:
 def test_a_reading_tells_sizes_times_and_what_is_free(tmp_path: Path) -> None:
     meter = DiskMeter(RunFolder(tmp_path, RunFiles()))
     empty = meter.read()
-    assert (empty.checkpoints.steps, empty.checkpoints.newest_bytes) == ((), None)
+    assert (empty.steps, empty.newest_bytes) == ((), None)
     assert abs(empty.free_bytes - shutil.disk_usage(tmp_path).free) < 1 << 30
     save(tmp_path, 10, 1000.0)
     save(tmp_path, 20, 1600.0, size=3 * MIB)
     (tmp_path / "checkpoints/step_30").mkdir()
-    found = meter.read().checkpoints
+    found = meter.read()
     assert (found.steps, found.pause_s, found.pruned) == ((10, 20), 600.0, False)
     assert 3 * MIB <= (found.newest_bytes or 0) < 3 * MIB + 65536
     shutil.rmtree(tmp_path / "checkpoints/step_10")
     (tmp_path / "checkpoints/step_30").rmdir()
     save(tmp_path, 30, 2200.0)
     assert meter.newest_step() == 30
-    assert meter.read().checkpoints.pruned
-    assert meter.read().checkpoints.pruned, "once seen, it stays known"
+    assert meter.read().pruned
+    assert meter.read().pruned, "once seen, it stays known"
 
 
 def test_a_checkpoint_is_added_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

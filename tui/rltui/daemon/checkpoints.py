@@ -123,7 +123,7 @@ class DiskWatch:
             logger.warning("cannot measure %s: %s", self._folder, error.strerror)
             return None
         name = name_if_needed(self._experiment)
-        forecast = disk_forecast(self._folder, reading.free_bytes, reading.checkpoints, max_steps, name)
+        forecast = disk_forecast(self._folder, reading, max_steps, name)
         alert = self._alert_if_worse(forecast)
         if alert is None:
             return None

@@ -244,7 +244,10 @@ def _toml(value: TomlValue) -> str | None:
 
 def _conflict(preview: EditPreview, role: str, content: bytes | None) -> FileConflict:
     theirs = preview.before.sources[role]
-    base = _source_of(theirs, content)
+    try:
+        base = None if content is None else parse_file(theirs.path, content)
+    except ConfigError:  # what was looked at then could not be read either
+        base = None
     base_leaves = None if base is None else deep_leaves(base.data)
     yours = _requested_values(preview, role, base_leaves)
     return FileConflict(
@@ -255,13 +258,6 @@ def _conflict(preview: EditPreview, role: str, content: bytes | None) -> FileCon
         else text_diff(base.text, _requested_text(preview, role, base), theirs.path.name),
         keys=key_conflicts(base_leaves, deep_leaves(theirs.data), yours),
     )
-
-
-def _source_of(like: Source, content: bytes | None) -> Source | None:
-    try:
-        return None if content is None else parse_file(like.path, content)
-    except ConfigError:  # what was looked at then could not be read either
-        return None
 
 
 def _requested_values(preview: EditPreview, role: str, base: Leaves | None) -> Leaves:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,22 +41,16 @@ class EditHistory:
     def now(self) -> EditLog:
         """May be called from any thread."""
         with self._lock:
-            return self._read()
-
-    def _read(self) -> EditLog:
-        rows = list(self._feed.read())
-        if self._feed.restarted:
-            self._log = EditLog()
-        for row in rows:
-            if row.get("kind") == "promote":
-                self._log.promote(undoes=row.get("data", {}).get("undoes") is not False)
-            if row.get("kind") != "edit":
-                continue
-            try:
-                self._log.add(EditRecord.model_validate(row.get("data")))
-            except ValidationError:
-                continue  # of a version that could not undo
-        return self._log
+            rows = list(self._feed.read())
+            if self._feed.restarted:
+                self._log = EditLog()
+            for row in rows:
+                if row.get("kind") == "promote":
+                    self._log.promote(undoes=row.get("data", {}).get("undoes") is not False)
+                if row.get("kind") == "edit":
+                    with suppress(ValidationError):  # of a version that could not undo
+                        self._log.add(EditRecord.model_validate(row.get("data")))
+            return self._log
 
     def save(self, sources: Iterable[Source]) -> None:
         """Store contents by their SHA-256.

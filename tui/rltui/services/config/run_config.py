@@ -26,7 +26,7 @@ from rltui.services.config import origins
 from rltui.services.config.files import LoadedFiles
 from rltui.services.config.models import informed
 from rltui.services.config.origins import ConfigOrigin
-from rltui.services.config.source import Source, parse_file, read_file, with_key
+from rltui.services.config.source import Source, read_file, with_key
 from rltui.services.config.store import ConfigStore
 from rltui.services.own_files import make_folder, write_atomically
 
@@ -248,7 +248,7 @@ class RunConfigBuilder:
             if nearby.generation is not None:
                 return nearby.generation == split_framework.id
         document = _merge(segments, deep=True)
-        one_file = [(document.name, parse_file(Path(document.name), document.text.encode()).data)]
+        one_file = [(document.name, parse(document.text, document.name))]
         fits = [registry.get(name).fit(one_file) for name in _ONE_FILE]
         split_fit = split_framework.fit(documents)
         return split_fit is not None and all(fit is None or split_fit <= fit for fit in fits)
@@ -259,7 +259,7 @@ class RunConfigBuilder:
             folder = NearbyCheckout(project, workspace=self._workspace, config_files=document.paths).folder
             if folder is not None:
                 return not (folder / project.merges_tables).exists()
-        return framework.merges_deeply(parse_file(Path(document.name), document.text.encode()).data)
+        return framework.merges_deeply(parse(document.text, document.name))
 
     # --- overriding ---------------------------------------------------------------------------------------
 

@@ -26,11 +26,13 @@ _MIN_FITTING = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoints:
-    """The complete checkpoints of a run on disk."""
+class DiskReading:
+    """Free space and the complete checkpoints of a run."""
 
+    free_bytes: int
+    """Bytes that this user may still write where the checkpoints are."""
     steps: tuple[int, ...] = ()
-    """Steps in ascending order."""
+    """Steps of the checkpoints, ascending."""
     newest_bytes: int | None = None
     pause_s: float | None = None
     """Median time between two checkpoints."""
@@ -70,28 +72,28 @@ def still_to_come(steps: Sequence[int], max_steps: int | None) -> int | None:
 
 
 def disk_forecast(
-    folder: str, free_bytes: int, checkpoints: Checkpoints, max_steps: int | None, name: str | None = None
+    folder: str, reading: DiskReading, max_steps: int | None, name: str | None = None
 ) -> DiskForecast:
     """An error if the next checkpoint does not fit; a warning if fewer than two do, or little is free.
 
     If old checkpoints are pruned, room for one is enough: it is written before the oldest goes. `name`: of
     the experiment, if a command has to name it.
     """
-    size = checkpoints.newest_bytes
-    remaining = still_to_come(checkpoints.steps, max_steps)
+    size, free_bytes = reading.newest_bytes, reading.free_bytes
+    remaining = still_to_come(reading.steps, max_steps)
     fitting = free_bytes // size if size else None
-    minimum = 1 if checkpoints.pruned else _MIN_FITTING
+    minimum = 1 if reading.pruned else _MIN_FITTING
     required = minimum if remaining is None else min(minimum, remaining)
     state = f"{folder}: {size_text(free_bytes)} free"
     if size is not None:
         state += f", a checkpoint takes {size_text(size)}"
     if remaining is not None:
         state += f", {remaining} more to come" if remaining else ", no more to come"
-    advice = _advice(folder, max(0, len(checkpoints.steps) - _KEPT_BY_PRUNE) * (size or 0), name)
+    advice = _advice(folder, max(0, len(reading.steps) - _KEPT_BY_PRUNE) * (size or 0), name)
     if size is not None and fitting == 0 and required:
         return DiskForecast("error", "the next checkpoint does not fit on the disk", f"{state}. {advice}")
     if fitting is not None and fitting < required:
-        state += _when(fitting, checkpoints)
+        state += _when(fitting, reading)
     elif free_bytes >= _LEAST_FREE_BYTES:
         return DiskForecast("ok")
     return DiskForecast("warning", "the disk is nearly full", f"{state}. {advice}")
@@ -105,10 +107,10 @@ def _interval(steps: Sequence[int]) -> float | None:
     return steps[0] or None if steps else None
 
 
-def _when(fitting: int, checkpoints: Checkpoints) -> str:
-    if checkpoints.pause_s is None or checkpoints.newest_age_s is None:
+def _when(fitting: int, reading: DiskReading) -> str:
+    if reading.pause_s is None or reading.newest_age_s is None:
         return ""
-    remaining_s = max(0.0, (fitting + 1) * checkpoints.pause_s - checkpoints.newest_age_s)
+    remaining_s = max(0.0, (fitting + 1) * reading.pause_s - reading.newest_age_s)
     return f": full in about {duration(remaining_s)}"
 
 
@@ -118,13 +120,6 @@ def _advice(folder: str, prunable_bytes: int, name: str | None) -> str:
         f"Make room there ({prune}see what is big: du -sh {folder}/* | sort -h), or keep fewer checkpoints "
         "or save them less often"
     )
-
-
-@dataclass(frozen=True, slots=True)
-class DiskReading:
-    free_bytes: int
-    """Bytes that this user may still write where the checkpoints are."""
-    checkpoints: Checkpoints
 
 
 class DiskMeter:
@@ -162,13 +157,11 @@ class DiskMeter:
         pauses = [after - before for before, after in itertools.pairwise(made_at)]
         return DiskReading(
             free_bytes=shutil.disk_usage(newest or self._folder.path).free,
-            checkpoints=Checkpoints(
-                steps=steps,
-                newest_bytes=self._size(newest, made_at[-1]) if newest else None,
-                pause_s=statistics.median(pauses) if pauses and min(pauses) > 0 else None,
-                newest_age_s=max(0.0, time.time() - made_at[-1]) if made_at else None,
-                pruned=self._pruned,
-            ),
+            steps=steps,
+            newest_bytes=self._size(newest, made_at[-1]) if newest else None,
+            pause_s=statistics.median(pauses) if pauses and min(pauses) > 0 else None,
+            newest_age_s=max(0.0, time.time() - made_at[-1]) if made_at else None,
+            pruned=self._pruned,
         )
 
     def _size(self, folder: Path, made_at: float) -> int:

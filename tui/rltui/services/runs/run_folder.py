@@ -18,7 +18,7 @@ from rltui.core.config_report import Problem
 from rltui.core.kinds import is_integer
 from rltui.core.text import join_words
 from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.frameworks.base import ConfigFiles, Framework, RunFiles
+from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework, RunFiles
 from rltui.services.config.files import load_files, read_snapshot
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.observed import framework_of
@@ -325,7 +325,8 @@ class _RequestedStep:
     step: int
     key: str = ""
     """Key of the config that requests it; empty: a person did, on the command line or screen."""
-    file: str = ""
+    file: ConfigFile | None = None
+    """The file that has the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,12 +353,12 @@ class ResumePoints:
         """
         configured = _configured_step(self.framework, files)
         is_new = configured is not None and (
-            configured.key in (edited or {}).get(configured.role, ())
+            (configured.file is not None and configured.key in (edited or {}).get(configured.file.role, ()))
             or configured.step not in self._last_configured_steps()
         )
         requested = _RequestedStep(request.resume_step) if request.resume_step is not None else None
         if requested is None and configured is not None and is_new and request.resume == "latest":
-            requested = _RequestedStep(configured.step, configured.key, files[configured.role].path)
+            requested = configured
         steps = self.folder.checkpoints()
         if requested is None:
             step = steps[-1] if steps and request.resume == "latest" else None
@@ -369,9 +370,7 @@ class ResumePoints:
             return ResumePoint(step, requested.step, because, passed_over)
         return ResumePoint(None, requested.step, because, problem=self._missing_problem(requested, steps))
 
-    def _ignored_step_text(
-        self, configured: _ConfiguredStep | None, step: int | None, *, is_new: bool
-    ) -> str:
+    def _ignored_step_text(self, configured: _RequestedStep | None, step: int | None, *, is_new: bool) -> str:
         """A note that the step of the config does not count, and how it would; or that there is no resume."""
         if self.folder.files.no_resume and self.folder.checkpoint_folders():
             return f"it begins at step 0 again: {self.folder.files.no_resume}"
@@ -401,18 +400,19 @@ class ResumePoints:
         return steps
 
     def _missing_problem(self, requested: _RequestedStep, available: Sequence[int]) -> Problem:
+        file = requested.file.path if requested.file is not None else None
         if self.folder.files.no_resume:
             statement = (
                 f"there is no going on from checkpoint {requested.step}: {self.folder.files.no_resume}"
             )
-            return Problem(key=requested.key or None, file=requested.file or None, message=statement)
+            return Problem(key=requested.key or None, file=file, message=statement)
         nearest = sorted(sorted(available, key=lambda step: abs(step - requested.step))[:_MAX_NAMED])
         names = ", ".join(map(str, nearest)) or "none"
         more = f" and {len(available) - len(nearest)} others" if len(available) > len(nearest) else ""
         statement = f"{requested.key} = {requested.step}" if requested.key else f"checkpoint {requested.step}"
         return Problem(
             key=requested.key or None,
-            file=requested.file or None,
+            file=file,
             message=f"{statement}: {self.folder.path} has no complete checkpoint of that step; "
             f"it has: {names}{more}",
         )
@@ -424,20 +424,13 @@ def named_step(framework: Framework, files: ConfigFiles) -> int | None:
     return configured.step if configured is not None else None
 
 
-@dataclass(frozen=True, slots=True)
-class _ConfiguredStep:
-    role: str
-    key: str
-    step: int
-
-
-def _configured_step(framework: Framework, files: ConfigFiles) -> _ConfiguredStep | None:
+def _configured_step(framework: Framework, files: ConfigFiles) -> _RequestedStep | None:
     """The checkpoint of this run that a config names; below 0 means the newest, as if it named none."""
-    for role, file in files.items():
+    for file in files.values():
         if any(value_at(file.data, key) is not None for key in framework.resume_elsewhere):
             return None
         for key in framework.resume_keys:
             step = value_at(file.data, key)
             if is_integer(step) and step >= 0:
-                return _ConfiguredStep(role, key, step)
+                return _RequestedStep(step, key, file)
     return None

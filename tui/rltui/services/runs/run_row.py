@@ -166,7 +166,7 @@ class RunReader:
             for number in self._control.attempts(name):
                 path = self._control.attempt_dir(name, number)
                 if (record := read_attempt(path)) is not None:
-                    yield _PastAttempt(name, number, path, record, _attempt_end(path, record), _devices(path))
+                    yield _PastAttempt(name, number, record, _attempt_end(path, record), _devices(path))
 
     def _observed_spans(self, is_evaluation: bool) -> Iterator[tuple[float, float]]:
         """Time spans of another user's run, as far as its files show them."""
@@ -254,7 +254,6 @@ class RunReader:
 class _PastAttempt:
     component: str
     number: int
-    folder: Path
     record: AttemptRecord
     end: float
     """The current time, while it runs."""

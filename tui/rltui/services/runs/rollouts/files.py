@@ -137,7 +137,12 @@ class StepFiles(BatchFiles):
         self._steps: dict[Path, set[BatchKey]] = {}
 
     def _find(self) -> None:
-        folders = dict(self._step_folders())
+        folders = {
+            self._folder / root / name: int(match[1])
+            for root in _ROOTS
+            for name in entry_names(self._folder / root)
+            if (match := _STEP.fullmatch(name)) and int(match[1]) <= LARGEST_STEP
+        }
         for path in [path for path in self._steps if path not in folders]:
             for key in self._steps.pop(path):
                 del self._files[key]
@@ -149,12 +154,6 @@ class StepFiles(BatchFiles):
                     (BatchKey(kind, step, part), path / file_path) for file_path, kind, part in _STEP_FILES
                 )
                 keys.update(key for key, file_path in candidates if self._add(key, file_path))
-
-    def _step_folders(self) -> Iterator[tuple[Path, int]]:
-        for root in _ROOTS:
-            for name in entry_names(self._folder / root):
-                if (match := _STEP.fullmatch(name)) and int(match[1]) <= LARGEST_STEP:
-                    yield self._folder / root / name, int(match[1])
 
 
 class Evaluations(BatchFiles):
