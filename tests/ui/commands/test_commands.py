@@ -29,7 +29,7 @@ TRAINER = component("trainer", ComponentState.READY)
 
 def state_of(experiment: FakeExperiment, *components: ComponentStatus) -> ExperimentState:
     app_state = AppState(FakeRuns(), lambda: NOW)
-    state = app_state.state = ExperimentState(experiment, app_state)
+    state = app_state.current = ExperimentState(experiment, app_state)
     state.status = running_status(components=components or (TRAINER,))
     return state
 

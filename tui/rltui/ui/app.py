@@ -112,7 +112,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
             self.notify(clean(self._trouble), severity="error", timeout=30, markup=False)
 
     def _new_overview(self, experiment: Experiment) -> Overview:
-        self._app_state.state = ExperimentState(experiment, self._app_state)
+        self._app_state.current = ExperimentState(experiment, self._app_state)
         return Overview(self._app_state, ask_to_start=self._ask_to_start)
 
     # keys, one after the other

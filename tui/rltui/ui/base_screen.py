@@ -102,11 +102,11 @@ class BaseScreen(NotifyingScreen[None]):
         """The screen to open; empty: the overview."""
 
     def __init__(self, app_state: AppState, state: ExperimentState | None = None) -> None:
-        """`shared`: the experiment to show, where it is another one than the one that is open."""
+        """`state`: the experiment to show, where it is another one than the one that is open."""
         super().__init__()
         self.app_state = app_state
         """It outlives the experiment that is open."""
-        self._state = None if self.is_of_all_runs else state or app_state.state
+        self._state = None if self.is_of_all_runs else state or app_state.current
         self.aim = ""
         """Key of the row that the cursor is to go to, once it is there."""
 
@@ -167,7 +167,7 @@ class BaseScreen(NotifyingScreen[None]):
 
         An object with a method `allows` has been asked before.
         """
-        if self.app_state.state is None and command in ("show_screen", "show_overview"):  # none is open
+        if self.app_state.current is None and command in ("show_screen", "show_overview"):  # none is open
             return (command, *arguments) in (("show_screen", "runs"), ("show_screen", "queue"))
         return True
 

@@ -102,8 +102,8 @@ async def copy(request: CopyRequested, app_state: AppState, write: Callable[[str
         RltuiError: if a file cannot be written.
     """
     name = request.what or f"“{truncate(clean_line(request.text), _WORDS_OF_A_COPY)}”"
-    if request.name and app_state.state is not None:
-        path = app_state.state.experiment.save(request.name, f"{request.text}\n" if request.text else "")
+    if request.name and app_state.current is not None:
+        path = app_state.current.experiment.save(request.name, f"{request.text}\n" if request.text else "")
         return f"Written in {clean_line(path)} ({name})"
     sequence = clipboard_sequence(request.text, inside_tmux=is_inside_tmux())
     if sequence is not None and write is not None:

@@ -102,7 +102,7 @@ class AppState:
     def __init__(self, runs: Runs, clock: Callable[[], float]) -> None:
         self.runs = runs
         self.clock = clock
-        self.state: ExperimentState | None = None
+        self.current: ExperimentState | None = None
         """State of the experiment that is open."""
         self.explained_keys: set[str] = set()
         """Keys that a person was told do nothing."""

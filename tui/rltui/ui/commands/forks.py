@@ -27,7 +27,7 @@ class ForkCommands:
         self._frontend.work(self._fork_open(begin))
 
     async def _fork_open(self, begin: str) -> None:
-        runs, state = self._app_state.runs, self._app_state.state
+        runs, state = self._app_state.runs, self._app_state.current
         folder = state.status.output_dir if state is not None and state.status is not None else ""
         try:
             async with self._frontend.waiting("Bringing the index of runs up to date", cancels=True):

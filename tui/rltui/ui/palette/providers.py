@@ -45,7 +45,7 @@ def actions(screen: BaseScreen) -> Iterable[PaletteEntry]:
 
 
 def components(screen: BaseScreen) -> Iterable[PaletteEntry]:
-    state = screen.app_state.state
+    state = screen.app_state.current
     if state is None or state.status is None:
         return
 
@@ -66,12 +66,12 @@ def components(screen: BaseScreen) -> Iterable[PaletteEntry]:
 
 
 def knobs(screen: BaseScreen) -> Iterable[PaletteEntry]:
-    if screen.app_state.state is None:
+    if screen.app_state.current is None:
         return
 
     def edit(key: str) -> None:
         """The editor opens; where nothing may be changed, the knob's row on the config screen."""
-        state, overview = screen.app_state.state, _overview(screen)
+        state, overview = screen.app_state.current, _overview(screen)
         by_key = {} if state is None else {knob.key: knob for knob in state.knobs}
         if key not in by_key:
             screen.notify(f"{key} is not in the config any more", markup=False)
@@ -80,7 +80,7 @@ def knobs(screen: BaseScreen) -> Iterable[PaletteEntry]:
         else:
             screen.show_screen("config", aim=key)
 
-    for knob in screen.app_state.state.knobs:
+    for knob in screen.app_state.current.knobs:
         value = truncate(value_text(knob.value), 24)
         detail = f"{value} · {clean_line(knob.help)}" if knob.help else value
         yield PaletteEntry(Kind.KNOB, knob.key, knob.key, partial(edit, knob.key), detail)
@@ -101,9 +101,9 @@ def log_search(screen: BaseScreen, text: str) -> PaletteEntry:
 
 
 async def checkpoints(screen: BaseScreen) -> list[PaletteEntry]:
-    if screen.app_state.state is None:
+    if screen.app_state.current is None:
         return []
-    report = await screen.app_state.state.experiment.checkpoints()
+    report = await screen.app_state.current.experiment.checkpoints()
     now = screen.app_state.clock()
     return [
         PaletteEntry(

@@ -230,6 +230,6 @@ def open_palette(screen: BaseScreen, query: str) -> None:
         [partial(provider, screen) for provider in SLOW_PROVIDERS],
         recent=screen.app_state.recent,
         query=query,
-        log_search=partial(log_search, screen) if screen.app_state.state is not None else None,
+        log_search=partial(log_search, screen) if screen.app_state.current is not None else None,
     )
     screen.app.push_screen(palette, choose)

@@ -256,7 +256,7 @@ class RunsScreen(ResourceScreen):
         elif self.runs.marked:
             self.runs.unmark()
             self.show()
-        elif self.app_state.state is not None:
+        elif self.app_state.current is not None:
             self.action_show_overview()
 
     def enabled(self, command: str, *arguments: object) -> bool:
