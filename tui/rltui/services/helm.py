@@ -34,7 +34,6 @@ class Helm:
     kubectl: Kubectl
 
     def argv(self, *arguments: str) -> tuple[str, ...]:
-        """Arguments of a helm command."""
         options = [f"--kube-context={self.kubectl.context}"] if self.kubectl.context else []
         options += [f"--namespace={self.kubectl.namespace}"] if self.kubectl.namespace else []
         return ("helm", *arguments, *options)
@@ -93,9 +92,8 @@ class Helm:
         except (ValueError, LookupError, TypeError, OSError, EOFError) as error:
             raise RltuiError(f"helm's record of {name} cannot be read", hint=_NOTHING_DONE) from error
         encoded = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(record).encode())))
-        version = newest["metadata"][
-            "resourceVersion"
-        ]  # with it, the patch is refused where somebody was faster
+        # with the version, the patch is refused where somebody was faster
+        version = newest["metadata"]["resourceVersion"]
         patch = {"metadata": {"resourceVersion": version}, "data": {"release": encoded.decode()}}
         command = kubectl_argv(
             "patch", "secret", newest["metadata"]["name"], "--type=merge", "--patch-file=/dev/stdin"
@@ -114,7 +112,6 @@ class ReleaseRequest:
     sets: tuple[str, ...] = ()
 
     def argv(self, verb: Literal["install", "upgrade"]) -> tuple[str, ...]:
-        """Arguments for `Helm.argv`."""
         files = [argument for file in self.files for argument in ("-f", file)]
         sets = [argument for value in self.sets for argument in ("--set", value)]
         return (verb, self.name, self.chart, *files, *sets)

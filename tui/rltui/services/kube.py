@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from rltui.core.text import parse_whole_number
+from rltui.core.text import parse_whole_number, truncate
 from rltui.errors import RltuiError
 from rltui.services import subprocesses
 from rltui.services.job_status import read_job_status
@@ -70,7 +70,6 @@ class Kubectl:
     namespace: str = ""
 
     def argv(self, *arguments: str) -> tuple[str, ...]:
-        """Arguments of a kubectl command."""
         options = [f"--context={self.context}"] if self.context else []
         options += [f"--namespace={self.namespace}"] if self.namespace else []
         return ("kubectl", *options, *arguments)
@@ -232,11 +231,8 @@ def _phase(
 ) -> tuple[Literal["pending", "running", "ended"], str]:
     """Phase and reason. `ended`: nothing starts it again."""
     if status.get("phase") in ("Succeeded", "Failed"):
-        status_reason = status.get("reason") or ""
-        texts = [end.text] if end is not None else []
-        return "ended", ", ".join([*texts, *([status_reason] if status_reason else [])]) or status[
-            "phase"
-        ].lower()
+        texts = filter(None, (end.text if end is not None else "", status.get("reason")))
+        return "ended", ", ".join(texts) or status["phase"].lower()
     if "running" in state:
         return "running", ""
     waiting = state.get("waiting") or {}
@@ -260,8 +256,7 @@ def _scheduling_problem(status: Mapping[str, Any]) -> str:
 
 
 def _truncate(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 1]}…"
+    return truncate(" ".join(text.split()), _MAX_TEXT)
 
 
 def parse_programs(output: bytes) -> ContainerPrograms:

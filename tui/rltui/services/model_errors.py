@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -69,7 +69,9 @@ def _error_line(
 def _reason(error: ErrorDetails, tables: Mapping[str, type[BaseModel]]) -> str:
     if error["type"] == "extra_forbidden":
         key = str(error["loc"][-1])
-        guess = did_you_mean(key, _keys_beside(error["loc"], tables))
+        parents = [segment for segment in error["loc"][:-1] if isinstance(segment, str)]
+        model = tables.get(parents[-1] if parents else "")
+        guess = did_you_mean(key, model.model_fields if model is not None else ())
         return f"unknown key; {guess}" if guess else "unknown key"
     if error["type"] == "missing":
         return "is missing"
@@ -81,10 +83,3 @@ def _reason(error: ErrorDetails, tables: Mapping[str, type[BaseModel]]) -> str:
         else ""
     )
     return f"{message[0].lower()}{message[1:]}{value_text}"
-
-
-def _keys_beside(location: Location, tables: Mapping[str, type[BaseModel]]) -> Iterator[str]:
-    """The valid keys in the table of an unknown key."""
-    parents = [segment for segment in location[:-1] if isinstance(segment, str)]
-    model = tables.get(parents[-1] if parents else "")
-    yield from model.model_fields if model is not None else ()

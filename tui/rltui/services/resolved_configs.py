@@ -47,7 +47,6 @@ class ResolvedFiles:
     files: Mapping[str, str]
     """Name of an output → absolute path."""
     is_cached: bool
-    """True if the results were cached."""
 
 
 class Resolver:

@@ -320,7 +320,6 @@ def _numbers(ranges: str) -> Iterator[str]:
 
 
 def job_name(tag: str, component: str) -> str:
-    """The default name of a job."""
     return f"{tag.partition('@')[0]}-{component}"
 
 

@@ -176,8 +176,6 @@ def failure_text(code: int, errors: bytes) -> str | None:
 
 
 class _NewestBytes:
-    """The newest bytes of an output."""
-
     def __init__(self, most: int) -> None:
         self.data = bytearray()
         self._most = most
@@ -275,7 +273,6 @@ def _start_errors(argv: Sequence[str]) -> Iterator[None]:
 
 
 def _expand_program(command: Sequence[str]) -> list[str]:
-    """Expand `~` in the program's path."""
     return [os.path.expanduser(command[0]), *command[1:]]  # noqa: PTH111  (a name stays a name)
 
 

@@ -93,7 +93,6 @@ def _run(program: str, argv: list[str]) -> int:
 
 
 def main() -> int:
-    """Run one program; returns its exit code."""
     argv = sys.argv[1:]
     if not argv or argv[0] in {"-h", "--help"}:
         sys.stdout.write(_usage())

@@ -221,7 +221,6 @@ class RlConfig(_ConfigTable):
 
     @property
     def async_level(self) -> int:
-        """How many steps the orchestrator may be ahead."""
         return self.orchestrator.max_async_level or 0
 
     @property
@@ -234,7 +233,6 @@ class RlConfig(_ConfigTable):
 
     @property
     def inflight_limit(self) -> int:
-        """Rollouts that may be in flight."""
         limit = self.orchestrator.max_inflight_rollouts
         assert limit is not None, "it follows from the batch"
         return limit

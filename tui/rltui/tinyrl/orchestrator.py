@@ -297,5 +297,4 @@ async def _run_until_signal(config: RlConfig) -> int:
 
 
 def run(config: RlConfig) -> int:
-    """Orchestrate; returns the exit code."""
     return asyncio.run(_run_until_signal(config))

@@ -83,7 +83,7 @@ def _train_step(
 
 
 def run(config: SftConfig) -> int:
-    """Train and write the model folder; returns the exit code."""
+    """Train and write the model folder."""
     torch.set_num_threads(1)
     torch.manual_seed(config.seed)
     rng = random.Random(config.seed)

@@ -164,7 +164,6 @@ class Trainer:
 
 
 def run(config: RlConfig) -> int:
-    """Train; returns the exit code."""
     torch.set_num_threads(1)
     torch.manual_seed(config.seed)
     trainer = Trainer(config)

@@ -30,8 +30,6 @@ class Holders(NamedTuple):
 
 
 class _Ownership(NamedTuple):
-    """The owner of one process."""
-
     owner: GpuOwner
     experiment: str | None = None
     component: str | None = None
@@ -48,7 +46,6 @@ class _OwnerLookup:
         living: Sequence[LivingComponent],
         orphans: Sequence[Orphan],
     ) -> None:
-        """Arguments as for `GpuOwners.holders`."""
         self._table = table
         self._experiment = experiment
         self._roots = {pid: component for component in living for pid in component.root_pids}
@@ -202,7 +199,6 @@ class _OwnedProcesses:
             self._situation, self._cached = situation, {}
 
     def of(self, device: GpuDevice, owners: _OwnerLookup) -> tuple[GpuProcess, ...]:
-        """The processes of `device`, with owners and without estimates."""
         listed, owned = self._cached.get(device.key, ((), ()))
         # as objects of one reading: a process may be replaced by one that looks like it
         if not (len(listed) == len(device.processes) and all(map(operator.is_, listed, device.processes))):

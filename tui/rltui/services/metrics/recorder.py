@@ -301,10 +301,8 @@ class RunRecorder:
             return None
         origin = f"file {path.name} {identity}"
         writer = self._active_writer()
-        origins = [origins for origins in writer.origins() if origins.startswith("file ")]
-        if origin not in origins and any(
-            known_origin.startswith(f"file {path.name} ") for known_origin in origins
-        ):
+        known = [name for name in writer.origins() if name.startswith(f"file {path.name} ")]
+        if known and origin not in known:
             self._begin_anew()  # it was replaced while nobody looked
         cursor = writer.cursor(origin)
         self._names_in_file = {*writer.names_of(origin)}

@@ -16,7 +16,6 @@ from typing import Any
 
 INTERVAL_S = 5.0
 _NO_GPU_INTERVAL_S = 60.0
-"""Pause between two checks on a machine without GPU."""
 _SMI_TIMEOUT_S = 30.0
 _MIB = 1 << 20
 _COLUMNS = {

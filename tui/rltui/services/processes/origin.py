@@ -29,7 +29,6 @@ class Origin:
     component: str
     attempt: int | None
     lives: bool
-    """True if its main process has not ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +122,6 @@ class ProcessDetails:
     command: str
     user: str | None
     is_mine: bool
-    """True if it belongs to this user."""
 
 
 class ProcessTable:

@@ -22,7 +22,6 @@ from rltui.services.runs.journal import Journal
 _NEWEST_ATTEMPTS = 20
 """Number of attempts of a component whose records are searched. Older ones are found by their tag alone."""
 GRACE_S = 5.0
-"""Time between SIGTERM and SIGKILL."""
 _NAMED_ORPHANS = 3
 """Number of processes named in one text."""
 
