@@ -23,7 +23,7 @@ from xml.sax.saxutils import escape
 from tests.screenshots import TARGET, own_box
 from tests.terminal import Terminal
 
-from rltui.core.lines import PLAIN, Colour, SgrStyle, parse_line
+from rltui.core.log_lines import PLAIN, Colour, SgrStyle, parse_line
 
 COLUMNS, ROWS = 100, 30
 KEY_NAMES = {"Enter": "⏎", "Escape": "esc"}

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from tests.film import FOREGROUND, RESTS_AT, SCENES, Drawing, Frame, Run, merged, rows_of
 
-from rltui.core.lines import PLAIN, SgrStyle
+from rltui.core.log_lines import PLAIN, SgrStyle
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -9,8 +9,8 @@ import pytest
 from tests.bench.table import Row
 from tests.core.test_log_folds import step
 
-from rltui.core.lines import parse_line
 from rltui.core.log_folds import LogFolds
+from rltui.core.log_lines import parse_line
 
 pytestmark = pytest.mark.bench
 

@@ -10,8 +10,8 @@ from tests.fakes.series import FakeSeries, by_step
 
 from rltui.core.compare import compared_evals, compared_metrics, comparison
 from rltui.core.evals import Evaluation
-from rltui.core.levels import Level, level_of
 from rltui.core.markdown import plain
+from rltui.core.metric_levels import MetricLevel, level_of
 from rltui.core.runs import RunRow
 from rltui.core.series import SeriesKey
 from rltui.errors import UsageError
@@ -110,7 +110,7 @@ def test_the_best_level_is_that_of_ten_steps() -> None:
     assert level is not None
     assert (level.text(), level.steps) == ("0.9 ± 2.85", 10)
     huge = level_of([1.7e308, -1.7e308, math.inf])
-    assert huge == Level(0.0, None, 2), "what no float holds is not there"
+    assert huge == MetricLevel(0.0, None, 2), "what no float holds is not there"
 
 
 def evaluated(name: str, shift: float = 0.0, *, seed: int = 0, examples: int = 50) -> Evaluation:

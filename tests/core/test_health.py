@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from rltui import settings
 from rltui.core.health import Finding, RuleId, Thresholds, findings, health_issue_of
-from rltui.core.lines import plain_text
+from rltui.core.log_lines import plain_text
 from rltui.core.run_tracks import RunTracks
 from rltui.frameworks.prime_rl.log_lines import log_row
 

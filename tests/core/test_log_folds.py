@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltui.core.lines import decode_line, plain_text
 from rltui.core.log_folds import LogFolds
+from rltui.core.log_lines import decode_line, plain_text
 
 DATA = Path(__file__).parents[1] / "data"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rltui.core.engine_metrics import InferenceActivity
-from rltui.core.lines import decode_line, plain_text
+from rltui.core.log_lines import decode_line, plain_text
 from rltui.core.stalls import LONGEST_STEP_S, Heartbeat, LivenessSignals, StallRule, WatchClock, phase_of
 
 JOB = StallRule(silence_s=300.0, factor=10.0)

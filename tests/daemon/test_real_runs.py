@@ -18,7 +18,7 @@ from typing import cast
 import pytest
 
 from rltui.core.failure_cause import find_cause
-from rltui.core.lines import plain_text
+from rltui.core.log_lines import plain_text
 from rltui.core.states import ComponentState
 from rltui.daemon.events import EventBus
 from rltui.daemon.health import RunHealth

@@ -28,7 +28,7 @@ from rltui.core.gpu.report import (
 )
 from rltui.core.journal import JournalEntry
 from rltui.core.layout import Screen
-from rltui.core.lines import Level, LineFilter, LogChange, LogEntry, LogHit, plain_text
+from rltui.core.log_lines import Level, LineFilter, LogChange, LogEntry, LogHit, plain_text
 from rltui.core.log_query import Query
 from rltui.core.rollouts import RolloutSource
 from rltui.core.states import ComponentState

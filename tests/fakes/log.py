@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rltui.core.lines import LogChange
+from rltui.core.log_lines import LogChange
 
 
 class FakeLog:

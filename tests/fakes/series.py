@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Iterable, Sequence
 
-from rltui.core.lines import LogChange
+from rltui.core.log_lines import LogChange
 from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey
 
 STARTED = 1_800_000_000.0 - 2470

@@ -12,7 +12,7 @@ import pytest
 
 from rltui.core import failure_cause
 from rltui.core.failure_cause import LONGEST_LINE, FailurePattern, find_cause
-from rltui.core.lines import plain_text
+from rltui.core.log_lines import plain_text
 from rltui.frameworks import registry
 from rltui.frameworks.failures import COMMON
 from rltui.frameworks.prime_rl.log_lines import FAILURES as PRIME_RL

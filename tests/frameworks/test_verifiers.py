@@ -13,7 +13,7 @@ from rltui.core.config_report import KnobInfo
 from rltui.core.evals import EvalRequest, EvalTarget
 from rltui.core.gpu.remedies import Case, remedies
 from rltui.core.gpu.report import OutOfMemory
-from rltui.core.lines import decode_line, plain_text
+from rltui.core.log_lines import decode_line, plain_text
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
 from rltui.frameworks import registry

@@ -7,7 +7,7 @@ import math
 from tests.fakes.experiment import NOW
 from tests.fakes.runs import run_row, running_row
 
-from rltui.core.levels import Level
+from rltui.core.metric_levels import MetricLevel
 from rltui.core.queue import QueueEntry, RunQueue
 from rltui.core.runs import RunRow
 
@@ -19,8 +19,8 @@ def curve(top: float) -> tuple[float, ...]:
     return tuple(top * (1 - math.exp(-at / 6)) + 0.02 * math.sin(at * 2.7) for at in range(24))
 
 
-def level(reward: float) -> dict[str, Level]:
-    return {"reward": Level(reward, 0.02, 10)}
+def level(reward: float) -> dict[str, MetricLevel]:
+    return {"reward": MetricLevel(reward, 0.02, 10)}
 
 
 def ended(name: str, days: float, reward: float, **values: object) -> RunRow:

@@ -11,7 +11,7 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from rltui.core.lines import LogEntry
+from rltui.core.log_lines import LogEntry
 from rltui.ui.palette.screen import Palette
 from rltui.ui.screens.config import ConfigScreen
 from rltui.ui.screens.dialogs import NoteDialog, SearchPrompt

@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from rltui.core.lines import LogChange
+from rltui.core.log_lines import LogChange
 from rltui.core.series import SeriesKey
 from rltui.errors import RltuiError
 from rltui.services.metrics.store import SeriesReader, SeriesWriter

@@ -18,7 +18,7 @@ from textual.app import App, ComposeResult
 from textual.containers import Grid
 from textual.pilot import Pilot
 
-from rltui.core.lines import LogChange
+from rltui.core.log_lines import LogChange
 from rltui.core.metric_names import CONCEPTS
 from rltui.core.series import Series, SeriesKey
 

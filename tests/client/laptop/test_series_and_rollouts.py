@@ -16,7 +16,7 @@ from rltui.client.laptop.rollouts import RemoteRollouts, new_rows, table_mark
 from rltui.client.laptop.series import RemoteSeries
 from rltui.client.transports.frames import Packet
 from rltui.client.transports.ssh import HostLink
-from rltui.core.lines import LogChange
+from rltui.core.log_lines import LogChange
 from rltui.core.rollouts import BatchKey, RolloutSource, Sample, SampleTable
 from rltui.core.series import NO_STEP, Rewind, SeriesKey, SeriesSource
 from rltui.errors import ConflictError

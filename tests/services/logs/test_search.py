@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rltui.core.lines import Level, LineFilter
+from rltui.core.log_lines import Level, LineFilter
 from rltui.core.log_query import Query
 from rltui.errors import RltuiError
 from rltui.services.logs import search

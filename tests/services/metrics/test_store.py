@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.lines import LogChange
+from rltui.core.log_lines import LogChange
 from rltui.core.series import NO_STEP, Rewind, SeriesKey
 from rltui.services.metrics.store import SeriesReader, SeriesWriter
 

@@ -8,7 +8,7 @@ import pytest
 from tests.fakes.series import STARTED, STEP_S, FakeSeries, by_step, by_time, example_run
 
 from rltui.core.annotations import Annotation, AnnotationKind
-from rltui.core.lines import LogChange
+from rltui.core.log_lines import LogChange
 from rltui.core.series import Rewind, SeriesKey
 from rltui.ui.charts.catalog import Chart, charts
 from rltui.ui.charts.model import ChartModel, Run

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from rich.cells import cell_len
 
-from rltui.core.lines import Level, SgrStyle
+from rltui.core.log_lines import Level, SgrStyle
 from rltui.core.log_query import Query
 from rltui.ui.logs.rows import Display, LogRows, Piece, TextStyle, cut_cells, wrap_cuts
 

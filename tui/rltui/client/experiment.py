@@ -15,7 +15,7 @@ from rltui.core.experiment_api import ExperimentApi
 from rltui.core.gpu.report import GpuReport
 from rltui.core.journal import JournalEntry
 from rltui.core.layout import Screen
-from rltui.core.lines import Level, LogEntry, LogScan, LogSource, MergedSource
+from rltui.core.log_lines import Level, LogEntry, LogScan, LogSource, MergedSource
 from rltui.core.questions import command, question
 from rltui.errors import RltuiError
 

@@ -34,7 +34,7 @@ from rltui.core.checkpoints import CheckpointReport
 from rltui.core.config_report import KnobTable
 from rltui.core.interpreter import module_command
 from rltui.core.journal import JournalEntry
-from rltui.core.lines import Level, LogEntry, LogScan, LogSource, MergedSource
+from rltui.core.log_lines import Level, LogEntry, LogScan, LogSource, MergedSource
 from rltui.core.log_query import Query
 from rltui.core.questions import Question, questions_of
 from rltui.core.rollouts import RolloutSource

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 from pydantic import Field, computed_field
 
-from rltui.core.levels import Level, level_of
+from rltui.core.metric_levels import MetricLevel, level_of
 from rltui.core.values import Value
 
 
@@ -172,7 +172,9 @@ def _keep_reason(
     return ""
 
 
-def levels_around(values: Iterable[tuple[int, float]], step: int) -> tuple[Level | None, Level | None]:
+def levels_around(
+    values: Iterable[tuple[int, float]], step: int
+) -> tuple[MetricLevel | None, MetricLevel | None]:
     """Levels over at most `WINDOW` of `values`, by completed steps: up to `step`, and after it."""
     points = sorted(values)
     earlier = [value for number, value in points if number <= step][-WINDOW:]

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from rltui.core.config_data import Leaves, replaced
 from rltui.core.evals import Difference, Evaluation, difference
-from rltui.core.levels import Level, best_level, level_of
+from rltui.core.metric_levels import MetricLevel, best_level, level_of
 from rltui.core.metric_names import CONCEPTS, MetricConcept, concept_of, find, find_all
 from rltui.core.runs import RunRow
 from rltui.core.secrets import MASK, OTHER_MASK, mask_value
@@ -55,9 +55,9 @@ class MetricSummary:
     """Best value in the good direction, as in `RunRow.metrics`; `None` for a metric without one."""
     common: float | None = None
     """Value at `ComparedMetric.common_step`, or the last one before it."""
-    level: Level | None = None
+    level: MetricLevel | None = None
     """Level over the last steps, for a metric that comes by batches."""
-    common_level: Level | None = None
+    common_level: MetricLevel | None = None
     """Level over the steps up to `ComparedMetric.common_step`."""
 
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from rltui.core import hints
 from rltui.core.api import HealthIssue, RollbackOffer
-from rltui.core.lines import plain_text
+from rltui.core.log_lines import plain_text
 from rltui.core.run_tracks import RunTracks, Track
 from rltui.core.text import duration
 

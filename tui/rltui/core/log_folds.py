@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rltui.core.lines import Level
+from rltui.core.log_lines import Level
 from rltui.core.log_numbers import recurrence, request_of, without_numbers
 from rltui.core.log_prefix import LogPrefix, parse_prefix
 

@@ -9,7 +9,7 @@ import re
 import time
 from typing import NamedTuple
 
-from rltui.core.lines import GLOG_LEVELS, LEVEL_NAMES, Level, parse_level
+from rltui.core.log_lines import GLOG_LEVELS, LEVEL_NAMES, Level, parse_level
 
 _RANK = re.compile(r"(?:\[(?P<rank>[A-Za-z_]{1,40}\d{1,6})\]:\s?)")
 _PROCESS = re.compile(r"\((?P<process>[A-Za-z][^() ]{0,60})(?: \w+=\w+)* pid=\d+[^()]{0,40}\)\s?")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NewType, Self
 
 from rltui.core.kinds import FLAG, INTEGER, LINE, TEXT, TIME, Kind, check_document, list_of
-from rltui.core.levels import Level
+from rltui.core.metric_levels import MetricLevel
 from rltui.core.states import RUN_STATES, RunState
 
 RunId = NewType("RunId", str)
@@ -136,7 +136,7 @@ class RunRow(RunMetadata):
     """Id of a curated metric concept → its last value and its best; for one that comes by batches, the best
     mean of ten successive steps.
     """
-    levels: Mapping[str, Level] = field(default_factory=dict)
+    levels: Mapping[str, MetricLevel] = field(default_factory=dict)
     """Id of a curated metric concept that comes by batches → its level over the last steps."""
     sparkline: tuple[float, ...] = ()
     """Reward over all steps, at most 24 means, oldest first."""
@@ -190,7 +190,7 @@ class RunRow(RunMetadata):
             values[key] = {name: (first, second) for name, (first, second) in values.get(key, {}).items()}
         if (state := values.get("state", "stopped")) not in RUN_STATES:
             raise ValueError(f"no state of a run: {state!r}")
-        values["levels"] = {name: Level(**level) for name, level in values.get("levels", {}).items()}
+        values["levels"] = {name: MetricLevel(**level) for name, level in values.get("levels", {}).items()}
         values["configs"] = tuple(RunConfigFile(**file) for file in values.get("configs", ()))
         if (supervisor := values.get("supervisor")) is not None:
             pid, started = supervisor

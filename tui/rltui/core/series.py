@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from rltui.core.lines import LogChange
+    from rltui.core.log_lines import LogChange
 
 NO_STEP = -1
 """Step of a point that has only a time."""

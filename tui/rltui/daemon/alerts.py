@@ -12,7 +12,7 @@ from rltui import paths, settings
 from rltui.core.alert_limits import severe_enough
 from rltui.core.api import Alert
 from rltui.core.health import Thresholds
-from rltui.core.lines import plain_text
+from rltui.core.log_lines import plain_text
 from rltui.daemon.events import EventBus
 from rltui.daemon.supervisor import Supervisor
 from rltui.daemon.tasks import spawn

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from rltui.core.lines import LogChange
+from rltui.core.log_lines import LogChange
 from rltui.core.metric_names import CONCEPTS
 from rltui.core.queue import QueueEntry, stop_rule
 from rltui.core.runs import ID_LENGTH, RunId, RunRow

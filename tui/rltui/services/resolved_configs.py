@@ -21,7 +21,7 @@ from typing import Any
 
 from rltui.core.config_data import apply_edits, deep_leaves, replaced, value_at
 from rltui.core.kinds import is_integer
-from rltui.core.lines import decode_line, plain_text
+from rltui.core.log_lines import decode_line, plain_text
 from rltui.core.template import Missing
 from rltui.core.text import duration
 from rltui.core.toml.values import TomlValue

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rltui.core.interpreter import OUTER_VARIABLES
-from rltui.core.lines import decode_line, plain_text
+from rltui.core.log_lines import decode_line, plain_text
 from rltui.errors import RltuiError
 from rltui.services.processes.termination import end_session
 from rltui.services.redaction import without_secrets

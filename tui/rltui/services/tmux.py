@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from rltui.core import hints
 from rltui.core.interpreter import OUTER_VARIABLES
-from rltui.core.lines import plain_text
+from rltui.core.log_lines import plain_text
 from rltui.errors import ConflictError, RltuiError
 from rltui.services import processes, subprocesses
 

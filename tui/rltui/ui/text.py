@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rltui.core import text as words
-from rltui.core.lines import plain_text
+from rltui.core.log_lines import plain_text
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 

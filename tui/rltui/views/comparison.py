@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple
 
 from rltui.core import hints
 from rltui.core.compare import ComparedEvals, ComparedMetric, Comparison
-from rltui.core.levels import LEVEL_STEPS, Level
 from rltui.core.markdown import table
+from rltui.core.metric_levels import LEVEL_STEPS, MetricLevel
 from rltui.core.runs import RunRow
 from rltui.core.text import display_unit, format_number, value_text
 from rltui.views.run import column_of
@@ -104,10 +104,10 @@ def _metric_rows(metric: ComparedMetric) -> Iterator[ComparedRow]:
             yield ComparedRow("metric", f"{metric.id} {label}{unit}", texts)
 
 
-def _value_cell(value: float | Level | None, unit: str) -> str:
+def _value_cell(value: float | MetricLevel | None, unit: str) -> str:
     if value is None:
         return ""
-    return value.text(unit) if isinstance(value, Level) else format_number(value, unit)
+    return value.text(unit) if isinstance(value, MetricLevel) else format_number(value, unit)
 
 
 def _eval_rows(runs: Sequence[RunRow], compared: ComparedEvals) -> Iterator[ComparedRow]:

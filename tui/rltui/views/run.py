@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from rltui.core.config_data import config_value, matching_keys, short_names
-from rltui.core.levels import LEVEL_STEPS
+from rltui.core.metric_levels import LEVEL_STEPS
 from rltui.core.metric_names import CONCEPTS, concept_of
 from rltui.core.runs import RunRow
 from rltui.core.secrets import mask_value

@@ -23,7 +23,7 @@ from rltui.cli.output import print_json, print_json_stream
 from rltui.cli.table import Column, print_table
 from rltui.cli.terminal import binary_output, while_read
 from rltui.core import hints
-from rltui.core.lines import Level, LineFilter, LogEntry, detect_level, parse_level
+from rltui.core.log_lines import Level, LineFilter, LogEntry, detect_level, parse_level
 from rltui.core.log_query import compile_pattern
 from rltui.core.text import duration, size_text, unknown_name
 from rltui.errors import RltuiError, UsageError

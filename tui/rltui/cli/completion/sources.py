@@ -245,7 +245,7 @@ def event_kinds(_: str, __: TypedValues) -> Words:
 
 
 def log_levels(_: str, __: TypedValues) -> Words:
-    from rltui.core.lines import Level
+    from rltui.core.log_lines import Level
 
     return [(level.value, "and above") for level in Level]
 

@@ -13,7 +13,7 @@ from rltui.client.laptop.remote_object import RemoteObject
 from rltui.client.laptop.server import OpenedExperiment, RemoteServer, event_of
 from rltui.client.transports.ssh import HostLink
 from rltui.core.journal import JournalEntry
-from rltui.core.lines import Level, LogEntry, LogScan, LogSource, MergedSource
+from rltui.core.log_lines import Level, LogEntry, LogScan, LogSource, MergedSource
 from rltui.core.log_query import Query
 from rltui.core.questions import Question
 from rltui.core.rollouts import RolloutSource

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rltui.core.lines import LogChange, LogSource
+from rltui.core.log_lines import LogChange, LogSource
 from rltui.core.questions import remote_method
 from rltui.services.logs.merged import MergedLog
 

@@ -25,7 +25,7 @@ from rltui.client.laptop.log_feed import (
 from rltui.client.laptop.remote_object import RemoteObject, RemoteStream
 from rltui.client.laptop.server import RemoteHandle, RemoteServer, SearchUpdate
 from rltui.client.transports.ssh import HostLink
-from rltui.core.lines import Level, LogChange, LogEntry, LogHit
+from rltui.core.log_lines import Level, LogChange, LogEntry, LogHit
 from rltui.core.log_query import Query
 from rltui.errors import RltuiError
 

@@ -20,7 +20,7 @@ from rltui.client.laptop.columns import (
 from rltui.client.laptop.remote_object import RemoteObject
 from rltui.client.transports.frames import decoding
 from rltui.client.transports.ssh import HostLink
-from rltui.core.lines import LogChange
+from rltui.core.log_lines import LogChange
 from rltui.core.questions import remote_method
 from rltui.core.series import Rewind, Series, SeriesKey
 from rltui.errors import RltuiError

@@ -20,7 +20,7 @@ from rltui.client.local_runs import LocalRuns
 from rltui.client.runs import Runs
 from rltui.client.transports.frames import chunks
 from rltui.core.api import EVENT_MODELS, EventKind
-from rltui.core.lines import Level, LogEntry, LogHit
+from rltui.core.log_lines import Level, LogEntry, LogHit
 from rltui.core.log_query import Query
 from rltui.core.questions import Question, questions_of, remote_method
 from rltui.errors import RltuiError

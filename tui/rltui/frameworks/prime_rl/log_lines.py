@@ -13,7 +13,7 @@ from typing import Any
 
 from rltui.core import hints
 from rltui.core.failure_cause import FailurePattern, Groups
-from rltui.core.lines import LINE_BREAK, plain_text
+from rltui.core.log_lines import LINE_BREAK, plain_text
 from rltui.frameworks.base import Fact
 from rltui.frameworks.failures import COMMON
 from rltui.frameworks.prime_rl.values import ROUTER_METRICS_ABOVE

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from rltui.core.gpu.report import GpuDevice, GpuReport, GpuSource
-from rltui.core.lines import decode_line, plain_text
+from rltui.core.log_lines import decode_line, plain_text
 from rltui.core.text import duration
 from rltui.errors import RltuiError
 from rltui.services.redaction import without_secrets

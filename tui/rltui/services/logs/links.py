@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from rltui.core.api import Link
 from rltui.core.journal import JournalEntry
-from rltui.core.lines import decode_line, plain_text
+from rltui.core.log_lines import decode_line, plain_text
 from rltui.core.secrets import is_secret
 from rltui.services.logs.growing_file import AppendedLines
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from rltui.core.lines import LogEntry
+from rltui.core.log_lines import LogEntry
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.processes import read_attempt
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord

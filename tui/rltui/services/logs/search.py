@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from rltui.core.lines import Level, LogHit, decode_line, detect_level, plain_text
+from rltui.core.log_lines import Level, LogHit, decode_line, detect_level, plain_text
 from rltui.core.log_query import Candidates, Query
 from rltui.errors import RltuiError
 

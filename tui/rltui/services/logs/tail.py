@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from threading import Event
 
-from rltui.core.lines import LineFilter, decode_line, plain_text
+from rltui.core.log_lines import LineFilter, decode_line, plain_text
 from rltui.core.log_query import Query
 from rltui.errors import RltuiError
 from rltui.services.logs.growing_file import AppendedLines

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rltui.core.kinds import is_integer, is_number
-from rltui.core.lines import decode_line, plain_text
+from rltui.core.log_lines import decode_line, plain_text
 from rltui.core.metrics import LARGEST_STEP, numbers
 from rltui.core.series import OWN_SOURCE, writer_of
 from rltui.errors import RltuiError

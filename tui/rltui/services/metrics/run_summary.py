@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from rltui.core.levels import LEVEL_STEPS, Level, block_means, level_of
-from rltui.core.lines import LogChange
+from rltui.core.log_lines import LogChange
+from rltui.core.metric_levels import LEVEL_STEPS, MetricLevel, block_means, level_of
 from rltui.core.metric_names import CONCEPTS, MetricConcept, find, find_all
 from rltui.core.series import Rewind, Series, SeriesKey, SeriesSource
 from rltui.frameworks.base import Framework
@@ -53,7 +53,7 @@ class RunSummary:
         """The points of the reward."""
         self.metrics: dict[str, LastAndBest] = {}
         """Concept id → last and best value."""
-        self.levels: dict[str, Level] = {}
+        self.levels: dict[str, MetricLevel] = {}
         """Concept id → level, for concepts with a value per batch."""
         self.sparkline: tuple[float, ...] = ()
         """Mean rewards, as in `RunRow`."""

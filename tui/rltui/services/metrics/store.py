@@ -24,7 +24,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from rltui.core.lines import LogChange
+from rltui.core.log_lines import LogChange
 from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey
 from rltui.core.text import parse_whole_number
 from rltui.errors import RltuiError

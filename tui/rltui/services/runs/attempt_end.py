@@ -15,7 +15,7 @@ from typing import Literal
 from rltui.core.failure_cause import LONGEST_TEXT, Cause, FailurePattern, find_cause
 from rltui.core.layout import ComponentSpec
 from rltui.core.lifecycle import Ended, ExitInfo, Lifecycle, Spawned, advance
-from rltui.core.lines import LINE_BREAK, decode_line, plain_text
+from rltui.core.log_lines import LINE_BREAK, decode_line, plain_text
 from rltui.core.states import ComponentState
 from rltui.frameworks.failures import CHILD_KILLED
 from rltui.services import processes

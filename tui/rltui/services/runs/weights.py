@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rltui.core import hints
-from rltui.core.lines import plain_text
+from rltui.core.log_lines import plain_text
 from rltui.core.template import Missing
 from rltui.core.text import parse_whole_number
 from rltui.errors import ConfigError, RltuiError

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from rltui.core.annotations import Annotation, AnnotationKind
-from rltui.core.lines import LogChange
+from rltui.core.log_lines import LogChange
 from rltui.core.metric_names import find
 from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource
 from rltui.ui.actions import key_of

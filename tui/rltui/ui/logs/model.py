@@ -8,7 +8,7 @@ from contextlib import suppress
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from rltui.core.lines import Level, LogSource
+from rltui.core.log_lines import Level, LogSource
 from rltui.core.log_query import Query
 from rltui.errors import RltuiError
 from rltui.ui.logs.rows import TextRow, cut_cells

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from rltui.core.lines import Level, Line, SgrStyle, parse_line
 from rltui.core.log_folds import LogFolds
+from rltui.core.log_lines import Level, Line, SgrStyle, parse_line
 from rltui.core.log_numbers import NumberLines
 from rltui.core.log_prefix import COLUMN_CELLS, format_prefix
 from rltui.core.log_query import Query

@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from functools import partial
 
-from rltui.core.lines import Level, LogChange, LogScan, LogSource
+from rltui.core.log_lines import Level, LogChange, LogScan, LogSource
 from rltui.core.log_query import Query
 from rltui.core.text import truncate
 from rltui.errors import RltuiError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from rltui.core.lines import LogChange, LogEntry, LogScan
+from rltui.core.log_lines import LogChange, LogEntry, LogScan
 from rltui.core.log_query import Query
 from rltui.core.text import truncate
 from rltui.errors import RltuiError

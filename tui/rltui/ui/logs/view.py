@@ -17,7 +17,7 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
-from rltui.core.lines import LogSource, plain_text
+from rltui.core.log_lines import LogSource, plain_text
 from rltui.core.log_query import Query
 from rltui.errors import RltuiError
 from rltui.ui import verbs

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.events import Resize
 from textual.widgets import Static
 
-from rltui.core.lines import LogEntry, LogScan, LogSource, MergedSource
+from rltui.core.log_lines import LogEntry, LogScan, LogSource, MergedSource
 from rltui.core.log_query import Query
 from rltui.errors import RltuiError
 from rltui.ui import verbs

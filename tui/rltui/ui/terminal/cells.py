@@ -16,7 +16,7 @@ from rich.color import Color, ColorSystem
 from rich.style import Style
 from textual.strip import Strip
 
-from rltui.core.lines import plain_text
+from rltui.core.log_lines import plain_text
 from rltui.core.text import ascii_cell
 from rltui.ui.terminal.contrast import GRAPHICS, TEXT, readable
 

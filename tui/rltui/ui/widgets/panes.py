@@ -17,7 +17,7 @@ from textual.widgets import Static
 
 from rltui.core.api import ComponentStatus, FollowedLog
 from rltui.core.gpu.out_of_memory import verdict
-from rltui.core.lines import LogSource
+from rltui.core.log_lines import LogSource
 from rltui.core.states import COMPONENT_STATES, STALLED, ComponentState
 from rltui.errors import RltuiError
 from rltui.ui.actions import key_of

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltui.core.lines import (
+from rltui.core.log_lines import (
     PLAIN,
     Level,
     Line,

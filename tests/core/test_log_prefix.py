@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltui.core.lines import Level
+from rltui.core.log_lines import Level
 from rltui.core.log_prefix import LogClock, format_prefix, parse_prefix
 
 

@@ -13,7 +13,7 @@ LEVEL_STEPS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class MetricLevel:
     """The mean over some steps, and the deviation of single steps from it."""
 
     mean: float
@@ -27,7 +27,7 @@ class Level:
         return f"{format_number(self.mean, unit)}{deviation}"
 
 
-def level_of(values: Sequence[float]) -> Level | None:
+def level_of(values: Sequence[float]) -> MetricLevel | None:
     """The level of the last `LEVEL_STEPS` finite values; `None` if there is none."""
     newest = [value for value in values if math.isfinite(value)][-LEVEL_STEPS:]
     if not newest:
@@ -35,7 +35,7 @@ def level_of(values: Sequence[float]) -> Level | None:
     mean = _mean(newest)
     squares = sum((value - mean) * (value - mean) for value in newest)  # may be infinite, where `**` raises
     std = math.sqrt(squares / (len(newest) - 1)) if len(newest) > 1 else math.inf
-    return Level(mean, std if math.isfinite(std) else None, len(newest))
+    return MetricLevel(mean, std if math.isfinite(std) else None, len(newest))
 
 
 def block_means(values: Sequence[float]) -> list[float]:
