@@ -38,8 +38,8 @@ class MetricConcept:
     better: Literal["higher", "lower", ""] = ""
     """The good direction; empty: there is none."""
     by_batch: bool = True
-    """A value is that of one batch: over some steps counts its level (`core/levels.py`). Otherwise one value
-    stands for itself: a setting, or a measurement on a fixed set.
+    """A value is that of one batch: over some steps counts its level (`core/metric_levels.py`). Otherwise one
+    value stands for itself: a setting, or a measurement on a fixed set.
     """
 
 

@@ -2,7 +2,7 @@
 
 Names, titles, values, comments and error texts come from outside. Characters that would act on a terminal or
 disguise other text (control characters, bidirectional overrides, invisible characters) get a visible
-replacement. Logs are another matter: `core/lines.py` drops their escape sequences and keeps their colours.
+replacement. Not so logs: `core/log_lines.py` drops their escape sequences and keeps their colours.
 
 Imports little: `rltui status` uses it.
 """
