@@ -16,7 +16,9 @@ class FakeFrontend:
     """A `Frontend`."""
 
     def __init__(self, *answers: object) -> None:
-        """`answers`: to the dialogs, in their order; a dialog without one fails the test."""
+        """`answers`: to the dialogs, in their order, or functions that make them of the dialogs; a dialog
+        without one fails the test.
+        """
         self._answers = list(answers)
         self._work: list[Coroutine[None, None, None]] = []
         self.dialogs: list[Screen[Any]] = []
@@ -36,7 +38,8 @@ class FakeFrontend:
 
     async def prompt(self, dialog: Screen[ScreenResultType]) -> ScreenResultType | None:
         self.dialogs.append(dialog)
-        return cast("ScreenResultType | None", self._answers.pop(0))
+        answer = self._answers.pop(0)
+        return cast("ScreenResultType | None", answer(dialog) if callable(answer) else answer)
 
     @asynccontextmanager
     async def waiting(self, what: str, *, cancels: bool = False) -> AsyncIterator[None]:

@@ -146,12 +146,15 @@ def config_experiment(**table: object) -> FakeExperiment:
     return experiment
 
 
+SINCE_ORIGIN = (
+    "--- a/rl.toml\n+++ b/rl.toml\n@@ -1,5 +1,8 @@\n [model]\n"
+    '-name = "Qwen/Qwen3-0.6B"\n+name = "outputs/weights/step_100"\n \n [orchestrator]\n'
+)
+"""Options of the command line in a copy of the run's own."""
+
+
 def own_copy_experiment() -> FakeExperiment:
-    """As `config_experiment`, with options of the command line in a copy of the run's own."""
-    return config_experiment(
-        since_origin="--- a/rl.toml\n+++ b/rl.toml\n@@ -1,5 +1,8 @@\n [model]\n"
-        '-name = "Qwen/Qwen3-0.6B"\n+name = "outputs/weights/step_100"\n \n [orchestrator]\n'
-    )
+    return config_experiment(since_origin=SINCE_ORIGIN)
 
 
 def conflicting() -> FakeExperiment:

@@ -79,6 +79,7 @@ CASES: dict[str, tuple[Callable[[], DialogBase[Any]], str, dict[str, object]]] =
         "enter: keep it · esc: cancel",
         {"enter": "text", "escape": None},
     ),
+    "empty note": (lambda: NoteDialog(" "), "enter: keep it with the events · esc: cancel", {"enter": None}),
 }
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, nullcontext
 
 import pytest
 from tests.fakes.experiment import FakeExperiment, gpu_report, knob_table, running_status
@@ -16,10 +17,10 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from rltui.client.settings_text import Setting, SettingsText
-from rltui.core.checkpoints import CheckpointReport
 from rltui.errors import RltuiError
+from rltui.ui.messages import NotifyingApp
 from rltui.ui.palette.entries import Kind, PaletteEntry, ranked
-from rltui.ui.palette.screen import Palette, entry_line
+from rltui.ui.palette.screen import Palette, Source, entry_line
 from rltui.ui.screens.checkpoints import CheckpointScreen
 from rltui.ui.screens.config import ConfigScreen
 from rltui.ui.screens.dialogs import EditAgain
@@ -34,18 +35,6 @@ def make_experiment(*, readonly: bool = False) -> FakeExperiment:
     experiment = FakeExperiment(running_status(), gpu_report(), knob_table(), readonly=readonly)
     experiment.checkpoint_report = REPORT
     return experiment
-
-
-def with_late_checkpoints() -> tuple[FakeExperiment, asyncio.Event]:
-    """They come when the event is set."""
-    experiment, gate = make_experiment(), asyncio.Event()
-
-    async def later() -> CheckpointReport:
-        await gate.wait()
-        return REPORT
-
-    experiment.checkpoints = later  # type: ignore[method-assign]
-    return experiment, gate
 
 
 def palette(pilot: Pilot[None]) -> Palette:
@@ -125,6 +114,84 @@ def test_entry_line_has_the_keys_at_the_right(width: int) -> None:
         assert line.cell_length == width - 1
         assert line.plain.endswith("  r")
     assert width < 80 or "Restart what must" in line.plain
+
+
+@asynccontextmanager
+async def opened(
+    *entries: PaletteEntry, sources: Sequence[Source] = ()
+) -> AsyncIterator[tuple[Pilot[None], list[PaletteEntry | None]]]:
+    """A palette of these alone, and what was chosen in it."""
+    chosen: list[PaletteEntry | None] = []
+    async with NotifyingApp(lambda: 0.0).run_test(size=(100, 30)) as pilot:
+        pilot.app.push_screen(Palette(entries, sources), chosen.append)
+        await settle(pilot)
+        yield pilot, chosen
+
+
+class Late:
+    """A source whose entry comes when it is let go."""
+
+    def __init__(self) -> None:
+        self.gate = asyncio.Event()
+
+    async def __call__(self) -> list[PaletteEntry]:
+        await self.gate.wait()
+        return [entry(Kind.CHECKPOINT, "checkpoint 400")]
+
+
+async def test_what_comes_late_moves_no_cursor() -> None:
+    late = Late()
+    async with opened(*(entry(Kind.RUN, f"run {n}4") for n in range(3)), sources=[late]) as (pilot, _):
+        await press(pilot, "4", "down")
+        before = cursor_name(pilot)
+        assert len(shown(pilot)) == 3
+        late.gate.set()
+        await until(pilot, lambda: len(shown(pilot)) == 4)
+        assert cursor_name(pilot) == before
+        assert palette(pilot).query_one(Input).value == "4"
+
+
+async def test_enter_waits_for_what_is_not_there_yet() -> None:
+    late = Late()
+    async with opened(sources=[late]) as (pilot, chosen):
+        await press(pilot, *"#400", "enter")
+        assert not chosen
+        late.gate.set()
+        await until(pilot, lambda: chosen)
+        assert chosen[0] is not None
+        assert chosen[0].name == "checkpoint:checkpoint 400"
+
+
+async def test_a_source_that_fails_is_told_and_the_others_are_there() -> None:
+    late = Late()
+    late.gate.set()
+
+    async def fail() -> list[PaletteEntry]:
+        raise RltuiError("the index is damaged")
+
+    async with opened(sources=[fail, late]) as (pilot, _):
+        await until(pilot, lambda: shown(pilot) == ["checkpoint:checkpoint 400"])
+        assert said(pilot) == ["the index is damaged"]
+
+
+async def test_a_click_chooses_and_a_click_beside_closes() -> None:
+    zoom = entry(Kind.ACTION, "zoom")
+    async with opened(entry(Kind.ACTION, "stop"), zoom) as (pilot, chosen):
+        await press(pilot, *"zoom")
+        await pilot.click(VirtualList, offset=(20, 0))
+        await until(pilot, lambda: chosen == [zoom])
+    async with opened(zoom) as (pilot, chosen):
+        await pilot.click(offset=(1, 28))
+        await until(pilot, lambda: chosen == [None])
+
+
+async def test_what_is_typed_behind_enter_is_no_part_of_the_line(open_app: Opener) -> None:
+    async with open_app(make_experiment()) as pilot:
+        await press(pilot, "colon")
+        for key in (*"dracula", "enter", "q"):
+            pilot.app.post_message(events.Key(key, key if len(key) == 1 else "\r"))
+        await until(pilot, lambda: isinstance(pilot.app.screen, Overview))
+        assert pilot.app.theme == "dracula"
 
 
 async def test_all_kinds_are_found_and_told(open_app: Opener) -> None:
@@ -265,58 +332,6 @@ async def test_keys_typed_at_once_are_all_taken(open_app: Opener) -> None:
         await until(pilot, lambda: isinstance(pilot.app.screen, KnobEditor))
 
 
-async def test_what_comes_late_moves_no_cursor(open_app: Opener) -> None:
-    experiment, gate = with_late_checkpoints()
-    async with open_app(experiment) as pilot:
-        await press(pilot, "colon", *"4", "down")
-        before = cursor_name(pilot)
-        assert not any(name.startswith("checkpoint") for name in shown(pilot))
-        gate.set()
-        await until(pilot, lambda: any(name.startswith("checkpoint") for name in shown(pilot)))
-        assert cursor_name(pilot) == before
-        assert palette(pilot).query_one(Input).value == "4"
-
-
-async def test_enter_waits_for_what_is_not_there_yet(open_app: Opener) -> None:
-    experiment, gate = with_late_checkpoints()
-    async with open_app(experiment) as pilot:
-        await press(pilot, "colon", *"#400", "enter")
-        assert palette(pilot)._loading == 1
-        gate.set()
-        await until(pilot, lambda: isinstance(pilot.app.screen, CheckpointScreen))
-
-
-async def test_a_source_that_fails_is_told_and_the_others_are_there(open_app: Opener) -> None:
-    runs = FakeRuns()
-    async with open_app(make_experiment(), runs=runs) as pilot:
-        runs.error = RltuiError("the index is damaged")
-        await press(pilot, "colon")
-        await until(pilot, lambda: not palette(pilot)._loading)
-        assert "checkpoint:400" in shown(pilot)
-        assert said(pilot) == ["the index is damaged"]
-
-
-async def test_a_click_chooses_and_a_click_beside_closes(open_app: Opener) -> None:
-    async with open_app(make_experiment()) as pilot:
-        await press(pilot, "colon", *"zoom")
-        await pilot.click(VirtualList, offset=(20, 0))
-        await settle(pilot)
-        screen = pilot.app.screen
-        assert isinstance(screen, Overview)
-        assert screen.panels.body.zoomed
-        await press(pilot, "colon")
-        await pilot.click(offset=(1, 30))
-        await settle(pilot)
-        assert isinstance(pilot.app.screen, Overview)
-
-
-async def test_all_runs_have_a_palette_too(open_app: Opener) -> None:
-    runs = FakeRuns(run_row("one"), run_row("two"))
-    async with open_app(None, runs=runs) as pilot:
-        await press(pilot, "colon", *"~")
-        await until(pilot, lambda: shown(pilot) == ["run:id-one", "run:id-two"])
-
-
 def test_a_letter_is_quick_among_thousands() -> None:
     entries = [entry(Kind.RUN, f"qwen3-gsm8k-lr-{n}-seed{n % 7}", "done · step 100") for n in range(5000)]
     entries += [entry(Kind.KNOB, f"trainer.part{n}.key_{n}", "1 · what it means") for n in range(400)]
@@ -324,12 +339,3 @@ def test_a_letter_is_quick_among_thousands() -> None:
         started = time.process_time()
         ranked(entries, typed)
         assert time.process_time() - started < 1.0, "50 ms; a busy machine takes longer"
-
-
-async def test_what_is_typed_behind_enter_is_no_part_of_the_line(open_app: Opener) -> None:
-    async with open_app(make_experiment()) as pilot:
-        await press(pilot, "colon")
-        for key in (*"dracula", "enter", "q"):
-            pilot.app.post_message(events.Key(key, key if len(key) == 1 else "\r"))
-        await until(pilot, lambda: isinstance(pilot.app.screen, Overview))
-        assert pilot.app.theme == "dracula"

@@ -212,7 +212,7 @@ async def test_to_the_trash_and_back(open_app: Opener) -> None:
         await press(pilot, "delete")
         dialog = pilot.app.screen
         assert isinstance(dialog, TrashDialog)
-        assert "40.0 GiB" in dialog._body.plain
+        assert "40.0 GiB" in dialog.body.plain
         await press(pilot, "enter")
         assert runs.changes == [], "no is the default"
         await press(pilot, "delete", "y")

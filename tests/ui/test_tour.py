@@ -45,10 +45,17 @@ async def test_it_is_shown_once_and_never_again(experiment: FakeExperiment, open
         assert tour(pilot) is None
 
 
-async def test_escape_dismisses_it_for_ever(experiment: FakeExperiment, open_app: Opener) -> None:
+async def test_it_waits_for_room_and_escape_dismisses_it_for_ever(
+    experiment: FakeExperiment, open_app: Opener
+) -> None:
     runs = FakeRuns()
-    async with open_app(experiment, runs=runs, tour=True) as pilot:
-        await press(pilot, "enter", "left", "left", "escape")
+    async with open_app(experiment, runs=runs, size=(40, 10), tour=True) as pilot:
+        assert tour(pilot) is None
+        await pilot.resize_terminal(100, 30)
+        await settle(pilot)
+        await press(pilot, "enter", "left", "left")
+        assert step(pilot) == 0
+        await press(pilot, "escape")
         assert tour(pilot) is None
         await until(pilot, lambda: "tour" in runs.saved_values.get("app", {}))
 
@@ -120,14 +127,6 @@ async def test_each_step_is_on_the_screen_beside_what_it_speaks_of(
                 panel = pilot.app.screen.query_one((KnobPanel, GpuPanel)[at - 1])
                 assert not shown.region.overlaps(panel.region)
             await press(pilot, "enter")
-
-
-async def test_it_waits_for_room(experiment: FakeExperiment, open_app: Opener) -> None:
-    async with open_app(experiment, size=(40, 10), tour=True) as pilot:
-        assert tour(pilot) is None
-        await pilot.resize_terminal(100, 30)
-        await settle(pilot)
-        assert step(pilot) == 0
 
 
 def test_place_beside_covers_nothing_where_it_can() -> None:

@@ -61,6 +61,19 @@ def test_only_lines_without_colours_of_their_own_look_as_their_level() -> None:
     ]
 
 
+def test_matches_alone_are_set_off_whatever_their_colour() -> None:
+    rows = LogRows(lambda _: "a\x1b[31mbcd\x1b[0mcde")
+    rows.set_display(Display(Query.from_text("c|d")))
+    pieces = [
+        (text, style.is_match, style.sgr is not None and style.sgr.fg)
+        for text, style in rows.rows(0)[0].pieces
+    ]
+    assert pieces == [
+        ("a", False, False), ("b", False, 1), ("c", True, 1), ("d", True, 1), ("c", True, False),
+        ("d", True, False), ("e", False, False),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("first", "last", "text"),
     [(0, 3, "a日"), (1, 2, " "), (2, 4, " b"), (3, 9, "b"), (5, 9, "")],

@@ -171,7 +171,7 @@ class ButtonDialog(Dialog[Answer], Generic[Answer]):
         self.heading = clean_line(title)
         self.answers = answers
         self.default = default
-        self._body = body
+        self.body = body
         self._buttons = buttons
         self._yes = yes
         self.set_class(is_danger, "-danger")
@@ -180,7 +180,7 @@ class ButtonDialog(Dialog[Answer], Generic[Answer]):
         with Vertical(classes="box") as box:
             box.border_title = Content(self.heading) if self.heading else None
             with VerticalScroll(classes="scroll", can_focus=False):
-                yield Static(self._body, classes="body")
+                yield Static(self.body, classes="body")
             with Horizontal(classes="buttons"):
                 yield from self._buttons
 
