@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rltui.core.states import ComponentState
 from rltui.daemon.supervisor import Supervisor
+from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.runs.experiment_files import ExperimentRecord
 
 CONFIG = 'max_steps = 20\n[model]\nname = "m"\n[orchestrator]\n[trainer]\n[inference]\n'
@@ -25,6 +28,20 @@ id = "eval"
 command = ["sleep", "9"]
 start = "manual"
 """
+
+
+def enter(supervisor: Supervisor, component: str, state: ComponentState, reason: str | None = None) -> None:
+    """Put a component into a state, without a process."""
+    runner = supervisor.processes.runners[component]
+    runner.lifecycle = replace(runner.lifecycle, state=state, reason=reason)
+
+
+def make_checkpoints(run_dir: Path, *steps: int) -> None:
+    """Complete ones of tinyrl."""
+    for step in steps:
+        for part in TINYRL.files.checkpoint_parts:
+            (run_dir / part.format(step=step)).mkdir(parents=True)
+        (run_dir / f"checkpoints/step_{step}/STABLE").touch()
 
 
 @pytest.fixture

@@ -4,19 +4,15 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 
 from rltui import settings
 from rltui.core.api import Alert
-from rltui.core.health import Thresholds
 from rltui.daemon import alerts
 from rltui.daemon.alerts import AlertDelivery, Sink, deliver_alerts
-from rltui.daemon.events import EventBus
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import RltuiError
 from rltui.services.runs.journal import read_journal
@@ -26,16 +22,14 @@ CRASH = Alert(kind="crash", severity="error", title="trainer failed", text="exit
 
 @dataclass
 class Room:
-    """An event bus, the settings file, and where the user's command writes what it gets."""
+    """A supervisor, the settings file, and where the user's command writes what it gets."""
 
     folder: Path
-    events: EventBus
-    thresholds: list[Thresholds] = field(default_factory=list)
-    """Thresholds that were passed on to health."""
+    supervisor: Supervisor
 
-    @property
-    def settings_file(self) -> Path:
-        return self.folder / "rltui/settings.toml"
+    def __post_init__(self) -> None:
+        self.events = self.supervisor.events
+        self.settings_file = settings.settings_file()
 
     def set(self, text: str) -> None:
         self.settings_file.parent.mkdir(exist_ok=True)
@@ -51,15 +45,15 @@ class Room:
 
     @property
     def notices(self) -> list[str]:
-        return [entry.text for entry in read_journal(self.folder / "journal.jsonl") if entry.kind == "notice"]
+        return [
+            entry.text
+            for entry in read_journal(self.supervisor.setup.control.journal_file)
+            if entry.kind == "notice"
+        ]
 
     @asynccontextmanager
     async def delivering(self) -> AsyncIterator[None]:
-        setup = SimpleNamespace(record=SimpleNamespace(name="run"))
-        health = SimpleNamespace(set_thresholds=self.thresholds.append)
-        observation = SimpleNamespace(health=health)
-        supervisor = SimpleNamespace(setup=setup, events=self.events, observation=observation)
-        task = asyncio.create_task(deliver_alerts(cast(Supervisor, supervisor)))
+        task = asyncio.create_task(deliver_alerts(self.supervisor))
         try:
             yield
         finally:
@@ -68,12 +62,9 @@ class Room:
 
 
 @pytest.fixture
-def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Room:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+def room(tmp_path: Path, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch) -> Room:
     monkeypatch.setenv("TMUX_TMPDIR", str(tmp_path))
-    fake = Room(tmp_path, EventBus(tmp_path / "journal.jsonl"))
-    assert settings.settings_file() == fake.settings_file
-    return fake
+    return Room(tmp_path, supervisor)
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -99,7 +90,7 @@ async def test_the_command_gets_each_alert_in_order(room: Room) -> None:
         )
         await until(lambda: len(room.delivered_lines) == 4)
     first, second = (json.loads(room.delivered_lines[index]) for index in (0, 2))
-    assert first == {**CRASH.model_dump(mode="json"), "experiment": "run"}
+    assert first == {**CRASH.model_dump(mode="json"), "experiment": "one"}
     assert (second["kind"], second["text"]) == ("recovered", "a\x00b")
     assert (room.delivered_lines[1], room.delivered_lines[3]) == ("crash trainer", "recovered trainer")
 
@@ -157,7 +148,7 @@ async def test_a_sink_that_works_again_tells_its_next_failure(room: Room) -> Non
 
 
 async def test_changed_settings_hold_and_broken_ones_are_told_once(room: Room) -> None:
-    delivery = AlertDelivery("run", room.events, room.settings_file, room.thresholds.append)
+    delivery = AlertDelivery("one", room.events, room.settings_file, lambda thresholds: None)
     delivery.refresh_settings()
     assert delivery.alerts == settings.AlertSettings()
     room.set("repeat_s = 5\nmin_severity = 'error'")

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
+from tests.daemon.conftest import make_checkpoints
 
 from rltui.core.api import RollbackOffer
+from rltui.core.bottleneck import BottleneckKnobs
 from rltui.core.edit_log import EditRecord, FileEdit
 from rltui.core.health import Finding, RuleId
-from rltui.core.journal import JournalEntry
 from rltui.core.run_tracks import RunTracks
-from rltui.daemon.checkpoints import CheckpointService
-from rltui.daemon.events import EventBus
-from rltui.daemon.health import RunHealth, _last_good
-from rltui.frameworks.base import RunFiles
-from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.runs.run_folder import RunFolder
+from rltui.daemon.health import _last_good
+from rltui.daemon.supervisor import Supervisor
 
 RATE = "trainer.optim.lr"
 
@@ -26,28 +21,13 @@ RATE = "trainer.optim.lr"
 class Room:
     """A run with checkpoints 10, 20 … 60 that is unwell since a step that a test chooses."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        for step in range(10, 61, 10):
-            (folder / f"checkpoints/step_{step}").mkdir(parents=True)
-            (folder / f"checkpoints/step_{step}/STABLE").touch()
-        self.control = ControlFolder(folder)
-        self.control.make()
+    def __init__(self, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch) -> None:
+        make_checkpoints(Path(supervisor.setup.record.run_dir), *range(10, 61, 10))
+        self.journal, self.health = supervisor.events.journal, supervisor.observation.health
+        self.checkpoints = supervisor.checkpoints
         self.number = 0
         self.found: list[Finding] = []
         monkeypatch.setattr("rltui.daemon.health.findings", lambda *_, **__: self.found)
-        bus = EventBus(self.control.journal_file)
-        run = RunFolder(folder, RunFiles())
-        self.health = RunHealth("demo", run, self.control.journal_file, bus, {"trainer": "trainer"})
-        setup: Any = SimpleNamespace(control=self.control, run_jobs=())
-        observation: Any = SimpleNamespace(folder=run, health=self.health)
-        nothing: Any = None
-        self.keeper = CheckpointService(setup, nothing, observation, nothing, nothing)
-
-    def journal(self, kind: str, data: dict[str, Any]) -> None:
-        entry = JournalEntry(at=1.0, kind=kind, text="x", data=data)
-        with self.control.journal_file.open("a") as file:
-            file.write(entry.model_dump_json() + "\n")
-        self.control.journal_file.chmod(0o600)
 
     def edit(self, action: str = "set", takes_back: int | None = None, **keys: str) -> int:
         """`keys`: name → value before, `__` for the dots in it."""
@@ -55,25 +35,18 @@ class Room:
         changes = {key.replace("__", "."): (old, "new") for key, old in keys.items()}
         file = FileEdit(path="/rl.toml", before="a", after="b", keys=changes)
         text = ", ".join(f"{key} {old} → new" for key, (old, _) in changes.items())
-        record = EditRecord.model_validate(
-            {
-                "number": self.number,
-                "action": action,
-                "words": text,
-                "files": [file],
-                "takes_back": takes_back,
-            }
-        )
-        self.journal("edit", record.model_dump(mode="json"))
+        values = {"number": self.number, "action": action, "words": text, "takes_back": takes_back}
+        record = EditRecord.model_validate({**values, "files": [file]})
+        self.journal.add("edit", text, **record.model_dump(mode="json"))
         return self.number
 
     def resume(self, step: int | None) -> None:
-        self.journal("resume", {"step": step})
+        self.journal.add("resume", "x", step=step)
 
     def offer(self, since: int = 56, rule: RuleId = "reward-collapse") -> RollbackOffer | None:
         self.found = [Finding(rule, "reward collapsed", "error", "trainer", since, "0.9 to 0.0", "lower it")]
         self.health.refresh(RunTracks())
-        return self.keeper.offer
+        return self.checkpoints.offer
 
     @property
     def text(self) -> str:
@@ -81,8 +54,8 @@ class Room:
 
 
 @pytest.fixture
-async def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_user: Path) -> Room:
-    return Room(tmp_path / "run", monkeypatch)
+async def room(supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch) -> Room:
+    return Room(supervisor, monkeypatch)
 
 
 async def test_before_the_edit_that_is_to_blame(room: Room) -> None:
@@ -157,7 +130,7 @@ async def test_an_edit_that_cannot_be_to_blame_is_left_alone(
 
 
 async def test_without_an_edit_to_blame_the_learning_rate_is_halved(room: Room) -> None:
-    room.health.set_knobs(room.health._knobs, {}, (RATE, 3e-6))
+    room.health.set_knobs(BottleneckKnobs(), {}, (RATE, 3e-6))
     offer = room.offer()
     assert offer is not None
     assert offer.edits == {RATE: "1.5e-06"}
@@ -174,7 +147,7 @@ async def test_no_way_back_no_offer(room: Room) -> None:
         assert "checkpoint" not in room.text, "the run is well, only slow (finding R3)"
     room.found = []
     room.health.refresh(RunTracks())
-    assert room.keeper.offer is None
+    assert room.checkpoints.offer is None
     room.edit(seed="1")
     room.resume(5)
     assert room.offer(since=12) is None, "all checkpoints have it"

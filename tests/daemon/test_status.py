@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.daemon.conftest import enter
 
 from rltui.core.api import ComponentStatus
 from rltui.core.evals import EvalRequest, EvalTarget, QueuedEval
@@ -22,11 +22,6 @@ RUNNING = QueuedEval(
     done=24,
 )
 WAITING = RUNNING.model_copy(update={"id": "4", "state": "waiting"})
-
-
-def enter(supervisor: Supervisor, component: str, state: ComponentState, reason: str | None = None) -> None:
-    runner = supervisor.processes.runners[component]
-    runner.lifecycle = replace(runner.lifecycle, state=state, reason=reason)
 
 
 def components(supervisor: Supervisor, *evals: QueuedEval) -> dict[str, ComponentStatus]:

@@ -138,6 +138,8 @@ class ApiServer:
         self._inode: int | None = None
         self._server: asyncio.Server | None = None
         self._connections: dict[asyncio.Task[None], _Client] = {}
+        self.is_closing = False
+        """True once nobody is answered any more but those who wait for it."""
 
     async def open(self) -> None:
         """Listen. A socket left by a dead supervisor is replaced: the caller holds the experiment's lock.
@@ -168,6 +170,7 @@ class ApiServer:
 
     async def close(self) -> None:
         """Remove the socket, and hang up on every client once it has been sent all that is pending."""
+        self.is_closing = True
         if self._server is not None:
             self._server.close()
         self._path.unlink(missing_ok=True)
@@ -249,7 +252,9 @@ class _Client:
             while line := await self._next_line():
                 self.idle_since = None
                 await self._handle(line)
-                if self._streaming is None:
+                if self._streaming is None:  # else the stream ends the connection, with the last that it has
+                    if self._server.is_closing:
+                        return
                     self.idle_since = time.monotonic()
         finally:
             if self._streaming is not None:
