@@ -46,8 +46,8 @@ def test_a_document_stands_on_one_line(
 
 
 def test_a_stream_is_one_document_and_csv_has_empty_cells(capsys: pytest.CaptureFixture[str]) -> None:
-    print_json_stream({"path": "é"}, "lines", iter([{"text": "a"}, {"text": "b"}]))
-    print_json_stream({}, "lines", [])
+    print_json_stream({"path": "é"}, iter([{"text": "a"}, {"text": "b"}]))
+    print_json_stream({}, [])
     print_csv(["step", "a,b"], [(1, None)])
     assert capsys.readouterr().out == (
         '{"path": "é", "lines": [\n{"text": "a"},\n{"text": "b"}\n]}\n{"lines": [\n]}\nstep,"a,b"\n1,\n'

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def require_consent(
     verb: Verb,
     arguments: Arguments,
-    question: str = "go on?",
+    question: str,
     *,
     loss: Loss | None = None,
     plan: str = "",

@@ -25,12 +25,12 @@ def print_json(document: object, *, is_compact: bool = False, hides_secrets: boo
     print(text, flush=True)
 
 
-def print_json_stream(head: Mapping[str, object], name: str, items: Iterable[object]) -> None:
-    """Print one document while its items are read: fields of `head`, then the list `name`, an item a line."""
+def print_json_stream(head: Mapping[str, object], lines: Iterable[object]) -> None:
+    """Print one document while its lines are read: fields of `head`, then the list `lines`, row by row."""
     opening = "".join(f"{_encode(key)}: {_encode(value)}, " for key, value in head.items())
-    print(f'{{{opening}"{name}": [', end="")
-    for number, item in enumerate(items):
-        print(",\n" if number else "\n", _encode(item), sep="", end="")
+    print(f'{{{opening}"lines": [', end="")
+    for number, line in enumerate(lines):
+        print(",\n" if number else "\n", _encode(line), sep="", end="")
     print("\n]}")
 
 

@@ -98,7 +98,7 @@ def logs(arguments: Arguments) -> int:
         lines, omitted_text = _newest(path)
     if arguments.json:
         head = {"path": str(path), "left_out": omitted_text}
-        print_json_stream(head, "lines", map(_line_document, lines))
+        print_json_stream(head, map(_line_document, lines))
         return 0
     if omitted_text:
         print(omitted_text, file=sys.stderr)
@@ -178,7 +178,7 @@ def _search_all(record: ExperimentRecord, arguments: Arguments, line_filter: Lin
             {"component": entry.component, "attempt": entry.attempt} | _line_document(line)
             for entry, line in matches
         )
-        print_json_stream({}, "lines", documents)
+        print_json_stream({}, documents)
         return 0
     width = max((len(entry.name) for entry in entries), default=0)
     for entry, line in matches:

@@ -202,15 +202,9 @@ def _print_csv(listing: _ListedRuns, *, is_chosen: bool) -> None:
     """Times as numbers of seconds, nothing rounded."""
     columns = listing.columns
     if not is_chosen:
-        every = [
-            known_column
-            for known_column in known_columns()
-            if known_column.id not in ("trend", "changed", "age")
-        ]
+        every = [column for column in known_columns() if column.id not in ("trend", "changed", "age")]
         columns_with_values = [
-            known_column
-            for known_column in every
-            if any(known_column.value(row, {}) is not None for row in listing.rows)
+            column for column in every if any(column.value(row, {}) is not None for row in listing.rows)
         ]
         columns = columns_with_values or every
     configs = listing.configs
