@@ -66,8 +66,8 @@ def test_a_folder_that_cannot_be_used_is_passed_over(base: Path, monkeypatch: py
     (base.parent / "tmp").mkdir()
     monkeypatch.setattr(paths, "_LAST_RESORT", base.parent / "tmp")
     assert paths.runtime_dir() == base.parent / "tmp" / f"rltui-{os.getuid()}"
-    assert len(paths.passed_over()) == 2
-    assert str(base / "rltui") in paths.passed_over()[0]
+    assert len(paths.unusable_runtime_dirs()) == 2
+    assert str(base / "rltui") in paths.unusable_runtime_dirs()[0]
 
 
 def test_a_path_that_is_too_long_for_a_socket_is_passed_over(
@@ -84,7 +84,7 @@ def test_a_path_that_is_too_long_for_a_socket_is_passed_over(
         assert path.parent.parent == Path(short)
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(path))
-        assert path in paths.socket_places("x" * 48, "/out"), "where clients look"
+        assert path in paths.socket_candidates("x" * 48, "/out"), "where clients look"
     assert paths.socket_path("x", "/one").name != paths.socket_path("x", "/two").name
 
 

@@ -66,7 +66,7 @@ def socket_path(experiment: str, output_dir: str) -> Path:
     return _usable_dir(name)[0] / name
 
 
-def socket_places(experiment: str, output_dir: str) -> list[Path]:
+def socket_candidates(experiment: str, output_dir: str) -> list[Path]:
     """Paths on which it may listen: started from a shell with other variables, or after a folder had
     vanished.
     """
@@ -80,7 +80,7 @@ def socket_dirs() -> list[Path]:
     return [*dict.fromkeys((*_runtime_dirs(), session_dir))]
 
 
-def passed_over() -> list[str]:
+def unusable_runtime_dirs() -> list[str]:
     """Why folders for sockets that would be taken before `runtime_dir` cannot be used."""
     return _usable_dir("")[1]
 

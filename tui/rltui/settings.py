@@ -102,7 +102,7 @@ def _by_id(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str,
             yield f"{prefix}{key}", [value] if isinstance(value, str) else value
 
 
-def place(path: Path, table: str, key: str) -> str:
+def location_of_key(path: Path, table: str, key: str) -> str:
     """`FILE:LINE:COLUMN` of `key`, dots and all, in a table of the file."""
     from rltui.core.toml import edit
     from rltui.core.toml.values import format_key
@@ -131,10 +131,10 @@ def load(path: Path) -> Settings:
     # What reads configs knows the frameworks: the screen and the alerts need it only where the file is there.
     from rltui.services.config.source import read_file
 
-    return understood(read_file(path))
+    return parse_settings(read_file(path))
 
 
-def understood(source: Source) -> Settings:
+def parse_settings(source: Source) -> Settings:
     """The settings in a parsed file.
 
     Raises:

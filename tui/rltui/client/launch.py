@@ -92,7 +92,7 @@ def living(records: Iterable[ExperimentRecord], *, idle: bool = False) -> list[E
         record
         for record in records
         if record.output_dir in folders
-        or any(map(Path.exists, paths.socket_places(record.name, record.output_dir)))
+        or any(map(Path.exists, paths.socket_candidates(record.name, record.output_dir)))
         if lives(record) or (idle and is_alive(record))
     ]
 

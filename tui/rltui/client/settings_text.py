@@ -61,7 +61,7 @@ def replace_text(seen: SettingsText, text: str) -> None:
         RltuiError: if it cannot be written.
     """
     path = Path(seen.path)
-    settings.understood(parse_file(path, text.encode()))
+    settings.parse_settings(parse_file(path, text.encode()))
     try:
         if seen.is_new:
             path.parent.mkdir(parents=True, exist_ok=True)

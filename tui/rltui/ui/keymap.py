@@ -120,6 +120,6 @@ def _screens_of(id_: str) -> tuple[KeyContext, ...]:
 def _fault(path: Path, id_: str, fault: str, *, hint: str = "") -> ConfigError:
     fallback = "until then the usual keys hold"
     return ConfigError(
-        f"{settings.place(path, 'keys', id_)}: keys.{id_}: {fault}",
+        f"{settings.location_of_key(path, 'keys', id_)}: keys.{id_}: {fault}",
         hint=f"{hint}; {fallback}" if hint else fallback,
     )

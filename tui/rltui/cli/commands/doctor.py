@@ -153,7 +153,7 @@ def _sockets() -> _Answer:
     except OSError as error:
         text = f"no socket can be made in {runtime_dir}: {error.strerror}; export XDG_RUNTIME_DIR=FOLDER"
         return False, text
-    instead = "".join(f"; {reason}" for reason in paths.passed_over())
+    instead = "".join(f"; {reason}" for reason in paths.unusable_runtime_dirs())
     unset = "" if os.environ.get("XDG_RUNTIME_DIR") else "; XDG_RUNTIME_DIR is not set"
     return True, f"{runtime_dir}{instead or unset}"
 

@@ -198,7 +198,7 @@ def new_socket_path(record: ExperimentRecord) -> Path:
         RltuiError: if there is no private folder for it. On a full disk, only the note is missing.
     """
     path = paths.socket_path(record.name, record.output_dir)
-    for old_path in paths.socket_places(record.name, record.output_dir):
+    for old_path in paths.socket_candidates(record.name, record.output_dir):
         if old_path != path and _is_own_socket(
             old_path
         ):  # of a dead supervisor, or where nobody came any more
@@ -214,7 +214,7 @@ def find_socket(record: ExperimentRecord) -> Path:
     Its environment may differ from ours: cron, `su` and `docker exec` set no `XDG_RUNTIME_DIR`, and that
     folder is removed with the user's last session. A socket of another user is ignored.
     """
-    default, *others = paths.socket_places(record.name, record.output_dir)
+    default, *others = paths.socket_candidates(record.name, record.output_dir)
     candidates = [default, *others]
     with contextlib.suppress(OSError, ValueError):
         candidates.insert(0, Path(read_own(record.control.socket_file).decode()))
