@@ -17,7 +17,7 @@ from rltui.daemon.supervisor import Supervisor
 from rltui.errors import RltuiError
 from rltui.services.own_files import file_fingerprint
 from rltui.services.processes import age_s, read_process_id
-from rltui.services.runs.run_metadata import FILE_NAME, change_metadata, new_metadata, path_id, read_metadata
+from rltui.services.runs.run_metadata import FILE_NAME, make_metadata, new_metadata, read_metadata
 
 if TYPE_CHECKING:
     from rltui.services.runs.index import RunIndex
@@ -128,9 +128,8 @@ class IndexFeed:
     def _row(self, reader: RunReader, index: RunIndex, *, is_running: bool) -> RunRow:
         sheet = self._sheet
         assert sheet is not None
-        parent = index.configs([sheet.parent])[sheet.parent] if sheet.parent else None
         state: RunState | None = "running" if is_running else None
-        row = reader.row(sheet, parent=parent or None, before=self._saved_row, state=state)
+        row = reader.row(sheet, parent=index.config(sheet.parent), before=self._saved_row, state=state)
         process = read_process_id(os.getpid())
         started_at = time.time() - age_s(process) if process is not None else 0.0
         return replace(row, supervisor=(os.getpid(), started_at)) if is_running else row
@@ -149,11 +148,7 @@ class IndexFeed:
         """The metadata of the run; made here where an older rltui made none."""
         if (sheet := read_metadata(self._control)) is not None:
             return sheet
-        metadata = new_metadata(self._supervisor.setup.record.created_at)
-        try:
-            return change_metadata(self._control, lambda existing: existing, first=metadata)
-        except RltuiError:
-            return replace(metadata, id=path_id(self._control))
+        return make_metadata(self._control, new_metadata(self._supervisor.setup.record.created_at))
 
 
 def _without_times(row: RunRow) -> RunRow:

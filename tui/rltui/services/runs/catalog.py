@@ -42,7 +42,7 @@ from rltui.services.runs.moved_folders import (
     register_moved,
     with_new_location,
 )
-from rltui.services.runs.run_metadata import FILE_NAME, change_metadata, new_metadata, path_id, read_metadata
+from rltui.services.runs.run_metadata import FILE_NAME, make_metadata, new_metadata, path_id, read_metadata
 
 logger = logging.getLogger(__name__)
 
@@ -339,8 +339,7 @@ class _CatchUp:
 
         reader = RunReader(record)
         fingerprint += [_file_state(path) for path in reader.sources()]
-        parent = self._index.configs([metadata.parent])[metadata.parent] if metadata.parent else None
-        row = reader.row(metadata, parent=parent or None, before=before)
+        row = reader.row(metadata, parent=self._index.config(metadata.parent), before=before)
         self._add(row, reader.config, fingerprint)
 
     def _has_same_size(self, before: RunRow, fingerprint: list[_FileState]) -> bool:
@@ -369,14 +368,7 @@ class _CatchUp:
             origin = RunOrigin() if metadata is None else RunOrigin(parent=metadata.id)
             new = new_metadata(record.created_at, origin)
         self._has_written = True
-        copied_id = metadata.id if metadata is not None else ""
-        try:  # others may make one at the same time
-            return change_metadata(
-                control.path, lambda current: new if current.id == copied_id else current, first=new
-            )
-        except RltuiError as error:
-            logger.info("%s", error)
-            return replace(new, id=path_id(control.path))
+        return make_metadata(control.path, new, copied_id=metadata.id if metadata is not None else "")
 
     def _is_copy(self, id_: RunId, control: ControlFolder) -> bool:
         """True if another folder has that id by right, so that this one is a copy of it."""

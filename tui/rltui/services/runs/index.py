@@ -132,11 +132,15 @@ class RunIndex:
 
     def configs(self, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Id of a run → its config as it last ran, flat, by knob name."""
-        configs: dict[str, dict[str, Any]] = {}
-        for id_ in ids:
-            records = self._select("SELECT config FROM run WHERE id = ?", id_)
-            configs[id_] = _document(records[0][0]) if records else {}
-        return configs
+        return {id_: self.config(id_) or {} for id_ in ids}
+
+    def config(self, id_: str) -> dict[str, Any] | None:
+        """As `configs`; `None` if nothing is known of it."""
+        records = self._select("SELECT config FROM run WHERE id = ?", id_)
+        with suppress(ValueError, IndexError):
+            document = orjson.loads(records[0][0])
+            return document if document and isinstance(document, dict) else None
+        return None
 
     def _select(self, statement: str, *values: object) -> list[Any]:
         with self._connection_or_error() as connection:
@@ -306,11 +310,3 @@ def _is_damage(error: sqlite3.OperationalError) -> bool:
     return any(
         phrase in str(error) for phrase in ("malformed", "no such table", "no such column", "not a database")
     )
-
-
-def _document(data: bytes) -> dict[str, Any]:
-    try:
-        document = orjson.loads(data)
-    except ValueError:
-        return {}
-    return document if isinstance(document, dict) else {}

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import secrets
 import string
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import orjson
 
 from rltui.core.runs import ID_LENGTH, RunId, RunMetadata, RunOrigin
-from rltui.errors import ConfigError, ConflictError
+from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.own_files import FileLock, read_own, write_atomically
+
+logger = logging.getLogger(__name__)
 
 FILE_NAME = "run.json"
 _LOCK_TIMEOUT_S = 5.0
@@ -80,3 +83,16 @@ def change_metadata(
         if metadata != before:
             save_metadata(control, metadata)
     return metadata
+
+
+def make_metadata(control: Path, new: RunMetadata, *, copied_id: str = "") -> RunMetadata:
+    """Save the first metadata of a run, or of a copy in place of those with `copied_id`; what others have
+    made meanwhile stays. If the folder is not writable, the run has the id of its path.
+    """
+    try:
+        return change_metadata(
+            control, lambda current: new if current.id == copied_id else current, first=new
+        )
+    except RltuiError as error:
+        logger.info("%s", error)
+        return replace(new, id=path_id(control))
