@@ -34,7 +34,7 @@ def test_the_one_of_this_folder_else_the_newest(
     assert found(tmp_path / "b/new") == ("new", "new: the one of this folder (another: -n NAME)\n")
     assert choose_experiment("old").name == "old"
 
-    monkeypatch.setattr(launch, "living", lambda records: [*records])
+    monkeypatch.setattr(launch, "running_experiments", lambda records: [*records])
     assert found(tmp_path / "b")[0] == "newest", "to look at"
     assert found(tmp_path / "a", acts=True)[0] == "old"
     with pytest.raises(UsageError, match="3 experiments are alive"):

@@ -257,7 +257,7 @@ def test_bare_rltui_opens_the_one_that_lives_or_the_list(two: None, monkeypatch:
     monkeypatch.setattr(opening, "show", show)
     monkeypatch.setattr(opening, "show_readonly", show)
     monkeypatch.setattr(opening, "show_runs", show_runs)
-    monkeypatch.setattr(launch, "lives", lambda record: record.name in living)
+    monkeypatch.setattr(launch, "is_running", lambda record: record.name in living)
     monkeypatch.setattr("sys.stdin", Terminal())
     monkeypatch.setattr("sys.stdout", Terminal())
     assert main([]) == 0

@@ -19,7 +19,7 @@ def test_without_a_screen_none_is_opened(
     known = SimpleNamespace(name="demo", output_dir=str(tmp_path))
     monkeypatch.setattr("importlib.util.find_spec", lambda _: object())
     monkeypatch.setattr(demo, "find_experiment", lambda _: known)
-    monkeypatch.setattr("rltui.client.launch.lives", lambda _: True)
+    monkeypatch.setattr("rltui.client.launch.is_running", lambda _: True)
     monkeypatch.setattr(demo, "read_status", lambda _: {"experiment": "demo"})
     monkeypatch.setattr(status_text, "as_text", lambda told, **_: f"{told['experiment']} runs\n")
     monkeypatch.setattr(demo, "show", lambda _: pytest.fail("the app was opened"))

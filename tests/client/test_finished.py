@@ -80,7 +80,7 @@ async def test_a_finished_run_is_read_from_its_files(own_user: Path, tmp_path: P
     with pytest.raises(UsageError, match="nothing of a lives") as refused:
         await run.execute(Request(action="start"))
     assert "rltui -n a" in str(refused.value.hint)
-    assert not launch.is_alive(record), "to look at it starts nothing"
+    assert not launch.has_supervisor(record), "to look at it starts nothing"
 
 
 async def test_who_may_only_look_leaves_no_note(own_user: Path, tmp_path: Path) -> None:

@@ -96,12 +96,12 @@ def test_port_of_a_living_experiment_is_left_to_it(
     experiment(tmp_path, free_port, name="other")
     mine = experiment(tmp_path, free_port)
     assert ports.with_ports(mine) == (mine, ()), "dead ones need no port"
-    monkeypatch.setattr(launch, "living", alive("other"))
+    monkeypatch.setattr(launch, "running_experiments", alive("other"))
     record, notes = ports.with_ports(mine)
     assert notes[0].startswith(f"port {free_port} is the experiment other's: this experiment uses ")
     # … and the port that the third experiment would take is the second one's now.
     record.control.write_record(record)
-    monkeypatch.setattr(launch, "living", alive("other", "a"))
+    monkeypatch.setattr(launch, "running_experiments", alive("other", "a"))
     third, _ = ports.with_ports(experiment(tmp_path, free_port, name="third"))
     assert len({free_port, *record.overrides.values(), *third.overrides.values()}) == 3
 
@@ -110,7 +110,7 @@ def test_living_experiment_whose_config_is_broken_is_passed_over(
     tmp_path: Path, free_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path(experiment(tmp_path, free_port, name="other").config_files[0]).write_text("[")
-    monkeypatch.setattr(launch, "living", alive("other"))
+    monkeypatch.setattr(launch, "running_experiments", alive("other"))
     assert ports.with_ports(experiment(tmp_path, free_port))[1] == ()
 
 
@@ -197,7 +197,7 @@ def test_two_runs_of_prime_rl_have_no_port_in_common(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, era: str, of_env_servers: set[int]
 ) -> None:
     """Finding P3."""
-    monkeypatch.setattr(launch, "living", alive("one"))
+    monkeypatch.setattr(launch, "running_experiments", alive("one"))
     monkeypatch.setattr(processes, "port_holder", lambda port, host: None)
     monkeypatch.setattr(ports, "served_model", lambda port: None)
     one, nothing_moves = ports.with_ports(prime_rl(tmp_path, "one", era))

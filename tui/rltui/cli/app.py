@@ -34,7 +34,7 @@ _STARTED_S = 2.0
 def show(record: ExperimentRecord) -> int:
     """Run the TUI on an experiment until the user detaches. Its supervisor is started where there is none."""
     need_terminal()
-    launch.reach(record).close()
+    launch.connect_or_start(record).close()
     return _run_supervised(record, readonly=False)
 
 
@@ -45,7 +45,7 @@ def show_readonly(record: ExperimentRecord) -> int:
         RltuiError: if no supervisor runs.
     """
     need_terminal()
-    if not launch.is_alive(record):
+    if not launch.has_supervisor(record):
         raise launch.not_running(record.name)
     return _run_supervised(record, readonly=True)
 

@@ -42,7 +42,7 @@ def execute(action: Literal["start", "stop", "restart"], arguments: Arguments) -
     )
     if arguments.plan:
         return _only_plan(record, request, as_json=arguments.json)
-    with launch.reach(record) as wire:
+    with launch.connect_or_start(record) as wire:
         plan = request_plan(wire, "plan", request)
         sys.stderr.write(styled_plan_text(plan))
         if not plan.stop and not plan.start and not plan.problems:
@@ -63,8 +63,8 @@ def _only_plan(record: ExperimentRecord, request: Request, *, as_json: bool) -> 
     """Print the plan. A supervisor that had to be started for it is sent away again."""
     from rltui.client.down import stop_idle_supervisor
 
-    was_alive = launch.is_alive(record)
-    with launch.reach(record) as wire:
+    was_alive = launch.has_supervisor(record)
+    with launch.connect_or_start(record) as wire:
         plan = request_plan(wire, "plan", request)
     if not was_alive and not plan.keep and not plan.stop:
         with contextlib.suppress(ConflictError):  # somebody has started something meanwhile

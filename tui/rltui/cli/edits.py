@@ -58,7 +58,11 @@ def edit_experiment(record: ExperimentRecord, request: Request, arguments: Argum
     if arguments.begin is not None:
         step = ExperimentReader(record).checkpoint_step(arguments.begin)
         request = request.model_copy(update={"resume_step": step})
-    wire = launch.reach(record) if request.restart and not arguments.dry_run else launch.connect(record)
+    wire = (
+        launch.connect_or_start(record)
+        if request.restart and not arguments.dry_run
+        else launch.connect(record)
+    )
     if wire is None:
         with closing(_Offline(record)) as experiment:
             execute_edit(experiment.request_plan, request, arguments, name_if_needed(record.name))

@@ -68,7 +68,7 @@ def start_headless(
         for note in creation_result.notes:
             print(note, file=sys.stderr)
         with working("starts its supervisor, and asks it for a plan"):
-            wire = launch.reach(creation_result.record)
+            wire = launch.connect_or_start(creation_result.record)
             plan = request_plan(wire, "plan", request)
         sys.stderr.write(styled_plan_text(plan))
         if loss_of_plan(plan, request) > request.accepts and consents is not None:

@@ -64,7 +64,7 @@ def apply_values(
     if (
         arguments.wait
         and (record := _experiment_of(values_request.name)) is not None
-        and not launch.lives(record)
+        and not launch.is_running(record)
     ):
         return follow_release(
             values_request.name, helm.kubectl, record.name, Path(record.output_dir), as_json=False
@@ -237,7 +237,7 @@ def follow_release(release_name: str, kubectl: Kubectl, name: str, folder: Path,
 
 
 def end_experiment(name: str) -> None:
-    if (record := _experiment_of(name)) is not None and launch.lives(record):
+    if (record := _experiment_of(name)) is not None and launch.is_running(record):
         with state_changes() as changes:
             shut_down(record, changes.show)
 

@@ -105,7 +105,7 @@ def row_of(record: ExperimentRecord | BrokenExperiment) -> dict[str, Any]:
     try:
         return {**read_status(record, timeout_s=_LIST_TIMEOUT_S), "created_at": record.created_at}
     except RltuiError as error:
-        state = "not answering" if launch.is_alive(record) else "broken"
+        state = "not answering" if launch.has_supervisor(record) else "broken"
         return {**_broken_row(record, state, error), "created_at": record.created_at}
 
 

@@ -14,7 +14,7 @@ from rltui.errors import RltuiError
 def main() -> int:
     try:
         record = launch.choose(sys.argv[1])
-        if not launch.is_alive(record):
+        if not launch.has_supervisor(record):
             launch.start_supervisor(record)
     except RltuiError as error:
         print(error, file=sys.stderr)

@@ -60,12 +60,12 @@ def examine(request: ExperimentRequest) -> ExperimentRecord:
     """
     record, earlier = plan_record(request)
     owner = owner_of(Path(record.output_dir), record.name)
-    if owner is not None and launch.lives(owner):
+    if owner is not None and launch.is_running(owner):
         raise _folder_in_use(owner)
     before = find_experiment(record.name)
     # else what is in the folder is the owner's
-    if (before is not None or owner is None) and launch.lives(before or record):
-        raise launch.running(before or record)
+    if (before is not None or owner is None) and launch.is_running(before or record):
+        raise launch.already_running(before or record)
     if earlier is not None and request.earlier_run == "ask":
         raise earlier.refusal()
     if request.earlier_run == "resume":
@@ -94,7 +94,7 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
         RltuiError: if the supervisor cannot be started, or as `begin`.
     """
     make_room_for_files()
-    with alone():
+    with creation_lock():
         record, device_notes = with_devices(examine(request))
         record, notes = with_ports(record)
         control = record.control
@@ -170,7 +170,7 @@ def _separate_copies(
     readers = [
         (reader, shared_files)
         for reader, shared_files in readers_of(files, record)
-        if launch.is_alive(reader) or launch.lives(reader)
+        if launch.has_supervisor(reader) or launch.is_running(reader)
     ]
     examples = paths.shipped_dir("examples").resolve()
     shipped_files = [str(file) for file in files if file.resolve().is_relative_to(examples)]
@@ -224,12 +224,12 @@ def undo(created: Created) -> None:
     Raises:
         ConflictError: if somebody else took the name or the folder before anything was started.
     """
-    with alone():
+    with creation_lock():
         owner = owner_of(Path(created.record.output_dir), created.record.name)
         if owner is not None:
             raise _folder_in_use(owner)
         if _supervisor(created.record) not in (None, created.supervisor):
-            raise launch.running(created.record)
+            raise launch.already_running(created.record)
         _undo(created)
 
 
@@ -258,7 +258,7 @@ def _undo(created: Created) -> None:
 
 
 @contextmanager
-def alone() -> Iterator[None]:
+def creation_lock() -> Iterator[None]:
     """Lock of the user's creations, so that two never choose the same name, folder or port."""
     make_folder(paths.state_dir())
     lock = FileLock(paths.state_dir() / "create.lock")

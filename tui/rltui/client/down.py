@@ -45,9 +45,9 @@ def shut_down(record: ExperimentRecord, report: Tell) -> Down:
             if not ExperimentReader(record).orphans():
                 launch.clear_away(record)
                 return completed
-            wire = launch.reach(record)
+            wire = launch.connect_or_start(record)
     except RltuiError as error:
-        if launch.is_alive(record):
+        if launch.has_supervisor(record):
             raise
         print(f"{error.title}: ended from here", file=sys.stderr)
         survivors = asyncio.run(_end(record))

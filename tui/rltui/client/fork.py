@@ -198,7 +198,7 @@ def carry_out(fork: Fork) -> tuple[ExperimentRecord, tuple[str, ...]]:
     notes: list[str] = []
 
     def begin(created: creation.Created) -> None:
-        with launch.reach(created.record) as wire:
+        with launch.connect_or_start(created.record) as wire:
             message = fork.start.model_copy(update={"by": actor()})
             plan = wire.request(ExperimentApi.plan, message)
             if bad := [verdict.text for verdict in plan.memory if verdict.is_bad]:

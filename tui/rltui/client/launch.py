@@ -28,7 +28,7 @@ _VANISHED_S = 3.0
 again where its socket was removed."""
 
 
-def is_alive(record: ExperimentRecord) -> bool:
+def has_supervisor(record: ExperimentRecord) -> bool:
     """A supervisor listens, whether it answers or not: it may be stopped, or of another version."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.settimeout(CONNECT_TIMEOUT_S)
@@ -51,8 +51,8 @@ def _has_traces(record: ExperimentRecord) -> bool:
     from rltui.services import processes  # not needed while a supervisor answers
     from rltui.services.runs.intent import IntentFile
 
-    control, traces = record.control, processes.ProcessOwners()
-    attempts = [traces.attempt(folder, record.tag) for folder in control.newest_attempts()]
+    control, owners = record.control, processes.ProcessOwners()
+    attempts = [owners.attempt(folder, record.tag) for folder in control.newest_attempts()]
     if not control.record_file.exists() and record.output_dir in processes.living_output_dirs():
         return True  # its folder was deleted, and what runs has not brought its own back yet
     return IntentFile(control.intent_file).read().is_unfinished or any(
@@ -60,7 +60,7 @@ def _has_traces(record: ExperimentRecord) -> bool:
     )
 
 
-def lives(record: ExperimentRecord) -> bool:
+def is_running(record: ExperimentRecord) -> bool:
     """A component of it is not stopped; a supervisor alone is nothing. An observed run: it is looked at."""
     try:
         wire = Wire(find_socket(record), timeout_s=1.0)
@@ -80,7 +80,7 @@ def lives(record: ExperimentRecord) -> bool:
         return status["state"] == "running" or status["transaction"] is not None
 
 
-def living(records: Iterable[ExperimentRecord], *, idle: bool = False) -> list[ExperimentRecord]:
+def running_experiments(records: Iterable[ExperimentRecord], *, idle: bool = False) -> list[ExperimentRecord]:
     """Running experiments, by one scan of this machine's processes; of stopped ones hardly anything is read.
 
     `idle`: also those whose supervisor has nothing to do.
@@ -93,7 +93,7 @@ def living(records: Iterable[ExperimentRecord], *, idle: bool = False) -> list[E
         for record in records
         if record.output_dir in folders
         or any(map(Path.exists, paths.socket_candidates(record.name, record.output_dir)))
-        if lives(record) or (idle and is_alive(record))
+        if is_running(record) or (idle and has_supervisor(record))
     ]
 
 
@@ -111,7 +111,7 @@ def choose(name: str | None) -> ExperimentRecord:
             raise unknown_name("experiment", name, [experiment.name for experiment in known_experiments()])
         return record
     records = known_experiments()
-    alive = living(records)
+    alive = running_experiments(records)
     candidates = alive or records
     if len(candidates) == 1:
         return candidates[0]
@@ -120,7 +120,7 @@ def choose(name: str | None) -> ExperimentRecord:
     raise AmbiguousNameError(candidates, are_alive=bool(alive))
 
 
-def only_living() -> ExperimentRecord | None:
+def only_running() -> ExperimentRecord | None:
     """The experiment of which something lives, where it is just one.
 
     Only those are asked that have a socket, or that the index says run: a list of thousands costs no more
@@ -137,7 +137,7 @@ def only_living() -> ExperimentRecord | None:
     for name in sorted(names):
         with contextlib.suppress(RltuiError):  # a damaged one: the runs screen lists it
             record = find_experiment(name)
-            if record is not None and lives(record):
+            if record is not None and is_running(record):
                 living_records.append(record)
         if len(living_records) > 1:
             return None
@@ -172,10 +172,10 @@ def wire_or_status(
     except SupervisorGoneError:
         if (status := saved_status(record)) is not None:
             return status
-        return reach(record) if _has_traces(record) else None
+        return connect_or_start(record) if _has_traces(record) else None
 
 
-def reach(record: ExperimentRecord) -> Wire:
+def connect_or_start(record: ExperimentRecord) -> Wire:
     """A connection to the supervisor of `record`, which is started where there is none."""
     try:
         return Wire(find_socket(record))
@@ -215,7 +215,7 @@ def start_supervisor(record: ExperimentRecord) -> None:
     open_window()
     last_change = started_at = time.monotonic()
     is_second_window = False
-    while not is_alive(record):
+    while not has_supervisor(record):
         fatal_error = _fatal_error(control.supervisor_log, log_start)
         now = time.monotonic()
         if any(window.name == SUPERVISOR_WINDOW and not window.dead for window in tmux.list_windows(session)):
@@ -314,7 +314,7 @@ def _fatal_error(log: Path, start: int) -> list[str]:
     return lines[-12:] if any(" CRITICAL " in line for line in lines) else []
 
 
-def running(record: ExperimentRecord) -> ConflictError:
+def already_running(record: ExperimentRecord) -> ConflictError:
     """The error of a command that would create a running experiment again."""
     return ConflictError(
         f"the experiment {record.name} is running in {record.output_dir}",

@@ -166,7 +166,7 @@ class LocalExperiment(Experiment):
         yield await asyncio.to_thread(self._knobs)
         is_alive = False
         while True:
-            was_alive, is_alive = is_alive, await asyncio.to_thread(launch.is_alive, self.record)
+            was_alive, is_alive = is_alive, await asyncio.to_thread(launch.has_supervisor, self.record)
             if is_alive and not was_alive:
                 yield Alert(
                     kind="client",

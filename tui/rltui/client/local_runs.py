@@ -126,7 +126,7 @@ class LocalRuns(Runs):
 
         row = self._row(id_)
         record = record_of(row)
-        if launch.is_alive(record):
+        if launch.has_supervisor(record):
             return LocalExperiment(record, readonly=self.readonly)
         if not again or self.readonly:
             return LocalExperiment(record, readonly=self.readonly, finished=True, is_done=row.state == "done")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rltui import paths
 from rltui.client import launch
-from rltui.client.creation import alone
+from rltui.client.creation import creation_lock
 from rltui.core import hints
 from rltui.core.runs import RunRow
 from rltui.errors import ConflictError, UsageError
@@ -58,7 +58,7 @@ def observe(request: ObservationRequest) -> ExperimentRecord:
             f"{layout_file} starts components, which an observed run has none of",
             hint="leave --layout out, or name one that has only [[log]] entries",
         )
-    with alone():
+    with creation_lock():
         same = [
             experiment for experiment in known_experiments() if same_folder(experiment.run_dir, str(run.path))
         ]
@@ -70,7 +70,7 @@ def observe(request: ObservationRequest) -> ExperimentRecord:
         before = next((experiment for experiment in same if request.name in (None, experiment.name)), None)
         if before is not None and (before.layout_file, before.framework) == (str(layout_file), run.framework):
             return before
-        if before is not None and launch.is_alive(before):
+        if before is not None and launch.has_supervisor(before):
             raise ConflictError(
                 f"{before.name} observes that run already, in another way",
                 hint=f"end that first: {hints.DOWN(name=before.name)}",
@@ -121,7 +121,7 @@ def add(folder: Path, name: str | None = None) -> AddedRuns:
     index = RunIndex()
     messages = catalog.catch_up(index).messages
     before = index.ids()
-    with alone():
+    with creation_lock():
         by_folder = {record.run_dir: record for record in known_experiments()}
         folders = [_observed_folder(run, by_folder, name) for run in detected_runs]
         messages += catalog.read_folders(index, folders)

@@ -116,7 +116,7 @@ class _UsedPorts:
         other_experiments = (
             experiment for experiment in known_experiments() if experiment.name != record.name
         )
-        self._owners = dict(_claims(launch.living(other_experiments, idle=True)))
+        self._owners = dict(_claims(launch.running_experiments(other_experiments, idle=True)))
 
     def blocker(self, port: int) -> str | None:
         """The reason why `port` cannot be used, as a sentence."""
@@ -142,8 +142,8 @@ class _UsedPorts:
     def _is_own(self, holder: processes.PortHolder) -> bool:
         """A leftover of an earlier attempt of this experiment, which is ended before the next start."""
         control = self._record.control
-        traces = processes.ProcessOwners()
-        attempts = (traces.attempt(folder, self._record.tag) for folder in control.newest_attempts())
+        owners = processes.ProcessOwners()
+        attempts = (owners.attempt(folder, self._record.tag) for folder in control.newest_attempts())
         records = [attempt for attempt in attempts if attempt is not None]
         return any(
             leftover.id == holder.process for leftover in processes.leftovers(self._record.tag, records)

@@ -139,7 +139,7 @@ def promote(promotion: Promotion) -> tuple[str, ...]:
         if not readers:
             other_files.append(path)
             continue
-        owner = max(readers, key=lambda reader: (launch.is_alive(reader), reader.created_at))
+        owner = max(readers, key=lambda reader: (launch.has_supervisor(reader), reader.created_at))
         by_owner.setdefault(owner.output_dir, (owner, []))[1].append(path)
     folder = promotion.record.control.path / _KEPT
     make_folder(folder, mode=0o700)

@@ -292,7 +292,7 @@ class QueueScheduler:
     def _end(self, entry: QueueEntry) -> None:
         """Have `rltui down` end what still runs of it: its devices are for the next one."""
         program, record = self._programs.get(entry.id), _record(entry)
-        is_up = record is not None and (launch.is_alive(record) or launch.lives(record))
+        is_up = record is not None and (launch.has_supervisor(record) or launch.is_running(record))
         if program is not None:
             if not program.has_ended():
                 return

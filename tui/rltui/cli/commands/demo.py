@@ -47,7 +47,7 @@ def demo(arguments: Arguments) -> int:
         need_terminal()
     folder = Path(arguments.output_dir or "outputs/demo").absolute()
     experiment = find_experiment(folder.name)
-    if experiment is not None and launch.lives(experiment):
+    if experiment is not None and launch.is_running(experiment):
         print(f"the demo runs already in {experiment.output_dir}", file=sys.stderr)
         if arguments.no_tui:
             print_status(read_status(experiment), as_json=False)

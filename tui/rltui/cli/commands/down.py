@@ -77,7 +77,7 @@ def _down_all(arguments: Arguments) -> int:
     from rltui.core.consent import loss_of_plan
     from rltui.services.queue_file import read_queue
 
-    records = launch.living(known_experiments(), idle=True)
+    records = launch.running_experiments(known_experiments(), idle=True)
     plans = {record.name: _plan_down(record) for record in records}
     queue = read_queue()
     waiting_count = 0 if queue.paused else sum(entry.state == "waiting" for entry in queue.entries)
@@ -109,7 +109,7 @@ def _down_all(arguments: Arguments) -> int:
         statuses.append(status)
         if not arguments.json:
             print(message, flush=True)
-    problems += [f"{record.name} lives" for record in launch.living(known_experiments())]
+    problems += [f"{record.name} lives" for record in launch.running_experiments(known_experiments())]
     if problems:
         raise RltuiError("not all is down:", details=problems, hint=f"see {hints.LS}")
     if arguments.json:

@@ -71,7 +71,7 @@ def evaluate(arguments: Arguments) -> int:
     )
     record = choose_experiment(arguments.name or name)
     name_option = name_if_needed(record.name)
-    with launch.reach(record) as wire:
+    with launch.connect_or_start(record) as wire:
         if arguments.every is not None:
             print_report(wire.request(ExperimentApi.order_evals, arguments.every, request), arguments)
             return 0
@@ -151,5 +151,5 @@ def _follow(wire: Wire, queued_eval: QueuedEval) -> EvalReport:
                 progress = current.words
                 waiting.show(current.id, f"{current.label}: {progress}", since=started_at)
         waiting.clear()
-    with launch.reach(launch.choose(status["experiment"])) as next_wire:
+    with launch.connect_or_start(launch.choose(status["experiment"])) as next_wire:
         return next_wire.request(ExperimentApi.evals)

@@ -193,7 +193,7 @@ def watch(arguments: Arguments) -> int:
     folder = Path(arguments.output_dir or Path("outputs") / name).absolute()
     experiment = find_experiment(name)
     code = 0
-    if experiment is None or not launch.lives(experiment):
+    if experiment is None or not launch.is_running(experiment):
         code = follow_release(arguments.release, kubectl, name, folder, as_json=arguments.json)
     elif arguments.no_tui:
         print_status(read_status(experiment), as_json=arguments.json)

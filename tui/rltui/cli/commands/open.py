@@ -66,7 +66,7 @@ def _open_home(*, readonly: bool) -> int:
         except launch.AmbiguousNameError as error:
             lines = list_lines(rows_of(error.candidates))
             raise UsageError(error.title, details=lines, hint="open one: rltui NAME") from None
-    elif (experiment := launch.only_living()) is not None:
+    elif (experiment := launch.only_running()) is not None:
         record = experiment
     else:
         return show_runs(readonly=readonly)

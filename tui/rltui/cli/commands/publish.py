@@ -60,7 +60,7 @@ def publish(arguments: Arguments) -> int:
         return 0
     sys.stderr.write(text)
     require_consent("publish", arguments, "upload it?")
-    with launch.reach(record) as wire:
+    with launch.connect_or_start(record) as wire:
         if is_component_alive(wire.call("status"), PUBLISH):
             hint = f"follow it: {hints.LOGS_FOLLOW(component=PUBLISH, name=record.name)}"
             raise ConflictError(f"{record.name} has an upload under way", hint=hint)

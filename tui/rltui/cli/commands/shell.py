@@ -55,7 +55,7 @@ def shell(arguments: Arguments) -> int:
     record = choose_experiment(arguments.name)
     refuse_observed(record)
     request = shell_request(record, like=arguments.like, command=arguments.command)
-    with launch.reach(record) as wire:
+    with launch.connect_or_start(record) as wire:
         if not is_component_alive(wire.call("status"), SHELL):
             wire.call("tokens", tokens())
             request_plan(wire, "execute", request)
@@ -111,7 +111,7 @@ def _pass_on(record: ExperimentRecord) -> int:
 
     def wait() -> None:
         try:
-            with launch.reach(record) as wire:
+            with launch.connect_or_start(record) as wire:
                 next(True for status in wire.events("status") if not is_component_alive(status, SHELL))
         finally:
             has_ended.set()

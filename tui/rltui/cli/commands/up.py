@@ -82,7 +82,7 @@ def _living_run_of(arguments: Arguments, request: draft.ExperimentRequest) -> Ex
     planned_record, _ = draft.plan_record(request)
     experiment = find_experiment(planned_record.name)
     is_it = experiment is not None and same_folder(experiment.output_dir, planned_record.output_dir)
-    return experiment if experiment is not None and is_it and launch.lives(experiment) else None
+    return experiment if experiment is not None and is_it and launch.is_running(experiment) else None
 
 
 def _print_jobs(request: draft.ExperimentRequest) -> int:

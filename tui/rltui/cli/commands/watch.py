@@ -37,6 +37,6 @@ def watch(arguments: Arguments) -> int:
     )
     if not arguments.no_tui:
         return show(record)
-    with launch.reach(record) as wire:
+    with launch.connect_or_start(record) as wire:
         print_status(wire.call("status"), as_json=arguments.json)
     return 0

@@ -159,7 +159,7 @@ class RemoteServer:
         return await self._opened(experiment, readonly)
 
     def _find(self, name: str, readonly: bool) -> LocalExperiment | None:
-        record = find_experiment(name) if name else launch.only_living()
+        record = find_experiment(name) if name else launch.only_running()
         if record is not None:
             return self._through_supervisor(record, readonly=readonly)
         runs = self._runs[readonly]
@@ -190,10 +190,10 @@ class RemoteServer:
 
     @staticmethod
     def _through_supervisor(record: ExperimentRecord, *, readonly: bool) -> LocalExperiment:
-        if readonly and not launch.is_alive(record):
+        if readonly and not launch.has_supervisor(record):
             raise launch.not_running(record.name)
         if not readonly:
-            launch.reach(record).close()
+            launch.connect_or_start(record).close()
         return LocalExperiment(record, readonly=readonly)
 
     def _experiment(self, handle: RemoteHandle) -> LocalExperiment:
