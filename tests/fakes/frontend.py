@@ -54,8 +54,15 @@ class FakeFrontend:
     async def show_error(self, error: RltuiError) -> None:
         self.errors.append(error)
 
-    def notify(self, message: str, *, severity: str = "information", markup: bool = True) -> None:
-        del severity, markup
+    def notify(
+        self,
+        message: str,
+        *,
+        severity: str = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        del severity, timeout, markup
         self.notices.append(message)
 
     def post_message(self, message: Message) -> bool:

@@ -10,8 +10,10 @@ from tests.ui.conftest import Opener, press, screen_text, settle, until
 from tests.ui.scenes.scene import SMALL
 
 from rltui.errors import RltuiError
-from rltui.ui.screens.compare import CompareScreen, RunCurves, RunRollouts
+from rltui.ui.screens.compare import CompareScreen
 from rltui.ui.screens.dialogs import MessageDialog
+from rltui.ui.screens.metrics import MetricsScreen
+from rltui.ui.screens.rollouts import RolloutScreen
 from rltui.ui.screens.runs import RunsScreen
 from rltui.ui.widgets.row_list import RowList
 
@@ -57,16 +59,11 @@ async def test_curves_lie_over_each_other_and_lead_back(open_app: Opener) -> Non
         await open_comparison(pilot, runs, 2)
         await press(pilot, "enter")
         screen = pilot.app.screen
-        assert isinstance(screen, RunCurves)
-        await until(pilot, lambda: screen._model is not None and screen._visible_charts)
-        model = screen._model
-        assert model is not None
-        frame = model.frame(screen._grid.charts[0], screen._view)
-        assert [line.style for line in frame.polylines] == ["line-0", "line-1"]
-        assert frame.span == (1, 600)
-        assert "base" in screen._title.render().plain  # type: ignore[union-attr]
+        assert isinstance(screen, MetricsScreen)
+        await until(pilot, lambda: "Reward base 0.834 lr3 0.906" in screen_text(pilot))
+        assert "━ base  ━ lr3 · Metrics · 17 charts of 20 series · by step" in screen_text(pilot)
         await press(pilot, "at", "3", "number_sign")
-        assert screen._view.by_time
+        assert "by time" in screen_text(pilot)
         assert pilot.app.screen is screen, "other screens are of another run"
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, CompareScreen)
@@ -79,18 +76,14 @@ async def test_a_prompt_is_read_beside_what_other_runs_made_of_it(open_app: Open
         await open_comparison(pilot, runs, 3)
         runs.open(runs.known[0].id).rollouts = tmp_path / "base"
         await press(pilot, "5")
-        screen = pilot.app.screen
-        assert isinstance(screen, RunRollouts)
-        await until(pilot, lambda: screen._reading.transcript)
+        assert isinstance(pilot.app.screen, RolloutScreen)
+        await until(pilot, lambda: "beside lr3, lr10-warm" in screen_text(pilot))
+        await until(pilot, lambda: "answer 0 of 0" in screen_text(pilot))
         await press(pilot, "enter", "c")
-        await until(pilot, lambda: screen._other.transcript)
-        assert "lr3" in str(screen._other_box.border_title)
-        assert screen._reading.transcript is not None
-        assert screen._other.transcript is not None
-        mine, other = screen._reading.transcript, screen._other.transcript
-        assert mine.conversations[0].prompt == other.conversations[0].prompt
+        await until(pilot, lambda: "lr3 · step" in screen_text(pilot))
+        assert screen_text(pilot).count("Reverse: word0") == 2, "the same prompt in both"
         await press(pilot, "left_square_bracket")
-        await until(pilot, lambda: "lr10-warm" in str(screen._other_box.border_title))
+        await until(pilot, lambda: "lr10-warm · step" in screen_text(pilot))
 
 
 async def test_marked_runs_are_compared_and_reported(open_app: Opener) -> None:
@@ -102,7 +95,7 @@ async def test_marked_runs_are_compared_and_reported(open_app: Opener) -> None:
         await press(pilot, "m", "m", "c")
         screen = pilot.app.screen
         assert isinstance(screen, CompareScreen)
-        assert len(screen._ids) == 2
+        assert "Compare · 2 runs" in screen_text(pilot)
         await press(pilot, "escape")
         assert pilot.app.screen is listed
         await press(pilot, "W")
@@ -121,7 +114,8 @@ async def test_a_single_run_is_compared_with_its_parent(open_app: Opener) -> Non
         await press(pilot, *("j" for row in listed.chosen if row is base), "c")
         screen = pilot.app.screen
         assert isinstance(screen, CompareScreen)
-        assert set(screen._ids) == {base.id, fork.id}
+        await until(pilot, lambda: "Compare · 2 runs · " in screen_text(pilot))
+        assert all(row.name in screen_text(pilot) for row in (base, fork))
 
 
 async def test_what_cannot_be_compared_is_told(open_app: Opener) -> None:

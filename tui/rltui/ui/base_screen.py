@@ -32,6 +32,8 @@ from rltui.ui.state import AppState, ExperimentState
 
 _WORK = "request"
 """Group of the worker that carries out what a key asks for."""
+_OF_ONE_RUN = ("show_screen", "search_all", "commands.note", "commands.open_links", "pin")
+"""Actions that lead away from runs that are compared, or belong to one of them."""
 SEARCH_AIM = "/"
 """Has the log screen ask what to search for; with words behind it, search for them."""
 
@@ -102,10 +104,14 @@ class BaseScreen(NotifyingScreen[None]):
         """The screen to open; empty: the overview."""
 
     def __init__(self, app_state: AppState, state: ExperimentState | None = None) -> None:
-        """`state`: the experiment to show, where it is another one than the one that is open."""
+        """`state`: the experiment to show, where it is another one than the one that is open.
+
+        Then it stands beside others on the comparison, and leads only back to it.
+        """
         super().__init__()
         self.app_state = app_state
         """It outlives the experiment that is open."""
+        self._is_compared = state is not None
         self._state = None if self.is_of_all_runs else state or app_state.current
         self.aim = ""
         """Key of the row that the cursor is to go to, once it is there."""
@@ -154,6 +160,8 @@ class BaseScreen(NotifyingScreen[None]):
         if call in CHANGING_CALLS and self.readonly_text and not self._opens_again(call):
             return False
         command, arguments = (str(parameters[0]), parameters[1:]) if action == "command" else call
+        if self._is_compared and command in _OF_ONE_RUN:
+            return False
         owner, _, method = command.rpartition(".")
         allows = getattr(getattr(self, owner), "allows", None) if owner else None
         return (allows is None or allows(method, *arguments)) and self.enabled(command, *arguments)

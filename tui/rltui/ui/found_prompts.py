@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from rltui.core.rollouts import BatchKey, RolloutSource, Sample
+from rltui.core.rollouts import BatchKey, RolloutSource, Sample, Transcript, same_prompt_in
 
 
 class FoundPrompt(NamedTuple):
@@ -18,6 +18,35 @@ class FoundPrompt(NamedTuple):
     """`None`: it is not there, or not found yet."""
     run: str = ""
     """The other run; empty: the run of the screen."""
+
+
+FindPrompts = Callable[[BatchKey, Transcript], Iterator[FoundPrompt]]
+"""Places to look at for the prompt of a sample, the nearest first; for a thread."""
+
+
+def at_other_steps(source: RolloutSource) -> FindPrompts:
+    def find(key: BatchKey, transcript: Transcript) -> Iterator[FoundPrompt]:
+        for other, sample in source.same_prompt(key, transcript):
+            yield FoundPrompt(source, other, sample)
+
+    return find
+
+
+def in_other_runs(runs: Sequence[tuple[str, RolloutSource]]) -> FindPrompts:
+    """Every run gives its nearest step with the prompt, then every run its next one. `runs`: with names."""
+
+    def find(key: BatchKey, transcript: Transcript) -> Iterator[FoundPrompt]:
+        looking = [(name, source, same_prompt_in(source, key, transcript)) for name, source in runs]
+        while looking:
+            for name, source, positions in tuple(looking):
+                for position, sample in positions:
+                    yield FoundPrompt(source, position, sample, name)
+                    if sample is not None:
+                        break
+                else:
+                    looking.remove((name, source, positions))
+
+    return find
 
 
 class FoundPrompts:

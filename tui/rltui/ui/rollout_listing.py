@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from rltui.core.rollouts import (
     ALL,
@@ -27,6 +30,8 @@ from rltui.core.rollouts import (
 _BUDGET_S = 0.08
 _READ_AHEAD_BYTES = 8 << 20
 """A file up to this size is read for its line in the list of batches; a larger one when it is chosen."""
+_SEARCH_SLICE = 16
+"""Samples read in one go: a key that ends the search waits for no more."""
 _GROWING = ("where", "turns", "output_tokens")
 """Columns that tell whether rollouts under way have gone on."""
 
@@ -177,6 +182,10 @@ class RolloutListing:
         return self.table[position] if position < len(self.table) else None
 
     @property
+    def chosen_figures(self) -> BatchFigures | None:
+        return None if self.key is None else self.figures.get(self.key)
+
+    @property
     def scale(self) -> tuple[float, float]:
         """Every histogram has this scale: 0 to 1, and further where a reward is."""
         summaries = [metrics.summary for metrics in self.figures.values()]
@@ -206,6 +215,25 @@ class RolloutListing:
         self.wants_all = not self.wants_all
         if self.key is not None and self.key.step != NO_STEP and self.key.part in ("", ALL):
             self.key = self.key._replace(part=ALL if self.wants_all else "")
+
+    async def search(self, pattern: re.Pattern[str]) -> AsyncIterator[int]:
+        """List the samples that match, as they are found; how many have been read, again and again.
+
+        It ends where another batch is chosen, or the search given up.
+        """
+        key, samples = self.key, list(self.table)
+        if key is None:
+            return
+        self.matches, self.groups = [], None
+        searched = 0
+        yield searched
+        search = self.source.search(key, samples, pattern)
+        while results := await asyncio.to_thread(lambda: list(islice(search, _SEARCH_SLICE))):
+            if key != self.key or self.matches is None:
+                return
+            self.matches += [index for index, matches in enumerate(results, start=searched) if matches]
+            searched += len(results)
+            yield searched
 
     def _leave_newest(self) -> None:
         self.follows_newest = False

@@ -38,6 +38,7 @@ class Frontend(Protocol):
         message: str,
         *,
         severity: Literal["information", "warning", "error"] = "information",
+        timeout: float | None = None,
         markup: bool = True,
     ) -> None: ...
 

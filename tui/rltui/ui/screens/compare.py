@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from textual.content import Content
 from textual.widgets import Static
 
 from rltui.core.compare import Comparison
-from rltui.core.rollouts import BatchKey, RolloutSource, Transcript, same_prompt_in
 from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext
 from rltui.ui.base_screen import SCREEN_KEYS
 from rltui.ui.charts.model import Run
-from rltui.ui.found_prompts import FoundPrompt
+from rltui.ui.found_prompts import in_other_runs
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.messages import waiting
 from rltui.ui.screens.metrics import MetricsScreen
@@ -28,8 +27,6 @@ from rltui.ui.widgets.row_list import Row, list_keys
 
 _OF_THESE = ("metrics", "rollouts")
 """Screens that are shown of the runs that are compared."""
-_OF_ONE_RUN = frozenset(("show_screen", "search_all", "commands.note", "commands.open_links", "pin"))
-"""Actions that lead away from runs that are looked at together, or belong to one of them."""
 
 
 class CompareScreen(ResourceScreen):
@@ -121,14 +118,18 @@ class CompareScreen(ResourceScreen):
         try:
             async with waiting(self.app, f"Opening {len(rows)} runs", cancels=True):
                 state = ExperimentState(await asyncio.to_thread(runs.open, rows[0].id), self.app_state)
-                screen: RunCurves | RunRollouts
+                screen: MetricsScreen | RolloutScreen
                 if curves:
-                    sources = [await asyncio.to_thread(runs.open_series, run.id) for run in rows]
-                    lines = [Run(name, source) for name, source in zip(names, sources, strict=True)]
-                    screen = RunCurves(self.app_state, state, lines)
+                    series = [await asyncio.to_thread(runs.open_series, run.id) for run in rows]
+                    screen = MetricsScreen(self.app_state, state, [*map(Run, names, series)])
                 else:
-                    other_runs = [await asyncio.to_thread(runs.open_rollouts, run.id) for run in rows[1:]]
-                    screen = RunRollouts(self.app_state, state, [*zip(names[1:], other_runs, strict=True)])
+                    rollouts = [await asyncio.to_thread(runs.open_rollouts, run.id) for run in rows[1:]]
+                    screen = RolloutScreen(
+                        self.app_state,
+                        state,
+                        subject=f"beside {', '.join(names[1:])}",
+                        prompts=in_other_runs([*zip(names[1:], rollouts, strict=True)]),
+                    )
             await self.app.push_screen(screen)
         except RltuiError as error:
             await self.show_error(error)
@@ -155,47 +156,3 @@ class CompareScreen(ResourceScreen):
                 return self._comparison is not None and len(self._ids) > 1
             case _:
                 return super().enabled(command, *arguments)
-
-
-class RunCurves(MetricsScreen):
-    """Lies on the comparison. The marks are those of the first run."""
-
-    def __init__(self, app_state: AppState, state: ExperimentState, runs: Sequence[Run]) -> None:
-        super().__init__(app_state, state)
-        self._runs = tuple(runs)
-
-    def opened(self) -> Sequence[Run]:
-        return self._runs
-
-    def enabled(self, command: str, *arguments: object) -> bool:
-        """Disable commands that lead to another screen than back."""
-        return command not in _OF_ONE_RUN and super().enabled(command, *arguments)
-
-
-class RunRollouts(RolloutScreen):
-    """Lies on the comparison: the rollouts of the first run, and beside one the same prompt in the others."""
-
-    def __init__(
-        self, app_state: AppState, state: ExperimentState, other_runs: Sequence[tuple[str, RolloutSource]]
-    ) -> None:
-        names = [clean_line(state.experiment.name), *(name for name, _ in other_runs)]
-        super().__init__(app_state, subject=f"beside {', '.join(names[1:])}", state=state)
-        self._other_runs = other_runs
-
-    def prompts_elsewhere(self, key: BatchKey, transcript: Transcript) -> Iterator[FoundPrompt]:
-        """Every other run gives its nearest step with the prompt, then every run its next one."""
-        looking = [
-            (name, source, same_prompt_in(source, key, transcript)) for name, source in self._other_runs
-        ]
-        while looking:
-            for name, source, positions in tuple(looking):
-                for position, sample in positions:
-                    yield FoundPrompt(source, position, sample, name)
-                    if sample is not None:
-                        break
-                else:
-                    looking.remove((name, source, positions))
-
-    def enabled(self, command: str, *arguments: object) -> bool:
-        """Disable commands that lead to another screen than back."""
-        return command not in _OF_ONE_RUN and super().enabled(command, *arguments)

@@ -98,8 +98,12 @@ class MetricsScreen(BaseScreen):
     )  # fmt: skip
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012 - as Textual declares it
 
-    def __init__(self, app_state: AppState, state: ExperimentState | None = None) -> None:
+    def __init__(
+        self, app_state: AppState, state: ExperimentState | None = None, runs: Sequence[Run] = ()
+    ) -> None:
+        """`runs`: their series are drawn over each other, with marks of the first; none: this run's alone."""
         super().__init__(app_state, state)
+        self._runs = runs
         self.state.watch("connection", self._show_captions)
         self._model: ChartModel | None = None
         self._view = View()
@@ -146,10 +150,6 @@ class MetricsScreen(BaseScreen):
         self._sought_time = moment
         self._wake.set()
 
-    def opened(self) -> Sequence[Run]:
-        """Series of these runs are drawn over each other, with marks of the first. Called in a thread."""
-        return [Run("", self.experiment.open_series())]
-
     # values in
 
     async def _follow(self) -> None:
@@ -158,7 +158,8 @@ class MetricsScreen(BaseScreen):
             try:
                 async with waiting(self.app, "Opening the metrics"):
                     self._pins = await asyncio.to_thread(self.experiment.pins)
-                    self._model = ChartModel(await asyncio.to_thread(self.opened))
+                    series = self._runs or [Run("", await asyncio.to_thread(self.experiment.open_series))]
+                    self._model = ChartModel(series)
             except RltuiError as error:
                 self._problem = clean_line(error.title)
         while True:

@@ -4,66 +4,43 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import islice
-from pathlib import Path
 from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from rltui.core.log_query import Query
-from rltui.core.rollouts import BatchKey, Only, Order, Sample, Transcript, histogram
+from rltui.core.rollouts import BatchKey, Sample, Transcript
 from rltui.errors import RltuiError
 from rltui.ui import verbs
-from rltui.ui.actions import Footer, KeyContext, key_of
+from rltui.ui.actions import Footer, KeyContext
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import EXPERIMENT_KEYS, BaseScreen
+from rltui.ui.commands.samples import SampleComparison, SampleExport
 from rltui.ui.copying import CopyRequested
-from rltui.ui.found_prompts import FoundPrompt, FoundPrompts
+from rltui.ui.found_prompts import FindPrompts, FoundPrompt, at_other_steps
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.messages import waiting
 from rltui.ui.rollout_listing import RolloutListing, RolloutUpdate
-from rltui.ui.screens.dialogs import ChoiceMenu
 from rltui.ui.state import AppState, ExperimentState
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
-from rltui.ui.widgets import rollout_lines
 from rltui.ui.widgets.bars import KeyBar
+from rltui.ui.widgets.rollout_lines import RolloutLines
 from rltui.ui.widgets.row_list import list_keys
+from rltui.ui.widgets.search_line import SearchLine
 from rltui.ui.widgets.transcript_view import TranscriptView
 from rltui.ui.widgets.virtual_list import VirtualList
-from rltui.views.rollout import no_rollouts_text, reward_text, summary_texts
+from rltui.views.rollout import no_rollouts_text, reward_text
 
-_LOOK_S = 1.0
+LOOK_S = 1.0
 """The interval between two checks of the files, once all is read."""
-_TALL_BINS, _TALL_ROWS = 9, 4
-_ORDER_WORDS: dict[Order, str] = {
-    "arrival": "by arrival",
-    "worst": "worst first",
-    "best": "best first",
-    "advantage": "largest advantage first",
-    "longest": "longest first",
-    "group": "by group",
-}
-_ONLY_WORDS: dict[Only, str] = {
-    "": "",
-    "truncated": "only truncated",
-    "failed": "only failed",
-    "flat": "only groups without spread",
-}
-_SEARCH_SLICE = 16
-"""Samples read in one go: a key that ends the search waits for no more."""
 _ON_LISTS = frozenset(("read", "sort", "narrow", "search", "toggle_all"))
-_FORMATS = {
-    "jsonl": ("JSONL", "The records as they were written, a line each"),
-    "md": ("Markdown", "The conversations, to read or to send around"),
-}
 
 
 def _title(text: str, key: BatchKey, sample: Sample | None = None) -> Content:
@@ -99,7 +76,8 @@ class RolloutScreen(BaseScreen):
              footer=Footer.YES),
         bind(verbs.MARK, help="Mark the sample, to compare or to write it"),
         bind(verbs.COPY, help="Copy the sample under the cursor, not wrapped"),
-        bind(verbs.WRITE, help="Write the marked samples, or this one, into a new file: JSONL or Markdown",
+        bind(verbs.WRITE, "export.write",
+             help="Write the marked samples, or this one, into a new file: JSONL or Markdown",
              footer=Footer.YES),
         bind(verbs.PANE_NEXT, "focus_beside(1)"),
         bind(verbs.PANE_PREVIOUS, "focus_beside(-1)"),
@@ -124,22 +102,27 @@ class RolloutScreen(BaseScreen):
     def __init__(
         self,
         app_state: AppState,
+        state: ExperimentState | None = None,
         *,
         folder: str = "",
         subject: str = "",
         back_to: str = "",
-        state: ExperimentState | None = None,
+        prompts: FindPrompts | None = None,
     ) -> None:
-        """`folder`: as `open_rollouts`; `subject` says whose they are, `back_to` which screen is below."""
+        """`folder`: as `open_rollouts`; `subject` says whose they are, `back_to` which screen is below.
+
+        `prompts`: where a sample's prompt is looked for; else at other steps.
+        """
         super().__init__(app_state, state)
         self._subject, self._back_to = subject, back_to
         self._source = self.experiment.open_rollouts(folder)
         self._listing = RolloutListing(self._source)
+        self._lines = RolloutLines(self._listing)
         self._reader = ThreadPoolExecutor(1, "rollouts")
         """One thread, whose memory is used again: each of several keeps some tens of megabytes."""
-        self._steps = VirtualList(self._batch_line, id="rollout-steps")
-        self._samples = VirtualList(self._sample_line, id="rollout-samples")
-        self._heading = VirtualList(self._heading_line, id="rollout-heading", count=1, has_cursor=False)
+        self._steps = VirtualList(self._lines.batch, id="rollout-steps")
+        self._samples = VirtualList(self._lines.row, id="rollout-samples")
+        self._heading = VirtualList(self._lines.heading, id="rollout-heading", count=1, has_cursor=False)
         self._summary = Static(id="rollout-summary", markup=False)
         self._histogram = Static(id="rollout-histogram", markup=False)
         self._steps_box = Vertical(id="rollout-steps-box")
@@ -148,15 +131,16 @@ class RolloutScreen(BaseScreen):
         self._other = TranscriptView()
         self._reading_box = Vertical(id="rollout-reading", classes="rollout-reading")
         self._other_box = Vertical(id="rollout-other", classes="rollout-reading")
-        self._prompts = FoundPrompts()
-        """Samples that the open one is compared with."""
-        self._in_turn = asyncio.Lock()
-        """Each key goes on from the prompt that the one before has come to."""
-        self._title = Static(id="rollout-title", markup=False)
-        self._search = Input(
-            placeholder="words or a regular expression that the text has", id="rollout-search", compact=True
+        self.export = SampleExport(self, self._listing, lambda: self._sample)
+        self._comparison = SampleComparison(
+            self,
+            self._listing,
+            prompts or at_other_steps(self._source),
+            say=self.say,
+            show=self._show_beside,
         )
-        self._search.cursor_blink = False
+        self._title = Static(id="rollout-title", markup=False)
+        self._search = SearchLine("words or a regular expression that the text has", id="rollout-search")
         self._progress = ""
 
     def compose(self) -> ComposeResult:
@@ -218,7 +202,7 @@ class RolloutScreen(BaseScreen):
             if key == listing.key:
                 self._show_update(update)
             if not update.is_behind:
-                await asyncio.sleep(_LOOK_S)
+                await asyncio.sleep(LOOK_S)
 
     def _show_update(self, update: RolloutUpdate) -> None:
         listing = self._listing
@@ -264,54 +248,13 @@ class RolloutScreen(BaseScreen):
         """A group gives its first sample."""
         return self._listing.sample(self._samples.at)
 
-    def _batch_line(self, index: int, width: int) -> Content:
-        del width
-        batch = self._listing.batches[index]
-        metrics = self._listing.figures.get(batch.key)
-        if metrics is None:
-            return rollout_lines.batch_line(batch, None, ())
-        counts = histogram(metrics.table.columns["reward"], rollout_lines.BINS, *self._listing.scale)
-        return rollout_lines.batch_line(batch, metrics.summary, counts)
-
-    def _sample_line(self, index: int, width: int) -> Content:
-        listing = self._listing
-        if listing.groups is not None:
-            return rollout_lines.group_line(listing.groups[index])
-        sample = listing.table[listing.indices[index]]
-        is_marked = listing.key is not None and (listing.key, sample.where) in listing.marked
-        is_flat = sample.group in listing.flat
-        return rollout_lines.sample_line(sample, width, is_flat=is_flat, is_marked=is_marked)
-
-    def _heading_line(self, index: int, width: int) -> Content:
-        del index
-        is_grouped = self._listing.groups is not None
-        return (rollout_lines.group_heading if is_grouped else rollout_lines.sample_heading)(width)
-
     def _update_words(self) -> None:
         self._heading.refresh()
-        listing = self._listing
-        label = "" if listing.key is None else clean_line(listing.key.label)
-        filters = [_ONLY_WORDS[listing.only], f"group {clean_line(listing.group)}" if listing.group else ""]
-        filters.append(f"{len(listing.matches)} match" if listing.matches is not None else "")
-        filters.append(_ORDER_WORDS[listing.order])
-        name = "Samples" if listing.groups is None else "Groups"
-        more = (
-            ""
-            if listing.groups is not None
-            else "".join(f" · {filter_text}" for filter_text in filters if filter_text)
-        )
-        step = "" if not label else f" of step {label}" if label[:1].isdigit() else f" of {label}"
-        self._samples_box.border_title = Content.assemble((f"{name}{step}", "bold"), (more, FAINT))
-        low, high = listing.scale
-        self._steps_box.border_title = Content.assemble(
-            ("Steps", "bold"), (f" · reward {low:g} … {high:g}", FAINT)
-        )
-        metrics = None if listing.key is None else listing.figures.get(listing.key)
-        text = " · ".join(summary_texts(metrics.summary)) if metrics else self._nothing_text()
-        self._summary.update(Content(text))
-        counts = histogram(listing.table.columns["reward"], _TALL_BINS, low, high)
-        rows = rollout_lines.histogram_rows(counts, _TALL_ROWS, low, high) if metrics else []
-        self._histogram.update(Content("\n").join(rows))
+        lines = self._lines
+        self._samples_box.border_title = lines.title
+        self._steps_box.border_title = lines.steps_title
+        self._summary.update(Content(lines.summary or self._nothing_text()))
+        self._histogram.update(lines.histogram)
 
     def _nothing_text(self) -> str:
         if self._source.problem:
@@ -383,53 +326,11 @@ class RolloutScreen(BaseScreen):
 
     def action_compare(self) -> None:
         """The other side is the marked sample, or the prompt at another step."""
-        transcript, key = self._reading.transcript, self._listing.key
-        if transcript is None or key is None or self._sample is None:
+        transcript = self._reading.transcript
+        if transcript is None or self._listing.key is None or self._sample is None:
             self.notify("Read a sample first, then compare it", markup=False)
-            return
-        current = (key, transcript.sample.where)
-        marked_samples = [
-            FoundPrompt(self._source, mark[0], sample)
-            for mark, sample in self._listing.marked.items()
-            if mark != current
-        ]
-        self._prompts = FoundPrompts(
-            marked_samples, None if marked_samples else self.prompts_elsewhere(key, transcript)
-        )
-        in_background(self, partial(self._compare, 0), group="compare")
-
-    def prompts_elsewhere(self, key: BatchKey, transcript: Transcript) -> Iterator[FoundPrompt]:
-        """The prompt of a sample at other steps, the nearest first. For a thread."""
-        for other, sample in self._source.same_prompt(key, transcript):
-            yield FoundPrompt(self._source, other, sample)
-
-    async def _compare(self, batches: int) -> None:
-        """Show the other one, so many further on."""
-        async with self._in_turn:
-            await self._go_on_comparing(batches)
-
-    async def _go_on_comparing(self, batches: int) -> None:
-        async with waiting(self.app, "Looking for the prompt"):
-            async for prompt in self._prompts.look(batches):
-                run_text = f" of {prompt.run}" if prompt.run else ""
-                self.say(f"looking for the prompt at {prompt.key.label}{run_text}: esc ends it")
-        self.say("")
-        if not self._prompts.move(batches):
-            self.notify(
-                f"No further step has this prompt. Mark a sample with {key_of('mark')} to compare with that",
-                markup=False,
-            )
-            return
-        current = self._prompts.shown
-        if current is None or current.sample is None:
-            return
-        try:
-            async with waiting(self.app, "Reading the other sample"):
-                transcript = await asyncio.to_thread(current.source.open, current.key, current.sample)
-        except RltuiError as error:
-            await self.show_error(error)
-            return
-        self._show_beside(current, transcript)
+        else:
+            self._comparison.begin(transcript)
 
     def _show_beside(self, prompt: FoundPrompt, transcript: Transcript) -> None:
         own = self._reading.transcript
@@ -470,7 +371,7 @@ class RolloutScreen(BaseScreen):
         return super().enabled(command, *arguments)
 
     def action_back(self) -> None:
-        if self._search.has_class("-shown"):
+        if self._search.is_open:
             self._search.remove_class("-shown")
             self._samples.focus()
         elif self._progress:
@@ -511,7 +412,7 @@ class RolloutScreen(BaseScreen):
     def action_go_to_step(self, batches: int) -> None:
         """Up or down the list of steps; in a comparison, on to another step."""
         if self.has_class("-comparing"):
-            in_background(self, partial(self._compare, batches), group="compare", exclusive=False)
+            self._comparison.go_on(batches)
         else:
             self._steps.go_to(self._steps.at + batches)
 
@@ -521,11 +422,10 @@ class RolloutScreen(BaseScreen):
     # search
 
     def action_search(self) -> None:
-        self._search.add_class("-shown")
-        self._search.focus()
+        self._search.open()
 
-    @on(Input.Submitted, "#rollout-search")
-    def _begin_search(self, event: Input.Submitted) -> None:
+    @on(SearchLine.Submitted)
+    def _begin_search(self, event: SearchLine.Submitted) -> None:
         self._search.remove_class("-shown")
         self._samples.focus()
         if not event.value:
@@ -540,27 +440,18 @@ class RolloutScreen(BaseScreen):
         in_background(self, partial(self._find, pattern), group="search")
 
     async def _find(self, pattern: re.Pattern[str]) -> None:
-        key, samples = self._listing.key, list(self._listing.table)
-        if key is None:
-            return
-        self._listing.matches, self._listing.groups = [], None
-        self._lay_out(0)
-        looked, count = 0, len(samples)
-        search = self._source.search(key, samples, pattern)
+        listing, count = self._listing, len(self._listing.table)
+        match_count = -1
         try:
-            while results := await asyncio.to_thread(lambda: list(islice(search, _SEARCH_SLICE))):
-                if key != self._listing.key or self._listing.matches is None:
-                    break
-                if more := [index for index, matches in enumerate(results, start=looked) if matches]:
-                    self._listing.matches = [*self._listing.matches, *more]
-                    self._lay_out()
-                looked += len(results)
-                self.say(f"searched {looked} of {count}: esc ends it")
+            async for searched in listing.search(pattern):
+                if len(listing.matches or ()) != match_count:
+                    match_count = len(listing.matches or ())
+                    self._lay_out(None if searched else 0)
+                if searched:
+                    self.say(f"searched {searched} of {count}: esc ends it")
         except RltuiError as error:
             await self.show_error(error)
         self.say("")
-
-    # marks, and what becomes of them
 
     def action_mark(self) -> None:
         """Mark it, or take the mark away, and go on to the next."""
@@ -571,29 +462,3 @@ class RolloutScreen(BaseScreen):
         self._update_title()
         if not self.has_class("-reading"):
             self._samples.go_to(self._samples.at + 1)
-
-    def action_write(self) -> None:
-        self.work(self._write(), changes=False)
-
-    async def _write(self) -> None:
-        marked_samples = [(key, sample) for (key, _), sample in self._listing.marked.items()]
-        if not marked_samples and self._listing.key is not None and self._sample is not None:
-            marked_samples = [(self._listing.key, self._sample)]
-        if not marked_samples:
-            self.notify("There is no sample under the cursor, and none is marked", markup=False)
-            return
-        count = "1 sample" if len(marked_samples) == 1 else f"{len(marked_samples)} samples"
-        ending = await self.app.push_screen_wait(ChoiceMenu(f"Write {count} as", _FORMATS))
-        if ending is None:
-            return
-        try:
-            async with waiting(self.app, f"Writing {count}"):
-                path = await asyncio.to_thread(self._export, marked_samples, ending)
-        except RltuiError as error:
-            await self.show_error(error)
-            return
-        self.notify(f"Written: {clean_line(str(path))}", timeout=15, markup=False)
-
-    def _export(self, marked_samples: list[tuple[BatchKey, Sample]], ending: str) -> Path:
-        transcripts = [self._source.open(key, sample) for key, sample in marked_samples]
-        return self._source.keep(transcripts, ending)

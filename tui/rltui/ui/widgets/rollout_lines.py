@@ -1,4 +1,4 @@
-"""Batches, samples and groups of rollouts are drawn as one line apiece. Pure functions."""
+"""Batches, samples and groups of rollouts are drawn as one line apiece. Pure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from rltui.core.rollouts import Batch, BatchSummary, Sample, SampleGroup
+from rltui.core.rollouts import Batch, BatchSummary, Only, Order, Sample, SampleGroup, histogram
 from rltui.core.text import truncate
+from rltui.ui.rollout_listing import RolloutListing
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line
 from rltui.views.rollout import (
@@ -21,10 +22,11 @@ from rltui.views.rollout import (
     histogram_blocks,
     reward_text,
     size_text,
+    summary_texts,
 )
 from rltui.views.table import Column
 
-BINS = 8
+_BINS = 8
 """Bins of the histogram in a batch's line."""
 MARK = "✓"
 _LABEL, _COUNT = 9, 5
@@ -35,6 +37,85 @@ _WIDE = 76
 """A sample's line of this width has its advantage and its environment too."""
 
 
+_TALL_BINS, _TALL_ROWS = 9, 4
+_ORDER_WORDS: dict[Order, str] = {
+    "arrival": "by arrival",
+    "worst": "worst first",
+    "best": "best first",
+    "advantage": "largest advantage first",
+    "longest": "longest first",
+    "group": "by group",
+}
+_ONLY_WORDS: dict[Only, str] = {
+    "": "",
+    "truncated": "only truncated",
+    "failed": "only failed",
+    "flat": "only groups without spread",
+}
+
+
+class RolloutLines:
+    """The lines of a listing, and what stands around them. A width is in cells."""
+
+    def __init__(self, listing: RolloutListing) -> None:
+        self._listing = listing
+
+    def batch(self, index: int, width: int) -> Content:
+        del width
+        batch = self._listing.batches[index]
+        metrics = self._listing.figures.get(batch.key)
+        if metrics is None:
+            return batch_line(batch, None, ())
+        counts = histogram(metrics.table.columns["reward"], _BINS, *self._listing.scale)
+        return batch_line(batch, metrics.summary, counts)
+
+    def row(self, index: int, width: int) -> Content:
+        """A sample or a group."""
+        listing = self._listing
+        if listing.groups is not None:
+            return group_line(listing.groups[index])
+        sample = listing.table[listing.indices[index]]
+        is_marked = listing.key is not None and (listing.key, sample.where) in listing.marked
+        return sample_line(sample, width, is_flat=sample.group in listing.flat, is_marked=is_marked)
+
+    def heading(self, index: int, width: int) -> Content:
+        del index
+        return (sample_heading if self._listing.groups is None else group_heading)(width)
+
+    @property
+    def title(self) -> Content:
+        """What is listed of which step, narrowed and sorted how."""
+        listing = self._listing
+        label = "" if listing.key is None else clean_line(listing.key.label)
+        step = "" if not label else f" of step {label}" if label[:1].isdigit() else f" of {label}"
+        if listing.groups is not None:
+            return Content.styled(f"Groups{step}", "bold")
+        facts = [_ONLY_WORDS[listing.only], f"group {clean_line(listing.group)}" if listing.group else ""]
+        facts.append(f"{len(listing.matches)} match" if listing.matches is not None else "")
+        facts.append(_ORDER_WORDS[listing.order])
+        more = "".join(f" · {fact}" for fact in facts if fact)
+        return Content.assemble((f"Samples{step}", "bold"), (more, FAINT))
+
+    @property
+    def steps_title(self) -> Content:
+        low, high = self._listing.scale
+        return Content.assemble(("Steps", "bold"), (f" · reward {low:g} … {high:g}", FAINT))
+
+    @property
+    def summary(self) -> str:
+        """The metrics of the chosen batch; empty where they are not known."""
+        metrics = self._listing.chosen_figures
+        return "" if metrics is None else " · ".join(summary_texts(metrics.summary))
+
+    @property
+    def histogram(self) -> Content:
+        listing = self._listing
+        if listing.chosen_figures is None:
+            return Content("")
+        counts = histogram(listing.table.columns["reward"], _TALL_BINS, *listing.scale)
+        return Content("\n").join(histogram_rows(counts, _TALL_ROWS, *listing.scale))
+
+
 def batch_line(batch: Batch, summary: BatchSummary | None, counts: Sequence[int]) -> Content:
     label = clean_line(batch.key.label)
     if batch.key.step < 0 and batch.key.kind == "eval":
@@ -42,7 +123,7 @@ def batch_line(batch: Batch, summary: BatchSummary | None, counts: Sequence[int]
         return Content.assemble(label, (f" {size_text(batch)}", FAINT))
     line = f"{truncate(label, _LABEL):<{_LABEL}}"
     if summary is None or not summary.count:
-        return Content.assemble(line, (f"{'·':>{_FIGURE}} {'':{BINS}}{size_text(batch):>{_COUNT}}", FAINT))
+        return Content.assemble(line, (f"{'·':>{_FIGURE}} {'':{_BINS}}{size_text(batch):>{_COUNT}}", FAINT))
     return Content.assemble(
         line,
         f"{reward_text(summary.mean):>{_FIGURE}} ",

@@ -1,0 +1,121 @@
+"""Commands on samples of rollouts: reading one beside another, and writing them into a file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from rltui.core.rollouts import BatchKey, Sample, Transcript
+from rltui.errors import RltuiError
+from rltui.ui.actions import key_of
+from rltui.ui.background import in_background
+from rltui.ui.base_screen import BaseScreen
+from rltui.ui.commands.frontend import Frontend
+from rltui.ui.found_prompts import FindPrompts, FoundPrompt, FoundPrompts
+from rltui.ui.rollout_listing import RolloutListing
+from rltui.ui.screens.dialogs import ChoiceMenu
+from rltui.ui.text import clean_line
+
+_FORMATS = {
+    "jsonl": ("JSONL", "The records as they were written, a line each"),
+    "md": ("Markdown", "The conversations, to read or to send around"),
+}
+
+
+class SampleComparison:
+    """Finds what the sample that is read is compared with: the marked ones, or its prompt elsewhere."""
+
+    def __init__(
+        self,
+        screen: BaseScreen,
+        listing: RolloutListing,
+        find: FindPrompts,
+        *,
+        say: Callable[[str], None],
+        show: Callable[[FoundPrompt, Transcript], None],
+    ) -> None:
+        """`say` tells how far it has come; empty: it is done."""
+        self._screen = screen
+        self._listing = listing
+        self._find = find
+        self._say, self._show = say, show
+        self._prompts = FoundPrompts()
+        self._in_turn = asyncio.Lock()
+        """Each key goes on from the prompt that the one before has come to."""
+
+    def begin(self, transcript: Transcript) -> None:
+        """`transcript`: of a sample of the chosen batch."""
+        key, listing = self._listing.key, self._listing
+        assert key is not None, "a sample of it was read"
+        marked = [
+            FoundPrompt(listing.source, batch, sample)
+            for (batch, where), sample in listing.marked.items()
+            if (batch, where) != (key, transcript.sample.where)
+        ]
+        self._prompts = FoundPrompts(marked, None if marked else self._find(key, transcript))
+        in_background(self._screen, lambda: self._go_on(0), group="compare")
+
+    def go_on(self, places: int) -> None:
+        """To the next one, so many further on."""
+        in_background(self._screen, lambda: self._go_on(places), group="compare", exclusive=False)
+
+    async def _go_on(self, places: int) -> None:
+        async with self._in_turn:
+            async with self._screen.waiting("Looking for the prompt"):
+                async for prompt in self._prompts.look(places):
+                    run_text = f" of {prompt.run}" if prompt.run else ""
+                    self._say(f"looking for the prompt at {prompt.key.label}{run_text}: esc ends it")
+            self._say("")
+            if not self._prompts.move(places):
+                key = key_of("mark")
+                text = f"No further step has this prompt. Mark a sample with {key} to compare with that"
+                self._screen.notify(text, markup=False)
+                return
+            current = self._prompts.shown
+            if current is None or current.sample is None:
+                return
+            try:
+                async with self._screen.waiting("Reading the other sample"):
+                    transcript = await asyncio.to_thread(current.source.open, current.key, current.sample)
+            except RltuiError as error:
+                await self._screen.show_error(error)
+                return
+            self._show(current, transcript)
+
+
+class SampleExport:
+    """Writes the marked samples, or else the one under the cursor."""
+
+    def __init__(
+        self, frontend: Frontend, listing: RolloutListing, selected: Callable[[], Sample | None]
+    ) -> None:
+        self._frontend = frontend
+        self._listing = listing
+        self._selected = selected
+
+    def write(self) -> None:
+        self._frontend.work(self._write(), changes=False)
+
+    async def _write(self) -> None:
+        samples = [(key, sample) for (key, _), sample in self._listing.marked.items()]
+        if not samples and self._listing.key is not None and (sample := self._selected()) is not None:
+            samples = [(self._listing.key, sample)]
+        if not samples:
+            self._frontend.notify("There is no sample under the cursor, and none is marked", markup=False)
+            return
+        count = "1 sample" if len(samples) == 1 else f"{len(samples)} samples"
+        ending = await self._frontend.prompt(ChoiceMenu(f"Write {count} as", _FORMATS))
+        if ending is None:
+            return
+        try:
+            async with self._frontend.waiting(f"Writing {count}"):
+                path = await asyncio.to_thread(self._export, samples, ending)
+        except RltuiError as error:
+            await self._frontend.show_error(error)
+            return
+        self._frontend.notify(f"Written: {clean_line(str(path))}", timeout=15, markup=False)
+
+    def _export(self, samples: list[tuple[BatchKey, Sample]], ending: str) -> Path:
+        source = self._listing.source
+        return source.keep([source.open(key, sample) for key, sample in samples], ending)
