@@ -23,7 +23,7 @@ from rltui.core.layout import (
     used_instances,
     with_components,
 )
-from rltui.core.values import LayoutSection
+from rltui.core.values import TomlTable
 
 LAYOUT = Layout.model_validate(
     {
@@ -216,7 +216,7 @@ def reference(page: str) -> str:
                 if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
                 else ""
             )
-            model: type[LayoutSection] = getattr(layout, name)
+            model: type[TomlTable] = getattr(layout, name)
             info = model.model_fields[ast.unparse(field.target)]
             default = "required" if info.is_required() else _shown(info.default)
             kind = ast.unparse(field.annotation).replace("|", "\\|")
@@ -230,7 +230,7 @@ def reference(page: str) -> str:
 
 
 def _shown(default: object) -> str:
-    if isinstance(default, LayoutSection):
+    if isinstance(default, TomlTable):
         return "see below"
     return "none" if default in (None, "", (), {}) else f"`{default}`"
 
@@ -244,9 +244,9 @@ def test_the_reference_page_is_that_of_the_model() -> None:
     models = {
         name
         for name, value in vars(layout).items()
-        if isinstance(value, type) and issubclass(value, LayoutSection)
+        if isinstance(value, type) and issubclass(value, TomlTable)
     }
-    assert models - {"LayoutSection"} == TABLES.keys(), "every table is on the page"
+    assert models - {"TomlTable"} == TABLES.keys(), "every table is on the page"
 
 
 def test_parts_are_added_unless_the_layout_has_its_own() -> None:

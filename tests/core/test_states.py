@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import get_args
 
+import pytest
+from tests.fakes.experiment import component, running_status
+
 from rltui.core.queue import Outcome
 from rltui.core.states import (
     COMPONENT_STATES,
@@ -40,3 +43,20 @@ def test_a_component_that_its_host_does_not_run_yet_is_pending() -> None:
 def test_a_state_of_a_newer_supervisor_is_shown_by_its_name() -> None:
     badge = component_badge("hibernating", None)
     assert (badge.sign, badge.word) == ("?", "hibernating")
+
+
+@pytest.mark.parametrize(
+    ("states", "word"),
+    [
+        (("ready", "ready"), "running"),
+        (("ready", "waiting"), "waiting"),
+        (("starting", "ready"), "starting"),
+        (("failed", "waiting"), "failed"),
+    ],
+)
+def test_the_word_for_the_whole_experiment_is_what_most_needs_an_eye(
+    states: tuple[str, str], word: str
+) -> None:
+    parts = tuple(component(f"c{at}", ComponentState(state)) for at, state in enumerate(states))
+    status = running_status(components=parts)
+    assert status.model_copy(update={"progress": type(status.progress)()}).word == word

@@ -7,68 +7,50 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, field_validator
+from pydantic import Field, StrictBool, ValidationError, field_validator
 
 from rltui.core.health import Thresholds
+from rltui.core.values import TomlTable, list_of_texts
 from rltui.errors import ConfigError
 
 if TYPE_CHECKING:
     from rltui.services.config.source import Source
 
 _Word = Annotated[str, Field(min_length=1)]
+_Words = Annotated[tuple[_Word, ...], list_of_texts()]
 
 
-class _Table(BaseModel):
-    """Base of the tables: frozen, unknown keys are errors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-
-class AlertSettings(_Table):
+class AlertSettings(TomlTable):
     """Channels for alerts. The TUI shows every alert, whatever the settings."""
 
     bell: StrictBool = True
     """The TUI rings the terminal's bell for errors and warnings."""
     osc9: StrictBool = False
     """The TUI also has the terminal show a desktop notification (OSC 9: iTerm2, WezTerm, kitty, ghostty)."""
-    command: tuple[_Word, ...] = ()
+    command: _Words = ()
     """Argument list, never a shell line. Run for each alert, which it gets as JSON on stdin."""
-    tmux: tuple[_Word, ...] = ()
+    tmux: _Words = ()
     """Names (`tmux -L NAME`) or socket paths of tmux servers whose clients see alerts, besides those
     attached to the experiment itself.
     """
-    tmux_clients: tuple[_Word, ...] = ("*",)
+    tmux_clients: _Words = ("*",)
     """Patterns for the tty or the session name of those servers' clients, `*` being any text."""
     min_severity: Literal["error", "warning", "information"] = "warning"
     """Less severe alerts stay in the TUI; the end of a run and of a problem always count."""
     repeat_s: float = Field(default=60.0, ge=0, allow_inf_nan=False)
     """At most one alert of one kind about one component comes in this time."""
 
-    @field_validator("command", "tmux", "tmux_clients", mode="before")
-    @classmethod
-    def _is_a_list(cls, value: object) -> object:
-        if isinstance(value, str):
-            raise ValueError(f'write it as a list: ["{value}"]')
-        return value
 
-
-class HostSettings(_Table):
+class HostSettings(TomlTable):
     """Another machine whose runs are displayed here."""
 
-    reach: tuple[_Word, ...] = ()
+    reach: Annotated[tuple[_Word, ...], list_of_texts("ssh")] = ()
     """Prefix of a command to run there; left out: `ssh NAME`."""
     rltui: _Word = "rltui"
     """Path or name of rltui there."""
 
-    @field_validator("reach", mode="before")
-    @classmethod
-    def _is_a_list(cls, value: object) -> object:
-        if isinstance(value, str):
-            raise ValueError(f'write it as a list: ["ssh", "{value}"]')
-        return value
 
-
-class Settings(_Table):
+class Settings(TomlTable):
     theme: _Word = "terminal"
     """Colours of the TUI by name, until others are chosen in it. `terminal`: dark or light like the
     terminal.
@@ -145,7 +127,7 @@ def parse_settings(source: Source) -> Settings:
     try:
         return Settings.model_validate(source.data)
     except ValidationError as error:
-        tables: dict[str, type[BaseModel]] = {"alerts": AlertSettings, "health": Thresholds}
+        tables: dict[str, type[TomlTable]] = {"alerts": AlertSettings, "health": Thresholds}
         hosts = source.data.get("hosts")
         tables |= dict.fromkeys(map(str, hosts) if isinstance(hosts, dict) else (), HostSettings)
         faults = model_errors.error_lines(source, error, root=Settings, tables=tables)

@@ -7,15 +7,16 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field
 
 from rltui.core import hints
 from rltui.core.api import HealthIssue, RollbackOffer
 from rltui.core.log_lines import plain_text
 from rltui.core.run_tracks import RunTracks, Track
 from rltui.core.text import duration
+from rltui.core.values import TomlTable, list_of_texts
 
 RuleId = Literal[
     "non-finite", "reward-collapse", "entropy-collapse", "kl", "importance-ratio", "no-signal", "truncation",
@@ -24,12 +25,10 @@ RuleId = Literal[
 Severity = Literal["error", "warning"]
 
 
-class Thresholds(BaseModel):
+class Thresholds(TomlTable):
     """Limits of the rules. The table `[health]` of the settings changes them."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-    silent: tuple[RuleId, ...] = ()
+    silent: Annotated[tuple[RuleId, ...], list_of_texts()] = ()
     """Rules that are switched off."""
     lasting_steps: int = Field(default=5, ge=1, le=1000)
     """Number of newest steps that must agree before a rule fires."""
@@ -71,13 +70,6 @@ class Thresholds(BaseModel):
     """No step for this many times the median is reported …"""
     no_step_s: float = Field(default=180.0, ge=0, allow_inf_nan=False)
     """… but never before this many seconds."""
-
-    @field_validator("silent", mode="before")
-    @classmethod
-    def _is_a_list(cls, value: object) -> object:
-        if isinstance(value, str):
-            raise ValueError(f'write it as a list: ["{value}"]')
-        return value
 
 
 @dataclass(frozen=True, slots=True)

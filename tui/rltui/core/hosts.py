@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 from pydantic import Field, field_validator
 
 from rltui.core.kinds import one_line, parse_pattern
-from rltui.core.values import LayoutSection
+from rltui.core.values import TomlTable
 
 
-class NodeSpec(LayoutSection):
+class NodeSpec(TomlTable):
     """Another machine, on which commands can be run. It needs Python 3.9 or newer, and nothing of rltui."""
 
     kind: ClassVar = "node"
@@ -38,7 +38,7 @@ class NodeSpec(LayoutSection):
     """Its GPUs are shown beside those of this machine."""
 
 
-class SlurmSpec(LayoutSection):
+class SlurmSpec(TomlTable):
     """What is asked of SLURM for a component that runs as a job. Empty values are left to the cluster."""
 
     kind: ClassVar = "slurm"
@@ -103,7 +103,7 @@ class SlurmSpec(LayoutSection):
         return SlurmSpec.model_validate({**own_values, **options, **extended})
 
 
-class PodSpec(LayoutSection):
+class PodSpec(TomlTable):
     """A pod that a StatefulSet makes, such as one of a Helm release; rltui reaches it through `kubectl`.
 
     Where it runs a command of its own, that is followed: a stop scales the StatefulSet below the pod, and a

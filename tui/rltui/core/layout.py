@@ -13,7 +13,7 @@ from pydantic import Field, field_validator, model_validator
 
 from rltui.core.hosts import HostSpec, NodeSpec, PodSpec, SlurmSpec
 from rltui.core.kinds import parse_pattern
-from rltui.core.values import LayoutSection
+from rltui.core.values import TomlTable
 
 ComponentId = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
 
@@ -37,7 +37,7 @@ PROBES = ("http", "tcp", "log", "file")
 """Fields of `Ready` that are probes."""
 
 
-class Ready(LayoutSection):
+class Ready(TomlTable):
     """When a component counts as ready. Without a probe: as soon as its process runs.
 
     Of several, whose placeholders may be empty, the first counts that is not.
@@ -76,7 +76,7 @@ class Ready(LayoutSection):
         return text
 
 
-class Stop(LayoutSection):
+class Stop(TomlTable):
     """How a component is asked to end."""
 
     signal: str = "SIGTERM"
@@ -98,7 +98,7 @@ class Stop(LayoutSection):
         return name
 
 
-class Restart(LayoutSection):
+class Restart(TomlTable):
     """What is done when a component ends by itself."""
 
     policy: Literal["never", "on-failure", "always"] = "never"
@@ -124,7 +124,7 @@ class Restart(LayoutSection):
         return pauses
 
 
-class Stall(LayoutSection):
+class Stall(TomlTable):
     """When a living component counts as stalled."""
 
     silence_s: float = Field(default=300.0, ge=0)
@@ -136,7 +136,7 @@ class Stall(LayoutSection):
     """Write down its stacks with `py-spy dump`, where py-spy is installed."""
 
 
-class ComponentSpec(LayoutSection):
+class ComponentSpec(TomlTable):
     """One supervised process tree."""
 
     id: ComponentId
@@ -274,7 +274,7 @@ class ComponentSpec(LayoutSection):
         return text
 
 
-class LogSpec(LayoutSection):
+class LogSpec(TomlTable):
     """A log file that no component of the experiment prints: a pane follows it."""
 
     id: ComponentId
@@ -291,7 +291,7 @@ class LogSpec(LayoutSection):
         return files
 
 
-class GpuSourceSpec(LayoutSection):
+class GpuSourceSpec(TomlTable):
     """Another machine whose GPUs are shown beside those of this one."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
@@ -301,7 +301,7 @@ class GpuSourceSpec(LayoutSection):
     `--watch`, a document per line. Never a shell line; placeholders as in components."""
 
 
-class Screen(LayoutSection):
+class Screen(TomlTable):
     """What the overview shows."""
 
     columns: tuple[tuple[str, ...], ...] = ()
@@ -313,7 +313,7 @@ class Screen(LayoutSection):
     """Where nothing runs yet, the screen opens with the question whether to start everything."""
 
 
-class Layout(LayoutSection):
+class Layout(TomlTable):
     """A whole layout file."""
 
     title: str = ""
