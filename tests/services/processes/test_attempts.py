@@ -19,6 +19,7 @@ from rltui.services.processes import (
     AttemptRecord,
     ProcessId,
     ProcessOwners,
+    ancestors,
     boot_identity,
     descendants,
     is_alive,
@@ -29,7 +30,7 @@ from rltui.services.processes import (
     read_process_id,
     send_signal,
 )
-from rltui.services.processes.origin import origin, read_evidence
+from rltui.services.processes.origin import Origin, origin, read_evidence
 from rltui.services.processes.termination import end_processes, wait_for_exit
 
 NAME = f"test-{os.getpid()}"
@@ -258,8 +259,11 @@ async def test_a_living_shim_tells_what_its_record_told(tmp_path: Path) -> None:
         (folder / "attempt.json").write_bytes(b"")
         try:
             found = ProcessOwners().attempt(folder, before.experiment)
+            assert before.main is not None
+            source = origin(map(read_evidence, ancestors(before.main.pid)))
         finally:
             os.kill(before.shim.pid, signal.SIGCONT)
+        assert source == Origin("x", "trainer", 1, lives=True)
         assert found is not None
         assert abs(found.started_at - before.started_at) < 60
         assert replace(found, started_at=0.0) == replace(before, started_at=0.0, argv=(), cwd="")

@@ -6,15 +6,12 @@ import os
 import signal
 from pathlib import Path
 
-import pytest
-from tests.daemon.shim_harness import attempt
 from tests.services.programs import Start, start
 from tests.waiting import retry_until
 
 from rltui.services.processes import ancestors
 from rltui.services.processes.origin import Origin, read_evidence
 from rltui.services.processes.origin import origin as origin_of
-from rltui.services.runs.experiment_files import ControlFolder
 
 __all__ = ["start"]  # a fixture, used by name
 
@@ -29,18 +26,6 @@ def tag(output_dir: Path) -> str:
 
 def name() -> str:
     return f"first-{os.getpid()}"
-
-
-@pytest.mark.slow
-def test_a_shim_without_a_record_is_a_living_attempt(tmp_path: Path) -> None:
-    """As on a machine that shows its processes and not its files."""
-    folder = ControlFolder(tmp_path).attempt_dir("trainer", 1)
-    with attempt(folder, ["sleep", "1000"], experiment=tag(tmp_path)) as run:
-        run.start()
-        main = run.running().main
-        assert main is not None
-        (run.folder / "attempt.json").write_text("{")
-        assert origin(main.pid) == Origin(name(), "trainer", 1, lives=True)
 
 
 def test_processes_without_tags_have_no_origin(start: Start) -> None:

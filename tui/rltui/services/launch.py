@@ -147,10 +147,8 @@ class Launcher:
             overrides={**self._record.overrides, item.knob: port},
             overridden={**self._record.overridden, item.knob: item.port},
         )
-        self._run_contexts, self._template_cache = (
-            FilesCache(self._run_context),
-            FilesCache(self._template_values),
-        )
+        self._run_contexts = FilesCache(self._run_context)
+        self._template_cache = FilesCache(self._template_values)
         return self._record
 
     def assign(self, component: str, arguments: ManualArguments) -> None:
@@ -171,7 +169,7 @@ class Launcher:
         start = _Start(resume_step, run_id, tuple(sorted(resolved.items())))
         values, arguments = self._values_of(component, files, start), self._arguments.get(component, {})
         label = self._component_label(component)
-        for name in placeholders(self._layout[component].command):
+        for name in placeholders(spec.command):
             if name.startswith(GIVEN) and name.removeprefix(GIVEN) not in arguments:
                 raise ConfigError(
                     f"{label}: {{{name}}} is not given", hint="it comes with the request to start it"
@@ -221,13 +219,8 @@ class Launcher:
             if key != "done"
         }
         if isinstance(host, PodSpec):
-            filled |= {
-                "done": host.done,
-                "reach": pod_argv(filled),
-                "login": False,
-                "env": {},
-                "send_env": (),
-            }
+            reach = pod_argv(filled)
+            filled |= {"done": host.done, "reach": reach, "login": False, "env": {}, "send_env": ()}
         forward = render_arguments(spec.forward, values, where=label)
         return {"kind": host.kind, **filled, "forward": forward, "wait_s": spec.wait_s}
 
@@ -263,10 +256,8 @@ class Launcher:
             for resolution in self._framework.resolutions(files, context)
             if "launcher" in resolution.outputs
         ]
-        for resolution in (
-            *resolutions,
-            *(launcher_resolutions if resolutions else ()),
-        ):  # only the launcher's has the real folders
+        # only the launcher's has the real folders
+        for resolution in (*resolutions, *(launcher_resolutions if resolutions else ())):
             for role, values in resolution.edits.items():
                 by_role.setdefault(role, {}).update(values)
         return {
@@ -472,10 +463,10 @@ class Launcher:
         )
         return RunContext(
             submits=self._layout.submits,
-            workspace=self._record.workspace,
-            output_dir=self._record.output_dir,
-            run_dir=self._record.run_dir,
-            name=self._record.name,
+            workspace=record.workspace,
+            output_dir=record.output_dir,
+            run_dir=record.run_dir,
+            name=record.name,
             python=OWN_PYTHON,
             run=checkout.run_prefix() if checkout else (),
             traits=checkout.traits() if checkout else None,
@@ -483,7 +474,7 @@ class Launcher:
             resolved=dict(start.resolved),
             made={name: _read_resolved(Path(path)) for name, path in start.resolved},
             resume_step=start.resume_step,
-            overrides=standing(self._framework.ports(files), self._record.overrides, self._record.overridden),
+            overrides=standing(self._framework.ports(files), record.overrides, record.overridden),
             cuda_devices=visible.by_uuid if visible.by_uuid and uses_cuda(OWN_PYTHON) else (),
             devices=visible.by_number,
         )
@@ -578,6 +569,6 @@ def _port_number(text: str, label: str) -> int:
     Raises:
         ConfigError: if it is none.
     """
-    if (port := parse_whole_number(text)) is not None and 0 < port < 65536:
+    if (port := parse_whole_number(text)) is not None and 0 < port <= LAST_PORT:
         return port
     raise ConfigError(f"{label}: port is {text!r}, which is no port number", hint="use 1 to 65535")

@@ -152,9 +152,8 @@ class GpuOwners:
         holders: dict[str, Holders] = {}
         for device in devices:
             components, processes = by_device.get(device.key, ()), device.processes
-            estimates = self._estimate_bytes(
-                device, components
-            )  # also while it is not needed: an estimate lives from history
+            # also while it is not needed: an estimate lives from history
+            estimates = self._estimate_bytes(device, components)
             if are_pids_usable and not device.host:
                 processes = _with_estimates(self._owned_processes.of(device, owners), estimates)
             elif components:

@@ -136,10 +136,6 @@ class GpuSampler:
                 self._changed.wait(remaining_s)
 
 
-_DRIVER_TIMEOUT_S = 10.0
-"""A driver that takes longer for one reading hangs."""
-
-
 def read_once(experiment: str | None = None) -> GpuReport:
     """One reading with owners; components of `experiment` count as own. A hang of the driver is its
     `reason`.
@@ -163,13 +159,13 @@ def readings(interval_s: float | None, experiment: str | None = None) -> Generat
         sampler.set_interval(interval_s)
     sampler.start()
     try:
-        timeout_s = _DRIVER_TIMEOUT_S
+        timeout_s = _READING_TIMEOUT_S
         while True:
             reading = _newest(arrived, timeout_s, sampler.reader)
             yield owners.with_owners(reading.model_copy(update={"interval_s": interval_s}))
             if interval_s is None:
                 return
-            timeout_s = interval_s + _DRIVER_TIMEOUT_S
+            timeout_s = interval_s + _READING_TIMEOUT_S
     finally:
         sampler.close()
 
@@ -179,7 +175,7 @@ def _newest(arrived: queue.SimpleQueue[GpuReport], timeout_s: float, reader: Gpu
     try:
         reading = arrived.get(timeout=timeout_s)
     except queue.Empty:
-        message = f"{reader.driver} has not answered for {_DRIVER_TIMEOUT_S:g} s"
+        message = f"{reader.driver} has not answered for {_READING_TIMEOUT_S:g} s"
         raise RltuiError(message, hint=reader.stuck_hint) from None
     while not arrived.empty():
         reading = arrived.get()

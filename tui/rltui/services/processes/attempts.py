@@ -158,8 +158,7 @@ def leftovers(
     spare with all their descendants, such as the supervisor. This process and its ancestors are spared, too.
 
     The tag in the environment finds processes that left their session before they were recorded. Its absence
-    proves
-    nothing: `setproctitle` (vLLM, prime-rl) overwrites it.
+    proves nothing: `setproctitle` (vLLM, prime-rl) overwrites it.
     """
     current = [record for record in records if record.is_of_this_boot]
     shims = {record.shim for record in current if record.is_supervised}

@@ -54,9 +54,8 @@ def origin(evidence: Iterable[ProcessEvidence]) -> Origin | None:
     """`None` if no experiment started the process.
 
     Found by its shim, the ancestor that wrote the attempt's record, or by the tags in its environment or that
-    of an
-    ancestor: vLLM and prime-rl overwrite their own. An attempt without a shim and without a record, as after
-        its folder was deleted, counts as dead.
+    of an ancestor: vLLM and prime-rl overwrite their own. An attempt without a shim and without a record, as
+    after its folder was deleted, counts as dead.
 
     Args:
         evidence: of the process itself, its parent and so on. Consumed only as far as necessary.
@@ -66,34 +65,23 @@ def origin(evidence: Iterable[ProcessEvidence]) -> Origin | None:
         tags = tags or item.tags
         if item.shim_folder is not None:
             record = processes.read_attempt(item.shim_folder)
-            lives = record is None or record.ended_at is None
-            if record is not None:
-                return Origin(_name(record.experiment), record.component, record.attempt, lives)
-            return _origin_of_tags(tags, lives=lives)
-    record = _record(tags)
-    lives = record is not None and record.living_main is not None
-    return _origin_of_tags(tags, lives=lives)
+            if record is None:
+                return _origin_of_tags(tags, has_shim=True)
+            name = record.experiment.partition("@")[0]
+            return Origin(name, record.component, record.attempt, record.ended_at is None)
+    return _origin_of_tags(tags, has_shim=False)
 
 
-def _record(tags: Mapping[str, str]) -> processes.AttemptRecord | None:
-    output_dir = tags.get(_TAG, "").partition("@")[2]
-    attempt = parse_whole_number(tags.get("RLTUI_ATTEMPT", ""))
-    component = tags.get("RLTUI_COMPONENT", "")
-    if not output_dir or "/" in component or attempt is None:
-        return None
-    return processes.read_attempt(ControlFolder(Path(output_dir)).attempt_dir(component, attempt))
-
-
-def _origin_of_tags(tags: Mapping[str, str], *, lives: bool) -> Origin | None:
+def _origin_of_tags(tags: Mapping[str, str], *, has_shim: bool) -> Origin | None:
     if _TAG not in tags or "RLTUI_COMPONENT" not in tags:
         return None
-    number = parse_whole_number(tags.get("RLTUI_ATTEMPT", ""))
-    return Origin(_name(tags[_TAG]), tags["RLTUI_COMPONENT"], number, lives)
-
-
-def _name(tag: str) -> str:
-    """The name in a tag: see `ExperimentRecord.tag`."""
-    return tag.partition("@")[0]
+    name, _, output_dir = tags[_TAG].partition("@")  # see `ExperimentRecord.tag`
+    component, number = tags["RLTUI_COMPONENT"], parse_whole_number(tags.get("RLTUI_ATTEMPT", ""))
+    lives = has_shim
+    if not has_shim and output_dir and number is not None:
+        record = processes.read_attempt(ControlFolder(Path(output_dir)).attempt_dir(component, number))
+        lives = record is not None and record.living_main is not None
+    return Origin(name, component, number, lives)
 
 
 def holder_text(holder: PortHolder) -> str:
