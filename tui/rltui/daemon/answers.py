@@ -20,7 +20,7 @@ LONGEST_NAME = 200
 
 
 class SupervisorAnswers(SupervisorApi):
-    """Answers from the state of one supervisor, on its event loop."""
+    """Answers from the state of one supervisor."""
 
     def __init__(self, supervisor: Supervisor) -> None:
         self._supervisor = supervisor

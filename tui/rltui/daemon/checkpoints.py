@@ -34,8 +34,6 @@ POLLS_PER_READING = 6
 
 
 class CheckpointService:
-    """Lives on the supervisor's loop; the file system is asked in a thread."""
-
     def __init__(
         self, setup: Setup, config: Config, observation: Observation, processes: Processes, events: EventBus
     ) -> None:

@@ -121,7 +121,7 @@ class RunnerHost(Protocol):
 
 @dataclass(slots=True, eq=False)
 class ComponentRunner:
-    """Owns the lifecycle of one component. All methods run on the supervisor's loop."""
+    """Owns the lifecycle of one component."""
 
     spec: ComponentSpec
     runner_host: RunnerHost

@@ -94,7 +94,7 @@ class Setup:
 
 class Config:
     """`store` reads the files, `editor` writes them, `launcher` makes commands of them. Knows nothing of
-    processes. Lives on the supervisor's loop.
+    processes.
     """
 
     def __init__(

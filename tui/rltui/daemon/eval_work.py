@@ -45,7 +45,7 @@ Report = Callable[[QueuedEval], None]
 
 
 class EvalWork:
-    """Executes one evaluation. Lives on the supervisor's loop; files are read in a thread."""
+    """Executes one evaluation."""
 
     def __init__(
         self,

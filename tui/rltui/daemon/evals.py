@@ -14,7 +14,7 @@ from rltui.errors import ConfigError, RltuiError
 
 
 class EvalScheduler:
-    """Owns the queue, and executes it. Lives on the supervisor's loop; files are read in a thread."""
+    """Owns the queue, and executes it."""
 
     def __init__(self, work: EvalWork, events: EventBus, *, may_start: Callable[[], bool]) -> None:
         """`may_start` returns false once everything is being shut down."""

@@ -39,7 +39,7 @@ class _ConfigDemand:
 
 
 class MemoryForecast:
-    """Reads config, components and the newest report; changes nothing. Lives on the supervisor's loop."""
+    """Reads config, components and the newest report; changes nothing."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ Advice = tuple[OutOfMemory, tuple[Remedy, ...]]
 
 
 class RemedyAdvisor:
-    """Remedies for components that ran out of memory. Lives on the supervisor's loop."""
+    """Remedies for components that ran out of memory."""
 
     def __init__(
         self,

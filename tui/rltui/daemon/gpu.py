@@ -28,7 +28,7 @@ _OTHERS = "others"
 
 
 class GpuAccount:
-    """Completes readings with owners, peaks, budgets and verdicts. Lives on the supervisor's loop."""
+    """Completes readings with owners, peaks, budgets and verdicts."""
 
     def __init__(
         self,

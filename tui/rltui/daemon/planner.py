@@ -36,6 +36,7 @@ from rltui.services.runs.run_folder import ResumePoint, ResumePoints
 
 _NEWEST_ENTRIES = 500
 """Most timed journal entries that are remembered, of all components together."""
+_SSH_STOP_TEXT = "by ssh: whether it ends there cannot be seen (on a [[node]], without tty, it can)"
 _POD_STOP_TEXT = (
     "a pod that runs by itself is taken away (its StatefulSet is scaled below it), one that sleeps stays"
 )
@@ -52,7 +53,7 @@ class Planned:
 
 class Planner:
     """Plans for people who wait. They are made once all is known that takes time to learn: leftovers, the
-    GPUs, the framework's own check. Lives on the supervisor's loop.
+    GPUs, the framework's own check.
     """
 
     def __init__(
@@ -193,57 +194,45 @@ class Planner:
     def _complete(self, draft: _Draft, *, automatic: bool) -> Plan:
         """The plan of `draft`, with all that a person should know of it."""
         plan, edit, files, point = draft.plan, draft.edit, draft.files, draft.point
-        resume_problem = draft.resume_problem
-        point_texts = (point.because, point.passed_over) if draft.begins and point.problem is None else ()
-        point_reasons = tuple(filter(None, point_texts))
-        ssh_warnings = (
-            f"{component} by ssh: whether it ends there cannot be seen (on a [[node]], without tty, it can)"
-            for component in self._processes.ssh_components(plan.stop)
-        )
-        pods = [name for name in plan.stop if self._setup.layout[name].pod is not None]
-        reasons = (
-            *plan.reasons,
-            *ssh_warnings,
-            *([f"{join_words(pods)}: {_POD_STOP_TEXT}"] if pods else []),
-            *point_reasons,
-        )
-        updates: dict[str, object] = {"reasons": reasons}
-        problems: tuple[Problem, ...] = () if resume_problem is None else (resume_problem,)
+        resume_problem, forecast = draft.resume_problem, self._processes.forecast
+        updates: dict[str, object] = {}
+        by_ssh = self._processes.ssh_components(plan.stop)
+        reasons = [*plan.reasons, *(f"{component} {_SSH_STOP_TEXT}" for component in by_ssh)]
+        problems = [] if resume_problem is None else [resume_problem]
+        if pods := [name for name in plan.stop if self._setup.layout[name].pod is not None]:
+            reasons.append(f"{join_words(pods)}: {_POD_STOP_TEXT}")
         if draft.begins:
+            if point.problem is None:
+                reasons += filter(None, (point.because, point.passed_over))
             folder = self._observation.folder
             updates |= {"resume_from": point.requested_step, "checkpoints": tuple(folder.checkpoints())}
             if resume_problem is None and (archived := folder.archived(point.step)):
                 updates |= {"archived": archived, "archive": str(folder.archive)}
         if resume_problem is not None and resume_problem is point.problem:
             updates["lost"] = Lost()  # nothing is known of that
-        if edit is not None or plan.start:
-            updates |= {"base": self._config.store.base(), "pending": self._pending(draft)}
-            problems = (
-                *(problems if edit is None else (*edit.problems, *problems)),
-                *self._problems(draft),
-            )
         if edit is not None:
-            reasons = (*edit.reasons, *reasons)
+            reasons, problems = [*edit.reasons, *reasons], [*edit.problems, *problems]
             updates |= {
-                "reasons": reasons,
                 "diff": edit.diff,
                 "derived": edit.derived,
                 "written": edit.written,
                 "conflicts": edit.conflicts,
             }
-        if (edit is not None and not edit.blocked) or (edit is None and plan.start):
-            memory = self._processes.forecast.of_plan(plan, files)
-            is_now = edit is None or draft.request.restart
-            problems = (*problems, *problems_of(memory, standing=not is_now))
-            wait_reasons = self._processes.forecast.reasons(plan, files)
-            updates |= {"memory": memory, "reasons": (*reasons, *wait_reasons)}
-        if edit is None or draft.request.restart:
+        if edit is not None or plan.start:
+            updates |= {"base": self._config.store.base(), "pending": self._pending(draft)}
+            problems += self._problems(draft)
+        if plan.start if edit is None else not edit.blocked:
+            updates["memory"] = memory = forecast.of_plan(plan, files)
+            problems += problems_of(memory, standing=not draft.is_now)
+            reasons += forecast.reasons(plan, files)
+        if draft.is_now:
             from_beginning = draft.begins and point.step is None
-            problems = (*problems, *self._servers.problems(plan, is_anew=from_beginning))
+            problems += self._servers.problems(plan, is_anew=from_beginning)
         if automatic:
-            problems = tuple(problem for problem in problems if problem.key not in ("port", SERVER))
+            problems = [problem for problem in problems if problem.key not in ("port", SERVER)]
             updates["free"] = ()
-        return plan.model_copy(update={**updates, "problems": problems})
+        updates |= {"reasons": tuple(reasons), "problems": tuple(problems)}
+        return plan.model_copy(update=updates)
 
     def _problems(self, draft: _Draft) -> tuple[Problem, ...]:
         """Errors and warnings about files and box, except those that the edit itself has."""
@@ -301,7 +290,7 @@ class Planner:
     def _pending(self, draft: _Draft) -> tuple[PendingKnob, ...]:
         """Knobs that components will still run with other values of, once the plan is executed."""
         pending = self._config.store.pending(self._running(), draft.files)
-        stopped = draft.plan.stop if draft.edit is None or draft.request.restart else ()
+        stopped = draft.plan.stop if draft.is_now else ()
         remaining = (
             knob.model_copy(update={"readers": tuple(r for r in knob.readers if r not in stopped)})
             for knob in pending
@@ -322,11 +311,15 @@ class _Draft:
     """True if the jobs of the run resume again."""
 
     @property
+    def is_now(self) -> bool:
+        """True if it is more than an edit that takes effect at the next start."""
+        return self.edit is None or self.request.restart
+
+    @property
     def resume_problem(self) -> Problem | None:
         """Why it cannot go on from the requested checkpoint."""
         request, problem = self.request, self.point.problem
-        acts = self.edit is None or request.restart
-        if request.resume_step is not None and acts and not self.begins:
+        if request.resume_step is not None and self.is_now and not self.begins:
             message = f"nothing that this {request.action}s resumes from checkpoint {request.resume_step}"
             return Problem(message=f"{message}: restart the components that write the run")
         if problem is None:
@@ -334,7 +327,7 @@ class _Draft:
         edited_values = (self.edit.requested if self.edit is not None else None) or {}
         return (
             problem
-            if (acts and self.begins) or any(problem.key in keys for keys in edited_values.values())
+            if (self.is_now and self.begins) or any(problem.key in keys for keys in edited_values.values())
             else None
         )
 

@@ -52,7 +52,7 @@ _POLL_S = 1.0
 
 
 class Processes:
-    """Owns the components in `runners` and knows their orphans. Lives on the supervisor's loop.
+    """Owns the components in `runners` and knows their orphans.
 
     After every transition of a component, `listeners` are called with it and its lifecycle before.
     """

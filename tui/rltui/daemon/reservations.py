@@ -36,7 +36,7 @@ _MAX_AGE_S = 900.0
 
 class ReservationManager:
     """Reserves memory for all components that wait to be started, at once: a component with a part of its
-    memory that waits for the rest would keep others waiting for nothing. Lives on the supervisor's loop.
+    memory that waits for the rest would keep others waiting for nothing.
     """
 
     def __init__(

@@ -54,7 +54,7 @@ class _WatchedServer:
 
 
 class Servers:
-    """Polls, and starts nothing. All methods run on the supervisor's loop.
+    """Polls, and starts nothing.
 
     `on_change` is called when a start that waited may go on, or must be given up.
     """

@@ -60,7 +60,7 @@ async def watch_stalls(supervisor: Supervisor) -> None:
 
 
 class StallWatch:
-    """The heartbeats of all components. All methods run on the supervisor's loop and return at once."""
+    """The heartbeats of all components. No method waits."""
 
     def __init__(self, processes: Processes, observation: Observation, events: EventBus) -> None:
         self._processes = processes

@@ -262,10 +262,7 @@ def _describe(plan: Plan) -> str:
 
 
 class Retries:
-    """Starts that a restart policy promised, executed when they are due, as a plan of their own.
-
-    Lives on the supervisor's loop, whose clock is monotonic.
-    """
+    """Starts that a restart policy promised, executed when they are due, as a plan of their own."""
 
     def __init__(self, transactions: Transactions, planner: Planner) -> None:
         self._transactions = transactions
