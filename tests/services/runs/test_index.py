@@ -67,7 +67,7 @@ def test_a_damaged_file_is_set_aside(tmp_path: Path, content: bytes) -> None:
     assert not index.is_whole
     assert "it lies in" in index.was_damaged
     index.put([(row(1), None)])
-    index.set_whole()
+    index.set_whole(0)
     assert RunIndex(tmp_path / "runs.sqlite").is_whole
 
 
@@ -88,7 +88,7 @@ def test_damage_under_an_open_connection_is_told_and_the_next_call_works(tmp_pat
 def test_a_deleted_file_is_made_again_under_a_connection(tmp_path: Path) -> None:
     index = RunIndex(tmp_path / "runs.sqlite")
     index.put([(row(1), None)])
-    index.set_whole()
+    index.set_whole(0)
     index.path.unlink()
     assert not index.is_whole
     index.put([(row(2), None)])

@@ -9,6 +9,7 @@ import os
 import stat
 import time
 from collections.abc import Iterator
+from io import BufferedReader
 from itertools import islice
 from pathlib import Path
 
@@ -54,18 +55,29 @@ def read_own(path: Path) -> bytes:
     return content
 
 
-def read_regular(path: Path, most: int = LARGEST) -> bytes:
-    """The content of a file that a user names, or that others may write. Does not block on a pipe, and does
-    not read endlessly.
+def open_regular(path: Path) -> BufferedReader:
+    """Open a file that a user names, or that others may write, for reading. Does not block on a pipe.
 
     Raises:
-        OSError: as `os.open`; `EISDIR` for a folder, `EINVAL` for other files that are not regular, `EFBIG`
-            for more than `most` bytes.
+        OSError: as `os.open`; `EISDIR` for a folder, `EINVAL` for other files that are not regular.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:  # noqa: PTH123 - of a descriptor
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    raise OSError(errno.EINVAL, "it is no regular file", str(path))
+
+
+def read_regular(path: Path, most: int = LARGEST) -> bytes:
+    """The content of such a file, which is not read endlessly.
+
+    Raises:
+        OSError: as `open_regular`; `EFBIG` for more than `most` bytes.
+    """
+    with open_regular(path) as file:
         content = file.read(most + 1)
     if len(content) > most:
         raise OSError(errno.EFBIG, f"it is larger than {most >> 10} KiB", str(path))

@@ -286,12 +286,10 @@ def _tensors(folder: Path, index: Mapping[str, Any] | None) -> dict[str, tuple[s
     files = _weight_files(folder, index)
     tensors: dict[str, tuple[str, int]] = {}
     for file in files:
-        header = _read_header(file)
+        header, _ = safetensors_header(file)
         if header is None:
             return None
         for name, entry in header.items():
-            if name == "__metadata__":
-                continue
             try:
                 begin, end = entry["data_offsets"]
                 tensors[name] = (str(entry["dtype"]), int(end) - int(begin))
@@ -308,14 +306,21 @@ def _weight_files(folder: Path, index: Mapping[str, Any] | None) -> list[Path]:
     return [single] if single.is_file() else sorted(folder.glob("*.safetensors"))
 
 
-def _read_header(file: Path) -> dict[str, Any] | None:
-    """The header of a safetensors file: its length as 8 bytes, little-endian, then JSON."""
+def safetensors_header(file: Path) -> tuple[dict[str, Any] | None, int]:
+    """Name of each tensor → its description, and the offset at which the data begin. `None` if it cannot be
+    read.
+
+    A file begins with the length of its header as 8 bytes, little-endian, then the header as JSON.
+    """
     try:
         with file.open("rb") as stream:
             (length,) = struct.unpack("<Q", stream.read(8))
-            return _table(stream.read(length)) if length <= _LONGEST_JSON_BYTES else None
+            header = _table(stream.read(length)) if length <= _LONGEST_JSON_BYTES else None
     except (OSError, struct.error):
-        return None
+        return None, 0
+    if header is not None:
+        header.pop("__metadata__", None)
+    return header, 8 + length
 
 
 def _read_table(file: Path) -> dict[str, Any] | None:

@@ -203,15 +203,13 @@ class RunIndex:
         with self._writing() as (connection, _):
             connection.executemany("DELETE FROM run WHERE id = ?", [(id_,) for id_ in ids])
 
-    def set_whole(self, list_seen: int | None = None) -> None:
+    def set_whole(self, list_seen: int) -> None:
         """Record that it was built from all folders; `list_seen`: modification time of the user's list at
         that moment.
         """
-        (current,) = self._select("SELECT is_whole, list_seen FROM head")
-        new_list_seen = current[1] if list_seen is None else list_seen
-        if current != (1, new_list_seen):
+        if self._select("SELECT is_whole, list_seen FROM head") != [(1, list_seen)]:
             with self._writing() as (connection, _):
-                connection.execute("UPDATE head SET is_whole = 1, list_seen = ?", (new_list_seen,))
+                connection.execute("UPDATE head SET is_whole = 1, list_seen = ?", (list_seen,))
 
     def close(self) -> None:
         """A later call opens it again."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import struct
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from rltui.core.text import parse_whole_number
 from rltui.errors import ConfigError, RltuiError
 from rltui.services.checkout import NearbyCheckout
 from rltui.services.config.files import load_files
+from rltui.services.gpu.model_files import safetensors_header
 from rltui.services.own_files import read_regular
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.observed import framework_of
@@ -25,7 +25,6 @@ _FOLDERS = ("weights/step_{step}", "checkpoints/step_{step}/weights", "checkpoin
 """Folders that the frameworks write them to; the second is the target of conversions."""
 _MARKER = "STABLE"
 _CONFIG, _ADAPTER_CONFIG = "config.json", "adapter_config.json"
-_LARGEST_HEADER = 100 << 20
 _OUTPUT_LINES = 5
 """Number of last lines of a failed program's output in an error."""
 
@@ -166,15 +165,11 @@ def _files(folder: Path) -> set[str]:
 
 def _is_complete(path: Path) -> bool:
     """True if the file is as long as its header says."""
+    header, begin = safetensors_header(path)
     try:
-        with path.open("rb") as file:
-            (length,) = struct.unpack("<Q", file.read(8))
-            if length > _LARGEST_HEADER:
-                return False
-            header = json.loads(file.read(length))
-        ends = (entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__")
-        return bool(path.stat().st_size >= 8 + length + max(ends, default=0))
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, struct.error, RecursionError):
+        ends = [entry["data_offsets"][1] for entry in (header or {}).values()]
+        return header is not None and bool(path.stat().st_size >= begin + max(ends, default=0))
+    except (OSError, LookupError, TypeError):
         return False
 
 

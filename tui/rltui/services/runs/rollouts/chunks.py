@@ -7,6 +7,7 @@ import stat
 import struct
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,7 +15,7 @@ from typing import Any, BinaryIO
 from rltui.core.text import parse_whole_number
 from rltui.errors import RltuiError
 from rltui.services.logs.growing_file import json_value
-from rltui.services.own_files import entry_names
+from rltui.services.own_files import entry_names, open_regular
 
 BLOCK_BYTES = 4 << 20
 _LONGEST_LINE = 256 << 20
@@ -31,16 +32,11 @@ def record(line: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def open_regular(path: Path) -> BufferedReader | None:
-    """A regular file opened for reading; `None` if there is none, or it is not readable for us."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO must not hang us
-    except OSError:
-        return None
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        return None
-    return os.fdopen(descriptor, "rb")
+def open_if_regular(path: Path) -> BufferedReader | None:
+    """The file opened for reading; `None` if there is none, or it is not readable for us."""
+    with suppress(OSError):
+        return open_regular(path)
+    return None
 
 
 class NewestFirst:
@@ -66,7 +62,7 @@ class NewestFirst:
     def read(self) -> list[tuple[int, bytes]]:
         """The next complete lines with their offsets, in the order of the file; empty if there is none."""
         self.restarted = False
-        with open_regular(self.path) or open(os.devnull, "rb") as file:  # noqa: PTH123 - as `open_regular`
+        with open_if_regular(self.path) or open(os.devnull, "rb") as file:  # noqa: PTH123 - as `open_if_regular`
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 self.restarted, self._identity = self._identity is not None, None
@@ -126,7 +122,7 @@ def _last_line_end(file: BinaryIO, size: int) -> int:
 
 def lines_at(path: Path, offsets: Iterable[int]) -> Iterator[bytes | None]:
     """The lines that begin there, `None` if there is no file or no complete line."""
-    with open_regular(path) or open(os.devnull, "rb") as file:  # noqa: PTH123 - as `open_regular`
+    with open_if_regular(path) or open(os.devnull, "rb") as file:  # noqa: PTH123 - as `open_if_regular`
         for offset in offsets:
             file.seek(offset)
             yield file.readline(_LONGEST_LINE) or None
@@ -171,7 +167,7 @@ class Chunks:
 
     def lines(self, chunk: int) -> Iterator[tuple[int, bytes]]:
         """Every complete line with the offset of its start."""
-        offset, file = 0, open_regular(self._plain(chunk))
+        offset, file = 0, open_if_regular(self._plain(chunk))
         if file is not None:
             with file:
                 for line in file:
@@ -199,7 +195,7 @@ class Chunks:
         table = self._tables.get(chunk)
         if table is None:
             path = self._sealed(chunk)
-            file = open_regular(path)
+            file = open_if_regular(path)
             if file is None:
                 return []
             with file:
@@ -214,7 +210,7 @@ class Chunks:
             return self._frames[key]
         path = self._sealed(chunk)
         position, _, _, size = self._frame_table(chunk)[number]
-        file = open_regular(path)
+        file = open_if_regular(path)
         data = b"" if file is None else _decompress(file, position, size, path)
         self._frames[key] = data
         while len(self._frames) > _CACHED_FRAMES:

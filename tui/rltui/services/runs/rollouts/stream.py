@@ -17,7 +17,7 @@ from rltui.core.metrics import LARGEST_STEP
 from rltui.core.rollouts import ABANDONED, ALL, NO_STEP, Batch, BatchKey, Sample, SampleTable, Transcript
 from rltui.errors import RltuiError
 from rltui.services.own_files import entry_names
-from rltui.services.runs.rollouts.chunks import Chunks, NewestFirst, open_regular, record
+from rltui.services.runs.rollouts.chunks import Chunks, NewestFirst, open_if_regular, record
 
 FOLDER = "monitors/file/traces"
 _OFFSET_BITS = 40
@@ -292,7 +292,7 @@ class TraceStream:
     def _annotations_of(self, trace: str) -> Iterator[Mapping[str, Any]]:
         """The annotations of a trace by all producers, in the order in which each wrote them."""
         for path in sorted((self._folder / "annotations").glob("*.index.jsonl")):
-            file = open_regular(path)
+            file = open_if_regular(path)
             if file is None or not os.fstat(file.fileno()).st_size:
                 continue
             with file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as data:
@@ -347,7 +347,7 @@ class _LiveTraces:
         live_traces = [trace for _, trace in self._folds.values() if trace]
         streaming = {_dispatch_id(trace) for trace in live_traces}
         for path in self._files("pending", ".json"):
-            file = open_regular(path)
+            file = open_if_regular(path)
             if file is not None:
                 with file:
                     pending = record(file.read(1 << 20))
