@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import replace
-from typing import Any
 
 import pytest
+from tests.frameworks.prime_rl.runs import of, of_text
 
 from rltui.core.evals import EvalRequest, EvalTarget
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
-from rltui.frameworks.base import ConfigFile, ConfigFiles, EvalCall, EvalModel, Program, RunContext
+from rltui.frameworks.base import ConfigFiles, EvalCall, EvalModel, Program, RunContext
 from rltui.frameworks.evaluators import verifiers_eval
 from rltui.frameworks.prime_rl import CURRENT, MERGED, SPLIT, PrimeRl
 from rltui.frameworks.registry import get
@@ -109,84 +109,28 @@ def test_vf_eval_of_unknown_versions_is_not_run() -> None:
         verifiers_eval(replace(CALL, programs=programs("0.1.5", vf_eval=LEGACY)), ())
 
 
-def files(data: dict[str, Any], role: str = "rl") -> ConfigFiles:
-    return {role: ConfigFile(role, f"/w/{role}.toml", data)}
-
-
-SPLIT_FILES = {
-    **files({"env": [{"id": "reverse-text"}], "sampling": {"max_tokens": 128}}, "orchestrator"),
-    **files({"model": {"name": "Qwen/Qwen3-0.6B"}}, "trainer"),
-}
-OF_FEBRUARY = files(
-    {
-        "model": {"name": "Qwen/Qwen3-0.6B"},
-        "orchestrator": {"env": [{"id": "reverse-text"}], "sampling": {"max_tokens": 128}},
-        "inference": {},
-    }
+MODEL = "[model]\nname = 'Qwen/Qwen3-0.6B'\n[inference]\n"
+SAMPLING = "[orchestrator.train.sampling]\nmax_completion_tokens = 128\n"
+SOURCE = "[[orchestrator.train.source]]\nname = 'train'\nenv.taskset.id = 'reverse-text'\n"
+OF_2025 = of(
+    orchestrator={"env": [{"id": "reverse-text"}], "sampling": {"max_tokens": 128}},
+    trainer={"model": {"name": "Qwen/Qwen3-0.6B"}},
 )
-OF_AUGUST = files(
-    {
-        "model": {"name": "Qwen/Qwen3-0.6B"},
-        "orchestrator": {
-            "group_size": 16,
-            "train": {
-                "sampling": {"max_completion_tokens": 128},
-                "source": [{"name": "train", "env": {"taskset": {"id": "reverse-text"}}}],
-            },
-        },
-        "inference": {},
-    }
-)
-OF_AUTUMN = files(
-    {
-        "model": {"name": "Qwen/Qwen3-0.6B"},
-        "orchestrator": {
-            "constant_trainer_batch_size": True,
-            "train": {
-                "group_size": 16,
-                "algo": {"type": "grpo"},
-                "sampling": {"max_completion_tokens": 128},
-                "source": [{"name": "train", "env": {"taskset": {"id": "reverse-text"}}}],
-            },
-        },
-        "inference": {},
-    }
-)
+OF_FEBRUARY = of_text(f"{MODEL}[orchestrator]\nenv = [{{id = 'reverse-text'}}]\nsampling.max_tokens = 128\n")
+OF_AUGUST = of_text(f"{MODEL}{SAMPLING}{SOURCE}[orchestrator]\ngroup_size = 16\n")
+OF_AUTUMN = of_text(f"{MODEL}{SAMPLING}{SOURCE}[orchestrator.train]\ngroup_size = 16\nalgo.type = 'grpo'\n")
+LEGACY_SERVER = "--model.name /m --server.port 9 --gpu-memory-utilization 0.4"
+SERVER = "--vllm.model /m --server.port 9 --router None"
 
 
 @pytest.mark.parametrize(
     ("framework", "config", "installed", "evaluator", "server"),
     [
-        (
-            SPLIT,
-            SPLIT_FILES,
-            UNTIL_0_2,
-            "uv run vf-eval",
-            "--model.name /m --server.port 9 --gpu-memory-utilization 0.4",
-        ),
-        (
-            MERGED,
-            OF_FEBRUARY,
-            UNTIL_0_2,
-            "uv run vf-eval",
-            "--model.name /m --server.port 9 --gpu-memory-utilization 0.4",
-        ),
-        (
-            CURRENT,
-            OF_AUGUST,
-            OF_0_3,
-            "uv run eval reverse-text @",
-            "--vllm.model /m --server.port 9 --router None",
-        ),
-        (
-            CURRENT,
-            OF_AUTUMN,
-            WITH_ITS_OWN,
-            "uv run eval reverse-text @",
-            "--vllm.model /m --server.port 9 --router None",
-        ),
+        pytest.param(SPLIT, OF_2025, UNTIL_0_2, "uv run vf-eval", LEGACY_SERVER, id="2025"),
+        pytest.param(MERGED, OF_FEBRUARY, UNTIL_0_2, "uv run vf-eval", LEGACY_SERVER, id="February"),
+        pytest.param(CURRENT, OF_AUGUST, OF_0_3, "uv run eval reverse-text @", SERVER, id="August"),
+        pytest.param(CURRENT, OF_AUTUMN, WITH_ITS_OWN, "uv run eval reverse-text @", SERVER, id="autumn"),
     ],
-    ids=["2025", "February 2026", "August 2026", "autumn 2026"],
 )
 def test_prime_rl_is_evaluated_by_what_its_environment_has(
     framework: PrimeRl, config: ConfigFiles, installed: dict[str, Program], evaluator: str, server: str
@@ -215,7 +159,7 @@ def test_prime_rl_without_an_evaluator_says_what_to_install() -> None:
 
 
 def test_a_checkpoint_of_an_sft_run_is_called_so() -> None:
-    config = files({"model": {"name": "m"}, "data": {"name": "d", "batch_size": 4}}, "sft")
+    config = of(sft={"model": {"name": "m"}, "data": {"name": "d", "batch_size": 4}})
     found = MERGED.eval_model(config, CONTEXT, EvalTarget(kind="checkpoint", step=100))
     assert (found.kind, found.label) == ("sft", "sft, checkpoint 100")
 

@@ -10,12 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rltui.client.laptop.columns import (
-    SERIES_CODES,
     decode_columns,
     downsample,
     encode_columns,
     series_columns,
-    series_from_columns,
 )
 from rltui.core.series import Series
 
@@ -39,14 +37,6 @@ def series(values: list[float]) -> Series:
     for step, value in enumerate(values, 1):
         found.add(step, 1.8e9 + step / 3, value)
     return found
-
-
-def test_a_series_comes_back() -> None:
-    whole = series([0.1, math.inf, -2.5])
-    assert (
-        series_from_columns(decode_columns(SERIES_CODES, [3] * 3, encode_columns(series_columns(whole))))
-        == whole
-    )
 
 
 def test_a_long_series_keeps_its_ends_and_extremes() -> None:

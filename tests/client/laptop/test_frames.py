@@ -84,12 +84,6 @@ def test_what_nobody_waits_for_any_more_is_not_sent() -> None:
         assert {message.data for message in taken(there, 2)} == {"next", "large"}
 
 
-def test_the_end_is_told() -> None:
-    with ends() as (here, there):
-        here.stop()
-        assert there.receive() is None
-
-
 def test_nonsense_is_told_in_words() -> None:
     reading, writing = os.pipe()
     other_in, other_out = os.pipe()

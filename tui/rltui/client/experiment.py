@@ -34,8 +34,6 @@ class ShutDownError(RltuiError):
 
 @dataclass(frozen=True, slots=True)
 class ConfigText:
-    """A config file as it was when it was read."""
-
     path: str
     text: str
     sha256: str

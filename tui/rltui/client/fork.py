@@ -121,7 +121,6 @@ def request_like(
     devices: str | None,
     origin: RunOrigin,
 ) -> draft.ExperimentRequest:
-    """Ask for a run of its own that is like `record`, with the config of `copies`."""
     return draft.ExperimentRequest(
         config_files=copies.files,
         copies=copies,

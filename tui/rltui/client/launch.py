@@ -145,8 +145,6 @@ def only_running() -> ExperimentRecord | None:
 
 
 class AmbiguousNameError(UsageError):
-    """Several experiments may be meant."""
-
     def __init__(self, candidates: list[ExperimentRecord], *, are_alive: bool) -> None:
         names = ", ".join(record.name for record in candidates)
         title = f"{len(candidates)} experiments are {'alive' if are_alive else 'known'}: {names}"
@@ -176,7 +174,6 @@ def wire_or_status(
 
 
 def connect_or_start(record: ExperimentRecord) -> Wire:
-    """A connection to the supervisor of `record`, which is started where there is none."""
     try:
         return Wire(find_socket(record))
     except SupervisorGoneError:

@@ -92,7 +92,6 @@ def observe(request: ObservationRequest) -> ExperimentRecord:
 @dataclass(frozen=True, slots=True)
 class AddedRuns:
     new: tuple[RunRow, ...]
-    """Runs that the index has from now on."""
     known: tuple[RunRow, ...]
     """Runs that the index had already."""
     told: tuple[str, ...] = ()

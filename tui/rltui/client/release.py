@@ -130,7 +130,6 @@ def fitted_layout(
 def _of_set(
     entry: Mapping[str, Any], pod_set: PodSet, where: Mapping[str, str], command: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
-    """A component for each of its pods."""
     role = entry["id"]
     for number in range(max(1, pod_set.replicas)):
         component = copy.deepcopy(dict(entry))

@@ -493,6 +493,7 @@ class Framework:
         return ()
 
     def derive(self, files: ConfigFiles) -> tuple[DerivedValue, ...]:
+        """Derived values of a step. Empty while a value has a wrong type or is out of bounds."""
         return ()
 
     def batch_knobs(self, files: ConfigFiles) -> BatchKnobs | None:

@@ -48,7 +48,6 @@ def _start_check(groups: Groups) -> OutOfMemory:
 
 
 def _small_kv_cache(groups: Groups) -> OutOfMemory:
-    """The cache is too small for one request."""
     return OutOfMemory(
         kind="kv_cache_small",
         needed_bytes=_gib(groups["need"]),

@@ -41,7 +41,7 @@ class AmbiguousConfigError(ConfigError):
 
 
 class UnknownConfigError(ConfigError):
-    """No framework knows the files."""
+    pass
 
 
 def get(framework_id: str, *, named_in: str = "") -> Framework:

@@ -39,7 +39,6 @@ class LogBlock:
     """Lines one behind the other."""
 
     first: int
-    """Number of the first line."""
     offsets: list[int]
     texts: list[str]
     labels: list[str]
@@ -73,7 +72,6 @@ class OlderLines(LogPart):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NearLines(LogPart):
     number: int
-    """Number of the line that was looked for."""
 
 
 class LogFeed:

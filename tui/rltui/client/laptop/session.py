@@ -20,8 +20,6 @@ logger = logging.getLogger(__name__)
 
 
 class Session:
-    """Answers what comes over one link."""
-
     def __init__(self, frames: Frames) -> None:
         self._frames = frames
         self._tasks: dict[int, asyncio.Task[None]] = {}

@@ -336,7 +336,6 @@ def _entries_of(queue: RunQueue, reference: str) -> list[QueueEntry]:
 
 
 def is_scheduler_running() -> bool:
-    """A supervisor of the queue lives."""
     if not queue_folder().is_dir():
         return False
     lock = supervisor_lock()

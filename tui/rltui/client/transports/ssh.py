@@ -102,7 +102,6 @@ class HostLink:
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
         self._first_attempt_ended = threading.Event()
-        """The first attempt has come to its end."""
         self.connections = 0
 
     # --- coming and going ---------------------------------------------------------------------------------
@@ -222,7 +221,6 @@ class HostLink:
         return f"{self.host.name}: connection lost {ago} ago, trying again{reason}"
 
     def wait_for_first_attempt(self, timeout_s: float) -> None:
-        """Wait until the first attempt to connect has ended."""
         self._first_attempt_ended.wait(timeout_s)
 
     # --- what is asked ------------------------------------------------------------------------------------

@@ -132,7 +132,6 @@ class PrimeRl(PrimeRlLaunch):
         return table_problems(files, values, names)
 
     def derive(self, files: ConfigFiles) -> tuple[DerivedValue, ...]:
-        """Derived values of a step. Empty while a value has a wrong type or is out of bounds."""
         sound_values = self.sound_values(files)
         return () if sound_values is None else tuple(derived_values.derived(sound_values, self.names(files)))
 
@@ -168,7 +167,6 @@ class PrimeRl(PrimeRlLaunch):
         return evaluation.environment(self._config(files))
 
     def eval_max_tokens(self, files: ConfigFiles) -> int | None:
-        """Limit of the orchestrator's sampling."""
         return evaluation.max_tokens(self._config(files))
 
     def eval_model(self, files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:

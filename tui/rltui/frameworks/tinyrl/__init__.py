@@ -138,7 +138,6 @@ class _TinyRl(SchemaFramework):
     # --- what the config files say ---
 
     def schema(self, file: ConfigFile) -> ConfigSchema:
-        """The schema of the engine's own models."""
         return _schemas()[file.role]
 
     def rules(self, names: Names) -> Sequence[Rule]:
@@ -151,7 +150,6 @@ class _TinyRl(SchemaFramework):
         return following(values) if "rl" in files else {}
 
     def derive(self, files: ConfigFiles) -> tuple[DerivedValue, ...]:
-        """Derived values of a step. Empty while a value has a wrong type or is out of bounds."""
         values = self.sound_values(files)
         derived: list[DerivedValue] = []
         if values is not None and "rl" in files:
@@ -291,7 +289,6 @@ class _TinyRl(SchemaFramework):
         return str(self.sound_value(files, "orchestrator.env.0.id") or "") if "rl" in files else ""
 
     def eval_max_tokens(self, files: ConfigFiles) -> int | None:
-        """Limit of the orchestrator's sampling."""
         return self.sound_count(files, "orchestrator.sampling.max_tokens")
 
     def eval_model(self, files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:

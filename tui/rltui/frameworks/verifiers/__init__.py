@@ -130,7 +130,6 @@ class VfRl(SchemaFramework):
         self._lines = log_lines.StepLines()
 
     def role(self, path: str, data: Mapping[str, Any]) -> str | None:
-        """Always `rl`: there is one kind of file."""
         del path
         return "rl" if is_vf_rl(data) else None
 
@@ -169,7 +168,6 @@ class VfRl(SchemaFramework):
         return defaults
 
     def derive(self, files: ConfigFiles) -> tuple[DerivedValue, ...]:
-        """Derived values of a step. Empty while a value has a wrong type or is out of bounds."""
         v = self.sound_values(files)
         if v is None:
             return ()
@@ -230,11 +228,9 @@ class VfRl(SchemaFramework):
         return self.sound_text(files, f"{ARGS}.output_dir")
 
     def max_steps(self, files: ConfigFiles) -> int | None:
-        """The default if the file does not say."""
         return self.sound_count(files, f"{ARGS}.max_steps")
 
     def checkpoint_interval(self, files: ConfigFiles) -> int | None:
-        """The default if the file does not say."""
         return self.sound_count(files, f"{ARGS}.save_steps")
 
     # --- how it is run ---
@@ -328,12 +324,10 @@ class VfRl(SchemaFramework):
         )
 
     def restart_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
-        """Server and trainer restart together."""
         del files
         return ((_PAIR, _PAIR, _SYNC),)
 
     def log_row(self, component: str, line: str) -> Mapping[str, Any] | None:
-        """Reads the dict that a step prints."""
         return self._lines.row(component, line)
 
     def converted(self, files: ConfigFiles, to: Framework) -> Converted | None:
