@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import rltui
 from rltui.core.annotations import AnnotationKind, annotations_of
 from rltui.core.events import (
-    KINDS,
     LONGEST_NOTE,
     EventFilter,
     author_text,
@@ -25,6 +24,7 @@ from rltui.core.events import (
 from rltui.core.journal import JournalEntry
 from rltui.errors import UsageError
 from rltui.ui.widgets.event_list import EventItem, EventRows
+from rltui.views.event import KINDS
 
 texts = st.text(
     st.one_of(st.characters(), st.sampled_from("\x1b\x9b\x07\x00\r\n\t\u202e\u2066\x85[]+-@ ")), max_size=40

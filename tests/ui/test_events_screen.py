@@ -10,7 +10,6 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from rltui.client.experiment import Experiment
-from rltui.core.events import KINDS
 from rltui.core.journal import JournalEntry
 from rltui.errors import RltuiError
 from rltui.ui.base_screen import BaseScreen
@@ -18,6 +17,7 @@ from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, NoteDialog
 from rltui.ui.screens.events import EventScreen
 from rltui.ui.screens.overview import Overview
+from rltui.views.event import KINDS
 
 pytestmark = pytest.mark.usefixtures("utc")
 

@@ -1,4 +1,4 @@
-"""Kinds, filter and texts of journal entries, for command line and screen alike.
+"""Filter and texts of journal entries, for command line and screen alike. `views/event.py` has their kinds.
 
 Kind, text and data are those of `JournalEntry` (`core/journal.py`), which is too heavy to be imported here.
 """
@@ -13,36 +13,6 @@ from rltui.core.annotations import annotation_kind
 from rltui.core.text import truncate
 from rltui.errors import UsageError
 
-KINDS = (
-    "start",
-    "ready",
-    "stop",
-    "exit",
-    "crash",
-    "plan",
-    "restart",
-    "resume",
-    "checkpoint",
-    "prune",
-    "restore",
-    "promote",
-    "eval",
-    "edit",
-    "config",
-    "alert",
-    "note",
-    "link",
-    "health",
-    "stall",
-    "server",
-    "orphan",
-    "call",
-    "notice",
-    "supervisor",
-)
-"""Kinds of entries, and of the annotations that some of them become: in the journal's file a `crash` is an
-`exit`, a `restart` a `plan`. Callers see the annotation's kind.
-"""
 LONGEST_NOTE = 2000
 """Number of characters."""
 _UNFOLDED = ("diff", "stacks")

@@ -1,6 +1,7 @@
 """Entries of the journal: the one place that says what an entry holds and makes it of the facts.
 
-`services/runs/journal.py` writes them. `core/events.py` has their kinds and the filter, without pydantic.
+`services/runs/journal.py` writes them. `core/events.py` has their filter and `views/event.py` their kinds,
+without pydantic.
 """
 
 from __future__ import annotations

@@ -1,32 +1,70 @@
-"""Events: entries of the journal."""
+"""Events: entries of the journal, and the annotations that some of them are on a chart."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
+from rltui.core.annotations import AnnotationKind
 from rltui.core.events import author_text, first_line
 from rltui.core.states import Role
 from rltui.core.text import duration
 from rltui.views.component import LINK_SIGN
 from rltui.views.table import Cell, Column, View
 
-_OTHER_SIGN = "·"
+_PLAIN = Cell("·")
 KINDS: Mapping[str, Cell] = {
+    "start": _PLAIN,
+    "ready": _PLAIN,
+    "stop": _PLAIN,
+    "exit": _PLAIN,
     "crash": Cell("✗", "bad"),
-    "alert": Cell("⚠", "busy"),
-    "stall": Cell("⚠", "busy"),
-    "edit": Cell("≡", "key"),
-    "note": Cell("»", "head"),
-    "resume": Cell("↻", "head"),
+    "plan": _PLAIN,
     "restart": Cell("↻", "head"),
+    "resume": Cell("↻", "head"),
     "checkpoint": Cell("◆", "good"),
+    "prune": _PLAIN,
+    "restore": _PLAIN,
+    "promote": _PLAIN,
     "eval": Cell("✦"),
+    "edit": Cell("≡", "key"),
+    "config": _PLAIN,
+    "alert": Cell("⚠", "busy"),
+    "note": Cell("»", "head"),
     "link": Cell(LINK_SIGN),
+    "health": _PLAIN,
+    "stall": Cell("⚠", "busy"),
+    "server": _PLAIN,
+    "orphan": _PLAIN,
+    "call": _PLAIN,
+    "notice": _PLAIN,
+    "supervisor": _PLAIN,
 }
-"""Sign and role, by the word for what happened, in the journal and on charts."""
+"""Sign and role by kind, as people see it (`display_kind`): in the journal's file a `crash` is an `exit`, a
+`restart` a `plan`.
+"""
+
+
+class AnnotationBadge(NamedTuple):
+    sign: str
+    word: str
+    plural: str
+    is_alarm: bool = False
+
+
+ANNOTATIONS: Mapping[AnnotationKind, AnnotationBadge] = {
+    AnnotationKind.CRASH: AnnotationBadge("✗", "crash", "crashes", is_alarm=True),
+    AnnotationKind.ALERT: AnnotationBadge("!", "alert", "alerts", is_alarm=True),
+    AnnotationKind.EDIT: AnnotationBadge("e", "edit", "edits"),
+    AnnotationKind.NOTE: AnnotationBadge("n", "note", "notes"),
+    AnnotationKind.RESUME: AnnotationBadge("↻", "resume", "resumes"),
+    AnnotationKind.RESTART: AnnotationBadge("r", "restart", "restarts"),
+    AnnotationKind.CHECKPOINT: AnnotationBadge("▴", "checkpoint", "checkpoints"),
+    AnnotationKind.EVAL: AnnotationBadge("v", "evaluation", "evaluations"),
+}
+"""Annotations on a chart, where a sign has but one cell and no word beside it."""
 _LONGEST_S = 1e10
 """Longer times were never measured."""
 
@@ -37,7 +75,7 @@ class Event:
 
     at: float
     kind: str
-    """The result of `shown_kind`."""
+    """The result of `display_kind`."""
     text: str
     step: int | None = None
     component: str | None = None
@@ -49,11 +87,11 @@ def event_look(event: Event) -> Cell:
     """Sign and role: good news do not look like trouble."""
     if event.kind == "alert" and event.data.get("severity") == "information":
         return Cell("✓", "good")
-    return KINDS.get(event.kind, Cell(_OTHER_SIGN))
+    return KINDS.get(event.kind, _PLAIN)
 
 
 def _kind(event: Event, _: float) -> Cell:
-    role: Role | None = "good" if event.kind == "ready" else KINDS.get(event.kind, Cell("")).role
+    role: Role | None = "good" if event.kind == "ready" else KINDS.get(event.kind, _PLAIN).role
     return Cell(event.kind, role)
 
 

@@ -17,13 +17,13 @@ from rltui.cli.output import print_json
 from rltui.cli.table import Row, print_table, room, table_lines, view_shapes
 from rltui.cli.terminal import while_read
 from rltui.client import launch
-from rltui.core.events import KINDS, EventFilter, detail_lines, display_kind
+from rltui.core.events import EventFilter, detail_lines, display_kind
 from rltui.core.text import unknown_name
 from rltui.core.times import MOMENT_HINT, parse_moment
 from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.journal import read_entries
-from rltui.views.event import VIEW, Event
+from rltui.views.event import KINDS, VIEW, Event
 from rltui.views.table import Cell
 
 _COLUMNS = VIEW.named(("when", "step", "kind", "what"))

@@ -19,7 +19,6 @@ from typing import Any
 
 from rltui import paths
 from rltui.client.transports.unix import Wire
-from rltui.core.events import KINDS
 from rltui.errors import RltuiError
 from rltui.services.own_files import read_regular
 from rltui.services.runs.experiment_files import ExperimentRecord
@@ -241,6 +240,8 @@ def queue_entries(_: str, __: TypedValues) -> Words:
 
 
 def event_kinds(_: str, __: TypedValues) -> Words:
+    from rltui.views.event import KINDS
+
     return [(kind, "") for kind in KINDS]
 
 

@@ -12,22 +12,12 @@ from rltui.core.annotations import AnnotationKind
 from rltui.core.text import age, display_unit, duration, format_number, truncate
 from rltui.ui.charts.catalog import Chart
 from rltui.ui.charts.model import ChartModel, PlacedAnnotation, has_line
-from rltui.ui.charts.plot import ANNOTATION_SIGNS, LINE_COLOURS
+from rltui.ui.charts.plot import LINE_COLOURS
 from rltui.ui.charts.view import View
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
+from rltui.views.event import ANNOTATIONS
 
-_ALARMS = (AnnotationKind.CRASH, AnnotationKind.ALERT)
-_NAMES = {
-    AnnotationKind.CRASH: ("crash", "crashes"),
-    AnnotationKind.ALERT: ("alert", "alerts"),
-    AnnotationKind.EDIT: ("edit", "edits"),
-    AnnotationKind.NOTE: ("note", "notes"),
-    AnnotationKind.RESUME: ("resume", "resumes"),
-    AnnotationKind.RESTART: ("restart", "restarts"),
-    AnnotationKind.CHECKPOINT: ("checkpoint", "checkpoints"),
-    AnnotationKind.EVAL: ("evaluation", "evaluations"),
-}
 _READING_WIDTH = 34
 
 
@@ -68,11 +58,11 @@ def line_below(model: ChartModel, view: View, cells: int, now: float) -> Content
     counts = Counter(placed.annotation.kind for placed in visible)
     texts = [
         Content.assemble(
-            (f"{ANNOTATION_SIGNS[kind]} ", _annotation_style(kind)),
-            (f"{counts[kind]} {_NAMES[kind][counts[kind] != 1]}", FAINT),
+            (f"{ANNOTATIONS[kind].sign} ", _annotation_style(kind)),
+            (f"{count} {ANNOTATIONS[kind].word if count == 1 else ANNOTATIONS[kind].plural}", FAINT),
         )
         for kind in AnnotationKind
-        if counts[kind]
+        if (count := counts[kind])
     ]
     return Content.styled(" · ", FAINT).join(texts)
 
@@ -131,12 +121,12 @@ def _clock(moment: float) -> str:
 
 
 def _annotation_style(kind: AnnotationKind) -> str:
-    return "bold $text-error" if kind in _ALARMS else "bold $text-warning"
+    return "bold $text-error" if ANNOTATIONS[kind].is_alarm else "bold $text-warning"
 
 
 def _annotation_text(placed: PlacedAnnotation) -> Content:
     annotation = placed.annotation
     return Content.assemble(
-        (f"{ANNOTATION_SIGNS[annotation.kind]} ", _annotation_style(annotation.kind)),
+        (f"{ANNOTATIONS[annotation.kind].sign} ", _annotation_style(annotation.kind)),
         clean_line(annotation.text),
     )

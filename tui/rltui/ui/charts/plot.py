@@ -22,17 +22,8 @@ from rltui.ui.charts.curves import Extents, bad_columns, braille, extents, logar
 from rltui.ui.charts.model import ChartFrame, PlacedAnnotation, has_line
 from rltui.ui.charts.view import Span
 from rltui.ui.text import clean_line
+from rltui.views.event import ANNOTATIONS
 
-ANNOTATION_SIGNS = {
-    AnnotationKind.CRASH: "✗",
-    AnnotationKind.ALERT: "!",
-    AnnotationKind.EDIT: "e",
-    AnnotationKind.NOTE: "n",
-    AnnotationKind.RESUME: "↻",
-    AnnotationKind.RESTART: "r",
-    AnnotationKind.CHECKPOINT: "▴",
-    AnnotationKind.EVAL: "v",
-}
 _LEFT = 7
 """Cells of the labels at the left and the axis."""
 _CELLS_PER_CHECKPOINT = 5
@@ -158,14 +149,12 @@ class Plot(Canvas):
             for row in range(rows):
                 self.set_pixel(_LEFT + cursor, row, "│", self._style("cursor"))
         for column, placed in _one_per_column(frame, cells).items():
-            sign = ANNOTATION_SIGNS[placed.annotation.kind]
-            style = (
-                "alarm" if placed.annotation.kind in (AnnotationKind.CRASH, AnnotationKind.ALERT) else "mark"
-            )
+            badge = ANNOTATIONS[placed.annotation.kind]
+            style = self._style("alarm" if badge.is_alarm else "mark")
             if has_line(placed.annotation):
                 for row in range(1, rows):
-                    self.set_pixel(_LEFT + column, row, "┊", self._style(style))
-                self.set_pixel(_LEFT + column, 0, sign, self._style(style))
+                    self.set_pixel(_LEFT + column, row, "┊", style)
+                self.set_pixel(_LEFT + column, 0, badge.sign, style)
 
     def _draw_lines(self, shapes: list[tuple[Extents, str]], y_span: Span, rows: int) -> None:
         """One over the other: a cell has the dots of all, and the colour of the last."""
@@ -222,7 +211,7 @@ class Plot(Canvas):
         ]
         for column in ticks_below if len(ticks_below) <= cells // _CELLS_PER_CHECKPOINT else ():
             if self.get_pixel(_LEFT + column, rows)[0] == " ":
-                sign = ANNOTATION_SIGNS[AnnotationKind.CHECKPOINT]
+                sign = ANNOTATIONS[AnnotationKind.CHECKPOINT].sign
                 self.set_pixel(_LEFT + column, rows, sign, self._style("mark"))
 
 
