@@ -31,20 +31,8 @@ class Desk:
 
     def sit_down(self, session: str) -> Terminal:
         env = {**self.env, "RLTUI_TMUX_SOCKET": f"{self.name}-{len(self.terminals)}"}
-        attach = [
-            "env",
-            "-u",
-            "TMUX",
-            "tmux",
-            "-L",
-            self.name,
-            "-f",
-            "/dev/null",
-            "new-session",
-            "-A",
-            "-s",
-            session,
-        ]
+        server = ["tmux", "-L", self.name, "-f", "/dev/null"]
+        attach = ["env", "-u", "TMUX", *server, "new-session", "-A", "-s", session]
         terminal = Terminal(
             [*attach, "echo here; exec sleep 1000"], cwd=self.folder, env=env, columns=110, rows=8
         )
@@ -90,20 +78,8 @@ async def test_the_options_of_the_server_stay_as_they_are(desk: Desk) -> None:
     desk.sit_down("work")
 
     def options() -> str:
-        shown = (
-            "show-options",
-            "-s",
-            ";",
-            "show-options",
-            "-g",
-            ";",
-            "show-hooks",
-            "-g",
-            ";",
-            "show-environment",
-            "-g",
-        )
-        command = ["tmux", "-L", desk.name, *shown]
+        shown = "show-options -s ; show-options -g ; show-hooks -g ; show-environment -g"
+        command = ["tmux", "-L", desk.name, *shown.split()]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
     before = options()

@@ -147,17 +147,9 @@ JSON = st.recursive(
     max_leaves=5,
 )
 NAMES = [
-    *QWEN3_8B,
-    "layer_types",
-    "kv_lora_rank",
-    "text_config",
-    "rope_scaling",
-    "quantization_config",
-    "num_kv_shared_layers",
-    "attn_type_list",
-    "hybrid_override_pattern",
-    "full_attention_interval",
-]
+    *QWEN3_8B, "layer_types", "kv_lora_rank", "text_config", "rope_scaling", "quantization_config",
+    "num_kv_shared_layers", "attn_type_list", "hybrid_override_pattern", "full_attention_interval",
+]  # fmt: skip
 
 
 @given(st.dictionaries(st.sampled_from(NAMES), JSON))

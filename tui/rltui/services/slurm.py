@@ -30,44 +30,19 @@ folder.
 """
 
 _OPTIONS = (
-    "partition",
-    "account",
-    "qos",
-    "time",
-    "nodes",
-    "tasks_per_node",
-    "gpus_per_node",
-    "cpus_per_task",
-    "mem",
-    "nodelist",
-    "exclude",
-    "dependency",
-)
+    "partition", "account", "qos", "time", "nodes", "tasks_per_node", "gpus_per_node", "cpus_per_task", "mem",
+    "nodelist", "exclude", "dependency",
+)  # fmt: skip
 _SBATCH_NAMES = {"tasks_per_node": "ntasks-per-node"}
 _RESERVED_OPTIONS = (
-    "--output",
-    "-o",
-    "--error",
-    "-e",
-    "--open-mode",
-    "--array",
-    "-a",
-    "--wait",
-    "-W",
-    "--parsable",
-)
+    "--output", "-o", "--error", "-e", "--open-mode", "--array", "-a", "--wait", "-W", "--parsable",
+)  # fmt: skip
 """Options that a layout cannot have: they would hide the job's files from its runner."""
 
 Phase = Literal["pending", "running", "ended"]
 _PENDING = {
-    "PENDING",
-    "CONFIGURING",
-    "REQUEUED",
-    "REQUEUE_FED",
-    "REQUEUE_HOLD",
-    "RESV_DEL_HOLD",
-    "SPECIAL_EXIT",
-}
+    "PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT",
+}  # fmt: skip
 _ENDED = {
     "COMPLETED": "",
     "FAILED": "",

@@ -70,20 +70,9 @@ _SERVER_KEYS: tuple[tuple[str, ...], ...] = (
 this one. ctrl+] leaves a console in other programs, too (telnet, virsh).
 """
 
+_LOCALE = ("LANG", "LC_ALL", "LC_CTYPE")
 _SERVER_VARIABLES = frozenset(
-    {
-        "HOME",
-        "LANG",
-        "LC_ALL",
-        "LC_CTYPE",
-        "LOGNAME",
-        "PATH",
-        "SHELL",
-        "TERM",
-        "TMPDIR",
-        "TMUX_TMPDIR",
-        "USER",
-    }
+    {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TMUX_TMPDIR", "USER", *_LOCALE}
 )
 """All that the server itself inherits: its environment reaches every later session, so a GPU list or a
 component's tag from the shell of the first start must not be included.
