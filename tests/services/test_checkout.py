@@ -17,12 +17,7 @@ from rltui.frameworks import registry
 from rltui.frameworks.base import Program
 from rltui.frameworks.prime_rl.detection import CHECKOUT
 from rltui.services import trust
-from rltui.services.checkout import (
-    NearbyCheckout,
-    console_scripts,
-    generation_of,
-    interpreter,
-)
+from rltui.services.checkout import NearbyCheckout, console_scripts, generation_of, interpreter
 
 _CONFIGS = "packages/prime-rl-configs/src/prime_rl/configs"
 

@@ -66,10 +66,7 @@ def gib(size: float) -> int:
                 version=(0, 32),
             ),
         ),
-        (
-            "gpu/tinyrl-startup.log",
-            EngineMeasurements(kv_cache_bytes=gib(41.62), kv_cache_tokens=2_727_936),
-        ),
+        ("gpu/tinyrl-startup.log", EngineMeasurements(kv_cache_bytes=gib(41.62), kv_cache_tokens=2_727_936)),
         ("vllm-0.32-cpu-startup.log", EngineMeasurements(version=(0, 32))),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -44,13 +44,7 @@ def post_json(url: str, body: Mapping[str, Any], *, timeout_s: float, key: str =
 
 
 def _exchange(
-    method: str,
-    url: str,
-    body: bytes | None = None,
-    *,
-    timeout_s: float,
-    limit_bytes: int = 0,
-    key: str = "",
+    method: str, url: str, body: bytes | None = None, *, timeout_s: float, limit_bytes: int = 0, key: str = ""
 ) -> tuple[int, str, bytes]:
     """Status, reason and the first `limit_bytes` of the answer.
 

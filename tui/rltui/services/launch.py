@@ -35,14 +35,7 @@ from rltui.frameworks.base import (
 from rltui.frameworks.generic import CONFIG
 from rltui.services.checkout import NearbyCheckout
 from rltui.services.config.files import FilesCache
-from rltui.services.gpu.cuda import (
-    BY_BUS,
-    DEVICE_ORDER,
-    VISIBLE_DEVICES,
-    Choose,
-    no_devices,
-    uses_cuda,
-)
+from rltui.services.gpu.cuda import BY_BUS, DEVICE_ORDER, VISIBLE_DEVICES, Choose, no_devices, uses_cuda
 from rltui.services.gpu.other_hosts import GpuCommand
 from rltui.services.kube import pod_argv
 from rltui.services.nodes import gpu_command, terminal_argv
@@ -108,12 +101,7 @@ class Launcher:
     """Fills the layout of `record` with the values of a config. Raises `ConfigError` if it cannot."""
 
     def __init__(
-        self,
-        record: ExperimentRecord,
-        layout: Layout,
-        framework: Framework,
-        *,
-        choose: Choose = no_devices,
+        self, record: ExperimentRecord, layout: Layout, framework: Framework, *, choose: Choose = no_devices
     ) -> None:
         """`choose` finds the devices of the newest reading."""
         self._record = record

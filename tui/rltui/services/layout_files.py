@@ -84,10 +84,7 @@ def find(name_or_path: str, config_dir: Path | None = None) -> Path:
         guess = did_you_mean(name_or_path, by_name)
         raise ConfigError(
             f"unknown layout {name_or_path!r}",
-            details=[
-                f"known: {', '.join(by_name)}",
-                *(f"looked in {path}" for path in folders(config_dir)),
-            ],
+            details=[f"known: {', '.join(by_name)}", *(f"looked in {path}" for path in folders(config_dir))],
             hint=guess or "name one of these, or give the path of a file",
         )
     return by_name[name_or_path].absolute()

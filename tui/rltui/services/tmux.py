@@ -419,12 +419,7 @@ UTF-8.
 
 
 async def show_message(
-    server: str,
-    text: str,
-    *,
-    duration_s: float,
-    session: str | None = None,
-    patterns: Sequence[str] = ("*",),
+    server: str, text: str, *, duration_s: float, session: str | None = None, patterns: Sequence[str] = ("*",)
 ) -> int:
     """Show `text` on one line until a key is pressed or `duration_s` is over. Returns the number of clients.
 

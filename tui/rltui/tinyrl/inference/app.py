@@ -147,12 +147,7 @@ def _event(chunk: dict[str, Any]) -> str:
 
 
 def _head(model: str, kind: str) -> dict[str, Any]:
-    return {
-        "id": f"chatcmpl-{uuid.uuid4().hex}",
-        "object": kind,
-        "created": int(time.time()),
-        "model": model,
-    }
+    return {"id": f"chatcmpl-{uuid.uuid4().hex}", "object": kind, "created": int(time.time()), "model": model}
 
 
 def _usage(prompt_tokens: int, generated: int) -> dict[str, int]:

@@ -107,9 +107,7 @@ def _build_engine(config: InferenceSection, folder: Path, tokenizer: ChatTokeniz
         log(f"Available KV cache memory: {pool_bytes / 2**30:.2f} GiB")
         log(
             startup_summary(
-                free_bytes=free_at_start,
-                total_bytes=total,
-                utilization=config.gpu_memory_utilization,
+                free_bytes=free_at_start, total_bytes=total, utilization=config.gpu_memory_utilization
             )
         )
     cache = SlotCache(shape, config.max_num_seqs, max_len, target, pool_bytes)
