@@ -186,7 +186,9 @@ def test_what_it_cannot_do_is_refused_in_words(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", [b"hello", b"[1]", b'{"id": 7}', b'{"id": 7, "method": 3}', b"\xff\xfe", b"{" * 5000]
+    "line",
+    [b"hello", b"[1]", b'{"id": 7}', b'{"id": 7, "method": 3}', b"\xff\xfe", b"{" * 5000],
+    ids=["text", "list", "no method", "number", "bytes", "deep"],
 )
 def test_what_is_no_request_is_answered_and_the_connection_goes_on(client: Client, line: bytes) -> None:
     assert client.send(line)["error"]["exit_code"] == 2
