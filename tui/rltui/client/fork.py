@@ -17,7 +17,7 @@ from rltui.core.config_data import value_at
 from rltui.core.experiment_api import ExperimentApi
 from rltui.core.forks import CheckpointChoice, ForkPlan, ForkRequest, fork_name
 from rltui.core.runs import RunOrigin, RunRow
-from rltui.core.text import join_words, size_text
+from rltui.core.text import join_words, numbered, size_text
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
@@ -34,7 +34,6 @@ from rltui.services.runs.recorded_config import recorded_config
 from rltui.services.runs.run_folder import RunFolder, run_folder_of
 
 _COPY_TIMEOUT_S = 6 * 3600.0
-_MOST_NUMBERS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +238,8 @@ def _name_and_folder(row: RunRow, fork_request: ForkRequest, step: int | None) -
             raise ConflictError(f"{folder} is there already", hint="choose another with -n NAME or -o DIR")
         return requested_name, folder
     base_name = fork_name(row.name, fork_request, step)
-    names = (base_name if number == 1 else f"{base_name}-{number}" for number in range(1, _MOST_NUMBERS))
-    name = next(free_name for free_name in names if not (parent / free_name).exists() and _is_free(free_name))
+    names = (name for name in numbered(base_name) if not (parent / name).exists())
+    name = next(filter(_is_free, names))
     return name, parent / name
 
 

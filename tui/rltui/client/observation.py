@@ -13,6 +13,7 @@ from rltui.client import launch
 from rltui.client.creation import creation_lock
 from rltui.core import hints
 from rltui.core.runs import RunRow
+from rltui.core.text import numbered
 from rltui.errors import ConflictError, UsageError
 from rltui.frameworks import registry
 from rltui.services import layout_files
@@ -185,7 +186,4 @@ def _free_name(run_dir: Path) -> str:
         f"{run_dir.parent.name}-{run_dir.name}" if _TELLS_NOTHING.fullmatch(run_dir.name) else run_dir.name
     )
     name = _NOT_IN_NAMES.sub("-", base_name).strip("-_")[:_LONGEST_NAME] or "run"
-    number = 1
-    while find_experiment(candidate := name if number == 1 else f"{name}-{number}") is not None:
-        number += 1
-    return candidate
+    return next(candidate for candidate in numbered(name) if find_experiment(candidate) is None)

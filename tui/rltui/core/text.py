@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count
 
 from rltui.errors import UsageError
 
@@ -192,6 +193,12 @@ def first_names(names: Sequence[str], most: int) -> list[str]:
 def count_text(count: int, noun: str) -> str:
     """`1 step`, `3 steps`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def numbered(name: str) -> Iterator[str]:
+    """`name`, `name-2`, `name-3` … without end."""
+    yield name
+    yield from (f"{name}-{number}" for number in count(2))
 
 
 def ssh_host(argv: Sequence[str]) -> str | None:

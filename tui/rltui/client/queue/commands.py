@@ -16,7 +16,7 @@ from rltui.core import hints
 from rltui.core.interpreter import OUTER_VARIABLES, module_command
 from rltui.core.queue import LaunchEnvironment, QueueEntry, QueueOptions, RunQueue, is_kept_variable
 from rltui.core.states import ENTRY_STATES
-from rltui.core.text import join_words, parse_whole_number, unknown_name
+from rltui.core.text import join_words, numbered, parse_whole_number, unknown_name
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.services import subprocesses
 from rltui.services.fingerprints import fingerprint
@@ -95,8 +95,7 @@ def add_to_queue(
     def change(queue: RunQueue) -> RunQueue:
         new_entries.clear()
         used_groups = {entry.group for entry in queue.entries}
-        names = (group, *(f"{group}-{number}" for number in range(2, len(used_groups) + 3)))
-        free_group = next(name for name in names if not name or name not in used_groups)
+        free_group = next(name for name in numbered(group) if not name or name not in used_groups)
         shared_fields = {**options.model_dump(), "group": free_group, "surroundings": key}
         for request, files in zip(requests, contents, strict=True):
             new_entries.append(
@@ -180,9 +179,9 @@ def _name_and_folder(request: QueueRequest, other_entries: Sequence[QueueEntry])
             f"the name {request.name} or the folder {folder} is taken", hint="choose others with -n and -o"
         )
     for number in range(2, 1000):
-        numbered = folder.with_name(f"{folder.name}-{number}")
-        if is_free(_shortened(numbered.name), numbered):
-            return _shortened(numbered.name), numbered
+        candidate = folder.with_name(f"{folder.name}-{number}")
+        if is_free(_shortened(candidate.name), candidate):
+            return _shortened(candidate.name), candidate
     raise ConflictError(f"no name like {request.name} is free", hint="choose one with -n NAME")
 
 

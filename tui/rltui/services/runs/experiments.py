@@ -9,10 +9,10 @@ import re
 import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain, count
 from pathlib import Path
 
 from rltui import paths
+from rltui.core.text import numbered
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.own_files import is_text, read_own, write_atomically
 from rltui.services.runs.experiment_files import (
@@ -182,10 +182,9 @@ def default_output_dir(config_files: Sequence[Path]) -> str:
 def free_name(name: str, output_dir: Path) -> str:
     """`name`, or `name-2` and so on if an experiment in another folder has that already."""
     is_running = _running_check()
-    candidates = chain([name], (f"{name}-{number}" for number in count(2)))
     return next(
         candidate
-        for candidate in candidates
+        for candidate in numbered(name)
         if (listed := _read_listed(candidate, is_running)) is None
         or (listed.output_dir is not None and same_folder(listed.output_dir, str(output_dir)))
     )

@@ -10,13 +10,14 @@ import re
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from rltui.core.api import Archived, Request
 from rltui.core.config_data import value_at
 from rltui.core.config_report import Problem
 from rltui.core.kinds import is_integer
-from rltui.core.text import join_words
+from rltui.core.text import join_words, numbered
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework, RunFiles
 from rltui.services.config.files import load_files, read_snapshot
@@ -248,11 +249,8 @@ class RunFolder:
 
     def _new_archive(self) -> Path:
         time_text = time.strftime("%Y%m%d-%H%M%S")
-        for number in range(1, 1000):
-            candidate = self.archive / (time_text if number == 1 else f"{time_text}-{number}")
-            if not candidate.exists():
-                return candidate
-        raise RltuiError(f"too many archived runs in {self.archive}", hint="remove the ones you do not need")
+        candidates = (self.archive / name for name in numbered(time_text))
+        return next(candidate for candidate in candidates if not candidate.exists())
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,10 +285,8 @@ def run_folder_of(record: ExperimentRecord) -> RunFolder:
 
 def next_free(path: Path) -> Path:
     """`path` with the smallest number from 2 on that does not exist: `outputs/reverse-text-2`."""
-    number = 2
-    while (candidate := path.with_name(f"{path.name}-{number}")).exists():
-        number += 1
-    return candidate
+    candidates = (path.with_name(name) for name in islice(numbered(path.name), 1, None))
+    return next(candidate for candidate in candidates if not candidate.exists())
 
 
 def _moves(entry: Path, target: Path) -> Iterator[tuple[Path, Path]]:
