@@ -16,6 +16,13 @@ from rltui.services.runs.experiment_files import ExperimentRecord
 CONFIG = 'max_steps = 20\n[model]\nname = "m"\n[orchestrator]\n[trainer]\n[inference]\n'
 LAYOUT = """\
 [[component]]
+id = "inference"
+kind = "service"
+command = ["sleep", "9"]
+[[component]]
+id = "orchestrator"
+command = ["sleep", "9"]
+[[component]]
 id = "trainer"
 command = ["sleep", "9"]
 [[component]]

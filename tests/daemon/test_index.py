@@ -25,27 +25,23 @@ def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feeding, "_TIMEOUT_S", 0.01)
 
 
-async def poll(feed: IndexFeed) -> None:
-    await feed._poll(is_last=False)
-
-
 def stamp() -> int:
     return RunIndex().revision()
 
 
 async def test_a_row_is_put_where_something_has_changed(supervisor: Supervisor) -> None:
     feed, control = IndexFeed(supervisor), supervisor.setup.control
-    await poll(feed)
+    await feed.poll()
     (row,) = RunIndex().named("one")
     assert (row.state, row.max_steps, row.control) == ("stopped", 20, str(control.path))
     before = stamp()
-    await poll(feed)
+    await feed.poll()
     assert stamp() == before
     change_metadata(control.path, lambda sheet: replace(sheet, tags=("good",)))
-    await poll(feed)
+    await feed.poll()
     assert RunIndex().named("one")[0].tags == ("good",)
     RunIndex().put([(replace(RunIndex().named("one")[0], state="gone"), None)])
-    await poll(feed)
+    await feed.poll()
     assert RunIndex().named("one")[0].state == "stopped"
     report = catch_up(RunIndex())
     assert (report.runs, report.messages) == (1, ())
@@ -57,7 +53,7 @@ async def test_what_a_person_writes_while_a_row_is_read_stays(
 ) -> None:
     """`archive`, and the list that still showed the run."""
     feed, read = IndexFeed(supervisor), RunReader.row
-    await poll(feed)
+    await feed.poll()
     change_metadata(supervisor.setup.control.path, lambda sheet: replace(sheet, note="read again"))
 
     def archived_meanwhile(reader: RunReader, sheet: RunMetadata, **others: Any) -> RunRow:
@@ -68,9 +64,9 @@ async def test_what_a_person_writes_while_a_row_is_read_stays(
 
     monkeypatch.setattr(RunReader, "row", archived_meanwhile)
     monkeypatch.setattr(feeding, "_TRIES", 1)
-    await poll(feed)
+    await feed.poll()
     assert RunIndex().named("one")[0].archived_at is not None
-    await poll(feed)
+    await feed.poll()
     assert RunIndex().named("one")[0].note == "read again"
     assert RunIndex().named("one")[0].archived_at is not None
     await feed.close()
@@ -85,17 +81,17 @@ async def test_an_index_in_trouble_is_none_for_the_run(
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     for _ in range(3):
-        await poll(feed)
+        await feed.poll()
     assert len(caplog.messages) == 1
     assert "locked" in caplog.messages[0]
     other.close()
-    await poll(feed)
+    await feed.poll()
     assert caplog.messages[1:] == ["the index of runs tells of this run again"]
     path.unlink()
-    await poll(feed)
+    await feed.poll()
     assert [row.name for row in RunIndex().rows()] == ["one"]
     path.write_bytes(b"no database" * 500)
-    await poll(feed)
-    await poll(feed)
+    await feed.poll()
+    await feed.poll()
     assert [row.name for row in RunIndex().rows()] == ["one"]
     await feed.close()

@@ -31,9 +31,10 @@ def write_metrics(supervisor: Supervisor, rows: Iterable[object]) -> None:
 
 
 async def first_alert(supervisor: Supervisor, state: ComponentState, rows: Iterable[object]) -> str:
-    """Title of the first alert that following these metrics makes, while the trainer is in `state`."""
+    """Title of the first alert that following these metrics makes, while both jobs are in `state`."""
     write_metrics(supervisor, rows)
-    enter(supervisor, "trainer", state)
+    for job in ("orchestrator", "trainer"):
+        enter(supervisor, job, state)
     following = asyncio.create_task(follow_metrics(supervisor))
     try:
         return (await asyncio.wait_for(supervisor.events.outbox.get(), 10)).title

@@ -54,19 +54,19 @@ class IndexFeed:
 
     async def watch(self) -> None:
         while True:
-            await self._poll(is_last=False)
+            await self.poll()
             await asyncio.sleep(_INTERVAL_S)
 
     async def close(self) -> None:
         """Write the row as it is now that nobody watches the run any more. Never fails."""
         try:
-            await self._poll(is_last=True)
+            await self.poll(is_last=True)
         except Exception:  # nothing that ends here waits for it
             logger.exception("the index of runs does not tell how this run ended")
         if self._index is not None:
             self._index.close()
 
-    async def _poll(self, *, is_last: bool) -> None:
+    async def poll(self, *, is_last: bool = False) -> None:
         is_running, runners = self._supervisor.builder.is_running(), self._supervisor.processes.runners
         attempts = tuple((name, runner.attempt, runner.lifecycle.state) for name, runner in runners.items())
         problem = ""
