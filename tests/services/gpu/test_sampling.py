@@ -121,10 +121,7 @@ def test_close_gives_the_driver_back(running: Running) -> None:
     assert running.sampler.close()
     assert running.reader.closed
     assert running.sampler.close()
-
-
-def test_close_before_the_start() -> None:
-    assert GpuSampler(lambda reading, interval_s: None, reader=Reader()).close()
+    assert GpuSampler(lambda reading, interval_s: None, reader=Reader()).close(), "before the start"
 
 
 def test_a_taker_that_fails_is_called_again(caplog: pytest.LogCaptureFixture) -> None:
@@ -179,19 +176,12 @@ def test_chosen_devices_follow_the_readings() -> None:
     assert readings.chosen(first) == ()
     readings.take(report("GPU-a"))
     assert [device.uuid for device in readings.chosen(first)] == ["GPU-a"]
+    seen = readings.present
     readings.take(report("GPU-a", used_bytes=7))
     assert [device.used_bytes for device in readings.chosen(first)] == [7]
+    assert readings.present == seen
     readings.amend(report("GPU-b"))
     assert [device.uuid for device in readings.chosen(first)] == ["GPU-b"]
-
-
-def test_what_is_present_does_not_depend_on_what_is_used() -> None:
-    readings = GpuReadings()
-    readings.take(report("GPU-a", used_bytes=7))
-    seen = readings.present
-    readings.take(report("GPU-a", used_bytes=8))
-    assert readings.present == seen
-    readings.take(report("GPU-b"))
     assert readings.present != seen
 
 
