@@ -10,7 +10,7 @@ from rltui.core.api import Request
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFile, ConfigFiles, RunFiles
 from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.runs.run_folder import ResumePoints, RunFolder, next_free
+from rltui.services.runs.run_folder import ResumePoints, RunFolder
 
 FILES = RunFiles(stale_after_resume=("rollouts", "broadcasts"))
 
@@ -76,12 +76,6 @@ def test_what_is_moved_aside_goes_to_the_output_folder(tmp_path: Path) -> None:
         assert list(run.iterdir()) == []
     assert {aside.parent for aside in archives} == {tmp_path / "out" / ".rltui" / "archive"}
     assert len(archives) == 2
-
-
-def test_next_free(tmp_path: Path) -> None:
-    assert next_free(tmp_path / "run") == tmp_path / "run-2"
-    (tmp_path / "run-2").mkdir()
-    assert next_free(tmp_path / "run") == tmp_path / "run-3"
 
 
 @pytest.mark.parametrize(("first_step", "kept"), [(0, ["step_4"]), (1, ["step_4", "step_5"])])

@@ -25,11 +25,12 @@ from rltui.services import layout_files, trust
 from rltui.services.config import origins
 from rltui.services.config.run_config import RunConfig
 from rltui.services.config.store import ConfigStore
+from rltui.services.own_files import free_path
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
 from rltui.services.runs.experiments import check_new_record, default_output_dir, find_experiment, free_name
 from rltui.services.runs.leases import living
 from rltui.services.runs.observed import setup_of
-from rltui.services.runs.run_folder import ResumePoint, ResumePoints, RunFolder, next_free
+from rltui.services.runs.run_folder import ResumePoint, ResumePoints, RunFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,7 +366,7 @@ def _earlier_run(draft: Draft) -> EarlierRun | None:
     jobs = layout.run_jobs(framework.run_roles)
     points = ResumePoints(framework, ControlFolder(output_dir), folder, jobs)
     point = points.of(Request(action="start", resume_step=draft.request.checkpoint), files)
-    return EarlierRun(output_dir, point, next_free(output_dir), owner.name if owner else None)
+    return EarlierRun(output_dir, point, free_path(output_dir), owner.name if owner else None)
 
 
 def owner_of(output_dir: Path, name: str) -> ExperimentRecord | None:

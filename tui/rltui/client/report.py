@@ -24,12 +24,11 @@ from rltui.core.series import SeriesSource
 from rltui.core.times import date_text
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.config.diff import text_diff
-from rltui.services.own_files import read_own
+from rltui.services.own_files import free_path, read_own
 from rltui.services.redaction import without_secrets
 from rltui.services.runs.evaluations import EvalFolder
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.journal import read_journal
-from rltui.services.runs.run_folder import next_free
 from rltui.services.runs.run_row import content_file
 from rltui.views.report import FILE_NAME, Draw, ReportFile, RunReport
 
@@ -58,7 +57,7 @@ def write_report(sources: ReportSources, folder: Path | None, draw: Draw, *, sam
     """
     if folder is None:
         folder = Path.cwd() / f"{sources.run.name}-report"
-        folder = next_free(folder) if folder.exists() else folder
+        folder = free_path(folder)
     target = folder.absolute()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ConflictError(f"{target} is there already", hint="name another folder with -o, or remove it")

@@ -16,6 +16,7 @@ from rltui.core.provenance import differences
 from rltui.core.runs import RunOrigin, RunRow
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.gpu.reservations import report_once
+from rltui.services.own_files import free_path
 from rltui.services.runs.catalog import find_run, record_of
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_experiment, free_name
@@ -23,7 +24,7 @@ from rltui.services.runs.index import RunIndex
 from rltui.services.runs.observed import setup_of
 from rltui.services.runs.provenance import ProvenanceCollector, latest
 from rltui.services.runs.recorded_config import changed_files, recorded_config
-from rltui.services.runs.run_folder import next_free, run_folder_of
+from rltui.services.runs.run_folder import run_folder_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,8 @@ def plan_rerun(
     refuse_foreign(row)
     record = record_of(row)
     folder = output_dir or Path(row.folder).with_name(name or f"{row.name}-again")
-    if output_dir is None and name is None and folder.exists():
-        folder = next_free(folder)
+    if output_dir is None and name is None:
+        folder = free_path(folder)
     _refuse_existing(folder, name)
     with recorded_config(row) as copies:
         name = name or free_name(folder.name, folder)

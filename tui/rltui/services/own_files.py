@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from rltui import paths
+from rltui.core.text import numbered
 from rltui.errors import RltuiError
 
 LARGEST = 16 << 20
@@ -158,6 +159,11 @@ def may_exist(path: Path) -> bool:
     except OSError:
         return True
     return True
+
+
+def free_path(path: Path) -> Path:
+    """`path`, or one with the smallest number that does not exist: `outputs/reverse-text-2`."""
+    return next(free for name in numbered(path.name) if not (free := path.with_name(name)).exists())
 
 
 def is_text(path: Path | str) -> bool:

@@ -36,7 +36,7 @@ def demo(arguments: Arguments) -> int:
     """Run the shipped example in a folder of its own, so that editing it leaves the original alone."""
     from rltui.client import draft
     from rltui.core.api import Request
-    from rltui.services.runs.run_folder import next_free
+    from rltui.services.own_files import free_path
 
     if importlib.util.find_spec("torch") is None:
         raise RltuiError(
@@ -53,9 +53,7 @@ def demo(arguments: Arguments) -> int:
             print_status(read_status(experiment), as_json=False)
             return 0
         return show(experiment)
-    if folder.exists():
-        # A demo is for watching: each one is a run of its own, the earlier ones stay.
-        folder = next_free(folder)
+    folder = free_path(folder)  # a demo is for watching: each one is a run of its own, the earlier ones stay
     check_name(folder.name, folder)  # before the folder is made
     request = draft.ExperimentRequest(
         config_files=(_copy_example(folder),), name=folder.name, output_dir=folder

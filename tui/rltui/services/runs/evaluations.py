@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from rltui.core.evals import EvalReport, EvalRequest, EvalStatistics, Evaluation, QueuedEval, statistics_of
 from rltui.core.rollouts import ALL, BatchKey, RolloutSource, prompt_text
-from rltui.core.text import parse_whole_number, unknown_name
+from rltui.core.text import numbered, parse_whole_number, unknown_name
 from rltui.core.values import Value
 from rltui.services.own_files import entry_names, make_folder, read_own, write_atomically
 from rltui.services.runs.experiment_files import ControlFolder
@@ -132,11 +132,8 @@ class EvalFolder:
             RltuiError: if it cannot be created.
         """
         self._make()
-        folder = self.path / id_ / "results"
-        number = 1
-        while folder.exists() and any(folder.iterdir()):  # of a try that came to nothing
-            number += 1
-            folder = folder.with_name(f"results-{number}")
+        folders = (self.path / id_ / name for name in numbered("results"))
+        folder = next(folder for folder in folders if not entry_names(folder))  # a try may have failed
         make_folder(folder)
         return folder
 

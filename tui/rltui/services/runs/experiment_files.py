@@ -25,6 +25,7 @@ from rltui.core.kinds import (
     list_of,
     table_of,
 )
+from rltui.core.text import numbered
 from rltui.errors import ConfigError, ConflictError
 from rltui.services.own_files import (
     foreign_folder_reason,
@@ -404,8 +405,4 @@ def free_file(folder: Path, name: str) -> Path:
     stem, dot, suffix = _NOT_IN_NAMES.sub("-", name).strip("-.")[-_LONGEST_NAME:].rpartition(".")
     if not dot:
         stem, suffix = suffix or "export", "txt"
-    number, path = 1, folder / f"{stem}.{suffix}"
-    while path.exists():
-        number += 1
-        path = folder / f"{stem}-{number}.{suffix}"
-    return path
+    return next(path for free in numbered(stem) if not (path := folder / f"{free}.{suffix}").exists())

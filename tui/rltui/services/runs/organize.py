@@ -18,7 +18,7 @@ from typing import Any
 
 from rltui.core import hints
 from rltui.core.runs import RunChange, RunMetadata, RunRow
-from rltui.core.text import duration, join_words
+from rltui.core.text import duration, first_names, join_words
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.paths import STATE_FOLDER
 from rltui.services.own_files import FileLock, foreign_folder_reason, make_folder
@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 _LONGEST_TAG = 48
 _LONGEST_NOTE = 4000
+_MOST_NAMED = 5
 _CLOCK_SLACK_S = 60.0
 
 
@@ -155,7 +156,7 @@ def trash(index: RunIndex, row: RunRow, *, with_others: bool = False) -> RunRow:
     folder = folder.resolve()
     _refuse_others_inside(index, row, folder)
     if not with_others and (older_entries := entries_before_run(row)):
-        names = join_words(_first_names(older_entries))
+        names = join_words(first_names(older_entries, _MOST_NAMED))
         raise ConflictError(
             f"the folder of {row.name} holds what was there before it: {names}",
             hint=f"{hints.RM(run=row.name)} asks whether that goes as well; nothing was moved",
@@ -232,14 +233,9 @@ def _refuse_others_inside(index: RunIndex, row: RunRow, folder: Path) -> None:
     ]
     if run_names:
         raise ConflictError(
-            f"other runs lie in the folder of {row.name}: {join_words(_first_names(run_names))}",
+            f"other runs lie in the folder of {row.name}: {join_words(first_names(run_names, _MOST_NAMED))}",
             hint="put those into the trash first; nothing was moved",
         )
-
-
-def _first_names(names: Sequence[str]) -> list[str]:
-    most = 5
-    return [*names[:most], f"{len(names) - most} more"] if len(names) > most else list(names)
 
 
 @contextmanager

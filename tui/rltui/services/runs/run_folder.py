@@ -10,17 +10,17 @@ import re
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from rltui.core.api import Archived, Request
 from rltui.core.config_data import value_at
 from rltui.core.config_report import Problem
 from rltui.core.kinds import is_integer
-from rltui.core.text import join_words, numbered
+from rltui.core.text import join_words
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework, RunFiles
 from rltui.services.config.files import load_files, read_snapshot
+from rltui.services.own_files import free_path
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.observed import framework_of
 
@@ -175,7 +175,7 @@ class RunFolder:
         stale = self.stale(resume_step)
         if not stale:
             return None
-        archive = self._new_archive()
+        archive = free_path(self.archive / time.strftime("%Y%m%d-%H%M%S"))
         for entry in stale:
             target = archive / entry.relative_to(self.path)
             try:
@@ -247,11 +247,6 @@ class RunFolder:
             name = f"{parent.name}/{name}" if parent.exists() else parent.name
         return name
 
-    def _new_archive(self) -> Path:
-        time_text = time.strftime("%Y%m%d-%H%M%S")
-        candidates = (self.archive / name for name in numbered(time_text))
-        return next(candidate for candidate in candidates if not candidate.exists())
-
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFiles:
@@ -281,12 +276,6 @@ def run_folder_of(record: ExperimentRecord) -> RunFolder:
     except ConfigError:
         files = framework.files
     return RunFolder(Path(record.run_dir), files, Path(record.output_dir))
-
-
-def next_free(path: Path) -> Path:
-    """`path` with the smallest number from 2 on that does not exist: `outputs/reverse-text-2`."""
-    candidates = (path.with_name(name) for name in islice(numbered(path.name), 1, None))
-    return next(candidate for candidate in candidates if not candidate.exists())
 
 
 def _moves(entry: Path, target: Path) -> Iterator[tuple[Path, Path]]:
