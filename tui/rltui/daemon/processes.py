@@ -1,19 +1,18 @@
-"""The processes of the experiment: its components, obstacles to their starts, and orphans."""
+"""The components of the experiment: their processes, and the obstacles to their starts."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 from rltui import paths
 from rltui.core import hints
-from rltui.core.api import Alert, Orphan, Progress
+from rltui.core.api import Alert, Progress
 from rltui.core.gpu.devices import chosen_devices
 from rltui.core.gpu.forecast_text import lack_of_memory
 from rltui.core.interpreter import bare_command
@@ -25,6 +24,7 @@ from rltui.daemon.config import Config, Setup
 from rltui.daemon.events import EventBus
 from rltui.daemon.forecast import MemoryForecast
 from rltui.daemon.observation import Observation
+from rltui.daemon.orphans import OrphanWatch
 from rltui.daemon.remote_attempt import job_status_alerts
 from rltui.daemon.reservations import ReservationManager
 from rltui.daemon.servers import Servers
@@ -37,18 +37,16 @@ from rltui.services.job_status import JobStatus
 from rltui.services.launch import Launch
 from rltui.services.own_files import FileLock, make_folder
 from rltui.services.probes import served_model
-from rltui.services.processes import Leftover, ProcessId
+from rltui.services.processes import ProcessId
 from rltui.services.processes.origin import holder_text
-from rltui.services.processes.orphans import described, end, find_leftovers, foreign_processes, leftovers_text
+from rltui.services.processes.orphans import leftovers_text
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.experiments import name_if_needed
 from rltui.services.tmux import TmuxHost, session_name
 
 _SHIM = Path(shim_program.__file__).with_name("__main__.py")
-_SEARCH_ROUNDS = 3
-"""Most rounds of ending orphans and searching again: a program that forks has new processes by then."""
 _POLL_S = 1.0
-"""Poll interval for state without notifications: known orphans, outputs made by other experiments."""
+"""Pause between two looks at an output that another experiment makes."""
 
 
 class Processes:
@@ -396,129 +394,3 @@ class _Terminal:
 
     async def _call(self, call: Callable[[], object]) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, call)
-
-
-class OrphanWatch:
-    """Keeps `orphans` true. Processes of other experiments and other people are never among them."""
-
-    def __init__(
-        self,
-        setup: Setup,
-        runners: Mapping[str, ComponentRunner],
-        events: EventBus,
-        readings: GpuReadings,
-        changes: Signal,
-    ) -> None:
-        """`changes` is notified when `orphans` changes."""
-        self._setup = setup
-        self._runners = runners
-        self._events = events
-        self._readings = readings
-        self._changes = changes
-        self._search_requested = asyncio.Event()
-        self._search_lock = asyncio.Lock()
-        self._requested_searches = self._completed_searches = 0
-        self._search_done = Signal()
-        self._unkillable: set[tuple[int, int]] = set()
-        """Orphans that were killed in vain, by pid and start: they are not tried again."""
-        self.orphans: tuple[Orphan, ...] = ()
-
-    def of(self, component: str) -> tuple[Orphan, ...]:
-        return tuple(orphan for orphan in self.orphans if orphan.component == component)
-
-    def foreign(self) -> tuple[Orphan, ...]:
-        """Other processes on the GPUs that a person may end by pid, by the newest reading.
-
-        Raises:
-            ConfigError: if the record of some experiment is damaged.
-        """
-        return foreign_processes(self._readings.newest, self.orphans)
-
-    def request_search(self) -> None:
-        """Have `watch` search soon, as an attempt has ended."""
-        self._requested_searches += 1
-        self._search_requested.set()
-
-    async def wait_for_searches(self) -> None:
-        """Return when every requested search has been made, and its orphans dealt with."""
-        while self._completed_searches < self._requested_searches:
-            await self._search_done.wait()
-
-    async def watch(self) -> None:
-        """Search when requested, and again and again while orphans are known."""
-        while True:
-            with contextlib.suppress(TimeoutError):  # time for the next search
-                async with asyncio.timeout(_POLL_S if self.orphans else None):
-                    await self._search_requested.wait()
-            self._search_requested.clear()
-            await self.search()
-
-    async def search(self) -> None:
-        """Search now, and end the orphans that the layout does not want kept."""
-        requested = self._requested_searches
-        async with self._search_lock:
-            orphans = await self._find()
-            for _ in range(_SEARCH_ROUNDS):
-                unwanted = [
-                    orphan
-                    for orphan in orphans
-                    if (orphan.pid, orphan.start) not in self._unkillable
-                    and (runner := self._runners.get(orphan.component or "")) is not None
-                    and runner.spec.stop.leftovers == "end"
-                ]
-                if not unwanted:
-                    break
-                survivors = await end(unwanted, self._events.journal, "by the layout")
-                self._unkillable |= {(orphan.pid, orphan.start) for orphan in survivors}
-                orphans = await self._find()
-            self._update(orphans)
-        self._completed_searches = max(self._completed_searches, requested)
-        self._search_done.notify()
-
-    async def free(self, orphans: Sequence[Orphan]) -> tuple[Orphan, ...]:
-        """End these, and return the ones that still live: another user's, or stuck in the kernel."""
-        async with self._search_lock:
-            survivors = await end(orphans, self._events.journal, "on request")
-            self._update(await self._find())
-        return survivors
-
-    def _update(self, orphans: tuple[Orphan, ...]) -> None:
-        """Replace `orphans`. Only a change other than of ages is published."""
-        previous, self.orphans = self.orphans, orphans
-        if [_without_age(orphan) for orphan in orphans] == [_without_age(orphan) for orphan in previous]:
-            return
-        previous_ids = {(orphan.pid, orphan.start) for orphan in previous}
-        new_orphans = [orphan for orphan in orphans if (orphan.pid, orphan.start) not in previous_ids]
-        if new_orphans:
-            self._events.alert(
-                Alert(
-                    kind="orphan",
-                    severity="warning",
-                    title="processes outlived their component",
-                    text=leftovers_text(new_orphans),
-                    component=new_orphans[0].component,
-                )
-            )
-        self._events.changed("status")
-        self._changes.notify()
-
-    async def _find(self) -> tuple[Orphan, ...]:
-        main_processes = [
-            runner.record.main
-            for runner in self._runners.values()
-            if runner.lifecycle.alive and runner.record is not None and runner.record.main is not None
-        ]
-        leftovers = await asyncio.to_thread(
-            find_leftovers, self._setup.record, self._setup.control, tuple(self._runners), main_processes
-        )
-        orphans = [leftover for leftover in leftovers if not self._is_of_living_attempt(leftover)]
-        return await asyncio.to_thread(described, orphans, self._readings.newest)
-
-    def _is_of_living_attempt(self, leftover: Leftover) -> bool:
-        """True also where the shim has not written its record yet."""
-        runner = self._runners.get(leftover.component or "")
-        return runner is not None and runner.lifecycle.busy and leftover.attempt == runner.attempt
-
-
-def _without_age(orphan: Orphan) -> Orphan:
-    return orphan.model_copy(update={"age_s": None})

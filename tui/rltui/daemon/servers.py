@@ -66,7 +66,8 @@ class Servers:
         self._events = events
         self._servers: tuple[_WatchedServer, ...] = ()
         self._poll_lock = asyncio.Lock()
-        self._users: tuple[str, ...] = ()
+        self.users: tuple[str, ...] = ()
+        """Experiments that use the inference server of this one, as of the last poll."""
         self._users_at = -_USERS_INTERVAL_S
         self.on_change: Callable[[], None] = lambda: None
         self.is_in_use: Callable[[], bool] = lambda: False
@@ -77,11 +78,6 @@ class Servers:
     @property
     def is_external(self) -> bool:
         return "inference" in self._setup.record.external
-
-    @property
-    def source(self) -> str:
-        record = self._setup.record
-        return record.inference_of or ("--inference" if record.inference else "config")
 
     async def watch(self) -> None:
         while True:
@@ -166,6 +162,8 @@ class Servers:
         return None if self._servers else (True, "the address of its inference server")
 
     def status(self) -> tuple[ServerStatus, ...]:
+        record = self._setup.record
+        source = record.inference_of or ("--inference" if record.inference else "config")
         return tuple(
             ServerStatus(
                 id=server.id,
@@ -174,7 +172,7 @@ class Servers:
                 reason=server.reason,
                 models=server.answer.models,
                 model=server.address.model,
-                source=self.source,
+                source=source,
                 key_variable=server.address.key_variable,
                 key_is_set=bool(os.environ.get(server.address.key_variable)),
                 since=server.since,
@@ -264,11 +262,6 @@ class Servers:
 
     # --- who uses ours ------------------------------------------------------------------------------------
 
-    @property
-    def users(self) -> tuple[str, ...]:
-        """Experiments that use the inference server of this one, as of the last poll."""
-        return self._users
-
     async def _poll_users(self) -> None:
         now = time.monotonic()
         if now - self._users_at < _USERS_INTERVAL_S:
@@ -276,20 +269,20 @@ class Servers:
         self._users_at = now
         users = await asyncio.to_thread(users_of, self._setup.record)
         names = tuple(user.name for user in users)
-        if names != self._users:
-            self._users = names
+        if names != self.users:
+            self.users = names
             self._events.changed("status")
 
     def _user_problems(self, plan: Plan) -> tuple[Problem, ...]:
-        if not self._users or "inference" not in self._setup.components:
+        if not self.users or "inference" not in self._setup.components:
             return ()
-        who, verb = join_words(self._users), "uses" if len(self._users) == 1 else "use"
+        who, verb = join_words(self.users), "uses" if len(self.users) == 1 else "use"
         if not self._setup.run_jobs.isdisjoint(plan.start):
             message = (
                 f"{who} {verb} the inference server of this experiment, whose weights would change under it"
             )
             return (
-                Problem(key=SERVER, message=f"{message}: end it first, {hints.DOWN(name=self._users[0])}"),
+                Problem(key=SERVER, message=f"{message}: end it first, {hints.DOWN(name=self.users[0])}"),
             )
         if "inference" in plan.stop:
             message = f"{who} {verb} the inference server that this stops, and cannot go on without it"
