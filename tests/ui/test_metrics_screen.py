@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from rltui.core.log_lines import LogChange
 from rltui.core.series import SeriesKey
 from rltui.errors import RltuiError
 from rltui.services.metrics.store import SeriesReader, SeriesWriter
+from rltui.ui.charts.grid import ChartGrid
 from rltui.ui.charts.plot import Plot
 from rltui.ui.charts.view import View
 from rltui.ui.screens.metrics import MetricsScreen
@@ -57,8 +57,6 @@ async def test_a_grid_shows_the_curated_charts_and_moves_over_them(open_app: Ope
         assert "17 charts of 20 series" in text_of(pilot, "title")
         await press(pilot, "down", "down", "right")
         await until(pilot, lambda: any(title.startswith("Gradient norm") for title in titles(pilot)))
-        assert screen._grid.chosen is not None
-        assert screen._grid.chosen.id == "grad_norm"
         await press(pilot, "enter")
         await until(pilot, lambda: len(titles(pilot)) == 1)
         assert titles(pilot)[0].startswith("Gradient norm 0.455 log")
@@ -69,10 +67,11 @@ async def test_a_grid_shows_the_curated_charts_and_moves_over_them(open_app: Ope
         await press(pilot, "escape")
         await until(pilot, lambda: len(titles(pilot)) == 4)
         await pilot.click([*screen.query(Plot)][1], offset=(20, 5))
-        assert screen._grid.chosen is screen._grid.in_view[1]
+        grid = screen.query_one(ChartGrid)
+        assert grid.chosen is grid.in_view[1]
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, Overview)
-        assert not screen.workers._workers & {worker for worker in screen.workers if worker.group == "series"}
+        assert not [worker for worker in screen.workers if worker.group == "series"]
 
 
 async def test_the_cursor_reads_all_series_and_goes_to_marks(open_app: Opener) -> None:
@@ -88,14 +87,14 @@ async def test_the_cursor_reads_all_series_and_goes_to_marks(open_app: Opener) -
         assert "n looks good from here" in text_of(pilot, "line"), "without the escape sequence of the note"
         assert "\x1b" not in text_of(pilot, "line")
         await press(pilot, "right_square_bracket", "full_stop")
-        assert screen._view.cursor is not None
-        assert screen._view.cursor > 500
+        assert screen.charts.view.cursor is not None
+        assert screen.charts.view.cursor > 500
         await press(pilot, "plus", "plus", "shift+left")
-        assert screen._view.window is not None
-        low, high = screen._view.window
+        assert screen.charts.view.window is not None
+        low, high = screen.charts.view.window
         assert high - low == pytest.approx(599 / 4)
         await press(pilot, "0")
-        assert screen._view == View()
+        assert screen.charts.view == View()
 
 
 async def test_a_moment_is_gone_to(open_app: Opener) -> None:
@@ -103,8 +102,8 @@ async def test_a_moment_is_gone_to(open_app: Opener) -> None:
     async with open_app(experiment_with_run()) as pilot:
         pilot.app.screen.show_screen("metrics", moment=STARTED + 204 * STEP_S)  # type: ignore[attr-defined]
         await until(pilot, lambda: isinstance(pilot.app.screen, MetricsScreen) and titles(pilot))
-        await until(pilot, lambda: screen_of(pilot)._view.cursor is not None)
-        assert screen_of(pilot)._view.cursor == pytest.approx(205, abs=0.1)
+        await until(pilot, lambda: screen_of(pilot).charts.view.cursor is not None)
+        assert screen_of(pilot).charts.view.cursor == pytest.approx(205, abs=0.1)
         assert "trainer ended with code 1" in text_of(pilot, "line")
 
 
@@ -164,15 +163,15 @@ async def test_what_comes_is_drawn_and_another_run_takes_its_place(open_app: Ope
     made = FakeExperiment()
     made.series = FakeSeries({SeriesKey("", "reward/mean"): by_step([0.1, 0.2])})
     async with open_app(made) as pilot:
-        screen = await open_metrics(pilot)
+        await open_metrics(pilot)
         assert titles(pilot) == ["Reward 0.2"]
         made.series.series[SeriesKey("", "reward/mean")].add(3, STARTED + 20, 0.3)
         made.series.change = LogChange.GREW
-        screen._wake.set()
+        await press(pilot, "down")  # which has it read at once
         await until(pilot, lambda: titles(pilot) == ["Reward 0.3"])
         made.series.series = {SeriesKey("", "reward/mean"): by_step([0.9])}
         made.series.change = LogChange.RESET
-        screen._wake.set()
+        await press(pilot, "down")  # which has it read at once
         await until(pilot, lambda: titles(pilot) == ["Reward 0.9"])
 
 
@@ -180,19 +179,7 @@ async def test_nothing_measured_yet_is_said(open_app: Opener) -> None:
     async with open_app(FakeExperiment()) as pilot:
         await press(pilot, "4")
         await until(pilot, lambda: "0 charts of 0 series" in text_of(pilot, "title"))
-        await press(
-            pilot,
-            "enter",
-            "comma",
-            "plus",
-            "at",
-            "M",
-            "W",
-            "p",
-            "f",
-            "left_square_bracket",
-            "shift+right",
-        )
+        await press(pilot, *("enter", "comma", "plus", "at", "M", "W", "p", "f", "left_square_bracket"))
         assert "No value was measured yet" in text_of(pilot, "line")
         await press(pilot, "1")
         assert isinstance(pilot.app.screen, Overview)
@@ -202,13 +189,12 @@ async def test_nothing_measured_yet_is_said(open_app: Opener) -> None:
 async def test_every_way_of_looking_is_told_and_undone(open_app: Opener) -> None:
     async with open_app(experiment_with_run(), size=(80, 24)) as pilot:
         screen = await open_metrics(pilot)
-        before = screen._view
+        before = screen.charts.view
         await press(pilot, "M", "at", "percent_sign", "f")
         assert "by time · mean of 5 · outliers cut" in text_of(pilot, "title")
         assert text_of(pilot, "line") == ""
         await press(pilot, "M", "M", "M", "at", "percent_sign", "f")
-        assert screen._view == before
-        assert not math.isnan(screen._grid.cells)
+        assert screen.charts.view == before
 
 
 async def test_the_store_of_a_run_is_followed(open_app: Opener, tmp_path: Path) -> None:
@@ -225,11 +211,10 @@ async def test_the_store_of_a_run_is_followed(open_app: Opener, tmp_path: Path) 
         writer.rewind(3, STARTED + 10)
         writer.add("orch", {"reward/mean": 0.9}, at=STARTED + 11, step=4)
         writer.flush()
-        screen._wake.set()
+        await press(pilot, "down")  # which has it read at once
         await until(pilot, lambda: titles(pilot) == ["Reward 0.9"])
-        assert screen._model is not None
-        frame = screen._model.frame(screen._grid.charts[0], screen._view)
-        assert [(each.style, each.x.tolist()) for each in frame.polylines] == [
-            ("faint", [4, 5]),
-            ("line-0", [1, 2, 3, 4]),
-        ]
+        model = screen.charts.model
+        assert model is not None
+        frame = model.frame(screen.query_one(ChartGrid).charts[0], screen.charts.view)
+        lines = [(line.style, line.x.tolist()) for line in frame.polylines]
+        assert lines == [("faint", [4, 5]), ("line-0", [1, 2, 3, 4])], "what was before the resume is faint"

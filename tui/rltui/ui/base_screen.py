@@ -32,7 +32,7 @@ from rltui.ui.state import AppState, ExperimentState
 
 _WORK = "request"
 """Group of the worker that carries out what a key asks for."""
-_OF_ONE_RUN = ("show_screen", "search_all", "commands.note", "commands.open_links", "pin")
+_OF_ONE_RUN = ("show_screen", "search_all", "commands.note", "commands.open_links", "charts.pin")
 """Actions that lead away from runs that are compared, or belong to one of them."""
 SEARCH_AIM = "/"
 """Has the log screen ask what to search for; with words behind it, search for them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 Span = tuple[float, float]
@@ -55,6 +56,26 @@ class View:
         if window is not None and not window[0] <= x <= window[1]:
             window = _inside(x - (window[1] - window[0]) / 2, window[1] - window[0], full_span)
         return replace(self, cursor=x, window=window)
+
+    def move_cursor(self, cells: int, width: int, full_span: Span) -> View:
+        """Return the view with the cursor moved by cells of a window of `width` cells, each a step at least.
+
+        It begins at the window's end.
+        """
+        low, high = self.window or full_span
+        per_cell = (high - low) / width
+        if not self.by_time:
+            per_cell = max(1.0, round(per_cell))
+        return self.read_at(high if self.cursor is None else self.cursor + cells * per_cell, full_span)
+
+    def read_beside(self, direction: int, positions: Sequence[float], full_span: Span) -> View:
+        """Return the view with the cursor at the next of `positions`, which are in order; none: as it is."""
+        inside = [x for x in positions if full_span[0] <= x <= full_span[1]]
+        if direction > 0:
+            ahead = [x for x in inside if self.cursor is not None and x > self.cursor]
+        else:
+            ahead = [x for x in reversed(inside) if self.cursor is None or x < self.cursor]
+        return self.read_at(ahead[0], full_span) if ahead else self
 
     def pan(self, share: float, full_span: Span) -> View:
         """Return the view with its window moved by a share of its width."""

@@ -11,7 +11,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 from textual.content import Content
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from rltui.core.config_report import KnobInfo, KnobTable, Problem
 from rltui.core.knobs import pattern, rank
@@ -36,6 +36,7 @@ from rltui.ui.widgets.knob_table import (
     value_style,
 )
 from rltui.ui.widgets.row_list import Row, RowList, list_keys
+from rltui.ui.widgets.search_line import SearchLine
 from rltui.views.knob import change_text, name_in_section, readers_text, section_of, worst_problem
 
 _GAP = 2
@@ -203,10 +204,7 @@ class ConfigScreen(BaseScreen):
         self._filter = RowFilter()
         self._cached: tuple[object, tuple[Row, ...]] | None = None
         self._title = Static(id="config-title", markup=False)
-        self._search = Input(
-            placeholder="words of a key, a meaning or a value", id="config-search", compact=True
-        )
-        self._search.cursor_blink = False
+        self._search = SearchLine("words of a key, a meaning or a value", id="config-search")
         self._heading = Static(id="config-heading", markup=False)
         self._rows = RowList(self._make_rows, id="config-rows")
         self._detail = Static(id="config-detail", markup=False)
@@ -248,11 +246,8 @@ class ConfigScreen(BaseScreen):
         note = table_note(table, self.state.staged, readonly=self.experiment.readonly)
         only = "only changed" if self._filter.only_changed else ""
         self._title.update(self.state.heading("Config", (files, FAINT), note or "", (only, "bold")))
-        width = self._rows.scrollable_content_region.width
-        knobs, staged = self.state.knobs, self.state.staged.edits
-        self._heading.update(heading(columns_for(knobs, staged, width)))
         self._rows.reload()
-        if self.aim and width > 0:
+        if self.aim and self._rows.keys:
             self._rows.go_to(self.aim)
             self.aim = ""
         self._problems.set_class(bool(self.state.table.problems), "-shown")
@@ -277,8 +272,10 @@ class ConfigScreen(BaseScreen):
         del selected
         state = (self.state.table, self.state.staged, self._filter, width)
         if self._cached is None or self._cached[0] != state:
-            rows = config_rows(self.state.table, self.state.staged.edits, self._filter, width)
-            self._cached = (state, rows)
+            staged = self.state.staged.edits
+            self._cached = (state, config_rows(self.state.table, staged, self._filter, width))
+            columns = columns_for(self.state.knobs, staged, width)
+            self._heading.update(heading(columns), layout=False)
         return self._cached[1]
 
     def _make_problems(self, width: int, selected: str | None) -> tuple[Row, ...]:
@@ -308,17 +305,16 @@ class ConfigScreen(BaseScreen):
     # search and filter
 
     def action_search(self) -> None:
-        self._search.add_class("-shown")
-        self._search.focus()
+        self._search.open()
 
-    @on(Input.Changed, "#config-search")
-    def _searched(self, event: Input.Changed) -> None:
+    @on(SearchLine.Changed)
+    def _searched(self, event: SearchLine.Changed) -> None:
         self._filter = RowFilter(event.value, self._filter.only_changed)
         self.reload()
         if event.value:
             self._rows.move_to_end(last=False)  # to the likeliest
 
-    @on(Input.Submitted, "#config-search")
+    @on(SearchLine.Submitted)
     def _focus_rows(self) -> None:
         self._rows.focus()
 
@@ -328,9 +324,8 @@ class ConfigScreen(BaseScreen):
 
     def action_back(self) -> None:
         """First the search ends, then the screen."""
-        if self._search.has_class("-shown"):
-            self._search.value = ""
-            self._search.remove_class("-shown")
+        if self._search.is_open:
+            self._search.close()
             self._rows.focus()
         else:
             self.action_show_overview()
@@ -362,8 +357,7 @@ class ConfigScreen(BaseScreen):
             self.notify("No key of the files is named by this problem", markup=False)
             return
         self._filter = RowFilter()
-        self._search.value = ""
-        self._search.remove_class("-shown")
+        self._search.close()
         self._rows.reload()
         self._rows.go_to(problem.key or "")
         self._rows.focus()

@@ -7,13 +7,12 @@ import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Container
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from rltui.core.annotations import annotations_of
 from rltui.core.series import SeriesKey
@@ -22,28 +21,24 @@ from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext, Scope
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import EXPERIMENT_KEYS, BaseScreen
-from rltui.ui.charts import export
 from rltui.ui.charts.captions import annotation_lines, legend, line_below, reading_lines, title_facts
 from rltui.ui.charts.catalog import Chart, charts
 from rltui.ui.charts.grid import ChartGrid
 from rltui.ui.charts.model import ChartModel, Run
 from rltui.ui.charts.plot import Plot
-from rltui.ui.charts.view import View
+from rltui.ui.commands.charts import ChartCommands
 from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.messages import waiting
 from rltui.ui.state import AppState, ExperimentState
-from rltui.ui.text import clean, clean_line
+from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
+from rltui.ui.widgets.search_line import SearchLine
 
 _INTERVAL_S = 2.0
 """The files are read this often."""
 _PAUSE_PER_WORK = 60.0
 """The next look waits so many times as long as the last one took, so that all takes 2 % of a core at most."""
 _LONGEST_PAUSE_S = 15.0
-_OF_A_CHART = ("toggle_zoom", "cursor", "mark", "scale", "pan", "reset", "switch", "pin", "save")
-"""Actions that do something only where there is a chart."""
-_PAN = 0.25
-"""The unit is the visible range."""
 
 
 class MetricsScreen(BaseScreen):
@@ -56,12 +51,12 @@ class MetricsScreen(BaseScreen):
     BINDINGS = keys(
         KeyContext.METRICS, *EXPERIMENT_KEYS,
         bind(verbs.OPEN, "toggle_zoom", "zoom", "One chart in full, and back to all", footer=Footer.YES),
-        bind(verbs.FILTER, "switch('marks')", "marks", "Marks of what happened, or none",
+        bind(verbs.FILTER, "charts.switch('marks')", "marks", "Marks of what happened, or none",
              footer=Footer.FIRST_TO_GO),
         bind(verbs.SEARCH, help="Any series, by a regular expression for titles and names",
              footer=Footer.YES),
-        bind(verbs.WRITE, "save", "save", "Save the chosen chart as SVG and CSV", footer=Footer.YES),
-        bind(verbs.PIN, help="Keep the chosen chart first, or no more", footer=Footer.YES),
+        bind(verbs.WRITE, "charts.save", "save", "Save the chosen chart as SVG and CSV", footer=Footer.YES),
+        bind(verbs.PIN, "charts.pin", help="Keep the chosen chart first, or no more", footer=Footer.YES),
         bind(verbs.ZOOM, "toggle_zoom", help="One chart in full, and back to all", palette=InPalette.NO),
         bind(verbs.CURSOR_DOWN, "move(0, 1)", help="The chart below; zoomed, the next one"),
         bind(verbs.CURSOR_UP, "move(0, -1)", help="The chart above; zoomed, the one before"),
@@ -69,29 +64,29 @@ class MetricsScreen(BaseScreen):
         bind(verbs.CURSOR_PREVIOUS, "move(0, -1)"),
         bind(verbs.CURSOR_LEFT, "move(-1, 0)", help="The chart at the left; zoomed, read further back"),
         bind(verbs.CURSOR_RIGHT, "move(1, 0)", help="The chart at the right; zoomed, read further on"),
-        bind(verbs.EARLIER, "mark(-1)", "marks",
+        bind(verbs.EARLIER, "charts.mark(-1)", "marks",
              "Read at the mark before: edit, restart, crash, checkpoint, alert, note", footer=Footer.YES),
-        bind(verbs.LATER, "mark(1)", "next mark", "Read at the next mark"),
-        bind(verbs.ALL, "reset", help="The whole run, read at its end", footer=Footer.FIRST_TO_GO),
-        bind(verbs.SCALE_CLOSER, "scale(0.5)",
-             help="See less of the run, around the cursor or up to the end", footer=Footer.FIRST_TO_GO),
-        bind(verbs.SCALE_WIDER, "scale(2)", help="See more of the run", footer=Footer.FIRST_TO_GO),
-        own("read.back", "comma", "cursor(-1)", "read", "Read all series at a step: further back",
+        bind(verbs.LATER, "charts.mark(1)", "next mark", "Read at the next mark"),
+        bind(verbs.ALL, "charts.reset", help="The whole run, read at its end", footer=Footer.FIRST_TO_GO),
+        bind(verbs.SCALE_CLOSER, "charts.scale(0.5)",
+             help="See less of the run, around the cursor or up to the end", footer=Footer.YES),
+        bind(verbs.SCALE_WIDER, "charts.scale(2)", help="See more of the run", footer=Footer.YES),
+        own("read.back", "comma", "charts.cursor(-1)", "read", "Read all series at a step: further back",
             Scope.CHARTS, footer=Footer.YES, palette=InPalette.NO),
-        own("read.on", "full_stop", "cursor(1)", "read", "Read all series at a step: further on",
+        own("read.on", "full_stop", "charts.cursor(1)", "read", "Read all series at a step: further on",
             Scope.CHARTS, palette=InPalette.NO),
-        own("pan.back", "shift+left", "pan(-1)", "pan back", "What came before", Scope.CHARTS,
+        own("pan.back", "shift+left", "charts.pan(-1)", "pan back", "What came before", Scope.CHARTS,
             palette=InPalette.NO),
-        own("pan.on", "shift+right", "pan(1)", "pan on", "What came after", Scope.CHARTS,
+        own("pan.on", "shift+right", "charts.pan(1)", "pan on", "What came after", Scope.CHARTS,
             palette=InPalette.NO),
-        own("chart.smooth", "M", "switch('smoothing')", "smooth",
+        own("chart.smooth", "M", "charts.switch('smoothing')", "smooth",
             "Means of the last 5, 20 or 100 points, and the points themselves", Scope.CHARTS,
             footer=Footer.YES),
-        own("chart.axis", "at", "switch('by_time')", "step/time", "By step or by time", Scope.CHARTS,
+        own("chart.axis", "at", "charts.switch('by_time')", "step/time", "By step or by time", Scope.CHARTS,
             footer=Footer.YES),
-        own("chart.log", "circumflex_accent", "switch('log')", "log",
+        own("chart.log", "circumflex_accent", "charts.switch('log')", "log",
             "The chosen chart's scale: linear or logarithmic", Scope.CHARTS, footer=Footer.YES),
-        own("chart.outliers", "percent_sign", "switch('robust')", "outliers",
+        own("chart.outliers", "percent_sign", "charts.switch('robust')", "outliers",
             "Cut outliers off, and show them", Scope.CHARTS, footer=Footer.FIRST_TO_GO),
         bind(verbs.BACK, label="overview", help="End the filter, then the zoom; back to the overview",
              footer=Footer.YES),
@@ -105,9 +100,6 @@ class MetricsScreen(BaseScreen):
         super().__init__(app_state, state)
         self._runs = runs
         self.state.watch("connection", self._show_captions)
-        self._model: ChartModel | None = None
-        self._view = View()
-        self._pins: tuple[str, ...] = ()
         self._pattern = ""
         self._problem = ""
         self._sought_time: float | None = None
@@ -117,11 +109,9 @@ class MetricsScreen(BaseScreen):
         self._selected_by: tuple[tuple[SeriesKey, ...], tuple[str, ...], str] | None = None
         """Series, pins and pattern by which the charts were selected last."""
         self._title = Static(id="metrics-title", markup=False)
-        self._filter = Input(
-            placeholder="regular expression: titles and names", id="metrics-filter", compact=True
-        )
-        self._filter.cursor_blink = False
+        self._filter = SearchLine("regular expression: titles and names", id="metrics-filter")
         self._grid = ChartGrid()
+        self.charts = ChartCommands(self, self.experiment, self._grid, draw=self._draw, select=self._wake.set)
         self._readings = Static(id="metrics-readings", markup=False)
         self._events = Static(id="metrics-events", markup=False)
         self._line = Static(id="metrics-line", markup=False)
@@ -153,20 +143,20 @@ class MetricsScreen(BaseScreen):
     # values in
 
     async def _follow(self) -> None:
-        if self._model is None:
+        if self.charts.model is None:
             self._show_captions()
             try:
                 async with waiting(self.app, "Opening the metrics"):
-                    self._pins = await asyncio.to_thread(self.experiment.pins)
+                    self.charts.pins = await asyncio.to_thread(self.experiment.pins)
                     series = self._runs or [Run("", await asyncio.to_thread(self.experiment.open_series))]
-                    self._model = ChartModel(series)
+                    self.charts.model = ChartModel(series)
             except RltuiError as error:
                 self._problem = clean_line(error.title)
         while True:
             self._wake.clear()
             began = time.process_time()
-            if self._model is not None:
-                await self._catch_up(self._model)
+            if self.charts.model is not None:
+                await self._catch_up(self.charts.model)
             work = (time.process_time() - began) * _PAUSE_PER_WORK
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(max(_INTERVAL_S, work), _LONGEST_PAUSE_S)):
@@ -185,20 +175,20 @@ class MetricsScreen(BaseScreen):
         with suppress(RltuiError):  # the charts are worth seeing without annotations
             annotations = annotations_of(await self.experiment.journal())
             is_new, model.annotations = is_new or annotations != model.annotations, annotations
-        if self._sought_time is not None and (x := model.x_of(self._sought_time, self._view)) is not None:
-            self._view, self._sought_time = self._view.read_at(x, model.full_span(self._view)), None
+        if self._sought_time is not None and self.charts.go_to(self._sought_time):
+            self._sought_time = None
             is_new = True
         if is_new:
             self._draw()
 
     def _select_charts(self, model: ChartModel) -> bool:
         """Select the charts by series, pins and pattern; returns whether these have changed."""
-        state = (model.keys, self._pins, self._pattern)
+        state = (model.keys, self.charts.pins, self._pattern)
         if state == self._selected_by:
             return False
         self._selected_by = state
         try:
-            self._grid.set_charts(charts(model.keys, pins=self._pins, pattern=self._pattern))
+            self._grid.set_charts(charts(model.keys, pins=self.charts.pins, pattern=self._pattern))
             self._problem = ""
         except re.error as error:
             self._problem = f"no regular expression: {error}"
@@ -211,15 +201,15 @@ class MetricsScreen(BaseScreen):
         self._wake.set()
 
     def _draw(self) -> None:
-        if (model := self._model) is not None:
+        if (model := self.charts.model) is not None:
             with self.app.batch_update():
-                self._grid.draw(lambda chart: model.frame(chart, self._view))
+                self._grid.draw(lambda chart: model.frame(chart, self.charts.view))
         self._show_captions()
 
     def _show_captions(self) -> None:
         if not self.is_open:
             return
-        model, view = self._model, self._view
+        model, view = self.charts.model, self.charts.view
         count, series = len(self._grid.charts), len(model.keys) if model is not None else None
         facts = title_facts(count, series, view, self._pattern)
         names = (legend(model),) if model is not None and len(model.runs) > 1 else ()
@@ -235,17 +225,12 @@ class MetricsScreen(BaseScreen):
     def _nothing(self) -> str:
         return "Nothing matches: esc shows all again." if self._pattern else "No value was measured yet."
 
-    def _set_view(self, view: View) -> None:
-        if view != self._view:
-            self._view = view
-            self._draw()
-
     # keys
 
     def action_move(self, columns: int, rows: int) -> None:
         """Among the charts; zoomed, left and right move the cursor."""
         if self._grid.zoomed and columns:
-            self.action_cursor(columns)
+            self.charts.cursor(columns)
             return
         self._grid.move(columns, rows)
         self._draw()
@@ -268,104 +253,28 @@ class MetricsScreen(BaseScreen):
         """A person who types in the filter can only go back; commands on a chart need one."""
         if self.focused is self._filter and command != "back":
             return False
-        if command in _OF_A_CHART:
+        if command == "toggle_zoom":
             return self._grid.chosen is not None
         return super().enabled(command, *arguments)
 
     def action_back(self) -> None:
         """First the filter ends, then the zoom, then the screen."""
-        if self._filter.has_class("-shown"):
-            self._filter.remove_class("-shown")
-            self._filter.value = ""
+        if self._filter.is_open:
+            self._filter.close()
             self.set_focus(None)
         elif self._grid.zoomed:
             self._set_zoom(False)
         else:
             self.action_show_overview()
 
-    def action_cursor(self, cells: int) -> None:
-        """Along the axis, a cell at a time, at least a step."""
-        if (model := self._model) is None:
-            return
-        full_span = model.full_span(self._view)
-        low, high = self._view.window or full_span
-        per_cell = (high - low) / self._grid.cells
-        if not self._view.by_time:
-            per_cell = max(1.0, round(per_cell))
-        cursor = high if self._view.cursor is None else self._view.cursor + cells * per_cell
-        self._set_view(self._view.read_at(cursor, full_span))
-
-    def action_mark(self, direction: int) -> None:
-        if (model := self._model) is None:
-            return
-        cursor = self._view.cursor
-        low, high = model.full_span(self._view)
-        positions = [placed.x for placed in model.placed_annotations(self._view) if low <= placed.x <= high]
-        if direction > 0:
-            ahead = [x for x in positions if cursor is not None and x > cursor]
-        else:
-            ahead = [x for x in reversed(positions) if cursor is None or x < cursor]
-        if ahead:
-            self._set_view(self._view.read_at(ahead[0], (low, high)))
-
-    def action_pan(self, direction: int) -> None:
-        if (model := self._model) is not None:
-            self._set_view(self._view.pan(direction * _PAN, model.full_span(self._view)))
-
-    def action_scale(self, factor: float) -> None:
-        if (model := self._model) is not None:
-            self._set_view(self._view.scale(factor, model.full_span(self._view)))
-
-    def action_reset(self) -> None:
-        self._set_view(replace(self._view, window=None, cursor=None))
-
-    def action_switch(self, option: str) -> None:
-        if (chart := self._grid.chosen) is not None:
-            self._set_view(self._view.toggle(option, chart.id))
-
     def action_search(self) -> None:
-        self._filter.add_class("-shown")
-        self._filter.focus()
+        self._filter.open()
 
-    @on(Input.Changed, "#metrics-filter")
-    def _searched(self, event: Input.Changed) -> None:
+    @on(SearchLine.Changed)
+    def _searched(self, event: SearchLine.Changed) -> None:
         self._pattern = event.value
         self._wake.set()
 
-    @on(Input.Submitted, "#metrics-filter")
+    @on(SearchLine.Submitted)
     def _leave_filter(self) -> None:
         self.set_focus(None)
-
-    def action_pin(self) -> None:
-        """First in the grid, also the next time; or no more."""
-        if (chart := self._grid.chosen) is not None:
-            other_pins = tuple(pin for pin in self._pins if pin != chart.id)
-            self._pins = other_pins if chart.id in self._pins else (*other_pins, chart.id)
-            self._wake.set()
-            self.work(self._keep_pins(), changes=False)
-
-    async def _keep_pins(self) -> None:
-        try:
-            await asyncio.to_thread(self.experiment.save_pins, self._pins)
-        except RltuiError as error:
-            self.notify(clean(str(error)), severity="warning", markup=False)
-
-    def action_save(self) -> None:
-        if self._model is not None and (chart := self._grid.chosen) is not None:
-            self.work(self._save(self._model, chart), changes=False)
-
-    async def _save(self, model: ChartModel, chart: Chart) -> None:
-        documents = {
-            f"{chart.id}.svg": export.svg(model.frame(chart, self._view), self.experiment.name),
-            f"{chart.id}.csv": export.csv(model.lines_of(chart)),
-        }
-        try:
-            async with waiting(self.app, "Saving the chart"):
-                paths = [
-                    await asyncio.to_thread(self.experiment.save, name, text)
-                    for name, text in documents.items()
-                ]
-        except RltuiError as error:
-            self.notify(clean(str(error)), severity="error", markup=False)
-            return
-        self.notify(clean("Saved\n" + "\n".join(paths)), timeout=15, markup=False)
