@@ -18,11 +18,9 @@ from rltui.core.config_data import short_names
 from rltui.core.text import truncate, visible
 from rltui.errors import UsageError
 from rltui.services.runs.catalog import find_run
-from rltui.services.runs.index import RunIndex
 
 if TYPE_CHECKING:
     from rltui.core.compare import Comparison
-    from rltui.core.config_report import ConfigDiff
     from rltui.views.comparison import ComparedRow
 
 _WIDEST_CELL = 32
@@ -84,32 +82,6 @@ def compare(arguments: Arguments) -> int:
         if remark := remark_text(comparison):
             print(remark, file=sys.stderr)
     return 0
-
-
-def diff_of_runs(names: Sequence[str]) -> ConfigDiff | None:
-    """Compare the configs of two runs, key by key and in lines; `None` where the names are of no runs.
-
-    Raises:
-        UsageError: if one is a run and the other is not.
-    """
-    from rltui.core.compare import comparison
-
-    if not any(RunIndex().named(name) for name in names):
-        return None
-    index = ready_index()
-    from rltui.client.report import config_texts
-    from rltui.core.config_report import ConfigDiff, KeyDifference
-    from rltui.services.config.diff import text_diff
-
-    before, after = (find_run(index, name) for name in names)
-    run_comparison = comparison((before, after), index.configs((before.id, after.id)))
-    keys = [
-        KeyDifference(key=difference.key, file="", before=difference.values[0], after=difference.values[1])
-        for difference in run_comparison.differing
-    ]
-    old, new = config_texts(before), config_texts(after)
-    diffs = [text_diff(old.get(name, ""), new.get(name, ""), name) for name in dict.fromkeys((*old, *new))]
-    return ConfigDiff(before=before.name, after=after.name, keys=tuple(keys), text="".join(diffs))
 
 
 # --- for people -------------------------------------------------------------------------------------------

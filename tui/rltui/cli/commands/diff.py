@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rltui.cli.arguments import JSON, NAME
-from rltui.cli.choosing import choose_experiment
+from rltui.cli.choosing import choose_experiment, ready_index
 from rltui.cli.colour import style, style_diff
 from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.commands.knobs import read_table
@@ -46,16 +46,9 @@ _ORIGINAL = "original"
 )
 def diff(arguments: Arguments) -> int:
     names = arguments.attempt
-    if (
-        len(names) == 2
-        and arguments.name is None
-        and not any("#" in name or name == _ORIGINAL for name in names)
-    ):
-        from rltui.cli.commands.compare import diff_of_runs  # knows all runs
-
-        if (runs := diff_of_runs(names)) is not None:
-            _print_differences(runs, arguments)
-            return 0
+    if arguments.name is None and (difference := _of_runs(names)) is not None:
+        _print_differences(difference, arguments)
+        return 0
     record = choose_experiment(arguments.name)
     if not names and not arguments.json and not arguments.text:
         rows = _rows(record)
@@ -104,6 +97,36 @@ def _rows(record: ExperimentRecord) -> list[KnobRow]:
 def _is_printed(row: KnobRow) -> bool:
     """Keys as their readers see them: one that a living component does not read is not told."""
     return is_changed(row) or bool(row.get("overridden"))
+
+
+def _of_runs(names: Sequence[str]) -> ConfigDiff | None:
+    """Compare the configs of two runs, key by key and in lines; `None` where these are no names of two runs.
+
+    Raises:
+        UsageError: if one is a run and the other is not.
+    """
+    from rltui.services.runs.index import RunIndex
+
+    if len(names) != 2 or any("#" in name or name == _ORIGINAL for name in names):
+        return None
+    if not any(RunIndex().named(name) for name in names):
+        return None
+    from rltui.client.report import config_texts
+    from rltui.core.compare import comparison
+    from rltui.core.config_report import ConfigDiff, KeyDifference
+    from rltui.services.config.diff import text_diff
+    from rltui.services.runs.catalog import find_run
+
+    index = ready_index()
+    before, after = (find_run(index, name) for name in names)
+    run_comparison = comparison((before, after), index.configs((before.id, after.id)))
+    keys = [
+        KeyDifference(key=difference.key, file="", before=difference.values[0], after=difference.values[1])
+        for difference in run_comparison.differing
+    ]
+    old, new = config_texts(before), config_texts(after)
+    diffs = [text_diff(old.get(name, ""), new.get(name, ""), name) for name in dict.fromkeys((*old, *new))]
+    return ConfigDiff(before=before.name, after=after.name, keys=tuple(keys), text="".join(diffs))
 
 
 def _of_attempts(record: ExperimentRecord, names: list[str]) -> ConfigDiff:
