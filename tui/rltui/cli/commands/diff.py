@@ -105,10 +105,10 @@ def _of_runs(names: Sequence[str]) -> ConfigDiff | None:
     Raises:
         UsageError: if one is a run and the other is not.
     """
-    from rltui.services.runs.index import RunIndex
-
     if len(names) != 2 or any("#" in name or name == _ORIGINAL for name in names):
         return None
+    from rltui.services.runs.index import RunIndex
+
     if not any(RunIndex().named(name) for name in names):
         return None
     from rltui.client.report import config_texts
