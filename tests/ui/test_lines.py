@@ -15,8 +15,11 @@ from tests.fakes.experiment import (
 )
 from tests.ui.trouble import (
     EDIT,
+    REMEDIES,
     SECOND_LEFTOVER,
+    TRAINER_MEMORY,
     backoff_status,
+    out_of_memory_status,
     stalled_status,
     unwell_status,
 )
@@ -33,6 +36,7 @@ from rltui.ui.plan_view import diff_lines, plan_content
 from rltui.ui.requests import done_text
 from rltui.ui.widgets.bars import bar_lines, header_line
 from rltui.ui.widgets.knob_table import knob_columns, knob_line, table_note
+from rltui.ui.widgets.panes import memory_notes
 from rltui.views.experiment import experiment_badge
 from rltui.views.knob import by_section, change_text, name_in_section
 
@@ -278,6 +282,17 @@ def test_steps_stay_within_bounds() -> None:
 )
 def test_floats_step_in_their_second_digit(typed: str, stepped_up: str) -> None:
     assert stepped(knob("a", 0.5, kind="float"), typed, 1) == stepped_up
+
+
+def test_the_verdict_on_memory_stands_in_place_of_the_reason() -> None:
+    *_, trainer = out_of_memory_status(*REMEDIES).components
+    verdict, first = memory_notes(trainer).plain.split("\n")
+    assert verdict.startswith("✗ out of memory on GPU 1: tried to allocate 2.0 GiB")
+    assert first == "→ F inference.gpu_memory_utilization 0.7 → 0.6 · or 2 more"
+    assert memory_notes(trainer, readonly=True).plain.endswith(f"\n{first.replace('F ', '')}")
+    assert not memory_notes(component("trainer", FAILED, reason="exited 1"))
+    alone = component("trainer", FAILED, out_of_memory=TRAINER_MEMORY)
+    assert "\n" not in memory_notes(alone).plain
 
 
 def test_plan_says_everything() -> None:

@@ -8,6 +8,7 @@ from tests.fakes.frontend import FakeFrontend
 from tests.fakes.runs import FakeRuns
 from tests.ui.checkpoint_cases import with_checkpoints
 from tests.ui.run_cases import RUNS
+from tests.ui.trouble import REMEDIES, out_of_memory_status
 
 from rltui.core.api import ComponentStatus, Request
 from rltui.core.gpu.report import Remedy
@@ -79,17 +80,36 @@ async def test_a_finished_run_is_opened_with_a_supervisor() -> None:
     assert frontend.messages == [BaseScreen.OpenRunRequested(experiment.run_id, again=True)]
 
 
-async def test_of_several_remedies_one_is_chosen() -> None:
-    remedies = tuple(
-        Remedy(title=title, reason="", edits={"trainer.batch": size}, components=("trainer",))
-        for title, size in (("Halve it", 4), ("Quarter it", 2))
-    )
-    failed = component("trainer", ComponentState.FAILED).model_copy(update={"remedies": remedies})
-    frontend, experiment = FakeFrontend("Quarter it", True), FakeExperiment()
-    component_commands(frontend, experiment, failed).fix_memory()
+def trainer_without_memory(*remedies: Remedy) -> ComponentStatus:
+    *_, trainer = out_of_memory_status(*remedies).components
+    return trainer
+
+
+async def test_the_only_remedy_is_planned_at_once_and_written_with_a_restart() -> None:
+    _, length, _ = REMEDIES
+    frontend, experiment = FakeFrontend(True), FakeExperiment()
+    component_commands(frontend, experiment, trainer_without_memory(length)).fix_memory()
     await frontend.done()
-    assert [type(dialog) for dialog in frontend.dialogs] == [ChoiceMenu, PlanDialog]
-    assert experiment.planned[0].edits == {"trainer.batch": 2}
+    (plan,) = frontend.dialogs
+    assert isinstance(plan, PlanDialog)
+    assert (plan.heading, plan.default) == ("trainer.model.seq_len 4096 → 2048?", "no")
+    expected = Request(action="set", edits={"trainer.model.seq_len": 2048}, restart=True)
+    assert (experiment.planned, experiment.executed) == ([expected], [expected])
+
+
+async def test_of_several_remedies_one_is_chosen() -> None:
+    share, *_ = REMEDIES
+    frontend, experiment = FakeFrontend(None, share.title, True), FakeExperiment()
+    commands = component_commands(frontend, experiment, trainer_without_memory(*REMEDIES))
+    commands.fix_memory()
+    await frontend.done()
+    assert not experiment.planned
+    commands.fix_memory()
+    await frontend.done()
+    assert [type(dialog) for dialog in frontend.dialogs] == [ChoiceMenu, ChoiceMenu, PlanDialog]
+    assert experiment.executed == [
+        Request(action="set", edits=share.edits, components=("inference", "trainer"), restart=True)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -100,6 +120,8 @@ async def test_of_several_remedies_one_is_chosen() -> None:
         ("attach", None, False),
         ("restart_menu", None, False),
         ("fix_memory", TRAINER, False),
+        ("fix_memory", trainer_without_memory(), False),
+        ("fix_memory", trainer_without_memory(*REMEDIES), True),
         ("show_script", TRAINER, False),
     ],
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from tests.fakes.experiment import FakeExperiment
 from tests.fakes.runs import FakeRuns
@@ -106,10 +104,6 @@ async def test_the_arrangement_is_kept_with_the_layout(experiment: FakeExperimen
         await press(pilot, "ctrl+w", "a")
         await until(pilot, lambda: pane(pilot, "knobs").query_one("KnobRows").region)
         assert overview(pilot).query_one(KnobPanel).rows.table.knobs, "it is filled"
-    other = FakeExperiment()
-    other.description = replace(other.description, layout_name="other")
-    async with open_app(other, runs=runs, size=(150, 42)) as pilot:
-        assert len(names(pilot)) == 5
 
 
 async def move(pilot: Pilot[None], start: tuple[int, int], end: tuple[int, int], *, button: int) -> None:

@@ -6,7 +6,6 @@ from functools import partial
 
 import pytest
 from tests.bench.terminal import Line, Terminal
-from tests.params import slow_but
 from tests.ui.terminal.test_driver import APP, assert_given_back, at_rest, opened
 from tests.waiting import retry_until
 
@@ -103,7 +102,8 @@ def test_the_environment_may_tell_before() -> None:
         assert DARK not in terminal.written
 
 
-@pytest.mark.parametrize("what", slow_but(["plain", "hostile"], "hostile"))
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["plain", "hostile"])
 def test_without_utf8_nothing_but_ascii_is_written(what: str) -> None:
     argv = [*APP, "hostile"] if what == "hostile" else APP
     with opened(argv, LC_ALL="C", PYTHONUTF8="") as terminal:
