@@ -11,13 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from rltui.client.transports.unix import PROTOCOL_VERSION, SupervisorGoneError, Wire
-from rltui.core import api
+from rltui.client.transports.unix import SupervisorGoneError, Wire
 from rltui.errors import ConfigError, RltuiError, UsageError
-
-
-def test_both_ends_speak_the_same_protocol() -> None:
-    assert PROTOCOL_VERSION == api.PROTOCOL_VERSION
 
 
 @contextmanager

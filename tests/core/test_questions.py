@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rltui.core.checkpoints import Retention
-from rltui.core.plain_json import plain
+from rltui.core.protocol import plain
 from rltui.core.questions import Question, command, question, question_of, questions_of, remote_method
 from rltui.errors import UsageError
 

@@ -16,9 +16,10 @@ from typing import Any, cast
 
 import pytest
 
-from rltui.core.api import PROTOCOL_VERSION, Status
+from rltui.core.api import Status
 from rltui.core.gpu.report import GpuReport
 from rltui.core.journal import JournalEntry
+from rltui.core.protocol import PROTOCOL_VERSION
 from rltui.daemon import api_server
 from rltui.daemon.api_server import ApiServer
 from rltui.daemon.events import Broadcast, Message

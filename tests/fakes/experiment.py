@@ -11,9 +11,8 @@ from tests.fakes.series import FakeSeries
 
 from rltui.client.experiment import ConfigText, Description, Event, Experiment
 from rltui.core.api import ComponentStatus, Lost, Orphan, Plan, Progress, Publication, Request, Status
-from rltui.core.batch import Way
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention, prune_plan
-from rltui.core.config_report import Conversion, KnobInfo, KnobTable, Problem
+from rltui.core.config_report import BatchUnit, Conversion, KnobInfo, KnobTable, Problem
 from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
 from rltui.core.experiment_api import ANY_TARGET
 from rltui.core.gpu.report import (
@@ -520,7 +519,7 @@ class FakeExperiment(Experiment):
         self.eval_report = self.eval_report.model_copy(update={"every": every})
         return self.eval_report
 
-    async def convert(self, to: Way | None = None, mean_tokens: float | None = None) -> Conversion:
+    async def convert(self, to: BatchUnit | None = None, mean_tokens: float | None = None) -> Conversion:
         if self.error:
             raise self.error
         return self.converter(mean_tokens).model_copy(update={"to": to})

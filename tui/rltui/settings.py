@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import platformdirs
 from pydantic import Field, StrictBool, ValidationError, field_validator
 
+from rltui.core.api import AlertSeverity
 from rltui.core.health import Thresholds
 from rltui.core.values import TomlTable, list_of_texts
 from rltui.errors import ConfigError
@@ -35,7 +36,7 @@ class AlertSettings(TomlTable):
     """
     tmux_clients: _Words = ("*",)
     """Patterns for the tty or the session name of those servers' clients, `*` being any text."""
-    min_severity: Literal["error", "warning", "information"] = "warning"
+    min_severity: AlertSeverity = "warning"
     """Less severe alerts stay in the TUI; the end of a run and of a problem always count."""
     repeat_s: float = Field(default=60.0, ge=0, allow_inf_nan=False)
     """At most one alert of one kind about one component comes in this time."""

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 from rltui.cli.colour import strip_style, style, style_like
 from rltui.cli.terminal import displayable
 from rltui.core.text import truncate
-from rltui.views.table import Cell
+from rltui.views.table import Cell, Cut
 from rltui.views.table import Column as ViewColumn
 from rltui.views.table import Row as Resource
 
@@ -38,8 +38,7 @@ class Column(NamedTuple):
     """True for numbers, which align to the right."""
     least: int | None = None
     """Characters that a text may be cut to; `None`: it is never cut."""
-    cut: Literal["end", "middle", "start"] = "end"
-    """Position at which a long text is cut: in the middle, names lose what they have in common."""
+    cut: Cut = "end"
     goes: int = 0
     """Columns go from the highest on; 0: never."""
 

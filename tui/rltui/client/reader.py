@@ -13,9 +13,8 @@ from typing import Any
 from rltui.client.last_status import fingerprint, save_status
 from rltui.core import hints
 from rltui.core.api import ComponentStatus, Orphan, Status
-from rltui.core.batch import Way
 from rltui.core.checkpoints import HIGHEST, NAMED, CheckpointReport, PrunePlan, Retention, prune_plan
-from rltui.core.config_report import Conversion, KnobTable
+from rltui.core.config_report import BatchUnit, Conversion, KnobTable
 from rltui.core.evals import EvalReport
 from rltui.core.forks import CheckpointChoice
 from rltui.core.gpu.report import GpuHistories, GpuReport
@@ -128,7 +127,7 @@ class ExperimentReader:
         last = ExperimentReader(replace(self.record, config_files=tuple(map(str, copies))))
         return last.store().knob_table({})
 
-    def convert(self, to: Way | None = None, mean_tokens: float | None = None) -> Conversion:
+    def convert(self, to: BatchUnit | None = None, mean_tokens: float | None = None) -> Conversion:
         """The batch counted the other way, by what its run measured where `mean_tokens` does not say.
 
         Raises:

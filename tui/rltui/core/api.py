@@ -16,12 +16,8 @@ from rltui.core.evals import QueuedEval
 from rltui.core.gpu.report import GpuReport, MemoryVerdict, OutOfMemory, Remedy
 from rltui.core.journal import JournalEntry
 from rltui.core.servers import ServerStatus
-from rltui.core.states import ComponentState
+from rltui.core.states import ComponentKind, ComponentState, HostPhase
 from rltui.core.values import Value
-
-PROTOCOL_VERSION = 1
-"""Raised when a client of the previous version would misunderstand a message."""
-
 
 _URGENT = (ComponentState.FAILED, ComponentState.BACKOFF)
 _ON_THE_WAY = (ComponentState.STOPPING, ComponentState.STARTING, ComponentState.WAITING)
@@ -46,6 +42,9 @@ class RollbackOffer(Value):
     """
 
 
+HealthSeverity = Literal["error", "warning"]
+
+
 class HealthIssue(Value):
     """A reason to look at a live run: it may not learn any more."""
 
@@ -55,7 +54,7 @@ class HealthIssue(Value):
     """The whole issue in words: numbers, advice, the checkpoint to go back to, edits since."""
     id: str = ""
     """Name of the rule in the settings."""
-    severity: Literal["error", "warning"] = "warning"
+    severity: HealthSeverity = "warning"
     component: str | None = None
     since: int | None = None
     """The first affected step, counted from 1."""
@@ -74,7 +73,7 @@ class HostStatus(Value):
 
     where: str
     """Location in words: `job 1234 on node-[1-2]`, `node-2`, `pod my-exp-trainer-0`."""
-    phase: Literal["pending", "running", "ended"]
+    phase: HostPhase
     """`pending`: its host has not begun to run it, for this `reason`."""
     reason: str = ""
     """Explanation in words; for a running one, a remark of its host."""
@@ -91,7 +90,7 @@ class HostStatus(Value):
 
 class ComponentStatus(Value):
     id: str
-    kind: Literal["service", "job"] = "job"
+    kind: ComponentKind = "job"
     state: ComponentState = ComponentState.STOPPED
     prepares: bool = False
     """A job that creates something the others need, once; not part of the run itself."""
@@ -361,10 +360,13 @@ class Archived(Value):
     """Steps of its `step_<N>` folders, ascending."""
 
 
+Action = Literal["start", "stop", "restart", "set", "write", "undo", "redo", "free"]
+
+
 class Request(Value):
     """An action that a client requests. Sent to be planned first, then, unchanged, to be executed."""
 
-    action: Literal["start", "stop", "restart", "set", "write", "undo", "redo", "free"]
+    action: Action
     """`set` changes knobs, `write` whole files; `undo` and `redo` walk through the edits in the journal."""
     components: tuple[str, ...] = ()
     """Empty means all (for `set`: none besides the readers of the edited keys; for `free`: the orphans of
@@ -414,7 +416,7 @@ EDITS = frozenset({"set", "write", "undo", "redo"})
 class Plan(Value):
     """Effects of a start, stop, restart or edit: `--plan`, `--dry-run`, and the dialog in the TUI."""
 
-    action: Literal["start", "stop", "restart", "set", "write", "undo", "redo", "free"] = "restart"
+    action: Action = "restart"
     diff: str = ""
     """Unified diff of the config files, empty if nothing is edited."""
     base: dict[str, str] = Field(default_factory=dict)
@@ -479,6 +481,7 @@ class Publication(Value):
     """Address of the upload; `None` before that."""
 
 
+AlertSeverity = Literal["error", "warning", "information"]
 AlertKind = Literal[
     "crash", "stall", "recovered", "finished", "metric", "health", "disk", "config", "orphan", "notice"
 ]
@@ -486,7 +489,7 @@ AlertKind = Literal[
 
 class Alert(Value):
     kind: AlertKind = "notice"
-    severity: Literal["error", "warning", "information"]
+    severity: AlertSeverity
     title: str
     text: str
     component: str | None = None

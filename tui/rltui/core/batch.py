@@ -7,9 +7,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
-from rltui.core.config_report import Conversion, DerivedValue, KnobInfo
+from rltui.core.config_report import BatchUnit, Conversion, DerivedValue, KnobInfo
 from rltui.core.kinds import is_integer, is_number
 from rltui.core.rules import Rule, Values, bad_if, divisible, last, number, when
 
@@ -279,12 +279,11 @@ def _in_flight(v: Values, names: BatchKnobs) -> Iterator[DerivedValue]:
     )  # fmt: skip
 
 
-Way = Literal["tokens", "rollouts"]
 _Edits = dict[str, int | float | None]
 """Knob → new value, `None` to remove the key."""
 
 
-def other_way(names: BatchKnobs | None, rows: Mapping[str, KnobInfo]) -> Way | None:
+def other_way(names: BatchKnobs | None, rows: Mapping[str, KnobInfo]) -> BatchUnit | None:
     """The way of counting the batch that is not in use; `None` if the framework, or this config, has only
     one.
     """
@@ -304,7 +303,7 @@ def convert(
     if not 0 < mean_tokens < math.inf:
         raise ValueError(f"a rollout cannot have {mean_tokens:g} tokens; it must be a number above 0")
     way = _in_tokens if other_way(names, rows) == "tokens" else _in_rollouts
-    to: Way = "tokens" if way is _in_tokens else "rollouts"
+    to: BatchUnit = "tokens" if way is _in_tokens else "rollouts"
     values, lines = way(names, rows, mean_tokens)
     edits = {
         name: value

@@ -6,12 +6,12 @@ import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from rltui.core.config_data import Leaves, replaced
 from rltui.core.evals import Difference, Evaluation, difference
 from rltui.core.metric_levels import MetricLevel, best_level, level_of
-from rltui.core.metric_names import CONCEPTS, MetricConcept, concept_of, find, find_all
+from rltui.core.metric_names import CONCEPTS, Better, MetricConcept, concept_of, find, find_all
 from rltui.core.runs import RunRow
 from rltui.core.secrets import MASK, OTHER_MASK, mask_value
 from rltui.core.series import NO_STEP, Series, SeriesKey, SeriesSource
@@ -67,7 +67,7 @@ class ComparedMetric:
     """Id of its concept, else the name of the series."""
     title: str
     unit: str
-    better: Literal["higher", "lower", ""]
+    better: Better
     summaries: tuple[MetricSummary, ...]
     """One per run, in their order."""
     common_step: int | None

@@ -11,15 +11,19 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from rltui.core.gpu.report import MemoryVerdict
-from rltui.core.knobs import Control
+from rltui.core.knobs import Control, KnobKind
 from rltui.core.secrets import MASK, OTHER_MASK, mask_value
 from rltui.core.values import Value
 
 _NEAREST = ": nearest valid "
 
+ProblemSeverity = Literal["error", "warning", "hint"]
+BatchUnit = Literal["tokens", "rollouts"]
+"""The unit in which a config counts its batch."""
+
 
 class Problem(Value):
-    severity: Literal["error", "warning", "hint"] = "error"
+    severity: ProblemSeverity = "error"
     key: str | None = None
     """Dotted key, such as `orchestrator.batch_size`."""
     message: str
@@ -86,7 +90,7 @@ class KnobInfo(_SecretMasking):
     """The file sets it (else `value` is the default)."""
     is_running: bool = False
     """A reader is alive, so `running` is meaningful."""
-    kind: Literal["int", "float", "bool", "str", "enum", "list"] = "str"
+    kind: KnobKind = "str"
     control: Control = ""
     """The best editor control: `fraction` is a share of a GPU's memory, `doubling` a size that goes by
     powers of 2.
@@ -135,7 +139,7 @@ class KnobTable(Value):
     undo: str | None = None
     """The edit that `undo` would take back, in words; `None` if there is none."""
     redo: str | None = None
-    converts_to: Literal["tokens", "rollouts"] | None = None
+    converts_to: BatchUnit | None = None
     """The other way of batching that this config could be converted to; `None` if the framework has one."""
     since_origin: str = ""
     """Unified diff from the originals of the run's own copies to their present text; empty if the files are
@@ -229,7 +233,7 @@ class Check(Value):
 class Conversion(Value):
     """The same batch, counted the other way: `rltui convert --json`."""
 
-    to: Literal["tokens", "rollouts"]
+    to: BatchUnit
     edits: dict[str, Any] = Field(default_factory=dict)
     """Dotted key → new value, as in `Request.edits`; empty if `mean_tokens` is unknown."""
     mean_tokens: float | None = None

@@ -11,9 +11,8 @@ from typing import Annotated
 from pydantic import Field, StrictBool, StrictInt
 
 from rltui.core.api import Plan, Request, Status
-from rltui.core.batch import Way
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
-from rltui.core.config_report import Conversion, KnobTable
+from rltui.core.config_report import BatchUnit, Conversion, KnobTable
 from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
 from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.journal import JournalEntry
@@ -54,7 +53,7 @@ class ExperimentApi:
         """Do it, and return the plan that is being carried out, once it has begun."""
 
     @question()
-    async def convert(self, to: Way | None = None, mean_tokens: _Number | None = None) -> Conversion:
+    async def convert(self, to: BatchUnit | None = None, mean_tokens: _Number | None = None) -> Conversion:
         """The batch counted the other way, or the way `to`; nothing is written.
 
         `mean_tokens` of an accepted rollout; `None`: what was measured.

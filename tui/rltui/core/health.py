@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from rltui.core import hints
-from rltui.core.api import HealthIssue, RollbackOffer
+from rltui.core.api import HealthIssue, HealthSeverity, RollbackOffer
 from rltui.core.log_lines import plain_text
 from rltui.core.run_tracks import RunTracks, Track
 from rltui.core.text import duration
@@ -22,7 +22,6 @@ RuleId = Literal[
     "non-finite", "reward-collapse", "entropy-collapse", "kl", "importance-ratio", "no-signal", "truncation",
     "grad-norm", "eval-falls", "throughput", "staleness", "no-step", "flat", "empty-batches",
 ]  # fmt: skip
-Severity = Literal["error", "warning"]
 
 
 class Thresholds(TomlTable):
@@ -79,7 +78,7 @@ class Finding:
     rule: RuleId
     word: str
     """Short name, such as `reward collapsed`."""
-    severity: Severity
+    severity: HealthSeverity
     role: Literal["trainer", "orchestrator"]
     since: int
     """The first affected step, counted from 1."""

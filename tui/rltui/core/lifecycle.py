@@ -8,11 +8,11 @@ Times are seconds of a monotonic clock, so that a jump of the wall clock moves n
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, assert_never
+from typing import assert_never
 
 from rltui.core.gpu.report import OutOfMemory
 from rltui.core.layout import Restart
-from rltui.core.states import ALIVE_STATES, ComponentState
+from rltui.core.states import ALIVE_STATES, ComponentKind, ComponentState
 from rltui.core.text import count_text, duration
 
 _MOST_DOUBLINGS = 30
@@ -53,7 +53,7 @@ class ExitInfo:
 class Lifecycle:
     """State of one component. `epoch` counts starts and voids events of earlier ones."""
 
-    kind: Literal["service", "job"]
+    kind: ComponentKind
     restart: Restart = Restart()
     state: ComponentState = ComponentState.STOPPED
     reason: str | None = None

@@ -15,6 +15,9 @@ from typing import Literal
 
 from rltui.core.series import OWN_SOURCE, SeriesKey
 
+Better = Literal["higher", "lower", ""]
+"""The good direction of a metric; empty: there is none."""
+
 
 @dataclass(frozen=True, slots=True)
 class MetricConcept:
@@ -35,8 +38,7 @@ class MetricConcept:
     """A run has one per environment, engine or component, and all are meant."""
     curated: bool = True
     """Among the charts that are displayed by default."""
-    better: Literal["higher", "lower", ""] = ""
-    """The good direction; empty: there is none."""
+    better: Better = ""
     by_batch: bool = True
     """A value is that of one batch: over some steps counts its level (`core/metric_levels.py`). Otherwise one
     value stands for itself: a setting, or a measurement on a fixed set.

@@ -9,15 +9,15 @@ import math
 import platform
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import urlsplit
 
+from rltui.core.config_report import ProblemSeverity
 from rltui.core.kinds import is_integer
 from rltui.core.knobs import display
 from rltui.core.servers import LOOPBACK_HOSTS, port_of
 from rltui.core.toml.values import TomlValue
 
-Severity = Literal["error", "warning", "hint"]
 Values = Mapping[str, Any]
 """Name → effective value of every knob."""
 _MOST_TRIED = 1 << 16
@@ -36,7 +36,7 @@ class Rule:
     """Takes every knob's effective value, returns the error: with both knobs and the nearest valid values.
     Tables that exist are among the values, also empty ones; read them with `get`.
     """
-    severity: Severity = "error"
+    severity: ProblemSeverity = "error"
     instead: Mapping[str, Callable[[Values], str]] = field(default_factory=dict)
     """Further knobs that could be changed instead of `key` → their nearest valid values, in words."""
 
@@ -80,7 +80,7 @@ def bad_if(
     key: str,
     also: Collection[str],
     message: str | Callable[[Values], str],
-    severity: Severity = "error",
+    severity: ProblemSeverity = "error",
 ) -> Rule:
     """A rule with a condition under which it is violated, and the message then."""
 
@@ -130,7 +130,9 @@ def divisible_by(name: str, divisor: int, *, where: tuple[str, TomlValue]) -> Ru
     )  # fmt: skip
 
 
-def at_least(name: str, floor: str, *, also: Collection[str] = (), severity: Severity = "error") -> Rule:
+def at_least(
+    name: str, floor: str, *, also: Collection[str] = (), severity: ProblemSeverity = "error"
+) -> Rule:
     """One value is at least another. `also`: shared knobs that may set both, whose faults make the two values
     unreliable.
     """
@@ -196,7 +198,7 @@ def in_share(name: str, what: str) -> Rule:
 
 
 def room_for_prompts(
-    max_tokens: str, *limits: str, also: Collection[str] = (), severity: Severity = "error"
+    max_tokens: str, *limits: str, also: Collection[str] = (), severity: ProblemSeverity = "error"
 ) -> Rule:
     """A completion of full length must leave room for its prompt within each limit."""
 
@@ -244,7 +246,7 @@ def same_length(first: str, second: str, *, what: str) -> Rule:
     )  # fmt: skip
 
 
-def same_port(url: str, port: str, *, severity: Severity = "error") -> Rule:
+def same_port(url: str, port: str, *, severity: ProblemSeverity = "error") -> Rule:
     """An address, or the first of several, that must have the port of the server."""
 
     def fault(v: Values) -> str | None:

@@ -13,6 +13,9 @@ from typing import Any, Literal, NamedTuple
 
 Role = Literal["good", "busy", "bad", "faint", "key", "head", "added", "removed"]
 """The meaning of a text, from which command line and screen choose a style."""
+ComponentKind = Literal["service", "job"]
+HostPhase = Literal["pending", "running", "ended"]
+"""State of a component that another host runs, as that host tells it; `pending`: it was not begun there."""
 
 
 class Badge(NamedTuple):

@@ -24,6 +24,8 @@ INVISIBLE = (
 )
 """Categories Cc, Cf, Zl, Zp and Cs, for a character class; the tab is for each user to decide on."""
 
+BLOCKS = "▁▂▃▄▅▆▇█"
+"""Heights of a cell, the lowest first."""
 _TO_REPLACE = re.compile(f"(?!\n)[{INVISIBLE}]")
 _NOT_UTF8 = range(0xDC80, 0xDD00)
 """Code points for bytes of file names and arguments that are no UTF-8 (PEP 383)."""
@@ -31,7 +33,7 @@ _NOT_UTF8 = range(0xDC80, 0xDD00)
 _ASCII = {
     **dict.fromkeys("─┄┈╌╴╶▔", "-"),
     **dict.fromkeys("│┃║┆┇┊┋╎╏╵╷╹╻╽╿▏▎▍▐▕‖▥", "|"),
-    **dict(zip("▁▂▃▄▅▆▇█", "_.-=+*%#", strict=True)),
+    **dict(zip(BLOCKS, "_.-=+*%#", strict=True)),
     **dict.fromkeys("■▉▊▋", "#"),
     **dict.fromkeys("–—−", "-"),
     **dict.fromkeys("━═┅┉╍╸╺╼╾▌▤≡⇒", "="),
@@ -310,9 +312,6 @@ def value_text(value: object) -> str:
     return str(value)
 
 
-_SPARKS = "▁▂▃▄▅▆▇█"
-
-
 def sparkline(values: tuple[float, ...], width: int) -> str:
     """The newest `width` values as blocks, scaled to all of them. Gaps (NaN) are spaces.
 
@@ -324,9 +323,9 @@ def sparkline(values: tuple[float, ...], width: int) -> str:
         return ""
     low, high = min(finite), max(finite)
     span = high - low
-    top = len(_SPARKS) - 1
+    top = len(BLOCKS) - 1
     return "".join(
-        " " if not math.isfinite(value) else _SPARKS[round((value - low) / span * top) if span else top // 2]
+        " " if not math.isfinite(value) else BLOCKS[round((value - low) / span * top) if span else top // 2]
         for value in newest
     )
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 
 from rltui.core.api import Plan, Request, Status
-from rltui.core.batch import Way
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
-from rltui.core.config_report import Conversion, KnobTable
+from rltui.core.config_report import BatchUnit, Conversion, KnobTable
 from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
 from rltui.core.experiment_api import ANY_TARGET, SupervisorApi
 from rltui.core.gpu.report import GpuHistories, GpuReport
@@ -44,7 +43,7 @@ class SupervisorAnswers(SupervisorApi):
     async def execute(self, request: Request) -> Plan:
         return await self._supervisor.execute(request)
 
-    async def convert(self, to: Way | None = None, mean_tokens: float | None = None) -> Conversion:
+    async def convert(self, to: BatchUnit | None = None, mean_tokens: float | None = None) -> Conversion:
         return self._supervisor.convert(to, mean_tokens)
 
     async def note(self, text: str) -> JournalEntry:

@@ -22,8 +22,9 @@ from typing import Any
 
 from pydantic import Field, StrictInt, StrictStr, ValidationError
 
-from rltui.core.api import PROTOCOL_VERSION, ErrorReply
+from rltui.core.api import ErrorReply
 from rltui.core.experiment_api import SupervisorApi
+from rltui.core.protocol import PROTOCOL_VERSION
 from rltui.core.questions import first_fault, questions_of
 from rltui.core.values import Value
 from rltui.daemon.answers import LONGEST_NAME, SupervisorAnswers

@@ -9,9 +9,8 @@ from collections.abc import Collection
 
 from rltui.core import hints
 from rltui.core.api import EDITS, Down, Plan, Request, Status
-from rltui.core.batch import Way
 from rltui.core.checkpoints import PrunePlan, Retention
-from rltui.core.config_report import Conversion, KnobTable
+from rltui.core.config_report import BatchUnit, Conversion, KnobTable
 from rltui.daemon.checkpoints import CheckpointService
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.eval_servers import EvalServers
@@ -222,7 +221,7 @@ class Supervisor:
         """The knob table, from the files as they are now. May raise ConfigError."""
         return self.config.knobs(self.processes.attempts())
 
-    def convert(self, to: Way | None, mean_tokens: float | None) -> Conversion:
+    def convert(self, to: BatchUnit | None, mean_tokens: float | None) -> Conversion:
         """`mean_tokens` defaults to the mean that this run measured. May raise ConfigError."""
         progress = self.observation.progress
         progress.poll()

@@ -6,8 +6,8 @@ import json
 import os
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Literal
 
+from rltui.core.states import HostPhase
 from rltui.services.own_files import read_regular
 
 _FILE = "remote.json"
@@ -23,7 +23,7 @@ class JobStatus:
     """Display text: `job 1234 on node-[1-2]`, `node-2`, `pod my-exp-trainer-0`."""
     nodes: str = ""
     """The nodes that it runs on, if its host names them: `node-[1-2]`. Empty while it does not run."""
-    phase: Literal["pending", "running", "ended"] = "pending"
+    phase: HostPhase = "pending"
     """`pending`: its host has not started it."""
     reason: str = ""
     """The reason why it is pending, or a note while it runs."""

@@ -9,8 +9,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from rltui.core.states import HostPhase
 from rltui.core.text import parse_whole_number, truncate
 from rltui.errors import RltuiError
 from rltui.services import subprocesses
@@ -112,7 +113,7 @@ class Pod:
     container: str
     command: tuple[str, ...]
     """Command of the container; empty: that of its image."""
-    phase: Literal["pending", "running", "ended"]
+    phase: HostPhase
     reason: str = ""
     """Reason why it does not run; empty if it runs."""
     restarts: int = 0
@@ -226,9 +227,7 @@ def _pod(document: Mapping[str, Any], container: str) -> Pod:
     )
 
 
-def _phase(
-    status: Mapping[str, Any], state: Mapping[str, Any], end: End | None
-) -> tuple[Literal["pending", "running", "ended"], str]:
+def _phase(status: Mapping[str, Any], state: Mapping[str, Any], end: End | None) -> tuple[HostPhase, str]:
     """Phase and reason. `ended`: nothing starts it again."""
     if status.get("phase") in ("Succeeded", "Failed"):
         texts = filter(None, (end.text if end is not None else "", status.get("reason")))

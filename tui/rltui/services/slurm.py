@@ -13,10 +13,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from rltui.core.interpreter import OUTER_VARIABLES
 from rltui.core.kinds import one_line
+from rltui.core.states import HostPhase
 
 SCRIPT_FILE = "job.sh"
 """The submitted script, in the attempt's folder. As the command of the job it identifies the attempt in
@@ -39,7 +40,6 @@ _RESERVED_OPTIONS = (
 )  # fmt: skip
 """Options that a layout cannot have: they would hide the job's files from its runner."""
 
-Phase = Literal["pending", "running", "ended"]
 _PENDING = {
     "PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT",
 }  # fmt: skip
@@ -125,7 +125,7 @@ class Job:
     command: str = ""
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> HostPhase:
         if self.state in _ENDED:
             return "ended"
         return "pending" if self.state in _PENDING else "running"

@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 from rltui.core import hints
 from rltui.core.rollouts import Batch, BatchKey, BatchSummary, Sample, SampleGroup
-from rltui.core.text import truncate
+from rltui.core.text import BLOCKS, truncate
 from rltui.views.table import Cell, Column, View
 
-_BLOCKS = "▁▂▃▄▅▆▇█"
-_GROUP_WIDTH = 16
+GROUP_WIDTH = 16
 UNKNOWN = "·"
 FLAT = "="
 """Stands behind the name of a group without spread, and before the samples of one."""
@@ -21,8 +20,8 @@ FAILED, TRUNCATED = Cell("✗", "bad"), Cell("✂", "busy")
 
 def histogram_blocks(counts: Sequence[int]) -> str:
     """A cell per count, as high as the count beside the largest one; where there is none, a dot."""
-    highest, top = max(counts, default=0), len(_BLOCKS) - 1
-    return "".join(UNKNOWN if not count else _BLOCKS[round(count / highest * top)] for count in counts)
+    highest, top = max(counts, default=0), len(BLOCKS) - 1
+    return "".join(UNKNOWN if not count else BLOCKS[round(count / highest * top)] for count in counts)
 
 
 def no_rollouts_text(framework: str) -> str:
@@ -116,7 +115,7 @@ class ListedSample(NamedTuple):
 
 
 def _group_text(listed: ListedSample, _: float) -> str:
-    return truncate(listed.sample.group, _GROUP_WIDTH) + (f" {FLAT}" if listed.is_flat else "")
+    return truncate(listed.sample.group, GROUP_WIDTH) + (f" {FLAT}" if listed.is_flat else "")
 
 
 def _endings(sample: Sample) -> list[str]:

@@ -12,6 +12,8 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from rltui.core.states import Role
 
 Row = TypeVar("Row")
+Cut = Literal["end", "middle", "start"]
+"""The part of a long text that gives way; of names the middle, which they have in common."""
 
 
 class Cell(NamedTuple):
@@ -33,8 +35,7 @@ class Column(NamedTuple, Generic[Row]):
     """True for numbers: aligned at the right where the face does that."""
     least: int | None = None
     """Number of characters that a text may be cut to; `None`: it is never cut."""
-    cut: Literal["end", "middle", "start"] = "end"
-    """The part of a long text that gives way; of names the middle, which they have in common."""
+    cut: Cut = "end"
     goes: int = 0
     """Columns leave a narrow screen from the highest number on; 0 stays."""
     brief: Callable[[Row, float], str | Cell] | None = None

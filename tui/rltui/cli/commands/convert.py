@@ -21,8 +21,7 @@ from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
 
 if TYPE_CHECKING:
-    from rltui.core.batch import Way
-    from rltui.core.config_report import Conversion
+    from rltui.core.config_report import BatchUnit, Conversion
 
 
 @command(
@@ -101,7 +100,7 @@ def _write_for(arguments: Arguments) -> int:
     return 0
 
 
-def _conversion(record: ExperimentRecord, way: Way | None, mean_tokens: float | None) -> Conversion:
+def _conversion(record: ExperimentRecord, way: BatchUnit | None, mean_tokens: float | None) -> Conversion:
     from rltui.client.reader import ExperimentReader
     from rltui.core.experiment_api import ExperimentApi
 

@@ -34,11 +34,18 @@ from rltui.core.rollouts import (
 from rltui.core.text import group_digits, truncate
 from rltui.errors import UsageError
 from rltui.services.redaction import without_secrets
-from rltui.views.rollout import BATCHES, SAMPLES, ListedBatch, ListedSample, no_rollouts_text, sample_summary
+from rltui.views.rollout import (
+    BATCHES,
+    GROUP_WIDTH,
+    SAMPLES,
+    ListedBatch,
+    ListedSample,
+    no_rollouts_text,
+    sample_summary,
+)
 
 _LISTED_BATCHES = 20
 _BINS = 10
-_GROUP_WIDTH = 16
 _NAMED_GROUPS = 8
 _READ_S = 1.0
 
@@ -185,7 +192,7 @@ def _indices(
         if not indices:
             groups = list(dict.fromkeys(table.text("group", index) for index in range(len(table))))
             named_groups = ", ".join(
-                truncate(group, _GROUP_WIDTH) for group in groups[:_NAMED_GROUPS] if group
+                truncate(group, GROUP_WIDTH) for group in groups[:_NAMED_GROUPS] if group
             )
             raise UsageError(
                 f"{_batch_text(key)} has no group {arguments.group!r}",

@@ -27,9 +27,9 @@ from rltui.client.transports.frames import (
     decoding,
 )
 from rltui.client.transports.remote_machine import RemoteMachine
-from rltui.client.transports.unix import PROTOCOL_VERSION
 from rltui.core.kinds import INTEGER, TEXT, TEXTS, Kind, check_document
 from rltui.core.log_lines import decode_line, plain_text
+from rltui.core.protocol import PROTOCOL_VERSION
 from rltui.core.text import duration
 from rltui.errors import ERROR_TYPES, ConflictError, ExitCode, LinkDownError, RltuiError
 

@@ -14,7 +14,7 @@ from rltui.core import hints
 from rltui.core.api import EVENT_MODELS, Down, Status
 from rltui.core.experiment_api import SupervisorApi
 from rltui.core.interpreter import module_command
-from rltui.core.plain_json import plain
+from rltui.core.protocol import plain
 from rltui.core.questions import Question, questions_of
 from rltui.errors import RltuiError
 from rltui.services import subprocesses

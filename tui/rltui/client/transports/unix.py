@@ -13,13 +13,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
-from rltui.core.plain_json import plain
+from rltui.core.protocol import PROTOCOL_VERSION, plain
 from rltui.errors import ERROR_TYPES, ExitCode, RltuiError
 
 _Parameters = ParamSpec("_Parameters")
 _Answer = TypeVar("_Answer")
-PROTOCOL_VERSION = 1
-"""Copy of that in `core/api.py`, which is too heavy to be imported here; a test compares them."""
 CONNECT_TIMEOUT_S = 5.0
 _UCRED = struct.Struct("3i")
 """Format of `struct ucred` of unix(7): pid, uid, gid."""

@@ -12,10 +12,11 @@ from typing import Any
 
 from rltui.core import rules as make
 from rltui.core.batch import BatchKnobs, batching, micro_batches, single_rollout_groups
+from rltui.core.config_report import ProblemSeverity
 from rltui.core.config_schema import NONE
 from rltui.core.kinds import is_integer
 from rltui.core.knobs import display
-from rltui.core.rules import Rule, Severity, Values, bad_if, is_on, last, nearest_multiples, own
+from rltui.core.rules import Rule, Values, bad_if, is_on, last, nearest_multiples, own
 from rltui.frameworks.prime_rl.log_lines import TOKENS_PER_ROLLOUT
 from rltui.frameworks.schemas import Names
 
@@ -80,7 +81,7 @@ def is_today(names: Names) -> bool:
     return names.has("run.name") or names.has("sft.run.name")
 
 
-def strict(names: Names) -> Severity:
+def strict(names: Names) -> ProblemSeverity:
     """Severity of a rule that only today's releases have, while a file may be for an earlier one of its
     generation too.
     """
@@ -176,7 +177,7 @@ def _length_rules(names: Names) -> Iterator[Rule]:
     rollout, answer, context = "orchestrator.seq_len", names("max_completion_tokens"), names("max_model_len")
     also = ("seq_len",) if names.has("seq_len") else ()
     yield make.at_least("trainer.model.seq_len", rollout, also=also)
-    here: Severity = "warning" if is_today(names) else "hint"
+    here: ProblemSeverity = "warning" if is_today(names) else "hint"
     yield make.room_for_prompts(answer, rollout, also=also, severity=here)
     yield make.room_for_prompts(answer, context, severity="warning")
     yield make.when(make.at_least(context, rollout, also=also, severity="hint"), has_inference)
@@ -238,7 +239,7 @@ def _is_there(v: Values, role: str, table: str) -> bool:
     return is_on(v.get(f"{role}.{table}")) if raw is None else raw not in (NONE, False)
 
 
-def _half(table: str, reason: str, severity: Severity = "error") -> Rule:
+def _half(table: str, reason: str, severity: ProblemSeverity = "error") -> Rule:
     def fault(v: Values) -> str | None:
         sorted_roles = sorted(PAIR, key=lambda role: not _is_there(v, role, table))
         if _is_there(v, sorted_roles[0], table) == _is_there(v, sorted_roles[1], table):
@@ -267,7 +268,7 @@ def _unread_table(table: str) -> Rule:
         "warning")  # fmt: skip
 
 
-def _conflict(shared: str, name: str, severity: Severity) -> Rule:
+def _conflict(shared: str, name: str, severity: ProblemSeverity) -> Rule:
     """Compared as they are written: `2048` and `"2048"` differ."""
 
     def fault(v: Values) -> str | None:
@@ -441,7 +442,7 @@ def _trainer_rules(prefix: str, names: Names) -> Iterator[Rule]:
     yield from _scheduler_rules(f"{prefix}scheduler", f"{prefix}max_steps", is_checked=names.has(full))
 
 
-def _not_with_optimizer(other: str, optim: str, *, is_set: bool, severity: Severity) -> Rule:
+def _not_with_optimizer(other: str, optim: str, *, is_set: bool, severity: ProblemSeverity) -> Rule:
     """`is_set`: the file sets it; otherwise it is the default, which was not always so."""
     reason = "" if is_set else ", and the latter is on unless it is set"
     return bad_if(

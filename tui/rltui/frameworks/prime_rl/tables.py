@@ -11,9 +11,9 @@ from pathlib import PurePath
 from typing import Any
 
 from rltui.core.config_data import value_at
-from rltui.core.config_report import Problem
+from rltui.core.config_report import Problem, ProblemSeverity
 from rltui.core.knobs import display
-from rltui.core.rules import Severity, Values, is_on, own
+from rltui.core.rules import Values, is_on, own
 from rltui.core.text import closest, did_you_mean
 from rltui.core.toml.values import format_key
 from rltui.frameworks.base import ConfigFiles
@@ -49,7 +49,7 @@ _ENV_SERVERS = "orchestrator.env_server_base_port"
 def table_problems(files: ConfigFiles, values: Values, names: Names) -> Iterator[Problem]:
     for role, file in files.items():
         prefix = "sft." if role == "sft" else ""
-        problems: list[tuple[Severity, str, str]] = [
+        problems: list[tuple[ProblemSeverity, str, str]] = [
             *(("error", *pair) for pair in _environments(prefix, values)),
             *(("error", *pair) for pair in _resumes(prefix, values)),
             *_vllm(prefix, values),
@@ -64,7 +64,7 @@ def table_problems(files: ConfigFiles, values: Values, names: Names) -> Iterator
             yield Problem(severity=severity, key=key, message=f"{key} {message}", file=file.path)
 
 
-Problems = Iterator[tuple[Severity, str, str]]
+Problems = Iterator[tuple[ProblemSeverity, str, str]]
 
 
 def _environments(prefix: str, v: Values) -> Iterator[tuple[str, str]]:

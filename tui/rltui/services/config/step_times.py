@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rltui.core import hints
-from rltui.core.batch import Way, convert, other_way
-from rltui.core.config_report import Conversion, DerivedValue, KnobTable
+from rltui.core.batch import convert, other_way
+from rltui.core.config_report import BatchUnit, Conversion, DerivedValue, KnobTable
 from rltui.core.kinds import is_number
 from rltui.core.metrics import MetricSeries, StepSample, estimate_step
 from rltui.errors import ConfigError
@@ -113,7 +113,7 @@ def conversion(
     table: KnobTable,
     series: MetricSeries,
     *,
-    to: Way | None = None,
+    to: BatchUnit | None = None,
     mean_tokens: float | None = None,
 ) -> Conversion:
     """Count the batch of `files`, with this knob table, the other way; with `to`, only if it is that way.

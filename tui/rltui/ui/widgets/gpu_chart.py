@@ -11,9 +11,9 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from rltui.core.gpu.report import GpuDevice, GpuHistory
-from rltui.core.text import duration, gib
+from rltui.core.text import BLOCKS, duration, gib
 from rltui.ui.styles import FAINT
-from rltui.ui.widgets.gpu_marks import LEVELS, UNREAD, CellMark, Marks, joined, mark_cell
+from rltui.ui.widgets.gpu_marks import UNREAD, CellMark, Marks, joined, mark_cell
 from rltui.views.gpu import OTHERS
 
 FINE_RANGE_S = 600.0
@@ -72,9 +72,9 @@ def _stack(sizes: Sizes, glyphs: Sequence[CellMark], total: int, height: int) ->
             low += size / cell
             if share > min(largest, _GOOD_PART):
                 largest, owner = share, mark
-        level = round((full_cells - row) * len(LEVELS))
-        if level < len(LEVELS) and owner is not _EMPTY:
-            owner = CellMark(LEVELS[level - 1], owner.style) if level > 0 else _EMPTY
+        level = round((full_cells - row) * len(BLOCKS))
+        if level < len(BLOCKS) and owner is not _EMPTY:
+            owner = CellMark(BLOCKS[level - 1], owner.style) if level > 0 else _EMPTY
         cells.append(owner)
     return cells
 
@@ -94,7 +94,7 @@ def chart_lines(
     engines = [
         marks[device_budget.component] for device_budget in device.budgets if device_budget.component in marks
     ]
-    under_budget = {_EMPTY, *engines, *(CellMark(level, mark.style) for mark in engines for level in LEVELS)}
+    under_budget = {_EMPTY, *engines, *(CellMark(level, mark.style) for mark in engines for level in BLOCKS)}
     # With a budget at the bottom, so that its line lies where they have to end; `others` on top.
     budgeted = {budget.component for budget in device.budgets}
     series = sorted(

@@ -10,6 +10,7 @@ from textual.content import Content
 from textual.style import Style
 
 from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuReport, GpuShare, MemoryVerdict
+from rltui.core.text import BLOCKS
 from rltui.ui.paragraphs import first_that_fits, hanging
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line
@@ -84,9 +85,6 @@ def _shares(report: GpuReport) -> list[GpuShare]:
     return [share for device in report.devices for share in shares_in_order(device)]
 
 
-LEVELS = "▁▂▃▄▅▆▇█"
-
-
 def memory_bar(device: GpuDevice, width: int, marks: Marks) -> Content:
     """`width` cells for the whole memory: a stretch per share, one that others will take, free space, and the
     marks of budgets on top.
@@ -142,7 +140,7 @@ def joined(cells: list[CellMark]) -> Content:
 def level_sparkline(percents: tuple[int, ...], width: int) -> str:
     """The newest `width` values as blocks, on a scale from 0 to 100."""
     newest = percents[-width:] if width > 0 else ()
-    return "".join(LEVELS[max(0, min(len(LEVELS) - 1, value * len(LEVELS) // 100))] for value in newest)
+    return "".join(BLOCKS[max(0, min(len(BLOCKS) - 1, value * len(BLOCKS) // 100))] for value in newest)
 
 
 _MAX_CLAIMS = 3

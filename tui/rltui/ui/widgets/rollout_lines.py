@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from textual.content import Content
 
 from rltui.core.rollouts import Batch, BatchSummary, Only, Order, Sample, SampleGroup, histogram
-from rltui.core.text import truncate
+from rltui.core.text import BLOCKS, truncate
 from rltui.ui.rollout_listing import RolloutListing
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line
@@ -189,7 +189,7 @@ def group_line(group: SampleGroup) -> Content:
     )
 
 
-_STEPS = " ▁▂▃▄▅▆▇█"
+_STEPS = f" {BLOCKS}"
 
 
 def histogram_rows(counts: Sequence[int], rows: int, low: float, high: float) -> list[Content]:

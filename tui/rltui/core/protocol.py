@@ -1,8 +1,11 @@
-"""Values as plain JSON. Light: who only carries them need not load pydantic."""
+"""What supervisors and clients speak: its version, and values as plain JSON. Light: no pydantic."""
 
 from __future__ import annotations
 
 from typing import Any
+
+PROTOCOL_VERSION = 1
+"""Raised when a client of the previous version would misunderstand a message."""
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 - whatever JSON does not know
