@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rltui.core.api import ComponentStatus, Down, HostStatus, RollbackOffer, Status
@@ -59,7 +58,11 @@ class StatusBuilder:
             step=progress.step,
             max_steps=progress.max_steps,
             reward=progress.reward,
-            components=tuple(self._component(runner, evals) for runner in self._visible_runners()),
+            components=tuple(
+                self._component(runner, evals)
+                for runner in self.processes.runners.values()
+                if not runner.spec.is_manual or not _is_over(runner)
+            ),
             done=self.processes.is_done(),
             title=title_of(record, self.setup.layout, self.setup.framework),
             config_files=record.config_files,
@@ -82,11 +85,6 @@ class StatusBuilder:
         if self.setup.record.observed:
             return is_growing(self.observation.logs.logs, time.time())
         return any(runner.lifecycle.expected for runner in self.processes.runners.values())
-
-    def _visible_runners(self) -> Iterator[ComponentRunner]:
-        for runner in self.processes.runners.values():
-            if not runner.spec.is_manual or not _is_over(runner):
-                yield runner
 
     def _component(self, runner: ComponentRunner, evals: tuple[QueuedEval, ...]) -> ComponentStatus:
         name, lifecycle, record = runner.spec.id, runner.lifecycle, runner.record
