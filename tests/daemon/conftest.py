@@ -34,6 +34,12 @@ start = "manual"
 id = "eval"
 command = ["sleep", "9"]
 start = "manual"
+[[component]]
+id = "upload"
+command = ["x"]
+start = "manual"
+check = ["sh", "-c", 'echo "$LOGIN"; echo "$LOGIN first" >&2; test -e login']
+env = { LOGIN = "{name}" }
 """
 
 
@@ -49,6 +55,12 @@ def make_checkpoints(run_dir: Path, *steps: int) -> None:
         for part in TINYRL.files.checkpoint_parts:
             (run_dir / part.format(step=step)).mkdir(parents=True)
         (run_dir / f"checkpoints/step_{step}/STABLE").touch()
+
+
+def alert_titles(supervisor: Supervisor) -> list[str]:
+    """Titles of the alerts since the last call."""
+    queue = supervisor.events.outbox
+    return [queue.get_nowait().title for _ in range(queue.qsize())]
 
 
 @pytest.fixture

@@ -6,12 +6,13 @@ from typing import Any, cast
 from unittest.mock import AsyncMock, Mock
 
 import pytest
+from tests.daemon.conftest import LAYOUT
 from tests.fakes.frameworks import answering
 
 from rltui.core.api import Plan, Request
 from rltui.core.config_report import Problem
-from rltui.daemon.config import Setup
 from rltui.daemon.planner import Planned, Planner, changed_instances
+from rltui.daemon.supervisor import Supervisor
 from rltui.frameworks.generic import GENERIC
 from rltui.services.runs.experiment_files import ExperimentRecord
 
@@ -98,13 +99,10 @@ async def test_processes_are_freed_by_a_fresh_reading_once_leftovers_are_known()
     assert asked == [waits, "readings.fresh", "servers.refresh", waits, "readings.first", "servers.refresh"]
 
 
-LAYOUT = '[[component]]\nid = "a"\ncommand = ["sleep", "9"]\n'
-
-
-def test_a_layout_that_was_edited_is_told_in_every_plan(tmp_path: Path) -> None:  # G7
-    file = tmp_path / "parts.toml"
-    file.write_text(LAYOUT)
-    setup = Setup.of(ExperimentRecord("one", str(tmp_path), str(tmp_path), (), str(file), "generic", 1.0))
+async def test_a_layout_that_was_edited_is_told_in_every_plan(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:  # G7
+    file, setup = tmp_path / "layout.toml", supervisor.setup
     file.write_text(f"# a comment changes nothing\n{LAYOUT}")
     assert setup.layout_problems() == ()
     file.write_text(LAYOUT.replace("9", "10"))

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.daemon.conftest import enter
+from tests.daemon.conftest import alert_titles, enter
 from tests.waiting import retry_until
 
 from rltui.core.engine_metrics import InferenceActivity
@@ -70,11 +70,6 @@ def append(path: Path | None, text: str) -> None:
     assert path is not None
     with path.open("a") as file:
         file.write(text)
-
-
-def alert_titles(supervisor: Supervisor) -> list[str]:
-    queue = supervisor.events.outbox
-    return [queue.get_nowait().title for _ in range(queue.qsize())]
 
 
 def spec(component: str = "trainer", *, metrics: str = "", **stall: float | bool) -> ComponentSpec:

@@ -7,17 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.daemon.conftest import CONFIG
+from tests.daemon.conftest import CONFIG, alert_titles
 
 from rltui.core.api import Request
 from rltui.daemon.guards import leave_when_idle
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import ConflictError
-
-
-def alerts(supervisor: Supervisor) -> list[str]:
-    queue = supervisor.events.outbox
-    return [queue.get_nowait().title for _ in range(queue.qsize())]
 
 
 async def test_the_config_says_where_the_run_ends(supervisor: Supervisor, tmp_path: Path) -> None:
@@ -32,11 +27,11 @@ async def test_a_broken_file_is_told_once_and_changes_nothing(supervisor: Superv
     (tmp_path / "rl.toml").write_text("[orchestrator\n")
     supervisor.events.changed("knobs")
     supervisor.events.changed("knobs")
-    assert len(alerts(supervisor)) == 1
+    assert len(alert_titles(supervisor)) == 1
     assert supervisor.status().max_steps is None
     (tmp_path / "rl.toml").write_text(CONFIG)
     supervisor.events.changed("knobs")
-    assert alerts(supervisor) == []
+    assert alert_titles(supervisor) == []
     assert supervisor.status().max_steps == 20
 
 
