@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -35,20 +34,14 @@ def laptop(own_user: Path, machine: Machine) -> Path:
     return own_user
 
 
-def run(*words: str, laptop: Path, timeout_s: float = 60.0) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "rltui", *words],
-        capture_output=True, text=True, check=False, timeout=timeout_s, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-
-
-def test_a_command_runs_there_and_its_code_comes_back(laptop: Path) -> None:
-    done = run("--host", "gpubox", "runs", "--json", laptop=laptop)
-    assert done.returncode == 0, done.stderr
-    noise, _, document = done.stdout.partition("\n")
+def test_a_command_runs_there_and_its_code_comes_back(
+    laptop: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--host", "gpubox", "runs", "--json"]) == 0
+    noise, _, document = capfd.readouterr().out.partition("\n")
     assert noise == NOISE  # of the shell there
     assert {"alpha", "beta"} <= {row["name"] for row in json.loads(document)}
-    assert run("--host=gpubox", "status", "no-such", laptop=laptop).returncode == 2
+    assert main(["--host=gpubox", "status", "no-such"]) == 2
 
 
 @pytest.mark.parametrize(

@@ -48,9 +48,9 @@ class RecordedBox:
         return self.placed(f"{text}--- stderr\n{errors}" if errors else text)
 
     def document(self, *words: str) -> Any:
-        """What `--json` prints."""
+        """What `--json` prints, on one line."""
         done = forked.run((*words, "--json"), cwd=self.work, env=self.env, stdin="", timeout_s=60.0)
-        assert done.returncode == 0, done.stderr
+        assert (done.returncode, done.stdout.count("\n")) == (0, 1), done.stderr
         return json.loads(self.placed(done.stdout))
 
     def placed(self, text: str) -> str:

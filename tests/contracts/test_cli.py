@@ -57,6 +57,9 @@ check rl.toml
 layouts
 keys
 keys checkpoint restart
+tag --json
+metrics -n first reward --last 2 --json
+checkpoints first --prune --keep-last 1 --plan --json
 """.splitlines()
 DOCUMENTS = """\
 ls
