@@ -7,17 +7,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from tests.services.config.desk import Desk
 
 from rltui.core.api import Request
-from rltui.core.journal import JournalEntry
 from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.frameworks.generic import GENERIC
 from rltui.services.config import history
-from rltui.services.config.editor import ConfigEditor
-from rltui.services.config.store import ConfigStore
-from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.runs.journal import Journal
 
 TEXT = """\
 # my run
@@ -38,48 +33,9 @@ id = "two"
 """
 
 
-class Desk:
-    """A config with an editor."""
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "run.toml"
-        self.path.write_bytes(TEXT.encode())
-        (folder / "out/.rltui").mkdir(parents=True)
-        self.folder = folder
-        self.reopen()
-
-    def reopen(self) -> None:
-        """Everything in memory is lost."""
-        control = ControlFolder(self.folder / "out")
-        self.entries: list[JournalEntry] = []
-        journal = Journal(control.journal_file, listener=self.entries.append)
-        self.store = ConfigStore([self.path], GENERIC, components=["trainer"])
-        self.editor = ConfigEditor(self.store, control, journal)
-
-    @property
-    def text(self) -> str:
-        return self.path.read_bytes().decode()
-
-    def do(self, request: Request) -> None:
-        self.editor.apply(request, self.editor.preview(request))
-
-    def set(self, **edits: TomlValue) -> None:
-        self.do(Request(action="set", edits={key.replace("__", "."): value for key, value in edits.items()}))
-
-    def undo(self) -> None:
-        self.do(Request(action="undo"))
-
-    def redo(self) -> None:
-        self.do(Request(action="redo"))
-
-    def words(self) -> tuple[str | None, str | None]:
-        table = self.editor.knob_table({})
-        return table.undo, table.redo
-
-
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+    return Desk(tmp_path, TEXT)
 
 
 def test_undo_restores_the_bytes_after_everything_was_forgotten(desk: Desk) -> None:
@@ -130,8 +86,8 @@ def test_undo_without_the_backup_goes_key_by_key(desk: Desk, monkeypatch: pytest
     monkeypatch.setattr(history, "MAX_BACKUPS", 1)
     desk.set(max_steps=30)
     desk.set(name="b")
-    backups = list((desk.folder / "out/.rltui/backups").iterdir())
-    assert {path.stat().st_mode & 0o777 for path in backups} == {0o600}, "finding H3"
+    backups = list((desk.control.path / "backups").iterdir())
+    assert [path.stat().st_mode & 0o777 for path in backups] == [0o600], "finding H3"
     for path in backups:
         path.write_text("damaged")
     desk.reopen()
@@ -284,7 +240,7 @@ UNSHRUNK = settings(phases=(Phase.explicit, Phase.generate), suppress_health_che
 def test_undo_restores_the_bytes_of_any_edits(
     tmp_path_factory: pytest.TempPathFactory, steps: list[TomlValue]
 ) -> None:
-    walk(Desk(tmp_path_factory.mktemp("desk")), steps)
+    walk(Desk(tmp_path_factory.mktemp("desk"), TEXT), steps)
 
 
 @pytest.mark.slow
@@ -294,7 +250,7 @@ def test_undo_restores_the_bytes_of_any_edits(
 def test_undo_restores_the_bytes_of_ten_thousand_edits(
     tmp_path_factory: pytest.TempPathFactory, steps: list[TomlValue]
 ) -> None:
-    walk(Desk(tmp_path_factory.mktemp("desk")), steps)
+    walk(Desk(tmp_path_factory.mktemp("desk"), TEXT), steps)
 
 
 def test_secrets_are_in_no_record_and_come_back_all_the_same(desk: Desk) -> None:
@@ -304,7 +260,7 @@ def test_secrets_are_in_no_record_and_come_back_all_the_same(desk: Desk) -> None
     desk.set(wandb__api_key="new-secret", max_steps=30)
     assert desk.words() == ('max_steps 20 → 30, wandb.api_key "(hidden)" → "(hidden)"', None)
     preview = desk.editor.preview(Request(action="undo"))
-    journal = (desk.folder / "out/.rltui/journal.jsonl").read_text()
+    journal = desk.control.journal_file.read_text()
     told = [journal, preview.diff, repr(preview.changes), desk.editor.knob_table({}).model_dump_json()]
     assert not any(word in each for each in told for word in ("old-secret", "new-secret", "a-third"))
     assert '-api_key = "(hidden)"\n+api_key = "(hidden)"\n' in preview.diff
@@ -331,7 +287,7 @@ def test_a_secret_that_was_not_kept_is_set_by_hand(desk: Desk) -> None:
     desk.set(env__1__token="new")
     desk.path.write_text(desk.text + "# mine\n")
     desk.reopen()
-    for path in (desk.folder / "out/.rltui/backups").iterdir():
+    for path in (desk.control.path / "backups").iterdir():
         path.unlink()
     with pytest.raises(ConfigError, match=r"the value of env\.1\.token, a secret, was not kept"):
         desk.undo()

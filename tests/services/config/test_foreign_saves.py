@@ -12,38 +12,29 @@ from typing import IO
 
 import pytest
 from tests.fakes.saving_editor import Saves, saving_editor
+from tests.services.config.desk import Desk
 
 from rltui.core.api import Request
 from rltui.errors import ConfigError, ConflictError
-from rltui.frameworks.generic import GENERIC
 from rltui.services.config import writing
-from rltui.services.config.editor import ConfigEditor
-from rltui.services.config.store import ConfigStore
 from rltui.services.config.writing import FileChange, ForeignSaveError, replace_files
-from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.runs.journal import Journal
 
 
 def edit_beside_an_editor(folder: Path, edits: int) -> tuple[int, Saves]:
     """Edits made, and what became of the other editor's saves."""
-    path = folder / "run.toml"
-    path.write_text("mine = 0\ntheirs = 0\n")
-    (folder / "out/.rltui").mkdir(parents=True)
-    store = ConfigStore([path], GENERIC, components=["trainer"])
-    control = ControlFolder(folder / "out")
-    ours = ConfigEditor(store, control, Journal(control.journal_file))
+    desk = Desk(folder, "mine = 0\ntheirs = 0\n")
     made = tried = 0
-    with saving_editor(path) as saves:
+    with saving_editor(desk.path) as saves:
         while tried < edits:
             request = Request(action="set", edits={"mine": tried + 1}, force=True)
             time.sleep(random.random() / 100)
             try:
-                preview = ours.preview(request)
+                preview = desk.editor.preview(request)
             except ConfigError:  # half written, or moved aside
                 continue
             tried += 1
             try:
-                ours.apply(request, preview)
+                desk.editor.apply(request, preview)
                 made += 1
             except ConflictError:
                 continue
