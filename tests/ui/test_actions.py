@@ -29,10 +29,10 @@ from rltui.ui.actions import (
 )
 from rltui.ui.app import RltuiApp
 from rltui.ui.base_screen import BaseScreen
+from rltui.ui.dialogs.help import HelpScreen, all_rows, page, symbol_rows
 from rltui.ui.key_bindings import key_bindings, keys, own
 from rltui.ui.screens import SCREENS as ON_TOP
 from rltui.ui.screens.compare import CompareScreen
-from rltui.ui.screens.help import HelpScreen, all_rows, page, symbol_rows
 from rltui.ui.screens.overview import Overview
 
 MAIN: tuple[type[BaseScreen], ...] = (Overview, CompareScreen, *map(resolve_name, ON_TOP.values()))

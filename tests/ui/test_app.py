@@ -28,13 +28,13 @@ from rltui.core.states import ComponentState
 from rltui.errors import ConflictError, LinkDownError
 from rltui.ui import app as app_module
 from rltui.ui.actions import KeyContext, uses
+from rltui.ui.dialogs.base import ChoiceMenu, MessageDialog, PlanDialog
+from rltui.ui.dialogs.help import HelpScreen
+from rltui.ui.dialogs.knob_editor import PLAN_DELAY_S, KnobEditor
 from rltui.ui.logs.view import LogView
 from rltui.ui.messages import NotifyingApp
 from rltui.ui.screens.config import ConfigScreen
-from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, PlanDialog
 from rltui.ui.screens.gpus import GpuScreen
-from rltui.ui.screens.help import HelpScreen
-from rltui.ui.screens.knob_editor import PLAN_DELAY_S, KnobEditor
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows

@@ -15,7 +15,7 @@ from tests.fakes.runs import FakeRuns
 from tests.ui.conftest import Opener, press, settle
 from textual.pilot import Pilot
 
-from rltui.ui.screens.help import HelpScreen
+from rltui.ui.dialogs.help import HelpScreen
 from rltui.ui.screens.metrics import MetricsScreen
 from rltui.ui.screens.overview import Overview
 from rltui.ui.screens.runs import RunsScreen

@@ -12,10 +12,10 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from rltui.core.log_lines import LogEntry
+from rltui.ui.dialogs.base import NoteDialog, SearchPrompt
+from rltui.ui.dialogs.knob_editor import KnobEditor
 from rltui.ui.palette.screen import Palette
 from rltui.ui.screens.config import ConfigScreen
-from rltui.ui.screens.dialogs import NoteDialog, SearchPrompt
-from rltui.ui.screens.knob_editor import KnobEditor
 from rltui.ui.screens.overview import Overview
 from rltui.ui.terminal.incoming import Incoming
 from rltui.ui.widgets.panes import ComponentPane

@@ -11,9 +11,9 @@ from textual.widgets import Static
 
 from rltui.core.api import Archived, Plan, Request
 from rltui.core.checkpoints import Checkpoint, CheckpointReport, Retention
-from rltui.ui.screens.checkpoint_dialogs import PublishDialog, RowsDialog, retentions
+from rltui.ui.dialogs.base import ChoiceMenu, MessageDialog, NoteDialog, PlanDialog
+from rltui.ui.dialogs.checkpoints import PublishDialog, RowsDialog, retentions
 from rltui.ui.screens.checkpoints import CheckpointScreen, checkpoint_rows
-from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, NoteDialog, PlanDialog
 from rltui.views.checkpoint import VIEW
 from rltui.views.table import Arranged
 

@@ -10,8 +10,8 @@ from tests.ui.conftest import Opener, press, screen_text, settle, until
 from tests.ui.scenes.scene import SMALL
 
 from rltui.errors import RltuiError
+from rltui.ui.dialogs.base import MessageDialog
 from rltui.ui.screens.compare import CompareScreen
-from rltui.ui.screens.dialogs import MessageDialog
 from rltui.ui.screens.metrics import MetricsScreen
 from rltui.ui.screens.rollouts import RolloutScreen
 from rltui.ui.screens.runs import RunsScreen

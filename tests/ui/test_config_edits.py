@@ -21,12 +21,12 @@ from textual.widgets import Button, Static
 
 from rltui.core.api import Plan, Request
 from rltui.core.config_report import Problem
-from rltui.ui.screens.config_dialogs import ConfigReview, ConverterDialog
-from rltui.ui.screens.dialogs import (
+from rltui.ui.dialogs.base import (
     LeaveDialog,
     PlanDialog,
 )
-from rltui.ui.screens.knob_editor import KnobEditor
+from rltui.ui.dialogs.config import ConfigReview, ConverterDialog
+from rltui.ui.dialogs.knob_editor import KnobEditor
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
 from rltui.ui.widgets.value_fields import FractionBar
@@ -126,7 +126,7 @@ async def test_the_framework_has_the_last_word_before_a_value_is_written(open_ap
 async def test_who_waits_too_long_for_the_framework_writes_without_it(
     open_app: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rltui.ui.screens.knob_editor.LAST_WORD_S", 0.01)
+    monkeypatch.setattr("rltui.ui.dialogs.knob_editor.LAST_WORD_S", 0.01)
     experiment = config_experiment()
     never = asyncio.Event()
     plan = experiment.plan

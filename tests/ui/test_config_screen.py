@@ -9,9 +9,9 @@ from tests.ui.conftest import Opener, forget, offered, press, said, settle, unti
 from textual.pilot import Pilot
 from textual.widgets import Static
 
+from rltui.ui.dialogs.knob_editor import KnobEditor
 from rltui.ui.requests import READONLY_TEXT
 from rltui.ui.screens.config import ConfigScreen, RowFilter, columns_for, config_rows, heading, problem_rows
-from rltui.ui.screens.knob_editor import KnobEditor
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.row_list import RowList
 

@@ -19,7 +19,7 @@ from textual.widget import Widget
 from rltui.core.journal import JournalEntry
 from rltui.core.rollouts import Conversation, Message, Sample, Transcript
 from rltui.ui.copying import CopyRequested, may_keep_it, rows_text
-from rltui.ui.screens.dialogs import MessageDialog
+from rltui.ui.dialogs.base import MessageDialog
 from rltui.ui.widgets.transcript_view import TranscriptView, transcript_text
 
 SILENT = ("TMUX", "STY", "TERM_PROGRAM", "VTE_VERSION")

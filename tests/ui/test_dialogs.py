@@ -13,9 +13,7 @@ from rltui.core.api import Plan
 from rltui.core.config_report import KnobTable, Problem
 from rltui.errors import RltuiError
 from rltui.ui.actions import remap
-from rltui.ui.messages import NotifyingApp
-from rltui.ui.screens.config_dialogs import ConfigReview, ConflictDialog, Question
-from rltui.ui.screens.dialogs import (
+from rltui.ui.dialogs.base import (
     ChoiceMenu,
     DialogBase,
     EditAgain,
@@ -25,6 +23,8 @@ from rltui.ui.screens.dialogs import (
     PlanDialog,
     keys_line,
 )
+from rltui.ui.dialogs.config import ConfigReview, ConflictDialog, Question
+from rltui.ui.messages import NotifyingApp
 
 PLAN = Plan(action="restart", stop=("trainer",), start=("trainer",))
 EDIT = Plan(action="set", diff="-a = 1\n+a = 2\n", stop=("trainer",), start=("trainer",))

@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from rltui.cli.status_text import as_text
 from rltui.core.evals import EvalReport, EvalRequest, EvalTarget
 from rltui.errors import UsageError
-from rltui.ui.screens.eval_dialog import EvalDialog, target_of, targets
+from rltui.ui.dialogs.evaluation import EvalDialog, target_of, targets
 from rltui.ui.screens.evals import EvalScreen, eval_rows
 from rltui.ui.screens.rollouts import RolloutScreen
 from rltui.views.evaluation import VIEW

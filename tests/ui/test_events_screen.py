@@ -13,8 +13,8 @@ from rltui.client.experiment import Experiment
 from rltui.core.journal import JournalEntry
 from rltui.errors import RltuiError
 from rltui.ui.base_screen import BaseScreen
+from rltui.ui.dialogs.base import ChoiceMenu, MessageDialog, NoteDialog
 from rltui.ui.screens import SCREENS
-from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, NoteDialog
 from rltui.ui.screens.events import EventScreen
 from rltui.ui.screens.overview import Overview
 from rltui.views.event import KINDS

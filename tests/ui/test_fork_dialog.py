@@ -9,7 +9,7 @@ from tests.ui.conftest import make_app, press, settle, until
 
 from rltui.core.forks import ForkRequest, fork_name, parse_checkpoint
 from rltui.errors import ConflictError
-from rltui.ui.screens.fork_dialog import ForkDialog
+from rltui.ui.dialogs.fork import ForkDialog
 from rltui.ui.screens.runs import RunsScreen
 
 

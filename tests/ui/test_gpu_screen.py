@@ -23,8 +23,8 @@ from textual.pilot import Pilot
 from rltui.core.api import Orphan, Plan, Request
 from rltui.errors import RltuiError
 from rltui.ui import app as app_module
+from rltui.ui.dialogs.base import PlanDialog
 from rltui.ui.requests import READONLY_TEXT
-from rltui.ui.screens.dialogs import PlanDialog
 from rltui.ui.screens.gpus import GpuScreen
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.gpu_chart import GpuChart

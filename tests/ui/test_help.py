@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from rltui.ui.actions import PANES, SCREENS, KeyContext, Use, key_of, remap, uses, with_keys
-from rltui.ui.screens.help import _WORDS, HelpContext, HelpScreen, all_rows, here_rows, page
+from rltui.ui.dialogs.help import _WORDS, HelpContext, HelpScreen, all_rows, here_rows, page
 
 
 def situation(screen: KeyContext, pane: KeyContext | None = None, *, readonly: bool = False) -> HelpContext:

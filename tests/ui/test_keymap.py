@@ -17,9 +17,9 @@ from rltui.cli.arguments import KEYMAP
 from rltui.errors import ConfigError
 from rltui.ui import actions, keymap
 from rltui.ui.actions import ACTIONS, KeyContext, key_of
+from rltui.ui.dialogs.help import all_rows
 from rltui.ui.key_names import typed_key, written
 from rltui.ui.keymap import idle_key, presets
-from rltui.ui.screens.help import all_rows
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.bars import footer_entries
 

@@ -10,7 +10,7 @@ from tests.ui.conftest import Opener, press
 from tests.ui.status_cases import PAGES, with_links
 from textual.drivers.headless_driver import HeadlessDriver
 
-from rltui.ui.screens.dialogs import LinkMenu
+from rltui.ui.dialogs.base import LinkMenu
 
 
 async def test_enter_opens_a_page_and_y_copies_its_address(

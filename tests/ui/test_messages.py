@@ -13,9 +13,9 @@ from textual.widget import Widget
 
 from rltui.core.api import Alert, Plan, Request
 from rltui.ui import messages as messages_module
+from rltui.ui.dialogs.base import MessageDialog
+from rltui.ui.dialogs.message_list import MessageList
 from rltui.ui.messages import MessageLine, Messages, waiting
-from rltui.ui.screens.dialogs import MessageDialog
-from rltui.ui.screens.message_list import MessageList
 from rltui.ui.widgets.bars import KeyBar
 
 CRASH = Alert(kind="crash", severity="error", title="trainer failed", text="exit 1\nat step 4")

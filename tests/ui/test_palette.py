@@ -18,14 +18,14 @@ from textual.widgets import Input
 
 from rltui.client.settings_text import Setting, SettingsText
 from rltui.errors import RltuiError
+from rltui.ui.dialogs.base import EditAgain
+from rltui.ui.dialogs.help import HelpScreen
+from rltui.ui.dialogs.knob_editor import KnobEditor
 from rltui.ui.messages import NotifyingApp
 from rltui.ui.palette.entries import Kind, PaletteEntry, ranked
 from rltui.ui.palette.screen import Palette, Source, entry_line
 from rltui.ui.screens.checkpoints import CheckpointScreen
 from rltui.ui.screens.config import ConfigScreen
-from rltui.ui.screens.dialogs import EditAgain
-from rltui.ui.screens.help import HelpScreen
-from rltui.ui.screens.knob_editor import KnobEditor
 from rltui.ui.screens.logs import LogScreen
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.virtual_list import VirtualList

@@ -8,7 +8,7 @@ from tests.ui.conftest import Opener, make_app, opened, press, screen_text, sett
 from tests.ui.queue_cases import entry, with_queue
 
 from rltui.errors import ConflictError
-from rltui.ui.screens.dialogs import MessageDialog
+from rltui.ui.dialogs.base import MessageDialog
 from rltui.ui.screens.queue import QueueScreen
 from rltui.ui.screens.runs import RunsScreen
 

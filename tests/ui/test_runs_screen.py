@@ -17,11 +17,11 @@ from textual.widgets import Input, Static
 from rltui.core.run_tree import TreeLine
 from rltui.core.runs import RunChange
 from rltui.errors import ConflictError, RltuiError
-from rltui.ui.screens.column_dialog import ColumnDialog
+from rltui.ui.dialogs.base import MessageDialog, NoteDialog
+from rltui.ui.dialogs.columns import ColumnDialog
+from rltui.ui.dialogs.trash import TrashDialog
 from rltui.ui.screens.compare import CompareScreen
-from rltui.ui.screens.dialogs import MessageDialog, NoteDialog
 from rltui.ui.screens.runs import RunsScreen
-from rltui.ui.screens.trash_dialog import TrashDialog
 from rltui.ui.widgets.row_list import RowList
 from rltui.ui.widgets.run_details import detail_lines
 from rltui.views.run import DEFAULT_COLUMNS

@@ -10,8 +10,8 @@ from textual.pilot import Pilot
 
 from rltui.errors import RltuiError
 from rltui.ui.app import RltuiApp
+from rltui.ui.dialogs.base import LeaveDialog, MessageDialog
 from rltui.ui.requests import READONLY_TEXT, finished_text
-from rltui.ui.screens.dialogs import LeaveDialog, MessageDialog
 from rltui.ui.screens.logs import LogScreen
 from rltui.ui.screens.overview import Overview
 from rltui.ui.screens.runs import RunsScreen

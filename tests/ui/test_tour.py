@@ -10,9 +10,9 @@ from textual.geometry import Offset, Region, Size
 from textual.pilot import Pilot
 
 from rltui.ui.actions import remap
-from rltui.ui.screens.dialogs import PlanDialog
-from rltui.ui.screens.help import HelpScreen
-from rltui.ui.screens.knob_editor import KnobEditor
+from rltui.ui.dialogs.base import PlanDialog
+from rltui.ui.dialogs.help import HelpScreen
+from rltui.ui.dialogs.knob_editor import KnobEditor
 from rltui.ui.screens.overview import Overview
 from rltui.ui.screens.tour import STEPS, TourBox, place_beside
 from rltui.ui.widgets.gpu_panel import GpuPanel

@@ -22,8 +22,8 @@ from textual.widgets import Button, Static
 from rltui.core.api import Alert, Plan, Request, Status
 from rltui.core.states import ComponentState
 from rltui.ui.actions import KeyContext, changing_keys, uses
+from rltui.ui.dialogs.base import MessageDialog, PlanDialog
 from rltui.ui.requests import READONLY_TEXT
-from rltui.ui.screens.dialogs import MessageDialog, PlanDialog
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.bars import OrphanBar, footer_entries, footer_line, header_line
 from rltui.ui.widgets.knob_table import KnobRows

@@ -16,7 +16,7 @@ from textual.worker import WorkerFailed
 
 import rltui.ui
 from rltui.ui.background import in_background
-from rltui.ui.screens.dialogs import NoteDialog
+from rltui.ui.dialogs.base import NoteDialog
 
 SCREENS = "24578"
 """Keys of those that begin to read each time they come to the top."""

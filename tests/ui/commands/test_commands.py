@@ -20,9 +20,9 @@ from rltui.ui.commands.components import AttachRequested, ComponentCommands
 from rltui.ui.commands.config import ConfigCommands
 from rltui.ui.commands.experiment import ExperimentCommands
 from rltui.ui.commands.run_annotations import RunAnnotationCommands
-from rltui.ui.screens.checkpoint_dialogs import RowsDialog
-from rltui.ui.screens.dialogs import ChoiceMenu, PlanDialog
-from rltui.ui.screens.trash_dialog import TrashDialog
+from rltui.ui.dialogs.base import ChoiceMenu, PlanDialog
+from rltui.ui.dialogs.checkpoints import RowsDialog
+from rltui.ui.dialogs.trash import TrashDialog
 from rltui.ui.state import AppState, ExperimentState
 
 TRAINER = component("trainer", ComponentState.READY)

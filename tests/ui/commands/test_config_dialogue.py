@@ -31,9 +31,9 @@ from rltui.core.states import ComponentState
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.ui.commands.config import ConfigCommands
 from rltui.ui.commands.experiment import ExperimentCommands
-from rltui.ui.screens.config_dialogs import ConfigReview, ConflictDialog
-from rltui.ui.screens.dialogs import ButtonDialog, ChoiceMenu, EditAgain, PendingDialog, PlanDialog
-from rltui.ui.screens.knob_editor import Decision, EditCheck, KnobEditor
+from rltui.ui.dialogs.base import ButtonDialog, ChoiceMenu, EditAgain, PendingDialog, PlanDialog
+from rltui.ui.dialogs.config import ConfigReview, ConflictDialog
+from rltui.ui.dialogs.knob_editor import Decision, EditCheck, KnobEditor
 
 FILE = "/work/rl.toml"
 COLLECTED = {BATCH: 128}

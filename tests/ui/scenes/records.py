@@ -17,7 +17,7 @@ from textual.widgets import Input
 
 from rltui.ui.app import RltuiApp
 from rltui.ui.charts.plot import Plot
-from rltui.ui.screens.dialogs import ChoiceMenu
+from rltui.ui.dialogs.base import ChoiceMenu
 
 LOGS = ("trainer      Waiting for batch 13 since 2.1s", "orchestrator Step 12 | Time: 4.1s", "0 merged")
 MARKS = "✗ 1 crash · e 1 edit · n 1 note · r 1 restart · ▴ 11 checkpoints"

@@ -40,8 +40,8 @@ from rltui.core.gpu.report import GpuReport
 from rltui.core.journal import JournalEntry
 from rltui.core.series import SeriesKey
 from rltui.errors import RltuiError
+from rltui.ui.dialogs.base import show_error
 from rltui.ui.messages import NotifyingApp
-from rltui.ui.screens.dialogs import show_error
 from rltui.ui.terminal.cells import Cells
 
 EVIL = "a\x1b]0;owned\x07\x1b[2J\x9b31m\u202eb\u2066\x00\x08\rc\td\u200be[bold]\x85f"

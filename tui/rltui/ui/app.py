@@ -28,9 +28,9 @@ from rltui.ui.background import in_background
 from rltui.ui.base_screen import BaseScreen
 from rltui.ui.commands.components import AttachRequested
 from rltui.ui.copying import CopyRequested, copy, is_inside_tmux, passed_through
+from rltui.ui.dialogs.base import LeaveDialog, show_error
 from rltui.ui.logs.view import LogView
 from rltui.ui.screens import SCREENS
-from rltui.ui.screens.dialogs import LeaveDialog, show_error
 from rltui.ui.screens.overview import Overview
 from rltui.ui.state import AppState, ExperimentState
 from rltui.ui.terminal.abilities import Abilities

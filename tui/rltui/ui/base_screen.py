@@ -22,12 +22,12 @@ from rltui.ui.actions import CHANGING_CALLS, Footer, InPalette, KeyContext, Scop
 from rltui.ui.background import in_background
 from rltui.ui.commands.experiment import ExperimentCommands
 from rltui.ui.copying import Copyable, CopyRequested
+from rltui.ui.dialogs.base import show_error
 from rltui.ui.key_bindings import bind, own
 from rltui.ui.keymap import idle_key
 from rltui.ui.messages import MessageLine, NotifyingApp, NotifyingScreen, waiting
 from rltui.ui.requests import OPENS_AGAIN, READONLY_TEXT, readonly_text
 from rltui.ui.screens import SCREENS
-from rltui.ui.screens.dialogs import show_error
 from rltui.ui.state import AppState, ExperimentState
 
 _WORK = "request"
@@ -280,7 +280,7 @@ class BaseScreen(NotifyingScreen[None]):
         self.action_show_overview()
 
     def action_show_help(self) -> None:
-        from rltui.ui.screens.help import HelpContext, HelpScreen
+        from rltui.ui.dialogs.help import HelpContext, HelpScreen
 
         context = HelpContext(self.place, self.pane_place, self._can, readonly=bool(self.readonly_text))
         self.app.push_screen(HelpScreen(context))
@@ -308,7 +308,7 @@ class BaseScreen(NotifyingScreen[None]):
 
     @on(MessageLine.AllWanted)
     def action_show_messages(self) -> None:
-        from rltui.ui.screens.message_list import MessageList
+        from rltui.ui.dialogs.message_list import MessageList
 
         if isinstance(self.app, NotifyingApp):
             self.app.push_screen(MessageList(self.app.messages, self.app_state.clock))

@@ -11,9 +11,9 @@ from rltui.errors import RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.commands.experiment import ExperimentCommands
 from rltui.ui.commands.frontend import Frontend
+from rltui.ui.dialogs.base import ChoiceMenu, MessageDialog, NoteDialog
+from rltui.ui.dialogs.checkpoints import PublishDialog, RowsDialog, retentions
 from rltui.ui.requests import ConfirmableRequest
-from rltui.ui.screens.checkpoint_dialogs import PublishDialog, RowsDialog, retentions
-from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, NoteDialog
 from rltui.ui.state import ExperimentState
 from rltui.views.checkpoint import aside_text, checkpoint_note, prune_rows, restore_rows
 

@@ -15,10 +15,10 @@ from rltui.ui.actions import Footer, Scope, key_of
 from rltui.ui.base_screen import BaseScreen
 from rltui.ui.commands.experiment import ExperimentCommands
 from rltui.ui.commands.frontend import Frontend
+from rltui.ui.dialogs.base import ChoiceMenu
 from rltui.ui.key_bindings import bind, own
 from rltui.ui.logs.view import LogView
 from rltui.ui.requests import ConfirmableRequest, makes_sense, request_for
-from rltui.ui.screens.dialogs import ChoiceMenu
 from rltui.ui.state import ExperimentState
 from rltui.ui.text import clean_line
 from rltui.views.checkpoint import checkpoint_words

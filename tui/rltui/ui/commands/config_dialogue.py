@@ -15,10 +15,10 @@ from rltui.core.text import count_text
 from rltui.errors import ConflictError, RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.commands.frontend import Frontend
+from rltui.ui.dialogs.base import ChoiceMenu, EditAgain, PendingDialog, PlanDialog
+from rltui.ui.dialogs.config import ConfigReview, ConflictDialog, ConverterDialog, Question
+from rltui.ui.dialogs.knob_editor import KnobEditor
 from rltui.ui.requests import done_text
-from rltui.ui.screens.config_dialogs import ConfigReview, ConflictDialog, ConverterDialog, Question
-from rltui.ui.screens.dialogs import ChoiceMenu, EditAgain, PendingDialog, PlanDialog
-from rltui.ui.screens.knob_editor import KnobEditor
 from rltui.ui.state import ExperimentState, TextDraft
 from rltui.ui.text import clean, clean_line
 from rltui.views.knob import change_text

@@ -6,7 +6,7 @@ from rltui.core.evals import EvalRequest
 from rltui.errors import RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.commands.frontend import Frontend
-from rltui.ui.screens.eval_dialog import EvalDialog, targets
+from rltui.ui.dialogs.evaluation import EvalDialog, targets
 from rltui.ui.state import ExperimentState
 from rltui.ui.text import clean_line
 

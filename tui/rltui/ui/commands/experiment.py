@@ -10,8 +10,8 @@ from rltui.core.text import truncate
 from rltui.errors import RltuiError
 from rltui.ui.commands.frontend import Frontend
 from rltui.ui.copying import CopyRequested
+from rltui.ui.dialogs.base import LinkMenu, MessageDialog, NoteDialog, PlanDialog
 from rltui.ui.requests import ConfirmableRequest, done_text, nothing_text
-from rltui.ui.screens.dialogs import LinkMenu, MessageDialog, NoteDialog, PlanDialog
 from rltui.ui.state import ExperimentState
 from rltui.ui.text import clean_line
 

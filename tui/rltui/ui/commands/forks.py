@@ -8,7 +8,7 @@ from rltui.core.forks import ForkPlan, ForkRequest
 from rltui.core.runs import RunRow
 from rltui.errors import RltuiError
 from rltui.ui.commands.frontend import Frontend
-from rltui.ui.screens.fork_dialog import ForkDialog
+from rltui.ui.dialogs.fork import ForkDialog
 from rltui.ui.state import AppState
 from rltui.ui.text import clean
 

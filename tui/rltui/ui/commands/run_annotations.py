@@ -11,8 +11,8 @@ from rltui.core.runs import RunChange, RunRow
 from rltui.errors import RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.commands.frontend import Frontend
-from rltui.ui.screens.dialogs import NoteDialog
-from rltui.ui.screens.trash_dialog import TrashDialog, runs_named
+from rltui.ui.dialogs.base import NoteDialog
+from rltui.ui.dialogs.trash import TrashDialog, runs_named
 from rltui.ui.text import clean_line
 
 _MOST_UNDONE = 50

@@ -11,9 +11,9 @@ from rltui.core.run_tree import TreeLine
 from rltui.errors import RltuiError, UsageError
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import BaseScreen
+from rltui.ui.dialogs.base import ChoiceMenu
+from rltui.ui.dialogs.columns import ColumnDialog
 from rltui.ui.run_list import RunList
-from rltui.ui.screens.column_dialog import ColumnDialog
-from rltui.ui.screens.dialogs import ChoiceMenu
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.run_filter_bar import RunFilterBar
 from rltui.views.run_list import USUAL, Line, RunSelection, RunView

@@ -12,9 +12,9 @@ from rltui.ui.actions import key_of
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import BaseScreen
 from rltui.ui.commands.frontend import Frontend
+from rltui.ui.dialogs.base import ChoiceMenu
 from rltui.ui.found_prompts import FindPrompts, FoundPrompt, FoundPrompts
 from rltui.ui.rollout_listing import RolloutListing
-from rltui.ui.screens.dialogs import ChoiceMenu
 from rltui.ui.text import clean_line
 
 _FORMATS = {

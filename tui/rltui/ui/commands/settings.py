@@ -9,7 +9,7 @@ from textual.app import App, SuspendNotSupported
 
 from rltui.client.runs import Runs
 from rltui.errors import ConfigError, RltuiError
-from rltui.ui.screens.dialogs import EditAgain, show_error
+from rltui.ui.dialogs.base import EditAgain, show_error
 from rltui.ui.text import clean_line
 
 

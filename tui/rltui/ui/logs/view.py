@@ -24,13 +24,13 @@ from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext, Scope, key_of
 from rltui.ui.background import is_in_front
 from rltui.ui.copying import CopyRequested
+from rltui.ui.dialogs.base import SearchPrompt
 from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.logs.model import LogModel, VisibleRow
 from rltui.ui.logs.mouse import MouseSelection
 from rltui.ui.logs.painter import PARTS, LogPainter
 from rltui.ui.logs.search import LogSearch, OpenSearch
 from rltui.ui.logs.window import LogWindow
-from rltui.ui.screens.dialogs import SearchPrompt
 
 POLL_INTERVAL_S = 0.3
 _PROGRESS_INTERVAL_S = 0.1

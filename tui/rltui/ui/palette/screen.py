@@ -22,10 +22,10 @@ from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, Scope
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import BaseScreen
+from rltui.ui.dialogs.base import TypingScreen
 from rltui.ui.key_bindings import keys, own
 from rltui.ui.palette.entries import Kind, PaletteEntry, ranked, split_prefix
 from rltui.ui.palette.providers import PROVIDERS, SLOW_PROVIDERS, log_search
-from rltui.ui.screens.dialogs import TypingScreen
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.virtual_list import VirtualList

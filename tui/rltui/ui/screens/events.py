@@ -15,9 +15,9 @@ from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext
 from rltui.ui.base_screen import EXPERIMENT_KEYS
 from rltui.ui.copying import CopyRequested
+from rltui.ui.dialogs.base import ChoiceMenu
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.screens import SCREENS
-from rltui.ui.screens.dialogs import ChoiceMenu
 from rltui.ui.screens.resource_screen import ResourceScreen, note_row
 from rltui.ui.state import AppState
 from rltui.ui.styles import FAINT

@@ -20,11 +20,11 @@ from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext, key_of
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import EXPERIMENT_KEYS, SEARCH_AIM, BaseScreen
+from rltui.ui.dialogs.base import SearchPrompt
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.logs.search_all import AllLogsSearch
 from rltui.ui.logs.view import LogView
 from rltui.ui.messages import waiting
-from rltui.ui.screens.dialogs import SearchPrompt
 from rltui.ui.state import AppState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar

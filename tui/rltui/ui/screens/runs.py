@@ -24,10 +24,10 @@ from rltui.ui.commands.forks import ForkCommands
 from rltui.ui.commands.run_annotations import RunAnnotationCommands
 from rltui.ui.commands.run_view import RunViewCommands
 from rltui.ui.copying import CopyRequested
+from rltui.ui.dialogs.trash import runs_named
 from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.run_list import RunList
 from rltui.ui.screens.resource_screen import STYLE_SHEET, ResourceScreen
-from rltui.ui.screens.trash_dialog import runs_named
 from rltui.ui.state import AppState
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line

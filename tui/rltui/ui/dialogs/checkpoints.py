@@ -9,7 +9,7 @@ from textual.content import Content
 from rltui.core.api import Publication
 from rltui.core.checkpoints import CheckpointReport, Retention
 from rltui.core.text import size_text
-from rltui.ui.screens.dialogs import ButtonDialog, button
+from rltui.ui.dialogs.base import ButtonDialog, button
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.views.checkpoint import publication_text

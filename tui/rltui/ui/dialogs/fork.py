@@ -20,9 +20,9 @@ from rltui.core.text import join_words
 from rltui.errors import RltuiError, UsageError
 from rltui.ui.actions import KeyContext
 from rltui.ui.background import in_background
+from rltui.ui.dialogs.base import FIELDS_KEYS, Field, FieldsDialog, KeyHint
 from rltui.ui.key_bindings import keys
 from rltui.ui.messages import waiting
-from rltui.ui.screens.dialogs import FIELDS_KEYS, Field, FieldsDialog, KeyHint
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean, clean_line
 from rltui.views.run import fork_lines

@@ -17,8 +17,8 @@ from rltui.core import fuzzy
 from rltui.core.states import COMPONENT_STATES, STALLED
 from rltui.ui import verbs
 from rltui.ui.actions import ACTIONS, Action, KeyContext, Scope, Use, uses, with_keys
+from rltui.ui.dialogs.base import TypingScreen, keys_line
 from rltui.ui.key_bindings import bind, keys, own
-from rltui.ui.screens.dialogs import TypingScreen, keys_line
 from rltui.ui.styles import FAINT, STYLES
 
 _KEY_WIDTH = 14

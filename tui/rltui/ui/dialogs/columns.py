@@ -14,8 +14,8 @@ from textual.widgets import Input, Static
 from rltui.core.text import truncate
 from rltui.errors import UsageError
 from rltui.ui.actions import KeyContext, Scope
+from rltui.ui.dialogs.base import DialogBase, KeyHint
 from rltui.ui.key_bindings import keys, own
-from rltui.ui.screens.dialogs import DialogBase, KeyHint
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.row_list import Row, RowList
@@ -27,7 +27,7 @@ _ID_CELLS = 18
 class ColumnDialog(DialogBase[tuple[str, ...]]):
     """Visible columns stand first, in their order. The answer is `None` where it is cancelled."""
 
-    CSS_PATH: ClassVar = ["dialogs.tcss", "column_dialog.tcss"]
+    CSS_PATH: ClassVar = ["dialogs.tcss", "columns.tcss"]
     BINDINGS = keys(
         KeyContext.COLUMNS,
         own("columns.toggle", "space", "show_column", "show or not", "Show the column, or no more",

@@ -20,10 +20,10 @@ from rltui.core.text import parse_number, truncate
 from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, Scope
 from rltui.ui.background import in_background
+from rltui.ui.dialogs.base import ButtonDialog, DialogBase, KeyHint, button
 from rltui.ui.key_bindings import keys, own
 from rltui.ui.messages import waiting
 from rltui.ui.plan_view import changed_lines, derived_lines, diff_lines, plan_steps, problem_lines
-from rltui.ui.screens.dialogs import ButtonDialog, DialogBase, KeyHint, button
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean, clean_line, value_text
 

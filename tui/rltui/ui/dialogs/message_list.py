@@ -13,9 +13,9 @@ from textual.content import Content
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext
 from rltui.ui.copying import CopyRequested
+from rltui.ui.dialogs.base import Dialog, KeyHint, MessageDialog
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.messages import Messages, Notification
-from rltui.ui.screens.dialogs import Dialog, KeyHint, MessageDialog
 from rltui.ui.styles import FAINT
 from rltui.ui.widgets.row_list import Row, RowList, list_keys
 

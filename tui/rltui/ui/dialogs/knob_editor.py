@@ -22,11 +22,11 @@ from rltui.core.consent import is_warned, with_consent
 from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, Scope
 from rltui.ui.background import in_background
+from rltui.ui.dialogs.base import DialogBase, KeyHint, PlanDialog, keys_line
 from rltui.ui.key_bindings import keys, own
 from rltui.ui.knob_values import typed_value
 from rltui.ui.messages import waiting
 from rltui.ui.plan_view import changed_lines, figures, placed_text, plan_steps, problem_lines
-from rltui.ui.screens.dialogs import DialogBase, KeyHint, PlanDialog, keys_line
 from rltui.ui.state import StagedEdits, edit_request
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean, clean_line, value_text

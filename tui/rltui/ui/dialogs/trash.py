@@ -10,7 +10,7 @@ from rltui.core import hints
 from rltui.core.runs import RunRow
 from rltui.core.text import first_names, join_words, size_text
 from rltui.ui.actions import key_of
-from rltui.ui.screens.dialogs import ButtonDialog, button
+from rltui.ui.dialogs.base import ButtonDialog, button
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 
