@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
@@ -95,7 +95,17 @@ def working(text: str) -> Iterator[None]:
             finally:
                 waiting.clear()
         return
-    timer = threading.Timer(_QUIET_S, partial(print, f"{text} …", file=sys.stderr, flush=True))
+    with call_after(_QUIET_S, partial(print, f"{text} …", file=sys.stderr, flush=True)):
+        yield
+
+
+@contextmanager
+def call_after(seconds: float | None, function: Callable[[], object]) -> Iterator[None]:
+    """Call `function`, in a thread, if it takes longer than that within; `None`: never."""
+    if seconds is None:
+        yield
+        return
+    timer = threading.Timer(seconds, function)
     timer.daemon = True
     timer.start()
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rltui.cli.colour import style, style_diff, style_line
 from rltui.cli.command import Arguments
-from rltui.cli.progress import Waiting
+from rltui.cli.progress import Waiting, call_after
 from rltui.cli.status_text import gist_of, print_status
 from rltui.client.actor import actor
 from rltui.client.transports.unix import Wire
@@ -79,27 +78,12 @@ def wait_for_first_attempt(wire: Wire, components: set[str], *, timeout_s: float
         RltuiError: if `timeout_s` passes first. What was started goes on.
     """
     try:
-        with time_limit(wire, timeout_s):
+        with call_after(timeout_s, wire.interrupt):
             return _follow(wire, components)
     except TimeoutError:
         raise RltuiError(
             f"not ready after {timeout_s:g} s; it goes on", hint=f"look at it with `{hints.STATUS}`"
         ) from None
-
-
-@contextmanager
-def time_limit(wire: Wire, timeout_s: float | None) -> Iterator[None]:
-    """Within, `wire.events()` raises `TimeoutError` once `timeout_s` has passed; `None`: never."""
-    if timeout_s is None:
-        yield
-        return
-    timer = threading.Timer(timeout_s, wire.interrupt)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 @contextmanager

@@ -15,8 +15,9 @@ from rltui.cli.colour import style
 from rltui.cli.command import Arguments, argument, command
 from rltui.cli.consent import require_consent, require_plan_consent
 from rltui.cli.output import print_json
+from rltui.cli.progress import call_after
 from rltui.cli.table import Row, print_table, view_cells, view_shapes
-from rltui.cli.waiting import request_plan, styled_plan_text, time_limit
+from rltui.cli.waiting import request_plan, styled_plan_text
 from rltui.client import launch
 from rltui.client.transports.unix import Wire
 from rltui.core import hints
@@ -221,7 +222,7 @@ def _with_consent(plan: Plan, request: Request, record: ExperimentRecord, argume
 
 def _wait_until_done(wire: Wire, leftover: Sequence[Orphan], name: str) -> None:
     try:
-        with time_limit(wire, _TIMEOUT_S):
+        with call_after(_TIMEOUT_S, wire.interrupt):
             for status in wire.events("status"):
                 if not status.get("transaction"):
                     break
