@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.fakes.frameworks import answering
@@ -162,33 +161,6 @@ def test_an_interpreter_that_cannot_run_is_told(box: Box, ask: Ask) -> None:
 
 
 # --- what changes -----------------------------------------------------------------------------------------
-
-
-def properties(schema: Any, name: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = (schema["$defs"][name] if name else schema)["properties"]
-    return found
-
-
-def test_what_upstream_changes_is_seen_at_once(box: Box, ask: Ask) -> None:
-    own = ask()
-    assert "shuffle" not in properties(own.schemas([])["rl"])
-    adam = '[optim]\ntype = "adamw"\nlr = 0.5\n'
-    assert own.accepts(box.loaded(VALID + adam))
-    box.write(
-        MODEL.replace("max_steps: int", "max_updates: int\n    shuffle: bool = True")
-        .replace("ge=0)", "ge=0, le=0.1)")
-        .replace("class Env", "class Lion(Base):\n    type: Literal['lion'] = 'lion'\n\nclass Env")
-        .replace("AdamW | Muon", "AdamW | Muon | Lion")
-    )
-    schema = own.schemas([])["rl"]
-    assert "shuffle" in properties(schema)
-    assert "max_updates" in properties(schema)
-    assert properties(schema, "AdamW")["lr"]["maximum"] == 0.1
-    assert set(properties(schema)["optim"]["discriminator"]["mapping"]) == {"adamw", "muon", "lion"}
-    found = {item.key: item.message for item in own.problems(box.loaded(VALID + adam))}
-    assert set(found) == {"max_updates", "max_steps", "optim.lr"}
-    assert own.accepts(box.loaded('max_updates = 3\nshuffle = false\n[optim]\ntype = "lion"\n'))
-    assert box.starts == 2
 
 
 def test_schemas_are_kept_for_other_calls(box: Box, ask: Ask) -> None:

@@ -296,7 +296,7 @@ class _CatchUp:
             self._read_folder(moved_to, before, "")
         elif id_there is not None:
             self._gone.add(id_)
-            if str(folder / paths.STATE_FOLDER) not in self._controls.values():
+            if str(ControlFolder(folder).path) not in self._controls.values():
                 self._read_folder(folder, None, "")
         else:
             self._add_gone(id_, before, folder)
@@ -388,7 +388,7 @@ class _CatchUp:
         relocated = with_new_location(record, folder)
         if metadata.trashed_at is not None or folder.parent.name == TRASH or living(relocated):
             return relocated
-        is_copy = Path(record.output_dir, paths.STATE_FOLDER, FILE_NAME).exists()
+        is_copy = (record.control.path / FILE_NAME).exists()
         relocated, self._has_written = register_moved(relocated), True
         if is_copy:
             self._messages.append(f"{folder} is a copy of {record.output_dir}: it is called {relocated.name}")

@@ -46,13 +46,8 @@ class CheckpointContext:
     """Step → reason why it must not be deleted: the config names it …"""
 
 
-@dataclass(frozen=True, slots=True)
-class _Scores:
-    """Results of the run by completed steps."""
-
-    reward: Mapping[int, float]
-    evals: Mapping[str, Mapping[int, float]]
-    """Name of an evaluation → step → result."""
+_Scores = tuple[Mapping[int, float], Mapping[str, Mapping[int, float]]]
+"""Rewards of the run by completed steps; name of an evaluation → step → result."""
 
 
 class CheckpointReader:
@@ -116,9 +111,10 @@ class CheckpointReader:
         self, files: CheckpointFiles, scores: _Scores, attempts: Sequence[AttemptRecord], before_step: int
     ) -> Checkpoint:
         written_at = files.written_at()
-        before, after = levels_around(scores.reward.items(), files.step)
+        rewards, results = scores
+        before, after = levels_around(rewards.items(), files.step)
         evals = {}
-        for name, by_step in scores.evals.items():
+        for name, by_step in results.items():
             if evaluated_steps := [step for step in by_step if before_step < step <= files.step]:
                 evals[name] = by_step[max(evaluated_steps)]
         return Checkpoint(
@@ -149,20 +145,18 @@ class CheckpointReader:
         """Scores of the current line: steps that a resume abandoned do not count."""
         self._series.poll()
         keys = self._series.keys()
-        reward, first = find("reward", keys), self._folder.files.first_step
-        evals = concept_of("eval")
-        return _Scores(
-            {} if reward is None else self._by_step(reward, first),
-            {label_of(evals, key): self._by_step(key, first) for key in find_all("eval", keys)}
-            if evals is not None
-            else {},
+        reward, evals = find("reward", keys), concept_of("eval")
+        eval_keys = find_all("eval", keys)
+        return (
+            {} if reward is None else self._by_step(reward),
+            {label_of(evals, key): self._by_step(key) for key in eval_keys if evals is not None},
         )
 
-    def _by_step(self, key: SeriesKey, first_step: int) -> dict[int, float]:
+    def _by_step(self, key: SeriesKey) -> dict[int, float]:
         """Completed steps → finite values."""
         line, _ = self._series.read(key).lines(self._series.rewinds())
-        points = zip(line.steps, line.values, strict=True)
-        return {step - first_step + 1: value for step, value in points if step >= 0 and math.isfinite(value)}
+        points, done = zip(line.steps, line.values, strict=True), 1 - self._folder.files.first_step
+        return {step + done: value for step, value in points if step >= 0 and math.isfinite(value)}
 
     def _attempts(self) -> list[AttemptRecord]:
         """Attempts of the run's jobs, training jobs first."""

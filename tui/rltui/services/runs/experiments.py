@@ -78,7 +78,7 @@ def find_experiment(name: str) -> ExperimentRecord | None:
 
 def experiment_at(folder: Path) -> ExperimentRecord | None:
     """The one on the user's list with this output folder."""
-    record = ControlFolder(folder).read_record() if (folder / paths.STATE_FOLDER).is_dir() else None
+    record = ControlFolder(folder).read_record()
     listed = find_experiment(record.name) if record is not None else None
     return listed if listed is not None and same_folder(listed.output_dir, str(folder)) else None
 

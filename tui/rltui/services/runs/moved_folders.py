@@ -9,7 +9,6 @@ from pathlib import Path
 
 import orjson
 
-from rltui import paths
 from rltui.core.runs import RunId, run_id
 from rltui.errors import RltuiError
 from rltui.services.own_files import entry_names, read_own
@@ -27,7 +26,7 @@ _FSTAB = Path("/etc/fstab")
 def metadata_id(folder: Path) -> RunId | None:
     """`None` if there is no run in that output folder, or it cannot be read."""
     try:
-        return run_id(orjson.loads(read_own(folder / paths.STATE_FOLDER / FILE_NAME))["id"])
+        return run_id(orjson.loads(read_own(ControlFolder(folder).path / FILE_NAME))["id"])
     except (OSError, ValueError, LookupError, TypeError):
         return None
 
