@@ -95,6 +95,9 @@ class ScriptedWire:
     def __init__(self, *statuses: Status) -> None:
         self._statuses = statuses
 
+    def interrupt(self) -> None:
+        raise AssertionError("nothing limits the wait")
+
     def events(self, kind: str) -> Any:
         assert kind == "status"
         yield from (status.model_dump(mode="json") for status in self._statuses)
