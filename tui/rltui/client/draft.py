@@ -30,7 +30,8 @@ from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import check_new_record, default_output_dir, find_experiment, free_name
 from rltui.services.runs.leases import living
 from rltui.services.runs.observed import setup_of
-from rltui.services.runs.run_folder import ResumePoint, ResumePoints, RunFolder
+from rltui.services.runs.resume import ResumePoint, ResumePoints
+from rltui.services.runs.run_folder import RunFolder
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,8 @@ from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.intent import IntentFile
 from rltui.services.runs.journal import journal_of, read_journal
 from rltui.services.runs.observed import framework_of, is_growing, refuse_observed, title_of
-from rltui.services.runs.run_folder import ARCHIVED_SERIES, named_step, run_folder_of
+from rltui.services.runs.resume import named_step
+from rltui.services.runs.run_folder import ARCHIVED_SERIES, run_folder_of
 
 _NOTHING_LIVES = "nothing of this run lives"
 

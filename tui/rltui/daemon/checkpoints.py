@@ -25,7 +25,7 @@ from rltui.services.runs.checkpoints import (
 from rltui.services.runs.disk import DiskForecast, DiskMeter, disk_forecast
 from rltui.services.runs.experiments import name_if_needed
 from rltui.services.runs.observed import refuse_observed
-from rltui.services.runs.run_folder import named_step
+from rltui.services.runs.resume import named_step
 
 logger = logging.getLogger(__name__)
 

@@ -32,7 +32,7 @@ from rltui.services.processes.origin import holder_text
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import name_if_needed
 from rltui.services.runs.observed import refuse_observed
-from rltui.services.runs.run_folder import ResumePoint, ResumePoints
+from rltui.services.runs.resume import ResumePoint, ResumePoints
 
 _NEWEST_ENTRIES = 500
 """Most timed journal entries that are remembered, of all components together."""
