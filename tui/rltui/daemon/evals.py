@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 
 from rltui.core.evals import EvalReport, EvalRequest, EvalTarget, Evaluation, QueuedEval
-from rltui.core.text import unknown_name
 from rltui.daemon.eval_work import POLL_S, EvalWork
 from rltui.daemon.events import EventBus
 from rltui.errors import ConfigError, RltuiError
@@ -28,9 +27,7 @@ class EvalScheduler:
 
     @property
     def queue(self) -> tuple[QueuedEval, ...]:
-        """The running one first, then the others in the order in which they will run."""
-        running = () if self._queue.running is None else (self._queue.running,)
-        return (*running, *self._queue.waiting)
+        return self._queue.entries
 
     async def report(self) -> EvalReport:
         return await asyncio.to_thread(self._folder.report, self._work.experiment, self._queue)
@@ -52,9 +49,7 @@ class EvalScheduler:
         Raises:
             UsageError: if there is none of that id.
         """
-        selected = next((entry for entry in self.queue if entry.id == id_), None)
-        if selected is None:
-            raise unknown_name("evaluation in the queue", id_, [entry.id for entry in self.queue])
+        selected = self._queue.entry(id_)
         if selected.state == "running":
             await self._work.stop()
         else:

@@ -45,6 +45,22 @@ class EvalQueue(Value):
     seen: int = 0
     """Number of checkpoints since the standing order was given."""
 
+    @property
+    def entries(self) -> tuple[QueuedEval, ...]:
+        """The running one first, then the others in the order in which they will run."""
+        return self.waiting if self.running is None else (self.running, *self.waiting)
+
+    def entry(self, id_: str) -> QueuedEval:
+        """The one with that id.
+
+        Raises:
+            UsageError: if there is none.
+        """
+        for entry in self.entries:
+            if entry.id == id_:
+                return entry
+        raise unknown_name("evaluation in the queue", id_, [entry.id for entry in self.entries])
+
 
 class EvalFolder:
     """The evaluations of one experiment. Every call may block, for some milliseconds."""
@@ -78,12 +94,8 @@ class EvalFolder:
     def report(self, experiment: str, queue: EvalQueue | None = None) -> EvalReport:
         """`queue`: the current one, if it is newer than the file."""
         queue = queue or self.queue()
-        running = () if queue.running is None else (queue.running,)
         return EvalReport(
-            experiment=experiment,
-            evaluations=self.ended(),
-            queue=(*running, *queue.waiting),
-            every=queue.every,
+            experiment=experiment, evaluations=self.ended(), queue=queue.entries, every=queue.every
         )
 
     def save_queue(self, queue: EvalQueue) -> None:
@@ -102,10 +114,8 @@ class EvalFolder:
             UsageError: if there is none with that id.
         """
         queue = self.queue()
-        queued = [evaluation for evaluation in (queue.running, *queue.waiting) if evaluation is not None]
-        if id_ not in (ids := [evaluation.id for evaluation in queued]):
-            raise unknown_name("evaluation in the queue", id_, ids)
-        waiting = tuple(evaluation for evaluation in queued if evaluation.id != id_)
+        canceled = queue.entry(id_)
+        waiting = tuple(entry for entry in queue.entries if entry is not canceled)
         self.save_queue(queue.model_copy(update={"waiting": waiting, "running": None, "begun": None}))
 
     def save(self, evaluation: Evaluation) -> None:
@@ -120,9 +130,7 @@ class EvalFolder:
 
     def new(self, queue: EvalQueue) -> str:
         """An id that no other evaluation has or had."""
-        queued_ids = [
-            int(evaluation.id) for evaluation in (queue.running, *queue.waiting) if evaluation is not None
-        ]
+        queued_ids = (int(entry.id) for entry in queue.entries)
         return str(max([0, *queued_ids, *(number for number, _ in self._folders())]) + 1)
 
     def results(self, id_: str) -> Path:
