@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 
 import pytest
 from tests.conftest import Box
-from tests.faults.harness import Experiment
-
-from rltui.errors import RltuiError
+from tests.faults.harness import Experiment, ended_afterwards
 
 
 @pytest.fixture
 def experiment(box: Box, free_port: int) -> Iterator[Experiment]:
     """Not started yet, so that its programs can be told how to behave."""
-    made = Experiment(box, free_port, box.work / "out")
-    try:
+    with ended_afterwards(Experiment(box, free_port, box.work / "out")) as made:
         yield made
-    finally:
-        if made.supervisor_pid() is not None:
-            with suppress(RltuiError, OSError):  # what is left is counted by the box
-                made.ask("shutdown")
-        made.close()

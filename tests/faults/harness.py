@@ -10,8 +10,8 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from tests.faults.watcher import RecordWatcher
 from tests.waiting import retry_until
 
 from rltui.client.transports.unix import SupervisorGoneError, Wire
+from rltui.errors import RltuiError
 
 NAME = "faults"
 PROGRAM = Path(__file__).parents[1] / "fakes" / "programs" / "misbehave.py"
@@ -151,8 +152,8 @@ class Experiment:
         """How it behaves from its next start on."""
         (self.folder / f"{component}.behaviour").write_text(" ".join(words))
 
-    def up(self, *, settle: bool = True) -> None:
-        """Create the experiment and start all of it."""
+    def up(self, *, settle: bool = True) -> dict[str, Being]:
+        """Create the experiment and start all of it. Returns the main processes that live then."""
         made = (
             "up",
             "run.toml",
@@ -168,6 +169,7 @@ class Experiment:
         assert done.returncode == 0, done.stderr
         if settle:
             self.settle()
+        return self.truth.mains()
 
     def ask(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
         """The supervisor's answer; one that is gone is replaced first, as every client does."""
@@ -313,3 +315,14 @@ class Experiment:
 
 
 _TELLING = ("state", "reason", "pid", "attempt", "exit_code", "signal")
+
+
+@contextmanager
+def ended_afterwards(experiment: Experiment) -> Iterator[Experiment]:
+    try:
+        yield experiment
+    finally:
+        if experiment.supervisor_pid() is not None:
+            with suppress(RltuiError, OSError):  # what is left is counted by the box
+                experiment.ask("shutdown")
+        experiment.close()

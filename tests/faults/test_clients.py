@@ -32,8 +32,7 @@ def resident_bytes(pid: int) -> int:
 
 @pytest.mark.slow
 def test_fifty_clients_that_never_read_slow_nobody(experiment: Experiment) -> None:
-    experiment.up()
-    before = experiment.truth.mains()
+    before = experiment.up()
     supervisor = experiment.supervisor_pid()
     assert supervisor is not None
     files, memory = open_files(supervisor), resident_bytes(supervisor)
@@ -59,8 +58,7 @@ def test_fifty_clients_that_never_read_slow_nobody(experiment: Experiment) -> No
 
 @pytest.mark.slow
 def test_200_restarts_as_fast_as_they_can_be_asked(experiment: Experiment) -> None:
-    experiment.up()
-    before = experiment.truth.mains()
+    before = experiment.up()
     taken = 0
     for _ in range(200):
         try:
@@ -78,8 +76,7 @@ def test_200_restarts_as_fast_as_they_can_be_asked(experiment: Experiment) -> No
 
 @pytest.mark.faults
 def test_start_stop_and_restart_at_once_from_many_clients(experiment: Experiment) -> None:
-    experiment.up()
-    before = experiment.truth.mains()
+    before = experiment.up()
     wires = [Wire(experiment.socket_path) for _ in range(10)]
     for turn in range(60):
         action = ("restart", "stop", "start")[turn % 3]

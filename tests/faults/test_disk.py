@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from tests.conftest import Box
 from tests.faults import events, invariants
-from tests.faults.harness import Experiment
+from tests.faults.harness import Experiment, ended_afterwards
 from tests.faults.truth import read_numbers
 from tests.waiting import remove_at_once, retry_until
 
@@ -19,21 +19,17 @@ pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 @pytest.fixture
 def on_small_disk(box: Box, free_port: int) -> Iterator[Experiment]:
     """An experiment whose output folder is a disk of 4 MB."""
-    with events.small_disk(box.work / "disk", "4m") as disk:
-        made = Experiment(box, free_port, disk / "out")
-        try:
-            yield made
-        finally:
-            if made.supervisor_pid() is not None:
-                made.ask("shutdown")
-            made.close()
+    with (
+        events.small_disk(box.work / "disk", "4m") as disk,
+        ended_afterwards(Experiment(box, free_port, disk / "out")) as made,
+    ):
+        yield made
 
 
 @pytest.mark.slow
 def test_full_disk_ends_nothing_and_hides_no_end(on_small_disk: Experiment) -> None:
     experiment = on_small_disk
-    experiment.up()
-    before = experiment.truth.mains()
+    before = experiment.up()
     with events.full(experiment.output_dir.parent):
         invariants.assert_shown_is_true(experiment)
         os.kill(before["trainer"].pid, signal.SIGUSR1)
@@ -49,8 +45,7 @@ def test_full_disk_ends_nothing_and_hides_no_end(on_small_disk: Experiment) -> N
 @pytest.mark.faults
 def test_start_on_a_full_disk_fails_in_words(on_small_disk: Experiment) -> None:
     experiment = on_small_disk
-    experiment.up()
-    before = experiment.truth.mains()
+    before = experiment.up()
     experiment.request("stop", "trainer")
     with events.full(experiment.output_dir.parent):
         experiment.request("start", "trainer")
@@ -80,8 +75,7 @@ def test_journal_of_a_full_disk_has_whole_lines(on_small_disk: Experiment) -> No
 
 @pytest.mark.faults
 def test_read_only_state_folder_ends_nothing_and_hides_no_end(experiment: Experiment) -> None:
-    experiment.up()
-    before = experiment.truth.mains()
+    before = experiment.up()
     with events.read_only(experiment.control):
         experiment.unrecorded |= {("trainer", 1), ("orchestrator", 1)}
         invariants.assert_shown_is_true(experiment)
@@ -100,8 +94,7 @@ def test_read_only_state_folder_ends_nothing_and_hides_no_end(experiment: Experi
 
 @pytest.mark.slow
 def test_deleted_run_folder_ends_nothing_and_a_stop_still_ends_all(experiment: Experiment) -> None:
-    experiment.up()
-    before = experiment.truth.mains()
+    before = experiment.up()
     remove_at_once(experiment.output_dir)
     retry_until((experiment.output_dir / ".rltui/experiment.toml").exists)
     invariants.assert_nobody_else_died(before, ())
@@ -115,8 +108,7 @@ def test_deleted_run_folder_ends_nothing_and_a_stop_still_ends_all(experiment: E
 
 @pytest.mark.faults
 def test_truncated_log_loses_only_what_was_cut_off(experiment: Experiment) -> None:
-    experiment.up()
-    before = experiment.truth.mains()
+    before = experiment.up()
     retry_until(lambda: experiment.truth.printed("trainer", 1) > 20)
     cut = experiment.truth.printed("trainer", 1)
     events.truncate_log(experiment, "trainer")
@@ -129,8 +121,7 @@ def test_truncated_log_loses_only_what_was_cut_off(experiment: Experiment) -> No
 
 @pytest.mark.faults
 def test_replaced_log_goes_on_where_the_component_writes(experiment: Experiment) -> None:
-    experiment.up()
-    before = experiment.truth.mains()
+    before = experiment.up()
     aside = events.replace_log(experiment, "trainer")
     experiment.request("stop", "trainer")
     numbers = read_numbers(aside.read_bytes())

@@ -16,8 +16,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
 @pytest.mark.slow
 def test_killed_component_is_told_and_a_killed_tmux_server_ends_nothing(experiment: Experiment) -> None:
-    experiment.up()
-    before = experiment.truth.mains()
+    before = experiment.up()
     events.kill_main(experiment, "trainer")
     invariants.assert_ended(experiment, "trainer", signal="SIGKILL")
     invariants.assert_all(experiment, before, may_end={"trainer"})
@@ -38,8 +37,7 @@ def test_killed_component_is_told_and_a_killed_tmux_server_ends_nothing(experime
 def test_killed_supervisor_is_replaced_adopts_all_and_tells_what_ended_meanwhile(
     experiment: Experiment,
 ) -> None:
-    experiment.up()
-    before = experiment.truth.mains()
+    before = experiment.up()
     shown = experiment.shown()
     events.kill_supervisor(experiment)
     again = experiment.shown()
@@ -78,8 +76,7 @@ def test_plan_goes_on_without_its_client_and_without_its_supervisor(experiment: 
 
 @pytest.mark.slow
 def test_end_behind_a_killed_shim_is_seen_and_of_unknown_cause(experiment: Experiment) -> None:
-    experiment.up()
-    before = experiment.truth.mains()
+    before = experiment.up()
     events.kill_shim(experiment, "trainer")
     invariants.assert_shown_is_true(experiment)
     os.kill(before["trainer"].pid, signal.SIGKILL)
@@ -89,8 +86,7 @@ def test_end_behind_a_killed_shim_is_seen_and_of_unknown_cause(experiment: Exper
 
 @pytest.mark.faults
 def test_supervisor_and_tmux_server_killed_together(experiment: Experiment) -> None:
-    experiment.up()
-    before = experiment.truth.mains()
+    before = experiment.up()
     events.kill_tmux_server(experiment)
     events.kill_supervisor(experiment)
     invariants.assert_all(experiment, before)

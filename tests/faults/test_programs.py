@@ -28,8 +28,7 @@ def host(behaviour: str) -> str:
 def test_kill_leaves_nothing_at_once(experiment: Experiment, behaviour: str) -> None:
     name = host(behaviour)
     experiment.behave(name, behaviour)
-    experiment.up()
-    before = experiment.truth.mains()
+    before = experiment.up()
     plan = experiment.request("stop", name, kill=True)
     assert experiment.truth.living(name) == []
     invariants.assert_all(experiment, before, may_end=plan["stop"])
@@ -41,8 +40,7 @@ def test_kill_leaves_nothing_at_once(experiment: Experiment, behaviour: str) -> 
 def test_stop_behind_a_killed_shim_leaves_nothing(experiment: Experiment, behaviour: str) -> None:
     name = host(behaviour)
     experiment.behave(name, behaviour)
-    experiment.up()
-    before = experiment.truth.mains()
+    before = experiment.up()
     events.kill_shim(experiment, name)
     invariants.assert_shown_is_true(experiment)
     plan = experiment.request("stop", name)
@@ -58,8 +56,7 @@ def test_killed_main_takes_its_descendants_and_can_be_started_again(
 ) -> None:
     name = host(behaviour)
     experiment.behave(name, behaviour)
-    experiment.up()
-    before = experiment.truth.mains()
+    before = experiment.up()
     events.kill_main(experiment, name)
     invariants.assert_ended(experiment, name, signal="SIGKILL")
     experiment.settle()
@@ -77,8 +74,7 @@ def test_leftovers_of_a_killed_tree_do_not_hinder_the_next_start(
 ) -> None:
     name = host(behaviour)
     experiment.behave(name, behaviour)
-    experiment.up()
-    before = experiment.truth.mains()
+    before = experiment.up()
     events.kill_shim(experiment, name)
     events.kill_main(experiment, name)
     invariants.assert_shown_is_true(experiment)
@@ -112,8 +108,7 @@ def test_what_ends_before_it_is_ready_has_failed_and_nothing_starts_after_it(
 @pytest.mark.slow
 def test_service_that_exits_0_has_failed_and_a_job_is_done(experiment: Experiment) -> None:
     experiment.behave("trainer", "exit-0")
-    experiment.up()
-    before = experiment.truth.mains()
+    before = experiment.up()
     os.kill(before["inference"].pid, signal.SIGUSR2)
     invariants.assert_ended(experiment, "inference", code=0)
     shown = experiment.shown()
