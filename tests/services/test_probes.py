@@ -9,7 +9,8 @@ import pytest
 from tests.fakes.http_server import Handler, serving
 
 from rltui.core.layout import Ready
-from rltui.services.probes import LOG_CHUNK, Probe
+from rltui.services import probes
+from rltui.services.probes import Probe
 
 
 @pytest.fixture
@@ -84,9 +85,10 @@ async def test_log_pattern_is_found_in_a_log_that_was_cut_off(tmp_path: Path) ->
     assert await probe.is_ready()
 
 
-async def test_log_pattern_behind_a_flood(tmp_path: Path) -> None:
+async def test_log_pattern_behind_a_flood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probes, "LOG_CHUNK", 10_000)
     log = tmp_path / "output.log"
-    log.write_bytes(b"x" * (2 * LOG_CHUNK) + b"\n" + b"line\n" * LOG_CHUNK + b"ready\n")
+    log.write_bytes(b"x" * 20_000 + b"\n" + b"line\n" * 10_000 + b"ready\n")
     assert await asked(Ready(log="^ready$|\nready"), log)
 
 

@@ -19,7 +19,7 @@ from rltui.tinyrl.inference.engine import (
 )
 from rltui.tinyrl.model import load_model
 
-PROMPTS = [[3, 20, 30], [3, 40, 41, 42, 43, 44, 1, 4], [3], [3, 50, 60, 1, 4]] * 3
+PROMPTS = [[3, 20, 30], [3, 40, 41, 42, 43, 44, 1, 4], [3], [3, 50, 60, 1, 4]] * 2
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def generate(engine: Engine, prompts: list[list[int]], params: SamplingParams) -
 
 
 def test_batched_completions_equal_those_drawn_alone(engine: Engine) -> None:
-    params = SamplingParams(max_tokens=20, seed=5)
+    params = SamplingParams(max_tokens=12, seed=5)
     together = generate(engine, PROMPTS, params)
     for index, prompt in enumerate(PROMPTS):
         alone = new_sequence(prompt, params, index)
@@ -57,9 +57,7 @@ def test_logprobs_are_those_of_a_full_forward_pass(engine: Engine, tiny_model: P
             mask = torch.ones(1, length, length, dtype=torch.bool).tril()
             logits = model(tokens, torch.arange(length)[None], mask)[0]
         expected = torch.log_softmax(logits / 0.7, -1)[:-1].gather(1, tokens[0, 1:, None])[:, 0]
-        torch.testing.assert_close(
-            torch.tensor(item.logprobs), expected[len(prompt) - 1 :], atol=1e-4, rtol=1e-4
-        )
+        assert torch.allclose(torch.tensor(item.logprobs), expected[len(prompt) - 1 :], atol=1e-4, rtol=1e-4)
 
 
 def test_counts_add_up_and_the_cache_is_empty_at_the_end(engine: Engine) -> None:
@@ -105,7 +103,7 @@ def test_sample_respects_greedy_and_top_p() -> None:
     top_p = torch.tensor([1.0, 1.0, 0.6, 1.0])
     tokens, logprobs = sample(logits, temperatures, top_p, torch.tensor([0.99, 0.99, 0.999999, 0.4]))
     assert tokens.tolist() == [0, 2, 1, 0]
-    torch.testing.assert_close(logprobs.exp(), torch.tensor([0.5, 0.2, 0.3, 0.5]))
+    assert torch.allclose(logprobs.exp(), torch.tensor([0.5, 0.2, 0.3, 0.5]), atol=1e-5)
 
 
 def test_sample_draws_in_proportion() -> None:
@@ -115,4 +113,4 @@ def test_sample_draws_in_proportion() -> None:
     ones = torch.ones(rows)
     tokens, _ = sample(probabilities.log().expand(rows, 3), ones, ones, draws)
     shares = torch.bincount(tokens, minlength=3) / rows
-    torch.testing.assert_close(shares, probabilities, atol=0.02, rtol=0)
+    assert torch.allclose(shares, probabilities, atol=0.02, rtol=0)

@@ -275,7 +275,7 @@ def test_programs_cannot_rename_their_window_or_touch_the_clipboard(host: TmuxHo
 
 def test_sessions_can_follow_each_other_at_once(host: TmuxHost) -> None:
     """The server exits with its last session, just when the next one asks for it."""
-    for _ in range(8):
+    for _ in range(4):
         start(host)
         host.kill_session("s")
 

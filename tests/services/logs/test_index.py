@@ -181,10 +181,10 @@ def test_fifo_does_not_hang(tmp_path: Path) -> None:
     assert shown(LogFile(fifo)) == []
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     pieces=st.lists(
-        st.sampled_from([b"a", b"\n", b"bc\n", b"\n\n", b"x" * 70_000, b"y\n" * 40_000]), max_size=30
+        st.sampled_from([b"a", b"\n", b"bc\n", b"\n\n", b"x" * 70_000, b"y\n" * 40_000]), max_size=12
     )
 )
 def test_lines_are_those_of_a_split(path: Path, pieces: list[bytes]) -> None:

@@ -35,10 +35,10 @@ def test_tail_lines_are_sanitised(path: Path, data: bytes, count: int, lines: li
 
 
 def test_tail_lines_reaches_back_into_a_big_file(path: Path) -> None:
-    path.write_bytes(b"".join(b"line %d\n" % number for number in range(150_000)))
-    assert list(tail_lines(path, 3)) == ["line 149997", "line 149998", "line 149999"]
-    lines = list(tail_lines(path, 100_000))
-    assert (len(lines), lines[0]) == (100_000, "line 50000")
+    path.write_bytes(b"".join(b"line %d\n" % number for number in range(30_000)))
+    assert list(tail_lines(path, 3)) == ["line 29997", "line 29998", "line 29999"]
+    lines = list(tail_lines(path, 20_000))
+    assert (len(lines), lines[0]) == (20_000, "line 10000")
 
 
 def test_tail_lines_filters_the_whole_file(path: Path) -> None:

@@ -142,7 +142,7 @@ class FileScan:
     def _scan(self, fd: int, candidates: Candidates) -> Iterator[list[tuple[int, bytes]]]:
         """Select lines without grep."""
         offset, unfinished = self._start, b""
-        while not self.is_cancelled and (data := os.read(fd, _READ_BYTES)):
+        while data := os.read(fd, _READ_BYTES):
             complete, newline, unfinished = (unfinished + data).rpartition(b"\n")
             if not newline:
                 continue
