@@ -49,7 +49,7 @@ def shown(pilot: Pilot[None]) -> list[str]:
 
 
 def cursor_name(pilot: Pilot[None]) -> str:
-    return shown(pilot)[palette(pilot).query_one(VirtualList).at]
+    return shown(pilot)[palette(pilot).query_one(VirtualList).cursor_index]
 
 
 async def choose(pilot: Pilot[None], typed: str) -> None:

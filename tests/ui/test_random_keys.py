@@ -220,7 +220,7 @@ async def test_a_page_key_before_the_palette_is_laid_out_ends_nothing(
             pilot.app.simulate_key(key)
         await until(pilot, lambda: isinstance(pilot.app.screen, Palette))
         await press(pilot, "pagedown")
-        assert pilot.app.screen.query_one(VirtualList).at > 1
+        assert pilot.app.screen.query_one(VirtualList).cursor_index > 1
 
 
 @pytest.mark.parametrize("opening", ["6", "3"])

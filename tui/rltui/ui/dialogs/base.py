@@ -57,7 +57,7 @@ class TypingScreen(ResultScreen[Answer], Generic[Answer]):
         self.line.cursor_blink = False
 
     @property
-    def typed(self) -> str:
+    def entered_text(self) -> str:
         return self.line.value
 
     def on_mount(self) -> None:

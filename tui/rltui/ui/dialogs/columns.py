@@ -50,7 +50,7 @@ class ColumnDialog(DialogBase[tuple[str, ...]]):
         self._column_ids = list(column_ids)
         self._columns = {column.id: column_of(column.id) for column in known_columns()}
         self._columns |= {name: column_of(name) for name in column_ids if name not in self._columns}
-        self._list = RowList(self._rows, id="columns-list")
+        self.moved_list = RowList(self._rows, id="columns-list")
         self._field = Input(
             placeholder="another: a metric, or a config key", id="columns-field", compact=True
         )
@@ -60,7 +60,7 @@ class ColumnDialog(DialogBase[tuple[str, ...]]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="box columns") as box:
             box.border_title = "Columns"
-            yield self._list
+            yield self.moved_list
             yield self._field
             yield self._trouble
 
@@ -70,7 +70,7 @@ class ColumnDialog(DialogBase[tuple[str, ...]]):
         return ("columns.keep", ""), move_hint, *((id_, "") for id_ in ids)
 
     def on_mount(self) -> None:
-        self._list.focus()
+        self.moved_list.focus()
 
     def _rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
         unlisted = [id_ for id_ in self._columns if id_ not in self._column_ids]
@@ -84,40 +84,36 @@ class ColumnDialog(DialogBase[tuple[str, ...]]):
         line = Content.assemble((text, "bold" if is_shown else ""), (description, FAINT))
         return Row(column.id, (line,))
 
-    @property
-    def moved_list(self) -> RowList:
-        return self._list
-
     def action_show_column(self) -> None:
         """Show it, behind the others, or show it no more. One stays."""
-        if (id_ := self._list.key) is None:
+        if (id_ := self.moved_list.key) is None:
             return
         if id_ not in self._column_ids:
             self._column_ids.append(id_)
         elif len(self._column_ids) > 1:
             self._column_ids.remove(id_)
-        self._list.reload()
-        self._list.refresh()
+        self.moved_list.reload()
+        self.moved_list.refresh()
 
     def action_carry(self, places: int) -> None:
-        id_ = self._list.key
+        id_ = self.moved_list.key
         if id_ in self._column_ids:
             index = self._column_ids.index(id_)
             self._column_ids.insert(max(0, index + places), self._column_ids.pop(index))
-            self._list.reload()
+            self.moved_list.reload()
 
     def action_usual(self) -> None:
         self._column_ids = list(DEFAULT_COLUMNS)
-        self._list.reload()
+        self.moved_list.reload()
 
     def action_other_field(self) -> None:
-        (self._list if self._field.has_focus else self._field).focus()
+        (self.moved_list if self._field.has_focus else self._field).focus()
 
     @on(Input.Submitted)
     def _add(self, event: Input.Submitted) -> None:
         event.stop()
         if not (name := event.value.strip()):
-            self._list.focus()
+            self.moved_list.focus()
             return
         try:
             column = column_of(name)
@@ -129,9 +125,9 @@ class ColumnDialog(DialogBase[tuple[str, ...]]):
         if column.id not in self._column_ids:
             self._column_ids.append(column.id)
         self._field.value = ""
-        self._list.focus()
-        self._list.reload()
-        self._list.go_to(column.id)
+        self.moved_list.focus()
+        self.moved_list.reload()
+        self.moved_list.go_to(column.id)
 
     def action_keep(self) -> None:
         self.dismiss(tuple(self._column_ids))

@@ -226,7 +226,7 @@ class HelpScreen(TypingScreen[None]):
         box, scroll = self.query_one(".box"), self.query_one(".page")
         situation = self._situation
         rows = all_rows(readonly=situation.readonly) if self._shows_all else here_rows(situation)
-        tokens = fuzzy.query_words(self.typed)
+        tokens = fuzzy.query_words(self.entered_text)
         content = page([*rows, *symbol_rows()], tokens, scroll.scrollable_content_region.width - 1)
         description = "" if self._shows_all else _WORDS.get(situation.pane or situation.screen, "")
         top = Content.styled(f"{with_keys(description)}\n{_RULE}\n".lstrip(), FAINT)

@@ -38,31 +38,27 @@ class MessageList(Dialog[None]):
         super().__init__()
         self._messages = messages
         self._clock = clock
-        self._list = RowList(self._rows, id="message-list")
+        self.moved_list = RowList(self._rows, id="message-list")
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box messages") as box:
             box.border_title = "Messages"
-            yield self._list
+            yield self.moved_list
 
     def footer_hints(self) -> Sequence[KeyHint]:
         return ("open", "read"), ("copy", ""), ("dialog.no", "close")
 
     def on_mount(self) -> None:
-        self._list.focus()
+        self.moved_list.focus()
         self._messages.read()
-        self._leave = self._messages.watch(self._list.reload)
+        self._leave = self._messages.watch(self.moved_list.reload)
 
     def on_unmount(self) -> None:
         self._leave()
 
     @property
-    def moved_list(self) -> RowList:
-        return self._list
-
-    @property
     def _selected_message(self) -> Notification | None:
-        key = self._list.key
+        key = self.moved_list.key
         return next(
             (notification for notification in self._messages.said if str(notification.number) == key), None
         )

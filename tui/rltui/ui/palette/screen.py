@@ -139,21 +139,21 @@ class Palette(TypingScreen[PaletteEntry]):
 
     def _show(self, *, has_more: bool = False) -> None:
         """List what answers. The cursor is on the best, or stays on what a person has put it on."""
-        if self.typed == self._query and not has_more:
+        if self.entered_text == self._query and not has_more:
             return
         previous = self._cursor_entry
-        if self.typed != self._query:
+        if self.entered_text != self._query:
             self._is_moved = False
-        self._query = self.typed
-        listed = ranked(self._entries, self.typed, self._recent)
-        kind, text = split_prefix(self.typed)
+        self._query = self.entered_text
+        results = ranked(self._entries, self.entered_text, self._recent)
+        kind, text = split_prefix(self.entered_text)
         if self._log_search is not None and text.strip() and kind in (None, Kind.LOG):
-            listed += (self._log_search(text.strip()),)
-        self._results = listed
-        cursor = listed.index(previous) if self._is_moved and previous in listed else 0
-        self._list.show(len(listed), cursor)
+            results += (self._log_search(text.strip()),)
+        self._results = results
+        cursor = results.index(previous) if self._is_moved and previous in results else 0
+        self._list.show(len(results), cursor)
         box = self.query_one(".box")
-        box.border_subtitle = "loading…" if self._loading else f"{len(listed):,}"
+        box.border_subtitle = "loading…" if self._loading else f"{len(results):,}"
         self._try_theme()
 
     def _line(self, index: int, width: int) -> Content:
@@ -162,12 +162,14 @@ class Palette(TypingScreen[PaletteEntry]):
 
     @property
     def _cursor_entry(self) -> PaletteEntry | None:
-        return self._results[self._list.at] if self._list.at < len(self._results) else None
+        return (
+            self._results[self._list.cursor_index] if self._list.cursor_index < len(self._results) else None
+        )
 
     def _try_theme(self) -> None:
         """Show the theme under the cursor where themes are what is searched, and the usual one elsewhere."""
         entry = self._cursor_entry
-        is_tried = self._is_moved or split_prefix(self.typed)[0] is Kind.THEME
+        is_tried = self._is_moved or split_prefix(self.entered_text)[0] is Kind.THEME
         theme = entry.target if entry is not None and entry.kind is Kind.THEME and is_tried else self._theme
         if self.app.theme != theme:
             self.app.theme = theme
@@ -177,7 +179,7 @@ class Palette(TypingScreen[PaletteEntry]):
     def action_cursor(self, rows: int) -> None:
         self._show()
         self._is_moved = True
-        self._list.go_to(self._list.at + rows)
+        self._list.go_to(self._list.cursor_index + rows)
         self._try_theme()
 
     def action_page(self, pages: int) -> None:

@@ -139,7 +139,7 @@ class Overview(BaseScreen):
 
     def on_resize(self, event: Resize) -> None:
         """A high screen has the curve of rewards; a tiny one has a single pane."""
-        self.query_one(RewardCurve).wanted = event.size.height >= _CURVE_FROM_ROWS
+        self.query_one(RewardCurve).is_wanted = event.size.height >= _CURVE_FROM_ROWS
         self._share_header()
         is_tiny = event.size.height < _TINY_ROWS
         body = self.panels.body

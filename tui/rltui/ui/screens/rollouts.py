@@ -224,7 +224,7 @@ class RolloutScreen(BaseScreen):
     @on(VirtualList.CursorMoved, "#rollout-steps")
     def _chose_step(self) -> None:
         self._listing.follows_newest = False
-        self._choose(self._listing.batches[self._steps.at].key)
+        self._choose(self._listing.batches[self._steps.cursor_index].key)
 
     def _choose(self, key: BatchKey) -> None:
         self._listing.choose(key)
@@ -246,7 +246,7 @@ class RolloutScreen(BaseScreen):
     @property
     def _sample(self) -> Sample | None:
         """A group gives its first sample."""
-        return self._listing.sample(self._samples.at)
+        return self._listing.sample(self._samples.cursor_index)
 
     def _update_words(self) -> None:
         self._heading.refresh()
@@ -304,7 +304,7 @@ class RolloutScreen(BaseScreen):
             self._reading.show(None, note=clean_line(str(error).replace("\n", " ")))
             return
         self._reading.show(transcript)
-        position = f" {self._samples.at + 1} of {self._samples.count}"
+        position = f" {self._samples.cursor_index + 1} of {self._samples.count}"
         self._reading_box.border_title = _title(f"Sample{position}", key)
 
     def action_toggle_raw(self) -> None:
@@ -350,7 +350,10 @@ class RolloutScreen(BaseScreen):
         if self._steps.has_focus:
             self._samples.focus()
         elif self._listing.groups is not None and self._listing.groups:
-            self._listing.group, self._listing.groups = self._listing.groups[self._samples.at].name, None
+            self._listing.group, self._listing.groups = (
+                self._listing.groups[self._samples.cursor_index].name,
+                None,
+            )
             self._lay_out(0)
         elif self._sample is not None:
             self._listing.follows_newest = False
@@ -414,10 +417,10 @@ class RolloutScreen(BaseScreen):
         if self.has_class("-comparing"):
             self._comparison.go_on(batches)
         else:
-            self._steps.go_to(self._steps.at + batches)
+            self._steps.go_to(self._steps.cursor_index + batches)
 
     def action_next_sample(self, samples: int) -> None:
-        self._samples.go_to(self._samples.at + samples)
+        self._samples.go_to(self._samples.cursor_index + samples)
 
     # search
 
@@ -461,4 +464,4 @@ class RolloutScreen(BaseScreen):
         self._samples.refresh()
         self._update_title()
         if not self.has_class("-reading"):
-            self._samples.go_to(self._samples.at + 1)
+            self._samples.go_to(self._samples.cursor_index + 1)

@@ -181,19 +181,19 @@ def curve_lines(curve: Sequence[tuple[int, float]], width: int) -> list[Content]
 
 
 class RewardCurve(Widget):
-    """The whole run's `curve`; takes no room where it is not `wanted`, or has no two points."""
+    """The whole run's `curve`; takes no room unless it `is_wanted` and has two points."""
 
     curve: reactive[tuple[tuple[int, float], ...]] = reactive(())
-    wanted: reactive[bool] = reactive(False)
+    is_wanted: reactive[bool] = reactive(False)
 
     @property
     def is_shown(self) -> bool:
-        return self.wanted and len(self.curve) > 1
+        return self.is_wanted and len(self.curve) > 1
 
     def watch_curve(self) -> None:
         self.set_class(self.is_shown, "-shown")
 
-    def watch_wanted(self) -> None:
+    def watch_is_wanted(self) -> None:
         self.set_class(self.is_shown, "-shown")
 
     async def on_click(self) -> None:

@@ -211,7 +211,7 @@ class KnobRows(RowList):
 
     @property
     def knob(self) -> KnobInfo | None:
-        return next((knob for knob in self.shown if knob.key == self.key), None)
+        return next((knob for knob in self.visible_knobs if knob.key == self.key), None)
 
     @property
     def about(self) -> str:
@@ -219,7 +219,7 @@ class KnobRows(RowList):
         return "" if knob is None else f"{knob.key}: {knob.help}" if knob.help else knob.key
 
     @property
-    def shown(self) -> list[KnobInfo]:
+    def visible_knobs(self) -> list[KnobInfo]:
         """The knobs that have a row, or would have one were the rest not folded."""
         groups = self._groups
         return [*groups.pinned, *groups.changed, *groups.few, *groups.rest]
@@ -342,7 +342,7 @@ class KnobPanel(Vertical):
         table = self.rows.table
         files = ", ".join(clean_line(path.rpartition("/")[2]) for path in table.files)
         title = Content.styled("Knobs", "bold")
-        if files and (hidden_count := len(table.knobs) - sum(knob.known for knob in self.rows.shown)):
+        if files and (hidden_count := len(table.knobs) - sum(knob.known for knob in self.rows.visible_knobs)):
             files += f" · {key_of('screen.config')}: {hidden_count} more"
         if files:
             title += Content.styled(f" · {files}", FAINT)

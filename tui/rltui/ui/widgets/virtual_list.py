@@ -61,8 +61,8 @@ class VirtualList(PaintedList):
         self._make_line = make_line
         self.can_focus = self._has_cursor = has_cursor
         self.count = count
-        self.at = 0
-        """The cursor's index; meaningless where there are no lines."""
+        self.cursor_index = 0
+        """Meaningless where there are no lines."""
 
     def show(self, count: int, index: int | None = None) -> None:
         """Sets the count, and all lines may be different; the cursor goes to `index`, or keeps its position.
@@ -70,7 +70,7 @@ class VirtualList(PaintedList):
         Posts no message about the cursor: the caller knows.
         """
         self.count = count
-        self.at = max(0, min(count - 1, self.at if index is None else index))
+        self.cursor_index = max(0, min(count - 1, self.cursor_index if index is None else index))
         if self.virtual_size.height != count:
             self.virtual_size = Size(0, count)
         self.refresh()
@@ -79,26 +79,26 @@ class VirtualList(PaintedList):
     def go_to(self, index: int) -> None:
         """Put the cursor there, as far as there are lines."""
         index = max(0, min(self.count - 1, index))
-        if index == self.at or not self.count:
+        if index == self.cursor_index or not self.count:
             return
-        previous, self.at = self.at, index
+        previous, self.cursor_index = self.cursor_index, index
         self.post_message(self.CursorMoved(self))
         for line in (previous, index):
             self.refresh_line(line)
         self._scroll_to_cursor()
 
     def move(self, rows: int) -> None:
-        self.go_to(self.at + rows)
+        self.go_to(self.cursor_index + rows)
 
     def move_to_end(self, last: bool) -> None:
         self.go_to(self.count - 1 if last else 0)
 
     def move_pages(self, pages: int) -> None:
-        self.go_to(self.at + pages * max(1, self.size.height - 1))
+        self.go_to(self.cursor_index + pages * max(1, self.size.height - 1))
 
     def _scroll_to_cursor(self) -> None:
         if self.size.height:
-            self.scroll_to_region(Region(0, self.at, 1, 1), animate=False, force=True)
+            self.scroll_to_region(Region(0, self.cursor_index, 1, 1), animate=False, force=True)
 
     def on_resize(self) -> None:
         self.refresh()
@@ -113,12 +113,12 @@ class VirtualList(PaintedList):
         if not (self.count and self._has_cursor):
             return None
         width = self.scrollable_content_region.width
-        return CopyRequested(rows_text([self._make_line(self.at, width).plain]))
+        return CopyRequested(rows_text([self._make_line(self.cursor_index, width).plain]))
 
     def render_line(self, y: int) -> Strip:
         index = y + self.scroll_offset.y
         width = self.scrollable_content_region.width
         if index >= self.count:
             return Strip.blank(width, self.rich_style)
-        has_cursor = index == self.at and self._has_cursor
+        has_cursor = index == self.cursor_index and self._has_cursor
         return self.painted(self._make_line(index, width), has_cursor=has_cursor).crop(0, width)
