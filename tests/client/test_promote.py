@@ -129,7 +129,7 @@ def test_of_merged_files_the_one_that_says_it_last_is_changed(tmp_path: Path) ->
     files = {"base.toml": "lr = 0.1\nsteps = 1\n", "over.toml": "steps = 3\n"}
     copy = "lr = 0.2\nsteps = 5\nmore = 1\n"
     promotion = plan_promotion(made(tmp_path, files, began="lr = 0.1\nsteps = 3\n", copy=copy))
-    assert [each.partition(":")[0] for each in promotion.refused] == ["more"]
+    assert [reason.partition(":")[0] for reason in promotion.refused] == ["more"]
     promote(promotion)
     assert (tmp_path / "base.toml").read_text() == "lr = 0.2\nsteps = 1\n"
     assert (tmp_path / "over.toml").read_text() == "steps = 5\n"

@@ -56,7 +56,7 @@ def test_a_component_for_each_pod_with_the_commands_of_the_chart() -> None:
     assert first.command == second.command == ("bash", "-c", "uv run inference @ x.toml")
     assert layout["trainer"].command == ("bash", "-c", "uv run trainer")
     assert layout["orchestrator"].command == tuple(
-        next(each["command"] for each in SHIPPED["component"] if each["id"] == "orchestrator")
+        next(component["command"] for component in SHIPPED["component"] if component["id"] == "orchestrator")
     )
     assert second.pod is not None
     assert (second.pod.name, second.pod.namespace, second.pod.context) == ("my-exp-inference-1", "rl", "big")

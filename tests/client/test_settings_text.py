@@ -21,14 +21,14 @@ def path(own_user: Path) -> Path:
 def test_without_a_file_every_setting_is_there_with_its_default(path: Path) -> None:
     seen = as_text()
     assert (seen.path, seen.is_new) == (str(path), True)
-    bell = next(each for each in seen.known if each.key == "alerts.bell")
+    bell = next(setting for setting in seen.known if setting.key == "alerts.bell")
     assert (bell.value, bell.meaning) == ("true", "ring the terminal for errors and warnings")
     assert seen.text.splitlines()[bell.line - 1].startswith("bell = true")
     assert not any(key.key.endswith(".0") for key in seen.known)
 
 
 def test_every_setting_of_the_model_is_in_the_shipped_file(path: Path) -> None:
-    known = {each.key for each in as_text().known}
+    known = {setting.key for setting in as_text().known}
     for name, value in settings.Settings():
         if value == {}:
             continue  # keys that people choose, of which there are none yet
@@ -39,7 +39,7 @@ def test_every_setting_of_the_model_is_in_the_shipped_file(path: Path) -> None:
 def test_a_setting_is_found_in_the_users_own_file(path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_text("# mine\n\n[alerts]\nosc9 = false\nbell = false\n")
-    known = {each.key: each for each in as_text().known}
+    known = {setting.key: setting for setting in as_text().known}
     assert (known["alerts.bell"].value, known["alerts.bell"].line) == ("false", 5)
     assert (known["alerts.repeat_s"].value, known["alerts.repeat_s"].line) == ("60.0", 3), "its table"
     assert known["health.kl_max"].line == 6, "the end of the file"

@@ -11,7 +11,7 @@ LAUNCHER = Resolution(edits={}, outputs={"launcher": ("rl.toml",)})
 
 
 def needed(wanted: list[str]) -> list[Resolution]:
-    return [each for each in (PARTS, LAUNCHER) if each.makes(wanted)]
+    return [resolution for resolution in (PARTS, LAUNCHER) if resolution.makes(wanted)]
 
 
 def test_only_those_are_needed_of_which_an_output_is_wanted() -> None:

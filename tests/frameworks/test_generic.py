@@ -17,7 +17,7 @@ FILES: ConfigFiles = {"run": ConfigFile("run", "run.toml", {"lr": 1e-3, "serve":
 
 
 def generic(*components: dict[str, Any]) -> Framework:
-    known = [{"command": ["x"], **each} for each in components]
+    known = [{"command": ["x"], **component} for component in components]
     return GENERIC.fitted(Layout.model_validate({"component": known}))
 
 

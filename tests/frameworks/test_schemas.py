@@ -110,7 +110,7 @@ def files(rl: str | None = "", sft: str | None = None) -> ConfigFiles:
 
 
 def told(configs: Engine, held: ConfigFiles) -> list[tuple[str, str | None, str]]:
-    return [(each.severity, each.key, each.message) for each in configs.check(held)]
+    return [(problem.severity, problem.key, problem.message) for problem in configs.check(held)]
 
 
 def always(*needs: str, key: str = "", says: str = "told") -> Rule:
@@ -329,8 +329,8 @@ def test_files_are_read_once_each_and_by_identity() -> None:
     configs = answering(Engine(), schema=schema)
     held = {text: files(f"max_steps = {text}") for text in ("1", "1.0", "true")}
     for _ in range(3):
-        assert [repr(configs.values(each)["max_steps"]) for each in held.values()] == ["1", "1", "1"]
-        severities = [[problem.severity for problem in configs.check(each)] for each in held.values()]
+        assert [repr(configs.values(config)["max_steps"]) for config in held.values()] == ["1", "1", "1"]
+        severities = [[problem.severity for problem in configs.check(config)] for config in held.values()]
         assert severities == [[], ["warning"], ["warning"]]
     assert len(seen) == 3
     for _ in range(20):

@@ -39,7 +39,7 @@ BASE = {
 def files(role: str, text: str) -> ConfigFiles:
     """A sound one of each kind, but for this one."""
     texts = {"rl": "", role: text}
-    return {each: ConfigFile(each, f"/{each}.toml", tomllib.loads(found)) for each, found in texts.items()}
+    return {name: ConfigFile(name, f"/{name}.toml", tomllib.loads(found)) for name, found in texts.items()}
 
 
 KNOBS = [knob for role, text in BASE.items() for knob in TINYRL.knobs(files(role, text)) if knob.file == role]

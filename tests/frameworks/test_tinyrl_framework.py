@@ -54,7 +54,7 @@ def test_huge_numbers_are_refused(line: str) -> None:
 )
 def test_what_is_below_a_wrong_value_is_no_further_problem(lines: str) -> None:
     broken = files(lines)
-    assert len([each for each in TINYRL.check(broken) if each.severity == "error"]) == 1
+    assert len([problem for problem in TINYRL.check(broken) if problem.severity == "error"]) == 1
     TINYRL.template_values(broken, context())
     assert (TINYRL.derive(broken), TINYRL.engine_memory(files("inference = 5"))) == ((), None)
     assert TINYRL.ports(files("inference = 5")) == ()

@@ -43,7 +43,7 @@ def test_its_file_is_told_from_those_of_others() -> None:
 
 
 def test_what_follows_from_the_file_of_the_tutorial() -> None:
-    figures = {each.name: each.value for each in VF_RL.derive(files())}
+    figures = {item.name: item.value for item in VF_RL.derive(files())}
     assert figures["prompts per step"] == 8
     assert figures["micro-batches per optimizer step"] == 8
     assert VF_RL.max_steps(files()) == 100
@@ -56,6 +56,7 @@ def test_vllm_takes_options_that_are_no_knobs_here() -> None:
         "--enforce-eager", "--max-lora-rank", "8", "--data-parallel-size", "2", "--port", "8000",
     )  # fmt: skip
     assert (values["gpus.inference"], values["gpus.trainer"]) == ("0,1", "2")
+    assert values["gpu_memory.inference"] == "0.9"
 
 
 def test_both_programs_learn_another_port_and_the_folder_of_the_run() -> None:
@@ -145,7 +146,7 @@ def test_it_is_written_for_prime_rl(to: str, group: tuple[str, str], environment
     assert made is not None
     data = tomllib.loads(made.text)
     found = target.check({"rl": ConfigFile("rl", "/w/rl.toml", data)})
-    assert [each.message for each in found if each.severity == "error"] == []
+    assert [problem.message for problem in found if problem.severity == "error"] == []
     assert data[group[0]][group[1]] == 16
     assert data["orchestrator"]["train"]["source"][0]["env"][environment[0]][environment[1]] == "reverse-text"
     assert data["trainer"]["optim"]["lr"] == 1e-5
@@ -203,7 +204,7 @@ def test_what_helps_where_memory_does_not_suffice() -> None:
         for knob in VF_RL.knobs(given)
     ]  # fmt: skip
     case = Case(OutOfMemory(kind="allocation"), knobs, "trainer")
-    assert [each.edits for each in remedies(case, LEVERS)] == [
+    assert [remedy.edits for remedy in remedies(case, LEVERS)] == [
         {"trainer.args.micro_batch_size": 8},
         {"trainer.args.max_seq_len": 256},
         {"trainer.args.gradient_checkpointing": True},

@@ -46,7 +46,7 @@ def one_of(default: str, **members: str) -> Json:
     return {
         "default": {"type": default},
         "discriminator": {"propertyName": "type", "mapping": where},
-        "oneOf": [{"$ref": each} for each in where.values()],
+        "oneOf": [{"$ref": reference} for reference in where.values()],
     }
 
 
@@ -60,21 +60,21 @@ def main() -> None:
     document = json.loads((FOLDER / f"{BASE}.json").read_text())
     for schema in document["roles"].values():
         change(schema)
-        for properties in (schema["properties"], *(each["properties"] for each in tables(schema))):
+        for properties in (schema["properties"], *(table["properties"] for table in tables(schema))):
             follow_the_fields(properties)
     write(DAY, "", document["roles"], partial=True)
 
 
 def tables(schema: Json) -> Iterator[Json]:
     """Definitions of tables."""
-    yield from (each for each in schema["$defs"].values() if "properties" in each)
+    yield from (table for table in schema["$defs"].values() if "properties" in table)
 
 
 def follow_the_fields(properties: Json) -> None:
     """Defaults of whole tables would still hold those of before."""
-    for each in properties.values():
-        if "$ref" in each and isinstance(each.get("default"), dict):
-            each["default"] = {}
+    for table in properties.values():
+        if "$ref" in table and isinstance(table.get("default"), dict):
+            table["default"] = {}
 
 
 def change(schema: Json) -> None:

@@ -112,7 +112,7 @@ def write(day: str, commit: str, roles: Mapping[str, Any], *, partial: bool = Fa
 def without_text(found: Any, *, names: bool = False) -> Any:
     """Without descriptions and titles, and without what belongs to verifiers. `names`: the keys are names."""
     if isinstance(found, list):
-        return [without_text(each) for each in found]
+        return [without_text(item) for item in found]
     if not isinstance(found, dict):
         return found
     kept = {}
@@ -134,7 +134,7 @@ def pruned(schema: Mapping[str, Any]) -> dict[str, Any]:
             if name not in used:
                 used.add(name)
                 todo.append(definitions[name])
-    return {**schema, "$defs": {name: each for name, each in definitions.items() if name in used}}
+    return {**schema, "$defs": {name: definition for name, definition in definitions.items() if name in used}}
 
 
 def _references(found: object) -> Iterator[str]:

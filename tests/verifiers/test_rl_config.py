@@ -49,8 +49,8 @@ def test_the_snapshot_is_what_the_last_release_says(project: Path) -> None:
         assert models.versions([config])["verifiers"] == installed_packages(project)["verifiers"]
     finally:
         models.close()
-    for each in asked["properties"].values():
-        each.pop("description", None)
+    for property_ in asked["properties"].values():
+        property_.pop("description", None)
     assert json.loads(SNAPSHOT.read_text())["properties"] == asked["properties"]
 
 
@@ -70,14 +70,14 @@ def test_rules_of_ours_agree_with_it(project: Path, edit: str, ours: list[str], 
     lines = [line for line in SEED.splitlines() if not line.startswith(f"{key} ")]
     config.write_text("\n".join([*lines, edit]))
     found = VF_RL.check({"rl": ConfigFile("rl", str(config), tomllib.loads(config.read_text()))})
-    assert all(any(words in each.message for each in found) for words in ours)
+    assert all(any(words in problem.message for problem in found) for words in ours)
     assert bool(ours) is bool(found)
     models = FrameworkModels(VF_RL, project)
     try:
-        said = [each.message for each in models.problems(load_files([config], VF_RL))]
+        said = [problem.message for problem in models.problems(load_files([config], VF_RL))]
     finally:
         models.close()
-    assert all(any(words in each for each in said) for words in theirs), said
+    assert all(any(words in message for message in said) for words in theirs), said
     assert bool(theirs) is bool(said)
 
 

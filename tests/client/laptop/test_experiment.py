@@ -137,9 +137,9 @@ def test_runs_are_compared_and_forked_there(runs: RemoteRuns, there: LocalRuns) 
     assert runs.compare(ids) == there.compare(ids)
     for wish in (ForkRequest(edits={"seed": "7"}), ForkRequest(edits={"no_such_knob": "1"})):
         told = []
-        for each in (runs, there):
+        for side in (runs, there):
             with pytest.raises(ConfigError) as caught:
-                each.plan_fork(ids[0], wish)
+                side.plan_fork(ids[0], wish)
             told.append(str(caught.value))
         assert told[0] == told[1]
     with pytest.raises(UsageError, match="written where the run is, on gpubox"):

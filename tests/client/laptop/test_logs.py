@@ -100,7 +100,7 @@ def test_a_place_far_away_is_found(shown: LogSource, log: Path) -> None:
     assert not shown.is_waiting
     assert shown.line(number) == "12:00:17 INFO line 1217 of the log"
     assert shown.line_at(offset) == shown.line(number)
-    assert [shown.offset(each) for each in range(number, number + 3)] == sorted(
+    assert [shown.offset(line) for line in range(number, number + 3)] == sorted(
         {offset, *(whole.index(b"\n", shown.offset(number + at)) + 1 for at in (0, 1))}
     )
 
@@ -301,4 +301,4 @@ def test_nothing_of_a_search_that_was_ended_is_left(log: Path, machine: Machine,
 
 def children_of(pid: int) -> str:
     """Of all its threads."""
-    return "".join(each.read_text() for each in Path(f"/proc/{pid}/task").glob("*/children"))
+    return "".join(children.read_text() for children in Path(f"/proc/{pid}/task").glob("*/children"))

@@ -134,12 +134,12 @@ def folder(tmp_path: Path) -> Path:
 def test_batches_and_samples_are_those_of_the_folder(link: HostLink, folder: Path) -> None:
     source, own = RemoteRollouts(link, str(folder)), open_rollouts(folder)
     as_protocol: RolloutSource = source
-    for each in (as_protocol, own):
-        whole(each)
+    for rollouts in (as_protocol, own):
+        whole(rollouts)
     assert as_protocol.batches() == own.batches() != []
     for batch in own.batches():
-        for each in (as_protocol, own):
-            whole(each, batch.key)
+        for rollouts in (as_protocol, own):
+            whole(rollouts, batch.key)
         table = source.table(batch.key)
         assert repr([*table]) == repr([*own.table(batch.key)])
         for sample in table:
@@ -183,8 +183,8 @@ def test_samples_that_do_not_belong_together_are_refused() -> None:
 def test_samples_are_searched_there(link: HostLink, folder: Path) -> None:
     source, own = RemoteRollouts(link, str(folder)), open_rollouts(folder)
     key = BatchKey("train", 2)
-    for each in (source, own):
-        whole(each, key)
+    for rollouts in (source, own):
+        whole(rollouts, key)
     samples = [*own.table(key)] * 15
     pattern = re.compile("1", re.IGNORECASE)
     found = list(source.search(key, samples, pattern))
@@ -195,19 +195,19 @@ def test_samples_are_searched_there(link: HostLink, folder: Path) -> None:
 def test_a_prompt_is_found_in_other_batches(link: HostLink, folder: Path) -> None:
     source, own = RemoteRollouts(link, str(folder)), open_rollouts(folder)
     key = BatchKey("train", 2)
-    for each in (source, own):
-        whole(each, key)
+    for rollouts in (source, own):
+        whole(rollouts, key)
     transcript = own.open(key, own.table(key)[0])
-    found = [each for each in source.same_prompt(key, transcript) if each[1] is not None]
-    assert repr(found) == repr([each for each in own.same_prompt(key, transcript) if each[1] is not None])
+    found = [match for match in source.same_prompt(key, transcript) if match[1] is not None]
+    assert repr(found) == repr([match for match in own.same_prompt(key, transcript) if match[1] is not None])
     assert found
 
 
 def test_live_samples_come(link: HostLink, tmp_path: Path) -> None:
     write_stream_run(tmp_path)
     source, own = RemoteRollouts(link, str(tmp_path)), open_rollouts(tmp_path)
-    for each in (source, own):
-        whole(each)
+    for rollouts in (source, own):
+        whole(rollouts)
     assert source.batches() == own.batches()
     for batch in own.batches():
         whole(source, batch.key)

@@ -122,11 +122,11 @@ def test_no_room_for_new_tokens_breaks_nothing() -> None:
 
 def test_rules_follow_the_name_that_the_file_uses() -> None:
     """One release takes both names of the group size."""
-    schema = next(each for each in snapshots(MERGED, "rl") if each.has("orchestrator.group_size")
-                  and each.has("orchestrator.rollouts_per_example"))  # fmt: skip
+    schema = next(one for one in snapshots(MERGED, "rl") if one.has("orchestrator.group_size")
+                  and one.has("orchestrator.rollouts_per_example"))  # fmt: skip
     for name in ("group_size", "rollouts_per_example"):
         config = of(rl={"trainer": {}, "orchestrator": {name: 7}})
         found = framework(MERGED).with_schemas({"rl": schema}).check(config)
-        (problem,) = [each for each in found if each.severity == "error"]
+        (problem,) = [one for one in found if one.severity == "error"]
         assert f"must be divisible by orchestrator.{name} (7)" in problem.message
         assert problem.instead == {f"orchestrator.{name}": "4 or 8"}

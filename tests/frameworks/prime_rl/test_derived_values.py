@@ -26,7 +26,7 @@ def of(role: str, text: str) -> ConfigFiles:
 
 
 def figures(generation: str, role: str, text: str) -> dict[str, DerivedValue]:
-    return {each.name: each for each in framework(generation).derive(of(role, text))}
+    return {value.name: value for value in framework(generation).derive(of(role, text))}
 
 
 def test_three_files() -> None:

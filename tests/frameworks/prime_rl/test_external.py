@@ -50,11 +50,11 @@ def test_a_config_without_inference_says_where_it_is(
 ) -> None:
     prime = framework(name)
     servers = prime.inference_servers(configs)
-    assert tuple(each.url for each in servers) == url
-    assert {each.key_variable for each in servers} == {variable}
+    assert tuple(server.url for server in servers) == url
+    assert {server.key_variable for server in servers} == {variable}
     assert prime.external(configs) == ("inference",)
     assert prime.engine_memory(configs) is None
-    assert all(each.component != "inference" for each in prime.ports(configs)), "no port is asked for"
+    assert all(port.component != "inference" for port in prime.ports(configs)), "no port is asked for"
     layout = layout_files.load(layout_files.find(prime.layouts["orchestrator" if "split" in name else "rl"]))
     left = expand_instances(layout, prime.instances(configs), without=prime.external(configs))
     assert "inference" not in {spec.id for spec in left.component}
@@ -96,7 +96,7 @@ def test_the_engine_of_another_experiment_is_used_as_its_own_table_says() -> Non
     assert edits["orchestrator.model.client.base_url"] == "http://127.0.0.1:8100/v1"
     values = lent.template_values(own, FOUR)
     assert (values["port.engine"], values["gpus.trainer"]) == ("8100", "1"), "the first GPU is the engine's"
-    assert {each.component for each in lent.ports(own)}.isdisjoint({"inference"})
+    assert {port.component for port in lent.ports(own)}.isdisjoint({"inference"})
 
 
 def test_only_what_nobody_else_resets_is_reset() -> None:

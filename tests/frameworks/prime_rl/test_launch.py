@@ -71,8 +71,8 @@ def test_a_moved_server_is_found_by_the_orchestrator(
     context = replace(CONTEXT, overrides=moved)
     edits = {
         f"{role}.{key}".removeprefix("rl."): value
-        for each in framework.resolutions(configs, context)
-        for role, found in each.edits.items()
+        for resolution in framework.resolutions(configs, context)
+        for role, found in resolution.edits.items()
         for key, value in found.items()
     }
     assert edits["inference.server.port"] == 8040

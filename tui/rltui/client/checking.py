@@ -23,7 +23,7 @@ from rltui.services.checkout import NearbyCheckout
 from rltui.services.config.diff import text_diff
 from rltui.services.config.editor import shared_configs
 from rltui.services.config.files import detect, load_files
-from rltui.services.config.models import FrameworkModels
+from rltui.services.config.models import FrameworkModels, informed
 from rltui.services.config.origins import original_files
 from rltui.services.config.source import parse_file, read_file
 from rltui.services.config.store import ConfigStore
@@ -142,17 +142,12 @@ def check(
         problems = store.problems()
         problems += models.problems(sources, problems) if ask_models else ()
     files = sources.files
-    with_instances = layout_files.with_instances(
-        runnable_layout(layout_file),
-        framework_of_files.instances(files),
-        layout_file,
-        without=framework_of_files.external(files),
-    )
+    layout_of_files = _with_instances(layout_file, framework_of_files, files)
     problems += shared_configs(store.base())
     problems += tuple(map(_uses, framework_of_files.inference_servers(files)))
     obstacles = (
         *_programs_lacking(framework_of_files, config_files, workspace or Path.cwd()),
-        *_start_problems(layout_file, with_instances, framework_of_files, files, workspace or Path.cwd()),
+        *_start_problems(layout_file, layout_of_files, framework_of_files, files, workspace or Path.cwd()),
     )
     problems += (
         tuple(obstacle.model_copy(update={"severity": "error"}) for obstacle in obstacles)
@@ -161,7 +156,7 @@ def check(
     )
     memory: tuple[MemoryVerdict, ...] = ()
     if with_memory and not obstacles:
-        memory, here = _memory(config_files, layout_file, with_instances, framework_of_files, files, devices)
+        memory, here = _memory(config_files, layout_file, layout_of_files, framework_of_files, files, devices)
         problems += here
     return Check(
         valid=not any(problem.severity == "error" for problem in problems),
@@ -181,18 +176,24 @@ def knobs(config_files: tuple[Path, ...], layout: str | None, framework: str | N
     """
     framework_of_files, layout_file = identify(config_files, layout, framework)
     framework_of_files = framework_of_files.fitted(runnable_layout(layout_file))
-    with closing(FrameworkModels(framework_of_files, Path.cwd())) as models:
-        framework_of_files = models.informed(config_files)
-    store = ConfigStore(list(config_files), framework_of_files)
-    instances = framework_of_files.instances(store.load().files)
-    with_instances = layout_files.with_instances(
-        runnable_layout(layout_file), instances, layout_file, without=framework_of_files.external(store.files)
-    )
-    components = [spec.id for spec in with_instances.component]
+    framework_of_files = informed(framework_of_files, Path.cwd(), config_files, ask=True)
+    files = load_files(config_files, framework_of_files).files
+    layout_of_files = _with_instances(layout_file, framework_of_files, files)
+    components = [spec.id for spec in layout_of_files.component]
     store = ConfigStore(
-        list(config_files), framework_of_files, components=components, launched=with_instances.launched
+        config_files, framework_of_files, components=components, launched=layout_of_files.launched
     )
     return store.knob_table({})
+
+
+def _with_instances(layout_file: Path, framework: Framework, files: ConfigFiles) -> Layout:
+    """The layout with a component for each instance that the config says, without what somebody else runs."""
+    return layout_files.with_instances(
+        runnable_layout(layout_file),
+        framework.instances(files),
+        layout_file,
+        without=framework.external(files),
+    )
 
 
 def _uses(server: ServerAddress) -> Problem:
@@ -214,8 +215,7 @@ def converted(path: Path, framework: str, new: Path | None) -> ForeignConfig:
     target, generation = detect([path], workspace=Path.cwd()), registry.get(framework)
     new = (new or path.with_name(f"{path.stem}.{framework}.toml")).absolute()
     config = load_files([path], target)
-    with closing(FrameworkModels(generation, Path.cwd())) as models:
-        generation = models.informed([path])
+    generation = informed(generation, Path.cwd(), [path], ask=True)
     conversion = target.converted(config.files, generation)
     if conversion is None:
         faults = [

@@ -115,8 +115,8 @@ class PortKnob:
     port: int
     readers: tuple[str, ...]
     """Components whose command lines need the option."""
-    by_option: bool = True
-    """False: the framework's `resolutions` put it into the files that are made; no option is needed."""
+    by_option: bool = False
+    """True: the readers get it as an option; else the framework's `resolutions` put it into their files."""
     more: tuple[int, ...] = ()
     """Further ports that must be free and move with it, as offsets above it."""
 

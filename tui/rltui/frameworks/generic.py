@@ -104,7 +104,7 @@ class Generic(Framework):
         names = (name for spec in self._components for name in sorted(placeholders(spec.templates)))
         port_names = dict.fromkeys(name for name in names if name.startswith("port."))
         return tuple(
-            PortKnob(name.removeprefix("port."), name, FIRST_PORT + number, readers=(), by_option=False)
+            PortKnob(name.removeprefix("port."), name, FIRST_PORT + number, readers=())
             for number, name in enumerate(port_names)
         )
 

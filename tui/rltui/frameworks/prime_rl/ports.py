@@ -65,15 +65,15 @@ def knobs(g: Generation, data: Mapping[str, Any], sources: Sequence[EnvSource]) 
     own = [index for index, source in enumerate(sources) if source.component]
     if own and g.env_port:
         first = _port(value_at(data, g.env_port), _FIRST_ENVIRONMENT)
-        yield _knob("env servers", g.env_port, first, ("orchestrator",), more=tuple(own))
+        yield PortKnob("env servers", g.env_port, first, ("orchestrator",), more=tuple(own))
     for table, (component, kind, default, more) in _FIXED.items():
         if transport(g, data, table) == kind:
             key = f"trainer.{table}.port" if is_table(data, f"trainer.{table}") else f"{table}.port"
             port = _port(value_at(data, key), default)
-            yield _knob(component, key, port, ("trainer", "orchestrator"), more=more)
+            yield PortKnob(component, key, port, ("trainer", "orchestrator"), more=more)
     if is_table(data, _METRICS):
         key = f"{_METRICS}.port"
-        yield _knob("trainer", key, _port(value_at(data, key)), ("trainer",))
+        yield PortKnob("trainer", key, _port(value_at(data, key)), ("trainer",))
 
 
 def edits(g: Generation, data: Mapping[str, Any], overrides: Mapping[str, int | str]) -> dict[str, KnobValue]:
@@ -211,15 +211,9 @@ def _server_knobs(g: Generation, data: Mapping[str, Any]) -> Iterator[PortKnob]:
     readers = ("inference", "orchestrator")
     offset = ROUTER_METRICS_ABOVE
     has_metrics = _has_router(g, data) and router + offset < 65536
-    yield _knob("inference", _SERVER, router, readers, more=(offset,) if has_metrics else ())
+    yield PortKnob("inference", _SERVER, router, readers, more=(offset,) if has_metrics else ())
     if engine != router and value_at(data, _ADMIN_URL) is None:
-        yield _knob("inference", _ENGINE, engine, readers)
-
-
-def _knob(
-    component: str, key: str, port: int, readers: tuple[str, ...], *, more: tuple[int, ...] = ()
-) -> PortKnob:
-    return PortKnob(component, key, port, readers, by_option=False, more=more)
+        yield PortKnob("inference", _ENGINE, engine, readers)
 
 
 def _has_router(g: Generation, data: Mapping[str, Any]) -> bool:

@@ -280,7 +280,7 @@ class _TinyRl(SchemaFramework):
         port = self.sound_value(files, _PORT)
         if self.server or port is None or self.values(files).get("orchestrator.client.base_url") is not None:
             return ()
-        return (PortKnob("inference", _PORT, port, self.overlay.readers_of(_PORT)),)
+        return (PortKnob("inference", _PORT, port, self.overlay.readers_of(_PORT), by_option=True),)
 
     # --- evaluations ---
 

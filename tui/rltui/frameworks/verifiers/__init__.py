@@ -287,11 +287,7 @@ class VfRl(SchemaFramework):
         """
         port = self.sound_value(files, rules.SERVER_PORT)
         both = tuple(sorted(_PAIR))
-        return (
-            (PortKnob("inference", rules.SERVER_PORT, port, both, by_option=False),)
-            if isinstance(port, int)
-            else ()
-        )
+        return (PortKnob("inference", rules.SERVER_PORT, port, both),) if isinstance(port, int) else ()
 
     def eval_env(self, files: ConfigFiles) -> str:
         """The training environment, by the name of its package."""

@@ -38,10 +38,12 @@ class _Checkout:
     state: str
 
 
-def informed(framework: Framework, workspace: Path, paths: Sequence[Path]) -> Framework:
-    """`framework` with the schemas that a checkout has reported before; unchanged if it never was asked."""
+def informed(framework: Framework, workspace: Path, paths: Sequence[Path], *, ask: bool = False) -> Framework:
+    """`framework` with the schemas that a checkout has reported before; unchanged if it never was asked.
+    `ask`: it is asked now, which may take seconds.
+    """
     with contextlib.closing(FrameworkModels(framework, workspace)) as models:
-        return models.informed(paths, ask=False)
+        return models.informed(paths, ask=ask)
 
 
 class FrameworkModels:
