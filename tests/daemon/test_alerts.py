@@ -148,7 +148,7 @@ async def test_a_sink_that_works_again_tells_its_next_failure(room: Room) -> Non
 
 
 async def test_changed_settings_hold_and_broken_ones_are_told_once(room: Room) -> None:
-    delivery = AlertDelivery("one", room.events, room.settings_file, lambda thresholds: None)
+    delivery = AlertDelivery(room.supervisor)
     delivery.refresh_settings()
     assert delivery.alerts == settings.AlertSettings()
     room.set("repeat_s = 5\nmin_severity = 'error'")

@@ -113,10 +113,6 @@ def set_main(runner: ComponentRunner, process: subprocess.Popen[str]) -> None:
     )  # fmt: skip
 
 
-def watch_of(supervisor: Supervisor) -> StallWatch:
-    return StallWatch(supervisor.processes, supervisor.observation, supervisor.events)
-
-
 def poll_for(watch: StallWatch, since: float, seconds: float) -> float:
     """Look every two seconds of fake time; returns the time of the last look."""
     now = since
@@ -128,7 +124,7 @@ def poll_for(watch: StallWatch, since: float, seconds: float) -> float:
 
 async def test_a_silent_job_is_told_once_and_its_evidence_kept_up_to_date(supervisor: Supervisor) -> None:
     runner = ready(supervisor, spec(dump=False))
-    watch = watch_of(supervisor)
+    watch = StallWatch(supervisor)
     now = poll_for(watch, 0.0, 304.0)
     assert runner.evidence == "no output for 5m02s"
     now = poll_for(watch, now, 10.0)
@@ -141,7 +137,7 @@ async def test_a_silent_job_is_told_once_and_its_evidence_kept_up_to_date(superv
 
 async def test_the_silence_of_one_whose_host_does_not_answer_is_no_evidence(supervisor: Supervisor) -> None:
     runner = ready(supervisor, spec(dump=False).model_copy(update={"node": "node-2"}))
-    watch = watch_of(supervisor)
+    watch = StallWatch(supervisor)
     runner.remote_attempt.job_status = JobStatus(id="x", phase="running", lost_at=1.0)
     now = poll_for(watch, 0.0, 1000.0)
     runner.remote_attempt.job_status = JobStatus(id="x", phase="running")
@@ -154,7 +150,7 @@ async def test_the_silence_of_one_whose_host_does_not_answer_is_no_evidence(supe
 async def test_only_ready_components_are_watched_and_a_new_start_begins_anew(supervisor: Supervisor) -> None:
     runner = ready(supervisor, spec(dump=False))
     enter(supervisor, "trainer", ComponentState.STARTING)
-    watch = watch_of(supervisor)
+    watch = StallWatch(supervisor)
     now = poll_for(watch, 0.0, 1000.0)
     enter(supervisor, "trainer", ComponentState.READY)
     now = poll_for(watch, now, 200.0)
@@ -170,7 +166,7 @@ async def test_only_ready_components_are_watched_and_a_new_start_begins_anew(sup
 async def test_metric_rows_count_for_their_writer_only(supervisor: Supervisor) -> None:
     trainer = ready(supervisor, spec("trainer", dump=False, silence_s=20))
     orchestrator = ready(supervisor, spec("orchestrator", dump=False, silence_s=20))
-    watch = watch_of(supervisor)
+    watch = StallWatch(supervisor)
     metrics = Path(supervisor.setup.record.run_dir, "metrics.jsonl")
     now = 0.0
     for step in range(1, 30):
@@ -192,7 +188,7 @@ async def test_a_frozen_engine_is_told_although_its_server_answers_that_nothing_
     runner = ready(supervisor, spec("inference", dump=False), metrics="http://127.0.0.1:1/metrics")
     set_main(runner, server)
     (engine,) = [process.pid for process in descendants(server.pid)]
-    watch = watch_of(supervisor)
+    watch = StallWatch(supervisor)
     watch.poll(2.0)
     assert runner.evidence is None
     os.kill(engine, signal.SIGSTOP)
@@ -215,7 +211,7 @@ async def test_a_stopped_process_is_told_at_the_next_look(
 ) -> None:
     runner = ready(supervisor, spec(dump=False))
     set_main(runner, hanging)
-    watch = watch_of(supervisor)
+    watch = StallWatch(supervisor)
     watch.poll(0.0)
     hanging.send_signal(signal.SIGSTOP)
     retry_until(lambda: is_stopped(hanging.pid))
@@ -235,7 +231,7 @@ async def test_the_stacks_of_a_hanging_program_are_written_once(
 ) -> None:
     runner = ready(supervisor, spec())
     set_main(runner, hanging)
-    watch = watch_of(supervisor)
+    watch = StallWatch(supervisor)
     poll_for(watch, 0.0, 400.0)
     (writing,) = [task for task in asyncio.all_tasks() if task.get_name() == "stacks of trainer"]
     await writing
@@ -262,7 +258,7 @@ async def test_a_server_is_asked_and_its_silence_told(
     monkeypatch.setattr(stalls, "read_exposition", answer)
     monkeypatch.setattr(time, "monotonic", lambda: now)
     runner = ready(supervisor, spec("inference", silence_s=60, dump=False), metrics="http://x/metrics")
-    watch = watch_of(supervisor)
+    watch = StallWatch(supervisor)
 
     async def pass_time(seconds: float) -> None:
         nonlocal now

@@ -6,12 +6,10 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 from rltui import paths, settings
 from rltui.core.alert_limits import severe_enough
 from rltui.core.api import Alert
-from rltui.core.health import Thresholds
 from rltui.core.log_lines import plain_text
 from rltui.daemon.events import EventBus
 from rltui.daemon.supervisor import Supervisor
@@ -37,12 +35,7 @@ _DISPLAY_S = {"error": 15.0, "warning": 8.0, "information": 5.0}
 
 async def deliver_alerts(supervisor: Supervisor) -> None:
     """Hand every alert that passed the limits to the sinks, in order; no sink waits for another."""
-    delivery = AlertDelivery(
-        supervisor.setup.record.name,
-        supervisor.events,
-        settings.settings_file(),
-        supervisor.observation.health.set_thresholds,
-    )
+    delivery = AlertDelivery(supervisor)
     delivery.refresh_settings()
     settings_task = spawn(delivery.watch_settings(), "settings")
     sinks = [
@@ -98,19 +91,12 @@ class Sink:
 class AlertDelivery:
     """Sends alerts as the settings say, which are read again when their file has changed."""
 
-    def __init__(
-        self,
-        experiment: str,
-        events: EventBus,
-        settings_file: Path,
-        on_thresholds: Callable[[Thresholds], None],
-    ) -> None:
-        """`on_thresholds` is called with the thresholds of health, which stand in the same file."""
+    def __init__(self, supervisor: Supervisor) -> None:
         self.alerts = AlertSettings()
-        self._on_thresholds = on_thresholds
-        self._experiment = experiment
-        self._events = events
-        self._file = settings_file
+        self._experiment = supervisor.setup.record.name
+        self._events = supervisor.events
+        self._health = supervisor.observation.health
+        self._file = settings.settings_file()
         self._stamp: tuple[int, int, int] | None = None
 
     async def watch_settings(self) -> None:
@@ -135,7 +121,7 @@ class AlertDelivery:
             )
         self.alerts = loaded.alerts
         self._events.limits.repeat_s = self.alerts.repeat_s
-        self._on_thresholds(loaded.health)
+        self._health.set_thresholds(loaded.health)
 
     async def show_in_tmux(self, alert: Alert) -> None:
         """Show it on a line to clients attached to the experiment, and to clients named in the settings."""

@@ -25,7 +25,6 @@ from rltui.core.text import duration
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.events import EventBus
 from rltui.daemon.observation import Observation
-from rltui.daemon.processes import Processes
 from rltui.daemon.supervisor import Supervisor
 from rltui.daemon.tasks import spawn
 from rltui.services.probes import read_exposition
@@ -53,7 +52,7 @@ _START_INTERVAL_S = 3.0
 
 
 async def watch_stalls(supervisor: Supervisor) -> None:
-    watch = StallWatch(supervisor.processes, supervisor.observation, supervisor.events)
+    watch = StallWatch(supervisor)
     while True:
         watch.poll(time.monotonic())
         await asyncio.sleep(_POLL_INTERVAL_S)
@@ -62,46 +61,35 @@ async def watch_stalls(supervisor: Supervisor) -> None:
 class StallWatch:
     """The heartbeats of all components. No method waits."""
 
-    def __init__(self, processes: Processes, observation: Observation, events: EventBus) -> None:
-        self._processes = processes
-        self._observation = observation
-        self._events = events
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
         self._clock = WatchClock()
         self._watches: dict[str, _ComponentWatch] = {}
 
     def poll(self, monotonic_s: float) -> None:
         """Poll each component that is ready and within reach; the others are forgotten."""
         now = self._clock.read(monotonic_s)
-        for name, runner in self._processes.runners.items():
+        for name, runner in self._supervisor.processes.runners.items():
             watched = self._watches.get(name)
             if watched is not None and not watched.is_of(runner):
                 watched = self._watches.pop(name)
                 watched.is_over = True
                 if watched.activity is not None:
-                    self._observation.set_activity(name, None)
+                    self._supervisor.observation.set_activity(name, None)
                 watched = None
             if not _can_be_watched(runner):
                 continue
             if watched is None:
-                watched = self._watches[name] = _ComponentWatch(
-                    runner, self._processes, self._observation, self._events, self._clock
-                )
+                watched = self._watches[name] = _ComponentWatch(runner, self._supervisor, self._clock)
             watched.poll(now)
 
 
 class _ComponentWatch:
-    def __init__(
-        self,
-        runner: ComponentRunner,
-        processes: Processes,
-        observation: Observation,
-        events: EventBus,
-        clock: WatchClock,
-    ) -> None:
+    def __init__(self, runner: ComponentRunner, supervisor: Supervisor, clock: WatchClock) -> None:
         self._runner = runner
-        self._processes = processes
-        self._observation = observation
-        self._events = events
+        self._processes = supervisor.processes
+        self._observation = supervisor.observation
+        self._events = supervisor.events
         self._clock = clock
         self._epoch = runner.lifecycle.epoch
         self._name = runner.spec.id
