@@ -390,7 +390,6 @@ class Ending:
 
 
 async def _wait_for_first(*waits: Coroutine[None, None, None]) -> None:
-    """Return when the first of them does, and cancel the others."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

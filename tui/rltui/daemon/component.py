@@ -71,9 +71,7 @@ class RunnerHost(Protocol):
     changes: Signal
     """Notified when the state of any component has changed."""
 
-    def lifecycle_changed(self, runner: ComponentRunner, previous: Lifecycle) -> None:
-        """Called after every transition."""
-        ...
+    def lifecycle_changed(self, runner: ComponentRunner, previous: Lifecycle) -> None: ...
 
     def start_blocker(self, component: str) -> tuple[bool, str] | None:
         """Why the start of `component` waits: (whether that can still pass, reason); `None` if nothing is in
@@ -114,15 +112,11 @@ class RunnerHost(Protocol):
         """Called when the shim was killed and the component goes on."""
         ...
 
-    def job_status_changed(self, runner: ComponentRunner, previous: JobStatus | None) -> None:
-        """Called when the status of a component on another host has changed."""
-        ...
+    def job_status_changed(self, runner: ComponentRunner, previous: JobStatus | None) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
 class ComponentRunner:
-    """Owns the lifecycle of one component."""
-
     spec: ComponentSpec
     runner_host: RunnerHost
     lifecycle: Lifecycle = field(init=False)

@@ -312,7 +312,7 @@ class _Draft:
 
     @property
     def is_now(self) -> bool:
-        """True if it is more than an edit that takes effect at the next start."""
+        """False for an edit that takes effect with the next start only."""
         return self.edit is None or self.request.restart
 
     @property

@@ -98,11 +98,7 @@ class Transactions:
             await self.cancel()
 
     def refuse_if_closed(self) -> None:
-        """Raise if nothing may be started.
-
-        Raises:
-            ConflictError: after `close`.
-        """
+        """Raise ConflictError after `close`."""
         if self.closed_reason is not None:
             raise ConflictError(self.closed_reason, hint="wait until it is down, then start it again")
 

@@ -169,7 +169,7 @@ class RemoteRunner:
         self.stop_requested.set()
 
     async def run(self) -> int:
-        """Run the component to its end. Returns the exit code that stands for that end."""
+        """Returns the exit code that stands for the end of the component."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, lambda: self.request_stop(kill=False))

@@ -122,8 +122,6 @@ class Commands:
 
 
 class Submission:
-    """Makes a SLURM job of the component."""
-
     def __init__(self, runner: RemoteRunner, commands: Commands) -> None:
         self._runner = runner
         self._spec = runner.host
