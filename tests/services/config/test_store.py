@@ -170,25 +170,6 @@ def test_apply_keeps_the_owner(store: ConfigStore, rl: Path) -> None:
     assert (rl.stat().st_uid, rl.stat().st_gid) == (12345, 23456)
 
 
-def test_a_full_disk_leaves_everything_as_it_was(
-    store: ConfigStore, rl: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: list[int] = []
-
-    def fsync(descriptor: int) -> None:
-        calls.append(descriptor)
-        if len(calls) == 2:
-            raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    preview = store.preview({"orchestrator.batch_size": 64, "sft.data.micro_batch_size": 4})
-    with pytest.raises(RltuiError, match="No space left on device") as caught:
-        store.apply(preview)
-    assert "make room" in caught.value.hint
-    assert (rl.read_text(), (rl.parent / "sft.toml").read_text()) == (RL, SFT)
-    assert sorted(path.name for path in rl.parent.iterdir()) == ["rl.toml", "sft.toml"]
-
-
 def test_a_read_only_file_is_respected(store: ConfigStore, rl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(RltuiError, match="the file is read-only"):
