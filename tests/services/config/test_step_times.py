@@ -28,9 +28,9 @@ class Box:
         self.config.write_text(f'[model]\nname = "m"\n[orchestrator]\n{batch}\n[trainer]\n[inference]\n')
 
     def start(self, attempt: int) -> None:
-        folder = self.control.attempt_dir("orchestrator", attempt) / "config"
+        folder = self.control.attempt_dir("orchestrator", attempt)
         write_snapshot(load_files([self.config], TINYRL), folder)
-        os.utime(folder, (attempt, attempt))
+        os.utime(folder / "config", (attempt, attempt))
 
     def step(self, step: int, seconds: float, tokens: float | None = None) -> None:
         row = {"step": step, "time/step": seconds, "loss/mean": 1.0}

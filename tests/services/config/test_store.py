@@ -195,9 +195,9 @@ def test_knob_table_shows_what_runs_beside_the_file(store: ConfigStore, tmp_path
 def test_snapshot_can_be_read_again(store: ConfigStore, rl: Path, tmp_path: Path) -> None:
     rl.write_text("\ufeff" + RL)
     store.load()
-    copies = store.snapshot(tmp_path / "attempt" / "config")
+    copies = store.snapshot(tmp_path / "attempt")
     assert Path(copies["rl"].path).read_text() == RL
-    assert read_snapshot(tmp_path / "attempt" / "config", TINYRL).files == copies
+    assert read_snapshot(tmp_path / "attempt", TINYRL).files == copies
     assert read_snapshot(tmp_path / "nothing", TINYRL).files == {}
     modes = [path.stat().st_mode & 0o777 for path in (tmp_path / "attempt" / "config").rglob("*")]
     assert set(modes) == {0o600}, "finding H3: they may hold secrets"

@@ -132,7 +132,7 @@ def attempt(control: ControlFolder, number: int, *, model: str, utilization: flo
     folder.mkdir(parents=True)
     store = ConfigStore([config], TINYRL)
     store.load()
-    store.snapshot(folder / "config")
+    store.snapshot(folder)
     log = control.log_file("inference", number)
     log.write_text(output)
     return log

@@ -117,7 +117,7 @@ class ExperimentReader:
         copies: list[Path] = []
         for folder in self._control.newest_attempts():
             with contextlib.suppress(ConfigError):
-                if files := read_snapshot(folder / "config", self._framework).files:
+                if files := read_snapshot(folder, self._framework).files:
                     ran[folder.parent.name] = files
                     copies = copies or [Path(file.path) for file in files.values()]
         try:

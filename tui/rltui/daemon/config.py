@@ -186,7 +186,7 @@ class Config:
         """
         control = self._setup.control
         return {
-            name: read_snapshot(control.attempt_dir(name, attempt) / "config", self._framework).files
+            name: read_snapshot(control.attempt_dir(name, attempt), self._framework).files
             for name, attempt in attempts.items()
         }
 
@@ -305,7 +305,7 @@ class Config:
             RltuiError: if the framework cannot be run, or the disk is full.
         """
         self.store.load()
-        files = self.store.snapshot(attempt_dir / "config")
+        files = self.store.snapshot(attempt_dir)
         resolved: dict[str, str] = {}
         for resolution in self.launcher.resolutions(component, files, resume_step=resume_step, run_id=run_id):
             run = self.launcher.context(files).run
@@ -314,7 +314,7 @@ class Config:
             if not result.is_cached and resolution.notes:
                 self._events.journal.add("config", "; ".join(resolution.notes), component=component)
         passed = self.launcher.passed(component, files, resume_step=resume_step, run_id=run_id)
-        write_passed(attempt_dir / "config", passed)
+        write_passed(attempt_dir, passed)
         launch = self.launcher.launch(
             component, files, resume_step=resume_step, run_id=run_id, resolved=resolved
         )

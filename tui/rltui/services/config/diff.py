@@ -79,7 +79,7 @@ def attempt_files(name: str, control: ControlFolder, framework: Framework) -> Lo
             components = (folder.parent.name for folder in control.newest_attempts())
             raise unknown_name("started component", component, components)
         raise UsageError(f"there is no attempt {name}", hint=f"there are: {started}")
-    return read_snapshot(control.attempt_dir(component, selected) / "config", framework)
+    return read_snapshot(control.attempt_dir(component, selected), framework)
 
 
 def with_originals(files: LoadedFiles) -> LoadedFiles:

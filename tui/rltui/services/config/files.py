@@ -198,46 +198,52 @@ class FilesCache(Generic[*Args, T]):
 # --- copies, as an attempt was started with them --------------------------------------------------------
 
 
-def write_snapshot(loaded: LoadedFiles, folder: Path) -> ConfigFiles:
-    """Copy the files as `<role>.toml` into `folder`, readable by the user alone: they may hold secrets. A
-    byte order mark is dropped, since few programs accept one.
+def snapshot_dir(attempt_dir: Path) -> Path:
+    return attempt_dir / "config"
+
+
+def write_snapshot(loaded: LoadedFiles, attempt_dir: Path) -> ConfigFiles:
+    """Copy the files as `<role>.toml` into the folder of an attempt, readable by the user alone: they may
+    hold secrets. A byte order mark is dropped, since few programs accept one.
 
     Raises:
         RltuiError: if they cannot be written.
     """
+    folder = snapshot_dir(attempt_dir).absolute()
     copies: dict[str, ConfigFile] = {}
     make_folder(folder, mode=0o700)
     for role, source in loaded.sources.items():
-        copy = folder.absolute() / f"{role}.toml"
+        copy = folder / f"{role}.toml"
         write_atomically(copy, source.text.removeprefix(BOM).encode())
         copies[role] = ConfigFile(role, str(copy), source.data)
     return copies
 
 
-def read_snapshot(folder: Path, framework: Framework) -> LoadedFiles:
+def read_snapshot(attempt_dir: Path, framework: Framework) -> LoadedFiles:
     """The files that `write_snapshot` wrote. Empty if there are none.
 
     Raises:
         ConfigError: if one was damaged since.
     """
+    folder = snapshot_dir(attempt_dir)
     sources = [read_file(path) for path in sorted(folder.glob("*.toml"))]
     roles = (framework.role(str(source.path), source.data) or source.path.stem for source in sources)
-    return LoadedFiles(dict(zip(roles, sources, strict=True)), _load_passed(folder))
+    return LoadedFiles(dict(zip(roles, sources, strict=True)), _load_passed(folder / _PASSED))
 
 
-def write_passed(folder: Path, passed: Mapping[str, Mapping[str, Any]]) -> None:
+def write_passed(attempt_dir: Path, passed: Mapping[str, Mapping[str, Any]]) -> None:
     """Store next to a snapshot what its component gets in place of what the files say.
 
     Raises:
         RltuiError: if it cannot be written.
     """
-    write_atomically(folder / _PASSED, json.dumps(passed).encode())
+    write_atomically(snapshot_dir(attempt_dir) / _PASSED, json.dumps(passed).encode())
 
 
-def _load_passed(folder: Path) -> Mapping[str, Mapping[str, Any]]:
-    """Empty if it was never written, as by an earlier rltui."""
+def _load_passed(path: Path) -> Mapping[str, Mapping[str, Any]]:
+    """Empty if it was never written, or is damaged."""
     try:
-        document = json.loads(read_regular(folder / _PASSED))
+        document = json.loads(read_regular(path))
     except (OSError, ValueError, RecursionError):
         return {}
     if not isinstance(document, dict):

@@ -12,7 +12,7 @@ from rltui.core.kinds import is_number
 from rltui.core.metrics import MetricSeries, StepSample, estimate_step
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework, values_of
-from rltui.services.config.files import read_snapshot
+from rltui.services.config.files import read_snapshot, snapshot_dir
 from rltui.services.runs.experiment_files import ControlFolder
 
 _TOKENS, _ROLLOUTS = "tokens", "rollouts"
@@ -59,12 +59,8 @@ class StepTimes:
         return derived if estimate is None else (*derived, estimate)
 
     def _newest_snapshot(self) -> ConfigFiles:
-        folders = [folder / "config" for folder in self._control.newest_attempts()]
-        newest = max(
-            (folder for folder in folders if folder.is_dir()),
-            key=lambda folder: folder.stat().st_mtime,
-            default=None,
-        )
+        attempts = [attempt for attempt in self._control.newest_attempts() if snapshot_dir(attempt).is_dir()]
+        newest = max(attempts, key=lambda attempt: snapshot_dir(attempt).stat().st_mtime, default=None)
         if newest is not None and newest != self._snapshot[0]:
             try:
                 self._snapshot = (newest, read_snapshot(newest, self._framework).files)

@@ -310,13 +310,13 @@ class ConfigStore:
                     raise _conflict_error(foreign, error.content) from error
         self._cache(preview.after)
 
-    def snapshot(self, folder: Path) -> ConfigFiles:
-        """Copy the files as last loaded into `folder`, and return the copies.
+    def snapshot(self, attempt_dir: Path) -> ConfigFiles:
+        """Copy the files as last loaded into the folder of an attempt, and return the copies.
 
         Raises:
             RltuiError: if they cannot be written.
         """
-        return write_snapshot(self._loaded_or_load(), folder)
+        return write_snapshot(self._loaded_or_load(), attempt_dir)
 
     def _loaded_or_load(self) -> LoadedFiles:
         return self.load() if self._loaded is None else self._loaded

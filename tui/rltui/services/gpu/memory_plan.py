@@ -179,13 +179,13 @@ class EngineHistory:
         cached = self._attempts.get(folder)
         size = _size(log)
         if cached is None or not (cached.is_complete or cached.read_bytes == size):
-            engine = cached.engine if cached is not None else self._engine(folder / "config")
+            engine = cached.engine if cached is not None else self._engine(folder)
             cached = self._attempts[folder] = _Attempt(engine, read_engine_log(log), size)
         return cached
 
-    def _engine(self, snapshot: Path) -> EngineMemory | None:
+    def _engine(self, attempt_dir: Path) -> EngineMemory | None:
         try:
-            return self._framework.engine_memory(read_snapshot(snapshot, self._framework).files)
+            return self._framework.engine_memory(read_snapshot(attempt_dir, self._framework).files)
         except ConfigError:  # damaged since
             return None
 
@@ -320,7 +320,7 @@ class MemoryPlan:
 
     def _compare(self, files: ConfigFiles, component: str, attempt: int) -> str:
         """Describe memory-relevant values that differ from that attempt's."""
-        folder = self._control.attempt_dir(component, attempt) / "config"
+        folder = self._control.attempt_dir(component, attempt)
         now = self._values(component, files)
         then = self._values(component, read_snapshot(folder, self._framework).files)
         changed = (name for name in now if name in then and now[name] != then[name] and _decides_memory(name))

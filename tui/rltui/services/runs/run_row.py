@@ -25,7 +25,7 @@ from rltui.frameworks.base import ConfigFiles, Framework, as_passed
 from rltui.frameworks.generic import other_knobs
 from rltui.services import layout_files
 from rltui.services.config import origins
-from rltui.services.config.files import LoadedFiles, load_files, read_snapshot
+from rltui.services.config.files import LoadedFiles, load_files, read_snapshot, snapshot_dir
 from rltui.services.config.source import Source, parse_file, read_file
 from rltui.services.gpu.cuda import VISIBLE_DEVICES
 from rltui.services.logs.followed import FollowedLogs
@@ -308,13 +308,13 @@ def _last_run_files(
         control.newest_attempts(),
         key=lambda folder: (
             folder.parent.name in jobs,
-            (folder / "config").exists() and folder.stat().st_mtime,
+            snapshot_dir(folder).exists() and folder.stat().st_mtime,
         ),
         reverse=True,
     )
     for folder in folders:
         with suppress(ConfigError):
-            if (snapshot := read_snapshot(folder / "config", framework)).sources:
+            if (snapshot := read_snapshot(folder, framework)).sources:
                 return snapshot
     with suppress(ConfigError):
         return load_files(record.config_paths, framework)
