@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from tests.cli.conftest import CommandLine
 from tests.cli.test_terminal import dangers, in_terminal
 from tests.conftest import Box
 
@@ -77,13 +78,14 @@ def test_colours_stand_before_and_behind_the_command(
         assert "\x1b" not in capsys.readouterr().out
 
 
-def test_colours_of_others_stay_words(own_user: object, capsys: pytest.CaptureFixture[str]) -> None:
+def test_colours_of_others_stay_words(
+    own_user: object, cli: CommandLine, capsys: pytest.CaptureFixture[str]
+) -> None:
     main(["--color=always", "status", f"{GREEN}evil\x1b[2J"])
     told = capsys.readouterr().err
     assert told.startswith("\x1b[31mrltui:\x1b[0m no experiment")
     assert dangers(told.removeprefix("\x1b[31mrltui:\x1b[0m")) == set()
-    assert main(["--color=blue", "ls"]) == 2
-    assert "there are: auto, always, never" in capsys.readouterr().err
+    assert "there are: auto, always, never" in cli("--color=blue", "ls", code=2)
 
 
 def test_a_json_document_has_no_colours(own_user: object, capsys: pytest.CaptureFixture[str]) -> None:

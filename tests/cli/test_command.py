@@ -7,6 +7,7 @@ import sys
 from pkgutil import iter_modules
 
 import pytest
+from tests.cli.conftest import CommandLine
 
 from rltui.cli import commands, main
 from rltui.cli.command_list import SENTENCES
@@ -40,11 +41,11 @@ def test_options_of_a_declaration_are_those_of_its_parser() -> None:
 
 
 def test_of_exclusive_arguments_one_is_given_and_a_section_has_a_heading(
+    cli: CommandLine,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for words in (["runs", "--csv", "--json"], ["up", "--resume", "--new"]):
         with pytest.raises(SystemExit):
             main(words)
         assert "not allowed with argument" in capsys.readouterr().err
-    assert main(["help", "checkpoints"]) == 0
-    assert "\nwhat --prune keeps, besides the newest and the best:\n" in capsys.readouterr().out
+    assert "\nwhat --prune keeps, besides the newest and the best:\n" in cli("help", "checkpoints")

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.cli.conftest import CommandLine
 from tests.fakes.past_run import write_finished_run
 from tests.fakes.rollouts import write_flat_run
 
@@ -58,13 +57,8 @@ def _edit(folder: Path, pattern: str, line: str) -> None:
         path.write_text(text)
 
 
-def _json(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
-    assert main([*arguments, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
-
-
-def test_runs_are_compared(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = _json(capsys, "compare", "a", "b")
+def test_runs_are_compared(place: Path, cli: CommandLine, capsys: pytest.CaptureFixture[str]) -> None:
+    found = cli.json("compare", "a", "b")
     key = next(iter(found["runs"][0]["config"]))
     assert [list(run["config"]) for run in found["runs"]] == [[key], [key]]
     assert key.endswith("lr")
@@ -77,8 +71,7 @@ def test_runs_are_compared(place: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert of_b["common_level"]["steps"] == 3
     assert "to know which run is better" in found["remark"]
 
-    assert main(["compare", "a", "b", "--metric", "loss", "--csv"]) == 0
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    rows = list(csv.DictReader(io.StringIO(cli("compare", "a", "b", "--metric", "loss", "--csv"))))
     assert [row[key] for row in rows][1] == "0.125"
     assert float(rows[1]["loss.last"]) == pytest.approx(0.2)
     assert float(rows[1]["loss.level.mean"]) == pytest.approx(0.457, abs=1e-3)
@@ -95,7 +88,9 @@ def test_runs_are_compared(place: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert main(["compare", "a", "bb"]) == 2
 
 
-def test_runs_are_compared_by_their_evaluations(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_are_compared_by_their_evaluations(
+    place: Path, cli: CommandLine, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name, shift, seed in (("a", 0.0, 0), ("b", 0.1, 0), ("b", 0.1, 1)):
         rewards = {f"{seed}-{at}": at / 10 + shift + at % 3 / 100 for at in range(8)}
         folder = EvalFolder(ControlFolder(place / "out" / name))
@@ -107,7 +102,7 @@ def test_runs_are_compared_by_their_evaluations(place: Path, capsys: pytest.Capt
             )
         )  # fmt: skip
         if seed == 0 and name == "b":
-            (found,) = _json(capsys, "compare", "a", "b")["evaluations"]
+            (found,) = cli.json("compare", "a", "b")["evaluations"]
             assert [each["mean"] for each in found["of"]] == [0.4, 0.5]
             gap = found["differences"][1]
             assert (gap["standing"], gap["examples"]) == ("better", 8)
@@ -121,30 +116,26 @@ def test_runs_are_compared_by_their_evaluations(place: Path, capsys: pytest.Capt
     assert "(other examples)" in table
     assert "their evaluations asked other examples" in remark
 
-    found = _json(capsys, "evals", "--all")
+    found = cli.json("evals", "--all")
     assert [each["id"] for each in found["evaluations"]] == ["a/1", "b/1", "b/2"]
     assert [(each["id"], each["to"], each["to_experiment"]) for each in found["differences"]] == [
         ("b/2", "b/1", "b")
     ], "what suggests itself is of the same run"
-    (gap,) = _json(capsys, "evals", "-n", "b", "--against", "a/1")["differences"][:1]
+    (gap,) = cli.json("evals", "-n", "b", "--against", "a/1")["differences"][:1]
     assert (gap["id"], gap["experiment"], gap["to"], gap["standing"]) == ("1", "b", "a/1", "better")
     assert main(["evals", "--all", "--against", "a/7"]) == 2
 
 
-def test_two_runs_are_told_apart_key_by_key_and_line_by_line(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = _json(capsys, "diff", "a", "b")
+def test_two_runs_are_told_apart_key_by_key_and_line_by_line(place: Path, cli: CommandLine) -> None:
+    found = cli.json("diff", "a", "b")
     assert (found["before"], found["after"]) == ("a", "b")
     assert [(each["key"].rpartition(".")[2], each["after"]) for each in found["keys"]] == [("lr", 0.125)]
-    assert main(["diff", "a", "b", "--text"]) == 0
-    assert "+lr = 0.125  # more | of it\n" in capsys.readouterr().out
-    assert main(["diff", "a", "trainer"]) == 2
-    assert "no run 'trainer'" in capsys.readouterr().err
+    assert "+lr = 0.125  # more | of it\n" in cli("diff", "a", "b", "--text")
+    assert "no run 'trainer'" in cli("diff", "a", "trainer", code=2)
 
 
-def test_a_report_says_what_there_is_and_links_to_it(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = Path(_json(capsys, "export", "b", "--rollouts", "2")["folder"])
+def test_a_report_says_what_there_is_and_links_to_it(place: Path, cli: CommandLine) -> None:
+    folder = Path(cli.json("export", "b", "--rollouts", "2")["folder"])
     assert folder == place / "b-report"
     text = (folder / "report.md").read_text()
     links = re.findall(r"\]\(([^)]+)\)", text)
@@ -159,7 +150,7 @@ def test_a_report_says_what_there_is_and_links_to_it(place: Path, capsys: pytest
     assert r"| tags | t\|1 |" in text
     assert len((folder / "rollouts/best.jsonl").read_text().splitlines()) == 2
     assert main(["export", "b", "-o", str(folder)]) == 4
-    again = Path(_json(capsys, "export", "b")["folder"])
+    again = Path(cli.json("export", "b")["folder"])
     assert again == place / "b-report-2"
 
 

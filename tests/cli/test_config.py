@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import CommandLine
 from tests.client.test_creation import ANY_SFT
 
 from rltui import paths
@@ -108,17 +109,14 @@ def test_what_they_take_no_rule_of_ours_refuses(config: Path, capsys: pytest.Cap
     assert not record.forced
 
 
-def test_a_dry_run_that_our_rules_refuse_does_not_wait_for_them(
-    config: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_that_our_rules_refuse_does_not_wait_for_them(config: Path, cli: CommandLine) -> None:
     asked = config.parent / "asked"
     (config.parent / "src/prime_rl/configs/rl.py").write_text(f"open({str(asked)!r}, 'w')\n{REFUSES}")
     record, _ = draft.plan_record(
         draft.ExperimentRequest((config,), output_dir=config.parent / "out", name="one")
     )
     record.control.write_record(record)
-    assert main(["set", "-n", "one", "orchestrator.group_size=24", "--dry-run"]) == 3
-    told = capsys.readouterr().err
+    told = cli("set", "-n", "one", "orchestrator.group_size=24", "--dry-run", code=3)
     assert "128" in told
     assert "which may take it, are asked without --dry-run" in told
     assert not asked.exists()
@@ -184,12 +182,11 @@ def test_a_clear_config_needs_nobody(sft: tuple[Path]) -> None:
     assert choose_framework(sft, None, None) is None
 
 
-def test_the_newest_keys_of_sft_are_known(own_user: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_newest_keys_of_sft_are_known(own_user: Path, cli: CommandLine) -> None:
     """N1: data.columns, eval.select and eval.cancel_on_new_checkpoint were not."""
     del own_user
     path = Path(__file__).parents[1] / "data/prime_rl/era_d/sft.toml"
-    assert main(["check", str(path), "--framework", "prime-rl", "--no-own", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["problems"] == []
+    assert cli.json("check", str(path), "--framework", "prime-rl", "--no-own")["problems"] == []
 
 
 @pytest.fixture
@@ -279,15 +276,13 @@ def test_bare_rltui_opens_the_one_that_lives_or_the_list(two: None, monkeypatch:
 
 
 def test_no_tui_is_opened_inside_another(
-    two: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    two: None, monkeypatch: pytest.MonkeyPatch, cli: CommandLine
 ) -> None:
     monkeypatch.setattr("sys.stdin", Terminal())
     monkeypatch.setattr("sys.stdout", Terminal())
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("RLTUI_EXPERIMENT", "beta@/somewhere")
-    assert main(["alpha"]) == 2
-    assert "a terminal of beta" in capsys.readouterr().err
+    assert "a terminal of beta" in cli("alpha", code=2)
     monkeypatch.delenv("RLTUI_EXPERIMENT")
     monkeypatch.setenv("TMUX", f"/tmp/tmux-0/{paths.tmux_socket()},1,0")
-    assert main([]) == 2
-    assert "rltui's own tmux server" in capsys.readouterr().err
+    assert "rltui's own tmux server" in cli(code=2)

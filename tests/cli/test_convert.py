@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import CommandLine
 
 from rltui import paths
 from rltui.cli import main
@@ -46,10 +47,11 @@ def measure(config: Path) -> None:
     (config.parent / "out/metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def test_there_and_back_from_what_was_measured(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_there_and_back_from_what_was_measured(
+    config: Path, cli: CommandLine, capsys: pytest.CaptureFixture[str]
+) -> None:
     measure(config)
-    assert main(["convert", "-n", "one", "--dry-run"]) == 0
-    shown = capsys.readouterr().out
+    shown = cli("convert", "-n", "one", "--dry-run")
     assert "a rollout has 50 tokens, mean of steps 3 to 12\n" in shown
     assert "128 rollouts * 50 tokens per rollout = 6400 tokens per step\n" in shown
     assert "+token_batch_size = 6400" in shown
@@ -58,22 +60,20 @@ def test_there_and_back_from_what_was_measured(config: Path, capsys: pytest.Capt
     assert "batch_size = 128" not in config.read_text()
     assert "max_inflight_rollouts = 192" in config.read_text()
     capsys.readouterr()
-    assert main(["convert", "-n", "one", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = cli.json("convert", "-n", "one")
     assert document["to"] == "rollouts"
     assert document["edits"]["orchestrator.batch_size"] == 128
     assert "oversampling_factor = 1.5" in config.read_text()
-    assert main(["convert", "rollouts", "-n", "one"]) == 3
-    assert "the batch is counted in rollouts already" in capsys.readouterr().err
+    assert "the batch is counted in rollouts already" in cli("convert", "rollouts", "-n", "one", code=3)
 
 
 def test_without_a_measurement_it_says_what_to_pass(
-    config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    config: Path, cli: CommandLine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert main(["convert", "-n", "one"]) == 3
-    assert "rltui convert tokens --mean-tokens N" in capsys.readouterr().err
-    assert main(["convert", "-n", "one", "--mean-tokens", "99.9", "--dry-run"]) == 0
-    assert "a rollout has 99.9 tokens, as you say" in capsys.readouterr().out
+    assert "rltui convert tokens --mean-tokens N" in cli("convert", "-n", "one", code=3)
+    assert "a rollout has 99.9 tokens, as you say" in cli(
+        "convert", "-n", "one", "--mean-tokens", "99.9", "--dry-run"
+    )
     for answer, code in (("99.9\n", 0), ("many\n", 3)):
         terminal = io.StringIO(answer)
         monkeypatch.setattr(terminal, "isatty", lambda: True)
@@ -84,17 +84,15 @@ def test_without_a_measurement_it_says_what_to_pass(
         main(["convert", "-n", "one", "--mean-tokens", "-3"])
 
 
-def test_knobs_tell_the_other_way_and_the_time_of_a_step(
-    config: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_knobs_tell_the_other_way_and_the_time_of_a_step(config: Path, cli: CommandLine) -> None:
     measure(config)
-    assert main(["knobs", "-n", "one", "--json"]) == 0
-    table = json.loads(capsys.readouterr().out)
+    table = cli.json("knobs", "-n", "one")
     assert table["converts_to"] == "tokens"
     assert "estimated step time" not in {item["name"] for item in table["derived"]}, "never started here"
     snapshot = ControlFolder(config.parent / "out").attempt_dir("orchestrator", 1) / "config"
     snapshot.mkdir(parents=True)
     (snapshot / "rl.toml").write_text(CONFIG)
-    assert main(["set", "-n", "one", "batch_size=256", "--dry-run", "--json"]) == 0
-    derived = {item["name"]: item for item in json.loads(capsys.readouterr().out)["derived"]}
+    derived = {
+        item["name"]: item for item in cli.json("set", "-n", "one", "batch_size=256", "--dry-run")["derived"]
+    }
     assert derived["estimated step time"]["value"] == 8.0

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import CommandLine
 
 from rltui import paths
 from rltui.cli import main
@@ -30,17 +31,18 @@ def config(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 
 def test_several_edits_are_one_write_and_are_taken_back(
-    config: Path, capsys: pytest.CaptureFixture[str]
+    config: Path, cli: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["set", "max_steps=30", "env.0.id=y", "--unset", "name", "--dry-run", "--json"]) == 0
-    assert "+max_steps = 30 # steps\n" in json.loads(capsys.readouterr().out)["diff"]
+    assert (
+        "+max_steps = 30 # steps\n"
+        in cli.json("set", "max_steps=30", "env.0.id=y", "--unset", "name", "--dry-run")["diff"]
+    )
     assert config.read_text() == TEXT
     assert main(["set", "max_steps=30", "env.0.id=y", "--unset", "name"]) == 0
     edited = TEXT.replace("20", "30").replace("'x'", "'y'").replace('name = "a"\n', "")
     assert config.read_text() == edited
     capsys.readouterr()
-    assert main(["knobs", "--json"]) == 0
-    table = json.loads(capsys.readouterr().out)
+    table = cli.json("knobs")
     assert table["undo"].startswith("max_steps 20 → 30")
     assert table["others"] == [], "only with --all"
     assert (main(["undo"]), config.read_text()) == (0, TEXT)
@@ -72,9 +74,10 @@ def test_what_cannot_be_done_is_said(
     assert config.read_text() == TEXT
 
 
-def test_knobs_are_grouped_and_searched(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["knobs", "--all"]) == 0
-    assert capsys.readouterr().out == (
+def test_knobs_are_grouped_and_searched(
+    config: Path, cli: CommandLine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli("knobs", "--all") == (
         "run.toml\n"
         "  KEY        VALUE  UNIT  DEFAULT  ALLOWED  READ BY\n"
         "  max_steps  20                             trainer\n"
@@ -82,41 +85,33 @@ def test_knobs_are_grouped_and_searched(config: Path, capsys: pytest.CaptureFixt
         "run.toml  [env.0]\n"
         '  env.0.id   "x"                            trainer\n'
     )
-    assert main(["knobs", "steps", "TRAIN"]) == 0
-    assert capsys.readouterr().out.count("\n") == 3
+    assert cli("knobs", "steps", "TRAIN").count("\n") == 3
     assert main(["knobs", "nonsense"]) == 0
     assert "no knob has all these words" in capsys.readouterr().err
 
 
-def test_attempts_are_compared_with_each_other_and_the_files(
-    config: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_attempts_are_compared_with_each_other_and_the_files(config: Path, cli: CommandLine) -> None:
     for number, text in ((1, TEXT), (2, TEXT.replace("20", "25"))):
         folder = config.parent / f"out/.rltui/components/trainer/attempt-{number}/config"
         folder.mkdir(parents=True)
         (folder / "run.toml").write_text(text)
     config.write_text("\ufeff" + TEXT.replace("20", "30"))
-    assert main(["diff", "trainer#1", "trainer"]) == 0
-    assert capsys.readouterr().out == "trainer#1 → trainer\n  max_steps  20 → 25\n"
-    assert main(["diff", "trainer", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    assert cli("diff", "trainer#1", "trainer") == "trainer#1 → trainer\n  max_steps  20 → 25\n"
+    found = cli.json("diff", "trainer")
     assert [(each["key"], each["before"], each["after"]) for each in found["keys"]] == [("max_steps", 25, 30)]
-    assert main(["diff", "trainer#1", "--text"]) == 0
-    assert "-max_steps = 20 # steps\n+max_steps = 30 # steps\n" in capsys.readouterr().out
-    assert main(["diff", "trainer#2", "trainer"]) == 0
-    assert capsys.readouterr().out == "no key differs between trainer#2 and trainer\n"
+    assert "-max_steps = 20 # steps\n+max_steps = 30 # steps\n" in cli("diff", "trainer#1", "--text")
+    assert cli("diff", "trainer#2", "trainer") == "no key differs between trainer#2 and trainer\n"
 
 
 def test_a_config_that_never_ran_is_edited(
-    own_user: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    own_user: Path, tmp_path: Path, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Finding C4."""
     assert own_user.is_dir()
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "rl.toml"
     path.write_bytes((paths.shipped_dir("examples") / "reverse_text/rl.toml").read_bytes())
-    assert main(["set", "rl.toml", "max_steps=31", "--yes"]) == 0
-    assert "+max_steps = 31" in capsys.readouterr().out
+    assert "+max_steps = 31" in cli("set", "rl.toml", "max_steps=31", "--yes")
     assert "max_steps = 31 " in path.read_text()
     assert main(["set", "rl.toml", "max_steps=-1"]) == 3
     assert main(["set", "rl.toml", "max_steps=5", "--restart"]) == 2
@@ -124,7 +119,11 @@ def test_a_config_that_never_ran_is_edited(
 
 
 def test_a_checkpoint_becomes_the_model_and_can_be_taken_back(
-    own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    own_user: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    cli: CommandLine,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     del own_user
     monkeypatch.chdir(tmp_path)
@@ -140,23 +139,22 @@ def test_a_checkpoint_becomes_the_model_and_can_be_taken_back(
     wish = draft.ExperimentRequest(config_files=(config,), name="rl", output_dir=tmp_path / "out")
     record, _ = draft.plan_record(wish)
     record.control.write_record(record)
-    assert main(["use-checkpoint", "100"]) == 0
-    assert f'+name = "{weights}"' in capsys.readouterr().out
+    assert f'+name = "{weights}"' in cli("use-checkpoint", "100")
     assert main(["undo"]) == 0
     assert config.read_text() == text
     assert main(["use-checkpoint", "100", "rl.toml"]) == 0, "the experiment that reads it remembers"
     assert main(["undo"]) == 0
     capsys.readouterr()
-    assert main(["use-checkpoint", "7"]) == 3
-    assert "there are: 100" in capsys.readouterr().err
+    assert "there are: 100" in cli("use-checkpoint", "7", code=3)
     sft = tmp_path / "sft.toml"
     sft.write_text('[data]\nname = "x"\n')
-    assert main(["use-checkpoint", "100", "sft.toml", "--framework", "prime-rl-merged"]) == 3
-    assert "is the config of SFT" in capsys.readouterr().err
+    assert "is the config of SFT" in cli(
+        "use-checkpoint", "100", "sft.toml", "--framework", "prime-rl-merged", code=3
+    )
 
 
 def test_knobs_of_a_file_are_narrow_and_tell_the_default(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Finding S8: 43 optimizers made 792 columns, and DEFAULT was "not set"."""
     monkeypatch.chdir(tmp_path)
@@ -165,8 +163,7 @@ def test_knobs_of_a_file_are_narrow_and_tell_the_default(
         f'model = "m"\n[env]\nid = "e"\n[inference]\ngpus = 1\n[trainer]\ngpus = 1\n[trainer.args]\n{args}'
     )
     (tmp_path / "vf.toml").write_text(config)
-    assert main(["knobs", "vf.toml", "trainer.args"]) == 0
-    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    lines = {line.split()[0]: line for line in cli("knobs", "vf.toml", "trainer.args").splitlines()}
     assert max(map(len, lines.values())) < 200
     assert "adamw_torch_xla|… 39 more: -v" in lines["trainer.args.optim"]
     assert lines["trainer.args.top_p"].split()[1:4] == ["1.0", "(default)", "1.0"]
@@ -174,5 +171,4 @@ def test_knobs_of_a_file_are_narrow_and_tell_the_default(
     assert main(["check", "vf.toml", "--set", "batch_size=128", "--set", "micro_batch_size=5"]) == 3
     told = capsys.readouterr().out
     assert "nearest valid micro_batch_size is 4 or 8, or batch_size is 125 or 130" in told, "finding S11"
-    assert main(["knobs", "vf.toml", "optim", "-v"]) == 0
-    assert "adamw_8bit" in capsys.readouterr().out
+    assert "adamw_8bit" in cli("knobs", "vf.toml", "optim", "-v")

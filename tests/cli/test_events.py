@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.conftest import CommandLine
 
 from rltui import paths
-from rltui.cli import main
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 NOW = time.mktime((2026, 11, 22, 15, 0, 0, 0, 0, -1))
@@ -50,13 +50,8 @@ def journal(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return control.journal_file
 
 
-def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
-    assert main(["events", *arguments]) == 0
-    return capsys.readouterr().out.splitlines()
-
-
-def test_the_journal_with_its_diffs(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = shown(capsys)
+def test_the_journal_with_its_diffs(journal: Path, cli: CommandLine) -> None:
+    lines = cli("events").splitlines()
     assert lines[0] == "WHEN                   STEP  KIND        WHAT"
     assert lines[2] == "2026-11-22 13:00:00          ready       trainer ready"
     assert lines[3] == "2026-11-22 14:00:00      12  edit        lr 1e-5 → 1e-4"
@@ -66,7 +61,7 @@ def test_the_journal_with_its_diffs(journal: Path, capsys: pytest.CaptureFixture
         "2026-11-22 14:59:00          note        better now",
         f"{'':8}said the second line",
     ]
-    assert len(shown(capsys, "--brief")) == 1 + len(JOURNAL)
+    assert len(cli("events", "--brief").splitlines()) == 1 + len(JOURNAL)
 
 
 @pytest.mark.parametrize(
@@ -88,9 +83,9 @@ def test_the_journal_with_its_diffs(journal: Path, capsys: pytest.CaptureFixture
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else "",
 )
 def test_what_is_asked_for(
-    journal: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], found: list[int]
+    journal: Path, cli: CommandLine, arguments: tuple[str, ...], found: list[int]
 ) -> None:
-    told = json.loads("\n".join(shown(capsys, "--json", *arguments)))
+    told = json.loads("\n".join(cli("events", "--json", *arguments).splitlines()))
     words = {3: {"kind": "crash"}}  # the word of the table, and of --kind
     assert told == [{**JOURNAL[at], **words.get(at, {})} for at in found]
 
@@ -106,19 +101,15 @@ def test_what_is_asked_for(
     ids=lambda value: value[1] if isinstance(value, tuple) else "",
 )
 def test_what_there_is_not_is_told(
-    journal: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
+    journal: Path, cli: CommandLine, arguments: tuple[str, ...], words: str
 ) -> None:
-    assert main(["events", *arguments]) == 2
-    assert words in capsys.readouterr().err
+    assert words in cli("events", *arguments, code=2)
 
 
-def test_a_note_is_kept_while_nothing_runs(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["note", "seed", "7", "from here on"]) == 0
-    assert capsys.readouterr().out == "noted: seed 7 from here on\n"
-    assert shown(capsys, "--kind", "note")[-1].endswith("  note        seed 7 from here on")
-    assert main(["note", " "]) == 2
-    assert "an empty note" in capsys.readouterr().err
+def test_a_note_is_kept_while_nothing_runs(journal: Path, cli: CommandLine) -> None:
+    assert cli("note", "seed", "7", "from here on") == "noted: seed 7 from here on\n"
+    assert cli("events", "--kind", "note").splitlines()[-1].endswith("  note        seed 7 from here on")
+    assert "an empty note" in cli("note", " ", code=2)
     journal.unlink()
     journal.symlink_to("elsewhere")
-    assert main(["note", "lost", "--json"]) == 1
-    assert "the note was not kept" in capsys.readouterr().err
+    assert "the note was not kept" in cli("note", "lost", "--json", code=1)

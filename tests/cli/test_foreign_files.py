@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.conftest import CommandLine
 from tests.fakes.past_run import write_finished_run
 
 from rltui.cli import main
@@ -43,20 +44,12 @@ BAD_SHEETS: dict[str, Any] = {
 }
 
 
-def told(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
-    """What it prints; what it says on stderr where it fails."""
-    capsys.readouterr()
-    assert main(list(arguments)) == code, capsys.readouterr().err
-    out, err = capsys.readouterr()
-    return str(err if code else out)
-
-
 def everything(folder: Path) -> set[Path]:
     return {path for path in folder.rglob("*") if not path.is_dir()}
 
 
 def test_a_foreign_sheet_writes_nowhere_and_hides_no_run(
-    own_user: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    own_user: Path, tmp_path: Path, cli: CommandLine
 ) -> None:
     write_finished_run(tmp_path / "out" / "sound")
     for name, sheet in BAD_SHEETS.items():
@@ -68,18 +61,18 @@ def test_a_foreign_sheet_writes_nowhere_and_hides_no_run(
     write_finished_run(tmp_path / "out" / "sound")
     outside = everything(tmp_path) - everything(state)
 
-    told(capsys, "add", str(tmp_path / "dl"))
-    rows = {row["name"]: row for row in json.loads(told(capsys, "runs", "--json"))}
+    cli("add", str(tmp_path / "dl"))
+    rows = {row["name"]: row for row in cli.json("runs")}
     assert {name: row["state"] for name, row in rows.items()} == {
         "sound": "done", **dict.fromkeys(BAD_SHEETS, "damaged")
     }  # fmt: skip
     assert "run.json is damaged: id is '../../../../user/.bashrc'" in rows["up"]["problem"]
-    told(capsys, "tag", "sound", "+baseline")
-    told(capsys, "runs", "--rebuild")
-    told(capsys, "rm", "up", "--yes")
-    told(capsys, "rm", "note", "--yes")
-    told(capsys, "restore", "up")
-    assert told(capsys, "describe", "nul", "x", code=3).startswith("rltui: ")
+    cli("tag", "sound", "+baseline")
+    cli("runs", "--rebuild")
+    cli("rm", "up", "--yes")
+    cli("rm", "note", "--yes")
+    cli("restore", "up")
+    assert cli("describe", "nul", "x", code=3).startswith("rltui: ")
     kept = everything(tmp_path) - everything(state)
     assert all({".rltui", ".rltui-trash"} & {*path.parts} for path in kept - outside)
     assert all(path.is_relative_to(tmp_path / "dl" / "note") for path in outside - kept)
@@ -90,53 +83,55 @@ def test_a_foreign_sheet_writes_nowhere_and_hides_no_run(
 
 
 def test_a_damaged_copy_takes_no_place_of_the_run_that_it_was_copied_from(
-    own_user: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    own_user: Path, tmp_path: Path, cli: CommandLine
 ) -> None:
     write_finished_run(tmp_path / "out" / "mine")
-    (mine,) = json.loads(told(capsys, "runs", "--json"))
+    (mine,) = cli.json("runs")
     shutil.copytree(tmp_path / "out" / "mine", tmp_path / "dl" / "theirs")
     (tmp_path / "dl/theirs/.rltui/run.json").write_text(json.dumps(GOOD | {"id": mine["id"], "note": 3}))
-    told(capsys, "add", str(tmp_path / "dl"))
-    rows = {row["folder"]: row for row in json.loads(told(capsys, "runs", "--json"))}
+    cli("add", str(tmp_path / "dl"))
+    rows = {row["folder"]: row for row in cli.json("runs")}
     assert rows[mine["folder"]] == mine
     theirs = rows[str(tmp_path / "dl" / "theirs")]
     assert (theirs["state"], theirs["id"]) == ("damaged", path_id(tmp_path / "dl/theirs/.rltui"))
 
 
 def test_ids_that_an_older_index_believed_name_no_file(
-    own_user: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    own_user: Path, tmp_path: Path, cli: CommandLine
 ) -> None:
     write_finished_run(tmp_path / "out" / "a")
-    told(capsys, "runs")
+    cli("runs")
     with sqlite3.connect(index_file()) as connection:
         connection.execute(
             "INSERT INTO run SELECT '../../x', 'b', folder, control, state, row, config, mark, stamp, disk"
             " FROM run"
         )
     (own_user / "state/rltui/runs/.hidden").write_text("{}")
-    assert [row["name"] for row in json.loads(told(capsys, "runs", "--json"))] == ["a", "a"]
-    told(capsys, "tag", "a", "+x")
+    assert [row["name"] for row in cli.json("runs")] == ["a", "a"]
+    cli("tag", "a", "+x")
 
 
-def test_a_trash_that_another_made_is_not_used(
-    own_user: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_trash_that_another_made_is_not_used(own_user: Path, tmp_path: Path, cli: CommandLine) -> None:
     write_finished_run(tmp_path / "out" / "a")
     (tmp_path / "elsewhere").mkdir()
     trash = tmp_path / "out" / ".rltui-trash"
     trash.symlink_to(tmp_path / "elsewhere")
-    assert "is not trusted: it is a symbolic link" in told(capsys, "rm", "a", "--yes", code=4)
+    assert "is not trusted: it is a symbolic link" in cli("rm", "a", "--yes", code=4)
     trash.unlink()
     trash.mkdir()
     if os.getuid() == 0:
         os.chown(trash, 12345, 12345)
-        assert "it belongs to another user" in told(capsys, "rm", "a", "--yes", code=4)
+        assert "it belongs to another user" in cli("rm", "a", "--yes", code=4)
     assert (tmp_path / "out" / "a").is_dir()
     assert not [*(tmp_path / "elsewhere").iterdir(), *trash.iterdir()]
 
 
 def test_rm_says_what_no_run_wrote_and_the_screen_does_not_take_it_along(
-    own_user: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    own_user: Path,
+    tmp_path: Path,
+    cli: CommandLine,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(organize, "_CLOCK_SLACK_S", 0.0)
     mine = tmp_path / "mine"
@@ -148,11 +143,11 @@ def test_rm_says_what_no_run_wrote_and_the_screen_does_not_take_it_along(
     write_finished_run(tmp_path / "out" / "b")
     for name in "ab":  # they began later than their folders' files were made
         sheet = tmp_path / "out" / name / ".rltui" / "run.json"
-        told(capsys, "describe", name, "x")
+        cli("describe", name, "x")
         time.sleep(0.05)
         at = time.time() - (0 if name == "a" else 3600)
         sheet.write_text(json.dumps(json.loads(sheet.read_text()) | {"created_at": at}))
-    plan = json.loads(told(capsys, "rm", "a", "b", "--plan", "--json"))
+    plan = cli.json("rm", "a", "b", "--plan")
     before = {each["name"]: each["there_before"] for each in plan["go"]}
     assert {"data", "thesis.tex"} <= {*before["a"]}
     assert before["b"] == []
@@ -166,45 +161,45 @@ def test_rm_says_what_no_run_wrote_and_the_screen_does_not_take_it_along(
     assert f"a: {tmp_path}/out/a is a link: what goes is {mine}" in said
     assert "a: with what was in its folder before it, and no run wrote: " in said
     assert "b: " not in said
-    told(capsys, "restore", "a", "b")
+    cli("restore", "a", "b")
     assert (mine / "thesis.tex").exists()
 
 
 def test_a_folder_whose_name_is_no_text_is_left_out(
-    own_user: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    own_user: Path, tmp_path: Path, cli: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_finished_run(tmp_path / "out" / "a")
     write_finished_run(tmp_path / "out" / "b")
-    told(capsys, "runs")
+    cli("runs")
     odd = Path(os.fsdecode(os.fsencode(tmp_path / "out") + b"/b\xff"))
     (tmp_path / "out" / "b").rename(odd)
     main(["runs"])
     assert "is left out: its path is not UTF-8" in capsys.readouterr().err
-    states = {row["name"]: row["state"] for row in json.loads(told(capsys, "runs", "--json"))}
+    states = {row["name"]: row["state"] for row in cli.json("runs")}
     assert states["a"] == "done"
     config = tmp_path / "rl.toml"
     shutil.copy(tmp_path / "out" / "a.toml", config)
     place = os.fsdecode(os.fsencode(tmp_path) + b"/new\xff")
-    assert "is not UTF-8" in told(capsys, "up", str(config), "-o", place, "-n", "odd", code=3)
+    assert "is not UTF-8" in cli("up", str(config), "-o", place, "-n", "odd", code=3)
     assert not os.path.lexists(place)
 
 
 def test_what_is_typed_at_great_length_is_refused_in_words(
-    own_user: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    own_user: Path, tmp_path: Path, cli: CommandLine
 ) -> None:
     many, digits = 3000, "9" * 5000
-    assert "brackets stand in each other" in told(capsys, "runs", "(" * 1000 + "a" + ")" * 1000, code=2)
-    assert "are the most" in told(capsys, "runs", "(" * 5000, code=2)
-    assert "is no regular expression" in told(capsys, "runs", f"name:~{'(' * 1500}a{')' * 1500}", code=2)
-    told(capsys, "runs", "not " * 900 + "a")
+    assert "brackets stand in each other" in cli("runs", "(" * 1000 + "a" + ")" * 1000, code=2)
+    assert "are the most" in cli("runs", "(" * 5000, code=2)
+    assert "is no regular expression" in cli("runs", f"name:~{'(' * 1500}a{')' * 1500}", code=2)
+    cli("runs", "not " * 900 + "a")
     config = tmp_path / "rl.toml"
     shutil.copy(write_finished_run(tmp_path / "out" / "a").config_files[0], config)
     for rule in ("(" * many, f"reward < 1 at {digits}", f"reward < {'(' * 200}"):
-        told(capsys, "queue", "add", str(config), "--stop-if", rule, code=2)
-    told(capsys, "queue", "move", "a", digits, code=2)
-    told(capsys, "queue", "limit", digits, code=2)
-    told(capsys, "use-checkpoint", digits, "-n", "a", code=2)
-    told(capsys, "up", f"{digits}.toml", code=2)
+        cli("queue", "add", str(config), "--stop-if", rule, code=2)
+    cli("queue", "move", "a", digits, code=2)
+    cli("queue", "limit", digits, code=2)
+    cli("use-checkpoint", digits, "-n", "a", code=2)
+    cli("up", f"{digits}.toml", code=2)
     settings = own_user / "config/rltui/settings.toml"
     settings.parent.mkdir(parents=True, exist_ok=True)
     for key in (".".join(["a"] * 20_000), ".".join(['"a b"'] * 20_000), " . ".join(["a"] * 20_000)):

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import CommandLine
 
 from rltui.cli import main
 from rltui.cli.command_list import SENTENCES
@@ -43,18 +44,13 @@ def test_a_page_is_a_screenful_of_commands_that_there_are(topic: str, tmp_path: 
         parse(host_of([*words])[1])  # raises, or exits
 
 
-def test_pages_are_found_and_misspelt_ones_are_guessed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["help"]) == 0
-    listed = capsys.readouterr().out
+def test_pages_are_found_and_misspelt_ones_are_guessed(cli: CommandLine) -> None:
+    listed = cli("help")
     assert all(topic in listed for topic in topics())
-    assert main(["help", "resume"]) == 0
-    assert "--resume-step" in capsys.readouterr().out
-    assert main(["help", "restart"]) == 0
-    assert capsys.readouterr().out.startswith("usage: rltui restart")
-    assert main(["help", "memroy"]) == 2
-    assert "did you mean memory?" in capsys.readouterr().err
-    assert main(["help", "--ascii"]) == 0
-    assert capsys.readouterr().out.isascii()
+    assert "--resume-step" in cli("help", "resume")
+    assert cli("help", "restart").startswith("usage: rltui restart")
+    assert "did you mean memory?" in cli("help", "memroy", code=2)
+    assert cli("help", "--ascii").isascii()
 
 
 def test_the_overview_names_every_command_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,9 +62,8 @@ def test_the_overview_names_every_command_once(capsys: pytest.CaptureFixture[str
     assert "--no-color" in told
 
 
-def test_the_manual_has_every_command_and_option(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["man"]) == 0
-    told = capsys.readouterr().out
+def test_the_manual_has_every_command_and_option(cli: CommandLine) -> None:
+    told = cli("man")
     for section in ("NAME", "SYNOPSIS", "COMMANDS", "EXIT STATUS", "FILES", "ENVIRONMENT"):
         assert f"\n{section}\n" in told
     assert "\n    rltui queue add\n" in told
@@ -94,7 +89,7 @@ def test_its_source_is_sound(check: list[str], tmp_path: Path, capsys: pytest.Ca
     assert (done.stdout, done.stderr) == ("", "")
 
 
-def test_a_misspelt_option_is_guessed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_misspelt_option_is_guessed(cli: CommandLine, capsys: pytest.CaptureFixture[str]) -> None:
     for words in (
         ["restart", "--from-scrach"],
         ["queue", "ls", "--jsno"],
@@ -102,5 +97,4 @@ def test_a_misspelt_option_is_guessed(capsys: pytest.CaptureFixture[str]) -> Non
     ):
         assert main(words) == 2
         assert "did you mean --" in capsys.readouterr().err, words
-    assert main(["status", "a", "b"]) == 2
-    assert "rltui status does not know b" in capsys.readouterr().err
+    assert "rltui status does not know b" in cli("status", "a", "b", code=2)

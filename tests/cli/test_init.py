@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import CommandLine
 
 from rltui.cli import main
 from rltui.cli.commands import init
@@ -18,10 +19,9 @@ def _alone(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.chdir(tmp_path)
 
 
-def test_commands_become_a_layout_that_is_found_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_become_a_layout_that_is_found_by_its_name(cli: CommandLine) -> None:
     serve, work = "serve=python serve.py --port {port.serve}", "work=echo 'a b' $HOME | cat"
-    assert main(["init", "mine", "--component", serve, "--component", work]) == 0
-    path = Path(capsys.readouterr().out.strip())
+    path = Path(cli("init", "mine", "--component", serve, "--component", work).strip())
     assert path == layout_files.find("mine", Path.cwd())
     layout = layout_files.load(path)
     assert layout["serve"].kind == "service"
@@ -55,10 +55,9 @@ def test_nothing_is_written_that_could_not_be_used(
     assert not list(Path.cwd().rglob("*.toml"))
 
 
-def test_a_layout_is_never_overwritten(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_layout_is_never_overwritten(cli: CommandLine) -> None:
     assert main(["init", "mine", "--component", "a=b", "--user"]) == 0
-    assert main(["init", "mine", "--component", "a=c", "--user"]) == 4
-    assert "is there already" in capsys.readouterr().err
+    assert "is there already" in cli("init", "mine", "--component", "a=c", "--user", code=4)
     assert layout_files.load(layout_files.find("mine"))["a"].command == ("b",)
 
 
@@ -81,7 +80,7 @@ def test_questions_make_one_too(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_workspace_has_configs_that_are_valid(
-    kind: str, configs: list[str], framework: str, capsys: pytest.CaptureFixture[str]
+    kind: str, configs: list[str], framework: str, cli: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Finding S10: what `prime lab setup` made."""
     assert main(["init", "--from", kind, "new"]) == 0
@@ -89,9 +88,7 @@ def test_a_workspace_has_configs_that_are_valid(
     assert f"rltui up new/{configs[0]}" in made.err
     for config in configs:
         assert f"new/{config}\n" in made.out
-        assert main(["check", f"new/{config}"]) == 0
-        assert f"valid · {framework} · " in capsys.readouterr().out
+        assert f"valid · {framework} · " in cli("check", f"new/{config}")
     before = Path("new", configs[0]).read_text()
-    assert main(["init", "--from", kind, "new"]) == 4
-    assert f"new/{configs[0]}" in capsys.readouterr().err
+    assert f"new/{configs[0]}" in cli("init", "--from", kind, "new", code=4)
     assert Path("new", configs[0]).read_text() == before

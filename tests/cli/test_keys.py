@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import CommandLine
 
 from rltui.cli import main
 from rltui.cli.arguments import KEYMAP_VARIABLE
@@ -23,43 +24,36 @@ def settings(own_user: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     actions.remap({})
 
 
-def test_every_action_is_listed_with_its_keys_and_places(
-    settings: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_action_is_listed_with_its_keys_and_places(settings: Path, cli: CommandLine) -> None:
     settings.write_text('[keys]\n"component.start" = "ctrl+o"\nsort = ["s", ">"]\n')
-    assert main(["keys", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = cli.json("keys")
     keys = {action["id"]: action for action in document["keys"]}
     assert keys["component.start"]["keys"] == ["ctrl+o"]
     assert keys["component.start"]["usual_keys"] == ["s"]
     assert [id_ for id_, action in keys.items() if action["changed"]] == ["component.start", "sort"]
     assert document["settings"] == str(settings)
-    assert main(["keys", "sort", "runs"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = cli("keys", "sort", "runs").splitlines()
     assert lines[0].split() == ["KEYS", "ACTION", "WHERE", "WHAT"]
     assert any(line.split()[:4] == ["*", "s", "/", ">"] for line in lines)
     assert lines[-1] == "* differs from the usual keys"
 
 
 def test_a_preset_is_for_one_command(
-    settings: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    settings: Path, cli: CommandLine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert main(["keys", "cursor.down", "--keymap", "vim"]) == 0
-    assert "* ↓ / j  cursor.down" in capsys.readouterr().out
+    assert "* ↓ / j  cursor.down" in cli("keys", "cursor.down", "--keymap", "vim")
     monkeypatch.setenv(KEYMAP_VARIABLE, "")
-    assert main(["keys", "cursor.down"]) == 0
-    assert "\n↓ " in capsys.readouterr().out
+    assert "\n↓ " in cli("keys", "cursor.down")
     with pytest.raises(SystemExit):
         main(["keys", "--keymap", "emacs"])
     assert "vim" in capsys.readouterr().err
 
 
 def test_two_actions_with_one_key_are_refused_with_both_names(
-    settings: Path, capsys: pytest.CaptureFixture[str]
+    settings: Path, cli: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings.write_text('[alerts]\nbell = false\n\n[keys]\nzoom = "r"\n')
-    assert main(["keys"]) == 3
-    error = capsys.readouterr().err
+    error = cli("keys", code=3)
     assert f"{settings}:5:1: keys.zoom: on the overview, r is the key of restart (component.restart)" in error
     assert "not of zoom (zoom)" in error
     main(["doctor", "--json"])

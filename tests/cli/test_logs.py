@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import CommandLine
 
 from rltui.cli import main
 from rltui.client import draft
@@ -70,17 +70,13 @@ def experiment(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     ],
     ids=lambda value: "-".join(value[:4]),
 )
-def test_logs_are_searched(
-    experiment: None, capsys: pytest.CaptureFixture[str], words: list[str], lines: list[str]
-) -> None:
-    assert main(["logs", *words]) == 0
-    found = capsys.readouterr().out.splitlines()
+def test_logs_are_searched(experiment: None, cli: CommandLine, words: list[str], lines: list[str]) -> None:
+    found = cli("logs", *words).splitlines()
     assert [line.split() for line in found] == [line.split() for line in lines]
 
 
-def test_what_is_found_is_one_document(experiment: None, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["logs", "--all", "--grep", "CUDA", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {
+def test_what_is_found_is_one_document(experiment: None, cli: CommandLine) -> None:
+    assert cli.json("logs", "--all", "--grep", "CUDA") == {
         "lines": [
             {
                 "component": "server",
@@ -90,8 +86,7 @@ def test_what_is_found_is_one_document(experiment: None, capsys: pytest.CaptureF
             }
         ]
     }
-    assert main(["logs", "trainer", "--json", "--attempt", "1", "-N", "1"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = cli.json("logs", "trainer", "--attempt", "1", "-N", "1")
     assert document["lines"] == [{"text": "12:00:02    INFO step 2", "level": "info"}]
     assert document["path"].endswith("output.log")
 
@@ -108,15 +103,12 @@ def test_what_is_found_is_one_document(experiment: None, capsys: pytest.CaptureF
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )
-def test_wrong_use_says_what_to_do(
-    experiment: None, capsys: pytest.CaptureFixture[str], words: list[str], told: str
-) -> None:
-    assert main(["logs", *words]) == 2
-    assert told in capsys.readouterr().err
+def test_wrong_use_says_what_to_do(experiment: None, cli: CommandLine, words: list[str], told: str) -> None:
+    assert told in cli("logs", *words, code=2)
 
 
 def test_of_a_long_log_the_newest_lines_are_shown(
-    experiment: None, capsys: pytest.CaptureFixture[str]
+    experiment: None, cli: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = Path("out/.rltui/components/trainer/attempt-2/output.log")
     log.write_text("".join(f"line {number}\n" for number in range(1_500)))
@@ -124,8 +116,7 @@ def test_of_a_long_log_the_newest_lines_are_shown(
     text, note = capsys.readouterr()
     assert (text.splitlines()[0], len(text.splitlines())) == ("line 500", 1000)
     assert note.startswith("the last 1000 lines of 14 KiB; all of them: --full")
-    assert main(["logs", "trainer", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["left_out"] == note.rstrip()
+    assert cli.json("logs", "trainer")["left_out"] == note.rstrip()
     with Path("all").open("w") as file, contextlib.redirect_stdout(file):
         assert main(["logs", "trainer"]) == 0
     assert (len(Path("all").read_text().splitlines()), capsys.readouterr().err) == (1500, "")

@@ -2,18 +2,14 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from tests.cli.conftest import CommandLine
 
-from rltui.cli import main
-from rltui.cli.commands import metrics as command
-from rltui.cli.parser import parse
 from rltui.client import launch
-from rltui.errors import RltuiError, UsageError
 from rltui.services.metrics.store import SeriesWriter
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
@@ -40,14 +36,9 @@ def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ExperimentRecord:
     return made
 
 
-def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    assert command.metrics(parse(["metrics", *words])) == 0
-    return capsys.readouterr().out
-
-
 @pytest.mark.usefixtures("record")
-def test_a_line_for_each_that_has_a_chart(capsys: pytest.CaptureFixture[str]) -> None:
-    out = said(capsys)
+def test_a_line_for_each_that_has_a_chart(cli: CommandLine) -> None:
+    out = cli("metrics")
     rows = [line.split() for line in out.splitlines()]
     assert rows[0] == ["METRIC", "NEWEST", "AT", "LOWEST", "HIGHEST", "POINTS", "SERIES"]
     assert rows[1][:4] == ["reward", "0.933", "step", "28"]
@@ -56,20 +47,20 @@ def test_a_line_for_each_that_has_a_chart(capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.usefixtures("record")
-def test_a_row_for_each_step(capsys: pytest.CaptureFixture[str]) -> None:
-    out = said(capsys, "loss", "reward", "--last", "2", "--every", "8")
+def test_a_row_for_each_step(cli: CommandLine) -> None:
+    out = cli("metrics", "loss", "reward", "--last", "2", "--every", "8")
     rows = [line.split() for line in out.splitlines()]
     assert rows[0] == ["step", "time", "loss", "reward"]
     assert [(row[0], row[3], row[4]) for row in rows[1:]] == [
         ("20", "NaN", "0.667"),
         ("28", "0.0357", "0.933"),
     ]
-    assert "the newest 20 of 28" in said(capsys, "loss")
+    assert "the newest 20 of 28" in cli("metrics", "loss")
 
 
 @pytest.mark.usefixtures("record")
-def test_csv_has_every_step_and_every_time(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [*csv.reader(io.StringIO(said(capsys, "loss", "running", "--csv")))]
+def test_csv_has_every_step_and_every_time(cli: CommandLine) -> None:
+    rows = [*csv.reader(io.StringIO(cli("metrics", "loss", "running", "--csv")))]
     assert rows[0] == ["step", "time", "loss", "running"]
     assert len(rows) == 1 + 28 + 1
     assert ["", "1000000015.500", "", "3.0"] in rows
@@ -77,8 +68,8 @@ def test_csv_has_every_step_and_every_time(capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.usefixtures("record")
-def test_json_has_what_a_resume_left_behind(capsys: pytest.CaptureFixture[str]) -> None:
-    document = json.loads(said(capsys, "loss", "--json"))
+def test_json_has_what_a_resume_left_behind(cli: CommandLine) -> None:
+    document = cli.json("metrics", "loss")
     assert document["experiment"] == "demo"
     assert document["rewinds"] == [{"step": 28, "at": 1e9 + 100}]
     series = document["series"][0]
@@ -89,16 +80,15 @@ def test_json_has_what_a_resume_left_behind(capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.usefixtures("record")
-def test_drawn_between_the_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    out = said(capsys, "loss", "lr", "--plot")
+def test_drawn_between_the_lines(cli: CommandLine) -> None:
+    out = cli("metrics", "loss", "lr", "--plot")
     assert "loss · newest 0.0357" in out
     assert "no number at step 20" in out
     assert "left behind by a resume: steps 29 to 30" in out
     assert "logarithmic" in out
     assert any("\u2800" < sign < "\u28ff" for sign in out)
     assert max(map(len, out.splitlines())) <= 80
-    assert main(["metrics", "loss", "--plot", "--ascii"]) == 0
-    plain = capsys.readouterr().out
+    plain = cli("metrics", "loss", "--plot", "--ascii")
     assert not any("\u2800" <= sign <= "\u28ff" for sign in plain)
     assert "|" in plain
 
@@ -114,15 +104,15 @@ def test_drawn_between_the_lines(capsys: pytest.CaptureFixture[str]) -> None:
         ("evil", ["evil\x1b[31m/name"]),
     ],
 )
-def test_names_and_patterns(capsys: pytest.CaptureFixture[str], word: str, found: list[str]) -> None:
-    document = json.loads(said(capsys, word, "--json"))
+def test_names_and_patterns(cli: CommandLine, word: str, found: list[str]) -> None:
+    document = cli.json("metrics", word)
     assert [series["label"] for series in document["series"]] == found
 
 
 @pytest.mark.usefixtures("record")
-def test_names_cannot_act_on_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_cannot_act_on_the_terminal(cli: CommandLine) -> None:
     for line in ("evil loss", "evil loss --plot", "evil loss --csv", "--all"):
-        assert "\x1b" not in said(capsys, *line.split())
+        assert "\x1b" not in cli("metrics", *line.split())
 
 
 @pytest.mark.usefixtures("record")
@@ -134,25 +124,22 @@ def test_names_cannot_act_on_the_terminal(capsys: pytest.CaptureFixture[str]) ->
         ("[", "'[' is no metric and no regular expression", "--all"),
     ],
 )
-def test_what_is_not_there(word: str, title: str, hint: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        command.metrics(parse(["metrics", word]))
-    assert caught.value.title.startswith(title)
-    assert hint in (caught.value.hint or "")
+def test_what_is_not_there(word: str, title: str, hint: str, cli: CommandLine) -> None:
+    error = cli("metrics", word, code=2)
+    assert error.startswith(f"rltui: {title}")
+    assert hint in error
 
 
-def test_a_run_without_metrics(record: ExperimentRecord) -> None:
+def test_a_run_without_metrics(record: ExperimentRecord, cli: CommandLine) -> None:
     (record.control.series / "head").unlink()
-    with pytest.raises(UsageError, match="there are no metrics of demo yet"):
-        command.metrics(parse(["metrics"]))
+    assert "there are no metrics of demo yet" in cli("metrics", code=2)
 
 
 @pytest.mark.usefixtures("record")
-def test_a_drawing_of_several_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_drawing_of_several_lines(tmp_path: Path, cli: CommandLine) -> None:
     target = tmp_path / "lines.svg"
-    assert said(capsys, "reward", "loss", "--last", "10", "--svg", str(target)) == ""
+    assert cli("metrics", "reward", "loss", "--last", "10", "--svg", str(target)) == ""
     drawing = ElementTree.parse(target).getroot()
     texts = [each.text or "" for each in drawing.iter("{http://www.w3.org/2000/svg}text")]
     assert any(text.startswith("reward and loss · ") for text in texts)
-    with pytest.raises(RltuiError, match="cannot write"):
-        said(capsys, "reward", "--svg", str(tmp_path / "no" / "folder.svg"))
+    assert "cannot write" in cli("metrics", "reward", "--svg", str(tmp_path / "no" / "folder.svg"), code=1)
