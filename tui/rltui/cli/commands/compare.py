@@ -15,7 +15,7 @@ from rltui.cli.output import print_csv, print_json
 from rltui.cli.table import plain_lines, room, width_of
 from rltui.core import hints
 from rltui.core.config_data import short_names
-from rltui.core.text import truncate, visible
+from rltui.core.text import truncate
 from rltui.errors import UsageError
 from rltui.services.runs.catalog import find_run
 
@@ -208,7 +208,7 @@ def _print_csv(comparison: Comparison, *, all_keys: bool) -> None:
     ]
     heading = [
         *fields,
-        *map(visible, keys),
+        *keys,
         *(f"{id_}.{field}" for id_, field in value_columns),
         *(f"{id_}.{field}.{statistic}" for id_, field, statistic in levels),
     ]

@@ -21,7 +21,7 @@ from rltui.core import hints
 from rltui.core.curve import curve_rows
 from rltui.core.metric_names import CONCEPTS, MetricConcept, find_all, label_of
 from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource
-from rltui.core.text import display_unit, duration, format_number, join_words, steps_text, visible
+from rltui.core.text import display_unit, duration, format_number, join_words, steps_text
 from rltui.errors import RltuiError, UsageError
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.own_files import FileLock
@@ -292,7 +292,7 @@ def _print_csv(lines: Sequence[_Line], arguments: Arguments) -> None:
         )
         for step, time_s, values in (rows[index] for index in _indices(len(rows), arguments))
     )
-    print_csv(["step", "time", *(visible(line.label) for line in lines)], printed_rows)
+    print_csv(["step", "time", *(line.label for line in lines)], printed_rows)
 
 
 def _table(lines: Sequence[_Line], arguments: Arguments) -> list[str]:
@@ -409,7 +409,7 @@ def _plot(line: _Line, indices: range, width: int, *, braille: bool) -> list[str
     finite = [value for value in values if math.isfinite(value)]
     title = f"{line.label} {display_unit(line.unit)}".rstrip()
     if not finite:
-        return [visible(f"{title}: {len(values)} points, none of them a number")]
+        return [f"{title}: {len(values)} points, none of them a number"]
     is_log = line.log and min(finite) > 0 and max(finite) > 10 * min(finite)
     ys = [math.log10(value) if is_log and value > 0 else value for value in values]
     low, high = min(finite), max(finite)
@@ -424,7 +424,7 @@ def _plot(line: _Line, indices: range, width: int, *, braille: bool) -> list[str
     newest = f"newest {format_number(values[-1], line.unit)}"
     axis = f"{'':{_LABEL_WIDTH}}  {first}{last:>{max(1, width - len(first))}}"
     notes = [*(["logarithmic"] if is_log else []), *_notes(line, xs, values)]
-    return [visible(f"{title} · {newest}"), *drawn, axis, *(f"{'':{_LABEL_WIDTH}}  {note}" for note in notes)]
+    return [f"{title} · {newest}", *drawn, axis, *(f"{'':{_LABEL_WIDTH}}  {note}" for note in notes)]
 
 
 def _notes(line: _Line, xs: Sequence[float], values: Sequence[float]) -> Iterator[str]:
