@@ -78,14 +78,14 @@ def test_zero_holds_nothing_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("least", "told"),
+    ("least", "titles"),
     [
         ("error", ["error"]),
         ("warning", ["error", "warning"]),
         ("information", ["error", "warning", "information"]),
     ],
 )
-def test_severity_decides_except_for_good_news(least: str, told: list[str]) -> None:
+def test_severity_decides_except_for_good_news(least: str, titles: list[str]) -> None:
     passes = severe_enough(least)
-    assert [name for name in ("error", "warning", "information") if passes(crash(severity=name))] == told
+    assert [name for name in ("error", "warning", "information") if passes(crash(severity=name))] == titles
     assert passes(crash(severity="information", kind="finished"))

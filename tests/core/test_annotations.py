@@ -56,10 +56,10 @@ def test_what_lies_on_an_abandoned_line_has_no_place_on_the_new_one() -> None:
         entry("resume", "from the beginning", data={"step": None}),
         entry("checkpoint", "checkpoint 4", step=4),
     ]
-    told = [
+    annotations = [
         (mark.kind.value, mark.step, mark.line_step, mark.is_abandoned) for mark in annotations_of(journal)
     ]
-    assert told == [
+    assert annotations == [
         ("alert", 3, None, True),
         ("edit", 5, 0, False),  # the new line has it from its beginning
         ("restart", 6, 4, True),
@@ -88,8 +88,8 @@ def test_a_start_that_a_policy_promised_is_a_restart() -> None:
 
 
 def test_a_run_that_begins_from_a_checkpoint_says_so() -> None:
-    found = annotations_of([entry("resume", "from checkpoint 40", step=40, data={"step": 40})])
-    assert [(mark.kind, mark.step) for mark in found] == [(AnnotationKind.RESUME, 40)]
+    annotations = annotations_of([entry("resume", "from checkpoint 40", step=40, data={"step": 40})])
+    assert [(mark.kind, mark.step) for mark in annotations] == [(AnnotationKind.RESUME, 40)]
 
 
 @pytest.mark.parametrize(

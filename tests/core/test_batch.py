@@ -27,17 +27,17 @@ MEANS = st.floats(1.0, 100_000.0)
 GENERAL = BatchKnobs("batch_size", "tokens", "group_size", "seq_len", "inflight", "oversampling")
 
 
-def given_rows(held: Mapping[str, Any]) -> dict[str, KnobInfo]:
+def given_rows(values: Mapping[str, Any]) -> dict[str, KnobInfo]:
     """A knob table with these values, set in the file."""
     names = ("batch_size", "tokens", "group_size", "inflight", "oversampling")
     return {
-        name: KnobInfo(key=name, file="f", value=held.get(name), is_set=held.get(name) is not None)
+        name: KnobInfo(key=name, file="f", value=values.get(name), is_set=values.get(name) is not None)
         for name in names
     }
 
 
 @pytest.mark.parametrize(
-    ("batch", "made"),
+    ("batch", "expected"),
     [
         ((12_787, 128), (128, None, None)),
         ((12_787, 256), (128, None, 2.0)),
@@ -50,8 +50,8 @@ def given_rows(held: Mapping[str, Any]) -> dict[str, KnobInfo]:
     ],
     ids=["plain", "twice", "a fraction", "fixed", "nothing in flight", "at least a group", "down", "up"],
 )
-def test_in_rollouts(batch: tuple[int, int | None], made: tuple[int, int | None, float | None]) -> None:
-    assert in_rollouts(*batch, group=16, mean_tokens=99.9) == made
+def test_in_rollouts(batch: tuple[int, int | None], expected: tuple[int, int | None, float | None]) -> None:
+    assert in_rollouts(*batch, group=16, mean_tokens=99.9) == expected
 
 
 @given(GROUPS, st.integers(1, 200), MEANS, st.one_of(st.none(), st.floats(1.0, 8.0)), st.integers(0, 20_000))
@@ -59,19 +59,19 @@ def test_there_and_back_is_the_same_batch(
     group: int, groups: int, mean: float, factor: float | None, inflight: int
 ) -> None:
     fixed = inflight if factor is None and inflight >= group else None
-    held: dict[str, Any] = {"batch_size": group * groups, "group_size": group}
-    held |= {"oversampling": factor} if factor is not None else {"inflight": fixed} if fixed else {}
-    there: dict[str, Any] = {**held, **convert(GENERAL, given_rows(held), mean_tokens=mean).edits}
+    values: dict[str, Any] = {"batch_size": group * groups, "group_size": group}
+    values |= {"oversampling": factor} if factor is not None else {"inflight": fixed} if fixed else {}
+    there: dict[str, Any] = {**values, **convert(GENERAL, given_rows(values), mean_tokens=mean).edits}
     back = {**there, **convert(GENERAL, given_rows(there), mean_tokens=mean).edits}
     assert back["batch_size"] == group * groups
-    assert at_once(back) == at_once(held)
+    assert at_once(back) == at_once(values)
     again = {**back, **convert(GENERAL, given_rows(back), mean_tokens=mean).edits}
     assert {key: again[key] for key in there} == there
 
 
-def at_once(held: Mapping[str, Any]) -> int:
-    fixed: int | None = held.get("inflight")
-    return fixed if fixed is not None else int(held["batch_size"] * (held.get("oversampling") or 1.0))
+def at_once(values: Mapping[str, Any]) -> int:
+    fixed: int | None = values.get("inflight")
+    return fixed if fixed is not None else int(values["batch_size"] * (values.get("oversampling") or 1.0))
 
 
 @given(GROUPS, st.integers(1, 10_000_000), MEANS, st.integers(1, 20_000))
@@ -118,78 +118,78 @@ def configured(data: Mapping[str, Any], orchestrator: Mapping[str, Any]) -> Conf
     return {"rl": ConfigFile("rl", "/rl.toml", {**data, "orchestrator": {**before, **table}})}
 
 
-def rows(framework: Framework, held: ConfigFiles) -> dict[str, KnobInfo]:
-    knobs = framework.knobs(held)
-    values = values_of(knobs, held, framework)
+def rows(framework: Framework, config: ConfigFiles) -> dict[str, KnobInfo]:
+    knobs = framework.knobs(config)
+    values = values_of(knobs, config, framework)
     return {
         knob.name: KnobInfo(
             key=knob.name,
             file="/rl.toml",
             value=values[knob.name],
-            is_set=value_at(held[knob.file].data, knob.key) is not None,
+            is_set=value_at(config[knob.file].data, knob.key) is not None,
         )
         for knob in knobs
     }
 
 
-def errors(framework: Framework, held: ConfigFiles) -> list[Problem]:
-    return [problem for problem in framework.check(held) if problem.severity == "error"]
+def errors(framework: Framework, config: ConfigFiles) -> list[Problem]:
+    return [problem for problem in framework.check(config) if problem.severity == "error"]
 
 
 def test_to_tokens_takes_the_factor_away_and_keeps_its_effect() -> None:
-    held = files({"batch_size": 128, "rollouts_per_example": 16, "oversampling_factor": 1.5})
-    found = convert(NAMES, rows(TINYRL, held), mean_tokens=99.9, measured="mean of steps 3 to 12")
-    assert found.to == "tokens"
-    assert found.edits == {
+    config = files({"batch_size": 128, "rollouts_per_example": 16, "oversampling_factor": 1.5})
+    result = convert(NAMES, rows(TINYRL, config), mean_tokens=99.9, measured="mean of steps 3 to 12")
+    assert result.to == "tokens"
+    assert result.edits == {
         "orchestrator.batch_size": None,
         "orchestrator.token_batch_size": 12787,
         "orchestrator.max_inflight_rollouts": 192,
         "orchestrator.oversampling_factor": None,
     }
-    assert found.arithmetic == (
+    assert result.arithmetic == (
         "128 rollouts * 99.9 tokens per rollout = 12787 tokens per step",
         "128 rollouts * 1.5 oversampling = 192 rollouts in flight",
     )
-    assert (found.mean_tokens, found.measured) == (99.9, "mean of steps 3 to 12")
+    assert (result.mean_tokens, result.measured) == (99.9, "mean of steps 3 to 12")
 
 
 def test_to_rollouts_brings_the_factor_back() -> None:
-    held = files({"token_batch_size": 12787, "rollouts_per_example": 16, "max_inflight_rollouts": 192})
-    found = convert(NAMES, rows(TINYRL, held), mean_tokens=99.9)
-    assert found.edits == {
+    config = files({"token_batch_size": 12787, "rollouts_per_example": 16, "max_inflight_rollouts": 192})
+    result = convert(NAMES, rows(TINYRL, config), mean_tokens=99.9)
+    assert result.edits == {
         "orchestrator.token_batch_size": None,
         "orchestrator.batch_size": 128,
         "orchestrator.max_inflight_rollouts": None,
         "orchestrator.oversampling_factor": 1.5,
     }
-    assert found.arithmetic == (
+    assert result.arithmetic == (
         "12787 tokens / 99.9 per rollout = 128 rollouts: 128 in 8 whole groups of 16",
         "192 rollouts in flight / 128 = 1.5 oversampling",
     )
 
 
 def test_only_what_changes_is_edited() -> None:
-    held = files({"rollouts_per_example": 16, "max_inflight_rollouts": 64})
-    found = convert(NAMES, rows(TINYRL, held), mean_tokens=10.0)
-    assert found.edits.keys() == {"orchestrator.token_batch_size"}, (
+    config = files({"rollouts_per_example": 16, "max_inflight_rollouts": 64})
+    result = convert(NAMES, rows(TINYRL, config), mean_tokens=10.0)
+    assert result.edits.keys() == {"orchestrator.token_batch_size"}, (
         "batch_size is the default, inflight stays"
     )
     back = files({"token_batch_size": 1280, "rollouts_per_example": 16, "max_inflight_rollouts": 64})
-    kept = convert(NAMES, rows(TINYRL, back), mean_tokens=10.0)
-    assert kept.edits == {"orchestrator.token_batch_size": None, "orchestrator.batch_size": 128}
-    assert kept.arithmetic[-1] == "64 rollouts in flight, as before"
+    conversion = convert(NAMES, rows(TINYRL, back), mean_tokens=10.0)
+    assert conversion.edits == {"orchestrator.token_batch_size": None, "orchestrator.batch_size": 128}
+    assert conversion.arithmetic[-1] == "64 rollouts in flight, as before"
 
 
 def test_a_framework_that_adapts_what_is_in_flight() -> None:
-    held = {
+    values = {
         "batch_size": KnobInfo(key="batch_size", file="f", value=128, is_set=True),
         "token_batch_size": KnobInfo(key="token_batch_size", file="f"),
         "group_size": KnobInfo(key="group_size", file="f", value=16, is_set=True),
     }
-    assert convert(CURRENT, held, mean_tokens=50.0).edits == {"batch_size": None, "token_batch_size": 6400}
-    assert other_way(CURRENT, held) == "tokens"
+    assert convert(CURRENT, values, mean_tokens=50.0).edits == {"batch_size": None, "token_batch_size": 6400}
+    assert other_way(CURRENT, values) == "tokens"
     assert other_way(CURRENT, {}) is None
-    assert other_way(None, held) is None
+    assert other_way(None, values) is None
 
 
 @pytest.mark.parametrize("mean", [0.0, -1.0, float("nan"), float("inf")])
@@ -225,13 +225,13 @@ def test_the_rules_take_the_result_there_and_back(
     framework, data = FRAMEWORKS[name]
     names = framework.batch_knobs({"rl": ConfigFile("rl", "/rl.toml", data)})
     assert names is not None
-    held: dict[str, Any] = {names.batch_size: group * groups, names.group_size: group}
+    values: dict[str, Any] = {names.batch_size: group * groups, names.group_size: group}
     if names.oversampling is not None and factor is not None:
-        held[names.oversampling] = factor
+        values[names.oversampling] = factor
     for _ in range(2):
-        config = configured(data, held)
+        config = configured(data, values)
         assert not errors(framework, config)
-        found = convert(names, rows(framework, config), mean_tokens=mean)
-        held = {key: value for key, value in {**held, **found.edits}.items() if value is not None}
-    assert not errors(framework, configured(data, held))
-    assert held[names.batch_size] == group * groups
+        result = convert(names, rows(framework, config), mean_tokens=mean)
+        values = {key: value for key, value in {**values, **result.edits}.items() if value is not None}
+    assert not errors(framework, configured(data, values))
+    assert values[names.batch_size] == group * groups

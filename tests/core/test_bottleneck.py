@@ -12,18 +12,18 @@ NAMES = {"trainer": "trainer", "orchestrator": "orchestrator", "inference": "inf
 
 def run(*, batch: float | None = 0.0, policy: float | None = 0.0, steps: int = 12) -> RunTracks:
     """Steps of 10 s, of which the trainer waits `batch` and the orchestrator `policy`."""
-    made = RunTracks()
+    tracks = RunTracks()
     for step in range(1, steps + 1):
         waited = {} if batch is None else {"time/wait_for_batch": batch}
-        made.add({"step": step, "time": 1e9 + 10 * step, "loss/mean": 0.1, **waited}, 0.0)
+        tracks.add({"step": step, "time": 1e9 + 10 * step, "loss/mean": 0.1, **waited}, 0.0)
         waited = {} if policy is None else {"time/wait_for_policy": policy}
-        made.add({"step": step, "time": 1e9 + 10 * step, "train/reward": 0.1, **waited}, 0.0)
-    return made
+        tracks.add({"step": step, "time": 1e9 + 10 * step, "train/reward": 0.1, **waited}, 0.0)
+    return tracks
 
 
-def said(figures: RunTracks, activities: Sequence[InferenceActivity] = ()) -> tuple[str, str | None]:
-    found = bottleneck(figures, activities, KNOBS, NAMES)
-    return ("", None) if found is None else (found.text, found.knob)
+def bottleneck_of(figures: RunTracks, activities: Sequence[InferenceActivity] = ()) -> tuple[str, str | None]:
+    result = bottleneck(figures, activities, KNOBS, NAMES)
+    return ("", None) if result is None else (result.text, result.knob)
 
 
 def busy(running: int, waiting: int, kv: float | None) -> list[InferenceActivity]:
@@ -31,47 +31,47 @@ def busy(running: int, waiting: int, kv: float | None) -> list[InferenceActivity
 
 
 def test_whoever_waits_most_is_told_with_the_knob() -> None:
-    assert said(run(batch=1.0, policy=2.0)) == ("", None), "nobody waits much"
-    text, knob = said(run(batch=6.0, policy=3.0))
+    assert bottleneck_of(run(batch=1.0, policy=2.0)) == ("", None), "nobody waits much"
+    text, knob = bottleneck_of(run(batch=6.0, policy=3.0))
     assert text.startswith(
         "trainer waits for a batch 60 % of the time, in the last 10 steps; rollouts are slower"
     )
     assert knob == "in.flight"
-    text, knob = said(run(batch=1.0, policy=4.0))
+    text, knob = bottleneck_of(run(batch=1.0, policy=4.0))
     assert text.startswith("orchestrator waits for weights 40 % of the time")
     assert knob == "lead"
 
 
 def test_what_the_servers_do_tells_why_batches_are_late() -> None:
     late = run(batch=6.0)
-    assert "the KV cache is full (97 %)" in said(late, busy(64, 100, 0.97))[0]
-    assert said(late, busy(64, 100, 0.97))[1] == "kv.memory"
-    assert "100 requests wait for the server" in said(late, busy(64, 100, 0.4))[0]
-    assert said(late, busy(64, 100, 0.4))[1] == "max.seqs"
-    assert "the server has room (3 requests run)" in said(late, busy(3, 0, 0.1))[0]
+    assert "the KV cache is full (97 %)" in bottleneck_of(late, busy(64, 100, 0.97))[0]
+    assert bottleneck_of(late, busy(64, 100, 0.97))[1] == "kv.memory"
+    assert "100 requests wait for the server" in bottleneck_of(late, busy(64, 100, 0.4))[0]
+    assert bottleneck_of(late, busy(64, 100, 0.4))[1] == "max.seqs"
+    assert "the server has room (3 requests run)" in bottleneck_of(late, busy(3, 0, 0.1))[0]
 
 
 def test_where_no_metrics_tell_the_queue_does() -> None:
     silent = run(batch=None, policy=None)
-    assert said(silent) == ("", None)
-    assert said(silent, busy(60, 2, 0.5)) == ("", None)
-    assert said(silent, busy(30, 90, 0.95)) == (
+    assert bottleneck_of(silent) == ("", None)
+    assert bottleneck_of(silent, busy(60, 2, 0.5)) == ("", None)
+    assert bottleneck_of(silent, busy(30, 90, 0.95)) == (
         "90 of 120 requests to inference wait for KV cache: give it more (kv.memory)", "kv.memory"
     )  # fmt: skip
-    assert said(silent, busy(30, 90, None))[1] == "max.seqs"
+    assert bottleneck_of(silent, busy(30, 90, None))[1] == "max.seqs"
 
 
 def test_a_restart_between_two_steps_is_no_waiting() -> None:
     figures = run(batch=6.0)
     figures.add({"step": 13, "time": 1e9 + 5000, "loss/mean": 0.1, "time/wait_for_batch": 4000.0}, 0.0)
-    found = bottleneck(figures, (), KNOBS, NAMES)
-    assert found is not None
-    assert (found.share_frac, found.steps) == (0.6, 9)
+    result = bottleneck(figures, (), KNOBS, NAMES)
+    assert result is not None
+    assert (result.share_frac, result.steps) == (0.6, 9)
 
 
 def test_too_few_steps_tell_nothing() -> None:
-    assert said(run(batch=9.0, steps=3)) == ("", None)
-    assert said(RunTracks()) == ("", None)
+    assert bottleneck_of(run(batch=9.0, steps=3)) == ("", None)
+    assert bottleneck_of(RunTracks()) == ("", None)
 
 
 def test_what_waited_before_the_present_start_says_nothing_of_it() -> None:

@@ -25,14 +25,14 @@ def report(*checkpoints: Checkpoint, **values: object) -> CheckpointReport:
 
 
 def deleted(plan: PrunePlan) -> list[int]:
-    return [each.step for each in plan.delete]
+    return [checkpoint.step for checkpoint in plan.delete]
 
 
 FIVE = report(one(10), one(20, notes=(HIGHEST,)), one(30), one(40), one(50, notes=(NEWEST,)))
 
 
 @pytest.mark.parametrize(
-    ("retention", "gone"),
+    ("retention", "expected_steps"),
     [
         (Retention(), [10]),
         (Retention(keep_last=1), [10, 30, 40]),
@@ -42,33 +42,36 @@ FIVE = report(one(10), one(20, notes=(HIGHEST,)), one(30), one(40), one(50, note
     ],
 )
 def test_what_any_rule_names_stays_and_so_do_the_newest_and_the_best(
-    retention: Retention, gone: list[int]
+    retention: Retention, expected_steps: list[int]
 ) -> None:
     plan = prune_plan(FIVE, retention)
-    assert deleted(plan) == gone
-    assert plan.frees_bytes == len(gone) * GIB
-    assert {each.step for each in plan.keep} == {10, 20, 30, 40, 50}.difference(gone)
+    assert deleted(plan) == expected_steps
+    assert plan.frees_bytes == len(expected_steps) * GIB
+    assert {checkpoint.step for checkpoint in plan.keep} == {10, 20, 30, 40, 50}.difference(expected_steps)
 
 
 def test_of_what_is_unfinished_only_what_is_older_than_a_whole_one_goes() -> None:
     half = ("orchestrator",)
-    found = report(one(10, missing=half), one(20, notes=(NEWEST,)), one(30, missing=half))
-    plan = prune_plan(found, Retention())
+    result = report(one(10, missing=half), one(20, notes=(NEWEST,)), one(30, missing=half))
+    plan = prune_plan(result, Retention())
     assert deleted(plan) == [10]
-    assert [(each.step, each.why) for each in plan.keep] == [(20, NEWEST), (30, "it may be under way")]
+    assert [(checkpoint.step, checkpoint.why) for checkpoint in plan.keep] == [
+        (20, NEWEST),
+        (30, "it may be under way"),
+    ]
     assert prune_plan(report(one(10, missing=half)), Retention()).is_empty
 
 
 def test_only_what_a_person_was_shown_goes() -> None:
     plan = prune_plan(FIVE, Retention(keep_last=1), only=(10, 30))
     assert deleted(plan) == [10, 30]
-    assert ("it came meanwhile") in {each.why for each in plan.keep}
+    assert ("it came meanwhile") in {checkpoint.why for checkpoint in plan.keep}
 
 
 def test_what_was_set_aside_goes_only_when_it_is_asked_for() -> None:
-    found = report(one(10), archive="/run/.rltui/archive", archive_bytes=GIB)
-    assert prune_plan(found, Retention()).is_empty
-    plan = prune_plan(found, Retention(archive=True))
+    result = report(one(10), archive="/run/.rltui/archive", archive_bytes=GIB)
+    assert prune_plan(result, Retention()).is_empty
+    plan = prune_plan(result, Retention(archive=True))
     assert (plan.archive, plan.frees_bytes) == ("/run/.rltui/archive", GIB)
 
 

@@ -38,14 +38,14 @@ def test_only_keys_that_differ_are_told() -> None:
         "id-b": {"lr": 3e-6, "seed": 0, "warmup": 1.0, "use_kl": 1, "dir": "/runs/b/ckpt"},
         "id-c": {"lr": 1e-6, "seed": 0, "warmup": 1, "use_kl": True, "dir": "/runs/c/ckpt"},
     }
-    found = comparison(runs, configs)
-    assert {each.key: each.values for each in found.differing} == {
+    result = comparison(runs, configs)
+    assert {item.key: item.values for item in result.differing} == {
         "lr": (1e-6, 3e-6, 1e-6),
         "only_a": ([1, 2], None, None),
         "use_kl": (True, 1, True),  # a number is no truth value; but 1.0 trains as 1 does
     }, "a run's own folder is no difference"
-    assert [each.key for each in found.keys] == ["dir", "lr", "only_a", "seed", "use_kl", "warmup"]
-    cells = {row.label: row.cells for row in compared_rows(found) if row.part == "config"}
+    assert [item.key for item in result.keys] == ["dir", "lr", "only_a", "seed", "use_kl", "warmup"]
+    cells = {row.label: row.cells for row in compared_rows(result) if row.part == "config"}
     assert cells == {
         "lr": ("1e-6", "3e-6", "1e-6"),
         "only_a": ("[1, 2]", "—", "—"),
@@ -62,8 +62,8 @@ def test_what_one_run_leaves_to_its_default_is_told_as_far_as_it_is_known() -> N
         "id-b": {"beta": 0.5},
         "id-c": {},
     }
-    found = comparison((first, fork, other), configs)
-    assert {each.key: each.values for each in found.differing} == {
+    result = comparison((first, fork, other), configs)
+    assert {item.key: item.values for item in result.differing} == {
         "lr": (1e-6, 1e-5, None),
         "seed": (0, 0, None),  # it has set the default, as another framework has none
         "beta": (None, 0.5, None),  # known against the parent alone
@@ -71,13 +71,13 @@ def test_what_one_run_leaves_to_its_default_is_told_as_far_as_it_is_known() -> N
 
 
 def test_secrets_are_masked_and_still_differ() -> None:
-    found = comparison(
+    result = comparison(
         (run("a"), run("b")), {"id-a": {"wandb.api_key": "s3cret"}, "id-b": {"wandb.api_key": "0ther"}}
     )
-    assert [each.key for each in found.differing] == ["wandb.api_key"]
-    assert len(set(found.differing[0].values)) == 2
-    assert "s3cret" not in str(found)
-    assert "0ther" not in str(found)
+    assert [item.key for item in result.differing] == ["wandb.api_key"]
+    assert len(set(result.differing[0].values)) == 2
+    assert "s3cret" not in str(result)
+    assert "0ther" not in str(result)
 
 
 def test_metrics_are_compared_at_the_last_step_that_all_have() -> None:
@@ -86,7 +86,7 @@ def test_metrics_are_compared_at_the_last_step_that_all_have() -> None:
     short = FakeSeries({REWARD: by_step([0.2, 0.3])})
     reward, loss = compared_metrics(runs, (long, short, None))
     assert (reward.id, reward.common_step) == ("reward", 2)
-    assert [(each.last, each.best, each.common) for each in reward.summaries] == [
+    assert [(item.last, item.best, item.common) for item in reward.summaries] == [
         (0.5, 0.5, 0.9),  # the best is a level, and there are not ten steps: no single batch is one
         (0.3, 0.25, 0.3),
         (0.7, 0.8, None),  # its series are gone: the index still knows
@@ -125,8 +125,8 @@ def evaluated(name: str, shift: float = 0.0, *, seed: int = 0, examples: int = 5
 
 
 def standing(*of_runs: Evaluation) -> list[str]:
-    (found,) = compared_evals([[each] for each in of_runs])
-    return ["" if gap is None else gap.standing for gap in found.differences]
+    (result,) = compared_evals([[item] for item in of_runs])
+    return ["" if gap is None else gap.standing for gap in result.differences]
 
 
 def test_a_run_is_better_only_by_the_same_examples() -> None:
@@ -140,31 +140,31 @@ def test_a_run_is_better_only_by_the_same_examples() -> None:
     assert 5 <= wrong <= 40, "one in twenty, as an interval of 95 % has it"
 
     runs = (run("a"), run("b"))
-    found = comparison(runs, {}, (), compared_evals([[same], [better]]))
-    label, row = {each.label: each for each in compared_rows(found)}.popitem()
+    result = comparison(runs, {}, (), compared_evals([[same], [better]]))
+    label, row = {item.label: item for item in compared_rows(result)}.popitem()
     assert label == "reverse-text, against a"
     assert (row.cells[0], set(row.best)) == ("—", {1})
     assert re.fullmatch(r"\+0\.0\d\d ± 0\.00\d", row.cells[1])
-    assert remark_text(found) == ""
+    assert remark_text(result) == ""
 
 
 def test_what_does_not_say_which_run_is_better_says_so() -> None:
     runs = (run("a"), run("b"))
     assert "evaluate them on the same examples" in remark_text(comparison(runs, {}))
     configs = {"id-a": {"seed": 0}, "id-b": {"seed": 1}}
-    found = comparison(runs, configs, (), compared_evals([[evaluated("a")], [evaluated("b", seed=1)]]))
-    assert "asked other examples, because their seeds differ" in remark_text(found)
+    result = comparison(runs, configs, (), compared_evals([[evaluated("a")], [evaluated("b", seed=1)]]))
+    assert "asked other examples, because their seeds differ" in remark_text(result)
     assert remark_text(comparison(runs[:1], {})) == "", "a report of one run compares nothing"
     assert compared_evals([[], [evaluated("b").model_copy(update={"kind": "base"})]]) == ()
 
 
 def test_a_metric_that_no_run_has_is_told_with_those_there_are() -> None:
     source = FakeSeries({REWARD: by_step([0.1])})
-    with pytest.raises(UsageError, match="called 'rewadr'") as told:
+    with pytest.raises(UsageError, match="called 'rewadr'") as error:
         compared_metrics((run("a"), run("b")), (source, source), ["rewadr"])
-    assert "did you mean reward?" in told.value.hint
-    (named,) = compared_metrics((run("a"), run("b")), (source, source), ["reward/mean"])
-    assert [each.last for each in named.summaries] == [0.1, 0.1]
+    assert "did you mean reward?" in error.value.hint
+    (metric,) = compared_metrics((run("a"), run("b")), (source, source), ["reward/mean"])
+    assert [item.last for item in metric.summaries] == [0.1, 0.1]
 
 
 def test_a_table_for_github_takes_nothing_as_markup() -> None:
@@ -175,8 +175,8 @@ def test_a_table_for_github_takes_nothing_as_markup() -> None:
     assert rule == "| --- | ---: | ---: |"
     assert r"| x | \`rm\` | — |" in rows
     cells = ("-0.5", "1.5", "- item", "1. item", "---", "12) x", "a_b")
-    shown = ("-0.5", "1.5", "&#45; item", "&#49;. item", "&#45;--", "&#49;2) x", r"a\_b")
-    assert tuple(map(plain, cells)) == shown
+    texts = ("-0.5", "1.5", "&#45; item", "&#49;. item", "&#45;--", "&#49;2) x", r"a\_b")
+    assert tuple(map(plain, cells)) == texts
     many = markdown_table(comparison([run(f"r{at}", step=at) for at in range(9)], {})).splitlines()
     assert many[0].startswith("|  | state | step |")
     assert len(many) == 2 + 9

@@ -21,8 +21,8 @@ def ref(name: str, **more: Any) -> dict[str, Any]:
     return {"$ref": f"#/$defs/{name}", **more}
 
 
-def optional(found: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    return {"anyOf": [found, {"type": "null"}], "default": None, **more}
+def optional(reading: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    return {"anyOf": [reading, {"type": "null"}], "default": None, **more}
 
 
 def tagged(**members: str) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def read(text: str, schema: ConfigSchema = SCHEMA, **more: Any) -> Reading:
     return schema.read(tomllib.loads(text), role="rl", reader="the trainer", **more)
 
 
-def told(text: str, schema: ConfigSchema = SCHEMA, **more: Any) -> list[tuple[str, str | None, str]]:
+def problems_of(text: str, schema: ConfigSchema = SCHEMA, **more: Any) -> list[tuple[str, str | None, str]]:
     return [(each.severity, each.key, each.message) for each in read(text, schema, **more).problems]
 
 
@@ -108,7 +108,7 @@ def told(text: str, schema: ConfigSchema = SCHEMA, **more: Any) -> list[tuple[st
 )  # fmt: skip
 def test_what_the_schema_takes_is_no_problem(text: str) -> None:
     for schema in (SCHEMA, DATED, PARTIAL):
-        assert told(text, schema) == []
+        assert problems_of(text, schema) == []
 
 
 @pytest.mark.parametrize(
@@ -155,17 +155,19 @@ def test_what_the_schema_takes_is_no_problem(text: str) -> None:
     ],
 )  # fmt: skip
 def test_other_keys_and_values_are_told(text: str, severity: str, key: str, message: str) -> None:
-    assert told(text) == [(severity, key, message)]
+    assert problems_of(text) == [(severity, key, message)]
 
 
 def test_secrets_are_not_told() -> None:
-    assert "hunter" not in str(told("model.api_key = ['hunter2']\n[extra]\n") + told("api_key = 'hunter2'"))
+    assert "hunter" not in str(
+        problems_of("model.api_key = ['hunter2']\n[extra]\n") + problems_of("api_key = 'hunter2'")
+    )
 
 
 def test_a_key_twice_in_an_alias_and_its_name_is_read_twice() -> None:
-    found = read("old = 2\nolder = 3")
-    assert [knob.name for knob in found.knobs if knob.name.startswith("old")] == ["old", "older"]
-    assert found.set_names == {"old", "older"}
+    reading = read("old = 2\nolder = 3")
+    assert [knob.name for knob in reading.knobs if knob.name.startswith("old")] == ["old", "older"]
+    assert reading.set_names == {"old", "older"}
 
 
 @pytest.mark.parametrize(
@@ -183,8 +185,8 @@ def test_a_key_twice_in_an_alias_and_its_name_is_read_twice() -> None:
 def test_what_another_release_may_know_is_a_warning(
     text: str, schema: ConfigSchema, severity: str, words: str
 ) -> None:
-    ((found, _, message),) = told(text, schema)
-    assert found == severity
+    ((reading, _, message),) = problems_of(text, schema)
+    assert reading == severity
     assert message.endswith(words)
 
 
@@ -199,22 +201,24 @@ def test_whether_a_file_may_be_of_another_release(text: str, schema: ConfigSchem
 
 
 def test_the_overlay_goes_before_guesses_and_stops_at_free_tables() -> None:
-    said = {"stages": "say steps"}
-    hints = SchemaHints(frozenset({"env[].args"}), explain=lambda key: said.get(key, ""))
-    assert told("[stages]\na = 1", hints=hints) == [("error", "stages", "unknown key stages: say steps")]
-    found = read("[[env]]\nid = 'x'\nargs = { seed = 1 }", hints=hints)
-    assert (found.problems, found.values["env.0.args"]) == ((), {"seed": 1})
+    explanations = {"stages": "say steps"}
+    hints = SchemaHints(frozenset({"env[].args"}), explain=lambda key: explanations.get(key, ""))
+    assert problems_of("[stages]\na = 1", hints=hints) == [
+        ("error", "stages", "unknown key stages: say steps")
+    ]
+    reading = read("[[env]]\nid = 'x'\nargs = { seed = 1 }", hints=hints)
+    assert (reading.problems, reading.values["env.0.args"]) == ((), {"seed": 1})
 
 
 def test_only_the_file_tells_which_text_stands_for_no_value() -> None:
     plain = ConfigSchema(DOCUMENT, none=None)
-    assert [key for _, key, _ in told("limit = 'None'\nckpt = 'None'", plain)] == ["limit", "ckpt"]
+    assert [key for _, key, _ in problems_of("limit = 'None'\nckpt = 'None'", plain)] == ["limit", "ckpt"]
     assert read("model.name = 'None'", plain).values["model.name"] == "None"
 
 
 def values(text: str, *names: str, schema: ConfigSchema = SCHEMA) -> list[Any]:
-    found = read(text, schema).values
-    return [found[name] for name in names]
+    reading = read(text, schema).values
+    return [reading[name] for name in names]
 
 
 def test_values_are_as_they_are_read_and_else_the_defaults() -> None:
@@ -231,9 +235,9 @@ def test_a_table_that_is_given_loses_the_default_around_it() -> None:
 
 @pytest.mark.parametrize("text", ["", "ckpt = 'None'"])
 def test_a_table_that_is_off_has_no_values_but_knobs(text: str) -> None:
-    found = read(text)
-    assert (found.values["ckpt"], found.values["ckpt.interval"]) == (None, None)
-    (knob,) = [knob for knob in found.knobs if knob.name == "ckpt.interval"]
+    reading = read(text)
+    assert (reading.values["ckpt"], reading.values["ckpt.interval"]) == (None, None)
+    (knob,) = [knob for knob in reading.knobs if knob.name == "ckpt.interval"]
     assert (knob.nullable, knob.default, knob.minimum) == (True, None, 1)
     assert values("[ckpt]", "ckpt", "ckpt.interval") == [{}, 10]
 
@@ -271,13 +275,13 @@ def test_a_knob_of_several_kinds_is_of_that_of_its_value(text: str, kind: str) -
 
 
 def test_names_begin_with_the_namespace() -> None:
-    found = SCHEMA.read({"steps": 0, "zz": 1}, role="sft", path="/sft.toml", namespace="sft")
-    assert [problem.key for problem in found.problems] == ["sft.zz", "sft.steps"]
-    assert {problem.file for problem in found.problems} == {"/sft.toml"}
-    assert (found.values["sft.steps"], found.unknown) == (0, ("sft.zz",))
-    assert found.faulty == {"sft.steps"}
-    assert found.knobs[0].key == "steps"
-    assert found.knobs[0].name == "sft.steps"
+    reading = SCHEMA.read({"steps": 0, "zz": 1}, role="sft", path="/sft.toml", namespace="sft")
+    assert [problem.key for problem in reading.problems] == ["sft.zz", "sft.steps"]
+    assert {problem.file for problem in reading.problems} == {"/sft.toml"}
+    assert (reading.values["sft.steps"], reading.unknown) == (0, ("sft.zz",))
+    assert reading.faulty == {"sft.steps"}
+    assert reading.knobs[0].key == "steps"
+    assert reading.knobs[0].name == "sft.steps"
 
 
 def test_a_part_is_a_file_of_its_own() -> None:
@@ -287,31 +291,31 @@ def test_a_part_is_a_file_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "known"),
+    ("key", "expected"),
     [("steps", True), ("model", True), ("env", True), ("env.3.id", True), ("env[].id", True),
      ("env.id", False),
      ("environment.0.id", True), ("opt.momentum", True), ("opts.0.beta", True), ("tree.left", True),
      ("0", False), ('"a.0"', False), ("", False), ("model.0", False), ("env.x", False)],
 )  # fmt: skip
-def test_has_every_key_of_every_member(key: str, known: bool) -> None:
-    assert SCHEMA.has(key) is known
+def test_has_every_key_of_every_member(key: str, expected: bool) -> None:
+    assert SCHEMA.has(key) is expected
 
 
 def test_tables_that_hold_themselves_end() -> None:
-    found = read("tree.left.right.value = 3\ntree.left.up = 1")
-    assert found.values["tree.left.right.value"] == 3
-    assert found.unknown == ("tree.left.up",)
-    assert len(found.knobs) < 60
+    reading = read("tree.left.right.value = 3\ntree.left.up = 1")
+    assert reading.values["tree.left.right.value"] == 3
+    assert reading.unknown == ("tree.left.up",)
+    assert len(reading.knobs) < 60
 
 
 def test_thousands_of_unknown_keys_do_not_take_long() -> None:
     data = {f"stepz_{number}": {"deep": number} for number in range(10_000)}
     began = time.process_time()
-    found = SCHEMA.read(data, role="rl", reader="the trainer")
+    reading = SCHEMA.read(data, role="rl", reader="the trainer")
     assert time.process_time() - began < 5
-    assert len(found.problems) == 51
-    assert found.problems[-1].message == "more than 50 unknown keys: is it a config of the trainer?"
-    assert len(found.unknown) == 10_000
+    assert len(reading.problems) == 51
+    assert reading.problems[-1].message == "more than 50 unknown keys: is it a config of the trainer?"
+    assert len(reading.unknown) == 10_000
 
 
 @pytest.mark.parametrize("start", ["zz", "tree", "extra", "steps", "env", "open"])
@@ -320,9 +324,9 @@ def test_deep_nesting_ends(start: str) -> None:
     for _ in range(5_000):
         data = {"left": data}
     began = time.process_time()
-    found = SCHEMA.read({start: data}, role="rl")
+    reading = SCHEMA.read({start: data}, role="rl")
     assert time.process_time() - began < 5
-    assert len(found.problems) <= 1
+    assert len(reading.problems) <= 1
 
 
 @pytest.mark.parametrize(
@@ -330,9 +334,9 @@ def test_deep_nesting_ends(start: str) -> None:
                             (float("inf"), False), ("9" * 5000, False), ("9" * 90, False)],
 )  # fmt: skip
 def test_huge_numbers(value: Any, is_sound: bool) -> None:
-    found = SCHEMA.read({"steps": value}, role="rl")
-    assert (found.faulty == frozenset()) is is_sound
-    assert all(len(problem.message) < 6000 for problem in found.problems)
+    reading = SCHEMA.read({"steps": value}, role="rl")
+    assert (reading.faulty == frozenset()) is is_sound
+    assert all(len(problem.message) < 6000 for problem in reading.problems)
 
 
 def test_what_is_not_understood_is_taken() -> None:
@@ -343,7 +347,7 @@ def test_what_is_not_understood_is_taken() -> None:
         "w": {"type": "object"},
     }
     schema = ConfigSchema({**CLOSED, "properties": odd})
-    assert told("x = 1\ny = [{}]\nz = 'a'\nw.any = 1", schema) == []
+    assert problems_of("x = 1\ny = [{}]\nz = 'a'\nw.any = 1", schema) == []
 
 
 INT = Knob("size", "int", ("t",), "Size.", 1, minimum=1)

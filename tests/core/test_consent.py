@@ -13,8 +13,8 @@ WARNING = Problem(severity="warning", message="is that meant?")
 
 def test_who_is_asked_follows_from_the_table_alone() -> None:
     for verb, has_terminal, yes in itertools.product(LOSSES, (True, False), (True, False)):
-        known = LOSSES[verb]
-        for loss in Loss if known is None else (known,):
+        fixed_loss = LOSSES[verb]
+        for loss in Loss if fixed_loss is None else (fixed_loss,):
             decision = decide(verb, loss, has_terminal=has_terminal, yes=yes)
             if yes or loss is Loss.NOTHING or verb == "down":
                 assert decision is Decision.ACT, (verb, loss)
@@ -44,9 +44,9 @@ def test_who_is_asked_follows_from_the_table_alone() -> None:
 def test_more_than_the_steps_between_two_checkpoints_is_much(
     steps: int, resume: int | None, newest: int | None, interval: int | None, loss: Loss
 ) -> None:
-    lost = Lost(steps=steps, resume_step=resume, interval=interval)
+    losses = Lost(steps=steps, resume_step=resume, interval=interval)
     there = () if newest is None else tuple(range(10, newest + 1, 10))
-    plan = Plan(stop=("trainer",), start=("trainer",), lost=lost, checkpoints=there)
+    plan = Plan(stop=("trainer",), start=("trainer",), lost=losses, checkpoints=there)
     assert loss_of_plan(plan, Request(action="restart")) is loss
     only_written = plan.model_copy(update={"action": "set"})
     assert loss_of_plan(only_written, Request(action="set")) is Loss.NOTHING

@@ -11,27 +11,27 @@ from rltui.core.edit_log import EditLog, EditRecord, describe
 def record(
     log: EditLog, action: Literal["set", "undo", "redo"], words: str, takes_back: int | None = None
 ) -> EditRecord:
-    made = EditRecord(number=log.next_number, action=action, words=words, files=(), takes_back=takes_back)
-    log.add(made)
-    return made
+    record = EditRecord(number=log.next_number, action=action, words=words, files=(), takes_back=takes_back)
+    log.add(record)
+    return record
 
 
 @given(st.lists(st.sampled_from(["set", "undo", "redo"]), max_size=30))
 def test_undo_and_redo_walk_through_the_edits(actions: list[str]) -> None:
-    log, done, undone = EditLog(), list[str](), list[str]()
+    log, redo_words, undo_words = EditLog(), list[str](), list[str]()
     for number, action in enumerate(actions):
         if action == "set":
             record(log, "set", f"edit {number}")
-            done.append(f"edit {number}")
-            undone.clear()
+            redo_words.append(f"edit {number}")
+            undo_words.clear()
         elif action == "undo" and log.undoable is not None:
             record(log, "undo", log.undoable.words, log.undoable.number)
-            undone.append(done.pop())
+            undo_words.append(redo_words.pop())
         elif action == "redo" and log.redoable is not None:
             record(log, "redo", log.redoable.words, log.redoable.number)
-            done.append(undone.pop())
-        assert (log.undoable.words if log.undoable else None) == (done[-1] if done else None)
-        assert (log.redoable.words if log.redoable else None) == (undone[-1] if undone else None)
+            redo_words.append(undo_words.pop())
+        assert (log.undoable.words if log.undoable else None) == (redo_words[-1] if redo_words else None)
+        assert (log.redoable.words if log.redoable else None) == (undo_words[-1] if undo_words else None)
 
 
 def test_an_undo_of_something_else_is_an_edit_of_its_own() -> None:

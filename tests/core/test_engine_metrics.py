@@ -14,7 +14,7 @@ from rltui.tinyrl.inference.statistics import Statistics
 SAMPLE = Path(__file__).parents[1] / "data" / "vllm-0.32-metrics.txt"
 
 
-def said(**values: float) -> bytes:
+def exposition(**values: float) -> bytes:
     """One engine, as vLLM of today says it."""
     return "\n".join(
         f'vllm:{name}{{engine="0",model_name="m"}} {value}' for name, value in values.items()
@@ -39,10 +39,10 @@ def test_what_a_real_server_said() -> None:
 
 def test_gauges_are_means_and_points_keep_their_pace() -> None:
     meter = EngineMeter(10.0)
-    meter.add(said(num_requests_running=0), 0.0)
-    assert meter.add(said(num_requests_running=4), 2.0) == {}
-    assert meter.add(said(num_requests_running=8), 9.9) == {}
-    assert meter.add(said(num_requests_running=6), 10.0) == {"": {"vllm:num_requests_running": 6.0}}
+    meter.add(exposition(num_requests_running=0), 0.0)
+    assert meter.add(exposition(num_requests_running=4), 2.0) == {}
+    assert meter.add(exposition(num_requests_running=8), 9.9) == {}
+    assert meter.add(exposition(num_requests_running=6), 10.0) == {"": {"vllm:num_requests_running": 6.0}}
 
 
 def test_old_names_and_means_of_what_was_finished() -> None:
@@ -53,7 +53,7 @@ def test_old_names_and_means_of_what_was_finished() -> None:
 
     def answer(values: dict[str, float], seconds: float, count: float) -> bytes:
         old = {f"gpu_{name}": value for name, value in values.items()}
-        return said(**old, **{f"{tokens}_sum": seconds, f"{tokens}_count": count})
+        return exposition(**old, **{f"{tokens}_sum": seconds, f"{tokens}_count": count})
 
     meter.add(answer(first, 1, 2), 0.0)
     row = meter.add(answer(later, 4, 4), 5.0)[""]
@@ -81,9 +81,11 @@ def test_several_engines_are_series_of_their_own_and_one_together() -> None:
 
 def test_a_server_that_began_anew_has_no_negative_rate() -> None:
     meter = EngineMeter(1.0)
-    meter.add(said(generation_tokens_total=500), 0.0)
-    assert meter.add(said(generation_tokens_total=20), 5.0) == {}
-    assert meter.add(said(generation_tokens_total=30), 10.0)[""] == {"vllm:generation_tokens_total:rate": 2.0}
+    meter.add(exposition(generation_tokens_total=500), 0.0)
+    assert meter.add(exposition(generation_tokens_total=20), 5.0) == {}
+    assert meter.add(exposition(generation_tokens_total=30), 10.0)[""] == {
+        "vllm:generation_tokens_total:rate": 2.0
+    }
 
 
 @given(st.lists(st.tuples(st.binary(max_size=80), st.floats(-1e9, 1e9)), max_size=5))

@@ -22,12 +22,12 @@ from rltui.core.evals import (
 
 
 def evaluation(rewards: dict[str, float], **more: Any) -> Evaluation:
-    found = statistics_of((name, reward, False, False, -1) for name, reward in rewards.items())
+    result = statistics_of((name, reward, False, False, -1) for name, reward in rewards.items())
     values: dict[str, Any] = {
         "id": "1", "at": 1.0, "experiment": "x", "kind": "checkpoint", "label": "checkpoint 20",
-        "env": "reverse-text", "num_examples": found.examples, "rollouts": found.rollouts,
-        "rollouts_per_example": 1, "mean": found.mean, "std": found.std, "stderr": found.stderr,
-        "verdict": "ok", "rewards": found.rewards,
+        "env": "reverse-text", "num_examples": result.examples, "rollouts": result.rollouts,
+        "rollouts_per_example": 1, "mean": result.mean, "std": result.std, "stderr": result.stderr,
+        "verdict": "ok", "rewards": result.rewards,
     }  # fmt: skip
     return Evaluation(**(values | more))
 
@@ -35,21 +35,21 @@ def evaluation(rewards: dict[str, float], **more: Any) -> Evaluation:
 def test_errors_go_from_example_to_example() -> None:
     """Twenty answers to each of two prompts are two measurements, not forty."""
     samples = [("a", 1.0, False, False, 7)] * 20 + [("b", 0.0, False, False, 9)] * 20
-    found = statistics_of(samples)
-    assert (found.rollouts, found.examples, found.mean, found.std) == (40, 2, 0.5, 0.5)
-    assert found.stderr == pytest.approx(0.5)  # of two values, 1 and 0: deviation 0.71, by the root of two
-    assert found.input_tokens == 9
+    result = statistics_of(samples)
+    assert (result.rollouts, result.examples, result.mean, result.std) == (40, 2, 0.5, 0.5)
+    assert result.stderr == pytest.approx(0.5)  # of two values, 1 and 0: deviation 0.71, by the root of two
+    assert result.input_tokens == 9
 
 
 def test_the_error_of_equal_groups_is_that_of_their_means() -> None:
     means = {"a": 0.1, "b": 0.4, "c": 0.9}
-    found = statistics_of(
+    result = statistics_of(
         (name, mean + off, False, False, -1) for name, mean in means.items() for off in (-0.1, 0.1)
     )
     mean = sum(means.values()) / 3
     spread = math.sqrt(sum((value - mean) ** 2 for value in means.values()) / 2)
-    assert found.stderr == pytest.approx(spread / math.sqrt(3))
-    assert found.input_tokens is None
+    assert result.stderr == pytest.approx(spread / math.sqrt(3))
+    assert result.input_tokens is None
 
 
 def test_nothing_is_made_of_nothing() -> None:
@@ -63,27 +63,27 @@ def test_the_same_examples_are_compared_one_by_one() -> None:
     """Hard and easy prompts spread both means; the difference of each is alike."""
     before = evaluation({"a": 0.0, "b": 0.5, "c": 0.9})
     after = evaluation({"a": 0.1, "b": 0.6, "c": 1.0})
-    found = difference(after, before)
-    assert found is not None
-    assert found.examples == 3
-    assert found.value == pytest.approx(0.1)
-    assert found.stderr == pytest.approx(0.0, abs=1e-9)
-    assert found.words == "+0.100 ± 0.000 ≈", "three examples are too few to believe an interval"
-    assert found.document()["ci95"] is None
+    result = difference(after, before)
+    assert result is not None
+    assert result.examples == 3
+    assert result.value == pytest.approx(0.1)
+    assert result.stderr == pytest.approx(0.0, abs=1e-9)
+    assert result.words == "+0.100 ± 0.000 ≈", "three examples are too few to believe an interval"
+    assert result.document()["ci95"] is None
 
     more = evaluation({"a": 0.1, "b": 0.6, "c": 1.0, "d": 0.0})  # over those that both have
-    found = difference(more, before)
-    assert found is not None
-    assert (found.examples, round(found.value, 6)) == (3, 0.1)
+    result = difference(more, before)
+    assert result is not None
+    assert (result.examples, round(result.value, 6)) == (3, 0.1)
 
 
 def test_other_examples_are_compared_by_their_means() -> None:
     before, after = evaluation({"a": 0.0, "b": 0.5}), evaluation({"c": 1.0, "d": 0.5})
-    found = difference(after, before)
-    assert found is not None
-    assert found.examples == 0
-    assert found.value == pytest.approx(0.5)
-    assert found.stderr == pytest.approx(math.hypot(0.25, 0.25))
+    result = difference(after, before)
+    assert result is not None
+    assert result.examples == 0
+    assert result.value == pytest.approx(0.5)
+    assert result.stderr == pytest.approx(math.hypot(0.25, 0.25))
     one = difference(evaluation({"a": 1.0}), before)
     assert one is not None
     assert one.words == "+0.750 (other examples)"
@@ -109,7 +109,7 @@ ASKED = EvalRequest(num_examples=20, rollouts_per_example=3)
 
 
 @pytest.mark.parametrize(
-    ("found", "ended", "is_verdict", "says"),
+    ("result", "ended", "is_verdict", "says"),
     [
         (EvalStatistics(), "", "empty", "without an error and left no results"),
         (EvalStatistics(), "exit code 1: no such environment", "empty", "no such environment"),
@@ -125,12 +125,12 @@ ASKED = EvalRequest(num_examples=20, rollouts_per_example=3)
     ],
 )
 def test_the_verdict_is_that_of_the_results(
-    found: EvalStatistics, ended: str, is_verdict: str, says: str
+    result: EvalStatistics, ended: str, is_verdict: str, says: str
 ) -> None:
-    told = verdict(found, ASKED, ended)
-    assert told[0] == is_verdict
-    assert says in told[1]
-    assert bool(says) == bool(told[1])
+    sentence = verdict(result, ASKED, ended)
+    assert sentence[0] == is_verdict
+    assert says in sentence[1]
+    assert bool(says) == bool(sentence[1])
 
 
 def test_answers_that_cannot_fit_are_refused() -> None:

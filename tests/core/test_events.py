@@ -66,16 +66,16 @@ def test_no_entry_puts_a_control_character_on_the_screen(entry: JournalEntry) ->
 
 @given(journal=st.lists(entries, max_size=8), words=texts)
 def test_any_journal_has_marks_and_can_be_filtered(journal: list[JournalEntry], words: str) -> None:
-    found = annotations_of(journal)
-    assert len(found) <= len(journal)
-    wanted = EventFilter(words=words)
+    annotations = annotations_of(journal)
+    assert len(annotations) <= len(journal)
+    event_filter = EventFilter(words=words)
     for entry in journal:
-        wanted.admits(entry.at, entry.kind, entry.component, entry.text, entry.data)
+        event_filter.admits(entry.at, entry.kind, entry.component, entry.text, entry.data)
         assert EventFilter().admits(entry.at, entry.kind, entry.component, entry.text, entry.data)
 
 
 @pytest.mark.parametrize(
-    ("kind", "fields", "shown"),
+    ("kind", "fields", "word"),
     [
         ("exit", {"failed": True}, "crash"),
         ("exit", {"exit_code": 0}, "exit"),
@@ -85,8 +85,8 @@ def test_any_journal_has_marks_and_can_be_filtered(journal: list[JournalEntry], 
         ("prune", {}, "prune"),
     ],
 )
-def test_the_word_for_what_happened(kind: str, fields: dict[str, Any], shown: str) -> None:
-    assert display_kind(kind, fields) == shown
+def test_the_word_for_what_happened(kind: str, fields: dict[str, Any], word: str) -> None:
+    assert display_kind(kind, fields) == word
 
 
 def test_what_stands_below_an_entry() -> None:
@@ -101,11 +101,11 @@ def test_who_did_it_is_said_once() -> None:
 
 
 def test_good_news_and_what_has_an_entry_of_its_own_are_no_marks() -> None:
-    told = [
+    journal = [
         JournalEntry(at=1, kind="alert", text="x", data={"severity": severity, "alert": alert})
         for severity, alert in (("information", "notice"), ("error", "crash"), ("warning", "disk"))
     ]
-    assert [mark.kind for mark in annotations_of(told)] == [AnnotationKind.ALERT]
+    assert [mark.kind for mark in annotations_of(journal)] == [AnnotationKind.ALERT]
 
 
 def test_a_note_has_words_and_not_too_many() -> None:
@@ -116,7 +116,7 @@ def test_a_note_has_words_and_not_too_many() -> None:
 
 
 def test_every_kind_of_entry_that_is_written_is_one_to_ask_for() -> None:
-    written = re.compile(r'journal\.add\(\s*"(\w+)"')
+    call = re.compile(r'journal\.add\(\s*"(\w+)"')
     source = Path(rltui.__file__).parent
-    found = {kind for path in source.rglob("*.py") for kind in written.findall(path.read_text())}
-    assert {"health", "server", "checkpoint", "supervisor"} <= found <= {*KINDS}
+    kinds_written = {kind for path in source.rglob("*.py") for kind in call.findall(path.read_text())}
+    assert {"health", "server", "checkpoint", "supervisor"} <= kinds_written <= {*KINDS}

@@ -37,8 +37,10 @@ def recorded(name: str) -> Iterator[dict[str, Any]]:
     keys = {"o": orchestrator.split()[1:], "t": trainer.split()[1:]}
     for line in lines:
         writer, step, time, *values = line.split()
-        said = {key: float(value) for key, value in zip(keys[writer], values, strict=True) if value != "-"}
-        yield {"step": int(step), "time": 1.7e9 + float(time), **said}
+        figures_by_key = {
+            key: float(value) for key, value in zip(keys[writer], values, strict=True) if value != "-"
+        }
+        yield {"step": int(step), "time": 1.7e9 + float(time), **figures_by_key}
 
 
 def replayed(name: str) -> dict[str, int]:
@@ -66,7 +68,7 @@ def test_the_recorded_lines_of_prime_rl_say_what_they_say(log: Path) -> None:
         if (row := log_row("rl", plain_text(line))) is not None:
             run.add(row, 0.0)
     assert run.newest_step > 0
-    assert [found.rule for found in findings(run, USUAL)] == ["non-finite"] * ("Loss: nan" in text)
+    assert [finding.rule for finding in findings(run, USUAL)] == ["non-finite"] * ("Loss: nan" in text)
 
 
 def test_there_are_eight_good_ones() -> None:
@@ -85,9 +87,9 @@ def test_there_are_eight_good_ones() -> None:
     ],
 )  # fmt: skip
 def test_an_unwell_run_is_told_within_twenty_steps(name: str, from_step: int, words: set[str]) -> None:
-    told = replayed(name)
-    assert min(told.values()) > from_step, told
-    assert {word for word, step in told.items() if step <= from_step + 20} >= words, told
+    first_steps = replayed(name)
+    assert min(first_steps.values()) > from_step, first_steps
+    assert {word for word, step in first_steps.items() if step <= from_step + 20} >= words, first_steps
 
 
 def test_entropy_that_is_pressed_out_of_a_policy_is_told() -> None:
@@ -120,13 +122,13 @@ def words(run: RunTracks, limits: Thresholds = USUAL, **moment: float) -> list[s
 
 
 def test_a_reward_that_fell_to_nothing_has_collapsed() -> None:
-    held = CLIMB + [0.98] * 10
-    (found,) = findings(figures(REWARD=[*held, 0.0, 0.0, 0.01, 0.0, 0.0]), USUAL)
-    assert (found.rule, found.severity, found.since) == ("reward-collapse", "error", 61)
-    assert found.evidence == "the reward held 0.98 around step 54 and has been at most 0.01 since step 61"
-    assert words(figures(REWARD=held + [0.0] * 4)) == [], "not yet for sure"
-    assert words(figures(REWARD=held + [0.0] * 400)) == ["reward collapsed"], "not forgotten"
-    assert words(figures(REWARD=held + [0.4] * 10)) == ["reward fell"]
+    rewards_before = CLIMB + [0.98] * 10
+    (finding,) = findings(figures(REWARD=[*rewards_before, 0.0, 0.0, 0.01, 0.0, 0.0]), USUAL)
+    assert (finding.rule, finding.severity, finding.since) == ("reward-collapse", "error", 61)
+    assert finding.evidence == "the reward held 0.98 around step 54 and has been at most 0.01 since step 61"
+    assert words(figures(REWARD=rewards_before + [0.0] * 4)) == [], "not yet for sure"
+    assert words(figures(REWARD=rewards_before + [0.0] * 400)) == ["reward collapsed"], "not forgotten"
+    assert words(figures(REWARD=rewards_before + [0.4] * 10)) == ["reward fell"]
     assert words(figures(REWARD=CLIMB + [0.0] * 10 + [0.9])) == [], "it is back"
 
 
@@ -167,9 +169,9 @@ def test_rewards_that_are_noisy_rare_or_negative_are_no_reason(seed: int) -> Non
 def test_a_reward_that_never_rises() -> None:
     chance = random.Random(0)
     flat = [chance.gauss(0.2, 0.02) for _ in range(60)]
-    (found,) = findings(figures(REWARD=flat), Thresholds())
-    assert (found.rule, found.since) == ("flat", 1)
-    assert "in the first 8 steps" in found.evidence
+    (finding,) = findings(figures(REWARD=flat), Thresholds())
+    assert (finding.rule, finding.since) == ("flat", 1)
+    assert "in the first 8 steps" in finding.evidence
     assert words(figures(REWARD=flat[:49])) == [], "too early to tell"
     assert words(figures(REWARD=[value + 0.01 * step for step, value in enumerate(flat)])) == []
     assert words(figures(REWARD=[*CLIMB, *CLIMB[-1:] * 60])) == [], "it rose before"
@@ -187,11 +189,11 @@ def test_where_there_is_no_going_back_nobody_is_sent_to_a_checkpoint() -> None:
         "it is 1",
         "lower the rate; go back to a checkpoint from before that",
     )
-    told = health_issue_of(
+    issue = health_issue_of(
         finding, component="trainer", last_good=None, edits=(), more_advice="lr 2 → 1", no_resume="no resume"
     )
-    assert told.advice == "lower the rate; begin anew; lr 2 → 1"
-    assert told.text == "it is 1; lower the rate; begin anew; lr 2 → 1. No resume"
+    assert issue.advice == "lower the rate; begin anew; lr 2 → 1"
+    assert issue.text == "it is 1; lower the rate; begin anew; lr 2 → 1. No resume"
 
 
 def test_a_policy_that_explores_no_more() -> None:
@@ -205,17 +207,17 @@ def test_a_policy_that_explores_no_more() -> None:
 @pytest.mark.parametrize(("key", "word"), [("LOSS", "loss"), ("GRAD", "gradient")])
 def test_a_loss_or_gradient_that_is_no_number(key: str, word: str, value: float) -> None:
     run = figures(**{key: [0.1, 0.1, value, value]})
-    (found,) = findings(run, USUAL)
-    assert (found.word, found.severity, found.since) == (f"{word} is {value}", "error", 3)
+    (finding,) = findings(run, USUAL)
+    assert (finding.word, finding.severity, finding.since) == (f"{word} is {value}", "error", 3)
 
 
 def test_a_loss_that_the_trainer_leaves_out_is_no_number() -> None:
     run = figures(LOSS=[0.1] * 5, GRAD=[0.3] * 5)
     for step in (6, 7):
         run.add({"step": step, "optim/lr": 1e-6}, float(step))
-    (found,) = findings(run, USUAL)
-    assert (found.word, found.since) == ("loss is not finite", 6)
-    assert found.evidence.endswith("the trainer leaves it out of its metrics")
+    (finding,) = findings(run, USUAL)
+    assert (finding.word, finding.since) == ("loss is not finite", 6)
+    assert finding.evidence.endswith("the trainer leaves it out of its metrics")
 
 
 def test_figures_out_of_their_range() -> None:
@@ -247,9 +249,9 @@ def test_evals_that_fall_while_the_reward_rises() -> None:
     run = figures(REWARD=CLIMB)
     for step, score in ((10, 0.3), (20, 0.6), (30, 0.5), (40, 0.45)):
         run.add({"step": step, "eval/gsm8k/effective/agent/reward/mean": score}, 0.0)
-    (found,) = findings(run, USUAL)
-    assert (found.word, found.since) == ("evals fall", 21)
-    assert "was 0.6 at step 20 and is 0.45 at step 40, while the reward rose" in found.evidence
+    (finding,) = findings(run, USUAL)
+    assert (finding.word, finding.since) == ("evals fall", 21)
+    assert "was 0.6 at step 20 and is 0.45 at step 40, while the reward rose" in finding.evidence
 
 
 def throughput(*values: float, pause_s: float) -> RunTracks:
@@ -270,8 +272,8 @@ def test_a_step_that_stays_out() -> None:
     run = throughput(*[1.0] * 10, pause_s=20)
     last = 1e9 + 200
     assert words(run, now=last + 190) == []
-    (found,) = findings(run, USUAL, now=last + 250)
-    assert found.evidence == "no step for 4m10s after step 10, usually there is one every 20s"
+    (finding,) = findings(run, USUAL, now=last + 250)
+    assert finding.evidence == "no step for 4m10s after step 10, usually there is one every 20s"
     assert words(run, now=last + 250, started=last + 200) == [], "it was restarted just now"
     assert words(run) == [], "nobody expects one"
 
@@ -291,8 +293,8 @@ def test_the_name_of_a_metric_cannot_write_to_the_terminal() -> None:
     run = figures(REWARD=CLIMB)
     for step, score in ((10, 0.3), (20, 0.6), (30, 0.5), (40, 0.45)):
         run.add({"step": step, "eval/\x1b[2Jx/effective/agent/reward/mean": score}, 0.0)
-    (found,) = findings(run, USUAL)
-    assert "\x1b" not in found.evidence
+    (finding,) = findings(run, USUAL)
+    assert "\x1b" not in finding.evidence
 
 
 def test_rules_are_silenced_and_changed_by_the_settings() -> None:
@@ -306,10 +308,10 @@ def test_rules_are_silenced_and_changed_by_the_settings() -> None:
 def test_the_example_of_the_settings_has_every_one_as_it_is() -> None:
     path = Path(__file__).parents[2] / "examples" / "settings.toml"
     text = path.read_text()
-    found = tomllib.loads(text)
+    document = tomllib.loads(text)
     assert settings.load(path) == settings.Settings()
-    assert found["health"].keys() == Thresholds.model_fields.keys()
-    assert found["alerts"].keys() == settings.AlertSettings.model_fields.keys()
+    assert document["health"].keys() == Thresholds.model_fields.keys()
+    assert document["alerts"].keys() == settings.AlertSettings.model_fields.keys()
     assert all(rule in text for rule in get_args(RuleId))
 
 
@@ -322,25 +324,25 @@ def test_a_framework_that_counts_from_0_is_told_by_steps_from_1() -> None:
     run = RunTracks(first_step=0)
     for step, reward in enumerate(CLIMB + [0.0] * 10):
         run.add({"step": step, REWARD: reward}, 0.0)
-    (found,) = findings(run, USUAL)
-    assert found.since == 51
+    (finding,) = findings(run, USUAL)
+    assert finding.since == 51
 
 
 FOUND = Finding("kl", "KL out of range", "warning", "trainer", 42, "the KL is 3 since step 42", "lower it")
 
 
 def test_a_concern_names_the_last_good_checkpoint_and_the_edits_since() -> None:
-    made = health_issue_of(FOUND, component="trainer", last_good=40, edits=("lr 1 → 2", "lr 2 → 3"))
-    assert made.text == (
+    issue = health_issue_of(FOUND, component="trainer", last_good=40, edits=("lr 1 → 2", "lr 2 → 3"))
+    assert issue.text == (
         "the KL is 3 since step 42; lower it. The last good checkpoint is 40."
         " Edited since: lr 1 → 2; lr 2 → 3"
     )
-    assert (made.id, made.last_good, made.edits) == ("kl", 40, ("lr 1 → 2", "lr 2 → 3"))
+    assert (issue.id, issue.last_good, issue.edits) == ("kl", 40, ("lr 1 → 2", "lr 2 → 3"))
 
 
 def test_a_concern_without_a_checkpoint_and_with_many_edits() -> None:
-    made = health_issue_of(FOUND, component=None, last_good=None, edits=tuple("abcde"))
-    assert made.text.endswith("No complete checkpoint is older than that. Edited since: 2 more and c; d; e")
+    issue = health_issue_of(FOUND, component=None, last_good=None, edits=tuple("abcde"))
+    assert issue.text.endswith("No complete checkpoint is older than that. Edited since: 2 more and c; d; e")
 
 
 _VALUES = st.one_of(

@@ -91,10 +91,10 @@ def test_values_are_quoted_and_options_left_out() -> None:
 
 
 def test_states_are_ids_and_every_hint_is_used() -> None:
-    used = {"UNDO_AND_GO_BACK", "SET_AND_GO_BACK", "GO_BACK"}  # by `way_back`
+    names_used = {"UNDO_AND_GO_BACK", "SET_AND_GO_BACK", "GO_BACK"}  # by `way_back`
     for path in SOURCE.rglob("*.py"):
-        used |= set(re.findall(r"\bhints\.([A-Z0-9_]+)", path.read_text()))
-    assert sorted(set(ALL) - used) == [], "advised nowhere"
+        names_used |= set(re.findall(r"\bhints\.([A-Z0-9_]+)", path.read_text()))
+    assert sorted(set(ALL) - names_used) == [], "advised nowhere"
     assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", hint.state) for hint in ALL.values())
 
 
@@ -118,16 +118,16 @@ def literals(path: Path) -> list[tuple[int, str]]:
             calls += [node.value for node in tree.body if isinstance(node, ast.Assign)]
         declared = {id(inner) for call in calls for inner in ast.walk(call)}
         nodes = [node for node in nodes if id(node) not in declared]
-    found = []
+    result = []
     for node in nodes:
         if id(node) in docstrings | parts:
             continue
         if isinstance(node, ast.JoinedStr):
             pieces = (part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
-            found.append((node.lineno, "".join(map(str, pieces))))
+            result.append((node.lineno, "".join(map(str, pieces))))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found.append((node.lineno, node.value))
-    return found
+            result.append((node.lineno, node.value))
+    return result
 
 
 def test_no_message_spells_a_command_out() -> None:

@@ -28,6 +28,6 @@ def test_the_folder_it_is_started_in_is_not_on_the_search_path(tmp_path: Path) -
     (tmp_path / "random.py").write_text("raise SystemExit('read')\n")
     show = "import random, sys; print(sys.flags.utf8_mode)"
     module = [*module_command("x")[:-2], "-c", show]
-    done = subprocess.run(module, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout == "1\n"
+    process = subprocess.run(module, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert process.stdout == "1\n"
     subprocess.run(bare_command("-c", show), cwd=tmp_path, check=True)

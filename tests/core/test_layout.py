@@ -112,7 +112,7 @@ def test_one_component_per_node_or_per_node_of_a_group() -> None:
 
 
 @pytest.mark.parametrize(
-    ("component", "said"),
+    ("component", "message"),
     [
         ({"node": "d"}, "unknown node 'd'; known: a, b, c"),
         ({"each": "nodes.none"}, "there is no such [[node]]"),
@@ -121,9 +121,9 @@ def test_one_component_per_node_or_per_node_of_a_group() -> None:
     ],
     ids=["node", "group", "two places", "leftovers"],
 )
-def test_a_wrong_place_is_named(component: dict[str, object], said: str) -> None:
+def test_a_wrong_place_is_named(component: dict[str, object], message: str) -> None:
     broken = {**NODES, "component": [{"id": "x", "command": ["x"], **component}]}
-    with pytest.raises(ValidationError, match=re.escape(said)):
+    with pytest.raises(ValidationError, match=re.escape(message)):
         Layout.model_validate(broken)
 
 
@@ -161,11 +161,11 @@ def test_only_instances_with_components_are_needed() -> None:
 
 
 def test_an_id_that_is_taken_is_refused() -> None:
-    taken = LAYOUT.model_copy(
+    layout_with = LAYOUT.model_copy(
         update={"component": (*LAYOUT.component, LAYOUT["trainer"].model_copy(update={"id": "env-a"}))}
     )
     with pytest.raises(ValueError, match="'env-a' is used more than once"):
-        expand_instances(taken, {"env_servers": ("a",)})
+        expand_instances(layout_with, {"env_servers": ("a",)})
 
 
 @given(st.lists(st.text(min_size=1, max_size=60), unique=True, max_size=6))

@@ -86,8 +86,8 @@ def test_late_events_of_an_earlier_start_change_nothing() -> None:
     ("kind", "code", "state"), [("job", 0, S.EXITED), ("job", 1, S.FAILED), ("service", 0, S.FAILED)]
 )
 def test_clearing_up_behind_a_main_process_shows_that_it_is_gone(kind: str, code: int, state: S) -> None:
-    gone = MainEnded(1, ExitInfo(code=code))
-    clearing = run(START, Spawned(1, ready=True), gone, kind=kind)
+    main_end = MainEnded(1, ExitInfo(code=code))
+    clearing = run(START, Spawned(1, ready=True), main_end, kind=kind)
     assert clearing.state is S.STOPPING
     assert clearing.reason == f"exited {code}; ending what it left"
     assert advance(clearing, Ended(1, ExitInfo(code=code))).state is state

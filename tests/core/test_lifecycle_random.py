@@ -58,7 +58,7 @@ class Happening:
     def event(self, life: Lifecycle, at: float) -> LifecycleEvent:
         epoch = life.epoch - self.starts_ago
         ended: list[LifecycleEvent] = [Ended(epoch, self.exit, at), MainEnded(epoch, self.exit)]
-        asked: list[LifecycleEvent] = [
+        requests: list[LifecycleEvent] = [
             StartRequested(),
             StopRequested(),
             StopRequested(reason="not ready after 5 s"),
@@ -71,15 +71,15 @@ class Happening:
                     StartFailed(epoch, "no port"),
                     NotNeeded(epoch, "it is made"),
                 ]
-                likely = [*launch, *launch, *given_up, StartBlocked(epoch, "waits"), asked[1]]
+                likely = [*launch, *launch, *given_up, StartBlocked(epoch, "waits"), requests[1]]
             case S.STARTING | S.READY:
-                likely = [*ended, ProbeSucceeded(epoch, at=at), *asked[1:]]
+                likely = [*ended, ProbeSucceeded(epoch, at=at), *requests[1:]]
             case S.STOPPING:
-                likely = [*ended, *asked[1:]]
+                likely = [*ended, *requests[1:]]
             case S.BACKOFF:
-                likely = [StartRequested(automatic=True), StartRequested(automatic=True), *asked[:2]]
+                likely = [StartRequested(automatic=True), StartRequested(automatic=True), *requests[:2]]
             case _:
-                likely = [asked[0]]
+                likely = [requests[0]]
         every = [
             *ended,
             ProbeSucceeded(epoch, at=at),
@@ -87,7 +87,7 @@ class Happening:
             StartBlocked(epoch, "waits"),
         ]
         every.append(NotNeeded(epoch, "it is made"))
-        events = [*every, *launch, *asked, StartRequested(automatic=True)] if self.wild else likely
+        events = [*every, *launch, *requests, StartRequested(automatic=True)] if self.wild else likely
         return events[self.pick % len(events)]
 
 

@@ -81,30 +81,30 @@ def test_lines_that_may_be_of_interest_are_all_shown(say: str) -> None:
 
 
 def test_a_list_is_shown_whole_and_clients_are_one() -> None:
-    listed = [f"12:00:00    INFO GPU {number} is free" for number in range(4)]
-    assert visible(*listed) == listed
-    asked = [f'INFO:     127.0.0.1:{port} - "GET /health HTTP/1.1" 200 OK' for port in (1, 22, 333)]
-    assert visible(asked[0], "a", asked[1], "b", asked[2]) == ["a", "b", f"×3 {asked[2]}"]
+    free_lines = [f"12:00:00    INFO GPU {number} is free" for number in range(4)]
+    assert visible(*free_lines) == free_lines
+    requests = [f'INFO:     127.0.0.1:{port} - "GET /health HTTP/1.1" 200 OK' for port in (1, 22, 333)]
+    assert visible(requests[0], "a", requests[1], "b", requests[2]) == ["a", "b", f"×3 {requests[2]}"]
 
 
 def test_a_quiet_server_is_one_line() -> None:
     """Finding R7: what asks how it is, rltui itself above all, stood there in blocks by port."""
-    asked = [
+    requests = [
         f'(APIServer pid=23428) INFO:     127.0.0.1:{50000 + at // 3} - "GET /{what} HTTP/1.1" 200 OK'
         for at, what in enumerate(["metrics", "metrics", "health", "metrics", "metrics"] * 20)
     ]
-    assert visible(*asked) == [f"×100 {asked[-1]}"]
-    other = asked[0].replace("200 OK", "503 Service Unavailable")
-    assert visible(asked[0], other) == [asked[0], other]
+    assert visible(*requests) == [f"×100 {requests[-1]}"]
+    other = requests[0].replace("200 OK", "503 Service Unavailable")
+    assert visible(requests[0], other) == [requests[0], other]
 
 
 def test_what_a_router_says_of_each_request_is_said_once() -> None:
-    said = [
+    messages = [
         f"2026-11-24 17:45:58  INFO vllm_router_rs::policies::a: src/a.rs:{356 + at}: {what} 'id:{each:032x}'"
         for each in range(5)
         for at, what in enumerate(("Extracted", "Mapped", "Routed"))
     ]
-    assert visible(*said) == [f"×5 {line}" for line in said[-3:]]
+    assert visible(*messages) == [f"×5 {line}" for line in messages[-3:]]
 
 
 def test_what_is_new_makes_the_newest_old() -> None:
@@ -150,16 +150,16 @@ def test_what_one_rank_says_after_the_others_joins_them() -> None:
 
 def test_four_ranks_that_ran_out_of_memory() -> None:
     lines = (DATA / "oom" / "torch-2.10-torchrun-four-ranks.log").read_text().splitlines()
-    shown = visible(*lines)
-    assert sum("Traceback" in line for line in shown) == 1
-    assert shown[0] == f"×4 ranks {lines[0]}"
-    assert shown[5] == lines[5]
+    visible_lines = visible(*lines)
+    assert sum("Traceback" in line for line in visible_lines) == 1
+    assert visible_lines[0] == f"×4 ranks {lines[0]}"
+    assert visible_lines[5] == lines[5]
 
 
 def test_a_recorded_run_of_prime_rl() -> None:
     lines = (DATA / "prime_rl" / "logs" / "split.log").read_bytes().split(b"\n")[:-1]
-    shown = visible(*(plain_text(decode_line(line)) for line in lines))
-    assert len(shown) == len(lines)
+    visible_lines = visible(*(plain_text(decode_line(line)) for line in lines))
+    assert len(visible_lines) == len(lines)
 
 
 def test_a_run_without_end_is_shown_now_and_then() -> None:

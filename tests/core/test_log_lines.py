@@ -131,7 +131,7 @@ ESC = "\x1b"
 
 
 @pytest.mark.parametrize(
-    ("raw", "shown"),
+    ("raw", "expected"),
     [
         ("plain", "plain"),
         ("[red]markup[/] [@click=app.quit]x[/]", "[red]markup[/] [@click=app.quit]x[/]"),
@@ -160,9 +160,9 @@ ESC = "\x1b"
         ("e\u0301 日本 █▄", "e\u0301 日本 █▄"),
     ],
 )
-def test_parse_line_shows_only_harmless_text(raw: str, shown: str) -> None:
-    assert parse_line(raw).text == shown
-    assert plain_text(raw) == shown
+def test_parse_line_shows_only_harmless_text(raw: str, expected: str) -> None:
+    assert parse_line(raw).text == expected
+    assert plain_text(raw) == expected
 
 
 def test_parse_line_keeps_colours_of_a_loguru_line() -> None:
@@ -189,7 +189,7 @@ def test_any_bytes_decode_to_one_line(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "shown"),
+    ("data", "expected"),
     [
         (b"a\xffb\xc3(", "a�b�("),
         (b"plain\r", "plain"),
@@ -200,8 +200,8 @@ def test_any_bytes_decode_to_one_line(data: bytes) -> None:
         (b"\r\r", ""),
     ],
 )
-def test_decode_line_replaces_bad_bytes_and_folds_redraws(data: bytes, shown: str) -> None:
-    assert decode_line(data) == shown
+def test_decode_line_replaces_bad_bytes_and_folds_redraws(data: bytes, expected: str) -> None:
+    assert decode_line(data) == expected
 
 
 def test_decode_line_leaves_out_a_cut_character() -> None:
@@ -216,13 +216,13 @@ def test_escapes_are_parsed_in_linear_time() -> None:
 
 def test_vllm_sample_keeps_its_text() -> None:
     lines = (DATA / "vllm-0.32-cpu-startup.log").read_bytes().split(b"\n")
-    shown = [parse_line(decode_line(line)) for line in lines]
-    assert sum(line.level is Level.WARNING for line in shown) == 14
-    assert any(line.text.endswith("█  version 0.32.0") for line in shown)
+    parsed_lines = [parse_line(decode_line(line)) for line in lines]
+    assert sum(line.level is Level.WARNING for line in parsed_lines) == 14
+    assert any(line.text.endswith("█  version 0.32.0") for line in parsed_lines)
 
 
 @pytest.mark.parametrize(
-    ("data", "shown"),
+    ("data", "expected"),
     [
         (
             b'{"timestamp": "2026-08-21T12:00:01.5+00:00", "level": "INFO", "message": "Step 3 | Time: 1s"}',
@@ -242,6 +242,6 @@ def test_vllm_sample_keeps_its_text() -> None:
         (b'{"a": {"level": "INFO"}}', '{"a": {"level": "INFO"}}'),
     ],
 )
-def test_records_of_json_logging_are_shown_as_lines(data: bytes, shown: str) -> None:
+def test_records_of_json_logging_are_shown_as_lines(data: bytes, expected: str) -> None:
     """Finding P11."""
-    assert decode_line(data) == shown
+    assert decode_line(data) == expected

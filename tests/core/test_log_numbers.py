@@ -29,7 +29,7 @@ def shortened(message: str, cells: int, lines: NumberLines | None = None) -> str
 
 
 @pytest.mark.parametrize(
-    ("message", "cells", "shown"),
+    ("message", "cells", "expected"),
     [
         (VLLM, 200, VLLM),
         (STEP, len(STEP), STEP),
@@ -47,15 +47,15 @@ def shortened(message: str, cells: int, lines: NumberLines | None = None) -> str
         ("x " * 400 + "1, 2, 3, 4", 5, None),
     ],
 )
-def test_figures_stay_when_a_line_is_too_long(message: str, cells: int, shown: str | None) -> None:
-    assert shortened(message, cells) == (shown or message)
+def test_figures_stay_when_a_line_is_too_long(message: str, cells: int, expected: str | None) -> None:
+    assert shortened(message, cells) == (expected or message)
 
 
 def test_every_figure_stays() -> None:
     for cells in range(10, 180):
-        shown = shortened(STEP, cells)
-        assert all(figure in shown for figure in ("13", "0.27s", "0.8749", "7817.5", "16.2", "1", "0"))
-        assert len(shown) <= max(cells, 74)
+        text = shortened(STEP, cells)
+        assert all(figure in text for figure in ("13", "0.27s", "0.8749", "7817.5", "16.2", "1", "0"))
+        assert len(text) <= max(cells, 74)
 
 
 def test_lines_with_the_same_words_are_shortened_alike() -> None:
@@ -85,5 +85,7 @@ def test_messages_with_news(message: str) -> None:
 
 
 def test_sizes_and_addresses_are_figures() -> None:
-    said = "Tried {} at {}, -0.5 of 1e-06"
-    assert without_numbers(said.format("2.32 GiB", "0x7f")) == without_numbers(said.format("64 MiB", "0x1"))
+    message_form = "Tried {} at {}, -0.5 of 1e-06"
+    assert without_numbers(message_form.format("2.32 GiB", "0x7f")) == without_numbers(
+        message_form.format("64 MiB", "0x1")
+    )

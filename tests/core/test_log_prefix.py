@@ -9,7 +9,7 @@ from rltui.core.log_prefix import LogClock, format_prefix, parse_prefix
 
 
 @pytest.mark.parametrize(
-    ("line", "shown"),
+    ("line", "expected"),
     [
         ("23:03:15    INFO Step 1", "23:03:15 I Step 1"),
         ("18:15:07 [SUCCESS] Step 2 | x", "18:15:07 S Step 2 | x"),
@@ -28,9 +28,9 @@ from rltui.core.log_prefix import LogClock, format_prefix, parse_prefix
         ("", ""),
     ],
 )
-def test_heads_fold_into_a_narrow_column(line: str, shown: str) -> None:
+def test_heads_fold_into_a_narrow_column(line: str, expected: str) -> None:
     head = parse_prefix(line)
-    assert format_prefix(head) + line[head.length :] == shown
+    assert format_prefix(head) + line[head.length :] == expected
 
 
 @given(st.text(alphabet="0123:-[]() IWEFNO.|pid=\t\x1bTé", max_size=60))

@@ -28,11 +28,11 @@ def step(number: int, reward: float) -> list[dict[str, object]]:
 
 
 def series(*numbers: int) -> MetricSeries:
-    made = MetricSeries(NAMES)
+    metrics = MetricSeries(NAMES)
     for number in numbers:
         for row in step(number, number / 10):
-            made.add(row)
-    return made
+            metrics.add(row)
+    return metrics
 
 
 def test_headline_figures() -> None:
@@ -45,54 +45,54 @@ def test_headline_figures() -> None:
 
 
 def test_the_reward_of_all_rollouts_is_told_where_some_are_not_trained_on() -> None:
-    made = series(1, 2)
-    assert made.progress(None).reward_all is None
-    made.add({"step": 2, NAMES.reward_all: 0.2})
-    assert made.progress(None).reward_all is None, "it is the same"
-    made.add({"step": 2, NAMES.reward_all: 0.05})
-    assert made.progress(None).reward_all == 0.05
-    made.add({"step": 3, NAMES.reward_all: 0.01})
-    assert made.progress(None).reward_all == 0.05, "of the step whose reward is told"
+    metrics = series(1, 2)
+    assert metrics.progress(None).reward_all is None
+    metrics.add({"step": 2, NAMES.reward_all: 0.2})
+    assert metrics.progress(None).reward_all is None, "it is the same"
+    metrics.add({"step": 2, NAMES.reward_all: 0.05})
+    assert metrics.progress(None).reward_all == 0.05
+    metrics.add({"step": 3, NAMES.reward_all: 0.01})
+    assert metrics.progress(None).reward_all == 0.05, "of the step whose reward is told"
 
 
 def test_step_counts_when_the_trainer_is_done_with_it() -> None:
-    made = series(1)
-    made.add(step(2, 0.5)[0])
-    assert made.progress(None).step == 1
-    assert made.progress(None).reward == 0.5
+    metrics = series(1)
+    metrics.add(step(2, 0.5)[0])
+    assert metrics.progress(None).step == 1
+    assert metrics.progress(None).reward == 0.5
 
 
 def test_resumed_run_replaces_what_came_after_the_checkpoint() -> None:
-    made = series(1, 2, 3, 4, 5, 3)
-    progress = made.progress(None)
+    metrics = series(1, 2, 3, 4, 5, 3)
+    progress = metrics.progress(None)
     assert progress.step == 3
     assert len(progress.rewards) == 4, "step 4 may be the orchestrator's, ahead of the trainer"
-    made.rewind(1)
-    assert made.progress(None).step == 1
+    metrics.rewind(1)
+    assert metrics.progress(None).step == 1
 
 
 def test_strange_rows_are_ignored() -> None:
-    made = series(1)
+    metrics = series(1)
     for row in ({}, {"step": "x"}, {"step": 2, "note": "text"}, {"step": 2, "flag": True}):
-        made.add(row)
-    assert made.progress(None).step == 1
+        metrics.add(row)
+    assert metrics.progress(None).step == 1
 
 
 def test_values_that_are_not_finite_stay_out_of_the_figures() -> None:
-    made = series(1, 2)
-    made.add({"step": 3, NAMES.reward: math.nan, NAMES.step_time: math.inf})
-    made.add({"step": 3, NAMES.trainer_step: math.nan, NAMES.tokens_per_s: -math.inf})
-    progress = made.progress(max_steps=10)
+    metrics = series(1, 2)
+    metrics.add({"step": 3, NAMES.reward: math.nan, NAMES.step_time: math.inf})
+    metrics.add({"step": 3, NAMES.trainer_step: math.nan, NAMES.tokens_per_s: -math.inf})
+    progress = metrics.progress(max_steps=10)
     assert progress.step == 3, "the step is completed, bad as it is"
     assert progress.rewards == (0.1, 0.2)
     assert (progress.tokens_per_s, progress.step_time_s) == (1000.0, 2.0)
-    assert made.newest(NAMES.trainer_step) == 0.1
+    assert metrics.newest(NAMES.trainer_step) == 0.1
 
 
 def test_history_is_bounded() -> None:
-    made = series(*range(1, HISTORY + 50))
-    assert len(made.steps) == HISTORY
-    assert made.progress(None).step == HISTORY + 49
+    metrics = series(*range(1, HISTORY + 50))
+    assert len(metrics.steps) == HISTORY
+    assert metrics.progress(None).step == HISTORY + 49
 
 
 def test_nothing_yet() -> None:
@@ -113,8 +113,8 @@ def test_nothing_yet() -> None:
     ],
 )
 def test_a_learning_rate_far_from_the_last_one(before: object, after: object, text: str | None) -> None:
-    found = large_step("trainer.optim.lr", before, after)
-    assert found == text
+    result = large_step("trainer.optim.lr", before, after)
+    assert result == text
     assert large_step("trainer.seq_len", before, after) is None
 
 
@@ -125,7 +125,7 @@ def writer(row: Mapping[str, Any]) -> str | None:
     return "trainer" if "loss/mean" in row else None
 
 
-def told(watch: NonFiniteWatch, *rows: dict[str, object]) -> list[str]:
+def alerts(watch: NonFiniteWatch, *rows: dict[str, object]) -> list[str]:
     for row in rows:
         watch.add(row)
     return [str(item) for item in watch.take()]
@@ -133,24 +133,24 @@ def told(watch: NonFiniteWatch, *rows: dict[str, object]) -> list[str]:
 
 def test_a_metric_is_told_once_until_it_is_finite_again() -> None:
     watch = NonFiniteWatch(writer)
-    assert told(watch, {"step": 11, "loss/mean": 0.5}) == []
-    assert told(watch, {"step": 12, "loss/mean": NAN}) == ["loss/mean is nan at step 12 (trainer)"]
-    assert told(watch, {"step": 13, "loss/mean": INF}) == []
-    assert told(watch, {"step": 14, "loss/mean": 0.4}) == []
-    assert told(watch, {"step": 15, "loss/mean": -INF}) == ["loss/mean is -inf at step 15 (trainer)"]
+    assert alerts(watch, {"step": 11, "loss/mean": 0.5}) == []
+    assert alerts(watch, {"step": 12, "loss/mean": NAN}) == ["loss/mean is nan at step 12 (trainer)"]
+    assert alerts(watch, {"step": 13, "loss/mean": INF}) == []
+    assert alerts(watch, {"step": 14, "loss/mean": 0.4}) == []
+    assert alerts(watch, {"step": 15, "loss/mean": -INF}) == ["loss/mean is -inf at step 15 (trainer)"]
 
 
 def test_one_that_is_well_again_within_a_look_is_told() -> None:
     watch = NonFiniteWatch(writer)
     rows: list[dict[str, object]] = [{"step": 1, "grad": NAN}, {"step": 2, "grad": 1.0}]
-    assert told(watch, *rows) == ["grad is nan at step 1"]
+    assert alerts(watch, *rows) == ["grad is nan at step 1"]
     assert watch.now == {}
 
 
 def test_what_is_no_metric_is_passed_over() -> None:
     watch = NonFiniteWatch(writer)
-    assert told(watch, {"step": 1, "time": NAN, "note": "nan", "flag": True}) == []
-    assert told(watch, {"step": NAN, "loss/mean": NAN}) == ["loss/mean is nan (trainer)"]
+    assert alerts(watch, {"step": 1, "time": NAN, "note": "nan", "flag": True}) == []
+    assert alerts(watch, {"step": NAN, "loss/mean": NAN}) == ["loss/mean is nan (trainer)"]
 
 
 def test_many_at_once_are_one_alert_per_component() -> None:
@@ -171,24 +171,24 @@ def sample(step: int, seconds: float, size: float | None = 1000.0) -> StepSample
 
 def test_the_steps_of_the_last_size_tell_by_their_median() -> None:
     samples = [sample(1, 50.0, 2000.0), sample(2, 4.0), sample(3, 6.0), sample(4, 4.1)]
-    found = estimate_step(samples, size=1000.0, unit="tokens")
-    assert found is not None
-    assert (found.name, found.value, found.unit) == ("estimated step time", 4.1, "s")
-    assert found.text == "median of steps 2 to 4"
+    result = estimate_step(samples, size=1000.0, unit="tokens")
+    assert result is not None
+    assert (result.name, result.value, result.unit) == ("estimated step time", 4.1, "s")
+    assert result.text == "median of steps 2 to 4"
 
 
 def test_another_size_takes_its_share_of_the_same_time() -> None:
     samples = [sample(3, 2.0, 9.0), sample(4, 3.0, 2000.0), sample(5, 7.0, 2000.0)]
-    found = estimate_step(samples, size=1200.0, unit="tokens")
-    assert found is not None
-    assert found.value == 3.0
-    assert found.text == "1,200 tokens per step at the pace of 2,000 in 5 s, the median of steps 4 to 5"
+    result = estimate_step(samples, size=1200.0, unit="tokens")
+    assert result is not None
+    assert result.value == 3.0
+    assert result.text == "1,200 tokens per step at the pace of 2,000 in 5 s, the median of steps 4 to 5"
 
 
 def test_where_sizes_are_not_known_steps_take_what_they_took() -> None:
-    found = estimate_step([sample(1, 2.0, None), sample(2, 4.0, None)], size=None, unit="tokens")
-    assert found is not None
-    assert found.value == 3.0
+    result = estimate_step([sample(1, 2.0, None), sample(2, 4.0, None)], size=None, unit="tokens")
+    assert result is not None
+    assert result.value == 3.0
 
 
 @pytest.mark.parametrize(
@@ -202,11 +202,11 @@ def test_nothing_is_guessed(samples: list[StepSample], size: float | None) -> No
 
 def test_the_step_time_is_the_trainers() -> None:
     """Both programs tell one, in the same file; the orchestrator's is shorter."""
-    made = MetricSeries(NAMES)
-    made.add({"step": 1, NAMES.reward: 0.1, NAMES.step_time: 17.5})
-    assert made.step_time_s == 17.5, "nobody else has told any"
+    metrics = MetricSeries(NAMES)
+    metrics.add({"step": 1, NAMES.reward: 0.1, NAMES.step_time: 17.5})
+    assert metrics.step_time_s == 17.5, "nobody else has told any"
     for number in (1, 2, 3):
-        made.add({"step": number, NAMES.trainer_step: 0.1, NAMES.step_time: 90.9})
-        made.add({"step": number + 1, NAMES.reward: 0.1, NAMES.step_time: 17.5})
-    assert made.step_time_s == 90.9
-    assert made.progress(max_steps=10).eta_s == pytest.approx(7 * 90.9)
+        metrics.add({"step": number, NAMES.trainer_step: 0.1, NAMES.step_time: 90.9})
+        metrics.add({"step": number + 1, NAMES.reward: 0.1, NAMES.step_time: 17.5})
+    assert metrics.step_time_s == 90.9
+    assert metrics.progress(max_steps=10).eta_s == pytest.approx(7 * 90.9)

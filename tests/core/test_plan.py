@@ -52,38 +52,38 @@ def plan(
 def test_who_failed_with_the_one_that_is_mended_starts_with_it() -> None:
     """R9: the server's knob was mended, and the jobs that had failed for want of it stayed down."""
     down = {"inference": S.FAILED, "orchestrator": S.FAILED, "trainer": S.FAILED}
-    made = plan("set", down, readers={"inference.max_model_len": ("inference",)})
-    assert made.start == ("inference", "orchestrator", "trainer")
-    assert "orchestrator and trainer failed with it, and start again" in made.reasons
+    result = plan("set", down, readers={"inference.max_model_len": ("inference",)})
+    assert result.start == ("inference", "orchestrator", "trainer")
+    assert "orchestrator and trainer failed with it, and start again" in result.reasons
     down["inference"] = S.READY
     assert plan("set", down, readers={"x": ("trainer",)}).start == ("orchestrator", "trainer"), "one pair"
 
 
 def test_knob_of_the_orchestrator_keeps_inference_warm() -> None:
-    made = plan("set", RUNNING, readers={"orchestrator.batch_size": ("orchestrator",)})
-    assert made.stop == ("trainer", "orchestrator")
-    assert made.start == ("orchestrator", "trainer")
-    assert made.keep == ("inference",)
-    assert made.lost.steps == 7
-    assert made.lost.resume_step == 10
-    assert "orchestrator.batch_size is read by orchestrator at start" in made.reasons
+    result = plan("set", RUNNING, readers={"orchestrator.batch_size": ("orchestrator",)})
+    assert result.stop == ("trainer", "orchestrator")
+    assert result.start == ("orchestrator", "trainer")
+    assert result.keep == ("inference",)
+    assert result.lost.steps == 7
+    assert result.lost.resume_step == 10
+    assert "orchestrator.batch_size is read by orchestrator at start" in result.reasons
 
 
 def test_an_edit_may_be_meant_for_a_component_that_does_not_read_it() -> None:
     states = {"inference": S.READY, "orchestrator": S.READY, "trainer": S.FAILED}
     readers: dict[str, tuple[str, ...]] = {"inference.gpu_memory_utilization": ("inference",)}
     assert "trainer" not in plan("set", {"inference": S.READY, "trainer": S.FAILED}, readers=readers).start
-    made = plan("set", states, "inference", "trainer", readers=readers)
-    assert made.stop == ("orchestrator", "inference")
-    assert made.start == ("inference", "orchestrator", "trainer")
-    assert "trainer starts again with it" in made.reasons
+    result = plan("set", states, "inference", "trainer", readers=readers)
+    assert result.stop == ("orchestrator", "inference")
+    assert result.start == ("inference", "orchestrator", "trainer")
+    assert "trainer starts again with it" in result.reasons
 
 
 def test_a_failed_reader_starts_again_after_an_edit() -> None:
     states = {"inference": S.READY, "orchestrator": S.READY, "trainer": S.FAILED}
-    made = plan("set", states, readers={"trainer.model.seq_len": ("trainer",)})
-    assert (made.stop, made.start) == (("orchestrator",), ("orchestrator", "trainer"))
-    assert made.keep == ("inference",)
+    result = plan("set", states, readers={"trainer.model.seq_len": ("trainer",)})
+    assert (result.stop, result.start) == (("orchestrator",), ("orchestrator", "trainer"))
+    assert result.keep == ("inference",)
 
 
 def test_inference_restart_takes_the_living_rest_along() -> None:
@@ -130,22 +130,22 @@ def test_reasons_are_sentences(case: str) -> None:
 
 @pytest.mark.parametrize("one", ["orchestrator", "trainer"])
 def test_partners_come_together_even_when_one_is_dead(one: str) -> None:
-    made = plan("restart", {**RUNNING, "trainer": S.FAILED}, one)
-    assert made.stop == ("orchestrator",)
-    assert made.start == ("orchestrator", "trainer")
+    result = plan("restart", {**RUNNING, "trainer": S.FAILED}, one)
+    assert result.stop == ("orchestrator",)
+    assert result.start == ("orchestrator", "trainer")
 
 
 def test_start_pulls_in_what_is_needed_and_leaves_living_ones_alone() -> None:
-    made = plan("start", {}, "trainer")
-    assert made.start == ("inference", "orchestrator", "trainer")
-    assert "inference starts first: trainer needs it" in made.reasons
+    result = plan("start", {}, "trainer")
+    assert result.start == ("inference", "orchestrator", "trainer")
+    assert "inference starts first: trainer needs it" in result.reasons
     assert plan("start", RUNNING, "trainer").start == ()
 
 
 def test_start_all_skips_the_job_whose_work_is_there() -> None:
-    made = plan("start", {})
-    assert "sft" not in made.start
-    assert any("what it makes is there already" in reason for reason in made.reasons)
+    result = plan("start", {})
+    assert "sft" not in result.start
+    assert any("what it makes is there already" in reason for reason in result.reasons)
     fresh = make_plan(Request(action="start"), situation({}, is_made=lambda name: False), readers={})
     assert fresh.start[0] == "sft"
     assert "sft" in plan("restart", {}, "sft").start, "an explicit restart runs it again"
@@ -153,43 +153,43 @@ def test_start_all_skips_the_job_whose_work_is_there() -> None:
 
 def test_a_dependant_that_no_rule_knows_is_told_of_a_restart() -> None:  # G10
     request = Request(action="restart", components=("inference",))
-    made = make_plan(request, replace(situation(RUNNING), rules=()), readers={})
-    assert made.stop == ("inference",)
-    told = [reason for reason in made.reasons if "may fail of it" in reason]
-    assert [reason.partition(" ")[0] for reason in told] == ["orchestrator", "trainer"]
+    result = make_plan(request, replace(situation(RUNNING), rules=()), readers={})
+    assert result.stop == ("inference",)
+    reasons = [reason for reason in result.reasons if "may fail of it" in reason]
+    assert [reason.partition(" ")[0] for reason in reasons] == ["orchestrator", "trainer"]
     both = Request(action="restart", components=("inference", "orchestrator", "trainer"))
     assert "may fail" not in str(make_plan(both, replace(situation(RUNNING), rules=()), readers={}).reasons)
 
 
 def test_stop_takes_dependents_along_in_reverse_order() -> None:
-    made = plan("stop", RUNNING, "inference")
-    assert made.stop == ("trainer", "orchestrator", "inference")
-    assert made.start == ()
+    result = plan("stop", RUNNING, "inference")
+    assert result.stop == ("trainer", "orchestrator", "inference")
+    assert result.start == ()
     assert plan("stop", RUNNING, "trainer").stop == ("trainer",)
 
 
 def test_edit_that_nothing_running_reads_restarts_nothing() -> None:
-    done = {"inference": S.READY, "orchestrator": S.EXITED, "trainer": S.EXITED}
-    made = plan("set", done, readers={"orchestrator.batch_size": ("orchestrator",)})
-    assert made.stop == made.start == ()
-    assert "next start" in made.reasons[0]
+    states = {"inference": S.READY, "orchestrator": S.EXITED, "trainer": S.EXITED}
+    result = plan("set", states, readers={"orchestrator.batch_size": ("orchestrator",)})
+    assert result.stop == result.start == ()
+    assert "next start" in result.reasons[0]
 
 
 def test_more_steps_start_a_finished_run_again() -> None:
     """Finding P11."""
-    done = {"inference": S.READY, "orchestrator": S.EXITED, "trainer": S.EXITED}
+    states = {"inference": S.READY, "orchestrator": S.EXITED, "trainer": S.EXITED}
     readers: dict[str, tuple[str, ...]] = {"max_steps": ("orchestrator", "trainer")}
     request = Request(action="set")
-    more = make_plan(request, situation(done, max_steps=18), readers=readers)
+    more = make_plan(request, situation(states, max_steps=18), readers=readers)
     assert (more.stop, more.start) == ((), ("orchestrator", "trainer"))
-    assert make_plan(request, situation(done, max_steps=17), readers=readers).start == ()
+    assert make_plan(request, situation(states, max_steps=17), readers=readers).start == ()
 
 
 def test_from_scratch_loses_everything() -> None:
     request = Request(action="restart", components=("trainer",), resume="scratch")
-    made = make_plan(request, situation(RUNNING, resume_step=None), readers={})
-    assert made.lost.steps == 17
-    assert made.lost.resume_step is None
+    result = make_plan(request, situation(RUNNING, resume_step=None), readers={})
+    assert result.lost.steps == 17
+    assert result.lost.resume_step is None
 
 
 SIDE_JOBS = Layout(
@@ -209,8 +209,8 @@ def test_jobs_beside_the_run_are_not_part_of_it() -> None:
     assert Layout(component=spoken).run_jobs(()) == {"b"}
     launcher = ComponentSpec(id="rl", command=("rl",), launches=("inference", "trainer"))
     assert Layout(component=(launcher, *spoken)).run_jobs({"trainer"}) == {"rl"}
-    named = ComponentSpec(id="train-2", command=("t",), part_of_run=True)
-    assert Layout(component=(launcher, named)).run_jobs({"trainer"}) == {"rl", "train-2"}
+    second_trainer = ComponentSpec(id="train-2", command=("t",), part_of_run=True)
+    assert Layout(component=(launcher, second_trainer)).run_jobs({"trainer"}) == {"rl", "train-2"}
 
 
 @pytest.mark.parametrize("action", ["restart", "stop"])
@@ -224,8 +224,8 @@ def test_a_job_beside_the_run_loses_nothing_of_it(action: str) -> None:
     jobs = SIDE_JOBS.run_jobs({"orchestrator", "trainer"})
     now = replace(situation({}), layout=SIDE_JOBS, lives=lives, run_jobs=jobs, rollouts=12)
     assert make_plan(Request(action=action, components=("eval",)), now, readers={}).lost == Lost()
-    made = make_plan(Request(action=action, components=("orchestrator", "trainer")), now, readers={})
-    assert made.lost == Lost(steps=7, resume_step=10, rollouts=12)
+    result = make_plan(Request(action=action, components=("orchestrator", "trainer")), now, readers={})
+    assert result.lost == Lost(steps=7, resume_step=10, rollouts=12)
 
 
 LEFT = (Orphan(pid=1, start=1, component="trainer"), Orphan(pid=2, start=1, component="inference"))
@@ -246,15 +246,15 @@ STRANGERS = (Orphan(pid=3, start=1, evidence="gpu"), Orphan(pid=4, start=1, evid
 def test_only_who_is_named_is_freed_of_those_that_are_no_leftovers(
     request_: Request, pids: list[int]
 ) -> None:
-    made = make_plan(request_, situation(RUNNING, orphans=LEFT, foreign=STRANGERS), readers={})
-    assert [orphan.pid for orphan in made.free] == pids
-    assert made.keep == ("inference", "orchestrator", "trainer")
+    result = make_plan(request_, situation(RUNNING, orphans=LEFT, foreign=STRANGERS), readers={})
+    assert [orphan.pid for orphan in result.free] == pids
+    assert result.keep == ("inference", "orchestrator", "trainer")
 
 
 def test_a_restart_ends_leftovers_and_no_strangers() -> None:
     request = Request(action="restart", components=("trainer",))
-    made = make_plan(request, situation(RUNNING, orphans=LEFT, foreign=STRANGERS), readers={})
-    assert [orphan.pid for orphan in made.free] == [1]
+    result = make_plan(request, situation(RUNNING, orphans=LEFT, foreign=STRANGERS), readers={})
+    assert [orphan.pid for orphan in result.free] == [1]
 
 
 @pytest.mark.parametrize(
@@ -269,9 +269,9 @@ def test_rules_for_a_new_beginning_hold_only_then(
     facts = {"completed_steps": completed, "resume_step": resume_step, "fresh_rules": anew}
     resume = "latest" if resume_step else "scratch"
     request = Request(action="restart", components=("trainer",), resume=resume)
-    made = make_plan(request, situation(RUNNING, **facts), readers={})
-    assert ("inference" in made.stop) == joins
-    assert any("trained weights" in reason for reason in made.reasons) == joins
+    result = make_plan(request, situation(RUNNING, **facts), readers={})
+    assert ("inference" in result.stop) == joins
+    assert any("trained weights" in reason for reason in result.reasons) == joins
 
 
 TIMES = {

@@ -32,8 +32,8 @@ class Declared:
 
     def ask_now(self, question: Question, arguments: Mapping[str, Any]) -> Any:
         """Over text, as a line carries it."""
-        asked = json.loads(json.dumps(question.encode(arguments), default=plain))
-        answer = getattr(self.answering, question.name)(**question.decode(asked))
+        request = json.loads(json.dumps(question.encode(arguments), default=plain))
+        answer = getattr(self.answering, question.name)(**question.decode(request))
         return question.decode_answer(json.loads(json.dumps(answer, default=plain)))
 
     @question()
@@ -78,7 +78,7 @@ def test_arguments_and_answers_travel_by_their_types() -> None:
 
 def test_what_travels_is_named_as_the_declaration_says() -> None:
     questions = questions_of(Declared)
-    assert {name: (asked.changes, asked.starts_supervisor) for name, asked in questions.items()} == {
+    assert {name: (question.changes, question.starts_supervisor) for name, question in questions.items()} == {
         "nearest": (False, False),
         "keep": (True, True),
         "evaluate": (False, True),

@@ -18,24 +18,24 @@ def queue(*entries: QueueEntry, **values: object) -> RunQueue:
 
 
 def next_of(
-    queue: RunQueue, free: int = 0, *, changed: str = "", now: float = 100.0
+    queue: RunQueue, free: int = 0, *, change: str = "", now: float = 100.0
 ) -> tuple[str, dict[str, str]]:
     """Who starts on which of the `free` devices; why the others wait. `changed`: whose file is another."""
 
-    def devices(each: QueueEntry) -> tuple[str, str]:
-        wanted = each.gpus or 0
-        if wanted > free:
-            return "", f"{wanted} GPUs, {free} free"
-        return ",".join(map(str, range(wanted))), ""
+    def devices(item: QueueEntry) -> tuple[str, str]:
+        gpu_count = item.gpus or 0
+        if gpu_count > free:
+            return "", f"{gpu_count} GPUs, {free} free"
+        return ",".join(map(str, range(gpu_count))), ""
 
-    found = decide(
+    result = decide(
         queue,
         now,
         devices=devices,
-        changed=lambda each: "rl.toml was changed" if each.name == changed else "",
+        changed=lambda item: "rl.toml was changed" if item.name == change else "",
     )
-    start = "" if found.start is None else f"{found.start.name}:{found.start.devices}"
-    return start, dict(found.waits)
+    start = "" if result.start is None else f"{result.start.name}:{result.start.devices}"
+    return start, dict(result.waits)
 
 
 def test_without_devices_one_runs_at_a_time_unless_the_sweep_or_the_queue_says_more() -> None:
@@ -49,7 +49,7 @@ def test_without_devices_one_runs_at_a_time_unless_the_sweep_or_the_queue_says_m
         "c": "behind b: a runs, and without devices one runs at a time",
     }
     assert next_of(queue(running, b, c, max_parallel=2))[0] == "b:"
-    of_sweep = [each.model_copy(update={"group": "s", "max_parallel": 2}) for each in (running, b, c)]
+    of_sweep = [item.model_copy(update={"group": "s", "max_parallel": 2}) for item in (running, b, c)]
     assert next_of(queue(*of_sweep))[0] == "b:"
     two = [of_sweep[0], of_sweep[1].model_copy(update={"state": "running"}), of_sweep[2]]
     assert next_of(queue(*two)) == ("", {"c": "s has 2 at work, of at most 2"})
@@ -64,9 +64,9 @@ def test_jobs_take_nothing_of_this_machine_and_wait_for_nothing_here_but_for_oth
     assert start == "j1:"
     assert waits["big"] == "1 at work, of at most 1"
     assert waits["j2"] == "j1 is being started"
-    submitted = [each.model_copy(update={"state": "running"}) for each in jobs]
+    submitted = [item.model_copy(update={"state": "running"}) for item in jobs]
     assert next_of(queue(*submitted, entry("b"), max_parallel=1))[0] == "b:"
-    limited = [each.model_copy(update={"max_parallel": 2}) for each in (*submitted[:2], jobs[2])]
+    limited = [item.model_copy(update={"max_parallel": 2}) for item in (*submitted[:2], jobs[2])]
     assert next_of(queue(*limited)) == ("", {"j3": "s has 2 at work, of at most 2"})
     starting = jobs[0].model_copy(update={"state": "starting"})
     start, waits = next_of(queue(starting, jobs[1], entry("b", gpus=1)), free=1)
@@ -84,7 +84,7 @@ def test_nobody_overtakes_who_waits_for_devices_but_those_who_wait_for_themselve
     start, waits = next_of(queue(later, small), free=2)
     assert (start, waits) == ("small:0", {"big": "trainer: exited 1; it is tried again"})
     assert next_of(queue(later, small), free=4, now=201.0)[0] == "big:0,1,2,3"
-    assert next_of(queue(big, small), free=4, changed="big") == ("small:0", {"big": "rl.toml was changed"})
+    assert next_of(queue(big, small), free=4, change="big") == ("small:0", {"big": "rl.toml was changed"})
     assert next_of(queue(big, small, paused="by hand"), free=4)[0] == ""
 
 
@@ -107,7 +107,7 @@ def test_after_a_reboot_it_waits_unless_it_was_told_to_go_on() -> None:
         entry("a", state="running"), entry("b"), entry("c", state="ending", outcome="done"), boot="one"
     )
     after = before.since_boot("two")
-    assert [each.state for each in after.entries] == ["waiting", "waiting", "done"]
+    assert [item.state for item in after.entries] == ["waiting", "waiting", "done"]
     assert (after.paused, after.boot) == (REBOOTED, "two")
     assert after.is_idle
     assert before.since_boot("one") == before
@@ -117,29 +117,36 @@ def test_after_a_reboot_it_waits_unless_it_was_told_to_go_on() -> None:
 
 def test_ended_entries_and_surroundings_nobody_needs_are_forgotten() -> None:
     many = [entry(f"e{n}", state="done", ended_at=float(n), surroundings="x") for n in range(250)]
-    kept = (
+    kept_names = (
         queue(entry("open", surroundings="y"))
         .model_copy(update={"surroundings": {}})
         .with_entries([entry("open"), *many])
     )
-    assert len(kept.entries) == 201
-    assert kept.entries[0].name == "open"
-    assert kept.entries[1].name == "e50"
+    assert len(kept_names.entries) == 201
+    assert kept_names.entries[0].name == "open"
+    assert kept_names.entries[1].name == "e50"
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "result"),
     [
         ("reward < 0.2 at 50", ("reward < 0.2", 50)),
         ("kl > 10", ("kl > 10", None)),
         ("reward < 0.2 and kl > 1  at step 7", ("reward < 0.2 and kl > 1", 7)),
     ],
 )
-def test_rules(text: str, found: tuple[str, int | None]) -> None:
-    assert stop_rule(text) == found
+def test_rules(text: str, result: tuple[str, int | None]) -> None:
+    assert stop_rule(text) == result
 
 
 def test_keys_are_never_written_down() -> None:
-    kept = ["PATH", "CUDA_VISIBLE_DEVICES", "HF_HOME", "XDG_STATE_HOME", "WANDB_PROJECT", "TMUX_TMPDIR"]
-    left = ["HF_TOKEN", "WANDB_API_KEY", "OPENAI_API_KEY", "VLLM_API_KEY", "SSH_AUTH_SOCK", "AWS_SECRET"]
-    assert [name for name in (*kept, *left) if is_kept_variable(name)] == kept
+    kept_names = ["PATH", "CUDA_VISIBLE_DEVICES", "HF_HOME", "XDG_STATE_HOME", "WANDB_PROJECT", "TMUX_TMPDIR"]
+    secret_names = [
+        "HF_TOKEN",
+        "WANDB_API_KEY",
+        "OPENAI_API_KEY",
+        "VLLM_API_KEY",
+        "SSH_AUTH_SOCK",
+        "AWS_SECRET",
+    ]
+    assert [name for name in (*kept_names, *secret_names) if is_kept_variable(name)] == kept_names

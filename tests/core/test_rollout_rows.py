@@ -26,7 +26,7 @@ _JSON = st.recursive(
 def places(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
     """Of everything inside a document."""
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(place for key, each in inside for place in places(each, (*path, key)))]
+    return [path, *(place for key, item in inside for place in places(item, (*path, key)))]
 
 
 def swapped(document: Any, path: tuple[Any, ...], value: object) -> Any:
@@ -102,8 +102,8 @@ def test_an_episode_without_an_answer_failed_whatever_it_says() -> None:
     }
     call = {"model": "m", "endpoint": "/chat/completions", "error": error}
     for calls, failed in (([call, call], True), ([call, {"model": "m", "node": 1}], False), ([], False)):
-        said = fakes.trace("tr1", [], 0.0, calls=calls, ok=True, errors=[])
-        record = fakes.episode(1, 0.0, traces=[said])
+        trace = fakes.trace("tr1", [], 0.0, calls=calls, ok=True, errors=[])
+        record = fakes.episode(1, 0.0, traces=[trace])
         sample = rollout_rows.episode_sample(record, 0)
         assert (sample.failed, sample.reward) == (failed, 0.0)
         errors = rollout_rows.episode_transcript(record, sample).errors

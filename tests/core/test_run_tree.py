@@ -23,7 +23,7 @@ def test_forks_stand_below_their_parents_and_a_tree_where_its_first_run_does() -
     assert drawn(rows) == ["a", "├ c", "│ └ d", "└ b", "x", ":lr", "├ s1", "└ s2", "  └ f", "g"]
     assert drawn(rows, "a", ":lr") == ["a", "x", ":lr", "g"]
     heading = next(line for line in run_tree(rows, {":lr"}) if line.row is None)
-    assert (heading.group, {each.id for each in heading.members}) == ("lr", {"s1", "s2", "f"})
+    assert (heading.group, {item.id for item in heading.members}) == ("lr", {"s1", "s2", "f"})
 
 
 def test_a_circle_of_parents_is_listed() -> None:
@@ -38,10 +38,10 @@ def test_every_run_is_listed_once_whatever_the_sheets_say() -> None:
         lines = run_tree(rows)
         assert sorted(line.row.id for line in lines if line.row is not None) == sorted(ids)
         folded = {line.key for line in lines if rng.random() < 0.3}
-        hidden = {each.id for line in run_tree(rows, folded) if line.key in folded for each in line.members}
-        listed = [line.row.id for line in run_tree(rows, folded) if line.row is not None]
-        assert len(listed) == len(set(listed))
-        assert hidden | set(listed) == set(ids)
+        hidden = {item.id for line in run_tree(rows, folded) if line.key in folded for item in line.members}
+        row_ids = [line.row.id for line in run_tree(rows, folded) if line.row is not None]
+        assert len(row_ids) == len(set(row_ids))
+        assert hidden | set(row_ids) == set(ids)
 
 
 def test_a_long_line_of_forks_takes_no_time() -> None:

@@ -48,7 +48,7 @@ def test_only_text_is_a_secret() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "output"),
     [
         ('api_key = "sk-1" # mine\n', 'api_key = "(hidden)" # mine\n'),
         ("max_tokens = 5\ntoken = 'x'\n", 'max_tokens = 5\ntoken = "(hidden)"\n'),
@@ -70,8 +70,8 @@ def test_only_text_is_a_secret() -> None:
         ("", ""),
     ],
 )
-def test_texts_are_told_without_secrets_line_by_line(text: str, told: str) -> None:
-    assert mask_text(text) == told
+def test_texts_are_told_without_secrets_line_by_line(text: str, output: str) -> None:
+    assert mask_text(text) == output
     assert mask_text(text).count("\n") == text.count("\n")
 
 
@@ -92,16 +92,16 @@ PIECES = (
 @pytest.mark.parametrize("piece", [SCRIPT, "a ", '"a" ', *PIECES.replace("⏎", "\n").split(" ")])
 def test_texts_of_any_kind_are_told_however_long_they_are(piece: str) -> None:
     text = piece * (50_000 // max(1, len(piece)))
-    told = mask_text(text)
-    assert told.count("\n") == text.count("\n")
-    assert "sk-1" not in told
+    output = mask_text(text)
+    assert output.count("\n") == text.count("\n")
+    assert "sk-1" not in output
 
 
 @given(strategies.lists(strategies.sampled_from(["token", *"ab=. \t\n\"'#[]{},;$\\"])).map("".join))
 def test_telling_a_text_keeps_its_lines_whatever_they_say(text: str) -> None:
-    told = mask_text(f"{text}\napi_key = sk-1\n")
-    assert told.count("\n") == text.count("\n") + 2
-    assert "sk-1" not in told
+    output = mask_text(f"{text}\napi_key = sk-1\n")
+    assert output.count("\n") == text.count("\n") + 2
+    assert "sk-1" not in output
 
 
 def test_what_is_told_of_keys_is_masked_wherever_it_is_made() -> None:
@@ -110,17 +110,17 @@ def test_what_is_told_of_keys_is_masked_wherever_it_is_made() -> None:
     same = KnobInfo(key="wandb.api_key", file="rl.toml", value="a", running="a", is_running=True)
     assert (same.value, same.running, same.changed) == (MASK, MASK, False)
     assert KnobInfo.model_validate_json(knob.model_dump_json()) == knob
-    told = (
+    models = (
         KeyConflict(key="token", base="a", theirs="b", yours="c"),
         KeyDifference(key="token", file="rl.toml", before="a", after="b"),
         PendingKnob(key="token", running="a", value="b"),
     )
-    assert all(f'"{letter}"' not in each.model_dump_json() for each in told for letter in "abc")
+    assert all(f'"{letter}"' not in model.model_dump_json() for model in models for letter in "abc")
     assert KeyDifference(key="token_batch_size", file="x", before="a").before == "a"
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "output"),
     [
         ("401 for hf_abcdefghijklmnopqrst of me", "401 for (hidden) of me"),
         ("provided: sk-proj-aaaaaaaaaaaaaaaaaaaa.", "provided: (hidden)."),
@@ -139,9 +139,9 @@ def test_what_is_told_of_keys_is_masked_wherever_it_is_made() -> None:
         ("my value is s3cret-of-mine.", "my value is (hidden)."),
     ],
 )
-def test_what_programs_print_is_told_without_tokens_and_passwords(text: str, told: str) -> None:
-    assert redact(text, ["s3cret-of-mine"]) == told
-    assert redact(told, ["s3cret-of-mine"]) == told
+def test_what_programs_print_is_told_without_tokens_and_passwords(text: str, output: str) -> None:
+    assert redact(text, ["s3cret-of-mine"]) == output
+    assert redact(output, ["s3cret-of-mine"]) == output
 
 
 @pytest.mark.parametrize(
@@ -181,5 +181,5 @@ def test_a_secret_at_the_start_of_a_line_is_one_in_json_too(text: str) -> None:
 
 @given(strategies.text(alphabet="akey:=\"' -/@token\n\\\\", max_size=200))
 def test_lines_stay_lines_and_twice_hidden_is_hidden(text: str) -> None:
-    told = redact(text)
-    assert told.count("\n") == text.count("\n")
+    output = redact(text)
+    assert output.count("\n") == text.count("\n")

@@ -55,9 +55,9 @@ def test_what_is_predicted_reads_like_what_vllm_says(entry: VllmRule) -> None:
     text = entry.refusal(
         free_bytes=5 * GIB, usable_bytes=23 * GIB, utilization=0.8, budget_bytes=18 * GIB, local_device=2
     )
-    found = pattern.compiled.search(text)
-    assert found
-    assert found.groupdict() | {"free": "5.00", "total": "23.00", "want": "18.00"} == found.groupdict()
+    result = pattern.compiled.search(text)
+    assert result
+    assert result.groupdict() | {"free": "5.00", "total": "23.00", "want": "18.00"} == result.groupdict()
 
 
 SIZES = st.integers(4 * GIB, 300 * GIB)
@@ -76,8 +76,8 @@ def test_a_budget_is_a_share_of_what_the_driver_leaves() -> None:
 
 @given(SIZES, st.integers(0, 300 * GIB))
 def test_the_largest_utilization_within_a_size_is_the_largest(total: int, room: int) -> None:
-    found = utilization_within(total, room)
-    hundredths = 0 if found is None else round(found * 100)
+    result = utilization_within(total, room)
+    hundredths = 0 if result is None else round(result * 100)
     assert 0 <= hundredths <= 100
     assert hundredths == 0 or math.ceil(total * (hundredths / 100)) <= room
     assert hundredths == 100 or math.ceil(total * ((hundredths + 1) / 100)) > room
@@ -91,12 +91,12 @@ def test_a_budget_that_is_rounded_up_beyond_the_size_is_too_large() -> None:
 @given(SIZES, st.floats(0, 1))
 def test_the_largest_passing_one_passes_with_the_context_made(total: int, free_frac: float) -> None:
     free = int(total * free_frac)
-    found = largest_passing_utilization(device(total), free)
-    if found is None:
+    result = largest_passing_utilization(device(total), free)
+    if result is None:
         assert free - CONTEXT_BYTES < 0.02 * total
         return
-    assert 0.01 <= found <= 0.99
-    budget = budget_bytes(device(total), found)
+    assert 0.01 <= result <= 0.99
+    budget = budget_bytes(device(total), result)
     assert budget is not None
     assert passes_start_check(free - CONTEXT_BYTES, budget)
 
@@ -119,15 +119,15 @@ def test_a_running_engine_holds_more_than_its_budget() -> None:
 def test_a_safe_utilization_leaves_the_margin_and_one_more_hundredth_does_not(
     total: int, trainer: int, overhead: int
 ) -> None:
-    found = safe_utilization(device(total), room_bytes=total, overhead_bytes=overhead, trainer_bytes=trainer)
+    result = safe_utilization(device(total), room_bytes=total, overhead_bytes=overhead, trainer_bytes=trainer)
 
     def spare(utilization: float) -> int:
         return total - math.ceil(total * utilization) - overhead - trainer
 
-    if found is not None:
-        assert 0.01 <= found <= 1
-        assert spare(found) >= MARGIN_BYTES
-    assert spare(round((found or 0) + 0.01, 2)) < MARGIN_BYTES
+    if result is not None:
+        assert 0.01 <= result <= 1
+        assert spare(result) >= MARGIN_BYTES
+    assert spare(round((result or 0) + 0.01, 2)) < MARGIN_BYTES
 
 
 TOTAL = 80 * GIB
@@ -145,34 +145,34 @@ SHAPE = ModelShape(
 def cache(
     engine: EngineMemory, measurements: EngineMeasurements | None = None, shape: ModelShape | None = None
 ) -> KvCache:
-    found = kv_cache(engine, TOTAL, measurements, shape)
-    assert found is not None
-    return found
+    result = kv_cache(engine, TOTAL, measurements, shape)
+    assert result is not None
+    return result
 
 
 def test_the_last_attempt_tells_what_another_utilization_leaves() -> None:
     measurements = EngineMeasurements(budget_bytes=72 * GIB, kv_cache_bytes=50 * GIB, kv_cache_tokens=400_000)
-    found = cache(ENGINE, measurements, shape=SHAPE)
-    assert found.size_bytes == 40 * GIB - 22 * GIB
-    assert found.tokens == 400_000 * 18 // 50
-    assert found.requests == pytest.approx(144_000 / 4096)
-    assert "measured" in found.notes[0]
+    result = cache(ENGINE, measurements, shape=SHAPE)
+    assert result.size_bytes == 40 * GIB - 22 * GIB
+    assert result.tokens == 400_000 * 18 // 50
+    assert result.requests == pytest.approx(144_000 / 4096)
+    assert "measured" in result.notes[0]
 
 
 def test_a_budget_that_the_output_did_not_name_follows_from_its_utilization() -> None:
     measurements = EngineMeasurements(utilization=0.9, kv_cache_bytes=50 * GIB)
-    found = cache(ENGINE, measurements)
-    assert found.size_bytes == share_bytes(TOTAL, 0.5) - (share_bytes(TOTAL, 0.9) - 50 * GIB)
-    assert found.tokens is None
+    result = cache(ENGINE, measurements)
+    assert result.size_bytes == share_bytes(TOTAL, 0.5) - (share_bytes(TOTAL, 0.9) - 50 * GIB)
+    assert result.tokens is None
 
 
 def test_without_an_attempt_the_model_tells() -> None:
-    found = cache(ENGINE, shape=SHAPE)
+    result = cache(ENGINE, shape=SHAPE)
     forward = 8192 * 100 * 1024
     logits = 2 * 1024 * 4 * 150_000
-    assert found.size_bytes == 40 * GIB - 16 * GIB - max(forward, logits)
-    assert found.tokens == found.size_bytes // (144 * 1024)
-    assert "estimated" in found.notes[0]
+    assert result.size_bytes == 40 * GIB - 16 * GIB - max(forward, logits)
+    assert result.tokens == result.size_bytes // (144 * 1024)
+    assert "estimated" in result.notes[0]
 
 
 def test_from_0_21_on_graphs_are_within_the_budget() -> None:
@@ -196,21 +196,21 @@ def test_devices_share_the_weights() -> None:
 def test_devices_share_the_heads_but_no_head_is_halved() -> None:
     for parallel, parts in ((1, 1), (4, 4), (16, 8)):
         engine = replace(ENGINE, tensor_parallel=parallel, kv_cache_memory_bytes=GIB)
-        found = cache(engine, shape=SHAPE)
-        assert found.tokens == GIB * parts // (144 * 1024)
+        result = cache(engine, shape=SHAPE)
+        assert result.tokens == GIB * parts // (144 * 1024)
 
 
 def test_a_size_that_is_set_counts_whatever_the_utilization() -> None:
     measurements = EngineMeasurements(budget_bytes=72 * GIB, kv_cache_bytes=50 * GIB)
-    found = cache(replace(ENGINE, kv_cache_memory_bytes=3 * GIB), measurements)
-    assert found.size_bytes == 3 * GIB
+    result = cache(replace(ENGINE, kv_cache_memory_bytes=3 * GIB), measurements)
+    assert result.size_bytes == 3 * GIB
 
 
 def test_a_model_that_takes_long_requests_needs_room_for_one() -> None:
     small = replace(ENGINE, kv_cache_memory_bytes=2 * GIB)
-    found = cache(replace(small, max_model_len=None), shape=SHAPE)
-    assert found.longest_request == 40_960
-    assert not found.suffices
+    result = cache(replace(small, max_model_len=None), shape=SHAPE)
+    assert result.longest_request == 40_960
+    assert not result.suffices
     assert cache(replace(ENGINE, kv_cache_memory_bytes=4096 * 144 * 1024), shape=SHAPE).suffices
 
 
@@ -225,14 +225,16 @@ def test_a_figure_that_contradicts_itself_is_not_used() -> None:
 
 
 def test_layers_that_are_left_out_are_told_of() -> None:
-    found = cache(ENGINE, shape=replace(SHAPE, kv_is_lower_bound=True))
-    assert any("at most" in note for note in found.notes)
+    result = cache(ENGINE, shape=replace(SHAPE, kv_is_lower_bound=True))
+    assert any("at most" in note for note in result.notes)
 
 
 @given(st.integers(1, 99), st.integers(1, 99), st.integers(0, 40 * GIB))
-def test_the_same_utilization_gives_the_same_cache_and_more_gives_more(old: int, new: int, kept: int) -> None:
+def test_the_same_utilization_gives_the_same_cache_and_more_gives_more(
+    old: int, new: int, other_bytes: int
+) -> None:
     budget = share_bytes(TOTAL, old / 100)
-    measured = max(0, budget - kept)
+    measured = max(0, budget - other_bytes)
     measurements = EngineMeasurements(budget_bytes=budget, kv_cache_bytes=measured)
     again = cache(replace(ENGINE, utilization=old / 100), measurements)
     other = cache(replace(ENGINE, utilization=new / 100), measurements)

@@ -65,12 +65,12 @@ def labels(devices: Sequence[GpuDevice]) -> list[str]:
     ],
 )
 def test_chosen_devices_as_cuda_reads_it(text: str | None, indices: tuple[int, ...]) -> None:
-    chosen = chosen_devices(text, list(reversed(gpus())))
-    assert tuple(device.index for device in chosen) == indices
+    devices = chosen_devices(text, list(reversed(gpus())))
+    assert tuple(device.index for device in devices) == indices
 
 
 @pytest.mark.parametrize(
-    ("text", "chosen"),
+    ("text", "indices"),
     [
         pytest.param(MIG_UUIDS[1], ["1.1"], id="uuid"),
         pytest.param("MIG-5f1b", ["1.1"], id="unique-start"),
@@ -87,8 +87,8 @@ def test_chosen_devices_as_cuda_reads_it(text: str | None, indices: tuple[int, .
         pytest.param(None, ["1.0"], id="all-is-the-first-slice"),
     ],
 )
-def test_a_process_sees_one_mig_slice(text: str | None, chosen: list[str]) -> None:
-    assert labels(chosen_devices(text, sliced())) == chosen
+def test_a_process_sees_one_mig_slice(text: str | None, indices: list[str]) -> None:
+    assert labels(chosen_devices(text, sliced())) == indices
 
 
 def test_slices_without_their_parent_are_found() -> None:

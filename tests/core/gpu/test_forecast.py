@@ -29,8 +29,8 @@ def held(component: str | None, size: float, owner: GpuOwner = "component") -> G
 
 def device(total: float, *shares: GpuShare, uuid: str = "GPU-a", index: int = 0, **more: object) -> GpuDevice:
     size = round(total * GIB)
-    used = sum(share.used_bytes for share in shares)
-    values = {"total_bytes": size, "used_bytes": used, "free_bytes": size - used} | more
+    used_bytes = sum(share.used_bytes for share in shares)
+    values = {"total_bytes": size, "used_bytes": used_bytes, "free_bytes": size - used_bytes} | more
     return GpuDevice.model_validate({"index": index, "uuid": uuid, "shares": shares, **values})
 
 
@@ -83,8 +83,8 @@ def test_what_the_plan_ends_is_free_by_then() -> None:
 
 
 def test_what_leftovers_hold_does_not_end_with_their_component() -> None:
-    left = device(80, held("inference", 10), held("inference", 20, "orphan"))
-    assert one([left], [replace(engine(0.9), stops=True)]).free_bytes == 60 * GIB
+    device_ = device(80, held("inference", 10), held("inference", 20, "orphan"))
+    assert one([device_], [replace(engine(0.9), stops=True)]).free_bytes == 60 * GIB
 
 
 def test_a_trainer_that_the_plan_ends_needs_nothing() -> None:
@@ -185,9 +185,9 @@ def test_old_versions_take_their_graphs_beside_the_budget() -> None:
 
 def test_what_the_last_attempt_took_beside_its_budget_is_believed() -> None:
     measurements = EngineMeasurements(budget_bytes=40 * GIB)
-    seen = replace(engine(0.5), measurements=measurements, peak_bytes={A: 42 * GIB})
-    assert one([device(80)], [seen]).left_bytes == 38 * GIB
-    other_attempt = replace(seen, peak_bytes={A: 72 * GIB})
+    user_before = replace(engine(0.5), measurements=measurements, peak_bytes={A: 42 * GIB})
+    assert one([device(80)], [user_before]).left_bytes == 38 * GIB
+    other_attempt = replace(user_before, peak_bytes={A: 72 * GIB})
     assert one([device(80)], [other_attempt]).left_bytes == 40 * GIB - CONTEXT_BYTES
 
 
@@ -245,8 +245,8 @@ def test_each_device_has_its_verdict_and_the_worst_speaks_for_all() -> None:
 
 
 def test_a_device_that_cannot_be_read() -> None:
-    lost = GpuDevice(index=3, uuid="GPU-a", problem="fell off the bus")
-    verdict = one([lost], [engine(0.9)])
+    broken = GpuDevice(index=3, uuid="GPU-a", problem="fell off the bus")
+    verdict = one([broken], [engine(0.9)])
     assert (verdict.verdict, verdict.is_bad) == ("unknown", False)
     assert verdict.text == "inference: the memory of GPU 3 cannot be read (fell off the bus)"
 

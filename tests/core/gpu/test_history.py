@@ -16,9 +16,9 @@ def test_short_history_is_kept_as_it_was() -> None:
     history.add(1.0, {"inference": 5 * MIB})
     history.add(2.0, {"inference": 7 * MIB, "trainer": 1 * MIB})
     history.add(3.0, {"trainer": 2 * MIB})
-    found = history.history("/GPU-1")
-    assert (found.device, found.times) == ("/GPU-1", (1.0, 2.0, 3.0))
-    assert {series.label: series.used_bytes for series in found.series} == {
+    result = history.history("/GPU-1")
+    assert (result.device, result.times) == ("/GPU-1", (1.0, 2.0, 3.0))
+    assert {series.label: series.used_bytes for series in result.series} == {
         "inference": (5 * MIB, 7 * MIB, 0),
         "trainer": (0, 1 * MIB, 2 * MIB),
     }
@@ -28,13 +28,13 @@ def test_old_samples_become_intervals_that_keep_their_peak() -> None:
     history = MemoryHistory()
     for second in range(3000):
         history.add(float(second), {"trainer": (9 if second == 100 else 3) * MIB})
-    found = history.history("d")
-    [trainer] = found.series
+    result = history.history("d")
+    [trainer] = result.series
     fine_from = 3000 - FINE_POINTS
-    older = [at for at in found.times if at < fine_from]
-    assert list(found.times[len(older) :]) == [float(second) for second in range(fine_from, 3000)]
+    older = [at for at in result.times if at < fine_from]
+    assert list(result.times[len(older) :]) == [float(second) for second in range(fine_from, 3000)]
     assert max(trainer.used_bytes) == 9 * MIB
-    peak_at = found.times[trainer.used_bytes.index(9 * MIB)]
+    peak_at = result.times[trainer.used_bytes.index(9 * MIB)]
     assert 100 <= peak_at < 100 + FIRST_INTERVAL_S
 
 
@@ -64,10 +64,10 @@ def test_columns_are_equally_long_and_nothing_exceeds_the_largest_sample(
     for pause, sizes in samples:
         at += pause
         history.add(at, {label: size * MIB for label, size in sizes.items()})
-    found = history.history("d")
-    assert list(found.times) == sorted(found.times)
-    assert {len(series.used_bytes) for series in found.series} <= {len(found.times)}
-    for series in found.series:
+    result = history.history("d")
+    assert list(result.times) == sorted(result.times)
+    assert {len(series.used_bytes) for series in result.series} <= {len(result.times)}
+    for series in result.series:
         assert max(series.used_bytes) == max(sizes.get(series.label, 0) for _, sizes in samples) * MIB
 
 

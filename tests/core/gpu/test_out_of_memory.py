@@ -60,8 +60,8 @@ def test_the_utilization_that_passes_leaves_room_for_the_context(
 
 
 def test_words_of_vllm_get_the_figures_of_torch() -> None:
-    told = with_allocation_sizes(OutOfMemory(kind="warm_up", requests=8), ALLOCATION)
-    assert (told.kind, told.requests, told.tried_bytes) == ("warm_up", 8, 2 * GIB)
+    memory = with_allocation_sizes(OutOfMemory(kind="warm_up", requests=8), ALLOCATION)
+    assert (memory.kind, memory.requests, memory.tried_bytes) == ("warm_up", 8, 2 * GIB)
     assert with_allocation_sizes(OutOfMemory(kind="other"), ALLOCATION) == ALLOCATION
     budget = OutOfMemory(kind="start_check", free_bytes=1)
     assert with_allocation_sizes(budget, ALLOCATION) == budget, "another failure's figures"

@@ -55,46 +55,48 @@ MERGED = (
 )
 
 
-def advice(memory: OutOfMemory, *knobs: KnobInfo, component: str, **known: object) -> tuple[Remedy, ...]:
-    return remedies(Case(memory, knobs, component, **known), LEVERS)  # type: ignore[arg-type]
+def advice(memory: OutOfMemory, *knobs: KnobInfo, component: str, **facts: object) -> tuple[Remedy, ...]:
+    return remedies(Case(memory, knobs, component, **facts), LEVERS)  # type: ignore[arg-type]
 
 
-def edits(found: tuple[Remedy, ...]) -> list[dict[str, object]]:
-    return [dict(remedy.edits) for remedy in found]
+def edits(advised_: tuple[Remedy, ...]) -> list[dict[str, object]]:
+    return [dict(remedy.edits) for remedy in advised_]
 
 
 def test_a_trainer_is_given_shorter_sequences_then_checkpointing_then_offload() -> None:
-    found = advice(TORCH, *MERGED, component="trainer")
-    assert edits(found) == [
+    advised_ = advice(TORCH, *MERGED, component="trainer")
+    assert edits(advised_) == [
         {"trainer.model.seq_len": 2048},
         {"trainer.model.ac.freq": 1},
         {"trainer.model.optim_cpu_offload": True},
         {"trainer.model.fsdp_cpu_offload": True},
     ]
-    assert found[0].title == "trainer.model.seq_len 4096 → 2048"
-    assert "tried to allocate 2.0 GiB, 0.3 GiB of 80.0 GiB free; it held 70.0 GiB" in found[0].reason
-    assert found[1].title == "trainer.model.ac.freq unset → 1"
-    assert not found[0].components, "it reads that knob, and restarts for it"
+    assert advised_[0].title == "trainer.model.seq_len 4096 → 2048"
+    assert "tried to allocate 2.0 GiB, 0.3 GiB of 80.0 GiB free; it held 70.0 GiB" in advised_[0].reason
+    assert advised_[1].title == "trainer.model.ac.freq unset → 1"
+    assert not advised_[0].components, "it reads that knob, and restarts for it"
 
 
 def test_adapters_are_advised_once_the_rest_is_used_up() -> None:
     rank = MERGED[6]
     on = switch("trainer.model.optim_cpu_offload", True, "trainer")
-    (found,) = advice(TORCH, on, rank, component="trainer")
-    assert found.edits == {"trainer.model.lora.rank": 16}
-    assert "adapters" in found.reason
+    (advised_,) = advice(TORCH, on, rank, component="trainer")
+    assert advised_.edits == {"trainer.model.lora.rank": 16}
+    assert "adapters" in advised_.reason
     assert advice(TORCH, MERGED[7], component="trainer") == (), "not a table of the orchestrator"
 
 
 def test_what_excludes_another_switch_is_not_advised_beside_it() -> None:
     on = switch("trainer.model.optim_cpu_offload", True, "trainer")
-    found = advice(TORCH, on, switch("trainer.model.fsdp_cpu_offload", False, "trainer"), component="trainer")
-    assert found == ()
+    advised_ = advice(
+        TORCH, on, switch("trainer.model.fsdp_cpu_offload", False, "trainer"), component="trainer"
+    )
+    assert advised_ == ()
 
 
 def test_a_trainer_on_a_shared_gpu_is_first_given_more_of_it() -> None:
-    known = {"shares_with": ("inference",), "safe_utilization": 0.55, "peak_bytes": 30 * GIB}
-    first, second, *_ = advice(TORCH, *MERGED, component="trainer", **known)
+    facts = {"shares_with": ("inference",), "safe_utilization": 0.55, "peak_bytes": 30 * GIB}
+    first, second, *_ = advice(TORCH, *MERGED, component="trainer", **facts)
     assert first.edits == {"inference.gpu_memory_utilization": 0.55}
     assert first.components == ("inference", "trainer"), "it does not read that knob, and shall start again"
     assert "leaves more of the GPU to trainer, which held up to 30.0 GiB" in first.reason
@@ -214,8 +216,8 @@ def test_the_start_check_is_answered_with_the_share_that_passes() -> None:
 
 
 def test_too_small_a_cache_is_answered_with_the_length_that_fits_then_with_more_of_the_gpu() -> None:
-    found = advice(KV_SMALL, *MERGED, component="inference")
-    assert edits(found) == [
+    advised_ = advice(KV_SMALL, *MERGED, component="inference")
+    assert edits(advised_) == [
         {"inference.model.max_model_len": 9808},
         {"inference.gpu_memory_utilization": 0.95},
     ]
@@ -295,17 +297,17 @@ def test_every_remedy_is_a_change_that_its_knobs_take(
     safe: float | None,
     passing: float | None,
 ) -> None:
-    known = {
+    facts = {
         "shares_with": ("inference",) if shared else (),
         "safe_utilization": safe,
         "largest_passing": passing,
     }
-    found = advice(memory, *knobs, component=component, **known)
+    advised_ = advice(memory, *knobs, component=component, **facts)
     by_key = {item.key: item for item in knobs}
-    written = [key for remedy in found for key in remedy.edits]
-    assert len(found) <= MOST_REMEDIES
-    assert len(written) == len(set(written))
-    for remedy in found:
+    keys = [key for remedy in advised_ for key in remedy.edits]
+    assert len(advised_) <= MOST_REMEDIES
+    assert len(keys) == len(set(keys))
+    for remedy in advised_:
         assert remedy.edits
         for key, value in remedy.edits.items():
             item = by_key[key]

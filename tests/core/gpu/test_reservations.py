@@ -12,10 +12,10 @@ from rltui.core.gpu.reservations import (
 GIB = 1 << 30
 
 
-def device(index: int = 0, *, free: int = 80, held: dict[str, int] | None = None) -> GpuDevice:
+def device(index: int = 0, *, free: int = 80, bytes_by_component: dict[str, int] | None = None) -> GpuDevice:
     shares = tuple(
         GpuShare(owner="experiment", experiment=name, component="inference", used_bytes=size * GIB)
-        for name, size in (held or {}).items()
+        for name, size in (bytes_by_component or {}).items()
     )
     return GpuDevice(
         index=index, uuid=f"GPU-{index}", total_bytes=80 * GIB, free_bytes=free * GIB, shares=shares
@@ -29,43 +29,54 @@ def claim(experiment: str, size: int, index: int = 0, component: str = "inferenc
 
 
 def test_what_is_held_already_is_not_claimed_twice() -> None:
-    loading = device(free=60, held={"a": 20})
-    (left,) = pressing(loading, [claim("a", 50), claim("a", 50, index=1)])
-    assert left.left_bytes == 30 * GIB
+    loading = device(free=60, bytes_by_component={"a": 20})
+    (pressing_claim,) = pressing(loading, [claim("a", 50), claim("a", 50, index=1)])
+    assert pressing_claim.left_bytes == 30 * GIB
     (other,) = pressing(loading, [claim("a", 50, component="trainer")])
     assert other.left_bytes == 50 * GIB, "that was inference"
     (reserved,) = pressing(loading, [claim("a", 50, component="")])
     assert reserved.left_bytes == 30 * GIB
-    seen = with_reservations(GpuReport(available=True, devices=(loading,)), [claim("a", 50)]).devices[0]
-    assert (seen.claimed_bytes, seen.unclaimed_bytes) == (30 * GIB, 30 * GIB)
-    assert reservation_text(pressing(device(free=0, held={"a": 80}), [claim("a", 50)])) == "", "all is taken"
+    reserved_device = with_reservations(
+        GpuReport(available=True, devices=(loading,)), [claim("a", 50)]
+    ).devices[0]
+    assert (reserved_device.claimed_bytes, reserved_device.unclaimed_bytes) == (30 * GIB, 30 * GIB)
+    assert reservation_text(pressing(device(free=0, bytes_by_component={"a": 80}), [claim("a", 50)])) == "", (
+        "all is taken"
+    )
 
 
 def test_two_that_do_not_fit_are_in_each_others_way() -> None:
     empty, mine = device(), [claim("b", 50)]
     assert contention([empty], mine) is None
     assert contention([empty], mine, others=[claim("a", 30)]) is None
-    found = contention([empty], mine, others=[claim("a", 20), claim("c", 20)])
-    assert found == (
+    result = contention([empty], mine, others=[claim("a", 20), claim("c", 20)])
+    assert result == (
         "GPU 0: needs 50.0 GiB, 80.0 GiB free, of which 40.0 GiB are claimed by a and c, which are starting",
         True,
     )
     assert contention([device(free=40)], mine) is None, "used memory is told when it is planned"
     assert contention([empty], mine, own=[claim("b", 40, component="trainer")]) is None, "its own affair"
 
-    taken = device(free=40, held={"a": 40})
-    assert contention([taken], mine) is None
-    assert contention([taken], mine, others=[claim("a", 40)], has_waited=True) == (
+    full_device = device(free=40, bytes_by_component={"a": 40})
+    assert contention([full_device], mine) is None
+    assert contention([full_device], mine, others=[claim("a", 40)], has_waited=True) == (
         "GPU 0: needs 50.0 GiB, 40.0 GiB free, 40.0 GiB held by a",
         False,
     )
-    assert contention([taken], [claim("b", 0)], others=[claim("a", 90)]) is None, "nobody knows its size"
+    assert contention([full_device], [claim("b", 0)], others=[claim("a", 90)]) is None, (
+        "nobody knows its size"
+    )
 
 
 def test_free_devices_are_those_that_nobody_uses_or_claims() -> None:
-    used, claimed, full, free = device(0, held={"a": 1}), device(1), device(2, free=10), device(3)
+    in_use, claimed, full, free = (
+        device(0, bytes_by_component={"a": 1}),
+        device(1),
+        device(2, free=10),
+        device(3),
+    )
     claimed = claimed.model_copy(update={"claims": (claim("b", 0, index=1),)})
-    everything = [used, claimed, full, free]
+    everything = [in_use, claimed, full, free]
     assert free_devices(everything, 1, 40 * GIB) == ((free,), "")
     none, why = free_devices(everything, 2, 40 * GIB)
     assert none == ()

@@ -44,14 +44,14 @@ def devices(draw: st.DrawFn) -> GpuDevice:
 
 @given(devices())
 def test_shares_are_whole_and_complete(device: GpuDevice) -> None:
-    found = shares(device)
-    assert all(share.used_bytes >= 0 for share in found)
-    assert sorted(pid for share in found for pid in share.pids) == sorted(p.pid for p in device.processes)
+    result = shares(device)
+    assert all(share.used_bytes >= 0 for share in result)
+    assert sorted(pid for share in result for pid in share.pids) == sorted(p.pid for p in device.processes)
     if device.used_bytes is not None and device.memory_kind != "unified":
-        assert sum(share.used_bytes for share in found) == device.used_bytes
+        assert sum(share.used_bytes for share in result) == device.used_bytes
     else:
-        assert all(share.owner != "hidden" for share in found)
-        assert sum(share.used_bytes for share in found) == sum(p.used_bytes or 0 for p in device.processes)
+        assert all(share.owner != "hidden" for share in result)
+        assert sum(share.used_bytes for share in result) == sum(p.used_bytes or 0 for p in device.processes)
 
 
 @given(devices())
@@ -59,27 +59,27 @@ def test_shares_of_known_processes_are_never_larger_than_they(device: GpuDevice)
     sizes = {process.pid: process.used_bytes for process in device.processes}
     for share in shares(device):
         members = [sizes[pid] for pid in share.pids]
-        known = [size for size in members if size is not None]
-        if share.owner != "hidden" and len(known) == len(members):
-            assert share.used_bytes <= sum(known)
-            assert share.estimated or share.used_bytes == sum(known)
+        sizes_known = [size for size in members if size is not None]
+        if share.owner != "hidden" and len(sizes_known) == len(members):
+            assert share.used_bytes <= sum(sizes_known)
+            assert share.estimated or share.used_bytes == sum(sizes_known)
 
 
-def device(*processes: GpuProcess, used: int | None = 80 * GIB, kind: MemoryKind = "v2") -> GpuDevice:
-    return GpuDevice(index=0, used_bytes=used, memory_kind=kind, processes=processes)
+def device(*processes: GpuProcess, used_bytes: int | None = 80 * GIB, kind: MemoryKind = "v2") -> GpuDevice:
+    return GpuDevice(index=0, used_bytes=used_bytes, memory_kind=kind, processes=processes)
 
 
 def process(
     pid: int, owner: GpuOwner, gib: int | None, component: str | None = None, **more: str
 ) -> GpuProcess:
-    used = None if gib is None else gib * GIB
+    used_bytes = None if gib is None else gib * GIB
     return GpuProcess.model_validate(
-        {"pid": pid, "owner": owner, "used_bytes": used, "component": component, **more}
+        {"pid": pid, "owner": owner, "used_bytes": used_bytes, "component": component, **more}
     )
 
 
 def test_components_come_first_then_groups_by_size() -> None:
-    found = shares(
+    result = shares(
         device(
             process(1, "other", 5, user="ann"),
             process(2, "other", 9, user="bob"),
@@ -92,7 +92,7 @@ def test_components_come_first_then_groups_by_size() -> None:
         )
     )
     assert [
-        (share.owner, share.component, share.user, share.pids, share.used_bytes // GIB) for share in found
+        (share.owner, share.component, share.user, share.pids, share.used_bytes // GIB) for share in result
     ] == [
         ("component", "inference", None, (6, 7), 40),
         ("component", "trainer", None, (5,), 3),
@@ -103,12 +103,12 @@ def test_components_come_first_then_groups_by_size() -> None:
         ("other", None, "ann", (1,), 5),
         ("hidden", None, None, (), 16),
     ]
-    assert not any(share.estimated for share in found)
+    assert not any(share.estimated for share in result)
 
 
 def test_nothing_is_hidden_where_all_is_accounted_for() -> None:
     assert [share.owner for share in shares(device(process(1, "mine", 80)))] == ["mine"]
-    assert shares(device(used=0)) == ()
+    assert shares(device(used_bytes=0)) == ()
     [hidden] = shares(device())
     assert (hidden.owner, hidden.used_bytes, hidden.estimated) == ("hidden", 80 * GIB, False)
 
@@ -123,13 +123,13 @@ def test_the_rest_is_the_component_of_unknown_size() -> None:
 
 @pytest.mark.parametrize("second", [process(2, "component", None, "inference"), process(2, "other", None)])
 def test_the_rest_is_hidden_where_it_could_be_two_parties(second: GpuProcess) -> None:
-    found = shares(device(process(1, "component", None, "trainer"), second))
-    assert [(share.used_bytes, share.estimated) for share in found] == [
+    result = shares(device(process(1, "component", None, "trainer"), second))
+    assert [(share.used_bytes, share.estimated) for share in result] == [
         (0, True),
         (0, True),
         (80 * GIB, False),
     ]
-    assert found[-1].owner == "hidden"
+    assert result[-1].owner == "hidden"
 
 
 def test_the_rest_is_hidden_beside_a_stranger_of_unknown_size() -> None:
@@ -138,7 +138,7 @@ def test_the_rest_is_hidden_beside_a_stranger_of_unknown_size() -> None:
 
 
 def test_processes_read_later_than_the_total_are_scaled() -> None:
-    first, second = shares(device(process(1, "mine", 30), process(2, "other", 60), used=45 * GIB))
+    first, second = shares(device(process(1, "mine", 30), process(2, "other", 60), used_bytes=45 * GIB))
     assert (first.used_bytes, second.used_bytes) == (15 * GIB, 30 * GIB)
     assert first.estimated
     assert second.estimated
@@ -146,9 +146,11 @@ def test_processes_read_later_than_the_total_are_scaled() -> None:
 
 @pytest.mark.parametrize("kind", ["v2", "unified"])
 def test_without_a_total_processes_stand_for_themselves(kind: MemoryKind) -> None:
-    used = 100 * GIB if kind == "unified" else None
-    found = shares(device(process(1, "mine", 3), process(2, "other", None), used=used, kind=kind))
-    assert [(share.owner, share.used_bytes) for share in found] == [("mine", 3 * GIB), ("other", 0)]
+    used_bytes = 100 * GIB if kind == "unified" else None
+    result = shares(
+        device(process(1, "mine", 3), process(2, "other", None), used_bytes=used_bytes, kind=kind)
+    )
+    assert [(share.owner, share.used_bytes) for share in result] == [("mine", 3 * GIB), ("other", 0)]
 
 
 TOTAL = 80
@@ -171,27 +173,27 @@ updates = st.lists(st.tuples(st.integers(0, TOTAL), living), max_size=40)
 def watch(*steps: tuple[int, list[MemoryOwner]], estimate: ChangeEstimate | None = None) -> dict[str, int]:
     """What is estimated after the last step."""
     watched = estimate or ChangeEstimate(since=BEGIN)
-    held: dict[str, int] = {}
+    estimates: dict[str, int] = {}
     for used_bytes, present in steps:
-        held = watched.update(used_bytes, present, usable_bytes=TOTAL)
-    return held
+        estimates = watched.update(used_bytes, present, usable_bytes=TOTAL)
+    return estimates
 
 
 @given(updates)
 def test_estimates_are_possible(steps: list[tuple[int, list[MemoryOwner]]]) -> None:
     estimate = ChangeEstimate(since=BEGIN)
     for used_bytes, present in steps:
-        held = watch((used_bytes, present), estimate=estimate)
-        assert set(held) == {tenant.component for tenant in present}
-        assert all(size >= 0 for size in held.values())
-        assert sum(held.values()) <= used_bytes
+        estimates = watch((used_bytes, present), estimate=estimate)
+        assert set(estimates) == {tenant.component for tenant in present}
+        assert all(size >= 0 for size in estimates.values())
+        assert sum(estimates.values()) <= used_bytes
 
 
 @given(st.integers(0, 30), st.lists(st.integers(0, TOTAL), min_size=1))
 def test_one_tenant_has_what_was_not_there_before_it(before: int, readings: list[int]) -> None:
     """As long as the rest of the device stays as it is."""
-    held = watch((before, []), *[(before + reading, [TRAINER]) for reading in readings])
-    assert held == {"trainer": readings[-1]}
+    estimates = watch((before, []), *[(before + reading, [TRAINER]) for reading in readings])
+    assert estimates == {"trainer": readings[-1]}
 
 
 def test_growth_is_the_youngest_tenants() -> None:

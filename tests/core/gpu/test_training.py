@@ -30,10 +30,10 @@ def test_the_seed_fits_a_large_gpu_and_not_a_small_one() -> None:
 
 
 def test_ladder_lowers_the_micro_batch_first_and_keeps_it_a_divisor() -> None:
-    rungs = [(each.micro_batch, each.seq_len) for each in NEED.ladder()]
+    rungs = [(item.micro_batch, item.seq_len) for item in NEED.ladder()]
     assert rungs == [(2, 4096), (1, 4096), (1, 2048), (1, 1024), (1, 512)]
     odd = TrainingNeed(replace(SEED, micro_batch=9, batch=18, seq_len=600))
-    assert [each.micro_batch for each in odd.ladder()] == [3, 1]
+    assert [item.micro_batch for item in odd.ladder()] == [3, 1]
     assert TrainingNeed(replace(SEED, micro_batch=1, seq_len=512)).advice(GIB) == ""
 
 
@@ -47,7 +47,7 @@ def test_advice_is_the_first_rung_that_fits() -> None:
     assert "= 2 (about 24.4 GiB)" in NEED.advice(30 * GIB, measured), "moved by what a first run showed"
 
 
-def verdict(need: TrainingNeed | None, used_gib: int, seen: int | None = None) -> tuple[str, str]:
+def verdict(need: TrainingNeed | None, used_gib: int, peak_gib: int | None = None) -> tuple[str, str]:
     gpu = GpuDevice(
         index=0,
         uuid="GPU-0",
@@ -55,10 +55,10 @@ def verdict(need: TrainingNeed | None, used_gib: int, seen: int | None = None) -
         used_bytes=used_gib * GIB,
         free_bytes=(80 - used_gib) * GIB,
     )
-    peaks = {} if seen is None else {gpu.key: seen}
+    peaks = {} if peak_gib is None else {gpu.key: peak_gib}
     user = MemoryUser("sft", (gpu.key,), starts=True, training=need, peak_bytes=peaks)
-    (found,) = forecast([gpu], [user])
-    return found.verdict, found.text
+    (result,) = forecast([gpu], [user])
+    return result.verdict, result.text
 
 
 def test_forecast_says_so_before_the_first_start() -> None:
@@ -81,7 +81,7 @@ def test_forecast_says_so_before_the_first_start() -> None:
 
 
 def test_what_was_seen_goes_before_the_estimate() -> None:
-    assert verdict(NEED, 0, seen=30 * GIB)[0] == "fits"
-    kind, text = verdict(NEED, 55, seen=30 * GIB)
+    assert verdict(NEED, 0, peak_gib=30 * GIB)[0] == "fits"
+    kind, text = verdict(NEED, 55, peak_gib=30 * GIB)
     assert kind == "trainer_short"
     assert text.endswith("free the memory first, or write data.micro_batch_size = 2 (about 19.4 GiB)")

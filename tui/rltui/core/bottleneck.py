@@ -102,11 +102,11 @@ def _bottleneck(who: str, what: str, waits: tuple[float, int], advice: str, knob
     )
 
 
-def _share(waits: Track, done: Track, started: float) -> tuple[float, int] | None:
+def _share(waits: Track, step_ends: Track, started: float) -> tuple[float, int] | None:
     """Waiting share of the last steps, and their number; `None` if unknown."""
     spans: list[tuple[float, float]] = []
     for step, wait in zip(waits.steps[-_STEPS:], waits.last(_STEPS), strict=True):
-        end_s, start_s = done.at(step), done.at(step - 1)
+        end_s, start_s = step_ends.at(step), step_ends.at(step - 1)
         if end_s is not None and start_s is not None and end_s > start_s >= started and wait >= 0:
             spans.append((min(wait, end_s - start_s), end_s - start_s))
     if len(spans) < _FEWEST_STEPS:

@@ -84,7 +84,7 @@ class CheckpointReport(Value):
     @property
     def archived_steps(self) -> tuple[int, ...]:
         """Steps of the checkpoints that restarts moved aside, ascending."""
-        return tuple(sorted({step for moved in self.set_aside for step in moved.steps}))
+        return tuple(sorted({step for archive in self.set_aside for step in archive.steps}))
 
     @property
     def complete(self) -> tuple[Checkpoint, ...]:

@@ -245,9 +245,9 @@ class _Walk:
         fault = None if is_free else knob.fault(value)
         if fault is None:
             self._length(node, value, position)
-        elif (read := coerce_value(knob, value)) is not None:
-            self._set(position, read)
-            self._problem(position, f"{knob.name} is read as {display(read)}: write it so", "warning")
+        elif (coerced := coerce_value(knob, value)) is not None:
+            self._set(position, coerced)
+            self._problem(position, f"{knob.name} is read as {display(coerced)}: write it so", "warning")
         elif self._schema.date and isinstance(value, str) and knob.choices:
             self._problem(position, f"{fault} ({self._as_of('the choices')})", "warning")
         else:
@@ -316,8 +316,8 @@ class _Walk:
                 self._fault(position.child(node.tag), message)
         return None
 
-    def _is_misplaced(self, union: Node | None, chosen: SchemaTable, position: _Position, key: str) -> bool:
-        """Whether a key belongs to another member than the chosen one: reported as such rather than as
+    def _is_misplaced(self, union: Node | None, member: SchemaTable, position: _Position, key: str) -> bool:
+        """Whether a key belongs to another member than `member`: reported as such rather than as
         unknown.
         """
         tables = self._schema.tables
@@ -326,9 +326,9 @@ class _Walk:
         if union is None or not others:
             return False
         here, owners = position.child(key), " or ".join(others[:4])
-        present_tag = next(tag for tag, table in tags.items() if table is chosen)
+        present_tag = next(tag for tag, table in tags.items() if table is member)
         is_now = f"{position.child(union.tag).name} is {display(present_tag)}"
-        if chosen.extra == "ignore":
+        if member.extra == "ignore":
             text = f"{here.name} is ignored while {is_now}: it is read with {owners}"
             self._problem(here, text, "warning")
         else:

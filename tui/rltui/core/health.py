@@ -290,26 +290,27 @@ def _flat(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
 
 def _too_high(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
     """Metrics of the orchestrator that must stay below a limit."""
-    cut, stale = run.track("truncation"), run.track("staleness")
+    truncation, staleness = run.track("truncation"), run.track("staleness")
     steps = limits.lasting_steps
-    if (since := _above(cut, limits.truncated_frac, steps)) is not None:
+    if (since := _above(truncation, limits.truncated_frac, steps)) is not None:
         yield Finding(
             "truncation",
             "rollouts are cut off",
             "warning",
             "orchestrator",
             since,
-            f"{100 * cut.values[-1]:.0f} % of the rollouts reach their longest length since step {since}",
+            f"{100 * truncation.values[-1]:.0f} % of the rollouts reach their longest length since"
+            f" step {since}",
             "their rewards mean little: allow more tokens, or look whether the policy still ends its answers",
         )
-    if (since := _above(stale, limits.staleness_steps, steps)) is not None:
+    if (since := _above(staleness, limits.staleness_steps, steps)) is not None:
         yield Finding(
             "staleness",
             "rollouts are stale",
             "warning",
             "orchestrator",
             since,
-            f"rollouts are drawn with weights {stale.values[-1]:.3g} updates old since step {since}",
+            f"rollouts are drawn with weights {staleness.values[-1]:.3g} updates old since step {since}",
             "have fewer rollouts in flight, or lower max_off_policy_steps",
         )
 

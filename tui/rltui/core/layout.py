@@ -545,10 +545,10 @@ def with_components(layout: Layout, components: Iterable[ComponentSpec]) -> Layo
     """The layout, and at its end those `components` whose ids it does not use; of two with one id, the
     first.
     """
-    used = {*(spec.id for spec in layout.component), *(spec.id for spec in layout.log)}
+    taken_ids = {*(spec.id for spec in layout.component), *(spec.id for spec in layout.log)}
     new_components: dict[str, ComponentSpec] = {}
     for spec in components:
-        if spec.id not in used:
+        if spec.id not in taken_ids:
             new_components.setdefault(spec.id, spec)
     if not new_components:
         return layout

@@ -110,7 +110,7 @@ def _is_number(word: str) -> bool:
     return any("0" <= letter <= "9" for letter in word) or word in _NOT_NUMBERS
 
 
-def _shorten(message: str, fields: list[list[_Token]], cut: _Cut) -> Parts:
+def _shorten(message: str, fields: list[list[_Token]], limits: _Cut) -> Parts:
     shared = Counter(name for field in fields for name in {_name(message, word) for word in field})
     pieces: Parts = []
     for field in fields:
@@ -119,8 +119,8 @@ def _shorten(message: str, fields: list[list[_Token]], cut: _Cut) -> Parts:
             if not word.is_number:
                 names.append(word)
                 continue
-            own = [name for name in names if cut.has_shared or shared[_name(message, name)] == 1]
-            pieces += (_piece(name, message, cut.letters) for name in (own or names)[: cut.words])
+            own = [name for name in names if limits.has_shared or shared[_name(message, name)] == 1]
+            pieces += (_piece(name, message, limits.letters) for name in (own or names)[: limits.words])
             pieces.append((word.start, word.stop))
             names = []
     return pieces

@@ -209,9 +209,9 @@ def _pull_in_partners(to_start: set[str], reasons: list[str], situation: Situati
 
     A one-way rule concerns only running components; partners that need each other always come together.
     """
-    changed = True
-    while changed:
-        changed = False
+    has_changed = True
+    while has_changed:
+        has_changed = False
         for causes, effects, reason in situation.rules_now:
             triggers = causes & to_start
             is_mutual = any(
@@ -231,7 +231,7 @@ def _pull_in_partners(to_start: set[str], reasons: list[str], situation: Situati
                 them = "it" if len(triggers) == 1 else "them"
                 blocked = f"{join_words(sorted(triggers))} cannot {verb} alone"
                 reasons.append(f"{blocked}: {they} with {them}, because {reason}")
-                changed = True
+                has_changed = True
 
 
 def _stale_dependents(to_start: Collection[str], situation: Situation) -> Iterable[str]:

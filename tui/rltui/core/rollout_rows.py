@@ -266,14 +266,14 @@ def _trace_details(trace: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
             yield f"reward {name}", f"{_number(reward.get('score')):g}{share}"
     yield from _table(trace, "metrics").items()
     info = _table(trace, "info")
-    shipped, sent = (
+    ship_step, dispatch_step = (
         _number(_table(info, "ship").get("step")),
         _number(_table(info, "dispatch").get("step")),
     )
-    if math.isfinite(shipped):
-        yield "shipped at step", f"{shipped:g}"
-    if math.isfinite(shipped) and math.isfinite(sent):
-        yield "staleness", f"{shipped - sent:g} steps"
+    if math.isfinite(ship_step):
+        yield "shipped at step", f"{ship_step:g}"
+    if math.isfinite(ship_step) and math.isfinite(dispatch_step):
+        yield "staleness", f"{ship_step - dispatch_step:g} steps"
     yield "advantage", info.get("advantage")
     data = _table(trace, "task", "data")
     yield "answer", data.get("answer")

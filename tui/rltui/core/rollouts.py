@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from re import Pattern
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 Kind = Literal["train", "eval", "live"]
 NO_STEP = -1
@@ -243,9 +243,9 @@ def histogram(rewards: Iterable[float], bins: int, low: float, high: float) -> l
 
 
 Order = Literal["arrival", "worst", "best", "advantage", "longest", "group"]
-ORDERS: tuple[Order, ...] = ("arrival", "worst", "best", "advantage", "longest", "group")
+ORDERS: tuple[Order, ...] = get_args(Order)
 Only = Literal["", "truncated", "failed", "flat"]
-ONLY: tuple[Only, ...] = ("", "truncated", "failed", "flat")
+ONLY: tuple[Only, ...] = get_args(Only)
 """Filters of a list; `flat`: samples of groups whose rewards are equal."""
 
 

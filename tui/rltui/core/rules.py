@@ -220,8 +220,8 @@ def requires(name: str, other: str, *allowed: TomlValue) -> Rule:
 
     def fault(v: Values) -> str | None:
         value = v.get(name)
-        used = value > 1 if is_integer(value) else is_on(value)
-        if not used or v[other] in allowed:
+        is_used = value > 1 if is_integer(value) else is_on(value)
+        if not is_used or v[other] in allowed:
             return None
         what = f"{name} ({display(value)})" if not isinstance(value, Mapping) else name
         required = " or ".join(display(value_) for value_ in allowed)

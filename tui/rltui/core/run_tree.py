@@ -52,10 +52,10 @@ def run_tree(rows: Sequence[RunRow], folded: Collection[str] = ()) -> list[TreeL
             below.setdefault(above.get(key, _TOP), []).append(key)
             key = above.get(key, _TOP)
     lines: list[TreeLine] = []
-    seen: set[str] = set()
+    listed_keys: set[str] = set()
     for top in [*below.get(_TOP, ()), *by_id]:  # of the latter, only those in circles are left
-        if top not in seen:
-            _list_tree(top, by_id, below, folded, lines, seen)
+        if top not in listed_keys:
+            _list_tree(top, by_id, below, folded, lines, listed_keys)
     return lines
 
 
@@ -71,34 +71,34 @@ def _list_tree(
     below: Mapping[str, Sequence[str]],
     folded: Collection[str],
     lines: list[TreeLine],
-    seen: set[str],
+    listed_keys: set[str],
 ) -> None:
-    waiting = [(top, "", "")]
-    while waiting:
-        key, prefix, sign = waiting.pop()
-        seen.add(key)
-        children = [child for child in below.get(key, ()) if child not in seen]
+    pending = [(top, "", "")]
+    while pending:
+        key, prefix, sign = pending.pop()
+        listed_keys.add(key)
+        children = [child for child in below.get(key, ()) if child not in listed_keys]
         is_folded = key in folded
-        members = _members(key, by_id, below, seen) if is_folded or key not in by_id else ()
+        members = _members(key, by_id, below, listed_keys) if is_folded or key not in by_id else ()
         lines.append(TreeLine(key, by_id.get(key), members, bool(children), prefix + sign))
         if is_folded:
-            seen.update(row.id for row in members)
+            listed_keys.update(row.id for row in members)
         else:
             signs = [_BETWEEN] * (len(children) - 1) + [_LAST] * bool(children)
             further = prefix + _PASSING[sign]
-            waiting += [
+            pending += [
                 (child, further, branch_sign) for child, branch_sign in zip(children, signs, strict=True)
             ][::-1]
 
 
 def _members(
-    key: str, by_id: Mapping[str, RunRow], below: Mapping[str, Sequence[str]], seen: Collection[str]
+    key: str, by_id: Mapping[str, RunRow], below: Mapping[str, Sequence[str]], listed_keys: Collection[str]
 ) -> tuple[RunRow, ...]:
     members: dict[str, RunRow] = {}
-    waiting = [*below.get(key, ())]
-    while waiting:
-        key_ = waiting.pop()
-        if key_ not in members and key_ not in seen and key_ != key:
+    pending = [*below.get(key, ())]
+    while pending:
+        key_ = pending.pop()
+        if key_ not in members and key_ not in listed_keys and key_ != key:
             members[key_] = by_id[key_]
-            waiting += below.get(key_, ())
+            pending += below.get(key_, ())
     return tuple(members.values())

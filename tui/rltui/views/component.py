@@ -52,24 +52,24 @@ class ListedComponent(NamedTuple):
         )
 
 
-def _signed_id(listed: ListedComponent, _: float) -> Cell:
-    badge = component_badge(listed.status["state"], listed.status.get("host"))
-    return Cell(f"{badge.sign} {listed.status['id']}", listed.role, len(badge.sign))
+def _signed_id(component: ListedComponent, _: float) -> Cell:
+    badge = component_badge(component.status["state"], component.status.get("host"))
+    return Cell(f"{badge.sign} {component.status['id']}", component.role, len(badge.sign))
 
 
-def _state(listed: ListedComponent, _: float) -> Cell:
-    state = component_badge(listed.status["state"], listed.status.get("host")).word
-    stalled = f" {STALLED.sign} {STALLED.word}" if listed.status["stalled"] else ""
-    return Cell(f"{state}{stalled}", listed.role)
+def _state(component: ListedComponent, _: float) -> Cell:
+    state = component_badge(component.status["state"], component.status.get("host")).word
+    stalled = f" {STALLED.sign} {STALLED.word}" if component.status["stalled"] else ""
+    return Cell(f"{state}{stalled}", component.role)
 
 
-def _uptime_text(listed: ListedComponent, _: float) -> str:
-    uptime_s = listed.status["uptime_s"]
+def _uptime_text(component: ListedComponent, _: float) -> str:
+    uptime_s = component.status["uptime_s"]
     return "" if uptime_s is None else duration(uptime_s)
 
 
-def _port_text(listed: ListedComponent, _: float) -> str:
-    status = listed.status
+def _port_text(component: ListedComponent, _: float) -> str:
+    status = component.status
     return f":{status['port']}" if status["port"] is not None and status["state"] in ALIVE_STATES else ""
 
 
@@ -77,14 +77,14 @@ def _number_text(number: int | None) -> str:
     return "" if number is None else str(number)
 
 
-def _now_text(listed: ListedComponent, now: float) -> str:
+def _now_text(component: ListedComponent, now: float) -> str:
     """Text of the current work, or of the awaited event: `again in 12s · exited 1`, `1.2k tok/s`."""
-    status = listed.status
+    status = component.status
     texts = [retry_text(status, now)] if status["state"] == "backoff" else []
     if host := status.get("host"):
         texts.extend(host_texts(host, now))
     texts.extend(status["facts"])
-    if listed.has_reason and (reason := status["reason"]) and not is_long(reason):
+    if component.has_reason and (reason := status["reason"]) and not is_long(reason):
         texts.append(reason)
     return " · ".join(texts)
 
@@ -95,13 +95,15 @@ def is_long(reason: str) -> bool:
 
 
 VIEW: View[ListedComponent] = View(
-    key=lambda listed: str(listed.status["id"]),
+    key=lambda component: str(component.status["id"]),
     columns=(
         Column("component", _signed_id),
         Column("state", _state),
         Column("for", _uptime_text, is_right=True),
-        Column("pid", lambda listed, _: _number_text(listed.status["pid"]), is_right=True, goes=1),
-        Column("attempt", lambda listed, _: _number_text(listed.status["attempt"]), is_right=True, goes=3),
+        Column("pid", lambda component, _: _number_text(component.status["pid"]), is_right=True, goes=1),
+        Column(
+            "attempt", lambda component, _: _number_text(component.status["attempt"]), is_right=True, goes=3
+        ),
         Column("port", _port_text, is_right=True, goes=2),
         Column("now", _now_text, least=30),
     ),

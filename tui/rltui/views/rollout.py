@@ -114,8 +114,8 @@ class ListedSample(NamedTuple):
     """All rewards of its group are alike."""
 
 
-def _group_text(listed: ListedSample, _: float) -> str:
-    return truncate(listed.sample.group, GROUP_WIDTH) + (f" {FLAT}" if listed.is_flat else "")
+def _group_text(row: ListedSample, _: float) -> str:
+    return truncate(row.sample.group, GROUP_WIDTH) + (f" {FLAT}" if row.is_flat else "")
 
 
 def _endings(sample: Sample) -> list[str]:
@@ -126,40 +126,40 @@ def _endings(sample: Sample) -> list[str]:
 def _figure(name: str, value: Callable[[Sample], float]) -> Column[ListedSample]:
     return Column(
         name,
-        lambda listed, _: exact_text(value(listed.sample)),
+        lambda row, _: exact_text(value(row.sample)),
         is_right=True,
-        brief=lambda listed, _: reward_text(value(listed.sample)),
+        brief=lambda row, _: reward_text(value(row.sample)),
     )
 
 
 def _count(name: str, value: Callable[[Sample], int], *, goes: int) -> Column[ListedSample]:
     """A number that is negative where it is not known."""
 
-    def text(listed: ListedSample, unknown: str) -> str:
-        count = value(listed.sample)
+    def text(row: ListedSample, unknown: str) -> str:
+        count = value(row.sample)
         return unknown if count < 0 else str(count)
 
     return Column(
         name,
-        lambda listed, _: text(listed, ""),
+        lambda row, _: text(row, ""),
         is_right=True,
         goes=goes,
-        brief=lambda listed, _: text(listed, UNKNOWN),
+        brief=lambda row, _: text(row, UNKNOWN),
     )
 
 
 SAMPLES: View[ListedSample] = View(
-    key=lambda listed: str(listed.position),
+    key=lambda row: str(row.position),
     columns=(
-        Column("#", lambda listed, _: str(listed.position), is_right=True),
+        Column("#", lambda row, _: str(row.position), is_right=True),
         _figure("reward", lambda sample: sample.reward),
         _figure("advantage", lambda sample: sample.advantage),
         _count("in", lambda sample: sample.input_tokens, goes=2),
         _count("out", lambda sample: sample.output_tokens, goes=1),
         _count("turns", lambda sample: sample.turns, goes=5),
-        Column("ended", lambda listed, _: " ".join(_endings(listed.sample)), least=8),
-        Column("group", _group_text, least=8, goes=3, brief=lambda listed, _: listed.sample.group),
-        Column("env", lambda listed, _: listed.sample.env, least=8, goes=4),
+        Column("ended", lambda row, _: " ".join(_endings(row.sample)), least=8),
+        Column("group", _group_text, least=8, goes=3, brief=lambda row, _: row.sample.group),
+        Column("env", lambda row, _: row.sample.env, least=8, goes=4),
     ),
 )
 

@@ -395,6 +395,6 @@ def _viable(
     """`utilization`, if it leaves room for a KV cache as far as is known."""
     if utilization is None:
         return None
-    changed = replace(engine, utilization=utilization)
-    cache = kv_cache(changed, plan.usable_bytes, user.measurements, user.shape)
+    engine_then = replace(engine, utilization=utilization)
+    cache = kv_cache(engine_then, plan.usable_bytes, user.measurements, user.shape)
     return utilization if cache is None or cache.suffices else None

@@ -29,22 +29,23 @@ def shares(device: GpuDevice, processes: Sequence[GpuProcess]) -> tuple[GpuShare
         key = (process.owner, process.experiment, process.component, user)
         members.setdefault(key, []).append(process)
     groups = [_Group(*key, tuple(of_key)) for key, of_key in members.items()]
-    used = None if device.memory_kind == "unified" else device.used_bytes
-    if used is None:
+    used_bytes = None if device.memory_kind == "unified" else device.used_bytes
+    if used_bytes is None:
         return _sorted(group.share(group.known_bytes) for group in groups)
     known_bytes = sum(group.known_bytes for group in groups)
-    if known_bytes > used:
-        scaled_bytes = _scaled([group.known_bytes for group in groups], used)
+    if known_bytes > used_bytes:
+        scaled_bytes = _scaled([group.known_bytes for group in groups], used_bytes)
         return _sorted(
             group.share(size, estimated=True) for group, size in zip(groups, scaled_bytes, strict=True)
         )
     unknown = [group for group in groups if group.is_unknown]
     heir = unknown[0] if len(unknown) == 1 and unknown[0].owner == "component" else None
     result = [
-        group.share(group.known_bytes + (used - known_bytes if group is heir else 0)) for group in groups
+        group.share(group.known_bytes + (used_bytes - known_bytes if group is heir else 0))
+        for group in groups
     ]
-    if heir is None and used > known_bytes:
-        result.append(GpuShare(owner="hidden", used_bytes=used - known_bytes))
+    if heir is None and used_bytes > known_bytes:
+        result.append(GpuShare(owner="hidden", used_bytes=used_bytes - known_bytes))
     return _sorted(result)
 
 
