@@ -28,11 +28,11 @@ import sys
 import time
 
 from rltui.daemon.shim.spawn import CANNOT_RUN, ForeignFileError, read_own
-from rltui.daemon.shim.tree import boot_identity, read_stat, send_signal
+from rltui.daemon.shim.tree import boot_identity, pids, pop_descendants, read_stat, send_signal
 
 TYPE_CHECKING = False  # the one of `typing`, as in `spawn`
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from typing import Any, TextIO
 
 OUTPUT, STATE, BEAT = b"L", b"S", b"."
@@ -279,7 +279,7 @@ class Agent:
     def _shim(self) -> int | None:
         """Pid of the shim of this folder, found by its command line."""
         ending = os.fsencode(f"rltui/daemon/shim/__main__.py\0{self._folder}\0")
-        return next((pid for pid in _pids() if _proc(pid, "cmdline").endswith(ending)), None)
+        return next((pid for pid in pids() if _proc(pid, "cmdline").endswith(ending)), None)
 
     def _shim_error(self) -> str:
         try:
@@ -486,7 +486,7 @@ def _living_processes(tags: set[bytes], records: list[dict[str, Any]]) -> dict[i
                 if record["state"] != "exited":
                     sessions[main[0]] = main[1]
     stats = {
-        pid: fields for pid in _pids() if (fields := read_stat(pid)) is not None and fields[0] not in b"ZX"
+        pid: fields for pid in pids() if (fields := read_stat(pid)) is not None and fields[0] not in b"ZX"
     }
     starts = {pid: int(fields[19]) for pid, fields in stats.items()}
     members = {
@@ -496,10 +496,7 @@ def _living_processes(tags: set[bytes], records: list[dict[str, Any]]) -> dict[i
         or starts[pid] >= sessions.get(int(fields[3]), sys.maxsize)
         or tags <= set(_proc(pid, "environ").split(b"\0"))
     } - {os.getpid()}
-    layer = members
-    while layer:
-        layer = {pid for pid, fields in stats.items() if int(fields[1]) in layer} - members
-        members = members | layer
+    members |= pop_descendants(members, {pid: int(fields[1]) for pid, fields in stats.items()})
     return {pid: starts[pid] for pid in sorted(members)}
 
 
@@ -529,7 +526,7 @@ def port_holder(ports: list[int]) -> RefusedError | None:
 
 
 def _socket_owner(socket: str) -> int | None:
-    for pid in _pids():
+    for pid in pids():
         with contextlib.suppress(OSError):  # gone, or another user's
             for name in os.listdir(f"/proc/{pid}/fd"):
                 if os.readlink(f"/proc/{pid}/fd/{name}") == socket:
@@ -560,10 +557,6 @@ def _oom_kills() -> tuple[int | None, bool]:
                 if line.startswith(b"oom_kill "):
                     return int(line.split()[1]), file != "/proc/vmstat"
     return None, False
-
-
-def _pids() -> Iterator[int]:
-    return (int(name) for name in os.listdir("/proc") if name.isdigit())
 
 
 def _proc(pid: int | str, name: str) -> bytes:

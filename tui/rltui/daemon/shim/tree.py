@@ -8,6 +8,10 @@ import errno
 import os
 import signal
 
+TYPE_CHECKING = False  # the one of `typing`, as in `spawn`
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 def read_stat(pid: int) -> list[bytes] | None:
     """The fields of `/proc/PID/stat` from the third on (state, ppid, …), None where there is no such
@@ -19,6 +23,10 @@ def read_stat(pid: int) -> list[bytes] | None:
     except OSError:  # gone, or hidden by hidepid: not ours in either case
         return None
     return text[text.rindex(b")") + 2 :].split()
+
+
+def pids() -> Iterator[int]:
+    return (int(name) for name in os.listdir("/proc") if name.isdigit())
 
 
 def start_ticks(pid: int) -> int | None:
@@ -89,20 +97,20 @@ class Tree:
         """Scan `/proc` once. False where the parent of a process ended meanwhile, so that it belongs to
         nobody yet.
         """
-        pids = {int(name) for name in os.listdir("/proc") if name.isdigit()}
-        self._foreign &= pids
+        all_pids = set(pids())
+        self._foreign &= all_pids
         parents: dict[int, int] = {}
         starts: dict[int, int] = {}
         groups: dict[int, int] = {}
-        for pid in pids - self._foreign - {os.getpid()}:
+        for pid in all_pids - self._foreign - {os.getpid()}:
             fields = read_stat(pid)
             if fields is not None and fields[0] not in b"ZX":
                 parents[pid], groups[pid], starts[pid] = int(fields[1]), int(fields[2]), int(fields[19])
-        family = _pop_descendants({os.getpid()}, parents)
+        family = pop_descendants({os.getpid()}, parents)
         self.members = {pid: starts[pid] for pid in sorted(family)}
         self.groups = {groups[pid] for pid in family if groups[pid] > 1} - {os.getpgrp()}
-        self._foreign |= _pop_descendants(self._foreign | {0, os.getppid()}, parents)
-        return pids.isdisjoint(parents.values())
+        self._foreign |= pop_descendants(self._foreign | {0, os.getppid()}, parents)
+        return all_pids.isdisjoint(parents.values())
 
     def resume(self) -> None:
         """Send SIGCONT to all, as systemd does beside SIGTERM: a stopped process handles no other signal but
@@ -114,7 +122,7 @@ class Tree:
             send_signal(pid, start, signal.SIGCONT)
 
 
-def _pop_descendants(roots: set[int], parents: dict[int, int]) -> set[int]:
+def pop_descendants(roots: set[int], parents: dict[int, int]) -> set[int]:
     """Move everything below `roots` out of `parents` (parent by pid) and return it."""
     descendants: set[int] = set()
     layer = roots
