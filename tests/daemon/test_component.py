@@ -77,6 +77,20 @@ async def test_a_stopped_shim_is_woken_to_do_its_work(tmp_path: Path, started: s
     assert runner.lifecycle.exit == ExitInfo(signal="SIGTERM", on_request=True)
 
 
+async def test_behind_a_killed_shim_the_tree_is_ended_all_the_same(
+    tmp_path: Path, started: shim_harness.Attempt
+) -> None:
+    record = started.record
+    assert started.process is not None
+    started.process.kill()
+    started.process.wait()
+    runner = runner_of(tmp_path)
+    async with asyncio.timeout(30):
+        assert await runner.stop()
+    assert runner.lifecycle.state is ComponentState.STOPPED
+    assert not any(map(is_alive, (*record.descendants, *filter(None, [record.main]))))
+
+
 async def test_below_a_shim_that_hears_nothing_the_tree_is_ended_all_the_same(
     tmp_path: Path, started: shim_harness.Attempt, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,6 +34,7 @@ def test_kill_leaves_nothing_at_once(experiment: Experiment, behaviour: str) -> 
     invariants.assert_all(experiment, before, may_end=plan["stop"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "behaviour", [pytest.param(b, marks=() if b == "title" else full_run) for b in LIVING]
 )
@@ -48,6 +49,7 @@ def test_stop_behind_a_killed_shim_leaves_nothing(experiment: Experiment, behavi
     invariants.assert_all(experiment, before, may_end=plan["stop"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "behaviour", [pytest.param(b, marks=() if b == "orphan-port" else full_run) for b in DESCENDANTS]
 )
