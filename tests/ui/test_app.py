@@ -4,7 +4,6 @@ import pytest
 from tests.fakes.experiment import (
     FAILED,
     NO_GPU,
-    SET_PLAN,
     FakeExperiment,
     FakeLog,
     component,
@@ -18,10 +17,10 @@ from tests.params import slow_but
 from tests.ui.config_cases import config_experiment
 from tests.ui.conftest import Opener, offered, press, screen_text, settle, until
 from textual.pilot import Pilot
-from textual.widgets import Button, Input, Static
+from textual.widgets import Input, Static
 
 from rltui.client.experiment import ShutDownError
-from rltui.core.api import Alert, HostStatus, Plan, Request, Status
+from rltui.core.api import HostStatus, Plan, Request, Status
 from rltui.core.config_report import Problem
 from rltui.core.layout import Screen
 from rltui.core.states import ComponentState
@@ -29,7 +28,6 @@ from rltui.errors import ConflictError, LinkDownError
 from rltui.ui import app as app_module
 from rltui.ui.actions import KeyContext, uses
 from rltui.ui.dialogs.base import ChoiceMenu, MessageDialog, PlanDialog
-from rltui.ui.dialogs.help import HelpScreen
 from rltui.ui.dialogs.knob_editor import PLAN_DELAY_S, KnobEditor
 from rltui.ui.logs.view import LogView
 from rltui.ui.messages import NotifyingApp
@@ -37,7 +35,7 @@ from rltui.ui.screens.config import ConfigScreen
 from rltui.ui.screens.gpus import GpuScreen
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.gpu_panel import GpuPanel
-from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
+from rltui.ui.widgets.knob_table import KnobRows
 
 
 def overview(pilot: Pilot[None]) -> Overview:
@@ -421,27 +419,6 @@ async def test_a_machine_that_is_out_of_reach_is_told_from_second_to_second(
         await until(pilot, lambda: not banner.has_class("-shown"))
 
 
-async def test_asks_again_after_the_stream_has_ended(
-    experiment: FakeExperiment, open_app: Opener, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(app_module, "RECONNECT_S", (0.0,))
-    async with open_app(experiment) as pilot:
-        experiment.end_stream()
-        await settle(pilot)
-        assert experiment.connections == 2
-
-
-async def test_alerts_are_said_and_can_be_read_again(experiment: FakeExperiment, open_app: Opener) -> None:
-    async with open_app(experiment) as pilot:
-        experiment.push(
-            Alert(severity="error", title="trainer died", text="exit [1]\x1b[31m", component="trainer")
-        )
-        await settle(pilot)
-        assert notifications(pilot) == [("exit [1]", "error")]
-        await press(pilot, "exclamation_mark", "enter")
-        assert isinstance(pilot.app.screen, MessageDialog)
-
-
 @pytest.mark.slow
 async def test_every_pane_is_reached_by_tab_on_a_small_screen(
     experiment: FakeExperiment, open_app: Opener
@@ -491,18 +468,6 @@ async def test_components_come_from_the_status_when_not_given(
         ]
         table = pilot.app.screen.query_one(KnobRows).table
         assert table.knobs
-
-
-async def test_a_new_attempt_opens_its_log(experiment: FakeExperiment, open_app: Opener) -> None:
-    async with open_app(experiment):
-        assert experiment.opened == ["/run/inference.log", "/run/orchestrator.log", "/run/trainer.log"]
-
-
-async def test_attach_runs_outside_of_the_ui(experiment: FakeExperiment, open_app: Opener) -> None:
-    async with open_app(experiment) as pilot:
-        await press(pilot, "a")
-        message, _ = notifications(pilot)[0]
-        assert "tmux -L rltui attach -t reverse-text:inference" in message
 
 
 async def test_q_detaches_and_ctrl_c_stops_nothing(experiment: FakeExperiment, open_app: Opener) -> None:
@@ -561,15 +526,6 @@ async def test_a_key_shows_the_script_of_a_job_and_of_nothing_else(open_app: Ope
         await press(pilot, "t", "J")
         await settle(pilot)
         assert "less /run/rl/job.sh" in notifications(pilot)[0][0]
-
-
-@pytest.mark.slow
-async def test_palette_runs_actions(experiment: FakeExperiment, open_app: Opener) -> None:
-    async with open_app(experiment) as pilot:
-        await press(pilot, "colon")
-        await press(pilot, *"which keys")
-        await press(pilot, "enter")
-        assert isinstance(pilot.app.screen, HelpScreen)
 
 
 async def test_number_keys_work_on_every_main_screen(open_app: Opener) -> None:
@@ -642,15 +598,6 @@ async def test_components_are_gone_to_from_any_pane(experiment: FakeExperiment, 
 
 
 @pytest.mark.slow
-async def test_the_palette_goes_from_one_screen_to_another(open_app: Opener) -> None:
-    async with open_app(config_experiment()) as pilot:
-        below = pilot.app.screen
-        await press(pilot, "6", "colon", *"GPU screen:", "enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, GpuScreen))
-        assert pilot.app.screen_stack == [below, pilot.app.screen]
-
-
-@pytest.mark.slow
 async def test_a_number_is_typed_where_words_are_asked_for(open_app: Opener) -> None:
     async with open_app(config_experiment()) as pilot:
         await press(pilot, "6", "slash", "3")
@@ -695,21 +642,6 @@ async def test_menu_can_be_left(experiment: FakeExperiment, open_app: Opener) ->
         assert isinstance(pilot.app.screen, ChoiceMenu)
         await press(pilot, "escape")
         assert experiment.planned == []
-
-
-async def test_set_plan_in_a_dialog_has_buttons(experiment: FakeExperiment, open_app: Opener) -> None:
-    async with open_app(experiment) as pilot:
-        pilot.app.push_screen(PlanDialog(SET_PLAN, "Write?"))
-        await settle(pilot)
-        assert [button.id for button in pilot.app.screen.query(Button)] == ["yes", "no"]
-        assert isinstance(pilot.app.focused, Button)
-        assert pilot.app.focused.id == "yes"
-
-
-async def test_knob_panel_counts_pending_changes(experiment: FakeExperiment, open_app: Opener) -> None:
-    async with open_app(experiment) as pilot:
-        panel = pilot.app.screen.query_one(KnobPanel)
-        assert "1 change waits for a restart" in str(panel.border_subtitle)
 
 
 async def test_pane_of_a_preparation_folds_when_it_is_over_and_nobody_reads_it(open_app: Opener) -> None:

@@ -77,13 +77,6 @@ async def test_the_screen_is_made_once_and_finds_its_place_again(open_app: Opene
         assert "fell off" in screen_text(pilot)
 
 
-async def test_one_shows_all_panes_again(experiment: FakeExperiment, open_app: Opener) -> None:
-    async with open_app(experiment) as pilot:
-        await press(pilot, "t", "z", "1")
-        assert isinstance(pilot.app.screen, Overview)
-        assert pilot.app.screen.panels.body.zoomed is None
-
-
 async def test_both_screens_are_fed(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
         await press(pilot, "3")
@@ -204,16 +197,6 @@ async def test_who_may_only_look_cannot_end_anything(open_app: Opener) -> None:
         assert experiment.planned == []
 
 
-async def test_k_in_the_overview_leads_to_the_unknown_process(open_app: Opener) -> None:
-    experiment = with_orphans()
-    async with open_app(experiment) as pilot:
-        assert "pid 5120 3.0 GiB · K" in screen_text(pilot)
-        await press(pilot, "K")
-        gpu_screen(pilot)
-        assert selected(pilot, "processes") == "4711"
-        assert experiment.planned == []
-
-
 def with_a_notebook() -> FakeExperiment:
     """A component's process comes first in the table, one that may be ended second."""
     notebook = gpu_process(5120, 3.0, owner="mine", user="me", command="jupyter", start=77)
@@ -223,6 +206,7 @@ def with_a_notebook() -> FakeExperiment:
 
 async def test_k_in_the_overview_puts_the_cursor_on_what_may_be_ended(open_app: Opener) -> None:
     async with open_app(with_a_notebook()) as pilot:
+        assert "pid 5120 3.0 GiB · K" in screen_text(pilot)
         await press(pilot, "K")
         gpu_screen(pilot)
         await until(pilot, lambda: selected(pilot, "processes") == "5120")

@@ -50,21 +50,11 @@ def refusal(path: Path, text: str) -> str:
     [
         ("?", "question_mark"),
         ("J", "J"),
-        ("j", "j"),
-        ("|", "vertical_line"),
-        ("@", "at"),
-        ("-", "minus"),
         ("+", "plus"),
-        ("_", "underscore"),
-        ("/", "slash"),
-        ("~", "tilde"),
         ("esc", "escape"),
         ("PgDn", "pagedown"),
         ("Ctrl+R", "ctrl+r"),
-        ("shift+up", "shift+up"),
         ("shift+↑", "shift+up"),
-        ("del", "delete"),
-        ("space", "space"),
         ("ö", "ö"),
     ],
 )
@@ -72,9 +62,7 @@ def test_keys_are_taken_as_people_write_them(text: str, name: str) -> None:
     assert typed_key(text) == name
 
 
-@pytest.mark.parametrize(
-    "text", ["", "ctrl", "ctrl+", "strg+x", "alt+x", "ctrl+i", "ctrl+m", "shift+j", "jj", "+x"]
-)
+@pytest.mark.parametrize("text", ["", "ctrl+", "strg+x", "alt+x", "ctrl+i", "shift+j", "jj"])
 def test_what_is_no_key_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"key|same as|alt|write"):
         typed_key(text)
@@ -85,15 +73,22 @@ def test_every_key_of_the_table_can_be_written() -> None:
         assert ",".join(map(typed_key, written(action.default_keys))) == action.default_keys, action.id
 
 
-def test_nothing_chosen_is_the_table(path: Path) -> None:
-    assert keymap.load(path) == {}
-    path.write_text('[keys]\nsort = ">"\n')
-    assert keymap.load(path) == {}, "as it is"
-
-
-def test_a_key_several_and_none(path: Path) -> None:
-    path.write_text('[keys]\nlog.wrap = "ctrl+l"\n"sort.back" = []\nfilter = ["f", "F5"]\n')
-    assert keymap.load(path) == {"log.wrap": "ctrl+l", "sort.back": "", "filter": "f,f5"}
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("", {}),
+        ("sort = '>'", {}),
+        ("log.wrap = 'ctrl+l'", {"log.wrap": "ctrl+l"}),
+        ("'sort.back' = []", {"sort.back": ""}),
+        ("filter = ['f', 'F5']", {"filter": "f,f5"}),
+        ("sort = 's'\n'component.start' = 'ctrl+o'", {"sort": "s", "component.start": "ctrl+o"}),
+        ("'chart.smooth' = 's'", {"chart.smooth": "s"}),
+    ],
+    ids=["nothing", "as it is", "another", "none", "several", "free again", "never on one screen"],
+)
+def test_chosen_keys_are_those_that_differ(path: Path, text: str, keys: dict[str, str]) -> None:
+    path.write_text(f"[keys]\n{text}\n")
+    assert keymap.load(path) == keys
 
 
 @pytest.mark.parametrize(
@@ -127,16 +122,6 @@ def test_a_fault_names_file_line_and_both_actions(path: Path, text: str, fault: 
     told = refusal(path, text)
     assert told.startswith(f"{path}{fault}")
     assert "until then the" in told
-
-
-def test_a_key_is_free_again_once_its_action_has_another(path: Path) -> None:
-    path.write_text('[keys]\nsort = "s"\n"component.start" = "ctrl+o"\n')
-    assert keymap.load(path) == {"sort": "s", "component.start": "ctrl+o"}
-
-
-def test_what_is_never_on_one_screen_may_share_a_key(path: Path) -> None:
-    path.write_text('[keys]\n"chart.smooth" = "s"\n')
-    assert keymap.load(path) == {"chart.smooth": "s"}, "no component is started from the charts"
 
 
 def test_presets_are_whole_and_known_to_all(path: Path) -> None:

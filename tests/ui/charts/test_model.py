@@ -152,3 +152,15 @@ def test_a_chart_of_a_series_that_is_not_there_says_so() -> None:
 )
 def test_what_is_seen_stays_within_the_run(view: View, window: tuple[float, float] | None) -> None:
     assert view.window == window
+
+
+def test_the_cursor_moves_by_cells_each_a_step_at_least_and_goes_to_marks() -> None:
+    view, span = View(), (0.0, 100.0)
+    assert view.move_cursor(-1, 50, span).cursor == 100, "it begins at the end"
+    assert View(cursor=50).move_cursor(1, 500, span).cursor == 51
+    assert View(cursor=50, by_time=True).move_cursor(1, 500, span).cursor == 50.2
+    marks = (-5.0, 10.0, 40.0, 90.0)
+    assert view.read_beside(-1, marks, span).cursor == 90
+    assert view.read_beside(1, marks, span) == view, "there is none after the end"
+    assert View(cursor=40).read_beside(1, marks, span).cursor == 90
+    assert View(cursor=10).read_beside(-1, marks, span).cursor == 10, "the other one is before the run"

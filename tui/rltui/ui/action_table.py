@@ -74,7 +74,6 @@ def collected(
 
 
 def _use(binding: KeyBinding) -> Use:
-    """The use that a binding declares, without its places."""
     return Use(
         binding.id or "",
         (),
@@ -101,7 +100,6 @@ def _in_order(uses: Sequence[Use], old_action: Action | None) -> tuple[Use, ...]
 
 
 def as_json(actions: Sequence[Action]) -> str:
-    """A line for each action, and one for each of its uses."""
     return "[\n" + ",\n".join(map(_action_json, actions)) + "\n]\n"
 
 
@@ -137,7 +135,6 @@ def _dumped(record: dict[str, object]) -> str:
 
 
 def main() -> None:
-    """Write the table as the classes declare it now."""
     lists = [vars(cls)["BINDINGS"] for cls in declaring_classes()]
     TABLE.write_text(as_json(collected(lists)), "utf-8")
 

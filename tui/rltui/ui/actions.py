@@ -44,8 +44,6 @@ class Scope(StrEnum):
 
 
 class KeyContext(Enum):
-    """A screen or widget that has keys."""
-
     OVERVIEW = "overview"
     KNOB_TABLE = "knob table"
     LOG = "log pane"
@@ -124,8 +122,6 @@ class _Keyed:
 
 @dataclass(frozen=True, slots=True)
 class Use(_Keyed):
-    """An action in some places: what it is done to there."""
-
     id: str
     """Id of its action; the same for all its uses."""
     places: tuple[KeyContext, ...]

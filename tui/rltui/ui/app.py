@@ -107,7 +107,6 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         self._overview = None if experiment is None else self._new_overview(experiment)
 
     def on_mount(self) -> None:
-        """Say what counts otherwise than the person may think."""
         if self._trouble:
             self.notify(clean(self._trouble), severity="error", timeout=30, markup=False)
 
@@ -215,7 +214,6 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         self._come_back(overview, request.screen)
 
     def _come_back(self, overview: Overview, name: str) -> None:
-        """Closes whatever lies on the overview, or on the screen named on top of it."""
         if len(self.screen_stack) > 1 and isinstance(self.screen, BaseScreen):
             self.screen.left()
             self.pop_screen()

@@ -118,7 +118,6 @@ class BaseScreen(NotifyingScreen[None]):
 
     @property
     def state(self) -> ExperimentState:
-        """State of the experiment that this screen shows."""
         assert self._state is not None, "no experiment is open, and no key leads there"
         return self._state
 
@@ -182,10 +181,6 @@ class BaseScreen(NotifyingScreen[None]):
     # what a command does on a screen
 
     def work(self, coroutine: Coroutine[None, None, None], *, changes: bool = True) -> None:
-        """Carry it out, unless the last one is still busy: a second key must not cut off its answer.
-
-        Nor where it `changes` something, and nothing may be changed.
-        """
         if changes and self.readonly_text:
             coroutine.close()
             self._say_readonly()
@@ -196,15 +191,12 @@ class BaseScreen(NotifyingScreen[None]):
             in_background(self, lambda: coroutine, group=_WORK)
 
     async def prompt(self, dialog: Screen[ScreenResultType]) -> ScreenResultType | None:
-        """The answer to a dialog; `None` where it was left without one."""
         return await self.app.push_screen_wait(dialog)
 
     def waiting(self, label: str, *, cancels: bool = False) -> AbstractAsyncContextManager[None]:
-        """Say that `label` is waited for; `cancels`: esc ends the wait, which changes nothing."""
         return waiting(self.app, label, cancels=cancels)
 
     def suspend(self) -> AbstractContextManager[None]:
-        """Lend the terminal to another program, as `App.suspend`."""
         return self.app.suspend()
 
     async def show_error(self, error: RltuiError) -> None:
@@ -254,7 +246,6 @@ class BaseScreen(NotifyingScreen[None]):
             above.show_instead(screen)
 
     def show_instead(self, screen: BaseScreen) -> None:
-        """Put `screen` in place of this one, on top of the overview."""
         self.left()
         self.app.switch_screen(screen)
 
@@ -286,7 +277,6 @@ class BaseScreen(NotifyingScreen[None]):
         self.app.push_screen(HelpScreen(context))
 
     def _can(self, use: Use) -> bool:
-        """It would do something now."""
         owner = self.focused if self.pane_place in use.places else self
         return owner is None or owner.check_action(*use.call) is True
 
@@ -298,7 +288,6 @@ class BaseScreen(NotifyingScreen[None]):
         return focused.copied() if isinstance(focused, Copyable) else None
 
     def action_copy(self) -> None:
-        """Copy what the mouse has selected, else what is under the cursor."""
         text = self.get_selected_text()
         request = CopyRequested(text) if text else self.copied()
         if request is not None and request.text:

@@ -40,8 +40,6 @@ class CopyRequested(Message):
 
 @runtime_checkable
 class Copyable(Protocol):
-    """A widget with something under its cursor."""
-
     def copied(self) -> CopyRequested | None:
         """The text to copy; `None`: there is nothing."""
         ...

@@ -76,7 +76,7 @@ def stepped(knob: KnobInfo, text: str, steps: int) -> str:
 
 
 def scaled(knob: KnobInfo, text: str, factor: float) -> str:
-    """`text` times `factor`; unchanged where it is no number."""
+    """Unchanged where it is no number."""
     number = _number(knob, text)
     return text if number is None else _text(knob, _clamped(knob, number * factor))
 
@@ -88,7 +88,7 @@ def moved(knob: KnobInfo, text: str, distance: float) -> str:
 
 
 def options(knob: KnobInfo) -> tuple[str, ...]:
-    """The values of a bool or enum; empty for kinds that are typed."""
+    """Empty for kinds that are typed."""
     if knob.kind == "bool":
         return ("true", "false")
     return knob.choices if knob.kind == "enum" or knob.choices else ()

@@ -88,7 +88,6 @@ def _ending(text: Content, width: int, hint: str) -> Content:
 
 
 def alert_mark(alert: Alert) -> tuple[str, str]:
-    """Symbol and style: good news do not look like trouble."""
     if alert.kind in _GOOD_NEWS:
         return "✓", "$text-success"
     symbol, _, style = _MARKS[alert.severity]
@@ -138,7 +137,6 @@ class Messages:
         alert: Alert | None = None,
         stays_s: float | None = None,
     ) -> None:
-        """Show it, and keep it to be read again."""
         notification = Notification(next(self._order), self._clock(), clean(text).strip(), severity, alert)
         self.said = [*self.said, notification][-_MOST_SAID:]
         if stays_s is None:
@@ -251,7 +249,7 @@ class MessageLine(Widget):
 
     @dataclass
     class AllWanted(Message):
-        """A person wants to read all that was said."""
+        pass
 
     def on_mount(self) -> None:
         if isinstance(self.app, NotifyingApp):

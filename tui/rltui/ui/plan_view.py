@@ -25,7 +25,6 @@ _PROBLEM_LOOKS = {
 
 
 def _row(label: str, text: str, style: str = "") -> Content:
-    """A label and its text, whose further lines hang under the first."""
     lines = textwrap.wrap(text, _TEXT_WIDTH) or [""]
     hanging = f"\n{' ' * _LABEL_WIDTH}".join(lines)
     return Content.assemble((label.ljust(_LABEL_WIDTH), "$foreground 60%"), (hanging, style))
@@ -97,7 +96,7 @@ def placed_text(diff: str) -> str:
 
 
 def problem_lines(problems: tuple[Problem, ...]) -> list[Content]:
-    """Every problem in full, errors first."""
+    """Errors first."""
     lines = []
     for problem in sorted(problems, key=lambda item: list(_PROBLEM_LOOKS).index(item.severity)):
         mark, style = _PROBLEM_LOOKS[problem.severity]
@@ -137,7 +136,6 @@ def changed_lines(diff: str) -> list[Content]:
 
 
 def plan_content(plan: Plan) -> Content:
-    """The whole plan, its parts with a blank line between."""
     blocks = [
         problem_lines(plan.problems),
         plan_steps(plan),

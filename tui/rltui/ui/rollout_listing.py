@@ -45,8 +45,6 @@ class BatchFigures:
 
 @dataclass(frozen=True, slots=True)
 class RolloutUpdate:
-    """The result of one reading, since the one before."""
-
     is_behind: bool
     """More can be read at once."""
     batches: list[Batch]
@@ -170,7 +168,6 @@ class RolloutListing:
 
     @property
     def count(self) -> int:
-        """Counts the listed samples or groups."""
         return len(self.indices) if self.groups is None else len(self.groups)
 
     def sample(self, index: int) -> Sample | None:
@@ -239,7 +236,6 @@ class RolloutListing:
         self.follows_newest = False
 
     def mark(self, sample: Sample) -> None:
-        """Mark a sample of the chosen batch, or take its mark away."""
         assert self.key is not None, "it is in a batch"
         name = (self.key, sample.where)
         if name in self.marked:

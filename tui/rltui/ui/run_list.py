@@ -86,7 +86,7 @@ class RunList:
         return self._lines.get(key or "")
 
     def mark(self, key: str | None) -> None:
-        """Mark a run, or take its mark away. A heading: all of the sweep."""
+        """A heading: all of the sweep."""
         if isinstance(line := self.line(key), TreeLine):
             ids = {line.row.id} if line.row is not None else {row.id for row in line.members}
             self.marked = self.marked - ids if ids <= self.marked else self.marked | ids

@@ -113,7 +113,7 @@ class AppState:
 
     @property
     def recent(self) -> list[str]:
-        """Names of what was chosen in the palette, the last one first."""
+        """The last one first."""
         names = self.ui_state.values.get("palette")
         return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
@@ -185,7 +185,6 @@ class ExperimentState:
         self._call_watchers("connection")
 
     def show_journal(self) -> None:
-        """Say that the journal has grown."""
         self._call_watchers("journal")
 
     def show_table(self, table: KnobTable) -> None:

@@ -69,7 +69,6 @@ class ThemedApp(NotifyingApp):
         self.post_display_hook()
 
     def get_theme(self, theme_name: str) -> Theme | None:
-        """The theme as it is shown on this terminal."""
         if theme_name not in themes.available():
             return super().get_theme(theme_name)
         return themes.theme(theme_name, self.abilities.colors, is_light=self._is_light)

@@ -44,10 +44,7 @@ class ValueAxis(AxisFormatter):
 
 
 class StepAxis(AxisFormatter):
-    """An axis of steps."""
-
     def get_ticks(self, min_: float, max_: float, max_ticks: int = 8) -> list[float]:
-        """At whole steps only."""
         return _ticks(min_, max_, max(1.0, _round_step(max((max_ - min_) / max_ticks, 1.0))))
 
     def get_labels_for_ticks(self, ticks: Sequence[float]) -> list[str]:
@@ -59,7 +56,6 @@ class TimeAxis(AxisFormatter):
     """An axis of seconds since the run began."""
 
     def get_ticks(self, min_: float, max_: float, max_ticks: int = 8) -> list[float]:
-        """At whole minutes, hours, days."""
         least = (max_ - min_) / max_ticks
         step = next((step for step in _TIME_STEPS if step >= least), None)
         return _ticks(min_, max_, float(step) if step is not None else 86400 * _round_step(least / 86400))

@@ -88,7 +88,6 @@ def annotation_lines(model: ChartModel, view: View, rows: int) -> Content:
 
 
 def reading_lines(model: ChartModel, view: View, charts: Sequence[Chart], chosen: Chart | None) -> Content:
-    """The value of each series at the cursor, or its last one."""
     lines = [Content.styled("At the cursor" if view.cursor is not None else "Newest", "bold underline")]
     for chart in charts:
         unit = display_unit(chart.unit)

@@ -58,7 +58,6 @@ class ChartGrid(Container):
 
     @property
     def in_view(self) -> tuple[Chart, ...]:
-        """The charts that have a plot now, in order."""
         if self.zoomed:
             return self.charts[self._index : self._index + 1]
         columns, rows = self._shape
@@ -67,7 +66,6 @@ class ChartGrid(Container):
 
     @property
     def cells(self) -> int:
-        """Width of a drawn chart."""
         return next((plot.cells for plot in self._plots if plot.display and plot.size), 60)
 
     def set_charts(self, charts: tuple[Chart, ...]) -> None:
@@ -111,7 +109,6 @@ class ChartGrid(Container):
     # moving
 
     def move(self, columns: int, rows: int) -> None:
-        """Choose a chart beside; zoomed, the next or previous one."""
         across = 1 if self.zoomed else self._shape[0]
         index = self._index + columns + rows * across
         if 0 <= index < len(self.charts):
@@ -121,7 +118,6 @@ class ChartGrid(Container):
         self._scroll()
 
     def zoom(self, zoomed: bool) -> None:
-        """Give the chosen chart all the room, or only its part."""
         self.zoomed = zoomed and bool(self.charts)
         self.fit()
 

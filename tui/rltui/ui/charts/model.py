@@ -23,8 +23,6 @@ _CLOCK_CONCEPTS = ("reward", "loss", "step_time", "entropy", "lr")
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One of the runs that are laid over each other."""
-
     label: str
     """Name of the run in labels; empty if it is the only one."""
     source: SeriesSource
@@ -51,16 +49,12 @@ class LineReading:
 
 @dataclass(frozen=True, slots=True)
 class PlacedAnnotation:
-    """An annotation at its place on the axis."""
-
     x: float
     annotation: Annotation
 
 
 @dataclass(frozen=True, slots=True)
 class ChartFrame:
-    """All that a chart shows at a moment."""
-
     chart: Chart
     polylines: tuple[Polyline, ...] = ()
     readings: tuple[LineReading, ...] = ()
@@ -178,7 +172,7 @@ class ChartModel:
         return tuple(sorted(set().union(*(run.source.keys() for run in self.runs))))
 
     def poll(self) -> bool:
-        """Look for new values; returns whether there are any."""
+        """Returns whether there are new values."""
         changes = [run.source.poll() for run in self.runs]
         for index, change in enumerate(changes):
             if change is LogChange.RESET:

@@ -66,8 +66,6 @@ class Plot(Canvas):
 
     @dataclass
     class Chosen(Message):
-        """A person points at it."""
-
         plot: Plot
 
     def __init__(self) -> None:
@@ -171,7 +169,6 @@ class Plot(Canvas):
             self.set_pixel(_LEFT + x, y, chr(_BLANK + int(codes[y, x])), styles[owner[y, x]])
 
     def _draw_bad(self, frame: ChartFrame, cells: int, rows: int) -> None:
-        """Mark the columns in which a value was not finite."""
         columns = {
             column
             for polyline in frame.polylines

@@ -145,7 +145,7 @@ class CheckpointCommands:
             return
 
     async def _ask_repo(self, step: int, text: str) -> str:
-        """Name of a repository, `text` to begin with; empty: nowhere."""
+        """`text` to begin with; empty: nowhere."""
         dialog = NoteDialog(
             text,
             title=f"Upload the weights of step {step} to the hub as",

@@ -86,7 +86,6 @@ class ComponentCommands:
         self._selected_component = selected_component
 
     def allows(self, command: str, *arguments: object) -> bool:
-        """The state of the run and of the selected component decide."""
         component = self._selected_component()
         match command:
             case "request" if self._experiment.finished:
@@ -134,7 +133,6 @@ class ComponentCommands:
             await self._frontend.show_error(error)
 
     def show_script(self) -> None:
-        """The script that was submitted to SLURM, in a pager."""
         if script := self._job_script:
             self._frontend.post_message(LogView.PagerRequested(script))
 
@@ -145,7 +143,6 @@ class ComponentCommands:
         return host.script if host is not None else ""
 
     def restart_menu(self) -> None:
-        """Ask what to restart, and from where."""
         if (component := self._selected_component()) is not None:
             self._frontend.work(self._restart_by_menu(component.id))
 

@@ -91,7 +91,6 @@ class ConfigCommands:
                 return True
 
     def copied(self) -> CopyRequested | None:
-        """The knob under the cursor, as a line of a TOML file."""
         if (knob := self._cursor_knob()) is None:
             return None
         value = knob.value if knob.is_set else knob.default
@@ -101,7 +100,6 @@ class ConfigCommands:
         self._frontend.work(self._dialogue.edit(knob))
 
     def edit_one_of(self, knobs: list[KnobInfo], reader: str) -> None:
-        """Ask which of the `knobs` that the component `reader` has."""
         self._frontend.work(self._dialogue.edit_one_of(knobs, reader))
 
     @property
@@ -126,7 +124,6 @@ class ConfigCommands:
         self._frontend.work(self._dialogue.review())
 
     def drop(self) -> None:
-        """Forget the collected edit of the knob under the cursor."""
         if (knob := self._cursor_knob()) is not None:
             self._state.drop(knob.key)
 
@@ -134,11 +131,9 @@ class ConfigCommands:
         self._frontend.work(self._dialogue.undo())
 
     def redo(self) -> None:
-        """Make the edit again that was taken back. Asks, default no."""
         self._frontend.work(self._dialogue.redo())
 
     def roll_back(self) -> None:
-        """Take back the edit that something did not survive. Asks, default no."""
         status = self._state.status
         if status is not None and status.rollback is not None:
             self._frontend.work(self._dialogue.roll_back(status.rollback))

@@ -50,7 +50,6 @@ class ConfigDialogue:
             await self.edit(next(knob for knob in knobs if knob.key == key))
 
     async def edit(self, knob: KnobInfo) -> None:
-        """Let a person edit a knob, and write or collect what was decided."""
         state = self._state
         editor = KnobEditor(knob, self._experiment.plan, table=state.table, staged=state.staged)
         decision = await self._frontend.prompt(editor)

@@ -20,7 +20,6 @@ class EvaluationCommands:
         self._names_screen = names_screen
 
     def evaluate(self, target: str) -> None:
-        """Ask what exactly, beginning with `target`, and have it done."""
         self._frontend.work(self._evaluate(target))
 
     async def _evaluate(self, target: str) -> None:

@@ -82,7 +82,6 @@ class ExperimentCommands:
             return
 
     def open_links(self) -> None:
-        """Ask which page about the run to open."""
         if self._state.status is not None:
             self._frontend.work(self._open_link(self._state.status.links), changes=False)
 

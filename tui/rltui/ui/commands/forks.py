@@ -19,7 +19,6 @@ class ForkCommands:
         self._app_state = app_state
 
     def fork(self, row: RunRow) -> None:
-        """Ask with what, show what it comes to, and have it done."""
         self._frontend.work(self._fork(row, ""))
 
     def fork_open(self, begin: str = "") -> None:

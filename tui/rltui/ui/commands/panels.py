@@ -113,12 +113,10 @@ class PanelCommands:
             self.focus_first()
 
     def focus_beside(self, step: int) -> None:
-        """Focus the next pane in the order of the columns, or the one before."""
         self.body.focus_beside(self.current_pane, step)
         self.select(self.current_pane)
 
     def select_beside(self, step: int) -> None:
-        """Go to the component `step` further on, round and round."""
         panes = self.body.readers
         if panes:
             ids = [pane.reader_id for pane in panes]
@@ -134,7 +132,6 @@ class PanelCommands:
             self.go_to(panel)
 
     def zoom(self) -> None:
-        """Show the pane that has the keys alone, or all again."""
         self.body.zoom(None if self.body.zoomed else self.current_pane)
         self._screen.refresh_bindings()
 
@@ -184,13 +181,11 @@ class PanelCommands:
             await body.rearrange(body.arrangement.hide(name))
 
     async def show_all(self) -> None:
-        """Show what a person has hidden."""
         body = self.body
         names = set(body.arrangement.hidden) - self._default().hidden
         await body.rearrange(body.arrangement.show(*names))
 
     async def reset(self) -> None:
-        """All panels as the layout has them."""
         await self.body.rearrange(self._default())
 
     async def toggle_charts(self) -> None:
@@ -199,14 +194,12 @@ class PanelCommands:
         await self.body.rearrange(arrangement.show(CHARTS) if is_hidden else arrangement.hide(CHARTS))
 
     async def move(self, direction: Direction) -> None:
-        """Carry the panel that has the keys."""
         body = self.body
         if (name := body.name_of(self.current_pane)) is not None:
             visible = {name for name in map(body.name_of, body.panes) if name is not None}
             await body.rearrange(body.arrangement.move(name, direction, visible))
 
     async def resize(self, cells: int, rows: int) -> None:
-        """Wider or higher by so many steps, or less."""
         body = self.body
         name = body.name_of(self.current_pane)
         nearest = body.geometry.border_of(name, between_columns=bool(cells)) if name is not None else None

@@ -62,8 +62,6 @@ class RowFilter:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Cells of name, value and the others that there is room for."""
-
     name: int
     value: int
     extra: Mapping[str, int]
@@ -153,7 +151,6 @@ def _cell(knob: KnobInfo, column: str, cells: int) -> str:
 
 
 def problem_rows(problems: Sequence[Problem], width: int) -> tuple[Row, ...]:
-    """A row per problem, errors first, with its place."""
     order = list(SEVERITY_MARKS)
     rows = []
     for index, problem in sorted(enumerate(problems), key=lambda item: order.index(item[1].severity)):
@@ -172,8 +169,6 @@ def problem_rows(problems: Sequence[Problem], width: int) -> tuple[Row, ...]:
 
 
 class ConfigScreen(BaseScreen):
-    """Lies on the overview. Made once: it stays when it is left."""
-
     place = KeyContext.CONFIG
 
     CSS_PATH: ClassVar = ["config.tcss"]
@@ -212,7 +207,6 @@ class ConfigScreen(BaseScreen):
         self._problems = RowList(self._make_problems, id="config-problems")
 
     def compose(self) -> ComposeResult:
-        """Title, search, rows, and beside or below them all that is said about them."""
         yield self._title
         yield KeyBar()
         yield self._search
@@ -323,7 +317,6 @@ class ConfigScreen(BaseScreen):
         self.reload()
 
     def action_back(self) -> None:
-        """First the search ends, then the screen."""
         if self._search.is_open:
             self._search.close()
             self._rows.focus()
@@ -340,7 +333,6 @@ class ConfigScreen(BaseScreen):
         (self._rows if self.focused is self._problems else self._problems).focus()
 
     def action_edit_knob(self) -> None:
-        """The knob under the cursor; from the problems, go to the one that is wrong."""
         if self.focused is self._problems:
             self._go_to_problem()
         elif (knob := self.cursor_knob) is not None:

@@ -169,7 +169,6 @@ class EvalScreen(ResourceScreen):
         )
 
     def action_evaluate(self) -> None:
-        """The dialog begins with the target of the row under the cursor."""
         evaluation = self._evaluation_of(self.rows.key)
         if evaluation is None:
             target = "now"

@@ -143,7 +143,6 @@ class EventScreen(ResourceScreen):
         return self._only_marks or self._filter != EventFilter()
 
     def action_choose_kind(self) -> None:
-        """The choices are kinds and components that occur in the journal."""
         counts = Counter(item.kind for item in self._items)
         mark_count = sum(annotation_kind(entry.kind, entry.data) is not None for entry in self._entries)
         choices = {
@@ -192,7 +191,6 @@ class EventScreen(ResourceScreen):
         self.rows.focus()
 
     def action_back(self) -> None:
-        """First the search ends, then the filter, then the screen."""
         if self._search.is_open:
             self._search.close()
             self.rows.focus()
@@ -215,7 +213,6 @@ class EventScreen(ResourceScreen):
         return CopyRequested("\n".join([text, *(line.plain for line in item.below)]), f"the {item.kind}")
 
     def action_jump(self) -> None:
-        """The target is the component's log, or else the charts."""
         if (item := self.selected) is not None:
             names = ["logs", "metrics"] if item.entry.component else ["metrics", "logs"]
             self._jump(next(name for name in names if name in SCREENS))

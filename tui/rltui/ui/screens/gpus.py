@@ -206,7 +206,6 @@ def _line(holder: Holder, width: int, marks: Marks, *, is_selected: bool) -> Con
 
 
 def _share(process: GpuProcess) -> GpuShare:
-    """The share that it is part of, as far as its label goes."""
     return GpuShare(
         owner=process.owner, experiment=process.experiment, component=process.component, user=process.user
     )
@@ -218,11 +217,7 @@ _MIN_HISTORY_INTERVAL_S = 2.0
 
 
 class GpuScreen(BaseScreen):
-    """Lies on the overview. Made once: it stays when it is left.
-
-    Textual 8.2 keeps what a removed screen has painted, about 1 MB (`StylesCache.get_inner_outer` is an
-    `lru_cache`).
-    """
+    """Textual 8.2 keeps what a removed screen has painted, about 1 MB (`StylesCache.get_inner_outer`)."""
 
     CSS_PATH: ClassVar = ["gpus.tcss"]
     BINDINGS = keys(
@@ -321,7 +316,6 @@ class GpuScreen(BaseScreen):
             self._devices.reload()
 
     async def _follow_history(self) -> None:
-        """Ask again and again; an answer that takes long delays the next question."""
         while True:
             try:
                 self._histories = await self.experiment.gpu_history()
@@ -415,7 +409,6 @@ class GpuScreen(BaseScreen):
         return self.focused if isinstance(self.focused, RowList) else self._devices
 
     def action_scale(self, factor: float) -> None:
-        """Less of the time, which is ten minutes, or all of it."""
         self._chart.range_s = FINE_RANGE_S if factor < 1 else None
         self._show_chart()
 

@@ -57,8 +57,6 @@ def newest_logs(logs: tuple[LogEntry, ...]) -> tuple[LogEntry, ...]:
 
 
 class LogScreen(BaseScreen):
-    """Lies on the overview. Made once: it stays when it is left, and gives its files back."""
-
     CSS_PATH: ClassVar = ["logs.tcss"]
     BINDINGS = keys(
         KeyContext.LOGS, *EXPERIMENT_KEYS,
@@ -158,7 +156,6 @@ class LogScreen(BaseScreen):
             return merged
 
     async def _show(self, tab: _Tab) -> None:
-        """Show a log, all of them, or the matches in them."""
         if tab == Combined.MATCHES and self._search is None:
             tab = Combined.MERGED
         try:
@@ -247,7 +244,6 @@ class LogScreen(BaseScreen):
             self.notify(f"{clean_line(tab.component)} has no {direction} attempt", markup=False)
 
     def go_to(self, moment: float, component: str | None) -> None:
-        """Show the lines of the moment `moment`, of `component` or of all."""
         self._goal = (moment, component)
         if self.is_open and self.is_current:
             in_background(self, self._list_logs, group="logs")
@@ -317,7 +313,6 @@ class LogScreen(BaseScreen):
                 self._pane.set_source(self._search, "Found nowhere.")
 
     def action_open_found(self) -> None:
-        """The log that the line is from, at that line."""
         number = self._pane.model.chosen_offset()
         if self._tab == Combined.MATCHES and self._search is not None and number is not None:
             match = self._search.matches[number]
@@ -328,7 +323,6 @@ class LogScreen(BaseScreen):
         self._pane.go_to_offset(offset)
 
     def action_leave(self) -> None:
-        """End the search; from a log opened from there, back to what was found; else the overview."""
         if self._tab == Combined.MATCHES and self._search is not None and not self._search.is_over:
             self._search.close()
         elif self._search is not None and isinstance(self._tab, LogEntry):

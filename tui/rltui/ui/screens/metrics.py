@@ -42,8 +42,6 @@ _LONGEST_PAUSE_S = 15.0
 
 
 class MetricsScreen(BaseScreen):
-    """Lies on the overview. Made once: it stays when it is left, and reads nothing then."""
-
     place = KeyContext.METRICS
 
     AUTO_FOCUS = ""
@@ -163,7 +161,6 @@ class MetricsScreen(BaseScreen):
                     await self._wake.wait()
 
     async def _catch_up(self, model: ChartModel) -> None:
-        """Read what is new of the charts that are seen, and draw them."""
         async with waiting(self.app, "Reading the metrics"):
             is_new = await asyncio.to_thread(model.poll)
         is_new = self._select_charts(model) or is_new
@@ -228,7 +225,6 @@ class MetricsScreen(BaseScreen):
     # keys
 
     def action_move(self, columns: int, rows: int) -> None:
-        """Among the charts; zoomed, left and right move the cursor."""
         if self._grid.zoomed and columns:
             self.charts.cursor(columns)
             return
@@ -258,7 +254,6 @@ class MetricsScreen(BaseScreen):
         return super().enabled(command, *arguments)
 
     def action_back(self) -> None:
-        """First the filter ends, then the zoom, then the screen."""
         if self._filter.is_open:
             self._filter.close()
             self.set_focus(None)

@@ -134,11 +134,9 @@ class Overview(BaseScreen):
         await self.view_state.write()
 
     def on_screen_resume(self) -> None:
-        """Show the tour, which may have been requested on another screen."""
         self.tour.show()
 
     def on_resize(self, event: Resize) -> None:
-        """A high screen has the curve of rewards; a tiny one has a single pane."""
         self.query_one(RewardCurve).is_wanted = event.size.height >= _CURVE_FROM_ROWS
         self._share_header()
         is_tiny = event.size.height < _TINY_ROWS
@@ -201,7 +199,6 @@ class Overview(BaseScreen):
             banner.set_class(problem is not None, "-shown")
 
     async def _arrange(self, status: Status) -> None:
-        """Other panes where there are other components or logs."""
         ids = tuple(component.id for component in status.components if not component.manual)
         logs = tuple(log.id for log in status.logs)
         panels = self.panels
@@ -297,7 +294,6 @@ class Overview(BaseScreen):
         return next((rows.knob for rows in self.query(KnobRows) if rows.has_focus), None)
 
     def copied(self) -> CopyRequested | None:
-        """The knob under the cursor, or what the focused pane says."""
         return self.config.copied() or super().copied()
 
     def log_of_errors(self, log: LogView) -> LogView:
@@ -311,7 +307,6 @@ class Overview(BaseScreen):
     # screens on top
 
     def action_show_screen(self, name: str) -> None:
-        """The screen lies on top of this one, until the person comes back."""
         knob = self.cursor_knob
         self.show_screen(name, aim=knob.key if knob is not None and name == "config" else "")
 
@@ -321,7 +316,6 @@ class Overview(BaseScreen):
         self.refresh_bindings()
 
     def action_arrange(self) -> None:
-        """Give the keys to a line that says how panels are moved."""
         self.app.push_screen(ArrangeLine(self.panels))
 
     def action_show_tour(self) -> None:
@@ -337,7 +331,6 @@ class Overview(BaseScreen):
             self.show_screen("gpus", aim=self._claim)
 
     def action_edit_knob(self) -> None:
-        """The knob under the table's cursor; from a component, one of those that it reads."""
         table, component = self.state.table, self.component
         component_knobs = [
             knob for knob in table.knobs if component is not None and component.id in knob.readers

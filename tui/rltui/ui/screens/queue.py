@@ -40,8 +40,6 @@ _TABLE = ResourceTable(
 
 
 class QueueScreen(ResourceScreen):
-    """Lies where the runs screen lies."""
-
     BINDINGS = keys(
         KeyContext.QUEUE, *SCREEN_KEYS, *list_keys("moved_list."),
         bind(verbs.OPEN, "open_queued", help="Look at the run under the cursor", footer=Footer.YES),
@@ -115,7 +113,6 @@ class QueueScreen(ResourceScreen):
             self.post_message(self.OpenRunRequested(row.id))
 
     def action_change(self, action: QueueAction, position: str = "") -> None:
-        """Change the queue, or the entry under the cursor."""
         if action in ("pause", "resume"):
             self.work(self._change(action))
         elif self._entry is not None:

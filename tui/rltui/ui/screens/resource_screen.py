@@ -28,7 +28,6 @@ READING = (Row(None, (Content.styled("reading…", FAINT),)),)
 
 
 def note_row(text: str, width: int) -> Row:
-    """A text in place of rows, or among them."""
     return Row(None, tuple(hanging(text, width, FAINT)))
 
 

@@ -51,8 +51,6 @@ def _title(text: str, key: BatchKey, sample: Sample | None = None) -> Content:
 
 
 class RolloutScreen(BaseScreen):
-    """Reads, searches, compares and writes samples. The run's is made once: it stays when it is left."""
-
     CSS_PATH: ClassVar = ["rollouts.tcss"]
     BINDINGS = keys(
         KeyContext.ROLLOUTS, *EXPERIMENT_KEYS, *list_keys("moved_list."),
@@ -325,7 +323,6 @@ class RolloutScreen(BaseScreen):
     # two side by side
 
     def action_compare(self) -> None:
-        """The other side is the marked sample, or the prompt at another step."""
         transcript = self._reading.transcript
         if transcript is None or self._listing.key is None or self._sample is None:
             self.notify("Read a sample first, then compare it", markup=False)
@@ -346,7 +343,6 @@ class RolloutScreen(BaseScreen):
     # reading
 
     def action_read(self) -> None:
-        """A sample opens on the whole screen, a group its samples; from the steps it leads to the samples."""
         if self._steps.has_focus:
             self._samples.focus()
         elif self._listing.groups is not None and self._listing.groups:
@@ -400,7 +396,6 @@ class RolloutScreen(BaseScreen):
 
     @property
     def moved_list(self) -> VirtualList | TranscriptView:
-        """The list, or the sample in full, that the keys move."""
         focused = self.focused
         return focused if isinstance(focused, VirtualList | TranscriptView) else self._samples
 
@@ -413,7 +408,6 @@ class RolloutScreen(BaseScreen):
             visible[(index + direction) % len(visible)].focus()
 
     def action_go_to_step(self, batches: int) -> None:
-        """Up or down the list of steps; in a comparison, on to another step."""
         if self.has_class("-comparing"):
             self._comparison.go_on(batches)
         else:
@@ -457,7 +451,6 @@ class RolloutScreen(BaseScreen):
         self.say("")
 
     def action_mark(self) -> None:
-        """Mark it, or take the mark away, and go on to the next."""
         if self._listing.key is None or (sample := self._sample) is None:
             return
         self._listing.mark(sample)

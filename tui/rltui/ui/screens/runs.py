@@ -188,7 +188,6 @@ class RunsScreen(ResourceScreen):
 
     @property
     def line(self) -> Line | None:
-        """The line under the cursor."""
         return self.runs.line(self.rows.key)
 
     @property
@@ -198,7 +197,6 @@ class RunsScreen(ResourceScreen):
     # keys
 
     def action_mark(self) -> None:
-        """Mark it, or take its mark away; then on to the next."""
         self.runs.mark(self.rows.key)
         self.show()
         self.rows.move(1)
@@ -249,7 +247,6 @@ class RunsScreen(ResourceScreen):
             self.forks.fork(self.chosen[0])
 
     def action_back(self) -> None:
-        """First the filter ends, then the marks go, then the screen."""
         if self._filter.is_open:
             self._filter.close()
             self.rows.focus()

@@ -33,7 +33,6 @@ class TourStep:
 
     @property
     def words(self) -> str:
-        """The text with the keys as they are mapped now."""
         return with_keys(self.text)
 
 
@@ -140,7 +139,6 @@ class Tour:
         return next(iter(self._screen.query(TourBox)), None)
 
     def allows(self, command: str, *arguments: object) -> bool:
-        """It can be begun at any time; the rest works while it runs."""
         del arguments
         return command == "begin" or self.box is not None
 
@@ -158,7 +156,6 @@ class Tour:
             screen.refresh_bindings()
 
     def begin(self) -> None:
-        """Show the tour from its first step."""
         self._app_state.wants_tour = True
         if (box := self.box) is None:
             self.show()
@@ -167,7 +164,6 @@ class Tour:
             box.show()
 
     def go(self, steps: int) -> None:
-        """Moves on, or back; after the last step it ends."""
         if (box := self.box) is None:
             return
         if box.index + steps >= len(STEPS):
