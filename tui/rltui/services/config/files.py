@@ -159,17 +159,11 @@ def _located(problem: Problem, loaded: LoadedFiles) -> Problem:
         if problem.key is None or problem.line is not None or problem.file != str(source.path):
             continue
         path = split_key(problem.key)
-        for keys in (path, path[1:] if path[0] == role else path):
-            if position := _nearest_position(source.text, keys):
+        paths = (path, path[1:]) if path[0] == role else (path,)
+        for keys in (whole[:depth] for whole in paths for depth in range(len(whole), 0, -1)):
+            if position := edit.locate(source.text, format_key(keys)):
                 return problem.model_copy(update={"line": position[0], "column": position[1]})
     return problem
-
-
-def _nearest_position(text: str, keys: tuple[str, ...]) -> tuple[int, int] | None:
-    for depth in range(len(keys), 0, -1):
-        if position := edit.locate(text, format_key(keys[:depth])):
-            return position
-    return None
 
 
 class FilesCache(Generic[*Args, T]):

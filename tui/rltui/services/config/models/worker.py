@@ -130,9 +130,11 @@ class Worker:
             if output is None:
                 self.end()
                 return NotAsked(f"no answer within {limit_s:g} s", late=True)
-            if (answer := _parse_answer(output, number)) is not None:
-                self._answered_roles.add(role)
-                return answer
+            with contextlib.suppress(ValueError, RecursionError):
+                answer = json.loads(output)
+                if isinstance(answer, dict) and answer.get("id") == number:
+                    self._answered_roles.add(role)
+                    return answer
             code = self._process.returncode if not output and self._exited.wait(_EXIT_GRACE_S) else 0
             self.end()
             size = os.fstat(self._errors.fileno()).st_size
@@ -187,11 +189,3 @@ class Worker:
             for file in (self._process.stdin, self._process.stdout, self._errors):
                 if file is not None:
                     file.close()
-
-
-def _parse_answer(output: bytes, number: int) -> Answer | None:
-    try:
-        answer = json.loads(output)
-    except (ValueError, RecursionError):
-        return None
-    return answer if isinstance(answer, dict) and answer.get("id") == number else None
