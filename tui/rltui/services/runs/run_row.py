@@ -69,8 +69,7 @@ class RunReader:
         """Read again the config that it was last started with."""
         self._loaded = _last_run_files(self._control, self._record, self._framework, self._jobs)
         if self._record.observed:
-            written = written_config(Path(self._record.run_dir))
-            self.config = _plain({key: mask_value(key, value) for key, value in written.items()})
+            self.config = _plain(written_config(Path(self._record.run_dir)))
         else:
             self.config = self._flat(self._loaded.files)
         self._config_files = _save_config_files(self._loaded, self._record, self._framework)
@@ -353,33 +352,32 @@ def content_file(sha256: str) -> Path:
 
 def _flat(framework: Framework, files: ConfigFiles) -> dict[str, Any]:
     """Knob name → value that the files set, or the default for a main knob."""
-    if not files:
-        return {}
-    values: dict[str, Any] = {}
-    for knob, set_value, default in _knob_values(framework, files):
-        value = set_value if set_value is not None else default if knob.main else None
-        if value is not None:
-            values[knob.name] = mask_value(knob.name, value)
-    return _plain(values)
+    return _plain(
+        {
+            knob.name: default if value is None and knob.main else value
+            for knob, value, default in _knob_values(framework, files)
+        }
+    )
 
 
 def _plain(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The config as JSON has it: TOML has dates, and larger numbers."""
+    """The config as JSON has it, with secrets masked and without keys that are not set: TOML has dates, and
+    larger numbers.
+    """
+    values = {key: mask_value(key, value) for key, value in config.items() if value is not None}
     try:
-        text = orjson.dumps(config, default=str, option=orjson.OPT_NON_STR_KEYS)
+        text = orjson.dumps(values, default=str, option=orjson.OPT_NON_STR_KEYS)
     except TypeError:  # more than 64 bits
-        text = orjson.dumps({key: str(value) for key, value in config.items()})
+        text = orjson.dumps({key: str(value) for key, value in values.items()})
     document: dict[str, Any] = orjson.loads(text)
     return document
 
 
 def _diff_with_defaults(framework: Framework, files: ConfigFiles) -> dict[str, tuple[Any, Any]]:
     pairs = {knob.name: (value, default) for knob, value, default in _knob_values(framework, files)}
-    values = _plain(
-        {name: mask_value(name, value) for name, (value, _) in pairs.items() if value is not None}
-    )
-    defaults = _plain({name: mask_value(name, pairs[name][1]) for name in values})
-    return {name: (defaults[name], value) for name, value in values.items()}
+    values = _plain({name: value for name, (value, _) in pairs.items()})
+    defaults = _plain({name: pairs[name][1] for name in values})
+    return {name: (defaults.get(name), value) for name, value in values.items()}
 
 
 def _knob_values(framework: Framework, files: ConfigFiles) -> Iterator[tuple[Knob, Any, Any]]:
