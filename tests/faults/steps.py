@@ -119,6 +119,11 @@ def take(experiment: Experiment, step: Step) -> Collection[str]:
     return may_end
 
 
+def _all(event: Callable[[Experiment], Collection[str]]) -> Event:
+    """An event that happens to no component in particular."""
+    return lambda experiment, _: event(experiment)
+
+
 def _request(action: str, **options: Any) -> Event:
     def event(experiment: Experiment, component: str) -> Collection[str]:
         return list(experiment.request(action, component, **options)["stop"])
@@ -164,8 +169,7 @@ def _stop_main(experiment: Experiment, component: str) -> Collection[str]:
     return ()
 
 
-def _kill_supervisor(experiment: Experiment, component: str) -> Collection[str]:
-    del component
+def _kill_supervisor(experiment: Experiment) -> Collection[str]:
     events.kill_supervisor(experiment)
     return ()
 
@@ -189,8 +193,7 @@ def _kill_shim_and_main(experiment: Experiment, component: str) -> Collection[st
     return {component}
 
 
-def _kill_tmux_server(experiment: Experiment, component: str) -> Collection[str]:
-    del component
+def _kill_tmux_server(experiment: Experiment) -> Collection[str]:
     events.kill_tmux_server(experiment)
     return ()
 
@@ -208,9 +211,8 @@ def _stop_shim_and_kill_tmux(experiment: Experiment, component: str) -> Collecti
     return list(experiment.request("stop", component)["stop"])
 
 
-def _down(experiment: Experiment, component: str) -> Collection[str]:
+def _down(experiment: Experiment) -> Collection[str]:
     """Twice at once, while others look on."""
-    del component
     experiment.ask("status")
     watching = events.silent_subscribers(experiment, 3)
     for process in events.down(experiment, times=2):
@@ -242,9 +244,8 @@ def _start_during_down(experiment: Experiment, component: str) -> Collection[str
     return COMPONENTS
 
 
-def _supervisor_killed_mid_down(experiment: Experiment, component: str) -> Collection[str]:
+def _supervisor_killed_mid_down(experiment: Experiment) -> Collection[str]:
     """The next one finishes it."""
-    del component
     experiment.ask("status")
     asking = events.begin_down(experiment)
     assert asking is not None
@@ -269,15 +270,13 @@ def _down_is_noted(experiment: Experiment, *, complete: bool = False) -> bool:
     return down is not None and (down["complete"] or not complete)
 
 
-def _damage_records(experiment: Experiment, component: str) -> Collection[str]:
-    del component
+def _damage_records(experiment: Experiment) -> Collection[str]:
     events.damage_records(experiment)
     return ()
 
 
-def _delete_folder(experiment: Experiment, component: str) -> Collection[str]:
+def _delete_folder(experiment: Experiment) -> Collection[str]:
     """With a killed supervisor: what lives is found and ended all the same. Then all begins anew."""
-    del component
     if not events.may_lose_its_folder(experiment):
         return ()
     before = experiment.truth.mains()
@@ -296,9 +295,8 @@ def _delete_folder(experiment: Experiment, component: str) -> Collection[str]:
     return COMPONENTS
 
 
-def _edit_and_kill(experiment: Experiment, component: str) -> Collection[str]:
+def _edit_and_kill(experiment: Experiment) -> Collection[str]:
     """The file holds the old text or the new one, and the journal tells which."""
-    del component
     edits = len(experiment.edits())
     before = experiment.config.read_bytes()
     _ask_for_edit(experiment)
@@ -313,9 +311,8 @@ def _edit_and_kill(experiment: Experiment, component: str) -> Collection[str]:
     return ()
 
 
-def _edit_beside_an_editor(experiment: Experiment, component: str) -> Collection[str]:
+def _edit_beside_an_editor(experiment: Experiment) -> Collection[str]:
     """And the supervisor is killed in between."""
-    del component
     with saving_editor(experiment.config) as saves:
         for killed in (False, True, False):
             for _ in range(5):
@@ -355,15 +352,13 @@ def _kill_client(experiment: Experiment, component: str) -> Collection[str]:
     return list(plan["stop"])
 
 
-def _jump_back(experiment: Experiment, component: str) -> Collection[str]:
-    del component
+def _jump_back(experiment: Experiment) -> Collection[str]:
     events.shift_clock(experiment, wall_s=-DAY_S)
     return ()
 
 
-def _hour_passes(experiment: Experiment, component: str) -> Collection[str]:
+def _hour_passes(experiment: Experiment) -> Collection[str]:
     """Until those that end themselves by then have."""
-    del component
     mains = experiment.truth.mains()
     due = {name for name, main in mains.items() if main.behaviour == "exit-hour" and main.state != "T"}
     events.shift_clock(experiment, wall_s=HOUR_S, monotonic_s=HOUR_S)
@@ -438,29 +433,29 @@ def _hammer(experiment: Experiment, component: str) -> Collection[str]:
 
 EVENTS: dict[str, tuple[Event, int]] = {
     "start": (_request("start"), 2),
-    "start all": (lambda experiment, _: experiment.request("start")["stop"], 6),
+    "start all": (_all(lambda experiment: experiment.request("start")["stop"]), 6),
     "stop": (_request("stop"), 3),
     "kill tree": (_request("stop", kill=True), 3),
     "restart": (_request("restart"), 4),
-    "restart all": (lambda experiment, _: experiment.request("restart")["stop"], 2),
+    "restart all": (_all(lambda experiment: experiment.request("restart")["stop"]), 2),
     "SIGKILL component": (_kill_main, 3),
     "component exits 1": (_signal_main(signal.SIGUSR1), 2),
     "component exits 0": (_signal_main(signal.SIGUSR2), 2),
     "SIGSTOP component": (_stop_main, 2),
-    "SIGKILL supervisor": (_kill_supervisor, 3),
+    "SIGKILL supervisor": (_all(_kill_supervisor), 3),
     "component ends unseen": (_end_unseen, 2),
     "SIGKILL shim": (_kill_shim, 2),
     "SIGKILL shim and component": (_kill_shim_and_main, 2),
-    "SIGKILL tmux server": (_kill_tmux_server, 2),
+    "SIGKILL tmux server": (_all(_kill_tmux_server), 2),
     "SIGSTOP shim": (_stop_shim, 2),
     "SIGSTOP shim, SIGKILL tmux server, stop": (_stop_shim_and_kill_tmux, 2),
-    "down twice with subscribers": (_down, 2),
+    "down twice with subscribers": (_all(_down), 2),
     "start during down": (_start_during_down, 2),
-    "supervisor killed mid-down": (_supervisor_killed_mid_down, 1),
-    "records damaged, SIGKILL supervisor": (_damage_records, 3),
-    "folder deleted, SIGKILL supervisor": (_delete_folder, 2),
-    "edit, SIGKILL supervisor": (_edit_and_kill, 3),
-    "edits beside an editor that saves, SIGKILL supervisor": (_edit_beside_an_editor, 2),
+    "supervisor killed mid-down": (_all(_supervisor_killed_mid_down), 1),
+    "records damaged, SIGKILL supervisor": (_all(_damage_records), 3),
+    "folder deleted, SIGKILL supervisor": (_all(_delete_folder), 2),
+    "edit, SIGKILL supervisor": (_all(_edit_and_kill), 3),
+    "edits beside an editor that saves, SIGKILL supervisor": (_all(_edit_beside_an_editor), 2),
     "client killed mid-transaction": (_kill_client, 3),
     "supervisor killed mid-restart": (
         _killed_after("restart", lambda experiment, _: events.kill_supervisor(experiment)),
@@ -470,11 +465,11 @@ EVENTS: dict[str, tuple[Event, int]] = {
         _killed_after("restart", events.kill_main),
         2,
     ),
-    "clock jumps back": (_jump_back, 1),
-    "an hour passes": (_hour_passes, 2),
+    "clock jumps back": (_all(_jump_back), 1),
+    "an hour passes": (_all(_hour_passes), 2),
     "restart on a full disk": (_while_disk_is_full(_request("restart")), 1),
     "SIGKILL component on a full disk": (_while_disk_is_full(_kill_main), 1),
-    "SIGKILL supervisor on a full disk": (_while_disk_is_full(_kill_supervisor), 1),
+    "SIGKILL supervisor on a full disk": (_while_disk_is_full(_all(_kill_supervisor)), 1),
     "kill tree in a read-only folder": (_while_read_only(_request("stop", kill=True)), 1),
     "SIGKILL component in a read-only folder": (_while_read_only(_kill_main), 1),
     "log truncated": (_truncate_log, 1),
