@@ -47,12 +47,12 @@ def test_a_conflict_needs_both_sides_to_change_a_key_differently() -> None:
     base = {"same": 1, "theirs": 1, "both": 1, "agreed": 1, "gone": 1}
     theirs = {"same": 1, "theirs": 2, "both": 2, "agreed": 3}
     yours = {"same": 5, "both": 4, "agreed": 3, "gone": 2}
-    found = key_conflicts(base, theirs, yours)
-    assert [(each.key, each.base, each.theirs, each.yours) for each in found] == [
+    conflicts = key_conflicts(base, theirs, yours)
+    assert [(conflict.key, conflict.base, conflict.theirs, conflict.yours) for conflict in conflicts] == [
         ("both", 1, 2, 4),
         ("gone", 1, None, 2),
     ]
-    assert [each.key for each in key_conflicts(None, theirs, yours)] == ["same", "both", "gone"]
+    assert [conflict.key for conflict in key_conflicts(None, theirs, yours)] == ["same", "both", "gone"]
 
 
 def test_edited_sets_removes_and_leaves_the_original() -> None:

@@ -91,7 +91,9 @@ def read(text: str, schema: ConfigSchema = SCHEMA, **more: Any) -> Reading:
 
 
 def problems_of(text: str, schema: ConfigSchema = SCHEMA, **more: Any) -> list[tuple[str, str | None, str]]:
-    return [(each.severity, each.key, each.message) for each in read(text, schema, **more).problems]
+    return [
+        (problem.severity, problem.key, problem.message) for problem in read(text, schema, **more).problems
+    ]
 
 
 @pytest.mark.parametrize(

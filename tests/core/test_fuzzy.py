@@ -23,9 +23,9 @@ from rltui.core.fuzzy import LETTERS, PREFIX, SUBSTRING, WORD, folded, matched_p
     ],
 )
 def test_rank_says_how_well_a_text_answers(typed: str, text: str, how: int) -> None:
-    found = rank(query_words(typed), text)
-    assert found is not None
-    assert found[0] == how
+    result = rank(query_words(typed), text)
+    assert result is not None
+    assert result[0] == how
 
 
 @pytest.mark.parametrize("typed", ["xyz", "lrx", "lr x", "srl"])
@@ -51,12 +51,12 @@ def test_nothing_typed_is_answered_by_everything() -> None:
 @given(st.text(), st.text())
 def test_places_are_those_of_the_letters_typed(typed: str, text: str) -> None:
     words, text = query_words(typed), folded(text)
-    found = matched_positions(words, text)
-    assert list(found) == sorted(set(found))
+    result = matched_positions(words, text)
+    assert list(result) == sorted(set(result))
     letters = {letter for word in words for letter in word}
-    assert all(text[place] in letters for place in found)
+    assert all(text[place] in letters for place in result)
     if rank(words, text) is not None:
-        assert letters == {text[place] for place in found}
+        assert letters == {text[place] for place in result}
 
 
 @given(st.text())

@@ -100,8 +100,8 @@ def test_a_quiet_server_is_one_line() -> None:
 
 def test_what_a_router_says_of_each_request_is_said_once() -> None:
     messages = [
-        f"2026-11-24 17:45:58  INFO vllm_router_rs::policies::a: src/a.rs:{356 + at}: {what} 'id:{each:032x}'"
-        for each in range(5)
+        f"2026-11-24 17:45:58  INFO vllm_router_rs::policies::a: src/a.rs:{356 + at}: {what} 'id:{id_:032x}'"
+        for id_ in range(5)
         for at, what in enumerate(("Extracted", "Mapped", "Routed"))
     ]
     assert visible(*messages) == [f"×5 {line}" for line in messages[-3:]]
@@ -199,5 +199,5 @@ def test_what_is_kept_while_a_log_grows_is_what_is_found_anew(pieces: list[list[
         anew = LogFolds(lambda number: lines[number], lambda number: "")
         anew.set_range(0, len(lines))
         for number in rng.sample(range(len(lines)), rng.randint(0, len(lines))):
-            found = painted.setdefault(number, (folds.is_hidden(number), folds.count_text(number)))
-            assert found == (anew.is_hidden(number), anew.count_text(number)), number
+            fold = painted.setdefault(number, (folds.is_hidden(number), folds.count_text(number)))
+            assert fold == (anew.is_hidden(number), anew.count_text(number)), number

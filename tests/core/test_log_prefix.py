@@ -61,8 +61,8 @@ def test_the_router_says_its_message_behind_its_place() -> None:
     places = ("vllm_router_rs::server: src/server.rs:1025: ", "a::b::c_d: src/a/b.rs:7: ", "a::b: ", "")
     for place in places:
         head = f"2026-11-24 17:39:52  INFO {place}"
-        found = parse_prefix(f"{head}Starting router: on 0.0.0.0:23000")
-        assert (found.length, found.clock, found.level) == (len(head), "17:39:52", Level.INFO), place
+        prefix = parse_prefix(f"{head}Starting router: on 0.0.0.0:23000")
+        assert (prefix.length, prefix.clock, prefix.level) == (len(head), "17:39:52", Level.INFO), place
     assert parse_prefix("2026-11-24 17:39:52  INFO note: it is::so: yes").length == len(
         "2026-11-24 17:39:52  INFO "
     )

@@ -175,8 +175,8 @@ def test_json_stays_json(value: object) -> None:
 @pytest.mark.parametrize("text", ["hf_abcdefghijklmnopqrstuv", "password: hunter22", "Bearer abc.DEF123456"])
 def test_a_secret_at_the_start_of_a_line_is_one_in_json_too(text: str) -> None:
     for before in "\n\t\r":
-        for written in (json.dumps(before + text), repr(before + text)):
-            assert MASK in redact(written), written
+        for document in (json.dumps(before + text), repr(before + text)):
+            assert MASK in redact(document), document
 
 
 @given(strategies.text(alphabet="akey:=\"' -/@token\n\\\\", max_size=200))

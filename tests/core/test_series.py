@@ -85,10 +85,10 @@ def test_lines_ascend_whatever_is_written(
 ) -> None:
     series = series_from_points(points)
     current, branches = series.lines(rewinds)
-    for each in (current, *branches):
-        assert len(each.steps) == len(each.times) == len(each.values)
+    for line in (current, *branches):
+        assert len(line.steps) == len(line.times) == len(line.values)
         if max(series.steps, default=NO_STEP) != NO_STEP:
-            assert list(each.steps) == sorted(set(each.steps))
+            assert list(line.steps) == sorted(set(line.steps))
     assert len(current) + sum(map(len, branches)) <= len(series)
 
 
@@ -109,12 +109,12 @@ def test_who_wrote_a_row() -> None:
 @given(st.dictionaries(st.integers(1, 10**9), st.floats(-9, 9), min_size=1, max_size=300), st.integers(4, 60))
 def test_what_stands_out_is_kept(values: dict[int, float], most: int) -> None:
     points = sorted(values.items())
-    found = downsample(points, most)
-    assert len(found) <= most
-    assert found == sorted(set(found))
-    assert set(found) <= set(points)
-    assert (found[0], found[-1]) == (points[0], points[-1])
-    numbers = [value for _, value in found]
+    sample = downsample(points, most)
+    assert len(sample) <= most
+    assert sample == sorted(set(sample))
+    assert set(sample) <= set(points)
+    assert (sample[0], sample[-1]) == (points[0], points[-1])
+    numbers = [value for _, value in sample]
     assert (min(numbers), max(numbers)) == (min(values.values()), max(values.values()))
 
 

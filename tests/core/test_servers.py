@@ -38,8 +38,8 @@ def test_an_address_is_made_of_what_a_person_writes() -> None:
 def test_a_server_is_judged_by_what_it_says(
     answer: Answer, key_is_set: bool, state: str, words: str | None
 ) -> None:
-    found, reason = judge_server(HERE, answer, key_is_set=key_is_set)
-    assert found == state
+    verdict, reason = judge_server(HERE, answer, key_is_set=key_is_set)
+    assert verdict == state
     assert (reason is None) if words is None else words in str(reason)
 
 

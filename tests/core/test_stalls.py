@@ -246,16 +246,16 @@ REAL = Path(__file__).parents[1] / "data" / "vllm-0.32-cpu-startup.log"
 
 def test_a_real_start_goes_through_its_phases() -> None:
     lines = [plain_text(decode_line(line)) for line in REAL.read_bytes().split(b"\n")]
-    told = dict.fromkeys(phase_of(lines[:end]) for end in range(1, len(lines)))
-    assert list(told) == [
+    phases = dict.fromkeys(phase_of(lines[:end]) for end in range(1, len(lines)))
+    assert list(phases) == [
         None,
         "reads its arguments",
         "reads the model's config",
         "starts its engine",
         "loads the model",
-        *[phase for phase in told if phase and phase.startswith("loads weights")],
+        *[phase for phase in phases if phase and phase.startswith("loads weights")],
         "weights loaded",
-        *[phase for phase in told if phase in ("warms up", "warmed up", "compiles", "compiled")],
+        *[phase for phase in phases if phase in ("warms up", "warmed up", "compiles", "compiled")],
         "KV cache made",
         "engine ready",
         "opens its port",

@@ -24,7 +24,7 @@ ALL_TEXT = st.text(st.characters(codec=None))
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         (
             "plain ● text, ⚠\ufe0f, e\u0301, 日本\n\tand more",
@@ -39,21 +39,21 @@ ALL_TEXT = st.text(st.characters(codec=None))
         ("half \ud83d", "half ‹U+D83D›"),
     ],
 )
-def test_what_cannot_be_seen_gets_a_stand_in(text: str, shown: str) -> None:
-    assert visible(text) == shown
+def test_what_cannot_be_seen_gets_a_stand_in(text: str, expected: str) -> None:
+    assert visible(text) == expected
 
 
 @given(ALL_TEXT)
 def test_nothing_visible_acts_on_a_terminal(text: str) -> None:
-    shown = visible(text)
-    assert not {unicodedata.category(sign) for sign in shown if sign not in "\n\t"} & {
+    visible_text = visible(text)
+    assert not {unicodedata.category(sign) for sign in visible_text if sign not in "\n\t"} & {
         "Cc",
         "Cf",
         "Cs",
         "Zl",
         "Zp",
     }
-    assert visible(shown) == shown
+    assert visible(visible_text) == visible_text
 
 
 @given(ALL_TEXT)
@@ -66,7 +66,7 @@ def test_json_stays_the_same_document(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "encoding", "shown"),
+    ("text", "encoding", "expected"),
     [
         ("● trainer → 2 … Größe", "utf-8", "● trainer → 2 … Größe"),
         ("● trainer → 2 … Größe ␛ ␡ ‹U+202E› 日 ━", "ascii", "* trainer -> 2 ... Grosse ^[ ^? <U+202E> ? ="),
@@ -74,8 +74,8 @@ def test_json_stays_the_same_document(text: str) -> None:
         ("▁▂▃▄▅▆▇█ 0.5 ± 0.1 ★ ∞", "ascii", "_.-=+*%# 0.5 +/- 0.1 * inf"),
     ],
 )
-def test_what_the_encoding_lacks_is_told_in_what_it_has(text: str, encoding: str, shown: str) -> None:
-    assert to_encoding(text, encoding) == shown
+def test_what_the_encoding_lacks_is_told_in_what_it_has(text: str, encoding: str, expected: str) -> None:
+    assert to_encoding(text, encoding) == expected
 
 
 @given(ALL_TEXT, st.sampled_from(["ascii", "latin-1", "cp437", "utf-8"]))
@@ -131,9 +131,9 @@ def test_a_name_that_nobody_knows_is_told_with_the_nearest() -> None:
 
 
 def test_of_many_names_some_are_told() -> None:
-    told = str(unknown_name("run", "zzz", [f"run-{number}" for number in range(60)]))
-    assert "run-23 and 36 more" in told
-    assert "run-24" not in told
+    message = str(unknown_name("run", "zzz", [f"run-{number}" for number in range(60)]))
+    assert "run-23 and 36 more" in message
+    assert "run-24" not in message
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ def test_a_line_per_checkpoint() -> None:
     assert cells(whole, 1720.0) == (
         "420", "12m", "0.91±0.02 → 0.03", "0.50 +1", "trainer orchestrator", "2.0 GiB", "#2", "highest reward"
     )  # fmt: skip
-    told = "12m ago · reward 0.91±0.02 → 0.03 · eval 0.50 +1 · highest reward"
-    assert checkpoint_words(whole, 1720.0) == told
+    text = "12m ago · reward 0.91±0.02 → 0.03 · eval 0.50 +1 · highest reward"
+    assert checkpoint_words(whole, 1720.0) == text
     half = Checkpoint(step=5, missing=("trainer/.metadata", "orchestrator"))
     assert cells(half, 0.0)[-1] == "incomplete: no trainer/.metadata or orchestrator"
 

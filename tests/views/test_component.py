@@ -16,8 +16,8 @@ from rltui.views.table import Cell
 
 def cells(*names: str, has_reason: bool = True, **fields: Any) -> list[Cell]:
     status = ComponentStatus(**{"id": "trainer", "kind": "job", "state": ComponentState.READY, **fields})
-    listed = ListedComponent(status.model_dump(mode="json"), has_reason)
-    return [column.cell(listed, NOW) for column in VIEW.named(names)]
+    row = ListedComponent(status.model_dump(mode="json"), has_reason)
+    return [column.cell(row, NOW) for column in VIEW.named(names)]
 
 
 def test_the_sign_has_the_colour_of_the_state_and_a_stall_that_of_trouble() -> None:

@@ -20,9 +20,9 @@ def test_they_are_ordered_from_base_to_the_last_step_by_time_and_by_the_mean(ste
 
 
 def test_the_one_that_a_person_chose_is_what_all_are_compared_with() -> None:
-    chosen = next(each for each in REPORT.evaluations if each.id == "1")
+    evaluation = next(candidate for candidate in REPORT.evaluations if candidate.id == "1")
     (standing,) = VIEW.named(["difference"], is_brief=True)
-    cells = {row.evaluation.id: standing.cell(row, NOW) for row in compared(REPORT.evaluations, chosen)}
+    cells = {row.evaluation.id: standing.cell(row, NOW) for row in compared(REPORT.evaluations, evaluation)}
     assert cells["1"].text == "baseline"
     assert cells["4"].text.endswith("▲")
     assert cells["4"].role == "good"

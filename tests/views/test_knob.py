@@ -60,9 +60,9 @@ def test_knobs_that_people_turn_stand_before_the_rest() -> None:
     knobs[26] = knob("a.k26", 5, main=False, is_set=False)
     table = knob_table(knobs=tuple(knobs), others=(knob("x.other", 1, known=False),))
     groups = knob_groups(table, {"a.k24"}, pins=("a.k26", "x.other", "gone", "a.k03"), edited={"a.k05"})
-    assert [each.key for each in groups.pinned] == ["a.k26", "x.other", "a.k03"]
-    assert [each.key for each in groups.changed] == ["a.k05", "a.k24", "a.k25"]
-    assert [each.key for each in groups.few] == [
+    assert [knob.key for knob in groups.pinned] == ["a.k26", "x.other", "a.k03"]
+    assert [knob.key for knob in groups.changed] == ["a.k05", "a.k24", "a.k25"]
+    assert [knob.key for knob in groups.few] == [
         f"a.k{number:02}" for number in range(14) if number not in (3, 5)
     ]
     assert len(groups.rest) == 30 - 2 - 3 - 12

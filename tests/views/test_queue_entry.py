@@ -28,15 +28,15 @@ QUEUE = RunQueue(
 
 
 def test_what_runs_comes_first_then_what_waits_then_what_has_ended() -> None:
-    asked: list[str] = []
+    questions: list[str] = []
 
     def run_of(entry: QueueEntry) -> RunRow | None:
-        asked.append(entry.name)
+        questions.append(entry.name)
         return None
 
     names = [queued.entry.name for queued in queued_runs(QUEUE, run_of)]
     assert names == ["job", "live", "urgent", "late", "new", "old"]
-    assert "late" not in asked, "it has no run yet"
+    assert "late" not in questions, "it has no run yet"
     assert queue_counts(QUEUE) == ["1 run", "1 pending", "2 wait", "1 failed"]
 
 
@@ -54,7 +54,7 @@ def test_an_entry_in_columns() -> None:
 
 
 def test_the_details_say_what_starts_it_and_what_it_needs() -> None:
-    chosen = entry("big", words=["rl.toml"], overrides=["--lr=1"], gpus=4, retries=2, stop_if=["kl > 10"])
-    assert entry_details(chosen) == [
+    queued_run = entry("big", words=["rl.toml"], overrides=["--lr=1"], gpus=4, retries=2, stop_if=["kl > 10"])
+    assert entry_details(queued_run) == [
         "rltui up rl.toml -- --lr=1", "4 GPUs · 3 tries · stops if kl > 10", "/out/big"
     ]  # fmt: skip

@@ -22,8 +22,8 @@ SAMPLE = Sample(
 
 
 def cells(sample: Sample, *names: str, is_flat: bool = False, is_brief: bool = False) -> list[str]:
-    listed = ListedSample(4, sample, is_flat)
-    return [column.cell(listed, 0.0).text for column in SAMPLES.named(names, is_brief=is_brief)]
+    row = ListedSample(4, sample, is_flat)
+    return [column.cell(row, 0.0).text for column in SAMPLES.named(names, is_brief=is_brief)]
 
 
 def test_a_sample_is_told_in_columns_and_in_a_line() -> None:

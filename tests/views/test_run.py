@@ -25,8 +25,13 @@ NOW = 1_000_000.0
 
 
 def row(name: str, **values: object) -> RunRow:
-    told: dict[str, object] = {"id": f"id-{name}", "name": name, "folder": f"/{name}", "created_at": NOW - 90}
-    return RunRow(**{**told, **values})  # type: ignore[arg-type]
+    fields: dict[str, object] = {
+        "id": f"id-{name}",
+        "name": name,
+        "folder": f"/{name}",
+        "created_at": NOW - 90,
+    }
+    return RunRow(**{**fields, **values})  # type: ignore[arg-type]
 
 
 FULL = row(
@@ -84,10 +89,10 @@ def test_columns_have_one_id_each() -> None:
         "tags",
         "reward",
     ]
-    known = [column.id for column in known_columns()]
-    assert len(set(known)) == len(known)
-    assert all(column_of(id_).id == id_ for id_ in known)
-    assert {*DEFAULT_COLUMNS} <= {*known}
+    ids = [column.id for column in known_columns()]
+    assert len(set(ids)) == len(ids)
+    assert all(column_of(id_).id == id_ for id_ in ids)
+    assert {*DEFAULT_COLUMNS} <= {*ids}
     with pytest.raises(UsageError, match="'a b' is no column"):
         column_of("a b")
 
@@ -101,9 +106,9 @@ def test_living_ones_come_first_and_those_without_a_value_last() -> None:
     ]
 
     def names(column: str, *, is_reversed: bool = False) -> list[str]:
-        return [listed.name for listed in sorted_by(rows, column_of(column), {}, is_reversed=is_reversed)]
+        return [row.name for row in sorted_by(rows, column_of(column), {}, is_reversed=is_reversed)]
 
-    assert [listed.name for listed in usual_order(rows)] == ["young", "live", "new", "old"]
+    assert [row.name for row in usual_order(rows)] == ["young", "live", "new", "old"]
     assert names("reward") == ["live", "old", "young", "new"]
     assert names("reward", is_reversed=True) == ["old", "live", "young", "new"]
     assert names("loss") == ["new", "live", "old", "young"]
@@ -114,7 +119,7 @@ def test_living_ones_come_first_and_those_without_a_value_last() -> None:
         "id-live": {"k": True},
         "id-young": {"k": [1, 2]},
     }
-    names_of_mixed = [listed.name for listed in sorted_by(rows, column_of("k"), mixed)]
+    names_of_mixed = [row.name for row in sorted_by(rows, column_of("k"), mixed)]
     assert names_of_mixed == ["live", "new", "young", "old"]
 
 

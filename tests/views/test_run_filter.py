@@ -19,13 +19,13 @@ CONFIG = {
 
 
 def row(**values: object) -> RunRow:
-    told: dict[str, object] = {
+    fields: dict[str, object] = {
         "id": "abc", "name": "sft-lr3e-06", "folder": "/o/a", "created_at": NOW - 7200, "state": "done",
         "started_at": NOW - 7200, "ended_at": NOW - 3600, "seconds": 1800.0, "tags": ("baseline", "small"),
         "metrics": {"reward": (0.7, 0.9), "lr": (0.0, 1e-5)}, "step": 40, "max_steps": 100, "group": "sweep1",
         "disk_bytes": 3 << 30, "parent": "par", "note": "looks good",
     }  # fmt: skip
-    return RunRow(**{**told, **values})  # type: ignore[arg-type]
+    return RunRow(**{**fields, **values})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,9 @@ def row(**values: object) -> RunRow:
     ],
 )
 def test_it_is_meant(text: str) -> None:
-    wanted = parse_filter(text, now=NOW, ids={"mother": "par"})
-    wanted.check({"abc": CONFIG})
-    assert wanted.matches(row(), CONFIG)
+    run_filter = parse_filter(text, now=NOW, ids={"mother": "par"})
+    run_filter.check({"abc": CONFIG})
+    assert run_filter.matches(row(), CONFIG)
 
 
 @pytest.mark.parametrize(
@@ -143,10 +143,10 @@ def test_what_is_wrong_is_pointed_at(text: str, title: str, place: int, hint: st
 
 
 def test_names_that_no_run_has_are_told_with_the_nearest() -> None:
-    wanted = parse_filter("optim.lrr < 1 and rewrad > 0")
-    assert wanted.needs_config
+    run_filter = parse_filter("optim.lrr < 1 and rewrad > 0")
+    assert run_filter.needs_config
     with pytest.raises(UsageError, match=r"config key 'optim\.lrr'") as raised:
-        wanted.check({"a": CONFIG})
+        run_filter.check({"a": CONFIG})
     assert raised.value.hint == "did you mean optim.lr?"
     with pytest.raises(UsageError) as raised:
         parse_filter("rewrad > 0").check({"a": CONFIG})

@@ -23,7 +23,7 @@ from rltui.core.text import GIB
 A = "/GPU-a"
 
 
-def held(component: str | None, size: float, owner: GpuOwner = "component") -> GpuShare:
+def share_of(component: str | None, size: float, owner: GpuOwner = "component") -> GpuShare:
     return GpuShare(owner=owner, component=component, used_bytes=round(size * GIB))
 
 
@@ -62,7 +62,7 @@ def test_an_engine_on_an_empty_device_fits() -> None:
 
 
 def test_a_trainer_that_runs_makes_it_refuse() -> None:
-    verdict = one([device(79.9, held("trainer", 18.2))], [engine(0.9), trainer()])
+    verdict = one([device(79.9, share_of("trainer", 18.2))], [engine(0.9), trainer()])
     assert verdict.text == (
         "inference needs 71.9 GiB free on GPU 0 (0.9 × 79.9), 61.7 are free: 18.2 held by trainer;"
         " write gpu_memory_utilization = 0.76, or free the memory first"
@@ -73,7 +73,7 @@ def test_a_trainer_that_runs_makes_it_refuse() -> None:
 
 
 def test_what_the_plan_ends_is_free_by_then() -> None:
-    full = device(80, held("trainer", 18), held("inference", 40), held(None, 10, "orphan"))
+    full = device(80, share_of("trainer", 18), share_of("inference", 40), share_of(None, 10, "orphan"))
     users = [replace(engine(0.9), stops=True), trainer(stops=True)]
     refused = one([full], users)
     assert refused.free_bytes == 70 * GIB
@@ -83,12 +83,12 @@ def test_what_the_plan_ends_is_free_by_then() -> None:
 
 
 def test_what_leftovers_hold_does_not_end_with_their_component() -> None:
-    device_ = device(80, held("inference", 10), held("inference", 20, "orphan"))
+    device_ = device(80, share_of("inference", 10), share_of("inference", 20, "orphan"))
     assert one([device_], [replace(engine(0.9), stops=True)]).free_bytes == 60 * GIB
 
 
 def test_a_trainer_that_the_plan_ends_needs_nothing() -> None:
-    full = device(80, held("trainer", 18))
+    full = device(80, share_of("trainer", 18))
     verdict = one([full], [engine(0.9), trainer(30, stops=True)])
     assert verdict.verdict == "fits"
     assert verdict.peak_bytes is None
@@ -96,7 +96,7 @@ def test_a_trainer_that_the_plan_ends_needs_nothing() -> None:
 
 
 def test_a_suggestion_is_small_enough_for_the_check_and_for_the_trainer() -> None:
-    large = device(200, held("trainer", 1), held(None, 100, "other"))
+    large = device(200, share_of("trainer", 1), share_of(None, 100, "other"))
     user = replace(
         engine(0.9), measurements=EngineMeasurements(budget_bytes=20 * GIB), peak_bytes={A: 20 * GIB}
     )
@@ -129,7 +129,7 @@ def test_a_trainer_whose_peak_is_known_may_be_short() -> None:
 
 
 def test_a_trainer_that_stays_may_still_grow() -> None:
-    verdict = one([device(80, held("trainer", 10))], [engine(0.6), trainer(40)])
+    verdict = one([device(80, share_of("trainer", 10))], [engine(0.6), trainer(40)])
     assert verdict.verdict == "trainer_short"
     assert verdict.left_bytes == round(80 * GIB - 48 * GIB - CONTEXT_BYTES)
 
@@ -151,7 +151,7 @@ def test_a_shared_device_with_little_left_for_a_trainer_that_never_ran_is_a_warn
 
 
 def test_a_trainer_beside_an_engine_that_runs() -> None:
-    shared = device(80, held("inference", 60))
+    shared = device(80, share_of("inference", 60))
     running = replace(engine(0.75), starts=False)
     verdict = one([shared], [running, trainer(30, starts=True)])
     assert (verdict.component, verdict.verdict) == ("trainer", "trainer_short")
@@ -164,7 +164,7 @@ def test_a_trainer_beside_an_engine_that_runs() -> None:
 
 
 def test_a_trainer_alone() -> None:
-    verdict = one([device(80, held(None, 60, "other"))], [trainer(30, starts=True)])
+    verdict = one([device(80, share_of(None, 60, "other"))], [trainer(30, starts=True)])
     assert verdict.text == (
         "trainer will not fit: its peak was 30.0 GiB, 20.0 are free on GPU 0: 60.0 held by another user;"
         " free the memory first, or make trainer smaller"
@@ -210,7 +210,7 @@ def test_too_little_for_one_request_says_which_length_would_do() -> None:
 
 def test_a_model_that_leaves_no_way_gets_no_suggestion() -> None:
     huge = replace(engine(0.9), shape=ModelShape(weights_bytes=70 * GIB))
-    verdict = one([device(80, held("trainer", 40))], [huge, trainer()])
+    verdict = one([device(80, share_of("trainer", 40))], [huge, trainer()])
     assert verdict.verdict == "will_refuse"
     assert verdict.suggested_utilization is None
     assert "no smaller gpu_memory_utilization does" in verdict.text
@@ -235,7 +235,7 @@ def test_engines_that_start_one_after_another_on_one_device() -> None:
 
 
 def test_each_device_has_its_verdict_and_the_worst_speaks_for_all() -> None:
-    devices = [device(80), device(80, held(None, 50, "unknown"), uuid="GPU-b", index=1)]
+    devices = [device(80), device(80, share_of(None, 50, "unknown"), uuid="GPU-b", index=1)]
     user = replace(engine(0.9, tensor_parallel=2), devices=(A, "/GPU-b", "/GPU-gone"))
     verdicts = forecast(devices, [user, trainer(1, starts=True)])
     assert [(verdict.device, verdict.verdict) for verdict in verdicts] == [(0, "fits"), (1, "will_refuse")]
@@ -252,7 +252,7 @@ def test_a_device_that_cannot_be_read() -> None:
 
 
 def test_a_close_call_is_told() -> None:
-    close = one([device(80, held(None, 7.8, "other"))], [engine(0.9), trainer(starts=False)])
+    close = one([device(80, share_of(None, 7.8, "other"))], [engine(0.9), trainer(starts=False)])
     assert close.verdict == "fits"
     assert "only 205 MiB more than needed are free" in close.notes[0]
     tight = one([device(80)], [engine(0.9), trainer(7, starts=True)])
@@ -261,7 +261,7 @@ def test_a_close_call_is_told() -> None:
 
 
 def test_figures_that_look_alike_get_more_digits() -> None:
-    verdict = one([device(80, held(None, 8.01, "other"))], [engine(0.9)])
+    verdict = one([device(80, share_of(None, 8.01, "other"))], [engine(0.9)])
     assert verdict.text.startswith("inference needs 72.0000 GiB free on GPU 0 (0.9 × 80.0), 71.9900 are free")
 
 
@@ -277,7 +277,7 @@ UTILIZATIONS = st.integers(1, 100).map(lambda part: part / 100)
 def test_it_refuses_just_where_less_is_free_than_the_budget(
     total: float, held_frac: float, utilization: float
 ) -> None:
-    verdict = one([device(total, held("trainer", total * held_frac))], [engine(utilization), trainer()])
+    verdict = one([device(total, share_of("trainer", total * held_frac))], [engine(utilization), trainer()])
     assert verdict.free_bytes is not None
     assert verdict.budget_bytes is not None
     assert (verdict.verdict == "will_refuse") == (verdict.free_bytes < verdict.budget_bytes)
@@ -297,7 +297,7 @@ def test_the_trainer_is_short_just_where_less_is_left_than_its_peak(
 def test_a_suggestion_helps_when_it_is_followed(
     total: float, held_frac: float, peak_frac: float, utilization: float, starts: bool, weights: float
 ) -> None:
-    devices = [device(total, held("trainer", total * held_frac))]
+    devices = [device(total, share_of("trainer", total * held_frac))]
     beside = trainer(total * peak_frac, starts=starts, stops=starts)
     user = replace(engine(utilization), shape=ModelShape(weights_bytes=round(weights * GIB)))
     verdict = one(devices, [user, beside])
@@ -313,7 +313,7 @@ def test_the_safe_utilization_fits_with_room_and_the_next_does_not(
     total: float, peak_frac: float, utilization: float, runs: bool
 ) -> None:
     peak = total * peak_frac
-    devices = [device(total, *([held("trainer", peak / 2)] if runs else []))]
+    devices = [device(total, *([share_of("trainer", peak / 2)] if runs else []))]
     users = [engine(utilization), trainer(peak, starts=not runs)]
     assume(runs is False or peak > 1)
     verdict = one(devices, users)

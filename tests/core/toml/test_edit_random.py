@@ -36,13 +36,13 @@ NEW_KEYS = st.sampled_from(["zz", "new key", "a.b", "ключ", "x-1", ""])
 
 def lists(data: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     """Lists without tables, outermost only."""
-    found = []
+    result = []
     for key, value in data.items() if isinstance(data, dict) else enumerate(data):
         if isinstance(value, list) and not any(isinstance(item, dict) for item in value):
-            found.append((*path, str(key)))
+            result.append((*path, str(key)))
         elif isinstance(value, dict | list):
-            found.extend(lists(value, (*path, str(key))))
-    return found
+            result.extend(lists(value, (*path, str(key))))
+    return result
 
 
 def differing(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:

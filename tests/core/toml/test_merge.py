@@ -105,17 +105,17 @@ def _written(data: dict[str, Any]) -> str:
 
 
 def _assert_merged(base: str, overlay: str, *, deep: bool) -> None:
-    found = tomllib.loads(merge_texts(base, overlay, deep=deep).removeprefix("\ufeff"))
-    wanted = _merge(tomllib.loads(base.removeprefix("\ufeff")), tomllib.loads(overlay), deep=deep)
-    assert not changed_keys(deep_leaves(found), deep_leaves(wanted))
+    result = tomllib.loads(merge_texts(base, overlay, deep=deep).removeprefix("\ufeff"))
+    expected = _merge(tomllib.loads(base.removeprefix("\ufeff")), tomllib.loads(overlay), deep=deep)
+    assert not changed_keys(deep_leaves(result), deep_leaves(expected))
 
 
 def _merge(base: dict[str, Any], overlay: dict[str, Any], *, deep: bool) -> dict[str, Any]:
-    found = dict(base)
+    result = dict(base)
     for key, value in overlay.items():
-        both = isinstance(value, dict) and isinstance(found.get(key), dict)
-        found[key] = _merge(found[key], value, deep=True) if deep and both else value
-    return found
+        both = isinstance(value, dict) and isinstance(result.get(key), dict)
+        result[key] = _merge(result[key], value, deep=True) if deep and both else value
+    return result
 
 
 def test_a_file_for_a_table() -> None:
