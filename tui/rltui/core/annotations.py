@@ -69,7 +69,6 @@ def annotations_of(journal: Iterable[JournalEntry]) -> tuple[Annotation, ...]:
 
 
 def _after_rewind(annotations: Sequence[Annotation], step: int) -> list[Annotation]:
-    """The annotations after the run goes back to `step`."""
     restart = next(
         (annotation for annotation in reversed(annotations) if annotation.kind is AnnotationKind.RESTART),
         None,

@@ -46,7 +46,6 @@ def decide(verb: Verb, loss: Loss, *, has_terminal: bool, yes: bool) -> Decision
 
 
 def loss_of_plan(plan: Plan, request: Request) -> Loss:
-    """The loss of executing `request`, by the plan that was made for it."""
     is_foreign = any(process.evidence == "gpu" for process in plan.free)
     moves = request.action not in EDITS or request.restart
     if is_foreign or is_warned(plan) or (moves and _loses_more(plan)):

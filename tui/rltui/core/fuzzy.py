@@ -31,7 +31,7 @@ def query_words(query: str) -> tuple[str, ...]:
 
 
 def rank(terms: Sequence[str], text: str) -> Rank | None:
-    """The worst rank of the lower-case `words` in the lower-case `text`; `None` if one does not match."""
+    """The worst rank of the lower-case `terms` in the lower-case `text`; `None` if one does not match."""
     worst: Rank = (WORD, 0)
     for term in terms:
         if term in text:
@@ -45,7 +45,7 @@ def rank(terms: Sequence[str], text: str) -> Rank | None:
 
 
 def matched_positions(terms: Sequence[str], text: str) -> tuple[int, ...]:
-    """Positions of the letters in the lower-case `text` that match the lower-case `words`, ascending; as far
+    """Positions of the letters in the lower-case `text` that match the lower-case `terms`, ascending; as far
     as they do.
     """
     positions: set[int] = set()

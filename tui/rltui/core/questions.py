@@ -166,7 +166,6 @@ def remote_method(method: _Method[_Parameters, _Answer]) -> _Method[_Parameters,
 
 
 def question_of(method: Callable[..., Any]) -> Question:
-    """The question that a declared or remote method is."""
     method_question: Question = method.question  # type: ignore[attr-defined]
     return method_question
 

@@ -280,7 +280,7 @@ def draw_samples(indices: Sequence[int], count: int, seed: int | None = None) ->
 
 
 def filter_samples(table: SampleTable, only: Only) -> list[int]:
-    """Indices of the samples that `only` lets through."""
+    """Indices, ascending."""
     match only:
         case "":
             return list(range(len(table)))

@@ -269,7 +269,7 @@ def steps_text(steps: Sequence[int]) -> str:
 
 
 def format_number(value: float, unit: str = "") -> str:
-    """A measured value in few characters: `0.934`, `1.2e-06`, `82.1k`; in `shown_unit(unit)`."""
+    """A measured value in few characters: `0.934`, `1.2e-06`, `82.1k`; in `display_unit(unit)`."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "∞" if value > 0 else "-∞"
     value *= _DISPLAY_UNITS.get(unit, ("", 1.0))[1]
@@ -284,7 +284,7 @@ _DISPLAY_UNITS = {"bytes": ("GiB", 1 / 1024**3), "frac": ("%", 100.0)}
 
 
 def display_unit(unit: str) -> str:
-    """The unit of `figure`'s text for values of `unit`."""
+    """The unit in which `format_number` tells values of `unit`."""
     return _DISPLAY_UNITS.get(unit, (unit, 1.0))[0]
 
 

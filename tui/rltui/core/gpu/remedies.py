@@ -101,13 +101,11 @@ def _is_named(knob: KnobInfo, name: str) -> bool:
 
 
 def sibling_knob(knobs: Sequence[KnobInfo], knob: KnobInfo, name: str) -> KnobInfo | None:
-    """The knob `name` in the same table."""
     table, dot, _ = knob.key.rpartition(".")
     return next((other for other in knobs if other.key == f"{table}{dot}{name}"), None)
 
 
 def _int_value(knob: KnobInfo | None) -> int | None:
-    """The knob's value, if that is a whole number."""
     value = None if knob is None else knob.value
     return value if is_integer(value) else None
 
