@@ -1,13 +1,16 @@
-"""The command line in this process."""
+"""The command line in this process, and an experiment for it."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rltui.cli import main
+from rltui.client import draft
+from rltui.services.runs.experiment_files import ExperimentRecord
 
 
 class CommandLine:
@@ -25,6 +28,14 @@ class CommandLine:
 
     def json(self, *words: str) -> Any:
         return json.loads(self(*words, "--json"))
+
+
+def planned(config: Path, *, name: str = "one", layout: str | None = None) -> ExperimentRecord:
+    """The record of an experiment with this config that never ran; its folder is `out` beside the config."""
+    request = draft.ExperimentRequest((config,), layout=layout, name=name, output_dir=config.parent / "out")
+    record, _ = draft.plan_record(request)
+    record.control.write_record(record)
+    return record
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import CommandLine
+from tests.cli.conftest import CommandLine, planned
 from tests.client.test_creation import ANY_SFT
 
 from rltui import paths
@@ -112,10 +112,7 @@ def test_what_they_take_no_rule_of_ours_refuses(config: Path, capsys: pytest.Cap
 def test_a_dry_run_that_our_rules_refuse_does_not_wait_for_them(config: Path, cli: CommandLine) -> None:
     asked = config.parent / "asked"
     (config.parent / "src/prime_rl/configs/rl.py").write_text(f"open({str(asked)!r}, 'w')\n{REFUSES}")
-    record, _ = draft.plan_record(
-        draft.ExperimentRequest((config,), output_dir=config.parent / "out", name="one")
-    )
-    record.control.write_record(record)
+    planned(config)
     told = cli("set", "-n", "one", "orchestrator.group_size=24", "--dry-run", code=3)
     assert "128" in told
     assert "which may take it, are asked without --dry-run" in told

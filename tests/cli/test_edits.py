@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import CommandLine
+from tests.cli.conftest import CommandLine, planned
 
 from rltui import paths
 from rltui.cli import main
-from rltui.client import draft
 
 TEXT = "# mine\nmax_steps = 20 # steps\nname = \"a\"\n[[env]]\nid = 'x'\n"
 LAYOUT = 'framework = "generic"\n[[component]]\nid = "trainer"\ncommand = ["true"]\n'
@@ -22,11 +21,7 @@ def config(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     path = tmp_path / "run.toml"
     path.write_text(TEXT)
     (tmp_path / "one.toml").write_text(LAYOUT)
-    wish = draft.ExperimentRequest(
-        config_files=(path,), layout="./one.toml", name="one", output_dir=tmp_path / "out"
-    )
-    record, _ = draft.plan_record(wish)
-    record.control.write_record(record)
+    planned(path, layout="./one.toml")
     return path
 
 
@@ -136,9 +131,7 @@ def test_a_checkpoint_becomes_the_model_and_can_be_taken_back(
     config.write_text(text)
     assert main(["use-checkpoint", "out/weights/step_100", "rl.toml", "--dry-run"]) == 0
     assert config.read_text() == text
-    wish = draft.ExperimentRequest(config_files=(config,), name="rl", output_dir=tmp_path / "out")
-    record, _ = draft.plan_record(wish)
-    record.control.write_record(record)
+    planned(config, name="rl")
     assert f'+name = "{weights}"' in cli("use-checkpoint", "100")
     assert main(["undo"]) == 0
     assert config.read_text() == text

@@ -6,10 +6,9 @@ import contextlib
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import CommandLine
+from tests.cli.conftest import CommandLine, planned
 
 from rltui.cli import main
-from rltui.client import draft
 
 LAYOUT = """\
 framework = "generic"
@@ -35,12 +34,8 @@ def experiment(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run.toml").write_text("max_steps = 20\n")
     (tmp_path / "own.toml").write_text(LAYOUT)
-    wish = draft.ExperimentRequest(
-        config_files=(tmp_path / "run.toml",), layout="./own.toml", name="one", output_dir=tmp_path / "out"
-    )
-    record, _ = draft.plan_record(wish)
+    record = planned(tmp_path / "run.toml", layout="./own.toml")
     control = record.control
-    control.write_record(record)
     for (component, attempt), text in OUTPUT.items():
         assert control.new_attempt(component) == attempt
         control.log_file(component, attempt).write_text(text)

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TextIO, cast
 
 import pytest
+from tests.cli.conftest import planned
 from tests.conftest import Box
 
 from rltui.cli import main
 from rltui.cli.terminal import CleanStream
-from rltui.client import draft
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\x85\x7f\u202etxt\u2066\u200b\x08"
 LAYOUT = """\
@@ -53,12 +53,7 @@ def hostile(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     evil = escaped(EVIL)
     config.write_text(f'# bidi \u202e \u2066\nmax_steps = 20 # \u202e\nname = "{evil}"\n"k{evil}" = 1\n')
     (folder / "one.toml").write_text(LAYOUT.format(evil=evil))
-    wish = draft.ExperimentRequest(
-        config_files=(config,), layout="./one.toml", name="one", output_dir=folder / "out"
-    )
-    record, _ = draft.plan_record(wish)
-    control = record.control
-    control.write_record(record)
+    control = planned(config, layout="./one.toml").control
     attempt = control.attempt_dir("trainer", control.new_attempt("trainer"))
     (attempt / "output.log").write_text(f"12:00:00 ERROR {EVIL} went wrong\nRuntimeError: {EVIL}\n")
     entry = {"at": 1.7e9, "kind": f"edit{EVIL}", "text": EVIL}
