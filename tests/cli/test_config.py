@@ -229,10 +229,9 @@ def two(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     ids=lambda value: "-".join(value) if isinstance(value, list) else str(value),
 )
 def test_words_that_name_nothing_are_usage(
-    two: None, capsys: pytest.CaptureFixture[str], words: list[str], code: int, told: list[str]
+    two: None, cli: CommandLine, words: list[str], code: int, told: list[str]
 ) -> None:
-    assert main(words) == code
-    error = capsys.readouterr().err
+    error = cli(*words, code=code)
     assert [part for part in told if part not in error] == []
 
 

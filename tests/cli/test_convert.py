@@ -47,9 +47,7 @@ def measure(config: Path) -> None:
     (config.parent / "out/metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def test_there_and_back_from_what_was_measured(
-    config: Path, cli: CommandLine, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_there_and_back_from_what_was_measured(config: Path, cli: CommandLine) -> None:
     measure(config)
     shown = cli("convert", "-n", "one", "--dry-run")
     assert "a rollout has 50 tokens, mean of steps 3 to 12\n" in shown
@@ -59,7 +57,6 @@ def test_there_and_back_from_what_was_measured(
     assert main(["convert", "tokens", "-n", "one"]) == 0
     assert "batch_size = 128" not in config.read_text()
     assert "max_inflight_rollouts = 192" in config.read_text()
-    capsys.readouterr()
     document = cli.json("convert", "-n", "one")
     assert document["to"] == "rollouts"
     assert document["edits"]["orchestrator.batch_size"] == 128

@@ -48,10 +48,9 @@ def test_commands_become_a_layout_that_is_found_by_its_name(cli: CommandLine) ->
     ],
 )
 def test_nothing_is_written_that_could_not_be_used(
-    arguments: list[str], code: int, words: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], code: int, words: str, cli: CommandLine
 ) -> None:
-    assert main(["init", *arguments]) == code
-    assert words in capsys.readouterr().err
+    assert words in cli("init", *arguments, code=code)
     assert not list(Path.cwd().rglob("*.toml"))
 
 
