@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import ValidationError
 
@@ -21,6 +22,7 @@ from rltui.services.runs.rollouts import open_rollouts
 
 logger = logging.getLogger(__name__)
 
+_V = TypeVar("_V", bound=Value)
 _RECORD = "evaluation.json"
 _RESULTS = ("results.jsonl", "traces.jsonl")
 """Files with a line for each finished rollout."""
@@ -75,7 +77,7 @@ class EvalFolder:
         """The finished evaluations, oldest first. One whose record is damaged is left out."""
         by_number = {}
         for number, folder in self._folders():
-            if folder not in self._cached and (record := _read(folder / _RECORD)) is not None:
+            if folder not in self._cached and (record := _read(folder / _RECORD, Evaluation)) is not None:
                 self._cached[folder] = record
             if folder in self._cached:
                 by_number[number] = self._cached[folder]
@@ -83,13 +85,7 @@ class EvalFolder:
 
     def queue(self) -> EvalQueue:
         """Empty if it cannot be read."""
-        try:
-            return EvalQueue.model_validate_json(read_own(self._queue_file))
-        except FileNotFoundError:
-            return EvalQueue()
-        except (OSError, ValidationError) as error:
-            logger.warning("%s is left out: %s", self._queue_file, error)
-            return EvalQueue()
+        return _read(self._queue_file, EvalQueue) or EvalQueue()
 
     def report(self, experiment: str, queue: EvalQueue | None = None) -> EvalReport:
         """`queue`: the current one, if it is newer than the file."""
@@ -154,9 +150,9 @@ class EvalFolder:
         make_folder(self.path)
 
 
-def _read(path: Path) -> Evaluation | None:
+def _read(path: Path, model: type[_V]) -> _V | None:
     try:
-        return Evaluation.model_validate_json(read_own(path))
+        return model.model_validate_json(read_own(path))
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:
