@@ -51,12 +51,8 @@ class Pacing:
         self._unanswered: deque[tuple[float, int]] = deque()
         self._answers_s: deque[float] = deque(maxlen=5)
         self._next_at = 0.0
-        self._expects_answers = True
-
-    @property
-    def expects_answers(self) -> bool:
+        self.expects_answers = True
         """Whether to ask the terminal after a frame: not where it did not answer before."""
-        return self._expects_answers
 
     @property
     def is_slow(self) -> bool:
@@ -66,21 +62,21 @@ class Pacing:
         """Seconds until a frame may be written; 0 means now. An answer may shorten it."""
         if self._unanswered and now - self._unanswered[0][0] >= ANSWER_TIMEOUT_S:
             self._unanswered.clear()
-            self._expects_answers = False
+            self.expects_answers = False
         answer_s = self._unanswered[0][0] + ANSWER_TIMEOUT_S - now if self._unanswered else 0.0
         if is_urgent:
             return answer_s if sum(size for _, size in self._unanswered) >= WINDOW_BYTES else 0.0
         return max(0.0, self._next_at - now, answer_s)
 
     def record_frame(self, now: float, size: int) -> None:
-        if self._expects_answers:
+        if self.expects_answers:
             self._unanswered.append((now, size))
         pause_s = size / SLOW_BYTES_PER_S if self.is_slow else min(MAX_PAUSE_S, size / FAST_BYTES_PER_S)
         self._next_at = max(now, self._next_at) + pause_s
 
     def record_answer(self, now: float) -> None:
         """The terminal displays the oldest frame that it was asked about."""
-        self._expects_answers = True
+        self.expects_answers = True
         if self._unanswered:
             self._answers_s.append(now - self._unanswered.popleft()[0])
 

@@ -158,7 +158,7 @@ def _identity(transcript: Transcript | None) -> tuple[int, str] | None:
 class TranscriptView(ScrollView, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
-        self._transcript: Transcript | None = None
+        self.transcript: Transcript | None = None
         self._heading = ""
         self._note = ""
         self._lines: Sequence[Content] = ()
@@ -166,14 +166,10 @@ class TranscriptView(ScrollView, can_focus=True):
         self.is_raw = False
         self.is_folded = True
 
-    @property
-    def transcript(self) -> Transcript | None:
-        return self._transcript
-
     def show(self, transcript: Transcript | None, *, heading: str = "", note: str = "") -> None:
         """Show another one from its start; `note` stands where there is none."""
-        is_same = _identity(transcript) == _identity(self._transcript) is not None
-        self._transcript, self._heading, self._note = transcript, heading, note
+        is_same = _identity(transcript) == _identity(self.transcript) is not None
+        self.transcript, self._heading, self._note = transcript, heading, note
         self.lay_out()
         if not is_same:
             self.scroll_to(0, 0, animate=False, force=True)
@@ -182,11 +178,11 @@ class TranscriptView(ScrollView, can_focus=True):
         self._width = self.scrollable_content_region.width
         if self._width <= 0:  # not laid out yet: the resize to come does it
             return
-        if self._transcript is None:
+        if self.transcript is None:
             self._lines = [*_wrapped(self._note, self._width, FAINT)] if self._note else []
         else:
             self._lines = transcript_lines(
-                self._transcript,
+                self.transcript,
                 self._width,
                 is_raw=self.is_raw,
                 is_folded=self.is_folded,
@@ -200,12 +196,12 @@ class TranscriptView(ScrollView, can_focus=True):
             self.lay_out()
 
     def copied(self) -> CopyRequested | None:
-        if self._transcript is None:
+        if self.transcript is None:
             return None
         if self.is_raw:
-            record = json.dumps(self._transcript.raw, indent=1, ensure_ascii=False, default=str)
+            record = json.dumps(self.transcript.raw, indent=1, ensure_ascii=False, default=str)
             return CopyRequested(record, "the record")
-        return CopyRequested(transcript_text(self._transcript), "the sample")
+        return CopyRequested(transcript_text(self.transcript), "the sample")
 
     def move(self, lines: int) -> None:
         self.scroll_relative(y=lines, animate=False)
