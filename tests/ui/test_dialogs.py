@@ -111,6 +111,12 @@ async def test_enter_is_said_to_press_the_button_that_has_the_focus() -> None:
         assert below(pilot) == "enter: Stop · y: Stop everything · esc: Cancel"
 
 
+def test_an_error_is_told_with_its_evidence_and_what_to_do() -> None:
+    error = RltuiError("port 8000 is taken", details=("pid 12 [bold]x[/bold]",), hint="stop it")
+    body = MessageDialog.for_error(error).body.plain
+    assert body == "✗ port 8000 is taken\npid 12 [bold]x[/bold]\n\n→ stop it"
+
+
 def test_keys_are_those_of_the_table_as_it_is_mapped() -> None:
     told = [("dialog.no", ""), ("columns.left columns.right", "move"), ("enter", "go")]
     assert keys_line(told) == "esc: no · shift+↑↓: move · enter: go"

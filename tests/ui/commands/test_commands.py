@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from tests.fakes.experiment import NOW, FakeExperiment, component, running_status
+from tests.fakes.experiment import NOW, SET_PLAN, FakeExperiment, component, running_status
 from tests.fakes.frontend import FakeFrontend
 from tests.fakes.runs import FakeRuns
 from tests.ui.checkpoint_cases import with_checkpoints
 from tests.ui.run_cases import RUNS
 from tests.ui.trouble import REMEDIES, out_of_memory_status
 
-from rltui.core.api import ComponentStatus, Request
+from rltui.core.api import ComponentStatus, Plan, Request
+from rltui.core.config_report import Problem
 from rltui.core.gpu.report import Remedy
 from rltui.core.states import ComponentState
 from rltui.errors import RltuiError
@@ -68,6 +69,102 @@ async def test_an_error_is_shown_and_nothing_is_done() -> None:
     component_commands(frontend, experiment).request("stop")
     await frontend.done()
     assert frontend.errors == [experiment.error]
+
+
+NO_PORT = Problem(message="port 8000 is taken by pid 12: stop it, or set port")
+MORE = Plan(action="start", start=("inference", "trainer"))
+
+
+@pytest.mark.parametrize(
+    ("name", "plan", "default"),
+    [
+        ("restart", SET_PLAN, "yes"),
+        ("kill", SET_PLAN, "no"),
+        ("stop-all", SET_PLAN, "no"),
+        ("start", MORE, "yes"),
+        ("restart", Plan(action="restart", stop=("trainer",), problems=(NO_PORT,)), "no"),
+    ],
+    ids=["restart", "kill", "stop all", "a start that starts more", "blocked"],
+)
+async def test_what_does_more_than_it_says_is_asked(name: str, plan: Plan, default: str) -> None:
+    frontend, experiment = FakeFrontend(None), FakeExperiment()
+    experiment.planner = lambda request: plan
+    stopped = component("trainer", ComponentState.STOPPED)
+    component_commands(frontend, experiment, stopped if name == "start" else TRAINER).request(name)
+    await frontend.done()
+    (dialog,) = frontend.dialogs
+    assert isinstance(dialog, PlanDialog)
+    assert (dialog.default, "yes" in dialog.answers) == (default, not plan.blocked)
+    assert experiment.executed == []
+
+
+async def test_a_plain_start_needs_no_question() -> None:
+    frontend, experiment = FakeFrontend(), FakeExperiment()
+    component_commands(frontend, experiment, component("trainer", ComponentState.STOPPED)).request("start")
+    await frontend.done()
+    assert experiment.executed == [Request(action="start", components=("trainer",))]
+
+
+async def test_a_plan_without_steps_only_says_so() -> None:
+    frontend, experiment = FakeFrontend(), FakeExperiment()
+    experiment.planner = lambda request: Plan(action="restart", reasons=("nothing reads it",))
+    component_commands(frontend, experiment).request("restart")
+    await frontend.done()
+    assert frontend.notices == ["Nothing to restart: nothing reads it"]
+
+
+async def test_a_checkpoint_is_chosen_from_those_there_are() -> None:
+    """Finding A1."""
+    frontend, experiment = FakeFrontend("set-checkpoint", "20", True, "set-checkpoint"), FakeExperiment()
+    commands = component_commands(frontend, experiment)
+    experiment.planner = lambda request: Plan(stop=("trainer",), start=("trainer",), checkpoints=(10, 20, 30))
+    commands.restart_menu()
+    await frontend.done()
+    _, menu, _ = frontend.dialogs
+    assert isinstance(menu, ChoiceMenu)
+    assert list(menu.choices) == ["30", "20", "10"]
+    (request,) = experiment.executed
+    assert (request.action, request.components, request.resume_step) == ("restart", ("trainer",), 20)
+    experiment.planner = lambda request: Plan(stop=("trainer",), start=("trainer",))
+    commands.restart_menu()
+    await frontend.done()
+    assert frontend.notices[-1].startswith("No checkpoint to continue from")
+
+
+@pytest.mark.parametrize(
+    ("choice", "request_"),
+    [
+        ("set", Request(action="restart", components=("trainer",))),
+        ("all", Request(action="restart")),
+        ("set-scratch", Request(action="restart", components=("trainer",), resume="scratch")),
+        ("all-scratch", Request(action="restart", resume="scratch")),
+    ],
+)
+async def test_the_restart_menu_says_what_and_from_where(choice: str, request_: Request) -> None:
+    frontend, experiment = FakeFrontend(choice, True), FakeExperiment()
+    component_commands(frontend, experiment).restart_menu()
+    await frontend.done()
+    menu, plan = frontend.dialogs
+    assert isinstance(menu, ChoiceMenu)
+    assert choice in menu.choices
+    assert isinstance(plan, PlanDialog)
+    assert plan.default == "no"
+    assert experiment.executed == [request_]
+
+
+async def test_the_restart_menu_can_be_left() -> None:
+    frontend, experiment = FakeFrontend(None), FakeExperiment()
+    component_commands(frontend, experiment).restart_menu()
+    await frontend.done()
+    assert experiment.planned == []
+
+
+async def test_a_shell_is_opened_as_the_selected_component() -> None:
+    frontend, experiment = FakeFrontend(), FakeExperiment()
+    component_commands(frontend, experiment).open_shell()
+    await frontend.done()
+    assert experiment.opened == ["shell as trainer"]
+    assert frontend.messages == [AttachRequested("shell")]
 
 
 async def test_a_finished_run_is_opened_with_a_supervisor() -> None:
