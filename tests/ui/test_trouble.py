@@ -46,25 +46,6 @@ def below(pilot: Pilot[None], component_id: str) -> str:
     return str(reason.content) if reason.region else ""
 
 
-@pytest.mark.parametrize(
-    ("keys", "request_"),
-    [
-        (("s",), Request(action="start", components=("trainer",))),
-        (("x", "y"), Request(action="stop", components=("trainer",))),
-        (("r", "y"), Request(action="restart", components=("trainer",))),
-    ],
-    ids=["s", "x", "r"],
-)
-async def test_a_retry_can_be_hurried_or_given_up(
-    keys: tuple[str, ...], request_: Request, open_app: Opener
-) -> None:
-    experiment = FakeExperiment(backoff_status(), NO_GPU, knob_table())
-    async with open_app(experiment) as pilot:
-        await press(pilot, "t", *keys)
-        await until(pilot, lambda: experiment.executed)
-        assert experiment.executed == [request_]
-
-
 async def test_the_countdown_goes_on_by_itself(open_app: Opener) -> None:
     clock = [NOW]
     async with open_app(FakeExperiment(backoff_status()), clock=lambda: clock[0]) as pilot:
@@ -156,17 +137,6 @@ async def test_k_is_offered_only_while_there_are_leftovers(open_app: Opener) -> 
         assert experiment.planned == []
 
 
-async def test_a_start_that_ends_leftovers_first_is_asked(open_app: Opener) -> None:
-    experiment = FakeExperiment(orphans_status())
-    experiment.planner = lambda request: Plan(action="start", start=request.components, free=ORPHANS)
-    async with open_app(experiment) as pilot:
-        await press(pilot, "s")
-        assert isinstance(pilot.app.screen, PlanDialog)
-        assert "end first  2 leftover processes of inference" in str(
-            pilot.app.screen.query_one(".body", Static).content
-        )
-
-
 async def test_readonly_refuses_every_key_that_changes_something(open_app: Opener) -> None:
     experiment = FakeExperiment(orphans_status(), NO_GPU, knob_table(), readonly=True)
     async with open_app(experiment) as pilot:
@@ -185,22 +155,17 @@ async def test_readonly_refuses_every_key_that_changes_something(open_app: Opene
 
 
 async def test_readonly_offers_nothing_that_changes_something(open_app: Opener) -> None:
-    experiment = FakeExperiment(orphans_status(), NO_GPU, knob_table(), readonly=True)
-    async with open_app(experiment) as pilot:
+    status = stopped_status().model_copy(update={"orphans": ORPHANS})
+    experiment = FakeExperiment(status, NO_GPU, knob_table(), readonly=True)
+    async with open_app(experiment, ask_to_start=True) as pilot:
+        assert isinstance(pilot.app.screen, Overview), "nor is it asked whether to start"
+        assert experiment.planned == []
         assert not any(action.changes for action in offered(pilot))
         calls = {action.command[0] for action in offered(pilot)}
         assert {"panels.zoom", "show_help"} & calls == {"panels.zoom", "show_help"}
         words = footer(pilot).split()
         assert not {"start", "stop", "restart", "edit", "apply", "leftovers"} & set(words)
         assert {"help", "zoom", "detach"} <= set(words)
-
-
-async def test_readonly_does_not_ask_to_start(open_app: Opener) -> None:
-    experiment = FakeExperiment(stopped_status(), NO_GPU, knob_table(), readonly=True)
-    async with open_app(experiment, ask_to_start=True) as pilot:
-        await settle(pilot)
-        assert experiment.planned == []
-        assert isinstance(pilot.app.screen, Overview)
 
 
 @pytest.mark.parametrize("width", [40, 200])
@@ -210,33 +175,21 @@ def test_readonly_is_said_at_every_width(width: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("alert", "heading", "note"),
+    ("kind", "severity", "component_id", "heading", "note"),
     [
-        (
-            Alert(kind="recovered", severity="information", title="up again", text="x", component="trainer"),
-            "✓ up again",
-            "trainer · 1m ago",
-        ),
-        (Alert(kind="crash", severity="error", title="died", text="x"), "✗ died", "1m ago"),
+        ("finished", "information", "", "✓ it happened", "1m ago"),
+        ("recovered", "information", "trainer", "✓ it happened", "trainer · 1m ago"),
+        ("crash", "error", "", "✗ it happened", "1m ago"),
+        ("stall", "warning", "", "⚠ it happened", "1m ago"),
     ],
-    ids=lambda value: value.kind if isinstance(value, Alert) else "",
 )
-async def test_the_last_alert_can_be_read_again(
-    alert: Alert, heading: str, note: str, experiment: FakeExperiment, open_app: Opener
+def test_an_alert_is_told_in_full(
+    kind: str, severity: str, component_id: str, heading: str, note: str
 ) -> None:
-    clock = [NOW]
-    async with open_app(experiment, clock=lambda: clock[0]) as pilot:
-        experiment.push(alert)
-        await until(pilot, lambda: said(pilot))
-        clock[0] += 100
-        await press(pilot, "exclamation_mark", "enter")
-        assert isinstance(pilot.app.screen, MessageDialog)
-        assert str(pilot.app.screen.query_one(".body", Static).content).splitlines() == [
-            heading,
-            "x",
-            "",
-            note,
-        ]
+    alert = Alert.model_validate(
+        {"kind": kind, "severity": severity, "title": "it happened", "text": "x", "component": component_id}
+    )
+    assert MessageDialog.for_alert(alert, 100).body.plain.splitlines() == [heading, "x", "", note]
 
 
 def failed_trainer(*failed: str) -> Status:
@@ -246,15 +199,14 @@ def failed_trainer(*failed: str) -> Status:
     return running_status(components=tuple(each))
 
 
-@pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=str)
-async def test_what_has_failed_is_named_and_selected(size: tuple[int, int], open_app: Opener) -> None:
+async def test_what_has_failed_is_named_and_selected(open_app: Opener) -> None:
     """Finding U7: the footer's keys acted on inference, beside a trainer that had failed."""
     experiment = FakeExperiment(failed_trainer(), NO_GPU, knob_table())
-    async with open_app(experiment, size=size) as pilot:
+    async with open_app(experiment, size=(80, 24)) as pilot:
         assert overview(pilot).panels.selected == "inference"
         experiment.push(failed_trainer("trainer"))
         await until(pilot, lambda: overview(pilot).panels.selected == "trainer")
-        assert "✗ failed: trainer" in header_line(failed_trainer("trainer"), size[0]).plain
+        assert "✗ failed: trainer" in header_line(failed_trainer("trainer"), 80).plain
         await press(pilot, "i")
         experiment.push(failed_trainer("trainer"))
         await settle(pilot)
@@ -275,8 +227,7 @@ async def test_a_run_that_is_opened_failed_shows_what_has(open_app: Opener) -> N
         assert overview(pilot).panels.selected == "orchestrator"
 
 
-@pytest.mark.parametrize("key", ["i", "ctrl+k"], ids=["log", "knobs"])
-@pytest.mark.parametrize("failed", [(), ("trainer",)], ids=str)
+@pytest.mark.parametrize(("failed", "key"), [((), "i"), (("trainer",), "ctrl+k")], ids=["log", "knobs"])
 async def test_errors_are_found_in_whichever_log_has_them(
     failed: tuple[str, ...], key: str, open_app: Opener
 ) -> None:

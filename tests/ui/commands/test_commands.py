@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
-from tests.fakes.experiment import NOW, SET_PLAN, FakeExperiment, component, running_status
+from tests.fakes.experiment import NOW, ORPHANS, SET_PLAN, FakeExperiment, component, running_status
 from tests.fakes.frontend import FakeFrontend
 from tests.fakes.runs import FakeRuns
 from tests.ui.checkpoint_cases import with_checkpoints
 from tests.ui.run_cases import RUNS
-from tests.ui.trouble import REMEDIES, out_of_memory_status
+from tests.ui.trouble import REMEDIES, backoff_status, out_of_memory_status
 
 from rltui.core.api import ComponentStatus, Plan, Request
 from rltui.core.config_report import Problem
@@ -96,6 +98,26 @@ async def test_what_does_more_than_it_says_is_asked(name: str, plan: Plan, defau
     assert isinstance(dialog, PlanDialog)
     assert (dialog.default, "yes" in dialog.answers) == (default, not plan.blocked)
     assert experiment.executed == []
+
+
+@pytest.mark.parametrize("action", ["start", "stop", "restart"])
+async def test_a_retry_can_be_hurried_or_given_up(action: Literal["start", "stop", "restart"]) -> None:
+    *_, waits = backoff_status().components
+    frontend, experiment = FakeFrontend(True), FakeExperiment()
+    component_commands(frontend, experiment, waits).request(action)
+    await frontend.done()
+    assert len(frontend.dialogs) == (action != "start")
+    assert experiment.executed == [Request(action=action, components=("trainer",))]
+
+
+async def test_a_start_that_ends_leftovers_first_is_asked() -> None:
+    frontend, experiment = FakeFrontend(None), FakeExperiment()
+    experiment.planner = lambda request: Plan(action="start", start=request.components, free=ORPHANS)
+    component_commands(frontend, experiment, component("trainer", ComponentState.STOPPED)).request("start")
+    await frontend.done()
+    (dialog,) = frontend.dialogs
+    assert isinstance(dialog, PlanDialog)
+    assert "end first  2 leftover processes of inference" in dialog.body.plain
 
 
 async def test_a_plain_start_needs_no_question() -> None:
