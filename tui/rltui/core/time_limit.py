@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import NamedTuple
+
+from rltui.core.times import clock_text
 
 
 class CheckpointTime(NamedTuple):
@@ -33,10 +34,6 @@ def lost_at_limit(
     if following <= last.step or expected <= ends_at:
         return None
     return (
-        f"its time limit is over at {_clock(ends_at)}, and checkpoint {following} is expected at "
-        f"{_clock(expected)}: what is trained after checkpoint {last.step} will be lost"
+        f"its time limit is over at {clock_text(ends_at)}, and checkpoint {following} is expected at "
+        f"{clock_text(expected)}: what is trained after checkpoint {last.step} will be lost"
     )
-
-
-def _clock(time_: float) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(time_))

@@ -22,6 +22,11 @@ def date_text(moment: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
 
 
+def clock_text(moment: float) -> str:
+    """`14:30:05`, in local time."""
+    return time.strftime("%H:%M:%S", time.localtime(moment))
+
+
 def parse_span(text: str) -> float | None:
     """Seconds of `90s`, `30m`, `2h`, `1d12h`, `2w`; `None` for anything else."""
     if not _SPAN.fullmatch(text):

@@ -11,6 +11,7 @@ from rltui.core.annotations import AnnotationKind
 from rltui.core.events import author_text, first_line
 from rltui.core.states import Role
 from rltui.core.text import duration
+from rltui.core.times import clock_text
 from rltui.views.component import LINK_SIGN
 from rltui.views.table import Cell, Column, View
 
@@ -105,7 +106,7 @@ VIEW: View[Event] = View(
         Column(
             "when",
             lambda event, _: time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(event.at)),
-            brief=lambda event, _: time.strftime("%H:%M:%S", time.localtime(event.at)),
+            brief=lambda event, _: clock_text(event.at),
         ),
         Column("step", lambda event, _: "" if event.step is None else str(event.step), is_right=True),
         Column("kind", _kind),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rltui.core.text import count_text, duration, gib, join_words, short_command, truncate
+from rltui.core.times import clock_text
 from rltui.views.table import Cell, Column, View
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ _SIZE = re.compile(r"[ -]\d+GB\b( HBM\w+)?")
 
 def report_title(report: GpuReport, *, interval_s: float, now: float) -> str:
     """Above a display that is repeated."""
-    when = time.strftime("%H:%M:%S", time.localtime(now if report.sampled_at is None else report.sampled_at))
+    when = clock_text(now if report.sampled_at is None else report.sampled_at)
     driver = f" · driver {report.driver}" if report.driver else ""
     return f"{when}{driver} · every {interval_s:g} s"
 

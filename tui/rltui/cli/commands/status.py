@@ -17,6 +17,7 @@ from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
 from rltui.core import hints
 from rltui.core.states import component_badge
 from rltui.core.text import duration
+from rltui.core.times import clock_text
 from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.views.component import host_texts
@@ -88,7 +89,7 @@ class Sentences:
         """Sentences about changes since the last status, as `14:02:11 trainer is ready after 12s.`; at
         first, about all.
         """
-        clock = time.strftime("%H:%M:%S", time.localtime(now))
+        clock = clock_text(now)
         sentences = {key: (gist, text) for key, gist, text in self._sentences(status, now)}
         for key in self._reported.keys() - sentences.keys():
             del self._reported[key]  # it is over, and is told again if it comes back

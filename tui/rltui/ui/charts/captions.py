@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Sequence
 
@@ -10,6 +9,7 @@ from textual.content import Content
 
 from rltui.core.annotations import AnnotationKind
 from rltui.core.text import age, display_unit, duration, format_number, truncate
+from rltui.core.times import clock_text
 from rltui.ui.charts.catalog import Chart
 from rltui.ui.charts.model import ChartModel, PlacedAnnotation, has_line
 from rltui.ui.charts.plot import LINE_COLOURS
@@ -82,7 +82,7 @@ def annotation_lines(model: ChartModel, view: View, rows: int) -> Content:
     for placed in visible[-rows:]:
         step, _ = model.moment(placed.x, view)
         label = "" if step is None else f"step {step:.0f}"
-        time_text = _clock(placed.annotation.at)
+        time_text = clock_text(placed.annotation.at)
         lines.append(Content.assemble((f"{label:>10} {time_text} ", FAINT), _annotation_text(placed)))
     return Content("\n").join(lines)
 
@@ -109,14 +109,10 @@ def _moment_text(model: ChartModel, view: View, x: float, now: float) -> str:
     step, moment = model.moment(x, view)
     parts = [] if step is None else [f"step {step:.0f}"]
     if moment is not None:
-        parts += [_clock(moment), f"{age(max(0.0, now - moment))} ago"]
+        parts += [clock_text(moment), f"{age(max(0.0, now - moment))} ago"]
     if view.by_time:
         parts.insert(0, f"{duration(x)} in")
     return " · ".join(parts)
-
-
-def _clock(moment: float) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(moment))
 
 
 def _annotation_style(kind: AnnotationKind) -> str:

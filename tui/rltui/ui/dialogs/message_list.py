@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
@@ -10,6 +9,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 
+from rltui.core.times import clock_text
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext
 from rltui.ui.copying import CopyRequested
@@ -79,7 +79,9 @@ class MessageList(Dialog[None]):
             self.app.push_screen(MessageDialog.for_alert(notification.alert, self._clock() - notification.at))
         else:
             head, _, rest = notification.full.partition("\n")
-            dialog = MessageDialog(head, tuple(rest.split("\n")) if rest else (), note=_time_of(notification))
+            dialog = MessageDialog(
+                head, tuple(rest.split("\n")) if rest else (), note=clock_text(notification.at)
+            )
             self.app.push_screen(dialog)
 
     def action_copy(self) -> None:
@@ -88,12 +90,8 @@ class MessageList(Dialog[None]):
             self.post_message(CopyRequested(f"{title}{notification.text}", "the message"))
 
 
-def _time_of(notification: Notification) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(notification.at))
-
-
 def _lines(notification: Notification, width: int, *, is_open: bool) -> tuple[Content, ...]:
-    when = Content.styled(f" {_time_of(notification)} ", FAINT)
+    when = Content.styled(f" {clock_text(notification.at)} ", FAINT)
     if not is_open:
         return (when + notification.line(width - _TIME_CELLS),)
     style = f"bold {notification.mark[1]}"
