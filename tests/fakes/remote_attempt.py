@@ -25,10 +25,11 @@ class RemoteAttempt:
     def __init__(
         self, folder: Path, *, env: Mapping[str, str] | None = None, program: Sequence[str] = RUNNER
     ) -> None:
+        """`env`: variables of the runners besides those that the test has as they start."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.log_file = folder / "output.log"
-        self._env = dict(os.environ if env is None else env)
+        self._env = dict(env or {})
         self._program = program
         self.runner: subprocess.Popen[bytes] | None = None
 
@@ -60,7 +61,7 @@ class RemoteAttempt:
         with self.log_file.open("ab") as log:
             self.runner = subprocess.Popen(
                 [sys.executable, *self._program, str(self.folder)],
-                env=self._env,
+                env={**os.environ, **self._env},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

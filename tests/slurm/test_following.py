@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -43,13 +42,17 @@ class Attempt(RemoteAttempt):
     """One attempt whose component is a job of `rig`."""
 
     def __init__(self, folder: Path, rig: Rig) -> None:
-        super().__init__(folder, env={**os.environ, **rig.env})
+        super().__init__(folder, env=rig.env)
 
     def specify(self, *argv: str, stop: dict[str, Any] | None = None, **slurm: Any) -> None:
         host = {"kind": "slurm", "forward": [], **SlurmSpec(**slurm).model_dump()}
         stop = {"signal": "SIGINT", "grace_s": 30.0, **(stop or {})}
         env = {"GREETING": "good day"}
         self.write_spec(argv, host, component="rl", cwd=str(self.folder), env=env, stop=stop)
+
+    def start(self, *argv: str, **options: Any) -> None:
+        self.specify(*argv, **options)
+        self.follow()
 
     def ended(self, timeout_s: float = 60.0) -> tuple[int, JobStatus]:
         return self.code(timeout_s), self.status
@@ -63,10 +66,9 @@ def attempt(rig: Rig, tmp_path: Path) -> Iterator[Attempt]:
 
 
 def test_run_reports_job_output_and_exit_code(attempt: Attempt) -> None:
-    attempt.specify(
+    attempt.start(
         "bash", "-c", 'echo "$GREETING from $SLURM_JOB_ID ${RLTUI_EXPERIMENT-}"; exit 3', cpus_per_task="2"
     )
-    attempt.follow()
     code, remote = attempt.ended()
     assert (code, remote.exit_code, remote.signal, remote.error) == (3, 3, None, None)
     assert remote.where.startswith(f"job {remote.id} on node")
@@ -75,15 +77,13 @@ def test_run_reports_job_output_and_exit_code(attempt: Attempt) -> None:
 
 
 def test_run_tells_signal_that_ended_command(attempt: Attempt) -> None:
-    attempt.specify("bash", "-c", "kill -SEGV $$")
-    attempt.follow()
+    attempt.start("bash", "-c", "kill -SEGV $$")
     code, remote = attempt.ended()
     assert (code, remote.exit_code, remote.signal) == (128 + signal.SIGSEGV, None, "SIGSEGV")
 
 
 def test_refused_job_is_told_in_slurms_words(attempt: Attempt) -> None:
-    attempt.specify("true", partition="nix")
-    attempt.follow()
+    attempt.start("true", partition="nix")
     code, remote = attempt.ended()
     assert code == 127
     assert remote.id == ""
@@ -94,8 +94,7 @@ def test_refused_job_is_told_in_slurms_words(attempt: Attempt) -> None:
 
 def test_queue_is_told_with_reason_and_cancelled_at_once(attempt: Attempt, rig: Rig) -> None:
     rig.fill()
-    attempt.specify("sleep", "600")
-    attempt.follow()
+    attempt.start("sleep", "600")
     remote = attempt.until(lambda remote: "waits for free nodes (Resources), starts about" in remote.reason)
     assert remote.phase == "pending"
     attempt.signal()
@@ -105,8 +104,7 @@ def test_queue_is_told_with_reason_and_cancelled_at_once(attempt: Attempt, rig: 
 
 
 def test_stop_passes_signal_to_command_and_keeps_its_exit_code(attempt: Attempt) -> None:
-    attempt.specify(sys.executable, "-c", STUBBORN, "1")
-    attempt.follow()
+    attempt.start(sys.executable, "-c", STUBBORN, "1")
     attempt.wait_for_output("begun")
     attempt.signal()
     code, remote = attempt.ended()
@@ -115,8 +113,7 @@ def test_stop_passes_signal_to_command_and_keeps_its_exit_code(attempt: Attempt)
 
 
 def test_stop_cancels_job_after_grace(attempt: Attempt) -> None:
-    attempt.specify(sys.executable, "-c", STUBBORN, "5", stop={"grace_s": 2.0, "again_s": 1.0})
-    attempt.follow()
+    attempt.start(sys.executable, "-c", STUBBORN, "5", stop={"grace_s": 2.0, "again_s": 1.0})
     attempt.wait_for_output("begun")
     attempt.signal()
     _, remote = attempt.ended()
@@ -126,8 +123,7 @@ def test_stop_cancels_job_after_grace(attempt: Attempt) -> None:
 
 
 def test_kill_ends_job_at_once(attempt: Attempt) -> None:
-    attempt.specify(sys.executable, "-c", STUBBORN, "5")
-    attempt.follow()
+    attempt.start(sys.executable, "-c", STUBBORN, "5")
     attempt.wait_for_output("begun")
     attempt.signal(signal.SIGUSR1)
     code, remote = attempt.ended()
@@ -136,8 +132,7 @@ def test_kill_ends_job_at_once(attempt: Attempt) -> None:
 
 
 def test_successor_of_killed_runner_takes_job_up(attempt: Attempt, rig: Rig) -> None:
-    attempt.specify("bash", "-c", "for i in $(seq 60); do echo line $i; sleep 0.1; done; exit 4")
-    attempt.follow()
+    attempt.start("bash", "-c", "for i in $(seq 60); do echo line $i; sleep 0.1; done; exit 4")
     attempt.wait_for_output("line 5")
     attempt.kill()
     attempt.follow()
@@ -149,8 +144,7 @@ def test_successor_of_killed_runner_takes_job_up(attempt: Attempt, rig: Rig) -> 
 
 
 def test_successor_finds_job_whose_number_was_never_written(attempt: Attempt, rig: Rig) -> None:
-    attempt.specify("bash", "-c", "echo begun; sleep 600")
-    attempt.follow()
+    attempt.start("bash", "-c", "echo begun; sleep 600")
     before = attempt.until(lambda remote: bool(remote.id))
     attempt.kill()
     (attempt.folder / "remote.json").unlink()
@@ -160,8 +154,7 @@ def test_successor_finds_job_whose_number_was_never_written(attempt: Attempt, ri
 
 
 def test_silent_controller_is_no_end(attempt: Attempt, rig: Rig) -> None:
-    attempt.specify("bash", "-c", "echo begun; sleep 15; echo over; exit 5")
-    attempt.follow()
+    attempt.start("bash", "-c", "echo begun; sleep 15; echo over; exit 5")
     attempt.wait_for_output("begun")
     attempt.until(lambda remote: remote.phase == "running")
     rig.stop_controller()
@@ -175,10 +168,9 @@ def test_silent_controller_is_no_end(attempt: Attempt, rig: Rig) -> None:
 
 
 def test_preempted_job_is_queued_again_and_started_again(attempt: Attempt, rig: Rig) -> None:
-    attempt.specify(
+    attempt.start(
         "bash", "-c", "echo start ${SLURM_RESTART_COUNT:-0}; sleep 600", nodes="2", options=("--exclusive",)
     )
-    attempt.follow()
     attempt.wait_for_output("start 0")
     attempt.until(lambda remote: remote.phase == "running")
     urgent = rig.submit("-p", "urgent", "-N1", "--exclusive")
@@ -201,8 +193,7 @@ def test_preempted_job_is_queued_again_and_started_again(attempt: Attempt, rig: 
 
 
 def test_cancelled_from_outside_is_told(attempt: Attempt, rig: Rig) -> None:
-    attempt.specify("sleep", "600")
-    attempt.follow()
+    attempt.start("sleep", "600")
     remote = attempt.until(lambda remote: remote.phase == "running")
     rig.say("scancel", remote.id)
     _, remote = attempt.ended()
@@ -218,8 +209,7 @@ def test_script_of_launcher_is_submitted_and_truncated_output_read_once(attempt:
         "while :; do sleep 0.1; done\nEND\n"
     )
     (attempt.folder / "launch").chmod(0o755)
-    attempt.specify("./launch", script=("rl.sbatch",), partition="urgent")
-    attempt.follow()
+    attempt.start("./launch", script=("rl.sbatch",), partition="urgent")
     attempt.wait_for_output(f"start 0 in urgent {attempt.folder}\n")
     remote = attempt.until(lambda remote: remote.phase == "running")
     rig.say("scontrol", "requeue", remote.id)
@@ -235,8 +225,7 @@ def test_script_of_launcher_is_submitted_and_truncated_output_read_once(attempt:
 
 def test_stop_that_nobody_answers_is_given_up_and_taken_up_again(attempt: Attempt, rig: Rig) -> None:
     """The job may go on: so the runner ends, and does not say that the job has."""
-    attempt.specify("bash", "-c", "echo begun; sleep 600")
-    attempt.follow()
+    attempt.start("bash", "-c", "echo begun; sleep 600")
     attempt.until(lambda remote: remote.phase == "running")
     rig.stop_controller()
     attempt.signal()
@@ -254,8 +243,7 @@ def test_stop_that_nobody_answers_is_given_up_and_taken_up_again(attempt: Attemp
 def test_job_that_is_there_already_is_followed(attempt: Attempt, rig: Rig) -> None:
     output = attempt.folder / "mine.log"
     number = rig.submit("-o", str(output), script="echo mine; sleep 3; exit 6")
-    attempt.specify("unused", job=number)
-    attempt.follow()
+    attempt.start("unused", job=number)
     code, remote = attempt.ended()
     assert (code, remote.id, attempt.log) == (6, number, "mine\n")
 
@@ -264,8 +252,7 @@ def test_task_of_an_array_is_followed_and_its_nodes_are_reached(attempt: Attempt
     output = attempt.folder / "%a.log"
     number = rig.submit("--array=0-1", "-o", str(output), script="echo mine; sleep 6; exit 6")
     task = f"{number}_1"
-    attempt.specify("unused", job=task)
-    attempt.follow()
+    attempt.start("unused", job=task)
     remote = attempt.until(lambda remote: bool(remote.nodes))
     within = rig.say(*step_argv(task, remote.nodes, {}), "printenv", "SLURM_JOB_ID")
     assert within == rig.say("squeue", "-h", "-j", task, "-o", "%A") != ""
@@ -334,8 +321,7 @@ def test_who_stops_before_is_not_in_the_array(pair: tuple[Attempt, Attempt], rig
 
 def test_refused_array_is_told_to_all_of_it(pair: tuple[Attempt, Attempt], rig: Rig) -> None:
     for attempt in pair:
-        attempt.specify("true", partition="nix", array=place_of(attempt))
-        attempt.follow()
+        attempt.start("true", partition="nix", array=place_of(attempt))
     for attempt in pair:
         code, remote = attempt.ended()
         assert code == 127
@@ -345,8 +331,7 @@ def test_refused_array_is_told_to_all_of_it(pair: tuple[Attempt, Attempt], rig: 
 
     (pair[0].folder / "again").mkdir()
     again = Attempt(pair[0].folder / "again", rig)
-    again.specify("true", array=place_of(pair[0]))
-    again.follow()
+    again.start("true", array=place_of(pair[0]))
     code, remote = again.ended()
     assert (code, "_" in remote.id) == (0, False)
 
@@ -359,8 +344,7 @@ def test_token_of_login_reaches_the_job_and_no_file(
     (home / "token").write_text("hf_secret\n")
     monkeypatch.setenv("HF_HOME", str(home))
     monkeypatch.delenv("HF_TOKEN", raising=False)
-    attempt.specify("bash", "-c", 'echo "${#HF_TOKEN} letters"', auto_auth=True)
-    attempt.follow()
+    attempt.start("bash", "-c", 'echo "${#HF_TOKEN} letters"', auto_auth=True)
     attempt.ended()
     assert attempt.log == "9 letters\n"
     written = [path for path in attempt.folder.iterdir() if path.is_file()]
@@ -368,8 +352,7 @@ def test_token_of_login_reaches_the_job_and_no_file(
 
 
 def test_time_limit_is_told_as_such(attempt: Attempt, rig: Rig) -> None:
-    attempt.specify("sleep", "600", time="1")
-    attempt.follow()
+    attempt.start("sleep", "600", time="1")
     attempt.until(lambda remote: remote.ends_at is not None)
     _, remote = attempt.ended(150.0)
     assert remote.exit_code is None  # SLURM says 0:15, 0:0 or 255:0: in any case it is no success
@@ -378,8 +361,7 @@ def test_time_limit_is_told_as_such(attempt: Attempt, rig: Rig) -> None:
 
 def test_job_on_two_nodes_runs_by_srun_and_gets_its_signal_on_each(attempt: Attempt, rig: Rig) -> None:
     program = "trap 'echo told on $SLURMD_NODENAME; exit 0' INT; echo begun; while :; do sleep 0.1; done"
-    attempt.specify("bash", "-c", program, nodes="2")
-    attempt.follow()
+    attempt.start("bash", "-c", program, nodes="2")
     retry_until(lambda: attempt.log.count("begun") == 2, timeout_s=40.0)
     attempt.signal()
     _, remote = attempt.ended()
