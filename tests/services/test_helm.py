@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
 from pathlib import Path
 
 import pytest
@@ -50,12 +53,45 @@ def test_where_helm_keeps_its_records_elsewhere_nothing_is_uninstalled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As with HELM_DRIVER=configmap: there is no Secret."""
-    (tmp_path / "kubectl").write_text("#!/bin/sh\necho '{\"items\": []}'\n")
-    (tmp_path / "kubectl").chmod(0o755)
+    program(tmp_path, "kubectl", "echo '{\"items\": []}'")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     with pytest.raises(RltuiError, match="helm's record of my-exp cannot be read") as caught:
         Helm(Kubectl()).keep("my-exp", {"my-exp-shared-data"})
     assert "nothing was uninstalled" in (caught.value.hint or "")
+
+
+def program(folder: Path, name: str, script: str) -> None:
+    (folder / name).write_text(f"#!/bin/sh\ncd {folder}\n{script}\n")
+    (folder / name).chmod(0o755)
+
+
+def test_a_claim_is_kept_in_helms_own_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    claim = "kind: PersistentVolumeClaim\nmetadata:\n  name: data\n"
+    manifest = f"---\nkind: Service\n---\n{claim}"
+    release = gzip.compress(json.dumps({"manifest": manifest}).encode())
+    kept = json.dumps({"kind": "PersistentVolumeClaim", "metadata": {"name": "data", "annotations": "…"}})
+    secrets = [
+        {
+            "metadata": {"name": f"v{number}", "resourceVersion": "7", "labels": {"version": str(number)}},
+            "data": {"release": base64.b64encode(base64.b64encode(release)).decode() if number == 10 else ""},
+        }
+        for number in (9, 10)
+    ]
+    (tmp_path / "secrets").write_text(json.dumps({"items": secrets}))
+    (tmp_path / "kept").write_text(kept)
+    (tmp_path / "manifest").write_text("---\nkind: Service\n")
+    cases = "get) cat secrets;; annotate) cat >/dev/null; cat kept;; patch) cat >patch;;"
+    program(tmp_path, "kubectl", f'case "$1" in {cases} esac')
+    program(tmp_path, "helm", "cat manifest")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    Helm(Kubectl()).keep("my-exp", {"data"})
+    patch = json.loads((tmp_path / "patch").read_text())
+    assert patch["metadata"] == {"resourceVersion": "7"}
+    record = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(patch["data"]["release"]))))
+    assert record == {"manifest": f"---\nkind: Service\n---\n{kept}\n"}
+    (tmp_path / "manifest").write_text(manifest)
+    with pytest.raises(RltuiError, match="helm would still delete data"):
+        Helm(Kubectl()).keep("my-exp", {"data"})
 
 
 def test_the_words_are_those_that_the_page_types() -> None:
@@ -85,9 +121,7 @@ def test_the_claims_of_a_release_are_those_that_do_not_stay(
     kept = f'{claim}  annotations:\n    "helm.sh/resource-policy": keep\n'
     (tmp_path / "manifest").write_text(f"---\nkind: Service\n---\n{claim}---\n{kept}")
     described = '{"kind": "PersistentVolumeClaim", "metadata": {"name": "data"}}'
-    programs = {"helm": f"cat {tmp_path}/manifest", "kubectl": f"cat >/dev/null; echo '{described}'"}
-    for name, line in programs.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
-        (tmp_path / name).chmod(0o755)
+    program(tmp_path, "helm", "cat manifest")
+    program(tmp_path, "kubectl", f"cat >/dev/null; echo '{described}'")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     assert Helm(Kubectl()).claims("my-exp") == {"data"}

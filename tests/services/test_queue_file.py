@@ -49,6 +49,7 @@ def test_a_damaged_file_is_set_aside_and_told(content: bytes) -> None:
     assert aside.read_bytes() == content
     assert str(aside) in after.told
     assert "the queue begins anew" in after.told
+    assert json.dumps(after.told) in (queue_folder() / "journal.jsonl").read_text()
     assert read_queue() == after
     queue_file().write_bytes(content)
     again = change_queue(lambda queue: queue, fallback=known)
@@ -56,7 +57,9 @@ def test_a_damaged_file_is_set_aside_and_told(content: bytes) -> None:
     assert "the queue was written again as it was known last" in again.told
 
 
-def test_a_deleted_file_is_told_and_what_is_known_of_the_queue_comes_back() -> None:
+def test_a_deleted_file_is_told_and_what_is_known_of_the_queue_comes_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert change_queue(lambda queue: queue).told == "", "there never was one"
     change_queue(lambda queue: queue.with_entries([added(1)]))
     known = read_queue()
@@ -67,6 +70,10 @@ def test_a_deleted_file_is_told_and_what_is_known_of_the_queue_comes_back() -> N
     queue_file().unlink()
     told = change_queue(lambda queue: queue.with_entries([*queue.entries, added(2)])).told
     assert told.startswith("the file of the queue was deleted: the queue begins anew; ")
+    monkeypatch.setattr("rltui.services.queue_file._LARGEST_JOURNAL", 10)
+    before = (queue_folder() / "journal.jsonl").read_text()
+    change_queue(lambda queue: queue.with_entries([]))
+    assert (queue_folder() / "journal.1.jsonl").read_text().startswith(before)
 
 
 def test_what_is_no_id_name_or_path_is_no_entry_and_another_boot_pauses() -> None:

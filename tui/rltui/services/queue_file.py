@@ -7,7 +7,6 @@ should be.
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -18,7 +17,7 @@ from pydantic import ValidationError
 from rltui import paths
 from rltui.core.queue import RunQueue
 from rltui.errors import ConflictError, RltuiError
-from rltui.services.own_files import FileLock, make_folder, open_own, read_own, write_atomically
+from rltui.services.own_files import FileLock, append_line, make_folder, read_own, write_atomically
 from rltui.services.processes import boot_identity
 
 _LOCK_TIMEOUT_S = 30.0
@@ -132,12 +131,7 @@ def _journal() -> Path:
 def add_to_journal(text: str, **fields: str) -> None:
     """Append to the queue's `journal.jsonl`. On a full disk only the line is missing."""
     path = _journal()
-    line = json.dumps({"at": time.time(), "text": text, **fields}).encode() + b"\n"
     with suppress(OSError):
         if path.exists() and path.stat().st_size > _LARGEST_JOURNAL:
             path.replace(path.with_name("journal.1.jsonl"))
-        descriptor = open_own(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        try:
-            os.write(descriptor, line)
-        finally:
-            os.close(descriptor)
+        append_line(path, json.dumps({"at": time.time(), "text": text, **fields}).encode())
