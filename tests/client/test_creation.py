@@ -195,11 +195,11 @@ def test_two_checkouts_with_an_rl_toml_each_get_a_name_of_their_own(work: Path) 
 def test_check_says_why_nothing_can_be_said_of_this_box(work: Path) -> None:
     layout = write(work, "own.toml", 'framework = "generic"\n' + LAYOUT + 'gpu_memory = "much"\n')
     config = write(work, "mine.toml", "colour = 3\n")
-    found = check((config,), str(layout), with_memory=True)
-    assert found.valid
-    assert [problem.severity for problem in found.problems] == ["warning"]
-    assert "on this box: " in found.problems[0].message
-    assert "gpu_memory is 'much'" in found.problems[0].message
+    result = check((config,), str(layout), with_memory=True)
+    assert result.valid
+    assert [problem.severity for problem in result.problems] == ["warning"]
+    assert "on this box: " in result.problems[0].message
+    assert "gpu_memory is 'much'" in result.problems[0].message
 
 
 def test_a_layout_whose_commands_need_no_config_needs_none(tmp_path: Path) -> None:  # A12

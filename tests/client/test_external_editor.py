@@ -73,5 +73,5 @@ def test_an_editor_that_takes_a_line_begins_there(
     program.chmod(0o755)
     monkeypatch.setenv("VISUAL", str(program))
     edit_text("settings.toml", "a = 1\n", line=7)
-    told = (tmp_path / "told").read_text().strip()
-    assert told == first if first else told.endswith("settings.toml")
+    arguments = (tmp_path / "told").read_text().strip()
+    assert arguments == first if first else arguments.endswith("settings.toml")

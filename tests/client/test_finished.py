@@ -21,14 +21,14 @@ from rltui.services.runs.experiments import forget
 
 async def first(experiment: Experiment) -> tuple[Status, GpuReport, KnobTable]:
     """What is told at once."""
-    found: list[Event] = []
+    received: list[Event] = []
     events: AsyncIterator[Event] = experiment.events()
     async with aclosing(events):  # type: ignore[type-var]
         async for event in events:
-            found.append(event)
-            if len(found) == 3:
+            received.append(event)
+            if len(received) == 3:
                 break
-    status, gpus, table = found
+    status, gpus, table = received
     assert isinstance(status, Status)
     assert isinstance(gpus, GpuReport)
     assert isinstance(table, KnobTable)

@@ -44,8 +44,8 @@ def test_a_shell_is_as_the_component_that_trains(
         ("shell",),
         {"like": "trainer", "command": ("/bin/zsh",)},
     )
-    asked = shell_request(record, like="inference", command=("nvidia-smi", "-l"))
-    assert asked.given == {"like": "inference", "command": ("nvidia-smi", "-l")}
+    shell = shell_request(record, like="inference", command=("nvidia-smi", "-l"))
+    assert shell.given == {"like": "inference", "command": ("nvidia-smi", "-l")}
     with pytest.raises(UsageError, match="no component 'publish'"):
         shell_request(record, like="publish")
 

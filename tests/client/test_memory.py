@@ -30,8 +30,8 @@ def of_box(
         )
         for index, free in enumerate(free_gib)
     )  # fmt: skip
-    found = GpuReport(available=bool(devices), devices=devices, **report)
-    monkeypatch.setattr(memory, "report_once", lambda experiment=None: found)
+    gpu_report = GpuReport(available=bool(devices), devices=devices, **report)
+    monkeypatch.setattr(memory, "report_once", lambda experiment=None: gpu_report)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 

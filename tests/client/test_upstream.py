@@ -75,8 +75,8 @@ class Upstream:
 
     def problems(self, text: str) -> list[Problem]:
         self.config.write_text(text)
-        found = checking.check((self.config,), None, workspace=self.root, ask_models=True).problems
-        return [problem for problem in found if problem.severity == "error"]
+        problems = checking.check((self.config,), None, workspace=self.root, ask_models=True).problems
+        return [problem for problem in problems if problem.severity == "error"]
 
     def store(self) -> ConfigStore:
         framework = detect((self.config,), workspace=self.root)

@@ -143,9 +143,9 @@ def test_prime_rl_is_evaluated_by_what_its_environment_has(
     assert " ".join(options.argv).startswith(server)
     base = framework.eval_model(config, CONTEXT, EvalTarget(kind="base"))
     assert (base.name, base.step) == ("Qwen/Qwen3-0.6B", 0)
-    found = framework.eval_model(config, CONTEXT, EvalTarget(kind="checkpoint", step=20))
-    assert found.places[0] == "/out/weights/step_20"
-    assert found.marker == ("STABLE" if framework is MERGED else "")
+    model = framework.eval_model(config, CONTEXT, EvalTarget(kind="checkpoint", step=20))
+    assert model.places[0] == "/out/weights/step_20"
+    assert model.marker == ("STABLE" if framework is MERGED else "")
     with pytest.raises(ConfigError, match="experiment of its own"):
         framework.eval_model(config, CONTEXT, EvalTarget(kind="sft"))
 
@@ -160,8 +160,8 @@ def test_prime_rl_without_an_evaluator_says_what_to_install() -> None:
 
 def test_a_checkpoint_of_an_sft_run_is_called_so() -> None:
     config = of(sft={"model": {"name": "m"}, "data": {"name": "d", "batch_size": 4}})
-    found = MERGED.eval_model(config, CONTEXT, EvalTarget(kind="checkpoint", step=100))
-    assert (found.kind, found.label) == ("sft", "sft, checkpoint 100")
+    model = MERGED.eval_model(config, CONTEXT, EvalTarget(kind="checkpoint", step=100))
+    assert (model.kind, model.label) == ("sft", "sft, checkpoint 100")
 
 
 def test_any_commands_evaluate_a_folder_of_weights() -> None:

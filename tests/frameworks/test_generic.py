@@ -26,13 +26,13 @@ def readers(framework: Framework) -> dict[str, tuple[str, ...]]:
 
 
 def test_without_a_word_every_component_reads_all() -> None:
-    found = readers(generic({"id": "serve"}, {"id": "train"}))
-    assert set(found.values()) == {("serve", "train")}
+    by_key = readers(generic({"id": "serve"}, {"id": "train"}))
+    assert set(by_key.values()) == {("serve", "train")}
 
 
 def test_the_file_that_a_command_names_tells_who_reads_it() -> None:
-    found = readers(generic({"id": "serve"}, {"id": "train", "command": ["t", "{config.run}"]}))
-    assert set(found.values()) == {("train",)}
+    by_key = readers(generic({"id": "serve"}, {"id": "train", "command": ["t", "{config.run}"]}))
+    assert set(by_key.values()) == {("train",)}
 
 
 def test_reads_names_tables_and_keys() -> None:
@@ -125,7 +125,7 @@ def holding(**data: dict[str, Any]) -> ConfigFiles:
 
 
 def test_other_keys_have_the_kind_of_their_value_and_readers_of_their_table() -> None:
-    held = holding(
+    configs = holding(
         rl={
             "orchestrator": {"batch_size": 1, "names": [{"x": 1}], "env": [{"id": "a"}], "on": True},
             "trainer": {"deep": {"x": 1.5}},
@@ -133,7 +133,7 @@ def test_other_keys_have_the_kind_of_their_value_and_readers_of_their_table() ->
         },
         sft={"data": {"seed": 1}},
     )
-    assert [(knob.name, knob.kind, knob.readers) for knob in other_knobs(held, KNOBS)] == [
+    assert [(knob.name, knob.kind, knob.readers) for knob in other_knobs(configs, KNOBS)] == [
         ("orchestrator.env.0.id", "str", ("orchestrator", "env")),
         ("orchestrator.on", "bool", ("orchestrator", "env")),
         ("trainer.deep.x", "float", ("trainer",)),
@@ -143,14 +143,14 @@ def test_other_keys_have_the_kind_of_their_value_and_readers_of_their_table() ->
 
 
 def test_an_added_key_goes_to_the_file_that_its_name_says() -> None:
-    held = holding(rl={}, sft={})
-    assert (added_knob("sft.seed", 5, held, KNOBS).file, added_knob("a.b", "x", held, KNOBS).file) == (
+    configs = holding(rl={}, sft={})
+    assert (added_knob("sft.seed", 5, configs, KNOBS).file, added_knob("a.b", "x", configs, KNOBS).file) == (
         "sft",
         "rl",
     )
-    assert added_knob("a.b", "x", held, KNOBS).kind == "str"
+    assert added_knob("a.b", "x", configs, KNOBS).kind == "str"
     with pytest.raises(ConfigError, match="table"):
-        added_knob("a", {}, held, KNOBS)
+        added_knob("a", {}, configs, KNOBS)
     with pytest.raises(ConfigError, match="several files") as caught:
         added_knob("seed", 1, holding(one={}, two={}), ())
     assert caught.value.hint == "write one.seed or two.seed"

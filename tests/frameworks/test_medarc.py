@@ -105,10 +105,10 @@ def value(name: str, context: RunContext, configs: ConfigFiles = RUN) -> Templat
 
 def test_what_the_launcher_would_do_wrong_is_said_before_the_start() -> None:
     def reason(name: str, context: RunContext, configs: ConfigFiles = RUN) -> str:
-        found = value(name, context, configs)
-        assert isinstance(found, Missing), found
-        assert found.hint
-        return found.reason
+        missing = value(name, context, configs)
+        assert isinstance(missing, Missing), missing
+        assert missing.hint
+        return missing.reason
 
     known = replace(CONTEXT, traits=MENDED)
     assert "AttributeError" in reason("medarc.option", replace(CONTEXT, traits=PUBLISHED))
@@ -141,10 +141,10 @@ def test_memory_of_sft_follows_from_the_config() -> None:
     def of_sft(**tables: object) -> ConfigFiles:
         return {"sft": replace(SFT["sft"], data={**SFT["sft"].data, "data": data, **tables})}
 
-    found = MEDARC.training(of_sft())
-    assert found is not None
-    assert (found.micro_batch, found.seq_len, found.batch) == (4, 4096, 32)
-    assert found.is_full
+    training = MEDARC.training(of_sft())
+    assert training is not None
+    assert (training.micro_batch, training.seq_len, training.batch) == (4, 4096, 32)
+    assert training.is_full
     assert MEDARC.training(RUN) is None
     split = MEDARC.training(of_sft(deployment={"num_gpus": 2}))
     assert split is not None
@@ -159,7 +159,7 @@ def test_inheritance_between_files_is_refused() -> None:
     """It turns round whose values count, and its paths lead nowhere from a copy."""
     configs = of_text('toml_files = ["base.toml"]\nmax_steps = 2\n[orchestrator]\n[trainer]\n[inference]\n')
     for name in ("config.launcher", "config.trainer"):
-        found = value(name, CONTEXT, configs)
-        assert isinstance(found, Missing)
-        assert "rltui up @ BASE.toml @ THIS.toml" in found.hint
+        missing = value(name, CONTEXT, configs)
+        assert isinstance(missing, Missing)
+        assert "rltui up @ BASE.toml @ THIS.toml" in missing.hint
     assert not MEDARC.resolutions(configs, CONTEXT)

@@ -55,9 +55,9 @@ def example() -> dict[str, str]:
 )
 def test_the_embedded_engine_takes_what_is_advised(component: str, kind: str, first: str) -> None:
     texts = example()
-    found = advice(TINYRL, texts, component, kind)
-    assert found[0].edits.keys() == {first} or first in found[0].edits
-    for remedy in found:
+    remedies = advice(TINYRL, texts, component, kind)
+    assert remedies[0].edits.keys() == {first} or first in remedies[0].edits
+    for remedy in remedies:
         assert not errors_after(texts, remedy)
 
 

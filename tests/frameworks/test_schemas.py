@@ -184,9 +184,9 @@ def test_names_are_those_of_the_schemas_in_force() -> None:
 
 
 def test_the_name_that_the_file_uses_goes_first() -> None:
-    found = document()
-    found["$defs"]["Orchestrator"]["properties"]["batch_size"]["x-aliases"] = ["batch"]
-    schema = ConfigSchema(found)
+    json_schema = document()
+    json_schema["$defs"]["Orchestrator"]["properties"]["batch_size"]["x-aliases"] = ["batch"]
+    schema = ConfigSchema(json_schema)
     configs = answering(over(schema=schema), rules=lambda names: (always(names("batch")),))
     for name in ("orchestrator.batch_size", "orchestrator.batch"):
         held = files(f"{name} = 3")
@@ -258,19 +258,19 @@ def test_problems_name_their_file_and_what_else_could_be_changed() -> None:
 
 
 def test_a_shared_key_fills_those_that_are_not_set() -> None:
-    configs, held = over(), files("seq_len = 7\norchestrator.seq_len = 5")
-    assert configs.defaults(held) == {"trainer.seq_len": 7}
-    assert [configs.values(held)[name] for name in ("trainer.seq_len", "orchestrator.seq_len")] == [7, 5]
+    configs, loaded = over(), files("seq_len = 7\norchestrator.seq_len = 5")
+    assert configs.defaults(loaded) == {"trainer.seq_len": 7}
+    assert [configs.values(loaded)[name] for name in ("trainer.seq_len", "orchestrator.seq_len")] == [7, 5]
     assert configs.defaults(files("")) == {}
 
 
 def test_what_follows_from_a_faulty_value_is_faulty_too() -> None:
     configs = over((always("trainer.seq_len"), always("orchestrator.seq_len")))
-    held = files("seq_len = 0\norchestrator.seq_len = 5")
-    assert configs.defaults(held) == {}
-    assert [key for _, key, _ in told(configs, held)] == ["seq_len", "orchestrator.seq_len"]
-    assert (configs.sound_value(held, "trainer.seq_len"), configs.sound_values(held)) == (None, None)
-    assert (configs.sound_value(held, "max_steps"), configs.sound_value(held, "nope")) == (9, None)
+    loaded = files("seq_len = 0\norchestrator.seq_len = 5")
+    assert configs.defaults(loaded) == {}
+    assert [key for _, key, _ in told(configs, loaded)] == ["seq_len", "orchestrator.seq_len"]
+    assert (configs.sound_value(loaded, "trainer.seq_len"), configs.sound_values(loaded)) == (None, None)
+    assert (configs.sound_value(loaded, "max_steps"), configs.sound_value(loaded, "nope")) == (9, None)
 
 
 def following(files: ConfigFiles, values: Values, names: Names) -> Mapping[str, Any]:
@@ -286,23 +286,23 @@ def following(files: ConfigFiles, values: Values, names: Names) -> Mapping[str, 
     ],
 )
 def test_defaults_may_follow_from_other_values(text: str, value: int, default: int) -> None:
-    configs, held = over(following=following), files(text)
-    assert configs.values(held)["orchestrator.batch_size"] == value
-    assert configs.defaults(held) == {"orchestrator.batch_size": default}
+    configs, loaded = over(following=following), files(text)
+    assert configs.values(loaded)["orchestrator.batch_size"] == value
+    assert configs.defaults(loaded) == {"orchestrator.batch_size": default}
 
 
 def test_further_problems_are_asked_while_all_is_sound() -> None:
-    asked: list[Values] = []
+    calls: list[Values] = []
 
     def further(files: ConfigFiles, values: Values, names: Names) -> tuple[Problem, ...]:
-        asked.append(values)
+        calls.append(values)
         return ()
 
     configs = over(further=further)
     configs.check(files("max_steps = 'x'"))
-    assert asked == []
+    assert calls == []
     configs.check(files("max_steps = '5'"))
-    assert asked[0]["max_steps"] == 5
+    assert calls[0]["max_steps"] == 5
 
 
 @pytest.mark.parametrize(
@@ -340,7 +340,7 @@ def test_files_are_read_once_each_and_by_identity() -> None:
 
 
 def test_other_roles_are_left_alone() -> None:
-    held = {**files("max_steps = 1"), "other": ConfigFile("other", "/o.toml", {"x": 1})}
-    assert over().check(held) == ()
+    loaded = {**files("max_steps = 1"), "other": ConfigFile("other", "/o.toml", {"x": 1})}
+    assert over().check(loaded) == ()
     assert over().check({}) == ()
     assert over().knobs({}) == ()

@@ -39,7 +39,7 @@ BASE = {
 def files(role: str, text: str) -> ConfigFiles:
     """A sound one of each kind, but for this one."""
     texts = {"rl": "", role: text}
-    return {name: ConfigFile(name, f"/{name}.toml", tomllib.loads(found)) for name, found in texts.items()}
+    return {name: ConfigFile(name, f"/{name}.toml", tomllib.loads(lines)) for name, lines in texts.items()}
 
 
 KNOBS = [knob for role, text in BASE.items() for knob in TINYRL.knobs(files(role, text)) if knob.file == role]
@@ -57,9 +57,9 @@ def dumped(role: str, text: str) -> dict[str, Any]:
 def test_values_are_what_the_engine_resolves(lines: str) -> None:
     engine = RlConfig.model_validate(tomllib.loads(lines))
     resolved = {name: value_at(engine.model_dump(mode="json"), name) for name in (knob.key for knob in KNOBS)}
-    found = files("rl", lines)
-    ours = TINYRL.values(found)
-    names = {knob.name for knob in TINYRL.knobs(found)}
+    configs = files("rl", lines)
+    ours = TINYRL.values(configs)
+    names = {knob.name for knob in TINYRL.knobs(configs)}
     assert len(names) > 30
     assert {name: ours[name] for name in names} == {name: resolved[name] for name in names}
 
@@ -166,7 +166,7 @@ def test_the_engine_takes_the_commands_of_an_evaluation(tmp_path: Path) -> None:
     layout = Layout(component=parts("tinyrl"))
     launcher = Launcher(record, layout, TINYRL, choose=lambda _: ())
     data = tomllib.loads((tmp_path / "rl.toml").read_text())
-    found = {"rl": ConfigFile("rl", str(tmp_path / "rl.toml"), data)}
+    configs = {"rl": ConfigFile("rl", str(tmp_path / "rl.toml"), data)}
     for memory, utilization in (("", 0.9), ("0.30", 0.3)):
         given: ManualArguments = {
             "model": "/w/base",
@@ -176,18 +176,18 @@ def test_the_engine_takes_the_commands_of_an_evaluation(tmp_path: Path) -> None:
             "options": ("--seed", "5"),
         }
         launcher.assign(SERVER, given)
-        launch = launcher.launch(SERVER, found, resume_step=None)
+        launch = launcher.launch(SERVER, configs, resume_step=None)
         server = load_config(RlConfig, parse_arguments(words_of(launch.argv)))
         assert (server.model.name, server.inference.server.port, server.seed) == ("/w/base", 4711, 5)
         assert server.inference.gpu_memory_utilization == utilization
         assert launch.port == 4711
     request = EvalRequest(env="reverse-text", num_examples=7, max_tokens=99, arguments=("--seed", "6"))
     call = EvalCall(request, "http://127.0.0.1:4711/v1", "/w/base", "/results")
-    argv = TINYRL.evaluation(found, launcher.context(found), call).argv
+    argv = TINYRL.evaluation(configs, launcher.context(configs), call).argv
     launcher.assign(COMPONENT, {"command": argv})
-    assert launcher.launch(COMPONENT, found, resume_step=None).argv == argv
-    asked = load_config(EvalConfig, parse_arguments(words_of(argv), EVAL_OPTIONS))
-    assert (asked.base_url, asked.model.name, asked.results_dir) == (
+    assert launcher.launch(COMPONENT, configs, resume_step=None).argv == argv
+    parsed = load_config(EvalConfig, parse_arguments(words_of(argv), EVAL_OPTIONS))
+    assert (parsed.base_url, parsed.model.name, parsed.results_dir) == (
         "http://127.0.0.1:4711", "/w/base", Path("/results"),
     )  # fmt: skip
-    assert (asked.num_examples, asked.rollouts_per_example, asked.max_tokens, asked.seed) == (7, 3, 99, 6)
+    assert (parsed.num_examples, parsed.rollouts_per_example, parsed.max_tokens, parsed.seed) == (7, 3, 99, 6)

@@ -69,9 +69,9 @@ def test_both_programs_learn_another_port_and_the_folder_of_the_run() -> None:
 
 
 def test_the_programs_do_not_share_a_gpu() -> None:
-    found = VF_RL.template_values(files(), RunContext("/w", "/o", "python", devices=("0",)))["gpus.trainer"]
-    assert isinstance(found, Missing)
-    assert "rltui convert --to prime-rl" in found.hint
+    missing = VF_RL.template_values(files(), RunContext("/w", "/o", "python", devices=("0",)))["gpus.trainer"]
+    assert isinstance(missing, Missing)
+    assert "rltui convert --to prime-rl" in missing.hint
 
 
 def test_steps_are_read_from_the_bar_before_the_figures(tmp_path: Path) -> None:
@@ -106,12 +106,12 @@ def test_figures_as_texts_and_wild_ones(figures: str, row: dict[str, Any] | None
     line = f"\r 12%|#2        | 12/100 [00:10<15:02,  9.10s/it]\r      \r{figures}".encode()
     fresh = VfRl()
     assert fresh.log_row("trainer", figures) is None
-    found = fresh.log_row("trainer", plain_text(decode_line(line, folded=False)))
+    parsed = fresh.log_row("trainer", plain_text(decode_line(line, folded=False)))
     if row is None:
-        assert not found or found.keys() == {"step", "time/step"}
+        assert not parsed or parsed.keys() == {"step", "time/step"}
         return
-    assert found is not None
-    assert {key: str(value) for key, value in found.items()} == {
+    assert parsed is not None
+    assert {key: str(value) for key, value in parsed.items()} == {
         key: str(value) for key, value in {"step": 12, "time/step": 9.1, **row}.items()
     }
 
@@ -145,19 +145,19 @@ def test_it_is_written_for_prime_rl(to: str, group: tuple[str, str], environment
     made = VF_RL.converted(given, target)
     assert made is not None
     data = tomllib.loads(made.text)
-    found = target.check({"rl": ConfigFile("rl", "/w/rl.toml", data)})
-    assert [problem.message for problem in found if problem.severity == "error"] == []
+    problems = target.check({"rl": ConfigFile("rl", "/w/rl.toml", data)})
+    assert [problem.message for problem in problems if problem.severity == "error"] == []
     assert data[group[0]][group[1]] == 16
     assert data["orchestrator"]["train"]["source"][0]["env"][environment[0]][environment[1]] == "reverse-text"
     assert data["trainer"]["optim"]["lr"] == 1e-5
     assert data["trainer"]["model"]["lora"]["rank"] == 8
-    told = "\n".join(made.notes)
+    notes = "\n".join(made.notes)
     for words in (
         "micro_batch_size has no counterpart",
         "mask_ratio_low = 0.2 is left out",
         "prime-rl has constant",
     ):
-        assert words in told
+        assert words in notes
 
 
 def test_it_is_written_for_nobody_else() -> None:

@@ -28,8 +28,8 @@ def test_weights_arrive_and_the_token_is_kept_nowhere(with_hf: Box) -> None:
         with_hf.env.update(HF_ENDPOINT=there.url, HF_TOKEN=TOKEN)
         with_hf.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
         folder = weights(with_hf.work / "out")
-        told = with_hf.json("publish", "40", "alice/m", "--private", "--yes", timeout_s=90)
-        assert told["url"] == f"{there.url}/alice/m/commit/0123abc"
+        published = with_hf.json("publish", "40", "alice/m", "--private", "--yes", timeout_s=90)
+        assert published["url"] == f"{there.url}/alice/m/commit/0123abc"
         assert sorted(there.files) == ["config.json", "model.safetensors"]
         assert there.files["model.safetensors"] == (folder / "model.safetensors").read_bytes()
         assert there.summary == "one: step 40"
@@ -37,7 +37,7 @@ def test_weights_arrive_and_the_token_is_kept_nowhere(with_hf: Box) -> None:
             True,
             "private",
         )
-        assert f"publish exited: {told['url']}" in with_hf.run("events").stdout
+        assert f"publish exited: {published['url']}" in with_hf.run("events").stdout
     kept = [path for path in (with_hf.work / "out").rglob("*") if path.is_file()]
     assert not [path for path in kept if TOKEN.encode() in path.read_bytes()]
 

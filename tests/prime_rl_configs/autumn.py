@@ -83,8 +83,8 @@ def change(schema: Json) -> None:
 
     def keys(name: str) -> Json:
         """Of a definition, to be changed; of one that is not in this schema, nothing that is kept."""
-        found: Json = definitions.get(name, {}).get("properties", {})
-        return found
+        properties: Json = definitions.get(name, {}).get("properties", {})
+        return properties
 
     definitions["SelectConfig"] = table(
         include={**ANY_TABLE, "default": None}, exclude={**ANY_TABLE, "default": None}, shuffle=FLAG,

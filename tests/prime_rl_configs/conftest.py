@@ -36,13 +36,13 @@ class Real:
 
     def errors(self, model: str, config: Mapping[str, Any]) -> list[dict[str, str]]:
         """What it refuses, each with `at`, `type` and `message`; empty: it takes the config."""
-        found: list[dict[str, str]] = self._ask({"model": model, "config": config})["errors"]
-        return found
+        answer: list[dict[str, str]] = self._ask({"model": model, "config": config})["errors"]
+        return answer
 
     def fields(self, model: str) -> dict[str, dict[str, Any]]:
         """Every key by its path; `[]` for entries of arrays, `<tag>` for members of unions."""
-        found: dict[str, dict[str, Any]] = self._ask({"model": model, "fields": True})
-        return found
+        answer: dict[str, dict[str, Any]] = self._ask({"model": model, "fields": True})
+        return answer
 
     def examples(self) -> list[Path]:
         """TOML files of the checkout that it comes from."""

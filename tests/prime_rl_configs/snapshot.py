@@ -137,8 +137,8 @@ def pruned(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {**schema, "$defs": {name: definition for name, definition in definitions.items() if name in used}}
 
 
-def _references(found: object) -> Iterator[str]:
-    yield from re.findall(r'"#/\$defs/([^"]+)"', json.dumps(found))
+def _references(value: object) -> Iterator[str]:
+    yield from re.findall(r'"#/\$defs/([^"]+)"', json.dumps(value))
 
 
 if __name__ == "__main__":

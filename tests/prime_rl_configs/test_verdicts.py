@@ -40,18 +40,18 @@ OURS = (
 
 
 def is_ours(problem: Problem) -> bool:
-    return any(re.search(said, problem.message) and key in (problem.key or "") for _, said, key in OURS)
+    return any(re.search(pattern, problem.message) and key in (problem.key or "") for _, pattern, key in OURS)
 
 
 def bases(real: Real, role: str) -> list[tuple[str, dict[str, Any]]]:
     """Sound configs to start from: our fixture first, then the examples of the checkout."""
-    found: list[tuple[str, dict[str, Any]]] = []
+    configs: list[tuple[str, dict[str, Any]]] = []
     for path in (FIXTURES / f"{role}.toml", *real.examples()):
         config = tomllib.loads(path.read_text())
         is_rl = "trainer" in config or "orchestrator" in config
         if is_rl == (role == "rl") and (is_rl or "data" in config) and not real.errors(role, config):
-            found.append((path.name, config))
-    return found
+            configs.append((path.name, config))
+    return configs
 
 
 def variants(real: Real, role: str) -> list[Variant]:
@@ -59,11 +59,11 @@ def variants(real: Real, role: str) -> list[Variant]:
     start = bases(real, role)
     knobs = OURS_NOW.knobs({role: ConfigFile(role, "/x.toml", start[0][1])})
     edits = [*of_knobs(knobs, chance), *of_rules(MAKERS[role], chance, rounds=ROUNDS)]
-    found = [Variant(name, (), config) for name, config in start]
+    made = [Variant(name, (), config) for name, config in start]
     for one in edits:
         name, config = start[0] if chance.random() < 0.7 else chance.choice(start)
-        found.append(Variant(name, one, edited(config, one)))
-    return found
+        made.append(Variant(name, one, edited(config, one)))
+    return made
 
 
 def verdict(problems: tuple[Problem, ...], theirs: list[dict[str, str]]) -> str:
@@ -84,13 +84,13 @@ def test_nothing_is_refused_that_it_takes(real: Real, role: str, capsys: pytest.
     for variant in variants(real, role):
         problems = OURS_NOW.check({role: ConfigFile(role, f"/{variant.origin}", variant.config)})
         theirs = real.errors(role, variant.config)
-        found = verdict(problems, theirs)
-        counts[found] += 1
-        if found == "left to theirs":
+        outcome = verdict(problems, theirs)
+        counts[outcome] += 1
+        if outcome == "left to theirs":
             left.update(re.sub(r"\d+|'[^']*'", "_", error["message"])[:90] for error in theirs)
-        if found.endswith("WRONGLY"):
+        if outcome.endswith("WRONGLY"):
             ours = [problem.message for problem in problems if problem.severity == "error"]
-            wrong.append(f"{found}: {variant.origin} {variant.edits}: we say {ours}, it says {theirs}")
+            wrong.append(f"{outcome}: {variant.origin} {variant.edits}: we say {ours}, it says {theirs}")
     with capsys.disabled():
         print(f"\n{role}: {counts.total()} configs: {dict(counts)}")
         print("\n".join(f"  {number} left to theirs: {message}" for message, number in left.most_common()))

@@ -36,10 +36,10 @@ class Variant:
 
 def edited(config: Mapping[str, Any], edits: Sequence[Edit]) -> dict[str, Any]:
     """A copy with these values; edits below something that is no table are left out."""
-    found = copy.deepcopy(dict(config))
+    changed = copy.deepcopy(dict(config))
     for key, value in edits:
         *above, leaf = split_key(key)
-        at: Any = found
+        at: Any = changed
         for name in above:
             at = at[int(name)] if isinstance(at, list) else at.setdefault(name, {})
             if not isinstance(at, dict | list):
@@ -49,7 +49,7 @@ def edited(config: Mapping[str, Any], edits: Sequence[Edit]) -> dict[str, Any]:
                 at.pop(leaf, None)
             else:
                 at[leaf] = copy.deepcopy(value)
-    return found
+    return changed
 
 
 def of_knobs(knobs: Sequence[Knob], chance: random.Random) -> Iterator[tuple[Edit, ...]]:

@@ -50,12 +50,12 @@ def main() -> None:
     narrowed = vf.resolve_env_field
     vf.resolve_env_field = lambda data, annotation=None: narrowed(_only_ids(data), annotation)
     for line in sys.stdin:
-        asked = json.loads(line)
-        model = MODELS[asked["model"]]
-        if asked.get("examples"):
+        request = json.loads(line)
+        model = MODELS[request["model"]]
+        if request.get("examples"):
             answer: Any = _examples()
         else:
-            answer = dict(_fields(model)) if asked.get("fields") else _verdict(model, asked["config"])
+            answer = dict(_fields(model)) if request.get("fields") else _verdict(model, request["config"])
         print(json.dumps(answer, default=str), flush=True)
 
 

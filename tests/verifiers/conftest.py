@@ -21,8 +21,8 @@ def interpreter(version: str) -> Path:
             subprocess.run([name, "-c", ask], capture_output=True, text=True) if Path(name).exists() else None
         )
         known[name] = asked.stdout.strip() if asked is not None else "not there"
-    for name, found in known.items():
-        if found.startswith(version):
+    for name, python in known.items():
+        if python.startswith(version):
             return Path(name)
     pytest.skip(
         f"no verifiers {version} ({known}): pip install it into a venv, name its python in ${VARIABLE}"

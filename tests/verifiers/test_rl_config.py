@@ -45,13 +45,13 @@ def test_the_snapshot_is_what_the_last_release_says(project: Path) -> None:
     config.write_text(SEED)
     models = FrameworkModels(VF_RL, project)
     try:
-        asked = models.schemas([config])["rl"]
+        schema = models.schemas([config])["rl"]
         assert models.versions([config])["verifiers"] == installed_packages(project)["verifiers"]
     finally:
         models.close()
-    for property_ in asked["properties"].values():
+    for property_ in schema["properties"].values():
         property_.pop("description", None)
-    assert json.loads(SNAPSHOT.read_text())["properties"] == asked["properties"]
+    assert json.loads(SNAPSHOT.read_text())["properties"] == schema["properties"]
 
 
 @pytest.mark.parametrize(
@@ -69,16 +69,16 @@ def test_rules_of_ours_agree_with_it(project: Path, edit: str, ours: list[str], 
     key = edit.partition(" ")[0]
     lines = [line for line in SEED.splitlines() if not line.startswith(f"{key} ")]
     config.write_text("\n".join([*lines, edit]))
-    found = VF_RL.check({"rl": ConfigFile("rl", str(config), tomllib.loads(config.read_text()))})
-    assert all(any(words in problem.message for problem in found) for words in ours)
-    assert bool(ours) is bool(found)
+    problems = VF_RL.check({"rl": ConfigFile("rl", str(config), tomllib.loads(config.read_text()))})
+    assert all(any(words in problem.message for problem in problems) for words in ours)
+    assert bool(ours) is bool(problems)
     models = FrameworkModels(VF_RL, project)
     try:
-        said = [problem.message for problem in models.problems(load_files([config], VF_RL))]
+        refusals = [problem.message for problem in models.problems(load_files([config], VF_RL))]
     finally:
         models.close()
-    assert all(any(words in message for message in said) for words in theirs), said
-    assert bool(theirs) is bool(said)
+    assert all(any(words in message for message in refusals) for words in theirs), refusals
+    assert bool(theirs) is bool(refusals)
 
 
 OPTIONS = [
@@ -96,7 +96,7 @@ def test_vf_vllm_is_called_as_vf_rl_calls_it(edits: dict[str, Any]) -> None:
         "import json, sys; from verifiers.scripts.rl import build_vllm_command as build; "
         "data = json.loads(sys.argv[1]); print(build(data['model'], data['inference'], 'DEVICES=0'))"
     )
-    said = subprocess.run(
+    output = subprocess.run(
         [interpreter("0.1.9"), "-c", script, json.dumps(data)], capture_output=True, text=True, check=True
     ).stdout.split()
     given = {"rl": ConfigFile("rl", "/w/vf.toml", data)}
@@ -104,6 +104,6 @@ def test_vf_vllm_is_called_as_vf_rl_calls_it(edits: dict[str, Any]) -> None:
     options = values["vllm_arguments"]
     assert isinstance(options, tuple)
     ours = ("uv", "run", "vf-vllm", "--model", str(values["model"]), *options)
-    assert said[0] == "DEVICES=0"
+    assert output[0] == "DEVICES=0"
     port = ("--port", str(values["port.inference"]))
-    assert sorted(ours) == sorted((*said[1:], *(() if "--port" in said else port)))
+    assert sorted(ours) == sorted((*output[1:], *(() if "--port" in output else port)))

@@ -67,47 +67,47 @@ def evaluate(
     programs = console_scripts(python.parent, ["verifiers"])
     call = EvalCall(request, server.base_url, server.model, str(results), programs)
     run = ("env", f"PATH={python.parent}:{os.environ['PATH']}")
-    asked = verifiers_eval(call, run, is_legacy=True)
-    for folder in (results, *map(Path, asked.folders)):
+    evaluation = verifiers_eval(call, run, is_legacy=True)
+    for folder in (results, *map(Path, evaluation.folders)):
         folder.mkdir(parents=True, exist_ok=True)
-    for file, text in asked.files.items():
+    for file, text in evaluation.files.items():
         Path(file).write_text(text)
-    environment = os.environ | {"PYTHONPATH": str(EXAMPLE), "PYTHONDONTWRITEBYTECODE": "1", **asked.env}
+    environment = os.environ | {"PYTHONPATH": str(EXAMPLE), "PYTHONDONTWRITEBYTECODE": "1", **evaluation.env}
     done = subprocess.run(
-        asked.argv, cwd=results.parent, env=environment, capture_output=True, text=True, timeout=250
+        evaluation.argv, cwd=results.parent, env=environment, capture_output=True, text=True, timeout=250
     )
-    found, folder = read_results(results)
+    measured, folder = read_results(results)
     assert folder.is_relative_to(results)
-    return done.returncode, done.stdout + done.stderr, found
+    return done.returncode, done.stdout + done.stderr, measured
 
 
 @pytest.mark.parametrize("version", ["0.1.9", "0.4.0"])
 def test_answers_are_found_and_measured(server: Server, tmp_path: Path, version: str) -> None:
     request = EvalRequest(num_examples=4, rollouts_per_example=2, max_tokens=8)
-    code, output, found = evaluate(server, version, tmp_path / "results", request)
+    code, output, measured = evaluate(server, version, tmp_path / "results", request)
     assert code == 0, output
-    assert (found.rollouts, found.examples, found.failed) == (8, 4, 0)
-    assert found.truncated  # a model that learned nothing seldom comes to an end
-    assert found.mean is not None
+    assert (measured.rollouts, measured.examples, measured.failed) == (8, 4, 0)
+    assert measured.truncated  # a model that learned nothing seldom comes to an end
+    assert measured.mean is not None
     if version == "0.1.9":
-        assert f"reward: avg - {found.mean:.3f}" in output
+        assert f"reward: avg - {measured.mean:.3f}" in output
 
 
 def test_exit_codes_lie_and_results_do_not(server: Server, tmp_path: Path) -> None:
     """All prompts are too long with so many tokens for an answer."""
     for version in ("0.1.9", "0.4.0"):
         request = EvalRequest(num_examples=4, rollouts_per_example=2, max_tokens=500)
-        code, output, found = evaluate(server, version, tmp_path / version, request)
-        assert (code, verdict(found, request)[0]) == (0, "failed"), output
+        code, output, measured = evaluate(server, version, tmp_path / version, request)
+        assert (code, verdict(measured, request)[0]) == (0, "failed"), output
 
 
 def test_an_agent_on_a_machine_elsewhere_needs_a_tunnel(server: Server, tmp_path: Path) -> None:
     """As 0.4 takes it unasked. It says so with the exit code 1; `rltui eval` says what to do."""
     elsewhere = ("--env.agent.runtime.type", "prime")
     request = EvalRequest(num_examples=1, arguments=elsewhere)
-    code, output, found = evaluate(server, "0.4.0", tmp_path / "results", request)
+    code, output, measured = evaluate(server, "0.4.0", tmp_path / "results", request)
     assert code == 1
-    assert verdict(found, EvalRequest(), "x")[0] in ("empty", "failed")
+    assert verdict(measured, EvalRequest(), "x")[0] in ("empty", "failed")
     cause = find_cause(output.splitlines(), COMMON)
     assert cause is not None
     assert "--env.agent.harness.id null" in cause.text

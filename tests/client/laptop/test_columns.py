@@ -33,10 +33,10 @@ def test_a_wrong_length_is_refused() -> None:
 
 
 def series(values: list[float]) -> Series:
-    found = Series()
+    made = Series()
     for step, value in enumerate(values, 1):
-        found.add(step, 1.8e9 + step / 3, value)
-    return found
+        made.add(step, 1.8e9 + step / 3, value)
+    return made
 
 
 def test_a_long_series_keeps_its_ends_and_extremes() -> None:

@@ -56,14 +56,14 @@ def alpha(runs: RemoteRuns) -> Experiment:
 
 async def first(experiment: Experiment, *kinds: type[Event]) -> tuple[Event, ...]:
     """The first of each kind: how many others come before is a matter of time."""
-    found: dict[type[Event], Event] = {}
+    by_kind: dict[type[Event], Event] = {}
     events: AsyncIterator[Event] = experiment.events()
     async with contextlib.aclosing(events):  # type: ignore[type-var]
         async for event in events:
-            found.setdefault(type(event), event)
-            if found.keys() >= {*kinds}:
+            by_kind.setdefault(type(event), event)
+            if by_kind.keys() >= {*kinds}:
                 break
-    return tuple(found[kind] for kind in kinds)
+    return tuple(by_kind[kind] for kind in kinds)
 
 
 def test_rows_are_those_of_that_machine_and_kept_up_to_date(runs: RemoteRuns, there: LocalRuns) -> None:
@@ -136,12 +136,12 @@ def test_runs_are_compared_and_forked_there(runs: RemoteRuns, there: LocalRuns) 
     ids = [listed(runs)[name].id for name in ("alpha", "beta")]
     assert runs.compare(ids) == there.compare(ids)
     for wish in (ForkRequest(edits={"seed": "7"}), ForkRequest(edits={"no_such_knob": "1"})):
-        told = []
+        sentences = []
         for side in (runs, there):
             with pytest.raises(ConfigError) as caught:
                 side.plan_fork(ids[0], wish)
-            told.append(str(caught.value))
-        assert told[0] == told[1]
+            sentences.append(str(caught.value))
+        assert sentences[0] == sentences[1]
     with pytest.raises(UsageError, match="written where the run is, on gpubox"):
         runs.export(ids[0], "", lambda *_: (), samples=1)
 
@@ -192,10 +192,10 @@ def test_an_experiment_is_the_same_after_the_link_was_cut(machine: Machine, own_
 @pytest.fixture
 def several(runs: RemoteRuns, own_user: Path, tmp_path: Path) -> AllRuns:
     write_finished_run(tmp_path / "mine" / "gamma", steps=4)
-    found = AllRuns(LocalRuns(), [runs])
-    found.catch_up()
-    retry_until(lambda: {"alpha", "beta", "gamma"} <= by_name(found).keys())
-    return found
+    all_runs = AllRuns(LocalRuns(), [runs])
+    all_runs.catch_up()
+    retry_until(lambda: {"alpha", "beta", "gamma"} <= by_name(all_runs).keys())
+    return all_runs
 
 
 def test_runs_of_several_machines_are_one_list(several: AllRuns, runs: RemoteRuns) -> None:
@@ -214,9 +214,9 @@ def test_runs_of_several_machines_are_one_list(several: AllRuns, runs: RemoteRun
 
 def test_runs_of_several_machines_are_compared_here(several: AllRuns) -> None:
     rows = by_name(several)
-    found = several.compare([rows["alpha"].id, rows["gamma"].id])
-    assert [row.name for row in found.runs] == ["alpha", "gamma"]
-    assert found.differing == ()
+    comparison = several.compare([rows["alpha"].id, rows["gamma"].id])
+    assert [row.name for row in comparison.runs] == ["alpha", "gamma"]
+    assert comparison.differing == ()
     assert several.compare([rows["alpha"].id, rows["beta"].id]).runs[0].name == "alpha"
 
 
@@ -227,13 +227,13 @@ def test_a_machine_that_cannot_be_reached_is_told_and_the_others_are_listed(
     own = LocalRuns()
     own.catch_up()
     link = HostLink(machine.host)
-    found = AllRuns(own, [RemoteRuns(link)])
+    all_runs = AllRuns(own, [RemoteRuns(link)])
     machine.way.chmod(0o400)
     try:
-        assert [row.name for row in found.rows()] == ["gamma"]
-        retry_until(lambda: "Permission denied" in found.trouble)
-        assert found.catch_up() == ()
-        assert found.open(found.rows()[0].id).name == "gamma"
+        assert [row.name for row in all_runs.rows()] == ["gamma"]
+        retry_until(lambda: "Permission denied" in all_runs.trouble)
+        assert all_runs.catch_up() == ()
+        assert all_runs.open(all_runs.rows()[0].id).name == "gamma"
     finally:
         machine.mend()
         link.close()

@@ -33,12 +33,12 @@ def ends() -> Iterator[tuple[Frames, Frames]]:
 
 
 def taken(frames: Frames, count: int) -> list[Packet]:
-    found = []
+    messages = []
     for _ in range(count):
         message = frames.receive()
         assert message is not None
-        found.append(message)
-    return found
+        messages.append(message)
+    return messages
 
 
 def test_messages_arrive_as_they_were_sent() -> None:
@@ -75,12 +75,12 @@ def test_little_is_under_way_until_the_other_end_takes_it() -> None:
 
 def test_what_nobody_waits_for_any_more_is_not_sent() -> None:
     with ends() as (here, there):
-        told: list[str] = []
-        here.send(Packet(1, PacketKind.ITEM, "large", os.urandom(500_000)), lambda: told.append("large"))
-        here.send(Packet(1, PacketKind.ITEM, "dropped"), lambda: told.append("dropped"))
+        sentences: list[str] = []
+        here.send(Packet(1, PacketKind.ITEM, "large", os.urandom(500_000)), lambda: sentences.append("large"))
+        here.send(Packet(1, PacketKind.ITEM, "dropped"), lambda: sentences.append("dropped"))
         here.drop(1)
         here.send(Packet(2, PacketKind.RESULT, "next"))
-        assert told == ["dropped"]
+        assert sentences == ["dropped"]
         assert {message.data for message in taken(there, 2)} == {"next", "large"}
 
 
@@ -106,14 +106,14 @@ def test_hello_is_found_behind_noise(noise: bytes) -> None:
     os.close(writing)
 
 
-@pytest.mark.parametrize("said", [b"", b"bash: rltui: not found\n", b"rltui-link {}\n", b"rltui-link {\n"])
-def test_no_hello_says_what_was_said(said: bytes) -> None:
+@pytest.mark.parametrize("output", [b"", b"bash: rltui: not found\n", b"rltui-link {}\n", b"rltui-link {\n"])
+def test_no_hello_says_what_was_said(output: bytes) -> None:
     reading, writing = os.pipe()
-    os.write(writing, said)
+    os.write(writing, output)
     os.close(writing)
     with pytest.raises(NoHelloError) as caught:
         read_hello(reading)
-    assert caught.value.said == said
+    assert caught.value.output == output
     os.close(reading)
 
 
@@ -140,10 +140,10 @@ def stranger() -> Iterator[tuple[Frames, Callable[..., None]]]:
         os.close(other_in)
 
 
-@pytest.mark.parametrize("said", ["Infinity", "NaN", '"x"', "[]", "null", "1e999", "[" * 5000])
-def test_an_acknowledgement_of_any_shape_is_told_in_words(said: str) -> None:
+@pytest.mark.parametrize("answer", ["Infinity", "NaN", '"x"', "[]", "null", "1e999", "[" * 5000])
+def test_an_acknowledgement_of_any_shape_is_told_in_words(answer: str) -> None:
     with stranger() as (frames, say):
-        say(0, PacketKind.ACKNOWLEDGED | 0x80, struct.pack("!I", len(said)) + said.encode())
+        say(0, PacketKind.ACKNOWLEDGED | 0x80, struct.pack("!I", len(answer)) + answer.encode())
         with pytest.raises(RltuiError, match="cannot be understood"):
             frames.receive()
 
@@ -168,7 +168,7 @@ def test_a_hello_is_waited_for_as_long_as_was_said() -> None:
     os.write(writing, b"Last login")
     with pytest.raises(NoHelloError) as caught:
         read_hello(reading, 0.05)
-    assert (caught.value.is_late, caught.value.said) == (True, b"Last login")
+    assert (caught.value.is_late, caught.value.output) == (True, b"Last login")
     os.write(writing, HELLO.line())
     assert read_hello(reading, 10)[0] == HELLO
     for descriptor in (reading, writing):

@@ -77,11 +77,11 @@ def test_what_ssh_says_is_told(tmp_path: Path) -> None:
     fake.write_text("#!/bin/sh\nprintf 'ssh: connect to host gpubox port 22: No route\\r\\n' >&2\nexit 255\n")
     fake.chmod(stat.S_IRWXU)
     host = RemoteMachine("gpubox", (str(fake), "gpubox"))
-    said: list[str] = []
+    messages: list[str] = []
     with pytest.raises(RltuiError, match=r"gpubox cannot be reached\n") as caught:
-        HostLink(host).open(said.append)
+        HostLink(host).open(messages.append)
     assert caught.value.hint == "ssh gpubox must work"
-    assert "".join(said) == "ssh: connect to host gpubox port 22: No route\n"
+    assert "".join(messages) == "ssh: connect to host gpubox port 22: No route\n"
     link = HostLink(host)
     link.begin()
     retry_until(

@@ -44,14 +44,14 @@ def opened_run(link: HostLink) -> Experiment:
 
 def polled(source: LogSource, is_so: Callable[[], object], *, timeout_s: float = 10.0) -> list[LogChange]:
     """Poll until it is so, and return what the polls said."""
-    said = []
+    changes = []
 
     def is_there() -> object:
-        said.append(source.poll(may_skip=True))
+        changes.append(source.poll(may_skip=True))
         return is_so()
 
     retry_until(is_there, timeout_s=timeout_s, interval_s=0.02)
-    return said
+    return changes
 
 
 @pytest.fixture
@@ -115,8 +115,8 @@ def test_what_is_written_comes_and_an_unfinished_line_is_finished(
     assert source.line(1) == "tw"
     with path.open("a") as file:
         file.write("o\nthree\n")
-    said = polled(source, lambda: source.stop == 3)
-    assert LogChange.GREW in said
+    changes = polled(source, lambda: source.stop == 3)
+    assert LogChange.GREW in changes
     assert [source.line(number) for number in range(3)] == ["one", "two", "three"]
     path.write_text("anew\n")
     assert LogChange.RESET in polled(source, lambda: source.stop == 1 and source.line(0) == "anew")
@@ -178,8 +178,8 @@ def test_a_log_that_nobody_looks_at_is_not_told_and_goes_on_when_it_is(
     monkeypatch.undo()
     with path.open("a") as file:
         file.write("11\n")
-    said = polled(source, lambda: source.stop == 12)
-    assert LogChange.RESET not in said
+    changes = polled(source, lambda: source.stop == 12)
+    assert LogChange.RESET not in changes
     assert [source.line(number) for number in range(12)] == [str(number) for number in range(12)]
     source.close()
 
@@ -199,8 +199,8 @@ def test_numbers_go_on_after_the_link_was_cut(machine: Machine, own_user: Path) 
         with path.open("a") as file:
             file.writelines(f"line {number}\n" for number in range(30_000, 130_000))
         wait_for_connections(link, 2)
-        said = polled(source, lambda: source.stop > last + 1)
-        assert LogChange.RESET not in said
+        changes = polled(source, lambda: source.stop > last + 1)
+        assert LogChange.RESET not in changes
         assert source.stop == last + 1 + 100_000
         assert source.line(last) == "line 29999"
         assert source.line(source.stop - 1) == "line 129999"
@@ -268,9 +268,9 @@ def test_a_log_is_searched_there(experiment: Experiment, log: Path) -> None:
     assert log.read_bytes()[hits[3].offset :].startswith(b"12:00:17 INFO line 377 of")
     assert searching.size == log.stat().st_size
     bare = experiment.search_log(str(log), Query.from_text(r"line \d*77 of"), None, 0, with_text=False)
-    found = [hit for batch in bare.batches() for hit in batch]
-    assert [hit.offset for hit in found] == [hit.offset for hit in hits]
-    assert {hit.text for hit in found} == {""}
+    bare_hits = [hit for batch in bare.batches() for hit in batch]
+    assert [hit.offset for hit in bare_hits] == [hit.offset for hit in hits]
+    assert {hit.text for hit in bare_hits} == {""}
 
 
 def test_errors_are_searched_there_from_a_place_on(experiment: Experiment, machine: Machine) -> None:

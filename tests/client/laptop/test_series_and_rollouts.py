@@ -87,14 +87,14 @@ def test_of_a_long_series_its_shape_comes_and_what_is_new_in_full(
     assert writer.flush()
     source = RemoteSeries(link, str(tmp_path / "metrics"))
     source.poll()
-    found = source.read(LOSS)
-    assert len(found) <= columns.MOST_POINTS
-    assert (found.steps[0], found.steps[-1]) == (1, 10_000)
+    points = source.read(LOSS)
+    assert len(points) <= columns.MOST_POINTS
+    assert (points.steps[0], points.steps[-1]) == (1, 10_000)
     for step in range(10_001, 10_004):
         writer.add("trainer", {"loss/mean": 0.0}, at=float(step), step=step)
     assert writer.flush()
     assert source.poll() is LogChange.GREW
-    assert list(source.read(LOSS, len(found)).steps) == [10_001, 10_002, 10_003]
+    assert list(source.read(LOSS, len(points)).steps) == [10_001, 10_002, 10_003]
 
 
 def test_all_that_is_shown_comes_by_one_question(
@@ -103,18 +103,18 @@ def test_all_that_is_shown_comes_by_one_question(
     written(tmp_path / "metrics", 600)
     source = RemoteSeries(link, str(tmp_path / "metrics"))
     source.poll()
-    asked: list[str] = []
+    questions: list[str] = []
     call = link.call
 
     def noted(method: str, params: object = None) -> Packet:
-        asked.append(method)
+        questions.append(method)
         return call(method, params)
 
     monkeypatch.setattr(link, "call", noted)
     source.prepare(source.keys()[:8])
     for key in source.keys()[:8]:
         assert len(source.read(key))
-    assert asked == ["series.news"]
+    assert questions == ["series.news"]
 
 
 # --- rollouts -----------------------------------------------------------------------------------------------
@@ -143,8 +143,8 @@ def test_batches_and_samples_are_those_of_the_folder(link: HostLink, folder: Pat
         table = source.table(batch.key)
         assert repr([*table]) == repr([*own.table(batch.key)])
         for sample in table:
-            found = source.open(batch.key, sample)
-            assert repr(found) == repr(own.open(batch.key, sample))
+            opened = source.open(batch.key, sample)
+            assert repr(opened) == repr(own.open(batch.key, sample))
 
 
 def test_a_table_of_another_batch_is_asked_for(link: HostLink, folder: Path) -> None:
@@ -187,9 +187,9 @@ def test_samples_are_searched_there(link: HostLink, folder: Path) -> None:
         whole(rollouts, key)
     samples = [*own.table(key)] * 15
     pattern = re.compile("1", re.IGNORECASE)
-    found = list(source.search(key, samples, pattern))
-    assert found == list(own.search(key, samples, pattern))
-    assert True in found
+    matches = list(source.search(key, samples, pattern))
+    assert matches == list(own.search(key, samples, pattern))
+    assert True in matches
 
 
 def test_a_prompt_is_found_in_other_batches(link: HostLink, folder: Path) -> None:
@@ -198,9 +198,11 @@ def test_a_prompt_is_found_in_other_batches(link: HostLink, folder: Path) -> Non
     for rollouts in (source, own):
         whole(rollouts, key)
     transcript = own.open(key, own.table(key)[0])
-    found = [match for match in source.same_prompt(key, transcript) if match[1] is not None]
-    assert repr(found) == repr([match for match in own.same_prompt(key, transcript) if match[1] is not None])
-    assert found
+    matches = [match for match in source.same_prompt(key, transcript) if match[1] is not None]
+    assert repr(matches) == repr(
+        [match for match in own.same_prompt(key, transcript) if match[1] is not None]
+    )
+    assert matches
 
 
 def test_live_samples_come(link: HostLink, tmp_path: Path) -> None:

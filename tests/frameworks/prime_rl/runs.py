@@ -19,15 +19,15 @@ CONTEXT = RunContext("/w", "/w/out", "/py", name="one", run=("uv", "run"), run_i
 
 def framework(name: str) -> PrimeRl:
     """A generation by its id."""
-    found = registry.get(name)
-    assert isinstance(found, PrimeRl)
-    return found
+    target = registry.get(name)
+    assert isinstance(target, PrimeRl)
+    return target
 
 
 def files(generation: str, **named: str) -> ConfigFiles:
     """The example files `role="name.toml"` of a generation."""
-    found = {role: tomllib.loads((DATA / generation / name).read_text()) for role, name in named.items()}
-    return of(**found)
+    tables = {role: tomllib.loads((DATA / generation / name).read_text()) for role, name in named.items()}
+    return of(**tables)
 
 
 def of(**data: dict[str, Any]) -> ConfigFiles:

@@ -52,8 +52,8 @@ def test_each_generation_has_a_screenful_of_main_knobs(generation: str, era: str
 @ERAS
 def test_real_files_are_sound(generation: str, era: str) -> None:
     problems = framework(generation).check(of(**real(era)))
-    told = [problem for problem in problems if problem.severity != "hint"]
-    assert [problem.text for problem in told if "renderer" not in (problem.key or "")] == []
+    faults = [problem for problem in problems if problem.severity != "hint"]
+    assert [problem.text for problem in faults if "renderer" not in (problem.key or "")] == []
 
 
 VALUES = [
@@ -64,17 +64,17 @@ VALUES = [
 
 
 def edited(edits: dict[Knob, Any], roles: set[str]) -> ConfigFiles:
-    found: dict[str, dict[str, Any]] = {role: {} for role in roles}
+    by_file: dict[str, dict[str, Any]] = {role: {} for role in roles}
     for knob, value in edits.items():
         *tables, key = knob.key.split(".")
-        table: Any = found.setdefault(knob.file, {})
+        table: Any = by_file.setdefault(knob.file, {})
         for name in tables:
             table = table.setdefault(name, {})
             if not isinstance(table, dict):
                 break
         else:
             table[key] = value
-    return of(**found)
+    return of(**by_file)
 
 
 @cache
@@ -97,8 +97,8 @@ def test_nothing_breaks(generation: str, data: st.DataObject) -> None:
 def _holding(place: str, value: object) -> dict[str, Any]:
     """A config with that value there, in the first entry of each array on the way."""
     name, _, below = place.partition(".")
-    held = _holding(below, value) if below else value
-    return {name.removesuffix("[]"): [held] if name.endswith("[]") else held}
+    inner = _holding(below, value) if below else value
+    return {name.removesuffix("[]"): [inner] if name.endswith("[]") else inner}
 
 
 @pytest.mark.slow
@@ -126,7 +126,7 @@ def test_rules_follow_the_name_that_the_file_uses() -> None:
                   and one.has("orchestrator.rollouts_per_example"))  # fmt: skip
     for name in ("group_size", "rollouts_per_example"):
         config = of(rl={"trainer": {}, "orchestrator": {name: 7}})
-        found = framework(MERGED).with_schemas({"rl": schema}).check(config)
-        (problem,) = [one for one in found if one.severity == "error"]
+        problems = framework(MERGED).with_schemas({"rl": schema}).check(config)
+        (problem,) = [one for one in problems if one.severity == "error"]
         assert f"must be divisible by orchestrator.{name} (7)" in problem.message
         assert problem.instead == {f"orchestrator.{name}": "4 or 8"}

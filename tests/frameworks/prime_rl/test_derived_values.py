@@ -30,10 +30,10 @@ def figures(generation: str, role: str, text: str) -> dict[str, DerivedValue]:
 
 
 def test_three_files() -> None:
-    found = figures(SPLIT, "orchestrator", real("era_a/orch") + "\n")
-    assert found["prompts per step"].text == "128 rollouts / 16 per example = 8 prompts per step"
-    assert found["rollouts in flight"].text == "128 * 1 = 128 rollouts at once, 8 whole groups of 16"
-    assert found["micro-batches per optimizer step"].text == (
+    derived = figures(SPLIT, "orchestrator", real("era_a/orch") + "\n")
+    assert derived["prompts per step"].text == "128 rollouts / 16 per example = 8 prompts per step"
+    assert derived["rollouts in flight"].text == "128 * 1 = 128 rollouts at once, 8 whole groups of 16"
+    assert derived["micro-batches per optimizer step"].text == (
         "at most 128 rollouts / 1 = 128 packed micro-batches, at least 8"
     )
     sft = figures(SPLIT, "sft", real("era_a/sft"))
@@ -43,14 +43,14 @@ def test_three_files() -> None:
 
 
 def test_one_file() -> None:
-    found = figures(MERGED, "rl", real("era_b/rl") + "\n[deployment]\nnum_train_gpus = 2\n")
-    assert found["prompts per step"].value == 8
-    assert found["rollouts in flight"].value == 128
-    assert found["sampled tokens per step"].value == 128 * 128
-    assert found["rollouts per micro-batch"].text == (
+    derived = figures(MERGED, "rl", real("era_b/rl") + "\n[deployment]\nnum_train_gpus = 2\n")
+    assert derived["prompts per step"].value == 8
+    assert derived["rollouts in flight"].value == 128
+    assert derived["sampled tokens per step"].value == 128 * 128
+    assert derived["rollouts per micro-batch"].text == (
         "2048 tokens / 2048 of the longest rollout = 1; 16 of 128 new tokens, prompts not counted"
     )
-    assert found["micro-batches per optimizer step"].text == (
+    assert derived["micro-batches per optimizer step"].text == (
         "at most 128 rollouts / 1 = 64 packed micro-batches on each of 2 ranks, at least 4"
     )
     sft = figures(MERGED, "sft", "deployment.num_gpus = 4\n")
@@ -59,11 +59,11 @@ def test_one_file() -> None:
 
 def test_token_batches() -> None:
     tokens = "orchestrator.token_batch_size = 65536\norchestrator.max_inflight_rollouts = 64\n"
-    found = figures(
+    derived = figures(
         MERGED, "rl", tokens + "orchestrator.rollouts_per_example = 16\ntrainer.optim.lr = 1e-6\n"
     )
-    assert found["micro-batches per optimizer step"].value == 32
-    assert found["rollouts in flight"].value == 64
+    assert derived["micro-batches per optimizer step"].value == 32
+    assert derived["rollouts in flight"].value == 64
     text = real("era_c/rl").replace("batch_size = 128", "token_batch_size = 65536")
     assert figures(CURRENT, "rl", text)["tokens per step"].value == 65536
 
@@ -75,11 +75,11 @@ def test_the_group_size_may_have_either_name() -> None:
 
 
 def test_run_folders() -> None:
-    found = figures(CURRENT, "rl", real("era_c/rl"))
-    assert found["prompts per step"].value == 8
-    assert found["micro-batches per optimizer step"].value == 128
-    assert found["episodes in flight"].text.endswith("at least 1, at most 1024")
-    assert found["GPUs"].value == 2
+    derived = figures(CURRENT, "rl", real("era_c/rl"))
+    assert derived["prompts per step"].value == 8
+    assert derived["micro-batches per optimizer step"].value == 128
+    assert derived["episodes in flight"].text.endswith("at least 1, at most 1024")
+    assert derived["GPUs"].value == 2
     fixed = "\n[orchestrator.concurrency]\nmin_inflight = 32\nmax_inflight = 32\n"
     assert figures(CURRENT, "rl", real("era_c/rl") + fixed)["episodes in flight"].value == 32
     sft = figures(CURRENT, "sft", real("era_c/sft"))
@@ -91,8 +91,8 @@ def test_run_folders() -> None:
 
 def test_the_group_size_of_the_sources_counts() -> None:
     """Finding P0: `128 / 1 per example` was told of a file whose `[orchestrator.train]` says 16."""
-    found = figures(CURRENT, "rl", real("era_d/rl"))
-    assert found["prompts per step"].text == "128 rollouts / 16 per example = 8 prompts per step"
+    derived = figures(CURRENT, "rl", real("era_d/rl"))
+    assert derived["prompts per step"].text == "128 rollouts / 16 per example = 8 prompts per step"
     both = figures(CURRENT, "rl", real("era_d/rl") + SOURCE + "group_size = 4\n")
     assert both["prompts per step"].value is None
     assert both["prompts per step"].text == (
@@ -117,25 +117,25 @@ def knobs(generation: str, role: str, name: str) -> BatchKnobs | None:
 
 
 def test_batches_are_counted_by_the_keys_of_the_file() -> None:
-    found = knobs(SPLIT, "orchestrator", "era_a/orch")
-    assert found is not None
-    assert (found.group_size, found.token_batch_size) == ("orchestrator.rollouts_per_example", "")
-    found = knobs(MERGED, "rl", "era_b/rl")
-    assert found is not None
-    assert found.inflight == "orchestrator.max_inflight_rollouts"
-    found = knobs(CURRENT, "rl", "era_c/rl")
-    assert found is not None
-    assert (found.group_size, found.inflight) == ("orchestrator.group_size", None)
-    found = knobs(CURRENT, "rl", "era_d/rl")
-    assert found is not None
-    assert (found.group_size, found.token_batch_size) == ("orchestrator.train.group_size", "")
+    names = knobs(SPLIT, "orchestrator", "era_a/orch")
+    assert names is not None
+    assert (names.group_size, names.token_batch_size) == ("orchestrator.rollouts_per_example", "")
+    names = knobs(MERGED, "rl", "era_b/rl")
+    assert names is not None
+    assert names.inflight == "orchestrator.max_inflight_rollouts"
+    names = knobs(CURRENT, "rl", "era_c/rl")
+    assert names is not None
+    assert (names.group_size, names.inflight) == ("orchestrator.group_size", None)
+    names = knobs(CURRENT, "rl", "era_d/rl")
+    assert names is not None
+    assert (names.group_size, names.token_batch_size) == ("orchestrator.train.group_size", "")
     assert knobs(CURRENT, "sft", "era_c/sft") is None
 
 
 def test_what_moves_a_bottleneck_is_called_as_in_the_file() -> None:
     def of_file(generation: str, role: str, name: str) -> tuple[str | None, ...]:
-        found = framework(generation).bottleneck_knobs(of(role, real(name)))
-        return found.in_flight, found.kv_memory, found.sequences, found.lead
+        names = framework(generation).bottleneck_knobs(of(role, real(name)))
+        return names.in_flight, names.kv_memory, names.sequences, names.lead
 
     assert of_file(MERGED, "rl", "era_b/rl") == (
         "orchestrator.max_inflight_rollouts", "inference.gpu_memory_utilization", None, "max_async_level"

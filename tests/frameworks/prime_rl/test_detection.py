@@ -13,11 +13,11 @@ from rltui.frameworks.prime_rl.detection import fit_in, role_in
 def generations(path: str, data: Mapping[str, Any]) -> Mapping[str, str | None]:
     """Generation → role of the file, for those that know the most of its keys."""
     fits = {generation: fit_in(generation, [(path, data)]) for generation in (SPLIT, MERGED, CURRENT)}
-    least = min((found for found in fits.values() if found is not None), default=None)
+    least = min((fit for fit in fits.values() if fit is not None), default=None)
     return {
         generation: role_in(generation, path, data)
-        for generation, found in fits.items()
-        if found == least and found is not None
+        for generation, fit in fits.items()
+        if fit == least and fit is not None
     }
 
 

@@ -72,8 +72,8 @@ def test_a_moved_server_is_found_by_the_orchestrator(
     edits = {
         f"{role}.{key}".removeprefix("rl."): value
         for resolution in framework.resolutions(configs, context)
-        for role, found in resolution.edits.items()
-        for key, value in found.items()
+        for role, of_role in resolution.edits.items()
+        for key, value in of_role.items()
     }
     assert edits["inference.server.port"] == 8040
     url = next(value for key, value in edits.items() if key.endswith("client.base_url"))
@@ -151,9 +151,9 @@ def test_port_for_env_servers_is_moved_only_where_there_is_one(more: str, is_lat
 
 def test_every_part_is_told_the_attempt() -> None:
     for part in ("inference", "env-train-reverse-text", "orchestrator", "trainer"):
-        found = PRIME_RL.environment(part, D, CONTEXT)
-        assert found["PRL_ATTEMPT_CONFIG_DIR"] == SHARED
-        assert found["PRL_ATTEMPT_LOG_DIR"] == "/w/out/logs/rltui"
+        variables = PRIME_RL.environment(part, D, CONTEXT)
+        assert variables["PRL_ATTEMPT_CONFIG_DIR"] == SHARED
+        assert variables["PRL_ATTEMPT_LOG_DIR"] == "/w/out/logs/rltui"
     assert "PRL_ATTEMPT_CONFIG_DIR" not in PRIME_RL.environment("rl", D, CONTEXT), "it makes its own"
 
 
@@ -169,9 +169,9 @@ def test_new_address_reaches_the_orchestrator_by_a_restart() -> None:
 
 
 def test_latest_run_has_its_files_where_they_are_now() -> None:
-    found = PRIME_RL.run_files(D)
-    assert found.metrics == ("monitors/file/metrics.jsonl", "metrics.jsonl")
-    assert {"monitors", "batches", "trainer_step"} <= set(found.artifacts)
-    assert {"configs", "launcher"}.isdisjoint(found.artifacts), "the launcher lets those be"
-    assert "batches" in found.stale_batches
-    assert found.beats["trainer"] == "trainer_step"
+    run_files = PRIME_RL.run_files(D)
+    assert run_files.metrics == ("monitors/file/metrics.jsonl", "metrics.jsonl")
+    assert {"monitors", "batches", "trainer_step"} <= set(run_files.artifacts)
+    assert {"configs", "launcher"}.isdisjoint(run_files.artifacts), "the launcher lets those be"
+    assert "batches" in run_files.stale_batches
+    assert run_files.beats["trainer"] == "trainer_step"

@@ -56,16 +56,16 @@ def test_one_gpu_sends_weights_through_files_and_says_so() -> None:
 
 def test_with_slurm_the_launcher_is_asked_for_a_script_or_nothing_is_run() -> None:
     base = "trainer = {}\norchestrator = {}\ninference = {}\n"
-    asked, plain = of_text(base + '[slurm]\njob_name = "mine"'), of_text(base)
-    assert MERGED.asks_for_cluster(asked)
+    with_slurm, plain = of_text(base + '[slurm]\njob_name = "mine"'), of_text(base)
+    assert MERGED.asks_for_cluster(with_slurm)
     assert not MERGED.asks_for_cluster(plain)
-    assert MERGED.resolutions(asked, CONTEXT) == ()
+    assert MERGED.resolutions(with_slurm, CONTEXT) == ()
     for name in ("launcher", "trainer"):
-        fault = MERGED.template_values(asked, CONTEXT)[f"config.{name}"]
+        fault = MERGED.template_values(with_slurm, CONTEXT)[f"config.{name}"]
         assert isinstance(fault, Missing)
         assert "--slurm" in fault.hint
     as_job = replace(CONTEXT, submits=True, run=("uv", "run", "--project", "/p"))
-    (launcher,) = MERGED.resolutions(asked, as_job)
+    (launcher,) = MERGED.resolutions(with_slurm, as_job)
     assert launcher.edits["rl"]["slurm.project_dir"] == "/p"
     assert "slurm.job_name" not in launcher.edits["rl"]
     launcher, _ = MERGED.resolutions(plain, as_job)

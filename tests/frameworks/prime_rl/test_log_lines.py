@@ -18,8 +18,8 @@ REWARD = f"{AGENT}/reward/mean"
 
 def rows(name: str) -> list[dict[str, Any]]:
     lines = (LOGS / f"{name}.log").read_bytes().split(b"\n")
-    found = (log_row("any", decode_line(line)) for line in lines)
-    return [dict(row) for row in found if row is not None]
+    parsed = (log_row("any", decode_line(line)) for line in lines)
+    return [dict(row) for row in parsed if row is not None]
 
 
 def test_split_lines() -> None:

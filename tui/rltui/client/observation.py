@@ -95,7 +95,7 @@ class AddedRuns:
     new: tuple[RunRow, ...]
     known: tuple[RunRow, ...]
     """Runs that the index had already."""
-    told: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
     """Sentences for the person: of a folder that was moved."""
 
 
@@ -132,7 +132,7 @@ def add(folder: Path, name: str | None = None) -> AddedRuns:
     return AddedRuns(
         new=tuple(row for row in ours if row.id not in before),
         known=tuple(row for row in ours if row.id in before),
-        told=messages,
+        messages=messages,
     )
 
 

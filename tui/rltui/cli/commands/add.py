@@ -29,7 +29,7 @@ def add(arguments: Arguments) -> int:
     from rltui.client.observation import add as add_runs  # knows the frameworks
 
     additions = [add_runs(folder, arguments.name) for folder in arguments.folder]
-    for sentence in dict.fromkeys(sentence for addition in additions for sentence in addition.told):
+    for sentence in dict.fromkeys(sentence for addition in additions for sentence in addition.messages):
         print(sentence, file=sys.stderr)
     new, known_runs = (
         [*chain(*kinds)]

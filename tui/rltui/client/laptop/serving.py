@@ -30,7 +30,7 @@ def serve(read_fd: int, write_fd: int) -> None:
                 hint="what it said may have been read by a login file of this machine, such as ~/.bashrc: "
                 "there, only an interactive shell may read its input",
             ) from error
-        if not error.said:
+        if not error.output:
             return
         raise RltuiError(
             "this is for another rltui, at the other end of a connection", hint="there: rltui --host HOST"

@@ -73,11 +73,11 @@ class Packet(NamedTuple):
 
 
 class NoHelloError(RltuiError):
-    """The other end closed, or said something else for long. `said`: that. `is_late`: it has not closed."""
+    """The other end closed, or said something else for long. `output`: that. `is_late`: it has not closed."""
 
     def __init__(self, output: bytes, *, is_late: bool = False) -> None:
         super().__init__("no rltui answers there")
-        self.said, self.is_late = output, is_late
+        self.output, self.is_late = output, is_late
 
 
 @contextmanager

@@ -345,7 +345,7 @@ def _connect(
         if isinstance(error, NoHelloError):
             is_interactive = show is not None
             raise _no_hello_error(
-                host, process.returncode, error.said, errors.lines(), is_asked=is_interactive
+                host, process.returncode, error.output, errors.lines(), is_asked=is_interactive
             ) from None
         raise
     finally:
