@@ -18,22 +18,20 @@ from textual.widgets import Input
 from rltui.client.experiment import Experiment
 from rltui.errors import RltuiError
 from rltui.ui import verbs
-from rltui.ui.actions import CHANGING_CALLS, Footer, InPalette, KeyContext, Scope, Use, changing_keys
+from rltui.ui.actions import Footer, InPalette, KeyContext, Scope, Use
 from rltui.ui.background import in_background
 from rltui.ui.commands.experiment import ExperimentCommands
 from rltui.ui.copying import Copyable, CopyRequested
 from rltui.ui.dialogs.base import show_error
 from rltui.ui.key_bindings import bind, own
-from rltui.ui.keymap import idle_key
 from rltui.ui.messages import MessageLine, NotifyingApp, NotifyingScreen, waiting
-from rltui.ui.requests import OPENS_AGAIN, READONLY_TEXT, readonly_text
+from rltui.ui.requests import READONLY_TEXT, readonly_text
+from rltui.ui.screen_keys import ScreenKeys
 from rltui.ui.screens import SCREENS
 from rltui.ui.state import AppState, ExperimentState
 
 _WORK = "request"
 """Group of the worker that carries out what a key asks for."""
-_OF_ONE_RUN = ("show_screen", "search_all", "commands.note", "commands.open_links", "charts.pin")
-"""Actions that lead away from runs that are compared, or belong to one of them."""
 SEARCH_AIM = "/"
 """Has the log screen ask what to search for; with words behind it, search for them."""
 
@@ -111,7 +109,7 @@ class BaseScreen(NotifyingScreen[None]):
         super().__init__()
         self.app_state = app_state
         """It outlives the experiment that is open."""
-        self._is_compared = state is not None
+        self._keys = ScreenKeys(self, is_compared=state is not None)
         self._state = None if self.is_of_all_runs else state or app_state.current
         self.aim = ""
         """Key of the row that the cursor is to go to, once it is there."""
@@ -155,19 +153,7 @@ class BaseScreen(NotifyingScreen[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Refuse actions that change something on a read-only screen, and actions that make no sense now."""
-        call = (action, parameters)
-        if call in CHANGING_CALLS and self.readonly_text and not self._opens_again(call):
-            return False
-        command, arguments = (str(parameters[0]), parameters[1:]) if action == "command" else call
-        if self._is_compared and command in _OF_ONE_RUN:
-            return False
-        owner, _, method = command.rpartition(".")
-        allows = getattr(getattr(self, owner), "allows", None) if owner else None
-        return (allows is None or allows(method, *arguments)) and self.enabled(command, *arguments)
-
-    def _opens_again(self, call: tuple[str, tuple[object, ...]]) -> bool:
-        """It opens a finished run with a supervisor, which who may change runs can do."""
-        return call == OPENS_AGAIN and self.experiment.finished and not self.app_state.runs.readonly
+        return self._keys.allows(action, parameters)
 
     def enabled(self, command: str, *arguments: object) -> bool:
         """`command` is an action of this screen, or `part.method` of an object that the screen holds.
@@ -183,7 +169,7 @@ class BaseScreen(NotifyingScreen[None]):
     def work(self, coroutine: Coroutine[None, None, None], *, changes: bool = True) -> None:
         if changes and self.readonly_text:
             coroutine.close()
-            self._say_readonly()
+            self._keys.say_readonly()
         elif any(worker.group == _WORK and not worker.is_finished for worker in self.workers):
             coroutine.close()
             self.notify("Still busy with the last request", markup=False)
@@ -202,24 +188,12 @@ class BaseScreen(NotifyingScreen[None]):
     async def show_error(self, error: RltuiError) -> None:
         await show_error(self.app, error)
 
-    # keys that do nothing
-
     def on_key(self, event: Key) -> None:
-        """A key that does nothing says why: where it would change something, each time; else once."""
         if isinstance(self.focused, Input):
             return
         active = self.active_bindings.get(event.key)
-        if active is not None and active.enabled:  # the pane that has the keys does something else with it
-            return
-        calls = changing_keys(self.place).get(event.key, ()) if self.readonly_text else ()
-        if calls and not any(self.check_action(*call) for call in calls):
-            self._say_readonly()
-        elif event.key not in self.app_state.explained_keys and event.key not in super().active_bindings:
-            self.app_state.explained_keys.add(event.key)
-            self.notify(idle_key(event.key, self.place), markup=False)
-
-    def _say_readonly(self) -> None:
-        self.notify(self.readonly_text, severity="warning", markup=False)
+        if active is None or not active.enabled:  # else the pane that has the keys does something with it
+            self._keys.explain(event.key, is_bound=event.key in super().active_bindings)
 
     # from one main screen to another
 

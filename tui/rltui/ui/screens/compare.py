@@ -16,7 +16,6 @@ from rltui.ui.base_screen import SCREEN_KEYS
 from rltui.ui.charts.model import Run
 from rltui.ui.found_prompts import in_other_runs
 from rltui.ui.key_bindings import bind, keys
-from rltui.ui.messages import waiting
 from rltui.ui.screens.metrics import MetricsScreen
 from rltui.ui.screens.resource_screen import ResourceScreen
 from rltui.ui.screens.rollouts import RolloutScreen
@@ -116,7 +115,7 @@ class CompareScreen(ResourceScreen):
         runs, rows = self.app_state.runs, self._comparison.runs
         names = [clean_line(run.name) for run in rows]
         try:
-            async with waiting(self.app, f"Opening {len(rows)} runs", cancels=True):
+            async with self.waiting(f"Opening {len(rows)} runs", cancels=True):
                 state = ExperimentState(await asyncio.to_thread(runs.open, rows[0].id), self.app_state)
                 screen: MetricsScreen | RolloutScreen
                 if curves:

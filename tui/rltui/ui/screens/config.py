@@ -198,7 +198,7 @@ class ConfigScreen(BaseScreen):
         self.state.watch("connection", self.reload)
         self._filter = RowFilter()
         self._cached: tuple[object, tuple[Row, ...]] | None = None
-        self._title = Static(id="config-title", markup=False)
+        self._title = Static(id="config-title", classes="screen-title", markup=False)
         self._search = SearchLine("words of a key, a meaning or a value", id="config-search")
         self._heading = Static(id="config-heading", markup=False)
         self._rows = RowList(self._make_rows, id="config-rows")

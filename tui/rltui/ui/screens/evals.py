@@ -13,7 +13,6 @@ from rltui.ui.actions import Footer, KeyContext, key_of
 from rltui.ui.base_screen import EXPERIMENT_KEYS
 from rltui.ui.commands.evaluations import EvaluationCommands
 from rltui.ui.key_bindings import bind, keys
-from rltui.ui.messages import waiting
 from rltui.ui.screens.resource_screen import READING, ResourceScreen, note_row
 from rltui.ui.screens.rollouts import RolloutScreen
 from rltui.ui.state import AppState
@@ -196,7 +195,7 @@ class EvalScreen(ResourceScreen):
 
     async def _cancel(self, queued: QueuedEval) -> None:
         try:
-            async with waiting(self.app, "Cancelling the evaluation"):
+            async with self.waiting("Cancelling the evaluation"):
                 self._report = await self.experiment.cancel_eval(queued.id)
         except RltuiError as error:
             await self.show_error(error)

@@ -246,7 +246,7 @@ class GpuScreen(BaseScreen):
         self._histories = GpuHistories()
         self._is_stale = False
         self._history_problem = ""
-        self._title = Static(id="gpu-title", markup=False)
+        self._title = Static(id="gpu-title", classes="screen-title", markup=False)
         self._devices = RowList(self._device_rows, id="gpu-devices")
         self._notes = Static(id="gpu-notes", markup=False)
         self._processes_box = Vertical(id="gpu-processes-box")

@@ -24,7 +24,6 @@ from rltui.ui.dialogs.base import SearchPrompt
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.logs.search_all import AllLogsSearch
 from rltui.ui.logs.view import LogView
-from rltui.ui.messages import waiting
 from rltui.ui.state import AppState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
@@ -76,7 +75,7 @@ class LogScreen(BaseScreen):
 
     def __init__(self, app_state: AppState) -> None:
         super().__init__(app_state)
-        self._title = Static(id="logs-title", markup=False)
+        self._title = Static(id="logs-title", classes="screen-title", markup=False)
         self._pane = LogView(id="logs-pane")
         self._logs: tuple[LogEntry, ...] = ()
         self._source: LogSource | None = None
@@ -148,7 +147,7 @@ class LogScreen(BaseScreen):
     async def _open(self, tab: _Tab) -> LogSource:
         if tab == Combined.MATCHES and self._search is not None:
             return self._search
-        async with waiting(self.app, "Opening the log"):
+        async with self.waiting("Opening the log"):
             if isinstance(tab, LogEntry):
                 return await asyncio.to_thread(self.experiment.open_log, tab.path)
             merged = await asyncio.to_thread(self.experiment.open_merged, newest_logs(self._logs))
@@ -252,7 +251,7 @@ class LogScreen(BaseScreen):
         attempts = [log for log in self._logs if log.component == component]
         if attempts:
             log = next((log for log in reversed(attempts) if log.started_at <= moment), attempts[0])
-            async with waiting(self.app, "Looking for that moment in the log"):
+            async with self.waiting("Looking for that moment in the log"):
                 offset = await asyncio.to_thread(self.experiment.log_offset_at, log, moment)
             await self._show(log)
             if offset is not None:

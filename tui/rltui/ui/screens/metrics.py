@@ -28,7 +28,6 @@ from rltui.ui.charts.model import ChartModel, Run
 from rltui.ui.charts.plot import Plot
 from rltui.ui.commands.charts import ChartCommands
 from rltui.ui.key_bindings import bind, keys, own
-from rltui.ui.messages import waiting
 from rltui.ui.state import AppState, ExperimentState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
@@ -106,7 +105,7 @@ class MetricsScreen(BaseScreen):
         self._visible_charts: tuple[Chart, ...] = ()
         self._selected_by: tuple[tuple[SeriesKey, ...], tuple[str, ...], str] | None = None
         """Series, pins and pattern by which the charts were selected last."""
-        self._title = Static(id="metrics-title", markup=False)
+        self._title = Static(id="metrics-title", classes="screen-title", markup=False)
         self._filter = SearchLine("regular expression: titles and names", id="metrics-filter")
         self._grid = ChartGrid()
         self.charts = ChartCommands(self, self.experiment, self._grid, draw=self._draw, select=self._wake.set)
@@ -144,7 +143,7 @@ class MetricsScreen(BaseScreen):
         if self.charts.model is None:
             self._show_captions()
             try:
-                async with waiting(self.app, "Opening the metrics"):
+                async with self.waiting("Opening the metrics"):
                     self.charts.pins = await asyncio.to_thread(self.experiment.pins)
                     series = self._runs or [Run("", await asyncio.to_thread(self.experiment.open_series))]
                     self.charts.model = ChartModel(series)
@@ -161,7 +160,7 @@ class MetricsScreen(BaseScreen):
                     await self._wake.wait()
 
     async def _catch_up(self, model: ChartModel) -> None:
-        async with waiting(self.app, "Reading the metrics"):
+        async with self.waiting("Reading the metrics"):
             is_new = await asyncio.to_thread(model.poll)
         is_new = self._select_charts(model) or is_new
         visible = self._grid.charts if self._grid.zoomed and self.has_class("-wide") else self._grid.in_view

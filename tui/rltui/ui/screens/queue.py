@@ -16,7 +16,6 @@ from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext
 from rltui.ui.base_screen import SCREEN_KEYS
 from rltui.ui.key_bindings import bind, keys
-from rltui.ui.messages import waiting
 from rltui.ui.paragraphs import hanging
 from rltui.ui.screens.resource_screen import READING, ResourceScreen, note_row
 from rltui.ui.state import AppState
@@ -120,7 +119,7 @@ class QueueScreen(ResourceScreen):
 
     async def _change(self, action: QueueAction, entry: str = "", position: str = "") -> None:
         try:
-            async with waiting(self.app, "Changing the queue"):
+            async with self.waiting("Changing the queue"):
                 await asyncio.to_thread(self.app_state.runs.change_queue, action, entry, place=position)
         except RltuiError as error:
             await self.show_error(error)

@@ -25,7 +25,6 @@ from rltui.ui.commands.samples import SampleComparison, SampleExport
 from rltui.ui.copying import CopyRequested
 from rltui.ui.found_prompts import FindPrompts, FoundPrompt, at_other_steps
 from rltui.ui.key_bindings import bind, keys
-from rltui.ui.messages import waiting
 from rltui.ui.rollout_listing import RolloutListing, RolloutUpdate
 from rltui.ui.state import AppState, ExperimentState
 from rltui.ui.styles import FAINT
@@ -137,7 +136,7 @@ class RolloutScreen(BaseScreen):
             say=self.say,
             show=self._show_beside,
         )
-        self._title = Static(id="rollout-title", markup=False)
+        self._title = Static(id="rollout-title", classes="screen-title", markup=False)
         self._search = SearchLine("words or a regular expression that the text has", id="rollout-search")
         self._progress = ""
 
@@ -296,7 +295,7 @@ class RolloutScreen(BaseScreen):
         if key is None or sample is None:
             return
         try:
-            async with waiting(self.app, "Reading the sample"):
+            async with self.waiting("Reading the sample"):
                 transcript = await asyncio.to_thread(self._source.open, key, sample)
         except RltuiError as error:
             self._reading.show(None, note=clean_line(str(error).replace("\n", " ")))

@@ -1,0 +1,50 @@
+"""Which keys do something on a screen now, and what is said of those that do nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rltui.ui.actions import CHANGING_CALLS, changing_keys
+from rltui.ui.keymap import idle_key
+from rltui.ui.requests import OPENS_AGAIN
+
+if TYPE_CHECKING:
+    from rltui.ui.base_screen import BaseScreen
+
+_OF_ONE_RUN = ("show_screen", "search_all", "commands.note", "commands.open_links", "charts.pin")
+"""Actions that lead away from runs that are compared, or belong to one of them."""
+
+
+class ScreenKeys:
+    def __init__(self, screen: BaseScreen, *, is_compared: bool) -> None:
+        """`is_compared`: the screen stands beside others on a comparison."""
+        self._screen = screen
+        self._is_compared = is_compared
+
+    def allows(self, action: str, parameters: tuple[object, ...]) -> bool:
+        """The arguments are those of `check_action`. A part of the screen is asked first (`allows`)."""
+        screen, call = self._screen, (action, parameters)
+        if call in CHANGING_CALLS and screen.readonly_text:
+            is_readonly = screen.app_state.runs.readonly
+            if is_readonly or call != OPENS_AGAIN or not screen.experiment.finished:
+                return False
+        command, arguments = (str(parameters[0]), parameters[1:]) if action == "command" else call
+        if self._is_compared and command in _OF_ONE_RUN:
+            return False
+        owner, _, method = command.rpartition(".")
+        allows = getattr(getattr(screen, owner), "allows", None) if owner else None
+        return (allows is None or allows(method, *arguments)) and screen.enabled(command, *arguments)
+
+    def explain(self, key: str, *, is_bound: bool) -> None:
+        """Say why the key does nothing: where it would change something, each time; else once."""
+        screen = self._screen
+        calls = changing_keys(screen.place).get(key, ()) if screen.readonly_text else ()
+        explained_keys = screen.app_state.explained_keys
+        if calls and not any(self.allows(*call) for call in calls):
+            self.say_readonly()
+        elif key not in explained_keys and not is_bound:
+            explained_keys.add(key)
+            screen.notify(idle_key(key, screen.place), markup=False)
+
+    def say_readonly(self) -> None:
+        self._screen.notify(self._screen.readonly_text, severity="warning", markup=False)
