@@ -88,13 +88,13 @@ def choose_framework(
 
 
 class FrameworkChooser:
-    """Tells whose configs files are; who has to ask a person asks once."""
+    """The framework of config files; which of several was chosen is told once."""
 
     def __init__(self, arguments: Arguments, workspace: Path | None = None) -> None:
         self._layout, self._framework = arguments.layout, arguments.framework
         self._workspace = workspace
 
-    def named(self, files: tuple[Path, ...]) -> str | None:
+    def id_of(self, files: tuple[Path, ...]) -> str | None:
         framework = choose_framework(files, self._layout, self._framework, workspace=self._workspace)
         self._framework = framework
         return framework
@@ -102,7 +102,7 @@ class FrameworkChooser:
     def __call__(self, files: tuple[Path, ...]) -> Framework:
         from rltui.client import checking
 
-        return checking.identify(files, self._layout, self.named(files), workspace=self._workspace)[0]
+        return checking.identify(files, self._layout, self.id_of(files), workspace=self._workspace)[0]
 
 
 def choose_devices(arguments: Arguments) -> str | None:

@@ -123,7 +123,7 @@ def requested_run(arguments: Arguments) -> Iterator[draft.ExperimentRequest]:
         return draft.ExperimentRequest(
             config_files=copies.files,
             copies=copies,
-            layout=_layout(arguments, copies.files, framework := choose.named(copies.files), workspace),
+            layout=_layout(arguments, copies.files, framework := choose.id_of(copies.files), workspace),
             framework=framework,
             name=arguments.name,
             output_dir=Path(arguments.output_dir) if arguments.output_dir else None,

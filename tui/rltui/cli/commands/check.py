@@ -40,7 +40,7 @@ def check(arguments: Arguments) -> int:
     with run_config_of(arguments, choose, workspace=Path.cwd()) as copies:
         for line in copies.warnings:
             print(line, file=sys.stderr)
-        framework, devices = choose.named(copies.files), choose_devices(arguments)
+        framework, devices = choose.id_of(copies.files), choose_devices(arguments)
         with working("checks, and asks the framework's own validators"):
             report = checking.check(
                 copies.files,

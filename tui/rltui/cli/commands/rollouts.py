@@ -132,8 +132,8 @@ def _folder(arguments: Arguments) -> Path:
 
 
 def _selects(arguments: Arguments) -> bool:
-    wishes = (arguments.worst, arguments.best, arguments.random, arguments.grep, arguments.export)
-    return any(value is not None for value in wishes)
+    selections = (arguments.worst, arguments.best, arguments.random, arguments.grep, arguments.export)
+    return any(value is not None for value in selections)
 
 
 def _batch_text(key: BatchKey) -> str:

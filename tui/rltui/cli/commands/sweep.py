@@ -214,11 +214,11 @@ def _by_chance(axis: Axis) -> str:
     return f"{value:.{_DIGITS}g}"
 
 
-def _print_points(wishes: Sequence[QueueRequest], arguments: Arguments) -> None:
+def _print_points(requests: Sequence[QueueRequest], arguments: Arguments) -> None:
     if arguments.json:
-        runs = [{"name": f"{request.name}-{request.own_name}", "what": request.own} for request in wishes]
+        runs = [{"name": f"{request.name}-{request.own_name}", "what": request.own} for request in requests]
         print_json({"runs": runs})
         return
-    print(f"{len(wishes)} runs, none of them queued:")
+    print(f"{len(requests)} runs, none of them queued:")
     columns = (Column("NAME", least=16, cut="middle"), Column("WHAT", least=16))
-    print_table(columns, [(f"{request.name}-{request.own_name}", request.own) for request in wishes])
+    print_table(columns, [(f"{request.name}-{request.own_name}", request.own) for request in requests])
