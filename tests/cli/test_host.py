@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tests.fakes.machine import NOISE, Machine, machine_at, machine_with_runs
 from tests.fakes.past_run import write_finished_run
 
 from rltui.cli import main
+from rltui.cli.arguments import KEYMAP_VARIABLE
 from rltui.cli.completion import candidates
 from rltui.cli.global_options import host_of
 from rltui.errors import UsageError
@@ -64,6 +66,15 @@ def test_what_cannot_be_is_told(
 ) -> None:
     assert main([*words]) == code
     assert told in capfd.readouterr().err
+
+
+def test_a_keymap_is_for_the_screen_of_another_machine_too(
+    laptop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was parsed, and had no effect."""
+    monkeypatch.setenv(KEYMAP_VARIABLE, "")
+    assert main(["--host", "gpubox", "--keymap", "vim"]) == 2, "for want of a terminal"
+    assert os.environ[KEYMAP_VARIABLE] == "vim"
 
 
 def test_host_stands_before_the_command() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 
 from rltui import settings
+from rltui.cli.arguments import KEYMAP, KEYMAP_VARIABLE
 from rltui.cli.command import load
 from rltui.cli.command_list import SENTENCES
 from rltui.client.transports.remote_machine import RemoteMachine, host_of
@@ -65,7 +67,7 @@ def _show(host: RemoteMachine, argv: Sequence[str]) -> int:
     parser.add_argument("name", nargs="?", default="")
     parser.add_argument("-n", dest="named", default="")
     parser.add_argument("--readonly", action="store_true")
-    parser.add_argument("--keymap", choices=("vim", "k9s"))
+    KEYMAP.add_to(parser)
     arguments, unknown = parser.parse_known_args([*argv])
     name = arguments.name or arguments.named
     if unknown or name.endswith(".toml"):
@@ -73,5 +75,7 @@ def _show(host: RemoteMachine, argv: Sequence[str]) -> int:
             f"what is opened on {host.name} is an experiment or a run, by its name: not {' '.join(argv)}",
             hint=f"start one there: {hints.ON_HOST(host=host.name)}, a file of {host.name}",
         )
+    if arguments.keymap:
+        os.environ[KEYMAP_VARIABLE] = arguments.keymap
     need_terminal()
     return show_remote(host, name, readonly=arguments.readonly)
