@@ -85,7 +85,7 @@ async def test_an_older_edit_is_set_back_where_undo_would_take_another(room: Roo
 
 @pytest.mark.parametrize("old", ["(hidden)", "a(hidden)b"])
 async def test_what_the_journal_does_not_say_is_not_set_back(room: Room, old: str) -> None:
-    room.edit(token=old)
+    room.edit(token=old, batch="2")
     room.resume(40)
     room.edit(seed="1")
     assert room.offer() is None
