@@ -118,13 +118,10 @@ class LogRows:
         if rows is None:
             if len(self._rows) >= _CACHED_LINES:
                 self._rows.clear()
-            rows = self._rows[number] = [] if self._is_hidden(number) else self._lay_out(number)
+            is_folded = not self._display.raw and self._folds.is_hidden(number)
+            is_hidden = is_folded and next(self._matches(self.text(number)), None) is None
+            rows = self._rows[number] = [] if is_hidden else self._lay_out(number)
         return rows
-
-    def _is_hidden(self, number: int) -> bool:
-        if self._display.raw or not self._folds.is_hidden(number):
-            return False
-        return next(self._matches(self.text(number)), None) is None
 
     def _matches(self, text: str) -> Iterator[tuple[int, int]]:
         query = self._display.query

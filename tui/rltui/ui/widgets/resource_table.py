@@ -45,8 +45,10 @@ class ResourceTable(Generic[Resource]):
         details: Callable[[Resource, int], Iterable[Content]],
     ) -> tuple[Row, ...]:
         """The head, and a row for each; below the selected one stand its `details`, so many cells wide."""
+        cells = [[column.cell(resource, now) for column in self.columns] for resource in resources]
         cells = [
-            [self._cleaned(column.cell(resource, now)) for column in self.columns] for resource in resources
+            [Cell(clean_line(text), role if self.has_roles else None, length) for text, role, length in row]
+            for row in cells
         ]
         room = width - len(CURSOR)
         fitting = self._fitting(cells, room)
@@ -65,9 +67,6 @@ class ResourceTable(Generic[Resource]):
             below = details(resource, width - len(_BELOW)) if key == selected else ()
             rows.append(Row(key, (line, *(Content(_BELOW) + more for more in below))))
         return tuple(rows)
-
-    def _cleaned(self, cell: Cell) -> Cell:
-        return Cell(clean_line(cell.text), cell.role if self.has_roles else None, cell.length)
 
     def _fitting(self, cells: Sequence[Sequence[Cell]], room: int) -> list[tuple[int, int]]:
         """Places of the columns that something stands in, and their widths, as far as there is room."""
