@@ -40,20 +40,20 @@ class RecordedBox:
             forked.CLOCK: str(round(newest + LATER_S)),
         }
 
-    def said(self, *words: str) -> str:
+    def output(self, *words: str) -> str:
         """Of a command: its exit code, stdout, stderr."""
         done = forked.run(words, cwd=self.work, env=self.env, stdin="", timeout_s=60.0)
         errors = "".join(line for line in done.stderr.splitlines(True) if not line.startswith(PATIENCE))
         text = f"$ rltui {' '.join(words)}\n[exit {done.returncode}]\n{done.stdout}"
-        return self.placed(f"{text}--- stderr\n{errors}" if errors else text)
+        return self.with_placeholders(f"{text}--- stderr\n{errors}" if errors else text)
 
     def document(self, *words: str) -> Any:
         """What `--json` prints, on one line."""
         done = forked.run((*words, "--json"), cwd=self.work, env=self.env, stdin="", timeout_s=60.0)
         assert (done.returncode, done.stdout.count("\n")) == (0, 1), done.stderr
-        return json.loads(self.placed(done.stdout))
+        return json.loads(self.with_placeholders(done.stdout))
 
-    def placed(self, text: str) -> str:
+    def with_placeholders(self, text: str) -> str:
         """Without the path of its root, the boot, the room on this disk, and spaces at the ends of lines."""
         wrapped = r"\s*".join(map(re.escape, str(self.root)))
         text = re.sub(wrapped, "BOX", text).replace(REPOSITORY, "REPOSITORY").replace(boot_identity(), BOOT)
@@ -70,15 +70,15 @@ def recorded_box() -> Iterator[RecordedBox]:
         try:
             yield box
         finally:
-            box.said("down", "--all", "--yes")  # what was asked of a run may have started its supervisor
+            box.output("down", "--all", "--yes")  # what was asked of a run may have started its supervisor
             kill_tmux_server(box.env)
 
 
 @pytest.fixture(scope="session")
-def looked_at() -> Iterator[RecordedBox]:
+def shared_box() -> Iterator[RecordedBox]:
     """One for all tests that only look, in any order: the index, which no recording has, is made first."""
     with recorded_box() as box:
-        assert "there was no index of runs: it is made anew from the folders" in box.said("runs")
+        assert "there was no index of runs: it is made anew from the folders" in box.output("runs")
         yield box
 
 

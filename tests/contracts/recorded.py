@@ -24,8 +24,8 @@ NOT_HERE = "/REPOSITORY"
 """In the place of the folder with the layouts that the runs were started with."""
 BOOT = "boot-RECORDED".ljust(53, ".")
 """In the place of the identity of the boot: the box is one that has not been booted since."""
-KEPT = ("work", "state", "config")
-LEFT_OUT = (".sqlite", ".sqlite-journal", ".lock", ".pyc")
+SAVED = ("work", "state", "config")
+OMITTED = (".sqlite", ".sqlite-journal", ".lock", ".pyc")
 """The index of runs is made again from the folders."""
 WEIGHTS = (".safetensors", ".pt")
 HEAD_BYTES = 4096
@@ -36,9 +36,9 @@ def pack(root: Path) -> None:
     """Keep what lies in a box."""
     packed = ARCHIVE.with_suffix(".new")
     with tarfile.open(packed, "w:xz", format=tarfile.PAX_FORMAT) as archive:
-        for folder in KEPT:
+        for folder in SAVED:
             for path in sorted((root / folder).rglob("*")):
-                if path.is_symlink() or path.name.endswith(LEFT_OUT) or "__pycache__" in path.parts:
+                if path.is_symlink() or path.name.endswith(OMITTED) or "__pycache__" in path.parts:
                     continue
                 entry = archive.gettarinfo(path, str(path.relative_to(root)))
                 entry.uid = entry.gid = 0
@@ -47,7 +47,7 @@ def pack(root: Path) -> None:
                     data = path.read_bytes().replace(os.environ["PATH"].encode(), b"/usr/bin:/bin")
                     if path.suffix in WEIGHTS:
                         data = data[:HEAD_BYTES].ljust(len(data), b"\0")
-                    data = _placed(
+                    data = _replace_names(
                         data, {str(root): PLACEHOLDER, REPOSITORY: NOT_HERE, boot_identity(): BOOT}
                     )
                     entry.size = len(data)
@@ -63,22 +63,24 @@ def unpacked() -> Iterator[Path]:
     root = Path(tempfile.mkdtemp(prefix="rlt-", dir="/tmp"))
     assert len(str(root)) == len(PLACEHOLDER)
     try:
-        for name in ("run", "cache", "tmux", *KEPT):
+        for name in ("run", "cache", "tmux", *SAVED):
             (root / name).mkdir(mode=0o700)
         with tarfile.open(ARCHIVE) as archive:
             archive.extractall(root, filter="data")
-        for path in [each for folder in KEPT for each in (root / folder).rglob("*") if each.is_file()]:
+        for path in [each for folder in SAVED for each in (root / folder).rglob("*") if each.is_file()]:
             info, data = path.stat(), path.read_bytes()
-            placed = _placed(data, {PLACEHOLDER: str(root), NOT_HERE: REPOSITORY, BOOT: boot_identity()})
-            if placed != data:
-                path.write_bytes(placed)
+            new_data = _replace_names(
+                data, {PLACEHOLDER: str(root), NOT_HERE: REPOSITORY, BOOT: boot_identity()}
+            )
+            if new_data != data:
+                path.write_bytes(new_data)
                 os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns))
         yield root
     finally:
         shutil.rmtree(root, ignore_errors=True)
 
 
-def _placed(data: bytes, names: Mapping[str, str]) -> bytes:
+def _replace_names(data: bytes, names: Mapping[str, str]) -> bytes:
     for old, new in names.items():
         data = data.replace(old.encode(), new.encode())
     return data

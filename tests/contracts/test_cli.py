@@ -111,20 +111,20 @@ statsu
 
 @pytest.mark.xdist_group("contracts-texts")
 @pytest.mark.parametrize("line", TEXTS)
-def test_text(line: str, looked_at: RecordedBox, snapshot: SnapshotAssertion) -> None:
-    assert looked_at.said(*shlex.split(line)) == snapshot
+def test_text(line: str, shared_box: RecordedBox, snapshot: SnapshotAssertion) -> None:
+    assert shared_box.output(*shlex.split(line)) == snapshot
 
 
 @pytest.mark.xdist_group("contracts-documents")
 @pytest.mark.parametrize("line", DOCUMENTS)
-def test_document(line: str, looked_at: RecordedBox, snapshot: SnapshotAssertion) -> None:
-    assert looked_at.document(*shlex.split(line)) == snapshot
+def test_document(line: str, shared_box: RecordedBox, snapshot: SnapshotAssertion) -> None:
+    assert shared_box.document(*shlex.split(line)) == snapshot
 
 
 @pytest.mark.xdist_group("contracts-documents")
-def test_document_of_keys(looked_at: RecordedBox, snapshot: SnapshotAssertion) -> None:
+def test_document_of_keys(shared_box: RecordedBox, snapshot: SnapshotAssertion) -> None:
     """Of some two hundred actions one with several uses; the others have the same fields."""
-    document = looked_at.document("keys", "--keymap", "vim")
+    document = shared_box.document("keys", "--keymap", "vim")
     actions = {action["id"]: action for action in document["keys"]}
     assert {frozenset(action) for action in actions.values()} == {frozenset(actions["undo"])}
     assert {**document, "keys": actions["undo"]} == snapshot
@@ -132,8 +132,8 @@ def test_document_of_keys(looked_at: RecordedBox, snapshot: SnapshotAssertion) -
 
 @pytest.mark.xdist_group("contracts-documents")
 @pytest.mark.parametrize("line", REFUSALS)
-def test_refusal(line: str, looked_at: RecordedBox, snapshot: SnapshotAssertion) -> None:
+def test_refusal(line: str, shared_box: RecordedBox, snapshot: SnapshotAssertion) -> None:
     """Nothing is done, and stderr says why and what to do."""
-    said = looked_at.said(*shlex.split(line))
-    assert "[exit 0]" not in said
-    assert said == snapshot
+    output = shared_box.output(*shlex.split(line))
+    assert "[exit 0]" not in output
+    assert output == snapshot

@@ -41,7 +41,7 @@ def opened(box: RecordedBox, *words: str, columns: int = 120, rows: int = 36) ->
         yield terminal
     finally:
         terminal.close()
-        box.said("down", words[0])
+        box.output("down", words[0])
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Looks:
             assert self._shown() == recorded, picture
 
     def _shown(self) -> str:
-        return self.box.placed(self.terminal.screen())
+        return self.box.with_placeholders(self.terminal.screen())
 
     def _rested(self) -> str:
         seen: list[str] = []
