@@ -176,9 +176,7 @@ async def test_edit_values_by_kind(experiment: FakeExperiment, open_app: Opener)
     cases: list[tuple[str, tuple[str, ...], object]] = [
         ("orchestrator.batch_size", ("backspace", "backspace"), None),
         ("orchestrator.batch_size", ("up",), 65),
-        ("trainer.optim.lr", ("up",), 1.1e-5),
         ("trainer.optim.lr", ("slash",), 5e-6),
-        ("trainer.loss.type", ("down",), "cispo"),
         ("trainer.model.ac", ("space",), True),
     ]
     async with open_app(experiment) as pilot:
