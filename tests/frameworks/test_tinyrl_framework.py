@@ -93,6 +93,8 @@ def test_template_values() -> None:
     assert moved["resume"] == ("--ckpt.resume-step", "5")
     assert moved["overrides"] == ("--inference.server.port", "8001")
     assert moved["port.inference"] == "8001"
+    resumes = files(BASE.replace("[ckpt]", "[ckpt]\nresume_step = 7"))
+    assert TINYRL.template_values(resumes, context())["resume"] == ("--ckpt.resume-step", "0")
     with pytest.raises(ConfigError, match=r"no sft\.toml") as caught:
         render("{config.sft}", moved, where="tinyrl.toml: component 'sft'")
     assert "add sft.toml beside the config" in caught.value.hint

@@ -111,8 +111,8 @@ class _TinyRl(SchemaFramework):
     )
     failures = (
         *(
-            FailurePattern("F_TINYRL_CONFIG", each, "config error: {what}", hopeless=True)
-            for each in _REFUSALS
+            FailurePattern("F_TINYRL_CONFIG", refusal, "config error: {what}", hopeless=True)
+            for refusal in _REFUSALS
         ),
         *COMMON,
         _LAST_WORDS,
