@@ -19,6 +19,12 @@ _UNFOLDED = ("diff", "stacks")
 """Keys of data of several lines that are displayed with an entry."""
 
 
+def entry_data(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The data of an entry as the file has it; empty where that is no table."""
+    data = entry.get("data")
+    return data if isinstance(data, dict) else {}
+
+
 def display_kind(kind: str, data: Mapping[str, Any]) -> str:
     """The displayed kind: that of the annotation on a chart, else the entry's own."""
     mark = annotation_kind(kind, data)

@@ -7,11 +7,11 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rltui.core.api import Alert, Bottleneck, HealthIssue, RollbackOffer
 from rltui.core.bottleneck import BottleneckKnobs, bottleneck
 from rltui.core.engine_metrics import InferenceActivity
+from rltui.core.events import entry_data
 from rltui.core.health import Finding, Thresholds, damages, findings, health_issue_of, spoils
 from rltui.core.run_tracks import RunTracks
 from rltui.daemon.events import EventBus
@@ -200,7 +200,7 @@ class RunHealth:
         written_at = folder.stat().st_mtime if folder is not None else 0.0
         edits: list[str] = []
         for entry in read_entries(self._journal_file):
-            is_beginning = entry["kind"] == "resume" and _data(entry).get("step") is None
+            is_beginning = entry["kind"] == "resume" and entry_data(entry).get("step") is None
             is_start = entry["kind"] == "start" and entry.get("component") in self._names.values()
             if is_beginning or (is_start and entry["at"] <= written_at):
                 edits.clear()
@@ -233,15 +233,10 @@ def _alert(concern: HealthIssue) -> Alert:
     )
 
 
-def _data(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    data = entry.get("data")
-    return data if isinstance(data, dict) else {}
-
-
 def _read_reported(journal_file: Path) -> dict[str, _ReportedIssue]:
     reported: dict[str, _ReportedIssue] = {}
     for entry in read_entries(journal_file):
-        data = _data(entry)
+        data = entry_data(entry)
         rule = data.get("rule")
         if not isinstance(rule, str):
             continue

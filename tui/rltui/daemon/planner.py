@@ -13,6 +13,7 @@ from rltui.core import hints
 from rltui.core.api import EDITS, Lost, Plan, Request
 from rltui.core.config_report import PendingKnob, Problem
 from rltui.core.consent import loss_of_plan
+from rltui.core.events import entry_data
 from rltui.core.journal import JournalEntry
 from rltui.core.plan import Situation, Times, make_plan, times_from
 from rltui.core.text import join_words, unknown_name
@@ -376,7 +377,7 @@ class _StartTimes:
     def now(self) -> dict[str, Times]:
         """Median times by component."""
         for row in self._feed.read():
-            if "took_s" not in (row.get("data") or {}):
+            if "took_s" not in entry_data(row):
                 continue
             try:
                 self._timed.append(JournalEntry.model_validate(row))

@@ -17,7 +17,7 @@ from rltui.cli.output import print_json
 from rltui.cli.table import Row, print_table, room, table_lines, view_shapes
 from rltui.cli.terminal import while_read
 from rltui.client import launch
-from rltui.core.events import EventFilter, detail_lines, display_kind
+from rltui.core.events import EventFilter, detail_lines, display_kind, entry_data
 from rltui.core.text import unknown_name
 from rltui.core.times import MOMENT_HINT, parse_moment
 from rltui.errors import UsageError
@@ -71,14 +71,9 @@ def events(arguments: Arguments) -> int:
 
 def _matching(entries: Iterable[dict[str, Any]], event_filter: EventFilter) -> Iterator[dict[str, Any]]:
     for entry in entries:
-        text, data = entry["text"], _data(entry)
+        text, data = entry["text"], entry_data(entry)
         if event_filter.admits(entry["at"], entry["kind"], entry.get("component"), text, data):
             yield {**entry, "kind": display_kind(entry["kind"], data)}
-
-
-def _data(entry: dict[str, Any]) -> dict[str, Any]:
-    data = entry.get("data")
-    return data if isinstance(data, dict) else {}
 
 
 def _filter(arguments: Arguments, record: ExperimentRecord, journal: Path) -> EventFilter:
@@ -117,7 +112,7 @@ def _new_entries(record: ExperimentRecord) -> Iterator[dict[str, Any]]:
 
 def _rows(entry: dict[str, Any], *, is_brief: bool) -> Iterator[Row]:
     """A row of `_COLUMNS`, and unless `is_brief` the lines below it. As wide as those of other entries."""
-    data, text, step = _data(entry), entry["text"], entry.get("step")
+    data, text, step = entry_data(entry), entry["text"], entry.get("step")
     event = Event(entry["at"], entry["kind"], text, step if isinstance(step, int) else None, data=data)
     yield [_padded(column.name, column.cell(event, 0.0)) for column in _COLUMNS]
     for line in () if is_brief else style_diff(list(detail_lines(text, data))):
