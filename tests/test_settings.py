@@ -55,6 +55,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         ("[health]\nkl_max = nan\n", ":2:1: health.kl_max: input should be a finite number"),
         ("[health]\nsilent = ['entropy']\n", ":2:11: health.silent.0: input should be 'non-finite'"),
         ("[health]\nsilent = 'kl'\n", ':2:1: health.silent: write it as a list: ["kl"]'),
+        ("[hosts.a]\nreach = 'nc'\n", ':2:1: hosts.a.reach: write it as a list: ["ssh", "nc"]'),
         ("[alerts\n", ":1:"),
     ],
 )

@@ -10,6 +10,7 @@ from tests.fakes.series import STARTED, STEP_S, FakeSeries, by_step, by_time, ex
 from rltui.core.annotations import Annotation, AnnotationKind
 from rltui.core.log_lines import LogChange
 from rltui.core.series import Rewind, SeriesKey
+from rltui.ui.charts.captions import line_below
 from rltui.ui.charts.catalog import Chart, charts
 from rltui.ui.charts.model import ChartModel, Run
 from rltui.ui.charts.view import View
@@ -164,3 +165,13 @@ def test_the_cursor_moves_by_cells_each_a_step_at_least_and_goes_to_marks() -> N
     assert view.read_beside(1, marks, span) == view, "there is none after the end"
     assert View(cursor=40).read_beside(1, marks, span).cursor == 90
     assert View(cursor=10).read_beside(-1, marks, span).cursor == 10, "the other one is before the run"
+
+
+def test_what_happened_is_counted_below_where_alarms_stand_out() -> None:
+    model = loaded(FakeSeries({REWARD: by_step([0.1] * 11)}), chart(REWARD))
+    kinds = {2: AnnotationKind.CRASH, 3: AnnotationKind.CRASH, 5: AnnotationKind.EDIT}
+    model.annotations = tuple(Annotation(STARTED, step, kind, "") for step, kind in kinds.items())
+    line = line_below(model, BY_STEP, 80, STARTED)
+    assert line.plain == "✗ 2 crashes · e 1 edit"
+    signs = {line.plain[span.start]: span.style for span in line.spans if line.plain[span.start] in "✗e"}
+    assert signs == {"✗": "bold $text-error", "e": "bold $text-warning"}
