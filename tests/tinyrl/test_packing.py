@@ -32,6 +32,7 @@ def test_pack_keeps_every_sequence_once_and_the_limit() -> None:
 
 
 def test_pack_refuses_what_cannot_fit() -> None:
+    assert len(pack([sequence(64, 0)], 64)) == 1
     with pytest.raises(ValueError, match="65 tokens does not fit"):
         pack([sequence(65, 0)], 64)
 

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from rltui.tinyrl.batches import TrainingSequence
 from rltui.tinyrl.rollouts import BatchTarget, Group, Rollout, RolloutScheduler
 
 
@@ -28,6 +29,13 @@ def scheduler(server: FakeServer, target: BatchTarget, limit: int) -> RolloutSch
     return RolloutScheduler(
         server.request, target=target, group_size=4, inflight_limit=limit, next_example_id=0
     )
+
+
+def test_a_rollout_is_trained_on_up_to_the_longest() -> None:
+    rollout = Rollout(0, "ab", "ba", [3, 5], [6, 1], [-0.5, -0.25], 1.0, 0.5, "length", 2)
+    expected = TrainingSequence([3, 5, 6], [False, False, True], [0.0, 0.0, -0.5], 0.5, 1.0)
+    assert rollout.training_sequence(3, 0.0) == expected
+    assert rollout.is_truncated
 
 
 async def test_batches_are_full_and_in_order() -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.fakes.frameworks import answering
 
 from rltui.core.metric_names import find
-from rltui.core.series import Series, SeriesKey
+from rltui.core.series import OWN_SOURCE, Series, SeriesKey
 from rltui.frameworks.base import RunFiles
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.prime_rl.log_lines import MARKS, log_row
@@ -95,6 +95,9 @@ def test_rows_of_two_programs_are_two_series(tmp_path: Path) -> None:
     assert list(run.concept("step_time").values) == [1.0, 1.0]
     assert list(run.concept("orchestrator_time").values) == [2.0, 2.0]
     assert list(run.concept("reward").times) == [NOON + 1, NOON + 2]
+    run.write({**trainer(4), "time": NOON + 8})
+    run.recorder.catch_up()
+    assert list(run.read(OWN_SOURCE, "step_time").values) == [1.0, 3.0]
 
 
 def test_the_next_supervisor_goes_on_where_the_last_was(tmp_path: Path) -> None:
@@ -199,8 +202,10 @@ def test_a_launcher_that_repeats_its_children_counts_nothing_twice(tmp_path: Pat
     run.logs["trainer"] = run.append("a/trainer.log", text)
     run.logs["rl"] = run.append("b/rl.log", text)
     run.recorder.catch_up()
-    reader = SeriesReader(run.control.series)
-    assert len(reader.read(SeriesKey("trainer", "loss/mean"))) == 50
+    assert len(run.read("trainer", "loss/mean")) == 50
+    run.append("b/rl.log", trained(50))
+    run.recorder.catch_up()
+    assert len(run.read("trainer", "loss/mean")) == 51, "the child's own log has ended"
 
 
 def test_attempts_one_after_the_other(tmp_path: Path) -> None:

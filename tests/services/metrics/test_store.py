@@ -114,6 +114,9 @@ def test_what_a_killed_writer_did_not_commit_is_taken_back(folder: Path) -> None
     again = SeriesWriter(folder)
     assert again.cursor(FILE) == 350
     write_steps(again, 4, 4)
+    for step in range(9):  # the numbers of records get past those that were taken back
+        again.add("other", {"x": 1.0}, at=1.0, step=step, origin="other", cursor=step)
+    assert again.flush()
     assert values(folder) == [0.1, 0.2, 0.3, 0.4]
 
 
