@@ -380,6 +380,6 @@ def _number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-def derived_value(name: str, value: float | str | None, unit: str = "", text: str = "") -> DerivedValue:
+def derived_value(name: str, value: float | str | None, unit: str, text: str) -> DerivedValue:
     """A derived value; `text` is the arithmetic in words."""
     return DerivedValue(name=name, value=value, unit=unit, text=text)
