@@ -132,15 +132,15 @@ class RunIndex:
 
     def configs(self, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Id of a run → its config as it last ran, flat, by knob name."""
-        return {id_: self.config(id_) or {} for id_ in ids}
+        with self._connection_or_error() as connection:
+            return {
+                id_: _document(connection.execute("SELECT config FROM run WHERE id = ?", (id_,)).fetchone())
+                for id_ in ids
+            }
 
     def config(self, id_: str) -> dict[str, Any] | None:
         """As `configs`; `None` if nothing is known of it."""
-        records = self._select("SELECT config FROM run WHERE id = ?", id_)
-        with suppress(ValueError, IndexError):
-            document = orjson.loads(records[0][0])
-            return document if document and isinstance(document, dict) else None
-        return None
+        return self.configs([id_])[id_] or None
 
     def _select(self, statement: str, *values: object) -> list[Any]:
         with self._connection_or_error() as connection:
@@ -308,3 +308,11 @@ def _is_damage(error: sqlite3.OperationalError) -> bool:
     return any(
         phrase in str(error) for phrase in ("malformed", "no such table", "no such column", "not a database")
     )
+
+
+def _document(record: tuple[bytes] | None) -> dict[str, Any]:
+    """Empty if there is none, or it is damaged."""
+    with suppress(ValueError):
+        document = orjson.loads(record[0]) if record is not None else None
+        return document if isinstance(document, dict) else {}
+    return {}
