@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rltui.client.local_experiment import read_config
-from rltui.client.programs import edit_text
-from rltui.errors import ConfigError, RltuiError
+from rltui.client.programs import edit_text, pager_command
+from rltui.errors import ConfigError, RltuiError, UsageError
 
 APPEND = "import sys; p = sys.argv[1]; t = open(p, 'rb').read(); open(p, 'wb').write(t + b'# {}\\n')"
 
@@ -75,3 +75,14 @@ def test_an_editor_that_takes_a_line_begins_there(
     edit_text("settings.toml", "a = 1\n", line=7)
     arguments = (tmp_path / "told").read_text().strip()
     assert arguments == first if first else arguments.endswith("settings.toml")
+
+
+def test_the_pager_is_less_unless_a_person_has_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None if name == "gone" else name)
+    for line, argv in (("", ["less", "/a b"]), ("bat -p", ["bat", "-p", "/a b"])):
+        monkeypatch.setenv("PAGER", line)
+        assert pager_command("/a b") == argv
+    for line in ("gone", " ", "'"):
+        monkeypatch.setenv("PAGER", line)
+        with pytest.raises(UsageError):
+            pager_command("/a b")
