@@ -139,7 +139,7 @@ class RunIndex:
             }
 
     def config(self, id_: str) -> dict[str, Any] | None:
-        """As `configs`; `None` if nothing is known of it."""
+        """The config of one run; `None` if nothing is known of it."""
         return self.configs([id_])[id_] or None
 
     def _select(self, statement: str, *values: object) -> list[Any]:

@@ -114,13 +114,6 @@ class RunReader:
         spans = [(attempt.begin, attempt.end) for attempt in own_attempts] or [
             *self._observed_spans(is_evaluation)
         ]
-        # against the parent; else what its own copy of the config was made of; else the defaults
-        base = parent if parent is not None else self._original_config()
-        if base is not None:
-            keys = dict.fromkeys((*base, *self.config))
-            pairs = {key: (base.get(key), self.config.get(key)) for key in keys}
-        else:
-            pairs = _diff_with_defaults(self._framework, self._loaded.files)
         return RunRow(
             **asdict(metadata),
             name=record.name,
@@ -144,11 +137,7 @@ class RunReader:
             levels={} if is_evaluation else self.summary.levels,
             sparkline=self.summary.sparkline,
             checkpoints=tuple(sorted(self._folder.checkpoint_folders())),
-            changed={
-                key: (old, new)
-                for key, (old, new) in pairs.items()
-                if not same_value(old, new) and key.rpartition(".")[2] != _FOLDER_KEY
-            },
+            changed=self._changed_values(parent),
             configs=self._config_files,
             commit=started.commit if started is not None else "",
             is_dirty=started is not None and started.is_dirty,
@@ -228,6 +217,21 @@ class RunReader:
         return f"{attempt.component}: {lifecycle.reason}" if lifecycle.state is ComponentState.FAILED else ""
 
     # --- its config ---------------------------------------------------------------------------------------
+
+    def _changed_values(self, parent: Mapping[str, Any] | None) -> dict[str, tuple[Any, Any]]:
+        """Config key → values that differ: from the parent's, else from those of the files that its run
+        config was made of, else from the defaults.
+        """
+        base = parent if parent is not None else self._original_config()
+        if base is None:
+            pairs = _diff_with_defaults(self._framework, self._loaded.files)
+        else:
+            pairs = {key: (base.get(key), self.config.get(key)) for key in {**base, **self.config}}
+        return {
+            key: (old, new)
+            for key, (old, new) in pairs.items()
+            if not same_value(old, new) and key.rpartition(".")[2] != _FOLDER_KEY
+        }
 
     def _original_config(self) -> Mapping[str, Any] | None:
         """The first content of its run config; `None` if it has none."""
