@@ -103,21 +103,6 @@ async def test_marked_runs_are_compared_and_reported(open_app: Opener) -> None:
         assert all(curves > 10 for _, curves, _ in runs.exported)
 
 
-async def test_a_single_run_is_compared_with_its_parent(open_app: Opener) -> None:
-    runs = compared_runs()
-    base, fork = runs.known[:2]
-    runs.known = (fork, base)
-    async with open_app(None, runs=runs, size=MIDDLE) as pilot:
-        listed = pilot.app.screen
-        assert isinstance(listed, RunsScreen)
-        await until(pilot, lambda: listed.chosen)
-        await press(pilot, *("j" for row in listed.chosen if row is base), "c")
-        screen = pilot.app.screen
-        assert isinstance(screen, CompareScreen)
-        await until(pilot, lambda: "Compare · 2 runs · " in screen_text(pilot))
-        assert all(row.name in screen_text(pilot) for row in (base, fork))
-
-
 async def test_what_cannot_be_compared_is_told(open_app: Opener) -> None:
     runs = compared_runs()
     async with open_app(None, runs=runs, size=SMALL) as pilot:

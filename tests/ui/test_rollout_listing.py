@@ -80,6 +80,11 @@ async def test_a_search_lists_what_matches_and_ends_with_another_batch(listing: 
     listing.choose(BatchKey("train", 2))
     assert [searched async for searched in search] == []
     assert listing.matches is None
+    read_all(listing)
+    search = listing.search(pattern)
+    assert await anext(search) == 0
+    listing.matches = None
+    assert [searched async for searched in search] == [], "it was given up"
 
 
 def test_samples_that_no_batch_took_are_listed_only_when_asked_for(tmp_path: Path) -> None:

@@ -13,14 +13,14 @@ from textual.widgets import Input
 
 from rltui.core.rollout_rows import episode_sample, episode_transcript
 from rltui.core.rollouts import Conversation, Message, Sample, Transcript
-from rltui.ui.screens import rollouts
+from rltui.ui import rollout_listing
 from rltui.ui.screens.rollouts import RolloutScreen
 from rltui.ui.widgets.transcript_view import transcript_lines
 
 
 @pytest.fixture(autouse=True)
 def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rollouts, "LOOK_S", 0.05)
+    monkeypatch.setattr(rollout_listing, "LOOK_S", 0.05)
 
 
 async def open_rollouts(pilot: Pilot[None], text: str) -> None:

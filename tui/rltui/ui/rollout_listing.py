@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 
@@ -27,6 +28,8 @@ from rltui.core.rollouts import (
     sort_samples,
 )
 
+LOOK_S = 1.0
+"""The interval between two checks of the files, once all is read."""
 _BUDGET_S = 0.08
 _READ_AHEAD_BYTES = 8 << 20
 """A file up to this size is read for its line in the list of batches; a larger one when it is chosen."""
@@ -80,8 +83,30 @@ class RolloutListing:
         self.follows_newest = True
         """It holds until a person moves."""
         self.marked: dict[tuple[BatchKey, int], Sample] = {}
+        self._reader = ThreadPoolExecutor(1, "rollouts")
+        """One thread, whose memory is used again: each of several keeps some tens of megabytes."""
         self._laid_out = 0
         """Samples of the table that the list knows."""
+
+    def close(self) -> None:
+        """The thread ends with what it is reading."""
+        self._reader.shutdown(wait=False, cancel_futures=True)
+
+    async def updates(self, in_view: Callable[[], Sequence[Batch]]) -> AsyncIterator[RolloutUpdate]:
+        """Read what there is in small pieces, the newest first; then look now and then, for ever.
+
+        `in_view`: batches whose figures are seen.
+        """
+        while True:
+            key = self.key
+            counts = {batch: metrics.count for batch, metrics in self.figures.items()}
+            update = await asyncio.get_running_loop().run_in_executor(
+                self._reader, self.read, key, in_view(), counts
+            )
+            if key == self.key:
+                yield update
+            if not update.is_behind:
+                await asyncio.sleep(LOOK_S)
 
     def read(
         self, key: BatchKey | None, in_view: Sequence[Batch], counts: Mapping[BatchKey, int]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from textual.widget import Widget
 
+from rltui.core.api import ComponentStatus
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, Scope
 from rltui.ui.base_screen import BaseScreen
@@ -70,6 +71,15 @@ class PanelCommands:
     @property
     def body(self) -> Body:
         return self._screen.query_one(Body)
+
+    @property
+    def component(self) -> ComponentStatus | None:
+        """The selected component: where a log file is selected, the only one there is."""
+        if (status := self._screen.state.status) is None:
+            return None
+        component = next((item for item in status.components if item.id == self.selected), None)
+        is_log = any(log.id == self.selected for log in status.logs)
+        return status.components[0] if is_log and len(status.components) == 1 else component
 
     @property
     def arrangement(self) -> Arrangement:

@@ -13,7 +13,7 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from rltui.client.experiment import Event
-from rltui.core.api import Alert, ComponentStatus, Request, Status
+from rltui.core.api import Alert, Request, Status
 from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.core.edit_log import edited_keys
 from rltui.core.gpu.report import GpuReport
@@ -98,7 +98,7 @@ class Overview(BaseScreen):
         layout_state = UiStateStore(app_state.runs, f"layout-{description.layout_name}")
         self.panels = PanelCommands(self, layout_state, lambda: self._default_arrangement)
         self.view_state = SavedViewState(self, self.panels, layout_state)
-        self.components = ComponentCommands(self, state, self.commands, lambda: self.component)
+        self.components = ComponentCommands(self, state, self.commands, lambda: self.panels.component)
         self.config = ConfigCommands(self, state, self.commands, lambda: self.cursor_knob)
         self.forks = ForkCommands(self, app_state)
         self.tour = Tour(self)
@@ -229,7 +229,12 @@ class Overview(BaseScreen):
             self.commands.request(
                 ConfirmableRequest(Request(action="start"), "Nothing runs yet. Start everything?")
             )
-        self._show_failed(previous, status)
+        new = [name for name in status.failed if previous is None or name not in previous.failed]
+        is_busy = isinstance(self.app, NotifyingApp) and (
+            asyncio.get_running_loop().time() - self.app.touched_at < _BUSY_S or self.app.screen.is_modal
+        )
+        if new and not is_busy:  # for the keys to act on
+            self.panels.focus_component(new[0])
         self._offer_rollback(previous, status)
         if previous is None:
             self.call_after_refresh(self.tour.show)
@@ -244,15 +249,6 @@ class Overview(BaseScreen):
         """Select by what has the focus now: the event may be older than the last key."""
         self.panels.select(self.panels.current_pane)
         self.refresh_bindings()
-
-    def _show_failed(self, previous: Status | None, status: Status) -> None:
-        """Selects a component that has just failed, for the keys to act on; not while a person is at work."""
-        new = [name for name in status.failed if previous is None or name not in previous.failed]
-        is_busy = isinstance(self.app, NotifyingApp) and (
-            asyncio.get_running_loop().time() - self.app.touched_at < _BUSY_S or self.app.screen.is_modal
-        )
-        if new and not is_busy:
-            self.panels.focus_component(new[0])
 
     def _offer_rollback(self, previous: Status | None, status: Status) -> None:
         """Waits while a person is busy with a dialog or the GPUs: it would catch their keys."""
@@ -276,17 +272,6 @@ class Overview(BaseScreen):
             body.update_ages()
 
     # what the keys act on
-
-    @property
-    def component(self) -> ComponentStatus | None:
-        """The selected component: where a log file is selected, the only one there is."""
-        if self.status is None:
-            return None
-        components, selected_id = self.status.components, self.panels.selected
-        component = next((item for item in components if item.id == selected_id), None)
-        if component is None and selected_id in self._log_ids and len(components) == 1:
-            return components[0]
-        return component
 
     @property
     def cursor_knob(self) -> KnobInfo | None:
@@ -331,7 +316,7 @@ class Overview(BaseScreen):
             self.show_screen("gpus", aim=self._claim)
 
     def action_edit_knob(self) -> None:
-        table, component = self.state.table, self.component
+        table, component = self.state.table, self.panels.component
         component_knobs = [
             knob for knob in table.knobs if component is not None and component.id in knob.readers
         ]

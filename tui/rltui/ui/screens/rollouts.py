@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from rltui.core.log_query import Query
-from rltui.core.rollouts import BatchKey, Sample, Transcript
+from rltui.core.rollouts import Batch, BatchKey, Sample, Transcript
 from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext
@@ -37,8 +37,6 @@ from rltui.ui.widgets.transcript_view import TranscriptView
 from rltui.ui.widgets.virtual_list import VirtualList
 from rltui.views.rollout import no_rollouts_text, reward_text
 
-LOOK_S = 1.0
-"""The interval between two checks of the files, once all is read."""
 _ON_LISTS = frozenset(("read", "sort", "narrow", "search", "toggle_all"))
 
 
@@ -115,8 +113,6 @@ class RolloutScreen(BaseScreen):
         self._source = self.experiment.open_rollouts(folder)
         self._listing = RolloutListing(self._source)
         self._lines = RolloutLines(self._listing)
-        self._reader = ThreadPoolExecutor(1, "rollouts")
-        """One thread, whose memory is used again: each of several keeps some tens of megabytes."""
         self._steps = VirtualList(self._lines.batch, id="rollout-steps")
         self._samples = VirtualList(self._lines.row, id="rollout-samples")
         self._heading = VirtualList(self._lines.heading, id="rollout-heading", count=1, has_cursor=False)
@@ -183,23 +179,15 @@ class RolloutScreen(BaseScreen):
         self.workers.cancel_group(self, "search")
 
     def on_unmount(self) -> None:
-        """The thread ends with what it is reading."""
-        self._reader.shutdown(wait=False, cancel_futures=True)
+        self._listing.close()
 
     async def _follow(self) -> None:
-        """Read what there is in small pieces, the newest first; then look now and then."""
-        listing = self._listing
-        while True:
-            key, top = listing.key, self._steps.scroll_offset.y
-            in_view = listing.batches[top : top + max(1, self._steps.size.height)]
-            counts = {batch: metrics.count for batch, metrics in listing.figures.items()}
-            update = await asyncio.get_running_loop().run_in_executor(
-                self._reader, listing.read, key, in_view, counts
-            )
-            if key == listing.key:
-                self._show_update(update)
-            if not update.is_behind:
-                await asyncio.sleep(LOOK_S)
+        async for update in self._listing.updates(self._batches_in_view):
+            self._show_update(update)
+
+    def _batches_in_view(self) -> Sequence[Batch]:
+        top = self._steps.scroll_offset.y
+        return self._listing.batches[top : top + max(1, self._steps.size.height)]
 
     def _show_update(self, update: RolloutUpdate) -> None:
         listing = self._listing
