@@ -214,7 +214,7 @@ def delete_for_good(index: RunIndex, row: RunRow) -> None:
     for path in (
         *entries,
         folder,
-    ):  # the sheet goes last: until then it is in the list, and can be tried again
+    ):  # the metadata go last: until then it is in the list, and can be tried again
         delete([path])
     _remove_empty(folder.parent)
     catalog.forget(index, [row.id])
