@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("own_user")
 
 
 @pytest.fixture
-def held() -> Iterator[int]:
+def held_port() -> Iterator[int]:
     """A port that this process listens on."""
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
@@ -69,22 +69,22 @@ def test_a_free_port_is_taken_as_it_is(tmp_path: Path, free_port: int) -> None:
 
 
 def test_held_port_is_replaced_by_the_next_free_one(
-    tmp_path: Path, held: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, held_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record, notes = ports.with_ports(experiment(tmp_path, held))
+    record, notes = ports.with_ports(experiment(tmp_path, held_port))
     port = record.overrides["inference.server.port"]
     assert isinstance(port, int)
-    assert port > held
+    assert port > held_port
     own_name = Path("/proc/self/comm").read_text().strip()
-    moved = f"port {held} is held by pid {os.getpid()} {own_name}: this experiment uses {port}"
+    moved = f"port {held_port} is held by pid {os.getpid()} {own_name}: this experiment uses {port}"
     assert notes == (moved,)
     monkeypatch.setattr(ports, "served_model", lambda port: "Qwen3")
     server = "a server is already there, serving Qwen3; it is left alone"
-    use = f", and --inference http://127.0.0.1:{held} uses it in place of one of one's own"
-    assert ports.with_ports(experiment(tmp_path, held))[1] == (moved, server + use)
-    vf_rl = experiment(tmp_path, held, layout="verifiers")
+    use = f", and --inference http://127.0.0.1:{held_port} uses it in place of one of one's own"
+    assert ports.with_ports(experiment(tmp_path, held_port))[1] == (moved, server + use)
+    vf_rl = experiment(tmp_path, held_port, layout="verifiers")
     seed = (Path(__file__).parents[1] / "data/verifiers/reverse-text.toml").read_text()
-    with_port = seed.replace("enforce_eager = true", f"port = {held}")
+    with_port = seed.replace("enforce_eager = true", f"port = {held_port}")
     Path(vf_rl.config_files[0]).write_text(with_port)
     notes = ports.with_ports(replace(vf_rl, framework="verifiers"))[1]
     assert notes[1] == server, "its programs cannot be sent to another one"
@@ -114,15 +114,15 @@ def test_living_experiment_whose_config_is_broken_is_passed_over(
     assert ports.with_ports(experiment(tmp_path, free_port))[1] == ()
 
 
-def test_override_is_kept_while_its_port_is_free(tmp_path: Path, held: int, free_port: int) -> None:
+def test_override_is_kept_while_its_port_is_free(tmp_path: Path, held_port: int, free_port: int) -> None:
     with_override = replace(
-        experiment(tmp_path, held),
+        experiment(tmp_path, held_port),
         overrides={"inference.server.port": free_port},
-        overridden={"inference.server.port": held},
+        overridden={"inference.server.port": held_port},
     )
     record, notes = ports.with_ports(with_override)
     assert record == with_override
-    assert notes == (f"inference uses port {free_port}, as before; the config says {held}",)
+    assert notes == (f"inference uses port {free_port}, as before; the config says {held_port}",)
 
 
 def test_override_ends_when_a_person_writes_another_port(tmp_path: Path, free_port: int) -> None:
@@ -135,23 +135,23 @@ def test_override_ends_when_a_person_writes_another_port(tmp_path: Path, free_po
     assert ports.listening_ports(stale) == (free_port,)
 
 
-def test_port_that_the_config_names_twice_is_left_alone(tmp_path: Path, held: int) -> None:
-    more = f'[orchestrator.client]\nbase_url = "http://127.0.0.1:{held}/v1"\n'
-    record = experiment(tmp_path, held, more=more)
+def test_port_that_the_config_names_twice_is_left_alone(tmp_path: Path, held_port: int) -> None:
+    more = f'[orchestrator.client]\nbase_url = "http://127.0.0.1:{held_port}/v1"\n'
+    record = experiment(tmp_path, held_port, more=more)
     assert ports.with_ports(record) == (record, ())
 
 
-def test_layout_that_passes_no_options_on_keeps_its_port(tmp_path: Path, held: int) -> None:
+def test_layout_that_passes_no_options_on_keeps_its_port(tmp_path: Path, held_port: int) -> None:
     own = tmp_path / ".rltui" / "layouts" / "own.toml"
     own.parent.mkdir(parents=True)
     shipped = (paths.shipped_dir("layouts") / "tinyrl.toml").read_text()
     own.write_text(shipped.replace('"{config.rl}", "{overrides}"]', '"{config.rl}"]'))
-    record = experiment(tmp_path, held, layout="own")
+    record = experiment(tmp_path, held_port, layout="own")
     assert ports.with_ports(record) == (record, ())
 
 
-def test_override_reaches_commands_readiness_and_the_record(tmp_path: Path, held: int) -> None:
-    record, _ = ports.with_ports(experiment(tmp_path, held))
+def test_override_reaches_commands_readiness_and_the_record(tmp_path: Path, held_port: int) -> None:
+    record, _ = ports.with_ports(experiment(tmp_path, held_port))
     port = record.overrides["inference.server.port"]
     control = record.control
     control.write_record(record)
@@ -169,7 +169,7 @@ def test_override_reaches_commands_readiness_and_the_record(tmp_path: Path, held
         "--ckpt.resume-step", "4", "--inference.server.port", str(port)
     )  # fmt: skip
     text = Path(record.config_files[0]).read_text()
-    assert f"port = {held}" in text, "the config file is the user's"
+    assert f"port = {held_port}" in text, "the config file is the user's"
     assert launcher.passed("inference", files, resume_step=4, run_id="") == {
         "rl": {"inference.server.port": port}
     }

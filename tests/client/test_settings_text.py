@@ -19,12 +19,12 @@ def path(own_user: Path) -> Path:
 
 
 def test_without_a_file_every_setting_is_there_with_its_default(path: Path) -> None:
-    seen = as_text()
-    assert (seen.path, seen.is_new) == (str(path), True)
-    bell = next(setting for setting in seen.known if setting.key == "alerts.bell")
+    before = as_text()
+    assert (before.path, before.is_new) == (str(path), True)
+    bell = next(setting for setting in before.known if setting.key == "alerts.bell")
     assert (bell.value, bell.meaning) == ("true", "ring the terminal for errors and warnings")
-    assert seen.text.splitlines()[bell.line - 1].startswith("bell = true")
-    assert not any(key.key.endswith(".0") for key in seen.known)
+    assert before.text.splitlines()[bell.line - 1].startswith("bell = true")
+    assert not any(key.key.endswith(".0") for key in before.known)
 
 
 def test_every_setting_of_the_model_is_in_the_shipped_file(path: Path) -> None:
@@ -48,19 +48,19 @@ def test_a_setting_is_found_in_the_users_own_file(path: Path) -> None:
 def test_a_file_that_is_no_toml_can_be_mended(path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_text("[alerts\n")
-    seen = as_text()
-    assert seen.text == "[alerts\n"
-    assert seen.known
-    replace_text(seen, "[alerts]\n")
+    before = as_text()
+    assert before.text == "[alerts\n"
+    assert before.known
+    replace_text(before, "[alerts]\n")
     assert path.read_text() == "[alerts]\n"
 
 
 def test_what_is_written_is_checked_first(path: Path) -> None:
-    seen = as_text()
+    before = as_text()
     with pytest.raises(ConfigError, match=r"settings.toml:1:1: bell: unknown key"):
-        replace_text(seen, "bell = true\n")
+        replace_text(before, "bell = true\n")
     assert not path.exists()
-    replace_text(seen, "[alerts]\nbell = false\n")
+    replace_text(before, "[alerts]\nbell = false\n")
     assert settings.load(path).alerts.bell is False
 
 
@@ -69,10 +69,10 @@ def test_what_somebody_else_wrote_meanwhile_stays(path: Path, was_there: bool) -
     path.parent.mkdir(parents=True)
     if was_there:
         path.write_text("[health]\n")
-    seen = as_text()
+    before = as_text()
     path.write_text("[alerts]\n")
     with pytest.raises(ConflictError):
-        replace_text(seen, "tour = false\n")
+        replace_text(before, "tour = false\n")
     assert path.read_text() == "[alerts]\n"
 
 

@@ -109,8 +109,8 @@ def files(rl: str | None = "", sft: str | None = None) -> ConfigFiles:
     }
 
 
-def told(configs: Engine, held: ConfigFiles) -> list[tuple[str, str | None, str]]:
-    return [(problem.severity, problem.key, problem.message) for problem in configs.check(held)]
+def problems(configs: Engine, loaded: ConfigFiles) -> list[tuple[str, str | None, str]]:
+    return [(problem.severity, problem.key, problem.message) for problem in configs.check(loaded)]
 
 
 def always(*needs: str, key: str = "", says: str = "told") -> Rule:
@@ -165,7 +165,7 @@ def test_knobs_get_what_the_overlay_knows_and_main_ones_come_first_in_its_order(
 def test_what_has_another_name_or_is_gone_is_told_so(
     text: str, sft: str | None, key: str, words: str
 ) -> None:
-    assert told(over(), files(text, sft)) == [("error", key, f"unknown key {key}: {words}")]
+    assert problems(over(), files(text, sft)) == [("error", key, f"unknown key {key}: {words}")]
 
 
 def test_names_are_those_of_the_schemas_in_force() -> None:
@@ -189,9 +189,9 @@ def test_the_name_that_the_file_uses_goes_first() -> None:
     schema = ConfigSchema(json_schema)
     configs = answering(over(schema=schema), rules=lambda names: (always(names("batch")),))
     for name in ("orchestrator.batch_size", "orchestrator.batch"):
-        held = files(f"{name} = 3")
-        assert (configs.names(held)("batch"), configs.values(held)[name]) == (name, 3)
-        assert told(configs, held) == [("error", name, "told")]
+        loaded = files(f"{name} = 3")
+        assert (configs.names(loaded)("batch"), configs.values(loaded)[name]) == (name, 3)
+        assert problems(configs, loaded) == [("error", name, "told")]
 
 
 def test_keys_of_other_releases_are_told_by_their_names_here() -> None:
@@ -225,12 +225,12 @@ def test_keys_of_other_releases_are_told_by_their_names_here() -> None:
 def test_a_rule_is_asked_where_all_that_it_looks_at_is_there_and_sound(
     rule: Rule, text: str, is_asked: bool
 ) -> None:
-    assert (("error", rule.key, "told") in told(over((rule,)), files(text))) is is_asked
+    assert (("error", rule.key, "told") in problems(over((rule,)), files(text))) is is_asked
 
 
 def test_rules_see_what_is_read() -> None:
     rule = Rule("max_steps", ("max_steps",), lambda v: "large" if v["max_steps"] == 128 else None)
-    assert told(over((rule,)), files("max_steps = '128'")) == [
+    assert problems(over((rule,)), files("max_steps = '128'")) == [
         ("warning", "max_steps", "max_steps is read as 128: write it so"), ("error", "max_steps", "large"),
     ]  # fmt: skip
 
@@ -246,7 +246,7 @@ def test_rules_see_what_is_read() -> None:
 )
 def test_rules_are_warnings_for_a_file_of_another_release(date: str, text: str, severity: str) -> None:
     configs = over((always("max_steps"),), ConfigSchema(document(), date=date))
-    assert (severity, "max_steps", "told") in told(configs, files(text))
+    assert (severity, "max_steps", "told") in problems(configs, files(text))
 
 
 def test_problems_name_their_file_and_what_else_could_be_changed() -> None:
@@ -268,7 +268,7 @@ def test_what_follows_from_a_faulty_value_is_faulty_too() -> None:
     configs = over((always("trainer.seq_len"), always("orchestrator.seq_len")))
     loaded = files("seq_len = 0\norchestrator.seq_len = 5")
     assert configs.defaults(loaded) == {}
-    assert [key for _, key, _ in told(configs, loaded)] == ["seq_len", "orchestrator.seq_len"]
+    assert [key for _, key, _ in problems(configs, loaded)] == ["seq_len", "orchestrator.seq_len"]
     assert (configs.sound_value(loaded, "trainer.seq_len"), configs.sound_values(loaded)) == (None, None)
     assert (configs.sound_value(loaded, "max_steps"), configs.sound_value(loaded, "nope")) == (9, None)
 
@@ -327,15 +327,15 @@ def test_files_are_read_once_each_and_by_identity() -> None:
         return SCHEMA
 
     configs = answering(Engine(), schema=schema)
-    held = {text: files(f"max_steps = {text}") for text in ("1", "1.0", "true")}
+    by_text = {text: files(f"max_steps = {text}") for text in ("1", "1.0", "true")}
     for _ in range(3):
-        assert [repr(configs.values(config)["max_steps"]) for config in held.values()] == ["1", "1", "1"]
-        severities = [[problem.severity for problem in configs.check(config)] for config in held.values()]
+        assert [repr(configs.values(config)["max_steps"]) for config in by_text.values()] == ["1", "1", "1"]
+        severities = [[problem.severity for problem in configs.check(config)] for config in by_text.values()]
         assert severities == [[], ["warning"], ["warning"]]
     assert len(seen) == 3
     for _ in range(20):
         configs.values(files("max_steps = 5"))
-    assert configs.values(held["1"])["max_steps"] == 1
+    assert configs.values(by_text["1"])["max_steps"] == 1
     assert len(seen) == 24
 
 

@@ -168,14 +168,14 @@ def test_the_engine_takes_the_commands_of_an_evaluation(tmp_path: Path) -> None:
     data = tomllib.loads((tmp_path / "rl.toml").read_text())
     configs = {"rl": ConfigFile("rl", str(tmp_path / "rl.toml"), data)}
     for memory, utilization in (("", 0.9), ("0.30", 0.3)):
-        given: ManualArguments = {
+        arguments: ManualArguments = {
             "model": "/w/base",
             "port": "4711",
             "gpus": "",
             "gpu_memory": memory,
             "options": ("--seed", "5"),
         }
-        launcher.assign(SERVER, given)
+        launcher.assign(SERVER, arguments)
         launch = launcher.launch(SERVER, configs, resume_step=None)
         server = load_config(RlConfig, parse_arguments(words_of(launch.argv)))
         assert (server.model.name, server.inference.server.port, server.seed) == ("/w/base", 4711, 5)

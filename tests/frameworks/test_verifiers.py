@@ -141,8 +141,8 @@ def test_which_verifiers_still_has_it(installed: dict[str, str], words: str) -> 
 )
 def test_it_is_written_for_prime_rl(to: str, group: tuple[str, str], environment: tuple[str, str]) -> None:
     target = registry.get(to)
-    given = files(trainer__args__mask_ratio_low=0.2, trainer__args__lr_scheduler_type="polynomial")
-    made = VF_RL.converted(given, target)
+    configs = files(trainer__args__mask_ratio_low=0.2, trainer__args__lr_scheduler_type="polynomial")
+    made = VF_RL.converted(configs, target)
     assert made is not None
     data = tomllib.loads(made.text)
     problems = target.check({"rl": ConfigFile("rl", "/w/rl.toml", data)})
@@ -196,12 +196,12 @@ def test_an_evaluation_is_by_the_installed_vf_eval() -> None:
 
 def test_what_helps_where_memory_does_not_suffice() -> None:
     """The order of the tutorial: micro-batch, sequence, checkpointing, LoRA."""
-    given = files(trainer__args__use_lora=False)
-    values = VF_RL.values(given)
+    configs = files(trainer__args__use_lora=False)
+    values = VF_RL.values(configs)
     knobs = [
         KnobInfo(key=knob.name, file="vf.toml", value=values[knob.name], kind=knob.kind, readers=knob.readers,
                  bounds=knob.bounds, is_set=True)
-        for knob in VF_RL.knobs(given)
+        for knob in VF_RL.knobs(configs)
     ]  # fmt: skip
     case = Case(OutOfMemory(kind="allocation"), knobs, "trainer")
     assert [remedy.edits for remedy in remedies(case, LEVERS)] == [

@@ -38,8 +38,8 @@ def test_weights_arrive_and_the_token_is_kept_nowhere(with_hf: Box) -> None:
             "private",
         )
         assert f"publish exited: {published['url']}" in with_hf.run("events").stdout
-    kept = [path for path in (with_hf.work / "out").rglob("*") if path.is_file()]
-    assert not [path for path in kept if TOKEN.encode() in path.read_bytes()]
+    files = [path for path in (with_hf.work / "out").rglob("*") if path.is_file()]
+    assert not [path for path in files if TOKEN.encode() in path.read_bytes()]
 
 
 def test_nobody_logged_in_is_told_before_anything_is_sent(with_hf: Box) -> None:

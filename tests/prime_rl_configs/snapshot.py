@@ -77,24 +77,24 @@ def main() -> None:
     parser.add_argument("--absent", default="")
     parser.add_argument("--models", default=MODELS)
     parser.add_argument("--lenient", help="module of which missing names stand for tables of any keys")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    if given.lenient:
-        importlib.import_module(given.lenient).__dict__["__getattr__"] = _any_table
-    sys.meta_path.insert(0, Absent(frozenset(given.absent.split(","))))
+    if arguments.lenient:
+        importlib.import_module(arguments.lenient).__dict__["__getattr__"] = _any_table
+    sys.meta_path.insert(0, Absent(frozenset(arguments.absent.split(","))))
     spec = importlib.util.spec_from_file_location("script", SCRIPT)
     assert spec is not None
     assert spec.loader is not None
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     roles = {}
-    for item in given.models.split(","):
+    for item in arguments.models.split(","):
         role, _, where = item.partition("=")
         module, _, name = where.partition(":")
         model = getattr(importlib.import_module(module), name)
         schema = model.model_json_schema(by_alias=False, schema_generator=script._generator())
         roles[role] = without_text(schema)
-    write(given.day, given.commit, roles)
+    write(arguments.day, arguments.commit, roles)
 
 
 def write(day: str, commit: str, roles: Mapping[str, Any], *, partial: bool = False) -> None:

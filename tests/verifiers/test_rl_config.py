@@ -99,8 +99,8 @@ def test_vf_vllm_is_called_as_vf_rl_calls_it(edits: dict[str, Any]) -> None:
     output = subprocess.run(
         [interpreter("0.1.9"), "-c", script, json.dumps(data)], capture_output=True, text=True, check=True
     ).stdout.split()
-    given = {"rl": ConfigFile("rl", "/w/vf.toml", data)}
-    values = VF_RL.template_values(given, RunContext("/w", "/o", "python", run=("uv", "run")))
+    configs = {"rl": ConfigFile("rl", "/w/vf.toml", data)}
+    values = VF_RL.template_values(configs, RunContext("/w", "/o", "python", run=("uv", "run")))
     options = values["vllm_arguments"]
     assert isinstance(options, tuple)
     ours = ("uv", "run", "vf-vllm", "--model", str(values["model"]), *options)

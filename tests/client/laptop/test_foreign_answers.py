@@ -30,13 +30,13 @@ from rltui.errors import RltuiError
 class Saying(HostLink):
     """A link over which somebody says just this, to whatever is asked."""
 
-    def __init__(self, said: Iterable[object], blob: bytes = b"") -> None:
+    def __init__(self, answers: Iterable[object], blob: bytes = b"") -> None:
         super().__init__(RemoteMachine("gpubox", ("ssh", "gpubox")))
-        self._said, self._blob = [*said], blob
+        self._answers, self._blob = [*answers], blob
 
     def ask(self, take: Callable[[Packet | RltuiError], None], method: str, params: object = None) -> int:
         del params
-        *items, last = self._said or [None]
+        *items, last = self._answers or [None]
         for item in items:
             take(Packet(1, PacketKind.ITEM, item, self._blob))
         take(Packet(1, PacketKind.RESULT, last, self._blob))
@@ -84,33 +84,33 @@ def opened(link: HostLink) -> Experiment:
     return experiment
 
 
-def of_opened(said: object) -> None:
+def of_opened(answer: object) -> None:
     runs = RemoteRuns(Saying([]))
-    runs.opened(Packet(1, PacketKind.RESULT, said))
+    runs.opened(Packet(1, PacketKind.RESULT, answer))
 
 
-def of_journal(said: object) -> None:
-    asyncio.run(opened(Saying([said])).journal())
+def of_journal(answer: object) -> None:
+    asyncio.run(opened(Saying([answer])).journal())
 
 
-def of_events(said: object) -> None:
+def of_events(answer: object) -> None:
     async def all_of_them() -> None:
-        async for _ in opened(Saying([said, None])).events():
+        async for _ in opened(Saying([answer, None])).events():
             pass
 
     asyncio.run(all_of_them())
 
 
-def of_calls(said: object) -> None:
-    experiment = opened(Saying([said]))
+def of_calls(answer: object) -> None:
+    experiment = opened(Saying([answer]))
     for ask in (experiment.pins, experiment.logs, lambda: experiment.read_config("/x")):
         with suppress(RltuiError):
             ask()
     asyncio.run(experiment.checkpoints())
 
 
-def of_log(said: object) -> None:
-    log = RemoteLog(Saying([said]), HANDLE, path="/x")
+def of_log(answer: object) -> None:
+    log = RemoteLog(Saying([answer]), HANDLE, path="/x")
     for _ in range(2):
         log.poll(may_skip=False)
         log.line(log.stop - 1)
@@ -119,21 +119,21 @@ def of_log(said: object) -> None:
         log.load_older()
 
 
-def of_search(said: object) -> None:
-    search = RemoteSearch(Saying([said, None]), HANDLE, "/x", None, None, 0, with_text=True)
+def of_search(answer: object) -> None:
+    search = RemoteSearch(Saying([answer, None]), HANDLE, "/x", None, None, 0, with_text=True)
     for _ in search.batches():
         assert 0 <= search.progress <= 1
 
 
-def of_series(said: object) -> None:
-    series = RemoteSeries(Saying([said]), "/x")
+def of_series(answer: object) -> None:
+    series = RemoteSeries(Saying([answer]), "/x")
     series.poll()
     series.read(SeriesKey("t", "loss"))
     series.poll()
 
 
-def of_rollouts(said: object) -> None:
-    rollouts = RemoteRollouts(Saying([said, None]), "/x")
+def of_rollouts(answer: object) -> None:
+    rollouts = RemoteRollouts(Saying([answer, None]), "/x")
     key = BatchKey("train", 1)
     rollouts.poll(key)
     rollouts.table(key)
@@ -142,8 +142,8 @@ def of_rollouts(said: object) -> None:
     list(rollouts.search(key, [], re.compile("x")))
 
 
-def of_rows(said: object) -> None:
-    runs = RemoteRuns(Saying([said]))
+def of_rows(answer: object) -> None:
+    runs = RemoteRuns(Saying([answer]))
     runs.rows()
     with suppress(RltuiError):
         runs.configs(["a" * 10])
@@ -164,9 +164,9 @@ def test_whatever_is_answered_is_understood_or_refused(own_user: Path, what: str
 
     @examples(count)
     @given(changed(good) | values)
-    def check(said: object) -> None:
+    def check(answer: object) -> None:
         with suppress(RltuiError):
-            ask(said)
+            ask(answer)
 
     check()
 
@@ -177,8 +177,8 @@ def test_a_refusal_of_any_shape_is_one(own_user: Path) -> None:
 
     @examples(20)
     @given(changed(good) | values)
-    def check(said: object) -> None:
-        error = _refusal(said)
+    def check(answer: object) -> None:
+        error = _refusal(answer)
         assert isinstance(str(error), str)
 
     check()
