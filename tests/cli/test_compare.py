@@ -132,6 +132,7 @@ def test_two_runs_are_told_apart_key_by_key_and_line_by_line(place: Path, cli: C
     assert [(each["key"].rpartition(".")[2], each["after"]) for each in found["keys"]] == [("lr", 0.125)]
     assert "+lr = 0.125  # more | of it\n" in cli("diff", "a", "b", "--text")
     assert "no run 'trainer'" in cli("diff", "a", "trainer", code=2)
+    cli("diff", "a", "b", "a", code=2)
 
 
 def test_a_report_says_what_there_is_and_links_to_it(place: Path, cli: CommandLine) -> None:

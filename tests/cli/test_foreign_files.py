@@ -161,8 +161,11 @@ def test_rm_says_what_no_run_wrote_and_the_screen_does_not_take_it_along(
     assert f"a: {tmp_path}/out/a is a link: what goes is {mine}" in said
     assert "a: with what was in its folder before it, and no run wrote: " in said
     assert "b: " not in said
+    assert "to the trash" not in said, "who says --yes has seen the plan"
     cli("restore", "a", "b")
     assert (mine / "thesis.tex").exists()
+    main(["rm", "b"])
+    assert "1 to the trash, " in capsys.readouterr().err
 
 
 def test_a_folder_whose_name_is_no_text_is_left_out(

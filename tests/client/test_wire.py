@@ -120,7 +120,8 @@ def test_answer_that_does_not_come_in_time(path: Path) -> None:
 
 
 def test_wait_for_events_can_be_interrupted(path: Path) -> None:
-    with answering(path, HELLO, b'{"event":"status","data":{}}\n'), Wire(path) as connection:
+    other = b'{"event":"journal","data":{"at":1}}\n'
+    with answering(path, HELLO, other + b'{"event":"status","data":{}}\n'), Wire(path) as connection:
         events = connection.events("status")
         assert next(events) == {}
         connection.interrupt()

@@ -12,6 +12,7 @@ from rltui.core.text import (
     did_you_mean,
     duration,
     escape_json,
+    first_names,
     json_to_encoding,
     short_command,
     ssh_host,
@@ -141,3 +142,8 @@ def test_of_many_names_some_are_told() -> None:
 )
 def test_age_is_coarse(seconds: float, words: str) -> None:
     assert age(seconds) == words
+
+
+def test_a_single_further_name_is_named() -> None:
+    assert first_names(["a", "b", "c"], 2) == ["a", "b", "c"]
+    assert first_names(["a", "b", "c", "d"], 2) == ["a", "b", "2 more"]
