@@ -22,7 +22,10 @@ SEQUENCES = [
 
 def test_batch_survives_the_trip(tmp_path: Path) -> None:
     weight_transfer.write_batch(tmp_path, 1, "mine", SEQUENCES)
+    weight_transfer.remove_batches_through(tmp_path, 0)
     assert weight_transfer.read_batch(tmp_path, 1, "mine") == SEQUENCES
+    weight_transfer.remove_batches_through(tmp_path, 1)
+    assert weight_transfer.read_batch(tmp_path, 1, "mine") is None
 
 
 def test_batches_of_another_session_are_not_taken(tmp_path: Path) -> None:
