@@ -48,10 +48,10 @@ def test_a_component_for_each_pod_with_the_commands_of_the_chart() -> None:
         "config": {"example": "wiki-search"},
         "inference": {"command": "uv run inference @ x.toml; sleep infinity"},
     }
-    found = release(*sets, kubectl=Kubectl("big", "rl"))
-    layout = Layout.model_validate(fitted_layout(SHIPPED, found, values))
-    assert list(component_ids(found)) == ["inference", "inference-1", "orchestrator", "trainer"]
-    assert [spec.id for spec in layout.automatic] == list(component_ids(found))
+    chart_release = release(*sets, kubectl=Kubectl("big", "rl"))
+    layout = Layout.model_validate(fitted_layout(SHIPPED, chart_release, values))
+    assert list(component_ids(chart_release)) == ["inference", "inference-1", "orchestrator", "trainer"]
+    assert [spec.id for spec in layout.automatic] == list(component_ids(chart_release))
     first, second = layout["inference"], layout["inference-1"]
     assert first.command == second.command == ("bash", "-c", "uv run inference @ x.toml")
     assert layout["trainer"].command == ("bash", "-c", "uv run trainer")
@@ -68,7 +68,7 @@ def test_a_component_for_each_pod_with_the_commands_of_the_chart() -> None:
     assert shell.pod is not None
     assert (sft.pod.name, shell.pod.name) == ("my-exp-trainer-0", "my-exp-{given.like}-0")
     assert layout["trainer"].restart.together == ("orchestrator",)
-    assert layout.screen.columns[0] == tuple(component_ids(found))
+    assert layout.screen.columns[0] == tuple(component_ids(chart_release))
 
 
 def test_a_release_with_one_role_is_a_layout_too(tmp_path: Path) -> None:
@@ -87,20 +87,23 @@ def test_what_sleeps_and_what_was_seen_to_end_is_not_started(tmp_path: Path) -> 
         pod("my-exp-orchestrator-0", "run"),
         pod("my-exp-trainer-0", "run"),
     )
-    found = release(*sets, pods=pods)
-    assert to_follow(found, tmp_path) == ("orchestrator", "trainer")
+    chart_release = release(*sets, pods=pods)
+    assert to_follow(chart_release, tmp_path) == ("orchestrator", "trainer")
     attempt = tmp_path / ".rltui/components/trainer/attempt-3"
     attempt.mkdir(parents=True)
     write_job_status(attempt, JobStatus(id="uid/0", phase="ended"))
-    assert to_follow(found, tmp_path) == ("orchestrator", "trainer")  # an earlier start of the container
+    assert to_follow(chart_release, tmp_path) == (
+        "orchestrator",
+        "trainer",
+    )  # an earlier start of the container
     write_job_status(attempt, JobStatus(id="uid/1", phase="ended"))
-    assert to_follow(found, tmp_path) == ("orchestrator",)
+    assert to_follow(chart_release, tmp_path) == ("orchestrator",)
 
 
 def test_a_role_without_a_pod_names_those_there_are() -> None:
-    found = release(of_role("trainer"), of_role("inference"), pods=(pod("my-exp-trainer-0", "x"),))
-    assert pod_of_role(found, "trainer").name == "my-exp-trainer-0"
+    chart_release = release(of_role("trainer"), of_role("inference"), pods=(pod("my-exp-trainer-0", "x"),))
+    assert pod_of_role(chart_release, "trainer").name == "my-exp-trainer-0"
     for role in ("inference", "trainer-1", "other"):
         with pytest.raises(UsageError) as caught:
-            pod_of_role(found, role)
+            pod_of_role(chart_release, role)
         assert caught.value.hint == "it has: inference, trainer"
