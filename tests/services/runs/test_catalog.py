@@ -15,13 +15,19 @@ import pytest
 from tests.fakes.past_run import write_finished_run
 
 from rltui.core.runs import RunMetadata, RunOrigin, RunRow
-from rltui.errors import ConfigError, UsageError
+from rltui.errors import ConfigError, RltuiError, UsageError
 from rltui.services.runs import catalog, moved_folders, organize
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.experiments import forget
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.moved_folders import gone_reason
-from rltui.services.runs.run_metadata import change_metadata, new_metadata, read_metadata, save_metadata
+from rltui.services.runs.run_metadata import (
+    change_metadata,
+    new_metadata,
+    path_id,
+    read_metadata,
+    save_metadata,
+)
 from rltui.services.runs.run_row import RunReader
 
 
@@ -144,6 +150,19 @@ def test_a_copy_is_a_run_of_its_own(own_user: Path, tmp_path: Path) -> None:
     assert told == (f"{tmp_path / 'out/b'} is a copy of {tmp_path / 'out/a'}: it is called a-2",)
     assert catalog.find_run(index, "a") == original
     assert catalog.catch_up(index).read == 0
+
+
+def test_a_run_whose_folder_cannot_be_written_has_the_id_of_its_path(
+    own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise RltuiError("cannot write run.json: Read-only file system")
+
+    record = write_finished_run(tmp_path / "out" / "a")
+    monkeypatch.setattr("rltui.services.runs.run_metadata.save_metadata", full)
+    index = RunIndex()
+    catalog.catch_up(index)
+    assert catalog.find_run(index, "a").id == path_id(record.control.path)
 
 
 @pytest.mark.parametrize("depth", [1, 2])

@@ -58,6 +58,9 @@ def test_words_are_in_the_sheet_and_in_the_index(index: RunIndex) -> None:
 
 def test_a_run_that_is_not_there_is_told(index: RunIndex, tmp_path: Path) -> None:
     row = catalog.find_run(index, "a")
+    shutil.rmtree(tmp_path / "out" / "b")
+    change_run(index, catalog.find_run(index, "b"), RunChange(is_trashed=True))
+    assert index.named("b") == [], "there is nothing to put into the trash: it is forgotten"
     shutil.rmtree(tmp_path / "out" / "a")
     with pytest.raises(ConflictError, match="a: its folder is not there"):
         change_run(index, row, RunChange(is_best=True))
