@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import ClassVar, Literal, Protocol
 
-from rltui.ui.actions import CHANGING_CALLS, changing_keys
+from rltui.client.experiment import Experiment
+from rltui.ui.actions import CHANGING_CALLS, KeyContext, changing_keys
 from rltui.ui.keymap import idle_key
 from rltui.ui.requests import OPENS_AGAIN
-
-if TYPE_CHECKING:
-    from rltui.ui.base_screen import BaseScreen
+from rltui.ui.state import AppState
 
 _OF_ONE_RUN = ("show_screen", "search_all", "commands.note", "commands.open_links", "charts.pin")
 """Actions that lead away from runs that are compared, or belong to one of them."""
 
 
+class KeyedScreen(Protocol):
+    """As `BaseScreen`, which has `ScreenKeys`."""
+
+    place: ClassVar[KeyContext]
+    app_state: AppState
+
+    @property
+    def experiment(self) -> Experiment: ...
+
+    @property
+    def readonly_text(self) -> str: ...
+
+    def enabled(self, command: str, *arguments: object) -> bool: ...
+
+    def notify(
+        self,
+        message: str,
+        *,
+        severity: Literal["information", "warning", "error"] = "information",
+        markup: bool = True,
+    ) -> None: ...
+
+
 class ScreenKeys:
-    def __init__(self, screen: BaseScreen, *, is_compared: bool) -> None:
+    def __init__(self, screen: KeyedScreen, *, is_compared: bool) -> None:
         """`is_compared`: the screen stands beside others on a comparison."""
         self._screen = screen
         self._is_compared = is_compared
