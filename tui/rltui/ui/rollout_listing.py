@@ -219,21 +219,21 @@ class RolloutListing:
 
     def sort(self, orders: int) -> None:
         self.order = ORDERS[(ORDERS.index(self.order) + orders) % len(ORDERS)]
-        self._leave_newest()
+        self.follows_newest = False
         self.groups = None
 
     def narrow(self) -> None:
         self.only = ONLY[(ONLY.index(self.only) + 1) % len(ONLY)]
-        self._leave_newest()
+        self.follows_newest = False
         self.groups = None
 
     def toggle_groups(self) -> None:
-        self._leave_newest()
+        self.follows_newest = False
         self.groups = [] if self.groups is None else None
         self.group = ""
 
     def toggle_all(self) -> None:
-        self._leave_newest()
+        self.follows_newest = False
         self.wants_all = not self.wants_all
         if self.key is not None and self.key.step != NO_STEP and self.key.part in ("", ALL):
             self.key = self.key._replace(part=ALL if self.wants_all else "")
@@ -256,9 +256,6 @@ class RolloutListing:
             self.matches += [index for index, matches in enumerate(results, start=searched) if matches]
             searched += len(results)
             yield searched
-
-    def _leave_newest(self) -> None:
-        self.follows_newest = False
 
     def mark(self, sample: Sample) -> None:
         assert self.key is not None, "it is in a batch"

@@ -240,7 +240,7 @@ class GpuScreen(BaseScreen):
 
     def __init__(self, app_state: AppState) -> None:
         super().__init__(app_state)
-        self.state.watch("gpus", self._show_news)
+        self.state.watch("gpus", self._show_report)
         self.state.watch("connection", self._update_age)
         self._marks: Marks = {}
         self._histories = GpuHistories()
@@ -277,15 +277,13 @@ class GpuScreen(BaseScreen):
 
     # values in
 
-    def _show_news(self) -> None:
-        if self.is_open:
-            self._show_report()
-
     def _update_age(self) -> None:
         if self.is_open:
             self._update_title()
 
     def _show_report(self) -> None:
+        if not self.is_open:
+            return
         report = self.state.gpus
         self._marks = {} if report is None else owner_marks(report)
         self._update_title()
