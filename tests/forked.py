@@ -115,6 +115,7 @@ def serve(requests: socket.socket) -> None:
     for package in PACKAGES:
         for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
             importlib.import_module(module.name)
+    importlib.import_module("libtmux")
     gc.freeze()
     while True:
         message, handed, _, _ = socket.recv_fds(requests, MOST_BYTES, 4)

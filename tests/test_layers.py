@@ -20,8 +20,8 @@ def test_manager_without_the_screen_is_light() -> None:
     assert imported(f"import {modules}", *HEAVY) == []
 
 
-def test_status_imports_neither_pydantic_nor_asyncio() -> None:
-    names = ("pydantic", "asyncio", "tomlkit", *HEAVY)
+def test_status_imports_neither_pydantic_nor_libtmux() -> None:
+    names = ("pydantic", "libtmux", "asyncio", "tomlkit", *HEAVY)
     assert imported("import rltui.cli.commands.status, rltui.cli", *names) == []
 
 
@@ -38,7 +38,12 @@ def test_the_models_of_the_embedded_engine_are_imported_for_a_config_alone_and_l
 
 
 def test_screen_imports_no_edge_library() -> None:
-    assert (
-        imported("import rltui.ui.app", "rltui.services.tmux", "pynvml", "torch", "numpy", "textual_plot")
-        == []
+    assert imported("import rltui.ui.app", "libtmux", "pynvml", "torch", "numpy", "textual_plot") == []
+
+
+def test_app_never_imports_libtmux_in_its_own_process() -> None:
+    """Textual's `sys.stdout` has no encoding, which libtmux asks for at import: it took the app down once."""
+    code = (
+        "import rltui.client.local_experiment, rltui.client.launch, rltui.ui.app, rltui.ui.screens.overview"
     )
+    assert imported(code, "libtmux") == []

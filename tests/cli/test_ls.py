@@ -16,7 +16,7 @@ from tests.fakes.past_run import write_finished_run
 from rltui.cli import main
 from rltui.services.runs.experiments import new_socket_path
 
-_HEAVY = {"pydantic", "asyncio", "tempfile", "logging", "tomlkit", "textual", "numpy", "pynvml"}
+_HEAVY = {"pydantic", "asyncio", "tempfile", "logging", "tomlkit", "textual", "numpy", "pynvml", "libtmux"}
 _PROGRAM = """\
 import sys
 from rltui.cli import main

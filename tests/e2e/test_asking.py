@@ -13,7 +13,7 @@ from tests.waiting import retry_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
-HEAVY = ("pydantic", "tomlkit", "rltui.frameworks", "asyncio", "textual", "rich")
+HEAVY = ("pydantic", "tomlkit", "libtmux", "rltui.frameworks", "asyncio", "textual", "rich")
 SCRIPT = """
 import contextlib, io, json, sys
 from rltui.cli import main

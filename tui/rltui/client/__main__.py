@@ -1,6 +1,6 @@
 """`python -m rltui.client NAME`: start an experiment's supervisor, for a client that cannot do it itself.
 
-The TUI cannot: it would block, and the limit of open files is raised for the process that starts one.
+The TUI cannot: inside Textual, `sys.stdout` is not a file, and libtmux changes the process's environment.
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ def start_supervisor(record: ExperimentRecord) -> None:
     Raises:
         RltuiError: if tmux is missing or too old, or the supervisor dies; its last words are in the details.
     """
-    # Here: most callers find a supervisor that lives.
+    # Here, since libtmux takes 0.1 s to import.
     from rltui.services.shell import make_room_for_files
     from rltui.services.tmux import SUPERVISOR_WINDOW, TmuxHost, session_name
 

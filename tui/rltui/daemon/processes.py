@@ -369,7 +369,7 @@ async def unmet_precondition(
 
 
 class _Terminal:
-    """The tmux session of the experiment. Its calls block: one thread orders them."""
+    """The tmux session of the experiment. libtmux blocks: one thread orders its calls."""
 
     def __init__(self, tmux: TmuxHost, session: str, workspace: Path) -> None:
         self._tmux = tmux

@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def _start() -> None:
-    from rltui.services.tmux import SUPERVISOR_WINDOW, TmuxHost
+    from rltui.services.tmux import SUPERVISOR_WINDOW, TmuxHost  # libtmux, which a supervisor need not load
 
     tmux = TmuxHost(paths.tmux_socket())
     tmux.check()

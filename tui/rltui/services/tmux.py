@@ -17,13 +17,15 @@ import shutil
 import signal
 import socket
 import struct
-import subprocess
 import textwrap
 import time
-from collections.abc import Mapping, Sequence, Set
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
+
+import libtmux
+from libtmux.exc import TmuxCommandNotFound
 
 from rltui.core import hints
 from rltui.core.interpreter import OUTER_VARIABLES
@@ -101,6 +103,7 @@ class TmuxHost:
 
     def __init__(self, socket_name: str) -> None:
         self.socket_name = socket_name
+        self._server = libtmux.Server(socket_name=socket_name, config_file="/dev/null")
         folder = os.environ.get("TMUX_TMPDIR", "/tmp")  # noqa: S108  (where tmux itself puts it)
         self._socket_path = Path(folder) / f"tmux-{os.getuid()}" / socket_name
 
@@ -317,30 +320,17 @@ class TmuxHost:
         """
         self._refuse_stopped()
         argv = [argument for command in commands for argument in (*map(_escape, command), ";")][:-1]
-        environment = {
-            name: value
-            for name, value in os.environ.items()
-            if name not in OUTER_VARIABLES and (variables is None or name in variables)
-        }
         try:
-            client = subprocess.run(
-                ["tmux", "-L", self.socket_name, "-f", "/dev/null", *argv],
-                env={**environment, **(env or {})},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                encoding="utf-8",
-                errors="backslashreplace",
-                check=False,
-            )
-        except FileNotFoundError:
+            with _client_environment(variables, env or {}):
+                result = self._server.cmd(*argv)
+        except TmuxCommandNotFound:
             raise RltuiError("tmux is not installed", hint=_INSTALL_HINT) from None
         except OSError as error:
             raise RltuiError(f"cannot run tmux: {error.strerror}") from error
-        if client.returncode != 0:
+        if result.returncode != 0:
             names = ", ".join(dict.fromkeys(command[0] for command in commands))
-            messages = [line for line in client.stderr.split("\n") if line]
-            raise RltuiError(f"tmux {names} failed", details=messages, hint=_hint_for(messages))
-        return client.stdout.rstrip("\n").split("\n") if client.stdout else []
+            raise RltuiError(f"tmux {names} failed", details=result.stderr, hint=_hint_for(result.stderr))
+        return result.stdout
 
 
 _WINDOW_FORMAT = "#{window_id} #{pane_pid} #{?@takes_keys,1,0} #{pane_dead} #{window_name}"
@@ -406,6 +396,22 @@ def _hint_for(stderr: Sequence[str]) -> str:
     ):
         return "its socket needs a folder that you can write to: export TMUX_TMPDIR=FOLDER"
     return ""
+
+
+@contextmanager
+def _client_environment(variables: frozenset[str] | None, env: Mapping[str, str]) -> Iterator[None]:
+    """Change this process's environment for one call: libtmux has no other way to set the client's."""
+    before = dict(os.environ)
+    for name in before:
+        if name in OUTER_VARIABLES or (variables is not None and name not in variables):
+            del os.environ[name]
+    os.environ.update(env)
+    try:
+        yield
+    finally:
+        os.environ.update(before)
+        for name in env.keys() - before.keys():
+            del os.environ[name]
 
 
 _logger = logging.getLogger(__name__)

@@ -350,7 +350,7 @@ def ensure_scheduler() -> None:
         RltuiError: if it cannot be started.
     """
     if not read_queue().is_idle and not is_scheduler_running():
-        # By a process of its own: it blocks, and the TUI may have asked.
+        # By a process of its own: the TUI, which may have asked, must not import libtmux.
         try:
             subprocesses.check_output(
                 module_command("rltui.scheduler", START), timeout_s=START_TIMEOUT_S + 10
