@@ -177,6 +177,7 @@ def test_two_experiments_side_by_side(counters: Box, free_port: int) -> None:
     assert {item["id"]: item["pid"] for item in counters.json("status", "one")["components"]} == pids
 
 
+@pytest.mark.slow
 def test_busy_port_names_its_holder(counters: Box, free_port: int) -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", free_port))

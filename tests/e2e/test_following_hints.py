@@ -96,6 +96,7 @@ def test_died_after_an_edit(picky: Box) -> None:
     assert run_toml(picky) == TEXT.replace("20", "30")
 
 
+@pytest.mark.slow
 def test_a_failed_start(counters: Box) -> None:
     service = counters.work / "service.py"
     sound = service.read_text()
@@ -154,6 +155,7 @@ def test_a_finished_run_of_which_a_server_lives(counters: Box) -> None:
     assert follow(counters, missing, hints.EVENTS).returncode == 0
 
 
+@pytest.mark.slow
 def test_a_layout_that_was_changed(picky: Box) -> None:
     """The advised `up … --resume` was refused: the name is taken by a folder that it did not name."""
     layout = picky.work / "counters.toml"

@@ -109,6 +109,7 @@ def test_a_finished_run_is_looked_at_without_a_supervisor_and_started_again(box:
         terminal.wait_for_end()
 
 
+@pytest.mark.slow
 def test_a_folder_of_configs_does_not_hide_the_run_of_its_name(box: Box) -> None:
     start(box, "one", "walker")
     (box.work / "one").mkdir()

@@ -14,7 +14,8 @@ from tests.waiting import retry_until
 from rltui.frameworks.generic import FIRST_PORT
 from rltui.services.runs.experiment_files import ControlFolder
 
-pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.xdist_group("first-port")]
+"""They take the first port that a layout without one is given."""
 
 LAYOUT = """\
 [[component]]
@@ -67,6 +68,7 @@ def hold(listener: socket.socket, port: int) -> None:
     listener.listen()
 
 
+@pytest.mark.slow
 def test_a_port_taken_while_another_component_works_is_chosen_again(
     two_components: Box, listener: socket.socket
 ) -> None:

@@ -34,6 +34,7 @@ def test_killed_component_is_told_and_a_killed_tmux_server_ends_nothing(experime
     invariants.assert_nothing_left(experiment)
 
 
+@pytest.mark.slow
 def test_killed_supervisor_is_replaced_adopts_all_and_tells_what_ended_meanwhile(
     experiment: Experiment,
 ) -> None:
