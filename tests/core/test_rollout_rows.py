@@ -110,6 +110,18 @@ def test_an_episode_without_an_answer_failed_whatever_it_says() -> None:
         assert errors == (("ProviderError: upstream 400: maximum context length is 128",) if failed else ())
 
 
+def test_a_rollout_under_way_says_how_far_it_is() -> None:
+    timing: dict[str, Any] = {}
+    trace = {"timing": timing, "dispatch": {"task": 1}}
+    stages = [rollout_rows.live_sample(trace, 0).stop]
+    for span, moment in (("setup", "start"), ("agent", "start"), ("scoring", "start"), ("scoring", "end")):
+        timing.setdefault(span, {})[moment] = 1.0
+        stages.append(rollout_rows.live_sample(trace, 0).stop)
+    assert stages == ["pending", "setup", "running", "scoring", "done"]
+    failed = rollout_rows.live_sample({**trace, "errors": [{"type": "E"}]}, 0)
+    assert (failed.stop, failed.failed) == ("error", True)
+
+
 @pytest.fixture
 def data_rows(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
     path = request.config.rootpath / "tests/data/rollouts/tinyrl.jsonl"

@@ -4,6 +4,7 @@ from rltui.core.gpu.report import GpuDevice, GpuReport, GpuReservation, GpuShare
 from rltui.core.gpu.reservations import (
     contention,
     free_devices,
+    other_experiments,
     pressing,
     reservation_text,
     with_reservations,
@@ -86,3 +87,9 @@ def test_free_devices_are_those_that_nobody_uses_or_claims() -> None:
     )
     assert free_devices([full], 1, 0) == ((), "1 of 1 GPUs needed, 0 free: GPU 2 has 10.0 of 72.0 GiB free")
     assert free_devices([free], 2, 0) == ((), "2 GPUs are needed, there is 1")
+
+
+def test_who_else_is_on_a_device_may_have_no_name() -> None:
+    in_use = device(0, bytes_by_component={"a": 1, "": 2})
+    in_use = in_use.model_copy(update={"claims": (claim("b", 1),)})
+    assert other_experiments(in_use) == ("a", "an experiment", "b")

@@ -36,6 +36,7 @@ PATTERNS = [
     "^23:34:14", "nan$", "^$", "(?i)SUCCESS", "out of memory|slow", "(foo|Tim)e", "l{1,3}",
     r"(?<!1)2\.5s", r"(?=fine)", r"(\d)\1", "[^a-z ]{6}", "[]x]", "[-^]", r"[\w.]+Error",
     "(?s:.)done", "i(?i:N)fo", "x*", "broken  bytes", "(?:ab|cd|)tab", "memory.", "Z",
+    "(?>Tim)e",
 ]  # fmt: skip
 
 
