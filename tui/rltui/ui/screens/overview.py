@@ -68,7 +68,7 @@ class Overview(BaseScreen):
         bind(verbs.EDIT, "edit_knob",
              help="Edit the knob under the cursor; from a component, one of those that it reads",
              footer=Footer.YES),
-        bind(verbs.KNOB_DIFF, "config.show_pending", footer=Footer.FIRST_TO_GO),
+        bind(verbs.KNOB_DIFF, "config.show_pending", footer=Footer.YES),
         bind(verbs.KNOB_CONVERT, "config.convert"),
         bind(verbs.FORK, "forks.fork_open"),
         own("panels.arrange", "ctrl+w", "arrange", "arrange",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from textual.binding import ActiveBinding
@@ -19,7 +20,8 @@ from rltui.core.curve import curve_rows
 from rltui.core.servers import ServerStatus
 from rltui.core.states import COMPONENT_STATES, STALLED, ComponentState
 from rltui.core.text import duration, format_number, gib, join_words, sparkline, truncate
-from rltui.ui.actions import NO_KEY, key_of, uses
+from rltui.ui.actions import NO_KEY, Footer, key_of, uses
+from rltui.ui.key_bindings import key_bindings
 from rltui.ui.key_names import key_text
 from rltui.ui.paragraphs import first_that_fits
 from rltui.ui.styles import FAINT, SEPARATOR, STYLES
@@ -303,7 +305,6 @@ def _resources_text(orphans: Sequence[Orphan]) -> str:
 
 
 _RANKS = {use.id: rank for rank, use in enumerate(uses())}
-_FOOTERS = {(use.id, use.name): use.footer for use in sorted(uses(), key=lambda use: use.footer.value)}
 
 _LEAST_ABOUT = 12
 """Cells; with less room at the right of the keys nothing stands there."""
@@ -316,6 +317,7 @@ class FooterEntry:
     """The name of the action that Textual calls."""
     key: str
     label: str
+    footer: Footer = Footer.YES
 
     @property
     def width(self) -> int:
@@ -323,20 +325,31 @@ class FooterEntry:
         return len(self.key) + len(self.label) + 3
 
 
+@cache
+def _declared_footer(owner: type, id_: str, name: str) -> Footer:
+    """Look the binding up in the class that declares it, as Textual's copies of bindings have no `footer`."""
+    for base in owner.__mro__:
+        for binding in key_bindings(base.__dict__.get("BINDINGS", ())):
+            if (binding.id, binding.action) == (id_, name):
+                return binding.footer
+    return Footer.NO
+
+
 def footer_entries(active: dict[str, ActiveBinding]) -> list[FooterEntry]:
     """The order is the table's; an action with several keys has its first one."""
     entries: dict[str, FooterEntry] = {}
-    for _, binding, enabled, _ in active.values():
+    for node, binding, enabled, _ in active.values():
         if binding.show and enabled and binding.id in _RANKS and binding.key != NO_KEY:
             key = binding.key_display or key_text(binding.key)
-            entry = FooterEntry(binding.id, binding.action, key, binding.description)
+            footer = _declared_footer(type(node), binding.id, binding.action)
+            entry = FooterEntry(binding.id, binding.action, key, binding.description, footer)
             entries.setdefault(binding.action, entry)
     return sorted(entries.values(), key=lambda entry: _RANKS[entry.id])
 
 
 def _fitting_entries(entries: Sequence[FooterEntry], width: int) -> list[FooterEntry]:
     names: set[str] = set()
-    for entry in sorted(entries, key=lambda entry: -_FOOTERS[entry.id, entry.name].value):
+    for entry in sorted(entries, key=lambda entry: -entry.footer.value):
         if entry.width <= width or not names:
             names.add(entry.id)
             width -= entry.width
