@@ -53,7 +53,7 @@ def _encode(document: object, *, is_compact: bool = False) -> str:
 
 
 def _plain(value: object) -> object:
-    """In types of JSON; dates of a TOML file as text."""
+    """Convert a value to types of JSON; dates of a TOML file become text."""
     from dataclasses import asdict, is_dataclass
 
     if hasattr(value, "model_dump"):

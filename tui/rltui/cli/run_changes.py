@@ -88,7 +88,7 @@ def _plan_lines(
 
 
 def _details(rows: Sequence[RunRow], *, with_observed: bool = False) -> Iterator[str]:
-    """What goes besides a run's own files, and where its folder really is."""
+    """Say what goes besides a run's own files, and where its folder really is."""
     for row in rows:
         folder = organize.folder_to_trash(row)
         if folder is not None and folder.is_symlink():

@@ -34,7 +34,7 @@ _MEASURING_S = 3.0
 
 
 class LocalRuns(Runs):
-    """`Runs` over the index. Thread-safe: one thread at a time uses the connection.
+    """The index answers what `Runs` asks. Thread-safe: one thread at a time uses the connection.
 
     Most imports are lazy: an experiment's first frame need not wait for them.
     """

@@ -39,7 +39,7 @@ class NodeSpec(TomlTable):
 
 
 class SlurmSpec(TomlTable):
-    """What is asked of SLURM for a component that runs as a job. Empty values are left to the cluster."""
+    """SLURM is asked for this where a component runs as a job. Empty values are left to the cluster."""
 
     kind: ClassVar = "slurm"
     partition: str = ""

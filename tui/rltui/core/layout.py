@@ -99,7 +99,7 @@ class Stop(TomlTable):
 
 
 class Restart(TomlTable):
-    """What is done when a component ends by itself."""
+    """The policy says whether a component that ended by itself is started again."""
 
     policy: Literal["never", "on-failure", "always"] = "never"
     """`always` also starts a job again that ended with code 0. A config error or an out-of-memory error is
@@ -302,7 +302,7 @@ class GpuSourceSpec(TomlTable):
 
 
 class Screen(TomlTable):
-    """What the overview shows."""
+    """The layout decides here which panels the overview has, and where."""
 
     columns: tuple[tuple[str, ...], ...] = ()
     """Ids of components and logs, and the panels `gpus` and `knobs`, top to bottom.
@@ -314,7 +314,7 @@ class Screen(TomlTable):
 
 
 class Layout(TomlTable):
-    """A whole layout file."""
+    """A layout file has these keys."""
 
     title: str = ""
     framework: str = ""

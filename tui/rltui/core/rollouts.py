@@ -280,7 +280,7 @@ def draw_samples(indices: Sequence[int], count: int, seed: int | None = None) ->
 
 
 def filter_samples(table: SampleTable, only: Only) -> list[int]:
-    """Indices, ascending."""
+    """Return the indices of the samples, ascending."""
     match only:
         case "":
             return list(range(len(table)))

@@ -181,24 +181,24 @@ def join_words(names: Sequence[str], last: str = "and") -> str:
 
 
 def join_some(names: Sequence[str], most: int) -> str:
-    """`a, b and 3 more`: at most so many by name."""
+    """Name at most `most` and count the rest: `a, b and 3 more`."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def first_names(names: Sequence[str], most: int) -> list[str]:
-    """At most so many, then `7 more`; a single further one is named itself."""
+    """List at most `most` names, then `7 more`; a single further one is named itself."""
     more = len(names) - most
     return [*names[:most], f"{more} more"] if more > 1 else [*names]
 
 
 def count_text(count: int, noun: str) -> str:
-    """`1 step`, `3 steps`."""
+    """Put the noun into the plural unless `count` is 1: `1 step`, `3 steps`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def numbered(name: str) -> Iterator[str]:
-    """`name`, `name-2`, `name-3` … without end."""
+    """Yield `name`, `name-2`, `name-3` … without end."""
     yield name
     yield from (f"{name}-{number}" for number in count(2))
 

@@ -18,12 +18,12 @@ MOMENT_HINT = (
 
 
 def date_text(moment: float) -> str:
-    """`2026-11-22 14:30`, in local time."""
+    """Format a moment in local time: `2026-11-22 14:30`."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
 
 
 def clock_text(moment: float) -> str:
-    """`14:30:05`, in local time."""
+    """Format the time of day in local time: `14:30:05`."""
     return time.strftime("%H:%M:%S", time.localtime(moment))
 
 

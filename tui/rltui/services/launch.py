@@ -92,9 +92,9 @@ class _Devices:
     """The devices `cuda:0`, `cuda:1` … that a process started now would see, named in two ways."""
 
     by_uuid: tuple[str, ...]
-    """As `CUDA_VISIBLE_DEVICES` names them."""
+    """UUIDs, or what else `CUDA_VISIBLE_DEVICES` names them by."""
     by_number: tuple[str, ...]
-    """By NVML's numbers, for programs that take no UUID; slices by UUID."""
+    """NVML's numbers, for programs that take no UUID; slices have their UUID."""
 
 
 class Launcher:

@@ -75,7 +75,7 @@ class EventListing:
 
     @property
     def choices(self) -> dict[str, tuple[str, str]]:
-        """What `choose` takes, with texts: kinds and components that occur in the journal, the most first."""
+        """The keys are what `choose` takes: kinds and components of the journal, the most frequent first."""
         entries = [item.entry for item in self.items]
         mark_count = sum(annotation_kind(entry.kind, entry.data) is not None for entry in entries)
         choices = {

@@ -134,7 +134,7 @@ def knobs(prefix: str, values: TypedValues) -> Words:
 
 
 def _assignments(prefix: str, values: TypedValues) -> Iterator[tuple[str, str]]:
-    """`KEY=`; behind it, the possible values of the knob, or the current one."""
+    """Complete `KEY=` and, behind it, the possible values of the knob, or the current one."""
     key, equals, _ = prefix.partition("=")
     for name, row in _named_rows(prefix, values):
         value = row.get("value")

@@ -10,7 +10,7 @@ from rltui.core.text import gib, join_words
 
 
 def with_reservations(report: GpuReport, reservations: Collection[GpuReservation]) -> GpuReport:
-    """`report` with the remaining part of these reservations on each of its devices."""
+    """Put the part of the reservations that is still to be taken on each device of the report."""
     if not reservations:
         return report
     devices = tuple(

@@ -36,7 +36,7 @@ _CLOCK_SLACK_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class CheckpointContext:
-    """What a report needs besides the run's files."""
+    """A report needs these facts of the run besides its files."""
 
     step: int | None = None
     max_steps: int | None = None

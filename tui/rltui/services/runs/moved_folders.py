@@ -79,7 +79,7 @@ def _nearest(path: Path) -> Path:
 
 
 def gone_reason(path: Path) -> str:
-    """Why there is no such folder any more, as far as known."""
+    """Say why there is no such folder any more, as far as that is known."""
     try:
         path.stat()
     except OSError as error:

@@ -89,7 +89,7 @@ def framework_of(record: ExperimentRecord) -> Framework:
 
 
 def setup_of(record: ExperimentRecord) -> tuple[Layout, Framework, ConfigFiles]:
-    """What a start of the experiment, which need not exist, would use now.
+    """Read what a start of the experiment, which need not exist, would use now.
 
     Raises:
         ConfigError: if layout or config cannot be understood.

@@ -127,7 +127,7 @@ def complete_folder(folder: Path, *, adapters: bool = False) -> Path:
 
 
 def incompleteness(folder: Path) -> str:
-    """What is missing to load the model; empty if nothing is."""
+    """Say what is missing to load the model; empty if nothing is."""
     if not (folder / _CONFIG).is_file() and not _holds_adapters(folder):
         return f"it has no {_CONFIG}"
     names = _files(folder)

@@ -71,7 +71,7 @@ def _number(name: str, text: str, *, least: int = 1) -> int:
 
 
 def eval_request(entries: Mapping[str, str]) -> tuple[EvalRequest, int | None]:
-    """What the fields of the dialog say, and the interval of a standing order, if it is one.
+    """Parse the fields of the dialog; the number is the interval of a standing order, if it is one.
 
     Raises:
         UsageError: where a field cannot be understood.

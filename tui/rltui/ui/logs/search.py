@@ -66,7 +66,7 @@ class LogSearch:
 
     @property
     def subject(self) -> str:
-        """`“loss” in warnings`."""
+        """The query and the level in words: `“loss” in warnings`."""
         names = [] if self.query is None else [f"“{truncate(clean_line(self.query.text), _TEXT_WIDTH)}”"]
         if self.level is not None:
             names.append("errors" if self.level is Level.ERROR else f"{self.level}s")

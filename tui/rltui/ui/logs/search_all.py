@@ -49,7 +49,7 @@ class AllLogsSearch:
         return f"“{text}” {count:,}{more} · {hint}"
 
     def run(self) -> None:
-        """In a thread."""
+        """Search all logs; this blocks, so that it runs in a thread."""
         for log in self._logs:
             scan = self._scan = self._open_search(log.path, self.query)
             try:

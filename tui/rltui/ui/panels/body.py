@@ -134,7 +134,7 @@ class Body(Widget):
 
     @property
     def components(self) -> list[ComponentPane]:
-        """Also those that are gone."""
+        """Panes of components, also of those that are gone from the layout."""
         return [pane for pane in self._panes.values() if isinstance(pane, ComponentPane)]
 
     def reader(self, name: str) -> ReaderPane | None:

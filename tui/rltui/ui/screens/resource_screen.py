@@ -51,7 +51,7 @@ class ResourceScreen(BaseScreen):
         """Set it to have the next question asked at once."""
         self._arranged = arranged
         self.above: Sequence[Widget] = ()
-        """What stands between the title and the rows."""
+        """Widgets between the title and the rows."""
         self.title_line = Static(id=f"{self.part}-title", classes="screen-title", markup=False)
         self.rows = RowList(self.make_rows, id=f"{self.part}-rows", classes="resource-rows")
         self.notes = Static(id=f"{self.part}-notes", classes="resource-notes", markup=False)

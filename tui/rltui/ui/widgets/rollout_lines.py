@@ -84,7 +84,7 @@ class RolloutLines:
 
     @property
     def title(self) -> Content:
-        """What is listed of which step, narrowed and sorted how."""
+        """The title says which step is listed, how it is filtered and how sorted."""
         listing = self._listing
         label = "" if listing.key is None else clean_line(listing.key.label)
         step = "" if not label else f" of step {label}" if label[:1].isdigit() else f" of {label}"

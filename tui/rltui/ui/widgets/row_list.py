@@ -35,7 +35,7 @@ class LazyRows(Protocol):
 
     @property
     def keys(self) -> Sequence[str | None]:
-        """As of `Row`."""
+        """Keys of the rows, as `Row` has them."""
         ...
 
     @property
@@ -91,7 +91,7 @@ class RowList(PaintedList, inherit_bindings=False):
         self._cache: dict[int, Sequence[Content]] = {}
         """Lines of rows by their index."""
         self._painted: dict[int, tuple[Content, bool]] = {}
-        """What was painted last, by the number of the line: it, and whether it had the cursor."""
+        """Lines as they were painted last, by their number, and whether they had the cursor."""
         self._lines_in_view = range(0)
         """Those of the cursor's row when the list was last scrolled to it."""
         self.keys: list[str] = []
