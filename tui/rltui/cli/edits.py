@@ -186,7 +186,7 @@ def _refuse(plan: Plan, request: Request) -> None:
         ConfigError: if the result breaks a rule.
         ConflictError: if an undo does not fit onto what the files hold now.
     """
-    errors = [problem.text for problem in plan.problems if problem.severity == "error"]
+    errors = [problem.text for problem in plan.problems if problem.is_error]
     if errors:
         more = "; the framework's own classes, which may take it, are asked without --dry-run"
         hint = f"nothing was written{more if request.unasked else ''}"

@@ -159,7 +159,7 @@ def check(
         memory, here = _memory(config_files, layout_file, layout_of_files, framework_of_files, files, devices)
         problems += here
     return Check(
-        valid=not any(problem.severity == "error" for problem in problems),
+        valid=not any(problem.is_error for problem in problems),
         startable=not obstacles,
         own=models_text,
         framework=framework_of_files.id,
@@ -218,9 +218,7 @@ def converted(path: Path, framework: str, new: Path | None) -> ForeignConfig:
     generation = informed(generation, Path.cwd(), [path], ask=True)
     conversion = target.converted(config.files, generation)
     if conversion is None:
-        faults = [
-            problem.text for problem in ConfigStore([path], target).problems() if problem.severity == "error"
-        ]
+        faults = [problem.text for problem in ConfigStore([path], target).problems() if problem.is_error]
         raise ConfigError(
             f"{path} ({target.title}) cannot be written for {generation.title}",
             details=faults,
@@ -235,7 +233,7 @@ def converted(path: Path, framework: str, new: Path | None) -> ForeignConfig:
         diff=text_diff(config.sources["rl"].text, conversion.text, new.name),
         notes=conversion.notes,
         problems=problems,
-        valid=not any(problem.severity == "error" for problem in problems),
+        valid=not any(problem.is_error for problem in problems),
     )
 
 

@@ -308,7 +308,7 @@ def refuse_errors(record: ExperimentRecord, *, starting: bool = True) -> None:
             inference=record.inference,
             is_lent=bool(record.inference_of),
         )
-        if not (errors := [problem for problem in report.problems if problem.severity == "error"]):
+        if not (errors := [problem for problem in report.problems if problem.is_error]):
             return
     if errors:
         lines = [problem.text for problem in errors]

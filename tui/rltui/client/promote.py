@@ -221,7 +221,7 @@ def _edit(owner: ExperimentRecord, files: Mapping[Path, tuple[Source, Source]]) 
     with wire or nullcontext():
         if wire is not None:
             plan = wire.request(ExperimentApi.plan, request)
-            if errors := [problem.text for problem in plan.problems if problem.severity == "error"]:
+            if errors := [problem.text for problem in plan.problems if problem.is_error]:
                 raise ConfigError(errors[0], details=errors[1:], hint="nothing was written")
             wire.request(ExperimentApi.execute, request)
             return

@@ -460,7 +460,7 @@ class Plan(Value):
 
     @property
     def blocked(self) -> bool:
-        return any(problem.severity == "error" for problem in self.problems)
+        return any(problem.is_error for problem in self.problems)
 
 
 class Publication(Value):

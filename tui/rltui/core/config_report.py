@@ -36,6 +36,11 @@ class Problem(Value):
     standing: bool = False
     """For an edit: the problem existed before, or is not about the edited keys."""
 
+    @property
+    def is_error(self) -> bool:
+        """True if the config cannot be used with it; a warning may be left."""
+        return self.severity == "error"
+
     def after_edit(self, keys: Collection[str]) -> Problem:
         """The problem for a person who has just edited `keys`: values for these come first."""
         edited_key = next((key for key in keys if self.instead.get(key)), None)

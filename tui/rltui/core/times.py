@@ -27,6 +27,11 @@ def clock_text(moment: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(moment))
 
 
+def stamp_text(moment: float) -> str:
+    """Format a moment in local time for a name of a file: `20261122-143005`; names sort by time."""
+    return time.strftime("%Y%m%d-%H%M%S", time.localtime(moment))
+
+
 def parse_span(text: str) -> float | None:
     """Seconds of `90s`, `30m`, `2h`, `1d12h`, `2w`; `None` for anything else."""
     if not _SPAN.fullmatch(text):

@@ -127,7 +127,7 @@ class Planner:
         await self._servers.refresh()
         planned = self._plan_now(request, automatic=automatic)
         problems = planned.plan.problems
-        if request.unasked or not any(problem.severity == "error" and problem.file for problem in problems):
+        if request.unasked or not any(problem.is_error and problem.file for problem in problems):
             return planned
         if not await self._config.is_accepted(planned.edit):
             return planned
@@ -340,7 +340,7 @@ def refuse_blocked(plan: Plan) -> None:
         ConflictError: if only ports, or servers elsewhere, are in the way.
         ConfigError: for any other error.
     """
-    errors = [problem for problem in plan.problems if problem.severity == "error"]
+    errors = [problem for problem in plan.problems if problem.is_error]
     if not errors:
         return
     lines = [problem.text for problem in errors]

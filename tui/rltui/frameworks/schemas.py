@@ -233,7 +233,7 @@ class SchemaFramework(Framework):
         meaning is then missing.
         """
         config = self._reading(files)
-        is_refused = any(problem.severity == "error" for problem in config.problems)
+        is_refused = any(problem.is_error for problem in config.problems)
         return None if config.faulty or is_refused else config.values
 
     def sound_value(self, files: ConfigFiles, name: str) -> TomlValue:
@@ -255,14 +255,14 @@ class SchemaFramework(Framework):
         """Problems of keys, types and bounds, then of rules between knobs, then of whole tables."""
         config = self._reading(files)
         rules = [*self._rule_problems(files, config)]
-        if not any(problem.severity == "error" for problem in (*config.problems, *rules)):
+        if not any(problem.is_error for problem in (*config.problems, *rules)):
             rules += self.further(files, config.values, config.names)
         others = {
             files[role].path for role, rule_problem in config.readings.items() if rule_problem.may_be_other
         }
         rules = [
             rule_problem.model_copy(update={"severity": "warning"})
-            if rule_problem.severity == "error"
+            if rule_problem.is_error
             and rule_problem.file in others  # of another release, whose rules may differ
             else rule_problem
             for rule_problem in rules

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rltui.core.times import stamp_text
 from rltui.tinyrl import log_lines
 
 STABLE_NAME = "STABLE"
@@ -123,7 +124,7 @@ def set_aside_after(output_dir: Path, name: str, step: int, session_id: str) -> 
     later = {number: folder for number, folder in step_folders(output_dir / name).items() if number > step}
     if not later:
         return
-    attic = output_dir / "superseded" / f"{time.strftime('%Y%m%d-%H%M%S')}-{session_id[:6]}"
+    attic = output_dir / "superseded" / f"{stamp_text(time.time())}-{session_id[:6]}"
     (attic / name).mkdir(parents=True, exist_ok=True)
     for folder in later.values():
         folder.replace(attic / name / folder.name)

@@ -120,9 +120,7 @@ def _check(path: Path) -> None:
     layout = layout_files.load(path)
     if any("{config." in text for spec in layout.component for text in spec.templates):
         return
-    errors = [
-        problem.text for problem in checking.check((), str(path)).problems if problem.severity == "error"
-    ]
+    errors = [problem.text for problem in checking.check((), str(path)).problems if problem.is_error]
     if errors:
         raise ConfigError(errors[0], details=errors[1:])
 

@@ -60,7 +60,7 @@ class EditPreview:
 
     @property
     def blocked(self) -> bool:
-        return any(problem.severity == "error" for problem in self.problems)
+        return any(problem.is_error for problem in self.problems)
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -251,7 +251,7 @@ class ConfigStore:
         problems = preview.problems
         if force:  # who says so has read what is wrong
             problems = tuple(
-                warning.model_copy(update={"standing": problem.severity == "error" or problem.standing})
+                warning.model_copy(update={"standing": problem.is_error or problem.standing})
                 for problem, warning in zip(problems, _as_warnings(problems, "forced"), strict=True)
             )
         return replace(preview, requested=requested, problems=problems)
@@ -287,7 +287,7 @@ class ConfigStore:
             RltuiError: if the disk does not take it; nothing was written.
         """
         if preview.blocked:
-            errors = [problem.message for problem in preview.problems if problem.severity == "error"]
+            errors = [problem.message for problem in preview.problems if problem.is_error]
             raise ConfigError(errors[0], details=errors[1:], hint="nothing was written")
         before, after = preview.before.sources, preview.after.sources
         changes = {
@@ -432,7 +432,7 @@ class ConfigStore:
 def _as_warnings(problems: tuple[Problem, ...], reason: str) -> tuple[Problem, ...]:
     return tuple(
         problem.model_copy(update={"severity": "warning", "message": f"{problem.message} ({reason})"})
-        if problem.severity == "error"
+        if problem.is_error
         else problem
         for problem in problems
     )

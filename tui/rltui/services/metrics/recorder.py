@@ -22,6 +22,7 @@ from rltui.core.kinds import is_integer, is_number
 from rltui.core.log_lines import decode_line, plain_text
 from rltui.core.metrics import LARGEST_STEP, numbers
 from rltui.core.series import OWN_SOURCE, writer_of
+from rltui.core.times import stamp_text
 from rltui.errors import RltuiError
 from rltui.frameworks.base import Framework
 from rltui.services.logs.growing_file import AppendedLines, json_value, lines_with
@@ -257,7 +258,7 @@ class RunRecorder:
 
     def _begin_anew(self) -> None:
         """Start another run: the store moves to the archive of restarts."""
-        time_text = time.strftime("%Y%m%d-%H%M%S", time.localtime(self._clock()))
+        time_text = stamp_text(self._clock())
         candidates = (
             self._control.archive / time_text / name for name in (ARCHIVED_SERIES, *map(str, range(2, 1000)))
         )

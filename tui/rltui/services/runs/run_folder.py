@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rltui.core.api import Archived
 from rltui.core.text import join_words
+from rltui.core.times import stamp_text
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks.base import RunFiles
 from rltui.services.config.files import load_files
@@ -170,7 +171,7 @@ class RunFolder:
         stale = self.stale(resume_step)
         if not stale:
             return None
-        archive = free_path(self.archive / time.strftime("%Y%m%d-%H%M%S"))
+        archive = free_path(self.archive / stamp_text(time.time()))
         for entry in stale:
             target = archive / entry.relative_to(self.path)
             try:

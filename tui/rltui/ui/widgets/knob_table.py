@@ -161,7 +161,7 @@ def knob_detail(knob: KnobInfo | None, problem: Problem | None) -> Content:
 def table_note(table: KnobTable, staged: StagedEdits | None = None, *, readonly: bool = False) -> Content:
     """A border shows problems, collected edits and values that do not count yet, with the key for them."""
     spans: list[tuple[str, str]] = []
-    errors = sum(problem.severity == "error" for problem in table.problems)
+    errors = sum(problem.is_error for problem in table.problems)
     if errors:
         spans.append((f"✗ {count_text(errors, 'error')}", "$text-error"))
     if staged:

@@ -321,13 +321,11 @@ def _path(location: Sequence[str | int], data: object, *, keep_last: bool) -> tu
 
 def _new_problems(problems: Iterable[Problem], ours: Sequence[Problem]) -> Iterator[Problem]:
     """Each problem once, without those that an error of ours reports on the same key, or on one below it."""
-    error_keys = {
-        (problem.file, problem.key) for problem in ours if problem.severity == "error" and problem.key
-    }
+    error_keys = {(problem.file, problem.key) for problem in ours if problem.is_error and problem.key}
     yielded: set[tuple[str | None, str | None, str]] = set()
     for problem in problems:
         key = (problem.file, problem.key, problem.message)
-        is_told = problem.severity == "error" and any(
+        is_told = problem.is_error and any(
             file == problem.file and (problem.key is None or f"{error_key}.".startswith(f"{problem.key}."))
             for file, error_key in error_keys
         )

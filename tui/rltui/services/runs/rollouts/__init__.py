@@ -22,6 +22,7 @@ from rltui.core.rollouts import (
     SampleTable,
     Transcript,
 )
+from rltui.core.times import stamp_text
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.redaction import without_secrets
 from rltui.services.runs.rollouts.files import BatchFiles, Evaluations, StepFiles
@@ -154,7 +155,7 @@ def export_transcripts(transcripts: Sequence[Transcript], path: Path) -> None:
 
 def save_transcripts(transcripts: Sequence[Transcript], ending: str) -> Path:
     """Export to a new file in the working folder and return its path."""
-    path = Path.cwd() / f"rollouts-{time.strftime('%Y%m%d-%H%M%S')}.{ending}"
+    path = Path.cwd() / f"rollouts-{stamp_text(time.time())}.{ending}"
     export_transcripts(transcripts, path)
     return path
 
