@@ -18,10 +18,10 @@ from rltui.client.ports import with_ports
 from rltui.client.reader import ExperimentReader
 from rltui.core import hints
 from rltui.core.api import Request
-from rltui.core.config_report import Problem
+from rltui.core.config_report import Problem, config_error
 from rltui.core.runs import RunOrigin
 from rltui.core.text import join_words
-from rltui.errors import ConfigError, ConflictError, RltuiError
+from rltui.errors import ConflictError, RltuiError
 from rltui.frameworks import registry
 from rltui.services.config import origins
 from rltui.services.config.editor import readers_of
@@ -311,9 +311,6 @@ def refuse_errors(record: ExperimentRecord, *, starting: bool = True) -> None:
         if not (errors := [problem for problem in report.problems if problem.is_error]):
             return
     if errors:
-        lines = [problem.text for problem in errors]
-        raise ConfigError(
-            lines[0] if len(lines) == 1 else f"{len(lines)} errors in the config",
-            details=lines if len(lines) > 1 else (),
-            hint="nothing was started; mend the file and try again, or go on all the same with --force",
+        raise config_error(
+            errors, "nothing was started; mend the file and try again, or go on all the same with --force"
         )

@@ -5,7 +5,7 @@ With `core/api.py`, these models document every `--json` shape.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -14,6 +14,7 @@ from rltui.core.gpu.report import MemoryVerdict
 from rltui.core.knobs import Control, KnobKind
 from rltui.core.secrets import MASK, OTHER_MASK, mask_value
 from rltui.core.values import Value
+from rltui.errors import ConfigError
 
 _NEAREST = ": nearest valid "
 
@@ -55,6 +56,14 @@ class Problem(Value):
         """`file:line:column: message`, as far as known."""
         location = ":".join(str(field) for field in (self.file, self.line, self.column) if field is not None)
         return f"{location}: {self.message}" if location else self.message
+
+
+def config_error(errors: Sequence[Problem], hint: str) -> ConfigError:
+    """The refusal of a config for its errors: a single one is the title, several are the details."""
+    lines = [problem.text for problem in errors]
+    if len(lines) == 1:
+        return ConfigError(lines[0], hint=hint)
+    return ConfigError(f"{len(lines)} errors in the config", details=lines, hint=hint)
 
 
 class _SecretMasking(Value):

@@ -192,9 +192,10 @@ def first_names(names: Sequence[str], most: int) -> list[str]:
     return [*names[:most], f"{more} more"] if more > 1 else [*names]
 
 
-def count_text(count: int, noun: str) -> str:
-    """Put the noun into the plural unless `count` is 1: `1 step`, `3 steps`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def count_text(count: int, noun: str, *, is_grouped: bool = False) -> str:
+    """Put the noun into the plural unless `count` is 1: `1 step`, `3 steps`; grouped: `3,000 steps`."""
+    number = f"{count:,}" if is_grouped else f"{count}"
+    return f"{number} {noun}" if count == 1 else f"{number} {noun}s"
 
 
 def numbered(name: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from rltui.core import hints
 from rltui.core.api import EDITS, Lost, Plan, Request
-from rltui.core.config_report import PendingKnob, Problem
+from rltui.core.config_report import PendingKnob, Problem, config_error
 from rltui.core.consent import loss_of_plan
 from rltui.core.events import entry_data
 from rltui.core.journal import JournalEntry
@@ -22,7 +22,7 @@ from rltui.daemon.forecast import problems_of
 from rltui.daemon.observation import Observation
 from rltui.daemon.processes import Processes
 from rltui.daemon.servers import SERVER, Servers
-from rltui.errors import ConfigError, ConflictError, UsageError
+from rltui.errors import ConflictError, UsageError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services.config.editor import shared_configs
 from rltui.services.config.store import EditPreview
@@ -343,13 +343,12 @@ def refuse_blocked(plan: Plan) -> None:
     errors = [problem for problem in plan.problems if problem.is_error]
     if not errors:
         return
-    lines = [problem.text for problem in errors]
     if all(problem.key in ("port", SERVER) for problem in errors):
+        lines = [problem.text for problem in errors]
         is_port = errors[0].key == "port"
         hint = "end what holds it, or change the port in the config" if is_port else "nothing was started"
         raise ConflictError(lines[0], details=lines[1:], hint=hint)
-    title = lines[0] if len(lines) == 1 else f"{len(lines)} errors in the config"
-    raise ConfigError(title, details=lines if len(lines) > 1 else (), hint="nothing was written or started")
+    raise config_error(errors, "nothing was written or started")
 
 
 def refuse_unaccepted(plan: Plan, request: Request) -> None:

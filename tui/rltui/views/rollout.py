@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rltui.core import hints
 from rltui.core.rollouts import Batch, BatchKey, BatchSummary, Sample, SampleGroup
-from rltui.core.text import BLOCKS, truncate
+from rltui.core.text import BLOCKS, count_text, truncate
 from rltui.views.table import Cell, Column, View
 
 GROUP_WIDTH = 16
@@ -86,21 +86,17 @@ def size_text(batch: Batch) -> str:
 
 def summary_texts(summary: BatchSummary) -> list[str]:
     """A batch in a few words: `128 samples`, `reward 0.62 ± 0.21`."""
-    texts = [_quantity_text(summary.count, "sample")]
+    texts = [count_text(summary.count, "sample", is_grouped=True)]
     if math.isfinite(summary.mean):
         texts.append(f"reward {reward_text(summary.mean)} ± {reward_text(summary.spread)}")
     if summary.groups:
         flat = f", {summary.flat_groups} without spread ({FLAT})" if summary.flat_groups else ""
-        texts.append(f"{_quantity_text(summary.groups, 'group')}{flat}")
+        texts.append(f"{count_text(summary.groups, 'group', is_grouped=True)}{flat}")
     if summary.truncated:
         texts.append(f"{summary.truncated} truncated {TRUNCATED.text}")
     if summary.failed:
         texts.append(f"{summary.failed} failed {FAILED.text}")
     return texts
-
-
-def _quantity_text(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 # --- samples ----------------------------------------------------------------------------------------------

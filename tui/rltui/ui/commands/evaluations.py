@@ -9,6 +9,7 @@ from rltui.ui.commands.frontend import Frontend
 from rltui.ui.dialogs.evaluation import EvalDialog, targets
 from rltui.ui.state import ExperimentState
 from rltui.ui.text import clean_line
+from rltui.views.evaluation import order_text
 
 
 class EvaluationCommands:
@@ -44,8 +45,7 @@ class EvaluationCommands:
             report = await self._experiment.order_evals(every, request)
             if not report.every:
                 return "No checkpoint is evaluated unasked any more"
-            subject = "Every checkpoint" if report.every == 1 else f"One of {report.every} checkpoints"
-            return f"{subject} is evaluated from now on"
+            return f"{order_text(report.every).capitalize()} is evaluated from now on"
         queued = await self._experiment.evaluate(request)
         where = f"; {key_of('screen.evals')} shows it" if self._names_screen else ""
         return f"Evaluation {queued.id}, {queued.label}: {queued.words}{where}"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rltui.core.rollouts import BatchKey, Sample, Transcript
+from rltui.core.text import count_text
 from rltui.errors import RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.background import in_background
@@ -104,7 +105,7 @@ class SampleExport:
         if not samples:
             self._frontend.notify("There is no sample under the cursor, and none is marked", markup=False)
             return
-        count = "1 sample" if len(samples) == 1 else f"{len(samples)} samples"
+        count = count_text(len(samples), "sample")
         ending = await self._frontend.prompt(ChoiceMenu(f"Write {count} as", _FORMATS))
         if ending is None:
             return

@@ -21,6 +21,7 @@ from rltui.ui.key_bindings import keys
 from rltui.ui.messages import waiting
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean, clean_line
+from rltui.views.evaluation import order_text
 
 _WORDS = ("now", "base", "sft")
 _FIELDS = {
@@ -160,7 +161,6 @@ def _summary(request: EvalRequest, every: int | None) -> str:
         return "no checkpoint is evaluated unasked any more"
     kind = request.target.kind
     if every is not None:
-        subject = "every checkpoint" if every == 1 else f"one of {every} checkpoints"
-        return f"{request.rollouts} rollouts of {subject} from now on"
+        return f"{request.rollouts} rollouts of {order_text(every)} from now on"
     meaning = _MEANINGS.get(kind, f"{request.target.label}, on a server of its own")
     return f"{request.rollouts} rollouts · {meaning}"

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from rltui.core.log_lines import Level, LogSource
 from rltui.core.log_query import Query
+from rltui.core.text import count_text
 from rltui.errors import RltuiError
 from rltui.ui.logs.rows import TextRow, cut_cells
 from rltui.ui.logs.search import LogSearch, MatchingLines, OpenSearch
@@ -408,7 +409,7 @@ class LogModel:
         if selection.lines or count > 1:
             return f"{_count_lines(count)} selected: {keys}"
         cells = selection.last.cell - selection.first.cell
-        return f"{cells:,} {'character' if cells == 1 else 'characters'} selected: {keys}"
+        return f"{count_text(cells, 'character', is_grouped=True)} selected: {keys}"
 
     @property
     def view_state(self) -> dict[str, Any]:
@@ -440,4 +441,4 @@ class LogModel:
 
 
 def _count_lines(count: int) -> str:
-    return f"{count:,} {'line' if count == 1 else 'lines'}"
+    return count_text(count, "line", is_grouped=True)
