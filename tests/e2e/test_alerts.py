@@ -30,7 +30,6 @@ def journal(box: Box) -> list[dict[str, Any]]:
     return [entry["data"] for entry in map(json.loads, lines) if entry["kind"] == "alert"]
 
 
-@pytest.mark.slow
 def test_a_crash_a_recovery_and_a_nan_reach_command_tmux_and_journal(counters: Box) -> None:
     box, own_tmux = counters, f"t{uuid.uuid4().hex[:8]}"
     layout = box.work / "counters.toml"

@@ -96,7 +96,6 @@ def test_died_after_an_edit(picky: Box) -> None:
     assert run_toml(picky) == TEXT.replace("20", "30")
 
 
-@pytest.mark.slow
 def test_a_failed_start(counters: Box) -> None:
     service = counters.work / "service.py"
     sound = service.read_text()
