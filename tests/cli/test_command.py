@@ -10,19 +10,28 @@ import pytest
 from tests.cli.conftest import CommandLine
 
 from rltui.cli import commands, main
-from rltui.cli.command_list import SENTENCES
+from rltui.cli.command import load, split
+from rltui.cli.command_list import INTERNAL, SENTENCES, VERBS
 from rltui.cli.overview import all_commands
 
 
 def test_every_module_of_commands_is_in_the_list() -> None:
     modules = {module.name.replace("_", "-") for module in iter_modules(commands.__path__)}
-    assert modules == set(SENTENCES)
+    assert modules == {*SENTENCES, *INTERNAL}
 
 
 def test_a_module_declares_the_command_of_its_name_and_its_verbs() -> None:
     for top in all_commands():
         for one in (top, *top.verbs):
-            assert one.handler.__module__ == f"rltui.cli.commands.{top.name.replace('-', '_')}"
+            module = f"rltui.cli.commands.{one.name}".replace("-", "_")
+            assert module.replace(" ", ".").startswith(one.handler.__module__), one.name
+
+
+def test_a_command_with_verbs_does_what_its_first_verb_does() -> None:
+    for noun, verbs in VERBS.items():
+        assert load(noun).handler is load(f"{noun} {next(iter(verbs))}").handler
+    assert split(["queue", "add", "rl.toml"])[1] == ["rl.toml"]
+    assert split(["queue", "--json"]) == (load("queue"), ["--json"])
 
 
 def test_modules_of_commands_import_little_for_a_tab_and_help_read_them() -> None:

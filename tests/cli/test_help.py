@@ -92,9 +92,11 @@ def test_its_source_is_sound(check: list[str], tmp_path: Path, capsys: pytest.Ca
 def test_a_misspelt_option_is_guessed(cli: CommandLine, capsys: pytest.CaptureFixture[str]) -> None:
     for words in (
         ["restart", "--from-scrach"],
-        ["queue", "ls", "--jsno"],
+        ["queue", "list", "--jsno"],
         ["eval", "--chekpoint=3", "--", "x"],
     ):
         assert main(words) == 2
         assert "did you mean --" in capsys.readouterr().err, words
+    assert main(["queue", "lsit"]) == 2
+    assert "did you mean list?" in capsys.readouterr().err
     assert "rltui status does not know b" in cli("status", "a", "b", code=2)

@@ -1,9 +1,10 @@
 """A command is declared beside its function: `@command("status", NAME, JSON)`.
 
 The parser, the pages of help, the manual page and completion read the declarations. A command lies in the
-module of its name in `rltui.cli.commands` (`use-checkpoint` in `use_checkpoint.py`), its verbs (`queue add`)
-beside it: a command line imports the one module that it needs. These modules import little at their top: a
-tab and `--help` import them too, for the declaration alone.
+module of its name in `rltui.cli.commands`, its verbs beside it (`queue add` in `queue.py`); where they are
+long, the command is a package, and a verb has a module of its own there (`runs compare` in
+`runs/compare.py`). So a command line imports what it needs. These modules import little at their top: a tab
+and `--help` import them too, for the declaration alone.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from rltui.cli.command_list import SENTENCES
+from rltui.cli.command_list import SENTENCES, VERBS, sentence_of
 from rltui.errors import UsageError
 
 
@@ -171,15 +172,13 @@ class Command(NamedTuple):
     handler: Handler
     declared: tuple[Declared, ...]
     epilog: str | None = None
-    defaults: Mapping[str, object] = {}
-    """Values of the namespace that no argument of it has."""
     grammar: Grammar | None = None
     is_local: bool = False
     """It is about this machine, and not for another one that `--host` names."""
 
     @property
     def verbs(self) -> list[Command]:
-        return [verb for name, verb in _COMMANDS.items() if name.startswith(f"{self.name} ")]
+        return [load(f"{self.name} {verb}") for verb in VERBS.get(self.name, ())]
 
     @property
     def arguments(self) -> list[Argument]:
@@ -195,20 +194,16 @@ class Command(NamedTuple):
         return f"{self.text[0].upper()}{self.text[1:]}."
 
     def parser(self) -> argparse.ArgumentParser:
-        parser = argparse.ArgumentParser(prog=f"rltui {self.name}")
-        self.declare_to(parser)
-        return parser
-
-    def declare_to(self, parser: argparse.ArgumentParser) -> None:
-        parser.description = self.description
-        parser.epilog = self.epilog
-        parser.set_defaults(handler=self.handler, **self.defaults)
+        verbs = ", ".join(VERBS.get(self.name, ()))
+        parser = argparse.ArgumentParser(
+            prog=f"rltui {self.name}",
+            description=self.description,
+            epilog=self.epilog or (f"verbs: {verbs}" if verbs else None),
+        )
+        parser.set_defaults(handler=self.handler)
         for item in self.declared:
             item.add_to(parser)
-        if verbs := self.verbs:
-            below = parser.add_subparsers(title="what to do", metavar="VERB")
-            for verb in verbs:
-                verb.declare_to(below.add_parser(verb.name.rpartition(" ")[2], help=verb.text))
+        return parser
 
 
 def options_of(declared: Iterable[Declared]) -> Options:
@@ -217,48 +212,40 @@ def options_of(declared: Iterable[Declared]) -> Options:
 
 
 _COMMANDS: dict[str, Command] = {}
-"""Commands and verbs of the modules that are imported, in the order of their declaration."""
+"""Commands and verbs of the modules that are imported."""
 
 
 def command(
     name: str,
     *declared: Declared,
     epilog: str | None = None,
-    defaults: Mapping[str, object] | None = None,
     grammar: Grammar | None = None,
     is_local: bool = False,
 ) -> Callable[[Handler], Handler]:
-    """Declare the function below as `rltui NAME`; what it is for is told by `command_list.py`."""
-    settings = (epilog, defaults or {}, grammar, is_local)
+    """Declare the function below as `rltui NAME`, a command or a verb; `command_list.py` has its sentence."""
 
     def declare(handler: Handler) -> Handler:
-        _COMMANDS[name] = Command(name, SENTENCES[name], handler, declared, *settings)
-        return handler
-
-    return declare
-
-
-def verb(
-    name: str, text: str, *declared: Declared, grammar: Grammar | None = None
-) -> Callable[[Handler], Handler]:
-    """Declare the function below as a verb of a command: `queue add`. `text`: as `Command.text`."""
-
-    def declare(handler: Handler) -> Handler:
-        _COMMANDS[name] = Command(name, text, handler, declared, grammar=grammar)
+        _COMMANDS[name] = Command(name, sentence_of(name), handler, declared, epilog, grammar, is_local)
         return handler
 
     return declare
 
 
 def load(name: str) -> Command:
-    """The command of that name; its module is imported."""
+    """The command or verb of that name; a command that has verbs does what its first verb does."""
+    noun, _, verb = name.partition(" ")
+    if not verb and (verbs := VERBS.get(noun)):
+        return load(f"{noun} {next(iter(verbs))}")._replace(name=noun, text=SENTENCES[noun])
     if name not in _COMMANDS:
-        importlib.import_module(f"rltui.cli.commands.{name.replace('-', '_')}")
+        importlib.import_module(f"rltui.cli.commands.{noun.replace('-', '_')}")
+    if name not in _COMMANDS:
+        importlib.import_module(f"rltui.cli.commands.{noun}.{verb}")
     return _COMMANDS[name]
 
 
 def split(words: Sequence[str]) -> tuple[Command, list[str]]:
-    """The command or verb that a command line begins with, and the words behind it."""
-    named = load(words[0])
-    verb = next((verb for verb in named.verbs if words[1:2] == [verb.name.rpartition(" ")[2]]), None)
-    return (named, [*words[1:]]) if verb is None else (verb, [*words[2:]])
+    """The command or verb that a command line begins with, and the words after it."""
+    noun, *rest = words
+    if rest and rest[0] in VERBS.get(noun, ()):
+        return load(f"{noun} {rest[0]}"), rest[1:]
+    return load(noun), rest

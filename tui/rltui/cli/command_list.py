@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 BY_JOB: Mapping[str, Mapping[str, str]] = {
     "start and end a run": {
-        "open": "open an experiment in the TUI",
         "demo": "a real small run on the CPU, in the TUI",
         "up": "start an experiment headless; returns when all is ready",
         "down": "stop everything; leaves no process behind",
@@ -77,7 +76,6 @@ BY_JOB: Mapping[str, Mapping[str, str]] = {
         "trust": (
             "let rltui run what a folder holds without a start: a layout's gpu_source, a checkout's python"
         ),
-        "serve": "what an rltui on another machine starts here: --host",
         "keys": "the keys of the TUI, as they are mapped now",
         "completion": "what a shell completes: source <(rltui completion bash)",
         "help": "about a topic or a command, on a page",
@@ -85,5 +83,38 @@ BY_JOB: Mapping[str, Mapping[str, str]] = {
     },
 }
 """Job → name → a sentence about it, without capital and full stop."""
+INTERNAL: Mapping[str, str] = {
+    "open": "open an experiment in the TUI",
+    "serve": "answer an rltui on another machine that named this one with --host",
+}
+"""Commands that no list shows: `open` is what a command line without a command means."""
+VERBS: Mapping[str, Mapping[str, str]] = {
+    "queue": {
+        "list": "what waits and why, what runs, what has ended",
+        "add": "start a run when it can; all that `rltui up` takes",
+        "pause": "start nothing any more; what runs goes on",
+        "resume": "start what may start, also after a reboot",
+        "rm": "do not start these; forget those that have ended",
+        "retry": "let these wait again, with config files as they are now",
+        "move": "let one start earlier, or later",
+        "limit": "how many run at once on this machine",
+    },
+    "k8s": {
+        "status": "pods, why they wait, what runs in them; the shared data",
+        "up": "install a release; shows its values, and asks",
+        "upgrade": "give a release other values; shows what changes, and asks",
+        "watch": "open a release: its pods are followed like components here",
+        "logs": "what a pod prints, from the cluster itself",
+        "exec": "a shell in a pod, or a command",
+        "down": "uninstall a release; its data stays unless you say so",
+    },
+}
+"""Command with verbs → verb → a sentence about it. The command alone is its first verb."""
 SENTENCES: Mapping[str, str] = {name: text for commands in BY_JOB.values() for name, text in commands.items()}
 """Name → sentence of every command, in the order of the overview."""
+
+
+def sentence_of(name: str) -> str:
+    """The sentence about a command, or about a verb: `queue add`."""
+    noun, _, verb = name.partition(" ")
+    return VERBS[noun][verb] if verb else {**SENTENCES, **INTERNAL}[noun]

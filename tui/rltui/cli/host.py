@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from rltui import settings
 from rltui.cli.arguments import KEYMAP, KEYMAP_VARIABLE
 from rltui.cli.command import load
-from rltui.cli.command_list import SENTENCES
+from rltui.cli.command_list import INTERNAL, SENTENCES
 from rltui.client.transports.remote_machine import RemoteMachine, host_of
 from rltui.core import hints
 from rltui.errors import ExitCode, RltuiError, UsageError
@@ -29,7 +29,7 @@ def run_on_host(name: str, argv: Sequence[str]) -> int:
         RltuiError: if it cannot be reached, or has no rltui.
     """
     host = host_of(name, settings.load(settings.settings_file()).hosts)
-    is_command = bool(argv) and argv[0] in SENTENCES
+    is_command = bool(argv) and argv[0] in {*SENTENCES, *INTERNAL}
     if is_command and load(argv[0]).is_local:
         raise UsageError(f"{argv[0]} is about this machine", hint="leave --host out")
     if is_command or (argv and argv[0] in ("-h", "--help", "--version")):

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from rltui.cli.command import Arguments, load, split
-from rltui.cli.command_list import SENTENCES
+from rltui.cli.command import Arguments, Command, split
+from rltui.cli.command_list import INTERNAL, SENTENCES, VERBS
 from rltui.core import hints
 from rltui.errors import RltuiError, UsageError
-
-if TYPE_CHECKING:
-    from rltui.frameworks.launchers.line import Options
 
 _MOST_NAMED = 8
 """Experiments that a refusal names, the newest."""
@@ -30,7 +26,7 @@ def parse(argv: list[str]) -> Arguments:
         from rltui.cli.overview import overview
 
         return overview().parse_args(argv)
-    if not argv or argv[0] not in SENTENCES:  # a name, a file, an option, or misspelt
+    if not argv or argv[0] not in {*SENTENCES, *INTERNAL}:  # a name, a file, an option, or misspelt
         from rltui.cli.config_line import is_pasted
 
         is_config = bool(argv) and (argv[0].startswith("-") or is_pasted(argv))
@@ -43,18 +39,21 @@ def parse(argv: list[str]) -> Arguments:
         words, values = command.grammar(words, command.options)
     parsed, unknown = command.parser().parse_known_args(words, Arguments(**values))
     if unknown:
-        raise _unknown(argv[0], unknown, load(argv[0]).options)
+        raise _unknown(command, unknown)
     return parsed
 
 
-def _unknown(name: str, words: Sequence[str], options: Options) -> UsageError:
+def _unknown(command: Command, words: Sequence[str]) -> UsageError:
     from rltui.core.text import did_you_mean
 
-    long = [option for option in options if option.startswith("--")]
-    guess = did_you_mean(words[0].partition("=")[0], long) if words[0].startswith("-") else ""
+    is_option = words[0].startswith("-")
+    long_options = [option for option in command.options if option.startswith("--")]
+    guess = did_you_mean(
+        words[0].partition("=")[0], long_options if is_option else VERBS.get(command.name, ())
+    )
     return UsageError(
-        f"rltui {name} does not know {' '.join(words)}",
-        hint=f"{guess} options: {hints.OPTIONS(command=name)}".strip(),
+        f"rltui {command.name} does not know {' '.join(words)}",
+        hint=f"{guess} options: {hints.OPTIONS(command=command.name.split())}".strip(),
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rltui.cli.app import need_terminal, show
 from rltui.cli.arguments import JSON, KEYMAP, WAIT, YES, name_option, output_dir_option
 from rltui.cli.colour import style
-from rltui.cli.command import Arguments, argument, command, flag, repeatable, verb
+from rltui.cli.command import Arguments, argument, command, flag, repeatable
 from rltui.cli.consent import require_consent
 from rltui.cli.output import print_json
 from rltui.cli.progress import working
@@ -88,9 +88,8 @@ the chart has values for (rltui k8s upgrade RELEASE -f FILE --set trainer.comman
 """
 
 
-@verb(
+@command(
     "k8s up",
-    "install a release; shows its values, and asks",
     *MAKING,
 )
 def up(arguments: Arguments) -> int:
@@ -107,9 +106,8 @@ def up(arguments: Arguments) -> int:
     return apply_values(arguments, helm, "install", {})
 
 
-@verb(
+@command(
     "k8s upgrade",
-    "give a release other values; shows what changes, and asks",
     *MAKING,
 )
 def upgrade(arguments: Arguments) -> int:
@@ -125,18 +123,12 @@ def upgrade(arguments: Arguments) -> int:
     return apply_values(arguments, helm, "upgrade", helm.values(arguments.release, every=False))
 
 
-@verb(
+@command(
     "k8s status",
-    "pods, why they wait, what runs in them; the shared data",
     argument("release", "RELEASE", "which (default: all)", nargs="?", completes="experiments"),
     *PLACE,
     JSON,
-)
-@command(
-    "k8s",
-    JSON,
     epilog=_EPILOG,
-    defaults={"release": None, "namespace": None, "context": None},
 )
 def status(arguments: Arguments) -> int:
     import asyncio
@@ -172,9 +164,8 @@ def _row(pod: Mapping[str, Any]) -> list[str]:
     return [pod["name"], state, " ".join(programs), restarts, pod["node"], reason]
 
 
-@verb(
+@command(
     "k8s watch",
-    "open a release: its pods are followed like components here",
     RELEASE,
     name_option("name of the experiment (default: the release's)"),
     output_dir_option("its folder here (default: outputs/NAME)"),
@@ -200,9 +191,8 @@ def watch(arguments: Arguments) -> int:
     return code if arguments.no_tui or code else show(launch.choose(name))
 
 
-@verb(
+@command(
     "k8s logs",
-    "what a pod prints, from the cluster itself",
     *ROLE,
     flag("-f --follow", "go on, until ctrl+c"),
     flag("--previous", "of the container before its last restart"),
@@ -227,9 +217,8 @@ def logs(arguments: Arguments) -> int:
     return process.returncode
 
 
-@verb(
+@command(
     "k8s exec",
-    "a shell in a pod, or a command",
     *ROLE,
     argument("command", "COMMAND", "after --: what to run", nargs="*"),
     *PLACE,
@@ -245,9 +234,8 @@ def execute(arguments: Arguments) -> int:
     return subprocesses.in_terminal(kubectl.execute(pod.name, pod.container, command, tty=is_terminal))
 
 
-@verb(
+@command(
     "k8s down",
-    "uninstall a release; its data stays unless you say so",
     RELEASE,
     flag("--delete-data", "also the shared volume; its name is to be typed"),
     flag("--yes", "do not ask about the release"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import CREATION, JSON, SET
 from rltui.cli.colour import style_line
-from rltui.cli.command import Arguments, argument, command, verb
+from rltui.cli.command import Arguments, argument, command
 from rltui.cli.output import print_json
 from rltui.cli.queue_requests import (
     AFTER_REBOOT,
@@ -38,12 +38,7 @@ _COLUMNS = VIEW.named(("sign", "run", "state", "step", "reward", "what", "why"))
 
 
 @command(
-    "queue",
-    JSON,
-)
-@verb(
-    "queue ls",
-    "what waits and why, what runs, what has ended",
+    "queue list",
     JSON,
 )
 def show(arguments: Arguments) -> int:
@@ -66,9 +61,8 @@ def show(arguments: Arguments) -> int:
 # --- adding -----------------------------------------------------------------------------------------------
 
 
-@verb(
+@command(
     "queue add",
-    "start a run when it can; all that `rltui up` takes",
     argument(
         "config", "CONFIG", "as `rltui up` takes it; also -- --KEY VALUE", nargs="*", completes="configs"
     ),
@@ -95,9 +89,8 @@ def add(arguments: Arguments) -> int:
 ENTRIES = argument("entry", "ENTRY", "name or id; or a sweep", nargs="+", completes="queue_entries")
 
 
-@verb(
+@command(
     "queue pause",
-    "start nothing any more; what runs goes on",
     JSON,
 )
 def pause(arguments: Arguments) -> int:
@@ -107,9 +100,8 @@ def pause(arguments: Arguments) -> int:
     return _print_change(commands.pause(), "paused; what runs goes on", arguments)
 
 
-@verb(
+@command(
     "queue resume",
-    "start what may start, also after a reboot",
     AFTER_REBOOT,
     JSON,
 )
@@ -120,9 +112,8 @@ def resume(arguments: Arguments) -> int:
     return _print_change(commands.resume(after_reboot=arguments.after_reboot), "the queue goes on", arguments)
 
 
-@verb(
+@command(
     "queue rm",
-    "do not start these; forget those that have ended",
     ENTRIES,
     JSON,
 )
@@ -134,9 +125,8 @@ def remove(arguments: Arguments) -> int:
     return _print_change(read_queue(), f"removed: {join_words([entry.name for entry in entries])}", arguments)
 
 
-@verb(
+@command(
     "queue retry",
-    "let these wait again, with config files as they are now",
     ENTRIES,
     SET,
     JSON,
@@ -175,9 +165,8 @@ def _entry_changes(edits: Mapping[str, str], entry: QueueEntry) -> Mapping[str, 
         return {"overrides": overrides, "told": description}
 
 
-@verb(
+@command(
     "queue move",
-    "let one start earlier, or later",
     argument("entry", "ENTRY", "name or id; or a sweep", completes="queue_entries"),
     argument("place", "PLACE", "first, last, up, down, or its number in the queue"),
     JSON,
@@ -191,9 +180,8 @@ def move(arguments: Arguments) -> int:
     return _print_change(queue, f"now in this order: {', '.join(waiting_names)}", arguments)
 
 
-@verb(
+@command(
     "queue limit",
-    "how many run at once on this machine",
     argument("most", "N|none", "none: as GPUs allow; without GPUs one"),
     JSON,
 )
