@@ -83,7 +83,7 @@ def test_colours_of_others_stay_words(
 ) -> None:
     main(["--color=always", "status", f"{GREEN}evil\x1b[2J"])
     told = capsys.readouterr().err
-    assert told.startswith("\x1b[31mrltui:\x1b[0m no experiment")
+    assert told.startswith("\x1b[31mrltui:\x1b[0m run not found")
     assert dangers(told.removeprefix("\x1b[31mrltui:\x1b[0m")) == set()
     assert "there are: auto, always, never" in cli("--color=blue", "ls", code=2)
 

@@ -24,6 +24,7 @@ from rltui.services.runs.evaluations import EvalFolder
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.journal import Journal
+from rltui.services.runs.references import find_run
 from rltui.services.runs.run_metadata import change_metadata
 
 
@@ -39,7 +40,7 @@ def place(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
             journal.note("looks *good*, <b>really</b>")
     index = RunIndex()
     catalog.catch_up(index)
-    parent = catalog.find_run(index, "a")
+    parent = find_run(index, "a")
 
     def forked(sheet: RunMetadata) -> RunMetadata:
         return replace(sheet, parent=parent.id, tags=("t|1",))
@@ -131,7 +132,7 @@ def test_two_runs_are_told_apart_key_by_key_and_line_by_line(place: Path, cli: C
     assert (found["before"], found["after"]) == ("a", "b")
     assert [(each["key"].rpartition(".")[2], each["after"]) for each in found["keys"]] == [("lr", 0.125)]
     assert "+lr = 0.125  # more | of it\n" in cli("diff", "a", "b", "--text")
-    assert "no run 'trainer'" in cli("diff", "a", "trainer", code=2)
+    assert "run not found: trainer" in cli("diff", "a", "trainer", code=2)
     cli("diff", "a", "b", "a", code=2)
 
 

@@ -9,22 +9,21 @@ from xml.etree import ElementTree
 import pytest
 from tests.cli.conftest import CommandLine
 
-from rltui.client import launch
 from rltui.services.metrics.store import SeriesWriter
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 
 @pytest.fixture
-def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ExperimentRecord:
+def record(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ExperimentRecord:
     """An ended run whose store is up to date."""
     made = ExperimentRecord(
-        name="demo", output_dir=str(tmp_path), workspace=str(tmp_path), config_files=(), layout_file="watch",
+        name="demo", output_dir=str(tmp_path), workspace=str(tmp_path), config_files=(), layout_file="/l",
         framework="generic", created_at=1.0, observed=True,
     )  # fmt: skip
-    monkeypatch.setattr(launch, "choose", lambda name: made)
     monkeypatch.setattr("rltui.services.metrics.sources.update_series_store", lambda record: None)
     monkeypatch.setenv("COLUMNS", "80")
     ControlFolder(tmp_path).make()
+    ControlFolder(tmp_path).write_record(made)
     writer = SeriesWriter(ControlFolder(tmp_path).series)
     for step in range(1, 31):
         loss = math.nan if step == 20 else 1 / step

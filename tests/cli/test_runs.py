@@ -18,6 +18,7 @@ from rltui.core.runs import RunId, RunRow
 from rltui.services import screen_state
 from rltui.services.runs import catalog, organize
 from rltui.services.runs.index import RunIndex
+from rltui.services.runs.references import find_run
 from rltui.services.runs.run_metadata import change_metadata
 from rltui.views.run_list import RunView
 
@@ -29,7 +30,7 @@ def place(own_user: Path, tmp_path: Path) -> Path:
         write_finished_run(tmp_path / "out" / name, steps=steps)
     index = RunIndex()
     catalog.catch_up(index)
-    parent = catalog.find_run(index, "low").id
+    parent = find_run(index, "low").id
     change_metadata(tmp_path / "out/high/.rltui", lambda sheet: replace(sheet, parent=parent))
     for name in ("s0", "s1"):
         write_finished_run(tmp_path / "out" / name, steps=1)
@@ -166,6 +167,6 @@ def test_a_name_in_the_trash_is_not_the_one_that_is_meant(place: Path, cli: Comm
     cli("rm", "low", "--yes")
     write_finished_run(place / "out" / "low")
     catalog.catch_up(index := RunIndex())
-    assert not organize.is_in_trash(catalog.find_run(index, "low"))
+    assert not organize.is_in_trash(find_run(index, "low"))
     documents: list[dict[str, Any]] = cli.json("trash")
     assert "something else is at" in cli("restore", documents[0]["id"], code=4)

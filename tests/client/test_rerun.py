@@ -12,11 +12,12 @@ from rltui.frameworks import registry
 from rltui.services import layout_files
 from rltui.services.config import origins
 from rltui.services.config.store import ConfigStore
-from rltui.services.runs.catalog import catch_up, find_run
+from rltui.services.runs.catalog import catch_up
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.provenance import ProvenanceCollector
 from rltui.services.runs.recorded_config import recorded_config
+from rltui.services.runs.references import find_run
 
 LAYOUT = 'framework = "generic"\n[[component]]\nid = "trainer"\ncommand = ["cat", "{config.colours}"]\n'
 CONFIG = "# the best ones\ncolour = 3\ndata_file = 'words.txt'\n"

@@ -125,7 +125,7 @@ def test_torch_missing(good: Box) -> None:
 
 def test_unknown_experiment_and_component(box: Box) -> None:
     refused(box.run("status", "nobody"), 2, "nobody", "there is none yet")
-    refused(box.run("status"), 2, "no experiment yet", "rltui up")
+    refused(box.run("status"), 2, "there is no run yet", "rltui up")
 
 
 @pytest.mark.parametrize("arguments", [("up",), ("set",), ("gpus", "--wrong"), ("logs", "x", "-n", "many")])

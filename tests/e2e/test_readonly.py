@@ -74,7 +74,7 @@ def test_readonly_app_shows_all_changes_nothing_and_starts_nothing(counters: Box
         (("run.toml",), "'run.toml' is a config file"),
         (("a", "b"), "creates none"),
         (("a", "-o", "elsewhere"), "creates none"),
-        (("-n", "nobody"), "no experiment 'nobody'"),
+        (("-n", "nobody"), "run not found: nobody"),
     ],
 )
 def test_readonly_usage(counters: Box, arguments: tuple[str, ...], output_texts: str) -> None:

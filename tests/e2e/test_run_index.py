@@ -11,8 +11,9 @@ from tests.waiting import retry_until
 
 from rltui.core.runs import RunRow
 from rltui.services.processes import is_alive, read_process_id
-from rltui.services.runs.catalog import catch_up, find_run
+from rltui.services.runs.catalog import catch_up
 from rltui.services.runs.index import RunIndex
+from rltui.services.runs.references import find_run
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.slow]
 

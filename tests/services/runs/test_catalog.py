@@ -21,6 +21,7 @@ from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.experiments import forget
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.moved_folders import gone_reason
+from rltui.services.runs.references import find_run
 from rltui.services.runs.run_metadata import (
     change_metadata,
     new_metadata,
@@ -35,7 +36,7 @@ def test_a_run_is_read_from_its_folder(own_user: Path, tmp_path: Path) -> None:
     record = write_finished_run(tmp_path / "out" / "a", steps=30)
     index = RunIndex()
     assert catalog.catch_up(index).read == 1
-    row = catalog.find_run(index, "a")
+    row = find_run(index, "a")
     assert (row.name, row.folder, row.state, row.step) == ("a", record.output_dir, "done", 30)
     assert row.metrics["reward"][0] == 3.0
     assert row.reward == pytest.approx(2.55)
@@ -56,18 +57,18 @@ def test_a_moved_folder_is_followed_and_a_deleted_one_is_told(own_user: Path, tm
     write_finished_run(tmp_path / "out" / "b")
     index = RunIndex()
     catalog.catch_up(index)
-    was = catalog.find_run(index, "a")
+    was = find_run(index, "a")
     change_metadata(Path(was.control), lambda sheet: replace(sheet, tags=("keep",)))
     (tmp_path / "out").rename(tmp_path / "outputs")
     found = catalog.catch_up(index)
-    row = catalog.find_run(index, "a")
+    row = find_run(index, "a")
     place = str(tmp_path / "outputs" / "a")
     assert (row.id, row.folder, row.tags, row.state) == (was.id, place, ("keep",), "done")
     assert f"a was moved from {record.output_dir} to {place}" in found.messages
     assert catalog.record_of(row).run_dir == place
     shutil.rmtree(place)
     assert catalog.catch_up(index).messages == ()
-    row = catalog.find_run(index, "a")
+    row = find_run(index, "a")
     assert (row.state, row.problem) == ("gone", f"{place} was deleted or moved away")
     assert catalog.catch_up(index).read == 0
     with pytest.raises(ConfigError, match="was deleted or moved away"):
@@ -107,48 +108,48 @@ def test_a_damaged_run_is_listed_as_such_and_hides_no_other(own_user: Path, tmp_
 
 def test_names(own_user: Path, tmp_path: Path) -> None:
     index = RunIndex()
-    with pytest.raises(UsageError, match="no run 'lr-low'"):
-        catalog.find_run(index, "lr-low")
+    with pytest.raises(UsageError, match="run not found: lr-low"):
+        find_run(index, "lr-low")
     write_finished_run(tmp_path / "out" / "lr-high")
-    assert catalog.find_run(index, "lr-high").name == "lr-high"
+    assert find_run(index, "lr-high").name == "lr-high"
     with pytest.raises(UsageError) as told:
-        catalog.find_run(index, "lr-hihg")
+        find_run(index, "lr-hihg")
     assert told.value.hint == "did you mean lr-high?"
-    forget(catalog.record_of(catalog.find_run(index, "lr-high")))
+    forget(catalog.record_of(find_run(index, "lr-high")))
     write_finished_run(tmp_path / "other" / "lr-high")
     catalog.catch_up(index)
-    assert catalog.find_run(index, "lr-high").folder == str(tmp_path / "other" / "lr-high")
+    assert find_run(index, "lr-high").folder == str(tmp_path / "other" / "lr-high")
 
 
 def test_how_large_a_run_is_is_measured_when_there_is_time(own_user: Path, tmp_path: Path) -> None:
     write_finished_run(tmp_path / "out" / "a")
     index = RunIndex()
     catalog.catch_up(index)
-    assert index.unmeasured() == [catalog.find_run(index, "a").id]
+    assert index.unmeasured() == [find_run(index, "a").id]
     catalog.measure(index, within_s=60)
-    row = catalog.find_run(index, "a")
+    row = find_run(index, "a")
     assert (row.disk_bytes or 0) > 4096
     assert catalog.catch_up(index).read == 0
     change_metadata(Path(row.control), lambda sheet: replace(sheet, note="x"))
     catalog.refresh(index, [row.id])
-    assert catalog.find_run(index, "a") == replace(row, note="x")
+    assert find_run(index, "a") == replace(row, note="x")
     (tmp_path / "out/a/checkpoints/step_5").mkdir(parents=True)
     catalog.catch_up(index)
-    assert catalog.find_run(index, "a").disk_bytes is None
+    assert find_run(index, "a").disk_bytes is None
 
 
 def test_a_copy_is_a_run_of_its_own(own_user: Path, tmp_path: Path) -> None:
     write_finished_run(tmp_path / "out" / "a")
     index = RunIndex()
     catalog.catch_up(index)
-    original = catalog.find_run(index, "a")
+    original = find_run(index, "a")
     shutil.copytree(tmp_path / "out" / "a", tmp_path / "out" / "b")
     told = catalog.read_folders(index, [tmp_path / "out" / "b"])
     copy = index.in_folder(str(tmp_path / "out" / "b"))
     assert copy is not None
     assert (copy.id != original.id, copy.parent, copy.name) == (True, original.id, "a-2")
     assert told == (f"{tmp_path / 'out/b'} is a copy of {tmp_path / 'out/a'}: it is called a-2",)
-    assert catalog.find_run(index, "a") == original
+    assert find_run(index, "a") == original
     assert catalog.catch_up(index).read == 0
 
 
@@ -162,7 +163,7 @@ def test_a_run_whose_folder_cannot_be_written_has_the_id_of_its_path(
     monkeypatch.setattr("rltui.services.runs.run_metadata.save_metadata", full)
     index = RunIndex()
     catalog.catch_up(index)
-    assert catalog.find_run(index, "a").id == path_id(record.control.path)
+    assert find_run(index, "a").id == path_id(record.control.path)
 
 
 @pytest.mark.parametrize("depth", [1, 2])
@@ -234,7 +235,7 @@ def test_random_sequences(own_user: Path, tmp_path: Path, seed: int, steps: int)
         elif step == "delete":
             shutil.rmtree(truth.pop(some)[0])
         elif step == "trash":
-            row = organize.trash(index, catalog.find_run(index, some))
+            row = organize.trash(index, find_run(index, some))
             trashed = read_metadata(Path(row.control))
             assert trashed is not None
             truth[some] = (Path(row.control).parent, trashed)
@@ -267,7 +268,7 @@ def test_how_a_run_ended(
     write_finished_run(tmp_path / "out" / "a", steps=steps, code=code)
     index = RunIndex()
     catalog.catch_up(index)
-    row = catalog.find_run(index, "a")
+    row = find_run(index, "a")
     assert (row.state, row.problem) == (state, problem)
 
 
@@ -281,7 +282,7 @@ def test_a_run_that_nobody_saw_end_is_stopped(own_user: Path, tmp_path: Path) ->
         )
     index = RunIndex()
     catalog.catch_up(index)
-    row = catalog.find_run(index, "a")
+    row = find_run(index, "a")
     assert row.state == "stopped"
     assert row.problem == "nobody saw orchestrator and trainer end: killed, or the machine was restarted"
 
@@ -290,15 +291,15 @@ def test_a_run_on_another_machine_is_believed_while_it_writes(own_user: Path, tm
     record = write_finished_run(tmp_path / "out" / "a")
     index, journal = RunIndex(), ControlFolder(tmp_path / "out" / "a").journal_file
     catalog.catch_up(index)
-    there = replace(catalog.find_run(index, record.name), state="running", supervisor=(1, 5.0), host="other")
+    there = replace(find_run(index, record.name), state="running", supervisor=(1, 5.0), host="other")
     index.put([(there, None)])
     journal.touch()
     assert catalog.catch_up(index).read == 0
-    assert catalog.find_run(index, "a") == there
+    assert find_run(index, "a") == there
     for path in (journal, journal.parent / "metrics" / "head"):
         os.utime(path, (1e9, 1e9))
     assert catalog.catch_up(index).read == 1
-    assert catalog.find_run(index, "a").state == "done"
+    assert find_run(index, "a").state == "done"
 
 
 def test_what_a_supervisor_puts_meanwhile_stays(
@@ -308,7 +309,7 @@ def test_what_a_supervisor_puts_meanwhile_stays(
         write_finished_run(tmp_path / "out" / name)
     index = RunIndex()
     catalog.catch_up(index)
-    b = replace(catalog.find_run(index, "b"), state="running", supervisor=(os.getpid(), 1.0))
+    b = replace(find_run(index, "b"), state="running", supervisor=(os.getpid(), 1.0))
     read = RunReader.row
 
     def row(self: RunReader, *arguments: Any, **named: Any) -> RunRow:
@@ -318,7 +319,7 @@ def test_what_a_supervisor_puts_meanwhile_stays(
     monkeypatch.setattr(RunReader, "row", row)
     monkeypatch.setattr(catalog, "_BATCH_ROWS", 1)
     catalog.catch_up(index, whole=True)
-    assert catalog.find_run(index, "b") == b
+    assert find_run(index, "b") == b
 
 
 def test_a_run_without_a_config_that_can_be_read_is_listed(own_user: Path, tmp_path: Path) -> None:
@@ -327,6 +328,6 @@ def test_a_run_without_a_config_that_can_be_read_is_listed(own_user: Path, tmp_p
         path.unlink()
     index = RunIndex()
     catalog.catch_up(index)
-    row = catalog.find_run(index, "a")
+    row = find_run(index, "a")
     assert (row.state, row.configs, row.max_steps) != ("damaged", (), None)
     assert row.step is not None

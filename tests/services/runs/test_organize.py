@@ -17,6 +17,7 @@ from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.moved_folders import TRASH
 from rltui.services.runs.organize import RunRetention, change_run, retention_plan
+from rltui.services.runs.references import find_run
 from rltui.services.runs.run_metadata import new_metadata, read_metadata, save_metadata
 
 
@@ -33,11 +34,11 @@ def index(own_user: Path, tmp_path: Path) -> RunIndex:
 def there(index: RunIndex, name: str) -> RunRow:
     """As the folders have it: the index is made anew."""
     catalog.catch_up(index, whole=True)
-    return catalog.find_run(index, name)
+    return find_run(index, name)
 
 
 def test_words_are_in_the_sheet_and_in_the_index(index: RunIndex) -> None:
-    row = catalog.find_run(index, "a")
+    row = find_run(index, "a")
     change_run(index, row, RunChange(add_tags=("x", "baseline")))
     change = RunChange(add_tags=("y",), remove_tags=("x", "never"), note="  higher lr\n")
     change_run(index, row, change)  # by a stale row: nothing is lost
@@ -53,13 +54,13 @@ def test_words_are_in_the_sheet_and_in_the_index(index: RunIndex) -> None:
     for tag in ("", "a b", "a,b", "x" * 49, "\x1b[31m"):
         with pytest.raises(UsageError, match="cannot be a tag"):
             change_run(index, row, RunChange(add_tags=(tag,)))
-    assert catalog.find_run(index, "a").tags == ("baseline", "y")
+    assert find_run(index, "a").tags == ("baseline", "y")
 
 
 def test_a_run_that_is_not_there_is_told(index: RunIndex, tmp_path: Path) -> None:
-    row = catalog.find_run(index, "a")
+    row = find_run(index, "a")
     shutil.rmtree(tmp_path / "out" / "b")
-    change_run(index, catalog.find_run(index, "b"), RunChange(is_trashed=True))
+    change_run(index, find_run(index, "b"), RunChange(is_trashed=True))
     assert index.named("b") == [], "there is nothing to put into the trash: it is forgotten"
     shutil.rmtree(tmp_path / "out" / "a")
     with pytest.raises(ConflictError, match="a: its folder is not there"):
@@ -72,7 +73,7 @@ def test_a_run_that_is_not_there_is_told(index: RunIndex, tmp_path: Path) -> Non
 
 
 def test_the_trash_takes_a_run_and_gives_it_back_as_it_was(index: RunIndex, tmp_path: Path) -> None:
-    row = change_run(index, catalog.find_run(index, "a"), RunChange(add_tags=("kept",)))
+    row = change_run(index, find_run(index, "a"), RunChange(add_tags=("kept",)))
     (tmp_path / "out/a/.rltui/supervisor.lock").touch(0o600)
     files = sorted(path.relative_to(tmp_path / "out/a") for path in (tmp_path / "out/a").rglob("*"))
     gone = organize.trash(index, row)
@@ -94,10 +95,10 @@ def test_the_trash_takes_a_run_and_gives_it_back_as_it_was(index: RunIndex, tmp_
 
 
 def test_only_what_lies_in_the_trash_is_deleted(index: RunIndex, tmp_path: Path) -> None:
-    row = catalog.find_run(index, "a")
+    row = find_run(index, "a")
     with pytest.raises(UsageError, match="not in the trash"):
         organize.delete_for_good(index, row)
-    gone, other = organize.trash(index, row), organize.trash(index, catalog.find_run(index, "b"))
+    gone, other = organize.trash(index, row), organize.trash(index, find_run(index, "b"))
     outside = tmp_path / "weights"
     outside.mkdir()
     (Path(gone.folder) / "link").symlink_to(outside)
@@ -111,7 +112,7 @@ def test_only_what_lies_in_the_trash_is_deleted(index: RunIndex, tmp_path: Path)
 
 
 def test_one_that_lives_or_holds_others_stays(index: RunIndex, tmp_path: Path) -> None:
-    row = catalog.find_run(index, "a")
+    row = find_run(index, "a")
     lock = FileLock(ControlFolder(tmp_path / "out" / "a").lock_file)
     assert lock.acquire()
     with pytest.raises(ConflictError, match="a runs"):
@@ -121,10 +122,10 @@ def test_one_that_lives_or_holds_others_stays(index: RunIndex, tmp_path: Path) -
     catalog.catch_up(index)
     with pytest.raises(ConflictError, match="other runs lie in the folder of a: inner"):
         organize.trash(index, row)
-    organize.trash(index, catalog.find_run(index, "inner"))
+    organize.trash(index, find_run(index, "inner"))
     with pytest.raises(ConflictError, match="other runs lie in"):
         organize.trash(index, row)  # its trash is in there
-    organize.delete_for_good(index, catalog.find_run(index, "inner"))
+    organize.delete_for_good(index, find_run(index, "inner"))
     assert organize.trash(index, row).trashed_at is not None
 
 
@@ -136,7 +137,7 @@ def test_a_full_disk_keeps_no_run_from_the_trash(
 
     with monkeypatch.context() as patched:
         patched.setattr("rltui.services.runs.run_metadata.save_metadata", full)
-        gone = organize.trash(index, catalog.find_run(index, "a"))
+        gone = organize.trash(index, find_run(index, "a"))
     assert organize.is_in_trash(gone)
     assert gone.trashed_at is not None
     sheet = read_metadata(Path(gone.control))

@@ -139,8 +139,21 @@ def output_dir_option(text: str) -> Argument:
 JSON = json_flag()
 NAME = name_option("which experiment (default: the one that runs)")
 NAME_OR_FIRST = (NAME, argument("experiment", "NAME", "which experiment", nargs="?", completes="experiments"))
-RUN = argument("run", "RUN", "name or id", completes="runs")
-RUNS = argument("run", "RUN", "name or id", nargs="+", completes="runs")
+_REFERENCES = "a name or the beginning of one, an id, a folder, -1 (the newest), @best"
+RUN = argument(
+    "run",
+    "RUN",
+    f"{_REFERENCES} (default: the run of this folder, or the one that runs)",
+    nargs="?",
+    completes="runs",
+)
+RUNS = argument("run", "RUN", _REFERENCES, nargs="+", completes="runs")
+COMPONENT = repeatable(
+    "-c --component",
+    "COMPONENT",
+    "this component, as often as needed, as is RUN/COMPONENT; trainer#2 is its second attempt",
+    completes="components",
+)
 CONFIG = argument(
     "config",
     "CONFIG",

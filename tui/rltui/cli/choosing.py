@@ -1,40 +1,156 @@
-"""Chooses what a command line leaves open: the experiment, the framework of a config, devices."""
+"""Chooses what a command line means, or leaves open: the run, the framework of a config, devices."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rltui.cli.colour import style
 from rltui.cli.command import Arguments
+from rltui.cli.output import collected_json, print_json
 from rltui.client import launch
-from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.core import hints
+from rltui.core.text import join_words
+from rltui.errors import RltuiError, UsageError
+from rltui.services.runs.experiment_files import NAME_PATTERN, ExperimentRecord
+from rltui.services.runs.experiments import experiment_above, find_experiment, known_experiments
 
 if TYPE_CHECKING:
+    from rltui.core.runs import RunRow
     from rltui.frameworks.base import Framework
     from rltui.services.runs.index import RunIndex
 
 
-def choose_experiment(name: str | None, *, acts: bool = False) -> ExperimentRecord:
-    """The experiment called `name`; without a name the only one alive, or there is, else the one of this
-    folder, else the newest: a line on stderr says so. What `acts` on one of several living takes no guess.
+class Target(NamedTuple):
+    """What a command line is about."""
+
+    record: ExperimentRecord
+    components: tuple[str, ...] = ()
+    """Components that were named, each perhaps with an attempt: `trainer#2`. Empty: none was."""
+
+
+def choose(arguments: Arguments, *, acts: bool = False) -> Target:
+    """The run and components that the first argument and `-c` name.
+
+    Without a name it is the run of the working folder, else the only one alive, else the newest. A command
+    that `acts` does not choose among several living runs.
 
     Raises:
         UsageError: if there is none, or the choice is not clear.
     """
-    try:
-        return launch.choose(name)
-    except launch.AmbiguousNameError as error:
-        in_folder = [record for record in error.candidates if _is_of(record, Path.cwd())]
-        among = in_folder or error.candidates
-        if acts and error.are_alive and len(in_folder) != 1:
-            raise
-    record = max(among, key=lambda candidate: candidate.created_at)
-    location = "this folder" if in_folder else "all"
-    choice = f"the one of {location}" if len(among) == 1 else f"the newest of {len(among)} of {location}"
-    print(f"{record.name}: {choice} (another: -n NAME)", file=sys.stderr)
-    return record
+    targets = _targets(arguments)
+    if acts and len(targets) > 1:
+        raise SeveralRunsError([target.record for target in targets], f"{arguments.command_name}")
+    return targets[0]
+
+
+def show_runs(arguments: Arguments, show: Callable[[Target], int | None]) -> int:
+    """Show the run that is meant; where several live and none was named, all of them.
+
+    Several have a heading each. As JSON they are one document, `{"runs": [{"experiment": name, …}, …]}`, with
+    the document of each run; what is a list for one run is under `items` there.
+
+    Returns:
+        The first exit code that is not 0.
+    """
+    targets = _targets(arguments)
+    if len(targets) == 1:
+        return show(targets[0]) or 0
+    if getattr(arguments, "follow", False):
+        raise SeveralRunsError([target.record for target in targets], f"{arguments.command_name} -f")
+    codes, documents = [], []
+    for number, target in enumerate(targets):
+        name = target.record.name
+        with collected_json() as collected:
+            if not arguments.json:
+                print(f"{'' if number == 0 else chr(10)}{style(name, 'head')}", flush=True)
+            try:
+                codes.append(show(target) or 0)
+            except RltuiError as error:
+                codes.append(int(error.exit_code))
+                print(f"{name}: {error}", file=sys.stderr)
+        documents += [{"experiment": name, **_named_items(document)} for document in collected]
+    if arguments.json:
+        print_json({"runs": documents})
+    return next((code for code in codes if code), 0)
+
+
+def _named_items(document: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    return document if isinstance(document, dict) else {"items": document}
+
+
+def choose_experiment(reference: str | None, *, acts: bool = False, command: str = "") -> ExperimentRecord:
+    """The experiment that `reference` means; without one, chosen as `choose` does.
+
+    Raises:
+        UsageError: if there is none, or the choice is not clear.
+    """
+    if reference is not None:
+        return _find(reference)
+    records = _meant_without_name()
+    if len(records) > 1:
+        if acts:
+            raise SeveralRunsError(records, command)
+        record = max(records, key=lambda candidate: candidate.created_at)
+        print(f"{record.name}: the newest of {len(records)} that are alive", file=sys.stderr)
+        return record
+    return records[0]
+
+
+def choose_run(index: RunIndex, reference: str | None) -> RunRow:
+    """The run of the index that `reference` means; without one, chosen as `choose` does for what acts.
+
+    Raises:
+        UsageError: if there is none, or the choice is not clear.
+    """
+    from rltui.services.runs.references import find_run
+
+    if reference is not None:
+        return find_run(index, reference)
+    record = choose_experiment(None, acts=True)
+    return index.in_folder(record.output_dir) or find_run(index, record.name)
+
+
+def names_run(word: str) -> bool:
+    """True if the word is certainly a run: its name or id, a folder, `-1`, `@best`, or `RUN/COMPONENT`. A
+    prefix is not enough: the word may mean something else.
+    """
+    run, slash, component = word.rpartition("/")
+    if slash and component and not Path(word).expanduser().exists():
+        return names_run(run)
+    return _is_certain(word)
+
+
+def separate_words(arguments: Arguments, dest: str, is_run: Callable[[str], bool] = names_run) -> None:
+    """Put the first word back among the others (`dest`) unless it is a run: `metrics [RUN] [METRIC…]`."""
+    if arguments.run is not None and not is_run(arguments.run):
+        setattr(arguments, dest, [arguments.run, *getattr(arguments, dest)])
+        arguments.run = None
+
+
+def attempt_of(component: str) -> tuple[str, int | None]:
+    """Split `trainer#2` into the component and its attempt.
+
+    Raises:
+        UsageError: for what is no number.
+    """
+    id_, sign, number = component.partition("#")
+    if sign and not (number.isdecimal() and int(number)):
+        raise UsageError(f"not an attempt: {component}", hint=f"{id_}#1 is the first attempt of {id_}")
+    return id_, int(number) if sign else None
+
+
+class SeveralRunsError(UsageError):
+    """Several runs are alive, and the command must know which is meant."""
+
+    def __init__(self, records: Sequence[ExperimentRecord], command: str = "") -> None:
+        names = join_words([record.name for record in records])
+        line = f"rltui {command} {records[0].name}".replace("  ", " ")
+        super().__init__(f"{len(records)} runs are alive: {names}", hint=f"name one, as in: {line}")
+        self.records = tuple(records)
 
 
 def ready_index() -> RunIndex:
@@ -48,10 +164,102 @@ def ready_index() -> RunIndex:
     return index
 
 
+def _targets(arguments: Arguments) -> list[Target]:
+    named = tuple(getattr(arguments, "component", None) or ())
+    if arguments.run is None:
+        return [Target(record, named) for record in _meant_without_name()]
+    run, component = _split(arguments.run)
+    if component and not hasattr(arguments, "component"):
+        raise UsageError(
+            f"{arguments.command_name} is about a whole run, not about a component",
+            hint=f"rltui {arguments.command_name} {run}",
+        )
+    try:
+        record = _find(run)
+    except UsageError as error:
+        if not component and (line := _line_for_component(run, arguments)):
+            raise UsageError(f"{run} is a component, not a run", hint=line) from error
+        raise
+    return [Target(record, (*((component,) if component else ()), *named))]
+
+
+def _split(reference: str) -> tuple[str, str]:
+    """The run and the component of `RUN/COMPONENT`; a folder that exists has none, unless it is also that."""
+    run, slash, component = reference.rpartition("/")
+    if not slash or not component or run in ("", ".", "..", "~"):
+        return reference, ""
+    is_folder = Path(reference).expanduser().exists()
+    return (run, component) if not is_folder or ("/" not in run and _is_certain(run)) else (reference, "")
+
+
+def _is_certain(word: str) -> bool:
+    from rltui.services.runs.index import RunIndex
+    from rltui.services.runs.references import BEST, find_exactly, rank_of
+
+    if NAME_PATTERN.fullmatch(word) and find_experiment(word) is not None:
+        return True
+    path = Path(word).expanduser()
+    if ("/" in word or word == ".") and path.exists() and experiment_above(path.absolute()) is not None:
+        return True
+    try:
+        return word == BEST or rank_of(word) is not None or find_exactly(RunIndex(), word) is not None
+    except UsageError:  # several of that name
+        return True
+    except RltuiError:  # an index that cannot be used knows no run
+        return False
+
+
+def _find(reference: str) -> ExperimentRecord:
+    """The experiment of that name, which needs no index; else that of the run that `reference` means."""
+    if NAME_PATTERN.fullmatch(reference) and (record := find_experiment(reference)) is not None:
+        return record
+    from rltui.services.runs.catalog import record_of
+    from rltui.services.runs.references import find_run
+
+    return record_of(find_run(ready_index(), reference))
+
+
+def _meant_without_name() -> list[ExperimentRecord]:
+    """The run of the working folder; else those alive; else the newest, which a line on stderr names.
+
+    Raises:
+        UsageError: if there is no run.
+    """
+    here = Path.cwd()
+    if (record_here := experiment_above(here)) is not None:
+        return [record_here]
+    records = known_experiments()
+    of_folder = [record for record in records if _is_of(record, here)]
+    candidates = of_folder or records
+    if len(candidates) == 1:
+        return candidates
+    if not candidates:
+        raise UsageError("there is no run yet", hint=f"start one: {hints.UP}, or {hints.DEMO}")
+    if alive := launch.running_experiments(candidates):
+        return sorted(alive, key=lambda record: record.created_at, reverse=True)
+    record = max(candidates, key=lambda candidate: candidate.created_at)
+    location = " of this folder" if of_folder else ""
+    print(f"{record.name}: the newest of {len(candidates)} runs{location}; none is alive", file=sys.stderr)
+    return [record]
+
+
 def _is_of(record: ExperimentRecord, folder: Path) -> bool:
-    """True if the experiment runs in `folder`, or has its config or its output there."""
+    """True if the experiment runs in `folder`, or has its config there."""
     configs = (Path(file).parent for file in record.config_files)
-    return folder in (Path(record.workspace), *configs) or folder.is_relative_to(record.output_dir)
+    return folder in (Path(record.workspace), *configs)
+
+
+def _line_for_component(word: str, arguments: Arguments) -> str:
+    """The command line for a first word that is a component; empty if it is none, or none makes sense."""
+    if not hasattr(arguments, "component"):
+        return ""
+    from rltui.services import layout_files  # pydantic takes 60 ms
+
+    with suppress(RltuiError):
+        for record in _meant_without_name():
+            if attempt_of(word)[0] in (spec.id for spec in layout_files.load_for(record).component):
+                return f"rltui {arguments.command_name} -c {word}"
+    return ""
 
 
 def choose_framework(

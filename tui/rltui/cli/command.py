@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -160,6 +161,8 @@ Arguments = argparse.Namespace
 """The value of each argument of a command line, by its `dest`."""
 Handler = Callable[[Arguments], int]
 """Runs a command; returns its exit code."""
+_NEWEST = re.compile(r"-\d+(/.*)?$|-\d*\.\d+$")
+"""Words with a minus that are values: numbers, `-1` for the newest run, `-1/trainer`."""
 _HELP = flag("-h --help", "show this help message and exit")
 """The option that argparse adds to every parser."""
 
@@ -200,10 +203,17 @@ class Command(NamedTuple):
             description=self.description,
             epilog=self.epilog or (f"verbs: {verbs}" if verbs else None),
         )
-        parser.set_defaults(handler=self.handler)
+        parser._negative_number_matcher = _NEWEST  # noqa: SLF001 - what argparse takes for no option
+        parser.set_defaults(handler=self.handler, command_name=self.name)
         for item in self.declared:
             item.add_to(parser)
         return parser
+
+    def parse(self, words: list[str], values: Arguments) -> tuple[Arguments, list[str]]:
+        """Parse the words behind the command's name. Returns the values, and words that it does not know."""
+        if "--" in words:
+            return self.parser().parse_known_args(words, values)
+        return self.parser().parse_known_intermixed_args(words, values)
 
 
 def options_of(declared: Iterable[Declared]) -> Options:

@@ -8,7 +8,24 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+_collected: list[Any] | None = None
+"""Documents that are collected instead of being printed; `None`: they are printed."""
+
+
+@contextmanager
+def collected_json() -> Iterator[list[Any]]:
+    """Collect the documents that are printed inside, as parts of a larger one."""
+    global _collected
+    documents: list[Any] = []
+    _collected = documents
+    try:
+        yield documents
+    finally:
+        _collected = None
 
 
 def print_json(document: object, *, is_compact: bool = False, hides_secrets: bool = False) -> None:
@@ -22,16 +39,26 @@ def print_json(document: object, *, is_compact: bool = False, hides_secrets: boo
         from rltui.services.redaction import without_secrets
 
         text = without_secrets(text)
-    print(text, flush=True)
+    _write(text)
 
 
 def print_json_stream(head: Mapping[str, object], lines: Iterable[object]) -> None:
     """Print one document while its lines are read: fields of `head`, then the list `lines`, row by row."""
+    if _collected is not None:
+        print_json({**head, "lines": [*lines]})
+        return
     opening = "".join(f"{_encode(key)}: {_encode(value)}, " for key, value in head.items())
     print(f'{{{opening}"lines": [', end="")
     for number, line in enumerate(lines):
         print(",\n" if number else "\n", _encode(line), sep="", end="")
     print("\n]}")
+
+
+def _write(text: str) -> None:
+    if _collected is None:
+        print(text, flush=True)
+    else:
+        _collected.append(json.loads(text))
 
 
 def print_csv(heading: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

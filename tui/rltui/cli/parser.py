@@ -37,7 +37,7 @@ def parse(argv: list[str]) -> Arguments:
     values: Mapping[str, object] = {}
     if command.grammar is not None:
         words, values = command.grammar(words, command.options)
-    parsed, unknown = command.parser().parse_known_args(words, Arguments(**values))
+    parsed, unknown = command.parse(words, Arguments(**values))
     if unknown:
         raise _unknown(command, unknown)
     return parsed

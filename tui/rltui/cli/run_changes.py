@@ -15,8 +15,8 @@ from rltui.core import hints
 from rltui.core.runs import RunChange, RunRow
 from rltui.core.text import first_names, join_words, size_text
 from rltui.services.runs import organize
-from rltui.services.runs.catalog import find_run
 from rltui.services.runs.index import RunIndex
+from rltui.services.runs.references import find_run
 
 if TYPE_CHECKING:
     from rltui.core.consent import Verb

@@ -89,16 +89,17 @@ class LocalRuns(Runs):
         return messages
 
     def find(self, reference: str) -> str:
-        """Id of the run of that name or id, after a look at the folders.
+        """Id of the run that a reference means, after a look at the folders.
 
         Raises:
-            UsageError: if there is none, with the nearest names, or several.
+            UsageError: as `references.find_run`.
         """
         from rltui.services.runs import catalog
+        from rltui.services.runs.references import find_run
 
         with self._lock:
             catalog.catch_up(self._index)
-            return catalog.find_run(self._index, reference).id
+            return find_run(self._index, reference).id
 
     def configs(self, ids: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
         with self._lock:

@@ -17,13 +17,14 @@ from rltui.core.runs import RunOrigin, RunRow
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.gpu.reservations import report_once
 from rltui.services.own_files import free_path
-from rltui.services.runs.catalog import find_run, record_of
+from rltui.services.runs.catalog import record_of
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_experiment, free_name
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.observed import setup_of
 from rltui.services.runs.provenance import ProvenanceCollector, latest
 from rltui.services.runs.recorded_config import changed_files, recorded_config
+from rltui.services.runs.references import find_run
 from rltui.services.runs.run_folder import run_folder_of
 
 

@@ -17,7 +17,7 @@ from rltui.core import hints
 from rltui.core.config_data import short_names
 from rltui.core.text import truncate
 from rltui.errors import UsageError
-from rltui.services.runs.catalog import find_run
+from rltui.services.runs.references import find_run
 
 if TYPE_CHECKING:
     from rltui.core.compare import Comparison

@@ -11,7 +11,7 @@ from rltui.cli.run_changes import print_runs
 from rltui.core.runs import RunChange
 from rltui.errors import UsageError
 from rltui.services.runs import organize
-from rltui.services.runs.catalog import find_run
+from rltui.services.runs.references import find_run
 
 
 @command(

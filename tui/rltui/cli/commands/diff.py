@@ -115,7 +115,7 @@ def _of_runs(names: Sequence[str]) -> ConfigDiff | None:
     from rltui.core.compare import comparison
     from rltui.core.config_report import ConfigDiff, KeyDifference
     from rltui.services.config.diff import text_diff
-    from rltui.services.runs.catalog import find_run
+    from rltui.services.runs.references import find_run
 
     index = ready_index()
     before, after = (find_run(index, name) for name in names)

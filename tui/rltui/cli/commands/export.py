@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from rltui.cli.arguments import JSON, RUN, count, output_dir_option
-from rltui.cli.choosing import ready_index
+from rltui.cli.choosing import choose_run, ready_index
 from rltui.cli.command import Arguments, argument, command
 from rltui.cli.output import print_json
-from rltui.services.runs.catalog import find_run
 
 
 @command(
@@ -21,7 +20,7 @@ def export(arguments: Arguments) -> int:
     from rltui.ui.charts.export import drawings  # brings numpy
 
     index = ready_index()
-    run = find_run(index, arguments.run)
+    run = choose_run(index, arguments.run)
     folder = LocalRuns(index).export(run.id, arguments.output_dir or "", drawings, samples=arguments.rollouts)
     if arguments.json:
         print_json({"run": run.id, "name": run.name, "folder": folder})

@@ -6,14 +6,13 @@ import sys
 from functools import partial
 
 from rltui.cli.arguments import DEVICES, JSON, SET, TIMEOUT, WAIT, name_option, output_dir_option
-from rltui.cli.choosing import choose_devices, ready_index
+from rltui.cli.choosing import choose_devices, choose_run, ready_index
 from rltui.cli.colour import style_diff
 from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.new_run import start_headless
 from rltui.cli.output import print_json
 from rltui.core.forks import ForkRequest, parse_checkpoint
 from rltui.core.knobs import split_assignments
-from rltui.services.runs.catalog import find_run
 from rltui.views.run import fork_lines
 
 
@@ -39,7 +38,7 @@ from rltui.views.run import fork_lines
 def fork(arguments: Arguments) -> int:
     from rltui.client.fork import plan_fork, prepared
 
-    row = find_run(ready_index(), arguments.run)
+    row = choose_run(ready_index(), arguments.run)
     fork_request = ForkRequest(
         edits=split_assignments(arguments.edits),
         begin=None if arguments.begin is None else parse_checkpoint(arguments.begin),

@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 
 from rltui.cli.arguments import JSON, RUN, YES
-from rltui.cli.choosing import ready_index
+from rltui.cli.choosing import choose_run, ready_index
 from rltui.cli.colour import style_diff
 from rltui.cli.command import Arguments, command, flag
 from rltui.cli.consent import require_consent
 from rltui.cli.output import print_json
 from rltui.errors import ConflictError
-from rltui.services.runs.catalog import find_run
 
 
 @command(
@@ -27,7 +26,7 @@ def promote(arguments: Arguments) -> int:
     from rltui.client import promote as promoting
 
     plan = promoting.plan_undo if arguments.undo else promoting.plan_promotion
-    promotion = plan(find_run(ready_index(), arguments.run))
+    promotion = plan(choose_run(ready_index(), arguments.run))
     diff = promotion.diff
     undo_hints: tuple[str, ...] = ()
     text = "\n".join(style_diff(diff.splitlines())) or "nothing to write"

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import DEVICES, JSON, TIMEOUT, WAIT, name_option, output_dir_option
-from rltui.cli.choosing import choose_devices, ready_index
+from rltui.cli.choosing import choose_devices, choose_run, ready_index
 from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.consent import require_consent
 from rltui.cli.new_run import start_headless
 from rltui.cli.output import print_json
 from rltui.core.runs import RunRow
 from rltui.core.text import size_text
-from rltui.services.runs.catalog import find_run
 
 if TYPE_CHECKING:
     from rltui.client.rerun import RerunPlan
@@ -39,7 +38,7 @@ def rerun(arguments: Arguments) -> int:
     from rltui.client.rerun import plan_rerun
     from rltui.core.api import Request
 
-    row = find_run(ready_index(), arguments.run)
+    row = choose_run(ready_index(), arguments.run)
     planned_rerun = plan_rerun(
         row,
         name=arguments.name,

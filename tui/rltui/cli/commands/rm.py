@@ -6,7 +6,7 @@ from rltui.cli.arguments import JSON, RUNS, YES
 from rltui.cli.choosing import ready_index
 from rltui.cli.command import Arguments, command, flag
 from rltui.cli.run_changes import put_into_trash
-from rltui.services.runs.catalog import find_run
+from rltui.services.runs.references import find_run
 
 
 @command(

@@ -14,8 +14,8 @@ from rltui.core import hints
 from rltui.core.runs import RunChange
 from rltui.errors import UsageError
 from rltui.services.runs import organize
-from rltui.services.runs.catalog import find_run
 from rltui.services.runs.index import RunIndex
+from rltui.services.runs.references import find_run
 
 
 @command(

@@ -21,8 +21,7 @@ from rltui import paths
 from rltui.core import hints
 from rltui.core.kinds import PATH, TEXT, TIME, Kind, check_document
 from rltui.core.runs import RunId, RunMetadata, RunOrigin, RunRow, run_id
-from rltui.core.text import closest
-from rltui.errors import ConfigError, RltuiError, UsageError
+from rltui.errors import ConfigError, RltuiError
 from rltui.services.own_files import entry_names, is_text, make_folder, may_exist, read_own, write_atomically
 from rltui.services.runs.experiment_files import (
     NAME_PATTERN,
@@ -32,7 +31,6 @@ from rltui.services.runs.experiment_files import (
     list_dir,
     same_folder,
 )
-from rltui.services.runs.experiments import find_experiment
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.moved_folders import (
     TRASH,
@@ -130,38 +128,6 @@ def forget(index: RunIndex, ids: Collection[RunId]) -> None:
     for id_ in ids:
         with suppress(OSError):
             _note_file(id_).unlink()
-
-
-def find_run(index: RunIndex, name_or_id: str) -> RunRow:
-    """The run with that id or name: of several, the experiment that has the name now.
-
-    Raises:
-        UsageError: if there is none, with the nearest names, or several.
-    """
-    rows = index.named(name_or_id)
-    if not rows and NAME_PATTERN.fullmatch(name_or_id) and find_experiment(name_or_id) is not None:
-        catch_up(index)
-        rows = index.named(name_or_id)
-    if (by_id := next((row for row in rows if row.id == name_or_id), None)) is not None:
-        return by_id
-    if not rows:
-        names = index.names()
-        closest_name = closest(name_or_id, names)
-        advice = f"did you mean {closest_name}?" if closest_name else f"{hints.RUNS} lists them all"
-        raise UsageError(f"no run {name_or_id!r}", hint=advice if names else "there is none yet")
-    present = [row for row in rows if row.trashed_at is None and row.state != "gone"] or rows
-    if len(present) > 1 and NAME_PATTERN.fullmatch(name_or_id):
-        with suppress(RltuiError):  # a damaged one: it cannot tell
-            record = find_experiment(name_or_id)
-            if record is not None:
-                control = str(record.control.path)
-                present = [row for row in present if row.control == control] or present
-    if len(present) > 1:
-        descriptions = [f"{row.id}  {row.state}  {row.folder}" for row in present[:_MOST_NAMED]]
-        raise UsageError(
-            f"{len(present)} runs are called {name_or_id}", details=descriptions, hint="say which by its id"
-        )
-    return present[0]
 
 
 def record_of(row: RunRow) -> ExperimentRecord:

@@ -83,6 +83,20 @@ def experiment_at(folder: Path) -> ExperimentRecord | None:
     return listed if listed is not None and same_folder(listed.output_dir, str(folder)) else None
 
 
+def experiment_above(folder: Path) -> ExperimentRecord | None:
+    """The one whose output folder is `folder` or the nearest folder above it, on the list or not."""
+    for parent in (folder, *folder.parents):
+        if (control := ControlFolder(parent)).record_file.exists():
+            with contextlib.suppress(RltuiError):  # a damaged record says nothing
+                record = control.read_record()
+                if record is None or same_folder(record.output_dir, str(parent)):
+                    return record
+                from rltui.services.runs.moved_folders import with_new_location  # rarely needed
+
+                return with_new_location(record, parent)
+    return None
+
+
 def _read_listed(name: str, is_running: Callable[[str], bool]) -> ExperimentRecord | BrokenExperiment | None:
     """Combine the list and the folder.
 
