@@ -66,6 +66,15 @@ RUNS = (
     ended("thrown-away", 31, 0.4, trashed_at=NOW - DAY_S),
     *(ended(f"try-{at:02}", 10 + at, 0.02 * at, changed={"seed": (0, at)}) for at in range(20)),
 )  # fmt: skip
+LONG_SWEEP = tuple(
+    running_row(f"reverse-text-lr{lr}-bs{batch}", group="reverse-text", started_at=NOW - 600 - at, step=12,
+                sparkline=curve(0.3), metrics={"reward": (0.31, 0.33)}, levels=level(0.31),
+                gpus=("NVIDIA H200",),
+                changed={"max_steps": (100, 3000), "trainer.optim.lr": (1e-5, lr),
+                         "orchestrator.batch_size": (64, batch)})
+    for at, (lr, batch) in enumerate((lr, batch) for lr in ("1e-05", "3e-05") for batch in (128, 256))
+)  # fmt: skip
+"""Names and values that differ at their ends."""
 QUEUE = RunQueue(
     entries=(
         QueueEntry(id="q1", name="lr-lr3e-05", folder="/runs/lr-lr3e-05", group="lr", told="lr=3e-05", gpus=1,

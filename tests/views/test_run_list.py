@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+from tests.fakes.runs import run_row
 from tests.ui.run_cases import QUEUE, RUNS
 
+from rltui.core.runs import RunRow
 from rltui.views.run_filter import parse_filter
-from rltui.views.run_list import RunSelection, RunView, line_key, title_facts
+from rltui.views.run_list import RunSelection, RunView, changes_among, line_key, shorten_changes, title_facts
 
 QUEUED = QUEUE.entries
 
@@ -48,3 +51,57 @@ def test_the_next_column_is_sorted_by_and_after_the_last_one_the_usual_order() -
     selection = RunSelection(RunView(("name", "reward")))
     assert selection.sorted_beside(1).sort == "name"
     assert RunSelection(RunView(("name", "reward"), sort="reward")).sorted_beside(1).sort == ""
+
+
+STEPS = {"max_steps": (100, 200)}
+LR, SEED = "trainer.optim.lr", "seed"
+
+
+@pytest.mark.parametrize(
+    ("rows", "texts"),
+    [
+        pytest.param(
+            [run_row(f"{lr}", changed={**STEPS, LR: (1e-5, lr)}) for lr in (1e-6, 3e-6)],
+            ["lr=1e-6", "lr=3e-6"],
+            id="what-all-have-is-left-out",
+        ),
+        pytest.param(
+            [run_row("parent", changed=STEPS), run_row("fork", parent="id-parent", changed={SEED: (0, 1)}),
+             run_row("plain")],
+            ["max_steps=200", "seed=1 max_steps=200", ""],
+            id="a-fork-has-the-changes-of-its-parent",
+        ),
+        pytest.param(
+            [run_row("parent", changed=STEPS), run_row("fork", parent="id-parent", changed={SEED: (0, 1)})],
+            ["", "seed=1"],
+            id="equal-through-the-parent",
+        ),
+        pytest.param(
+            [run_row("parent", changed=STEPS),
+             run_row("back", parent="id-parent", changed={"max_steps": (200, 100)})],
+            ["max_steps=200", "max_steps=100"],
+            id="a-value-taken-back-is-that-of-the-base",
+        ),
+        pytest.param(
+            [run_row("a", group="g", changed={LR: (1e-5, 1e-6)}), run_row("b", group="g"), run_row("other")],
+            ["lr=1e-6", "lr=1e-5", ""],
+            id="a-sweep-has-the-value-of-the-base-too",
+        ),
+        pytest.param(
+            [run_row("a", changed={"a.lr": (0, 1)}), run_row("b", changed={"b.lr": (0, 1)})],
+            ["a.lr=1", "b.lr=1"],
+            id="short-names-are-clear-in-all-rows",
+        ),
+        pytest.param([run_row("a", parent="id-a", changed=STEPS)], [""], id="damaged-its-own-parent"),
+    ],
+)  # fmt: skip
+def test_changed_keys_are_those_in_which_the_rows_differ(rows: list[RunRow], texts: list[str]) -> None:
+    assert list(changes_among(rows, {row.id: row for row in rows}).values()) == texts
+
+
+@pytest.mark.parametrize(
+    ("cells", "text"),
+    [(30, "lr=1e-5 batch_size=128"), (19, "lr=1e-5 batch_…=128"), (5, "lr=1e-5 b…=128")],
+)
+def test_values_of_changed_keys_are_never_cut_to_make_them_fit(cells: int, text: str) -> None:
+    assert shorten_changes("lr=1e-5 batch_size=128", cells) == text

@@ -9,7 +9,7 @@ from tests.fakes.runs import FakeRuns
 from tests.ui.compare_cases import compared_runs, open_comparison
 from tests.ui.conftest import make_app, press, settle
 from tests.ui.queue_cases import with_queue
-from tests.ui.run_cases import QUEUE, RUNS
+from tests.ui.run_cases import LONG_SWEEP, QUEUE, RUNS
 from tests.ui.scenes.scene import Scene, scene
 from textual.pilot import Pilot
 
@@ -34,6 +34,10 @@ def on_runs(rows: tuple[RunRow, ...]) -> RltuiApp:
     if rows:
         runs.queued = QUEUE
     return make_app(None, runs=runs)
+
+
+def with_long_sweep(folder: Path) -> RltuiApp:
+    return make_app(None, runs=FakeRuns(*LONG_SWEEP))
 
 
 def with_paused_queue(folder: Path) -> RltuiApp:
@@ -69,6 +73,12 @@ SCENES: dict[str, Scene] = {
         with_runs, ("j", "j"), TITLE, "from      forked from baseline at step 100",
         "changed   trainer.optim.lr 1e-5 → 3e-6 · seed 0 → 1", "2 attempts · 1.3 GPU hours · 13.0 GiB",
         "0.81±0.02", "✗ collapsed", huge=(),
+    ),
+    "runs-swept": scene(
+        with_long_sweep, (), *(f"● {row.name} " for row in LONG_SWEEP), " running ",
+        small=("lr=1e-05 ba…=128", "lr=3e-05 ba…=256"),
+        middle=("lr=1e-05 batch_size=128", "lr=3e-05 batch_size=256", "10m"),
+        huge=("lr=3e-05 batch_size=256", "NVIDIA H200", "trend"),
     ),
     "runs-filter": scene(
         with_runs, ("slash", *"reward > and"), TITLE,

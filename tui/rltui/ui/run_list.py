@@ -10,7 +10,14 @@ from rltui.core.queue import QueueEntry, RunQueue
 from rltui.core.run_tree import TreeLine
 from rltui.core.runs import RunId, RunRow
 from rltui.errors import RltuiError
-from rltui.views.run_list import Line, RunListing, RunSelection, line_key, waiting_entries
+from rltui.views.run_list import (
+    Line,
+    RunListing,
+    RunSelection,
+    changes_among,
+    line_key,
+    waiting_entries,
+)
 
 
 class RunList:
@@ -77,6 +84,10 @@ class RunList:
             selection.columns,
             self.configs,
             self.names,
+            changes_among(
+                [line.row for line in lines if isinstance(line, TreeLine) and line.row is not None],
+                self._by_id,
+            ),
             selection.view,
             self.marked,
             selection.folded,

@@ -136,7 +136,7 @@ _FIELDS: Mapping[str, RunColumn] = {
         _field("max_steps", "steps", "steps that it is to make", lambda row: row.max_steps),
         _field("trend", "number", "the reward over all steps", lambda row: row.reward),
         _field("changed", "text", "config keys that differ from its parent, or else from the defaults",
-            lambda row: changed_text(row) or None, 60),
+            lambda row: changed_text(row) or None, 44),
         _field("age", "age", "how long ago it began", lambda row: row.started_at or row.created_at),
         _field("started", "time", "when it began", lambda row: row.started_at),
         _field("ended", "time", "when it ended", lambda row: row.ended_at),
@@ -183,6 +183,8 @@ _SETTINGS_TOO = frozenset({"lr", "seq_len"})
 """Metrics that are config keys as well: those are meant where a run has them; the metric is `lr.last`,
 `seq_len.level`."""
 DEFAULT_COLUMNS = ("name", "state", "step", "trend", "reward", "age", "duration", "changed", "tags", "gpus")
+FIRST_TO_GO = ("gpus", "duration", "trend", "tags", "age")
+"""Columns that leave a narrow table in this order, before a name or the changed keys are cut."""
 
 
 def known_columns() -> tuple[RunColumn, ...]:
@@ -314,10 +316,11 @@ _MEASURED = {"last": ("the last value", ""), "best": ("the best value", ", best"
 def changed_text(row: RunRow) -> str:
     """Differences such as `lr=1e-5 seed=2`, by the shortest names that are clear."""
     names = short_names(tuple(row.changed))
-    return " ".join(
-        f"{names[key]}={truncate(_value_text(key, new), _MOST_CHANGED)}"
-        for key, (_, new) in row.changed.items()
-    )
+    return " ".join(f"{names[key]}={change_value_text(key, new)}" for key, (_, new) in row.changed.items())
+
+
+def change_value_text(key: str, value: object) -> str:
+    return truncate(_value_text(key, value), _MOST_CHANGED)
 
 
 def _thinned(values: tuple[float, ...]) -> tuple[float, ...]:

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from rltui.core.config_data import short_names
 from rltui.core.run_tree import TreeLine, run_tree
 from rltui.core.runs import RunRow
+from rltui.core.text import truncate
 from rltui.errors import RltuiError
-from rltui.views.run import DEFAULT_COLUMNS, RunColumn, columns_of
+from rltui.views.run import DEFAULT_COLUMNS, RunColumn, change_value_text, columns_of
 from rltui.views.run_filter import RunFilter
 from rltui.views.table import Cell
 
@@ -20,6 +22,8 @@ Line: TypeAlias = "TreeLine | QueueEntry"
 """A run, the heading of a sweep, or what waits in the queue."""
 USUAL = "usual"
 """The order that is none of a column."""
+_LEAST_KEY = 2
+"""Characters that the name of a key is cut to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,56 @@ def waiting_entries(queue: RunQueue) -> list[QueueEntry]:
     return sorted(entries, key=lambda entry: -entry.priority)
 
 
+def changes_among(rows: Sequence[RunRow], by_id: Mapping[str, RunRow]) -> dict[str, str]:
+    """The config keys in which these runs differ, such as `lr=1e-5 seed=2`, by the id of a run.
+
+    All runs have one base: a fork has the changes of its ancestors too (`by_id`: of all runs).
+    Keys that are equal in all rows are left out. In a sweep each run has the keys in which its runs differ,
+    also where it keeps the value of the base.
+    """
+    base: dict[str, str] = {}
+    values = {row.id: _changes_from_base(row, by_id, base) for row in rows}
+    in_all = {key: {changes.get(key, base[key]) for changes in values.values()} for key in base}
+    names = short_names(tuple(key for key, texts in in_all.items() if len(texts) > 1))
+    by_group: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row.group:
+            by_group.setdefault(row.group, {}).update(dict.fromkeys(values[row.id]))
+    texts: dict[str, str] = {}
+    for row in rows:
+        changes = values[row.id]
+        keys = {**row.changed, **changes, **by_group.get(row.group, {})}
+        shown = [(names[key], changes.get(key, base[key])) for key in keys if key in names]
+        texts[row.id] = " ".join(f"{name}={text}" for name, text in shown if text)
+    return texts
+
+
+def shorten_changes(text: str, cells: int) -> str:
+    """Cut the names of keys, the longest first, so that the values can be read: `lr=1e-5 b…=128`."""
+    words = [word.partition("=") for word in text.split(" ")]
+    while sum(len("".join(word)) + 1 for word in words) - 1 > cells:
+        longest = max(range(len(words)), key=lambda index: len(words[index][0]) if words[index][1] else 0)
+        name, sign, value = words[longest]
+        if not sign or len(name) <= _LEAST_KEY:
+            break
+        words[longest] = (truncate(name, len(name) - 1), sign, value)
+    return " ".join(map("".join, words))
+
+
+def _changes_from_base(row: RunRow, by_id: Mapping[str, RunRow], base: dict[str, str]) -> Mapping[str, str]:
+    """The changes of a run and its ancestors; values that the oldest of them changed go into `base`."""
+    lineage = [row]
+    while (parent := by_id.get(lineage[-1].parent)) is not None and parent not in lineage:
+        lineage.append(parent)
+    changes: dict[str, str] = {}
+    for ancestor in reversed(lineage):
+        for key, (old, new) in ancestor.changed.items():
+            if key not in changes:
+                base.setdefault(key, "" if old is None else change_value_text(key, old))
+            changes[key] = change_value_text(key, new)
+    return changes
+
+
 @dataclass(frozen=True, slots=True)
 class RunListing:
     """The lines of the list, with the data that columns need."""
@@ -104,9 +158,17 @@ class RunListing:
     """Configs by run id, where a column needs them."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Names of all runs, by id."""
+    changes: Mapping[str, str] = field(default_factory=dict)
+    """The text of the column `changed` (`changes_among`), by run id."""
     view: RunView = RunView()
     marked: frozenset[str] = frozenset()
     folded: frozenset[str] = frozenset()
+
+    def text(self, column: RunColumn, row: RunRow, now: float) -> str:
+        """A cell, neither cut nor sanitized."""
+        if column.id == "changed":
+            return self.changes.get(row.id, "")
+        return column.text(row, self.configs.get(row.id, {}), now=now, names=self.names)
 
     def above(self, line: TreeLine) -> TreeLine | None:
         """The parent of a line, or the heading of its sweep."""

@@ -27,12 +27,16 @@ from rltui.services.runs.catalog import catch_up
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.organize import RunRetention, retention_plan
 from rltui.views.experiment import signed_state
-from rltui.views.run import RunColumn, check_names, column_of, columns_of, known_columns
+from rltui.views.run import FIRST_TO_GO, RunColumn, check_names, column_of, columns_of, known_columns
 from rltui.views.run_filter import RunFilter, parse_filter
-from rltui.views.run_list import RunView, sorted_by, usual_order
+from rltui.views.run_list import RunView, changes_among, sorted_by, usual_order
 
-_LEAST_NAME, _LEAST_TEXT = 24, 10
-"""Characters that a column is cut to before others are left out."""
+_LEAST_TEXT = 10
+"""Characters that a text is cut to before a column leaves."""
+_LEASTS: Mapping[str, int | None] = {"name": 40, "state": None, "changed": 24}
+"""The same of columns that stay."""
+_LATEST = 1000
+"""Beyond the number of any column."""
 _ELASTIC = frozenset({"text", "words", "config"})
 _PRUNING = ("keep_best", "keep_last", "keep_tag", "older_than", "plan", "yes")
 
@@ -44,6 +48,7 @@ class _ListedRuns:
     configs: Mapping[str, Mapping[str, Any]]
     names: Mapping[str, str]
     """Run id → name, of every run."""
+    changes: Mapping[str, str]
     now: float
     beyond: int
     """Number of runs that `--limit` leaves out."""
@@ -126,7 +131,13 @@ def _runs(arguments: Arguments) -> int:
         return put_into_trash(index, plan.go, arguments, verb="prune-runs", spared=plan.keep)
     names: dict[str, str] = {row.id: row.name for row in all_rows}
     visible_rows = rows[: arguments.limit]
-    listing = _ListedRuns(visible_rows, columns, configs, names, now, beyond=len(rows) - len(visible_rows))
+    beyond = len(rows) - len(visible_rows)
+    changes = (
+        changes_among(visible_rows, {row.id: row for row in all_rows})
+        if any(column.id == "changed" for column in columns)
+        else {}
+    )
+    listing = _ListedRuns(visible_rows, columns, configs, names, changes, now, beyond)
     if arguments.json:
         _print_json(listing, with_columns=arguments.columns is not None)
     elif arguments.csv:
@@ -261,7 +272,12 @@ def _row_cells(listing: _ListedRuns, row: RunRow, branch: str = "") -> list[str]
     is_cut = room() is not None
     cells = []
     for column in listing.columns:
-        text = visible(column.text(row, config, now=listing.now, names=listing.names))
+        text = (
+            listing.changes.get(row.id, "")
+            if column.id == "changed"
+            else column.text(row, config, now=listing.now, names=listing.names)
+        )
+        text = visible(text)
         if column.id == "name":
             text = f"{branch}{'★ ' if row.is_best else ''}{text}"
         elif is_cut:
@@ -271,12 +287,13 @@ def _row_cells(listing: _ListedRuns, row: RunRow, branch: str = "") -> list[str]
 
 
 def _shape(column: RunColumn, index: int) -> Column:
-    """The name is cut last, and never goes; of the others the last one goes first."""
-    least = _LEAST_NAME if column.id == "name" else _LEAST_TEXT if column.kind in _ELASTIC else None
+    """Name and state never go; of the others those of `FIRST_TO_GO` go first, then the last one."""
+    least = _LEASTS.get(column.id, _LEAST_TEXT if column.kind in _ELASTIC else None)
+    is_first = column.id in FIRST_TO_GO
     return Column(
         column.heading.upper(),
         column.is_right,
-        least=None if column.id == "state" else least,
+        least=least,
         cut="middle" if column.id == "name" else "start" if column.id == "folder" else "end",
-        goes=0 if column.id == "name" else index + 1,
+        goes=_LATEST - FIRST_TO_GO.index(column.id) if is_first else 0 if column.id in _LEASTS else index + 1,
     )

@@ -16,8 +16,8 @@ from rltui.core.states import RUN_STATES
 from rltui.ui.paragraphs import truncate_cells
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line, progress_bar
-from rltui.views.run import RunColumn, sweep_texts
-from rltui.views.run_list import RunListing, line_key
+from rltui.views.run import FIRST_TO_GO, RunColumn, sweep_texts
+from rltui.views.run_list import RunListing, line_key, shorten_changes
 
 _GAP = "  "
 _GUTTER = 2
@@ -27,13 +27,11 @@ _NAME_LEAST = 18
 _TEXT_LEAST = 8
 """Cells of a text column that is worth showing."""
 _BAR = 8
-_BAR_FROM = 110
-"""Cells of a table that has room for bars."""
 _USUAL_WIDTHS = {
     "number": 8, "steps": 6, "time": 16, "age": 6, "seconds": 6, "bytes": 8, "flag": 4,
 }  # fmt: skip
 """Columns of a kind share a width, so that they stay put while values change."""
-_OWN_WIDTHS = {"step": 9, "trend": 12, "state": 7}
+_OWN_WIDTHS = {"trend": 12, "state": 7}
 _LEVEL_WIDTH = 12
 """`0.967±0.0148`, of a mean and its deviation."""
 _STYLES = {
@@ -41,10 +39,9 @@ _STYLES = {
     "age": FAINT,
     "duration": FAINT,
     "tags": "$text-accent",
-    "changed": FAINT,
 }
-_LAST_TO_FIT = ("state",)
-"""The sign before the name says it as well."""
+_CUT_LAST = {"changed": _TEXT_LEAST, "name": _NAME_LEAST}
+"""Texts that are cut once those have left, to so many cells."""
 
 
 class RunTable:
@@ -60,8 +57,10 @@ class RunTable:
             tree = [line for line in listing.lines if isinstance(line, TreeLine)]
             widths = self._longest.of([line.row for line in tree if line.row is not None], listing)
             widths["name"] += max((len(line.branch) for line in tree), default=0)
-            bar = _BAR + 1 if width >= _BAR_FROM else 0
-            columns = _fitting(listing.columns, widths, width - _GUTTER, bar)
+            fitting = _fitting(listing.columns, widths, width - _GUTTER)
+            bar = _BAR + 1 if "step" in fitting and _spare(fitting, width - _GUTTER) > _BAR else 0
+            cells = {id_: cells + bar if id_ == "step" else cells for id_, cells in fitting.items()}
+            columns = [(column, cells[column.id]) for column in listing.columns if column.id in cells]
             self._layout = RunLayout(listing, columns, width, bar)
         return self._layout
 
@@ -123,14 +122,14 @@ class RunRows:
     def _run(self, line: TreeLine, row: RunRow) -> list[tuple[str, str]]:
         listing = self.layout.listing
         is_past = row.archived_at is not None
-        config = listing.configs.get(row.id, {})
         fragments: list[tuple[str, str]] = []
         for index, (column, cells) in enumerate(self.layout.columns):
             fragments.append((_GAP if index else "", ""))
             if column.id == "name":
                 fragments += self._name_parts(line, row, cells)
                 continue
-            text = clean_line(column.text(row, config, now=self.now, names=listing.names))
+            text = clean_line(listing.text(column, row, self.now))
+            text = shorten_changes(text, cells) if column.id == "changed" else text
             style = _STYLES.get(column.id, "")
             if column.id == "state":
                 style = STYLES[RUN_STATES[row.state].role]
@@ -200,6 +199,10 @@ def _is_flexible(column: RunColumn) -> bool:
     return column.id not in _OWN_WIDTHS and column.kind not in _USUAL_WIDTHS
 
 
+def _has_no_value(column: RunColumn, row: RunRow, listing: RunListing) -> bool:
+    return column.value(row, listing.configs.get(row.id, {})) is None
+
+
 class _Longest:
     """Widths of the longest texts by column. A run that has not changed is not measured again."""
 
@@ -209,7 +212,7 @@ class _Longest:
 
     def of(self, rows: Sequence[RunRow], listing: RunListing) -> dict[str, int]:
         """Cells by the id of a column; columns that no run has a text for are missing."""
-        columns = [column for column in listing.columns if _is_flexible(column)]
+        columns = [column for column in listing.columns if _is_flexible(column) and column.id != "changed"]
         ids = tuple(column.id for column in columns)
         if ids != self._columns:
             self._columns, self._width_cache = ids, {}
@@ -217,18 +220,26 @@ class _Longest:
         for row in rows:
             entry = self._width_cache.get(row.id)
             if entry is None or entry[0] is not row:
-                config = listing.configs.get(row.id, {})
-                texts = (column.text(row, config, now=0.0, names=listing.names) for column in columns)
+                texts = (listing.text(column, row, 0.0) for column in columns)
                 entry = self._width_cache[row.id] = (row, [cell_len(text) for text in texts])
             widths = list(map(max, widths, entry[1]))
         heads = [len(column.heading) for column in columns]
         run_widths = {
             id_: max(entry, head) if entry else 0 for id_, entry, head in zip(ids, widths, heads, strict=True)
         }
-        run_widths["name"] = max(_NAME_LEAST, run_widths.get("name", 0) + 4)
+        changed_width = max(map(cell_len, listing.changes.values()), default=0)
+        run_widths["changed"] = max(changed_width, len("changed")) if changed_width else 0
+        signs = 4 if any(row.is_best for row in rows) else 2
+        run_widths["name"] = max(_NAME_LEAST, run_widths.get("name", 0) + signs)
         for column in listing.columns:
             if column.id not in run_widths:
+                if rows and all(_has_no_value(column, row, listing) for row in rows):
+                    run_widths[column.id] = 0
+                    continue
                 fixed = _LEVEL_WIDTH if column.level_of else _OWN_WIDTHS.get(column.id)
+                if column.id == "step":  # as wide as at its end
+                    last_steps = {max(row.step or 0, row.max_steps or 0) for row in rows}
+                    fixed = max((2 * len(str(step)) + 1 for step in last_steps), default=0)
                 default_width = fixed or _USUAL_WIDTHS[column.kind]
                 run_widths[column.id] = max(
                     default_width, len(column.heading) + (column.id == listing.view.sort)
@@ -236,25 +247,36 @@ class _Longest:
         return run_widths
 
 
-def _fitting(
-    columns: Sequence[RunColumn], ideal_widths: Mapping[str, int], width: int, bar: int
-) -> list[tuple[RunColumn, int]]:
-    """Columns with widths, in their order. The first ones have priority; texts give way."""
-    least: dict[str, int] = {}
-    for column in sorted(columns, key=lambda column: column.id in _LAST_TO_FIT):
-        if not (cells := ideal_widths[column.id]):
-            continue
-        if _is_flexible(column):
-            cells = min(cells, _NAME_LEAST if column.id == "name" else max(_TEXT_LEAST, len(column.heading)))
-        elif column.id == "step":
-            cells += bar
-        if sum(least.values()) + len(_GAP) * len(least) + cells <= width or not least:
-            least[column.id] = cells
-    fitting_columns = [column for column in columns if column.id in least]
-    spare = width - sum(least.values()) - len(_GAP) * (len(least) - 1)
-    for column in sorted(fitting_columns, key=lambda column: column.id != "name"):
-        if _is_flexible(column):
-            more = max(0, min(spare, min(ideal_widths[column.id], column.widest + 4) - least[column.id]))
-            least[column.id] += more
-            spare -= more
-    return [(column, least[column.id]) for column in fitting_columns]
+def _fitting(columns: Sequence[RunColumn], ideal_widths: Mapping[str, int], width: int) -> dict[str, int]:
+    """Cells by the id of a column, in their order.
+
+    Names and changed keys are whole as long as a column of `FIRST_TO_GO` can leave; other texts give way
+    before that. Then the last columns leave; the name stays.
+    """
+    ideals, widths = {}, {}
+    for column in columns:
+        if cells := ideal_widths[column.id]:
+            is_text = _is_flexible(column)
+            ideals[column.id] = min(cells, column.widest + 4) if is_text else cells
+            is_cut = is_text and column.id not in _CUT_LAST
+            least = max(_TEXT_LEAST, len(column.heading)) if is_cut else cells
+            widths[column.id] = min(ideals[column.id], least)
+    others = [id_ for id_ in reversed(widths) if id_ not in (*FIRST_TO_GO, *_CUT_LAST, "state")]
+    for id_, least in (
+        *((id_, 0) for id_ in FIRST_TO_GO),
+        *_CUT_LAST.items(),
+        *((id_, 0) for id_ in (*others, "changed", "state")),
+        ("name", 1),
+    ):
+        if (lacking := -_spare(widths, width)) <= 0:
+            break
+        if id_ in widths:
+            widths[id_] = min(widths[id_], max(least, widths[id_] - lacking)) if least else 0
+            widths = {name: cells for name, cells in widths.items() if cells}
+    for id_, cells in widths.items():
+        widths[id_] += max(0, min(_spare(widths, width), ideals[id_] - cells))
+    return widths
+
+
+def _spare(widths: Mapping[str, int], width: int) -> int:
+    return width - sum(widths.values()) - len(_GAP) * (len(widths) - 1)
