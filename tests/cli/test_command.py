@@ -10,7 +10,8 @@ import pytest
 from tests.cli.conftest import CommandLine
 
 from rltui.cli import commands, main
-from rltui.cli.command import load, split
+from rltui.cli.command import CommandParser, load, split
+from rltui.cli.command_help import help_text
 from rltui.cli.command_list import INTERNAL, SENTENCES, VERBS
 from rltui.cli.overview import all_commands
 
@@ -45,7 +46,7 @@ def test_modules_of_commands_import_little_for_a_tab_and_help_read_them() -> Non
 
 def test_options_of_a_declaration_are_those_of_its_parser() -> None:
     for each in (one for top in all_commands() for one in (top, *top.verbs)):
-        known = each.parser()._option_string_actions
+        known = CommandParser(each)._option_string_actions
         assert each.options == {name: action.nargs != 0 for name, action in known.items()}, each.name
 
 
@@ -54,7 +55,46 @@ def test_of_exclusive_arguments_one_is_given_and_a_section_has_a_heading(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for words in (["runs", "--csv", "--json"], ["up", "--resume", "--new"]):
-        with pytest.raises(SystemExit):
-            main(words)
-        assert "not allowed with argument" in capsys.readouterr().err
-    assert "\nwhat --prune keeps, besides the newest and the best:\n" in cli("help", "checkpoints")
+        assert main(words) == 2
+        assert f"{words[-1]} cannot be combined with {words[-2]}" in capsys.readouterr().err
+    assert "\nWhat --prune keeps, besides the newest and the best:\n" in cli("help", "checkpoints")
+
+
+WIDEST, LONGEST = 80, 40
+
+
+def test_help_of_every_command_is_a_screenful_of_sentence_usage_examples_and_options() -> None:
+    for each in (one for top in all_commands() for one in (top, *top.verbs)):
+        lines = help_text(each).splitlines()
+        assert len(lines) <= LONGEST, (each.name, len(lines))
+        assert [line for line in lines if len(line) > WIDEST] == [], each.name
+        assert any(line.startswith(f"Usage: rltui {each.name}") for line in lines), each.name
+
+
+@pytest.mark.parametrize(
+    ("line", "refusal"),
+    [
+        ("logs --frob", "unknown option: --frob\n→ rltui logs --help"),
+        ("restart --from-scrach", "unknown option: --from-scrach\n→ did you mean --from-scratch?"),
+        ("queue list --jsno", "unknown option: --jsno\n→ did you mean --json?"),
+        ("eval --chekpoint=3 -- x", "unknown option: --chekpoint\n→ did you mean --checkpoint?"),
+        (
+            "up rl.toml --frob",
+            "unknown option: --frob\n→ to set a config key, put it after --: rl.toml -- --frob …",
+        ),
+        ("queue nosuch", "unknown verb: nosuch\n→ known: list, add, pause, resume, rm, retry, move, limit"),
+        ("queue lsit", "unknown verb: lsit\n→ did you mean list?"),
+        ("queue ad", "unknown verb: ad\n→ did you mean add?"),
+        ("status a b", "rltui status takes no further argument: b\n→ rltui status --help"),
+        ("rm", "missing: RUN\n→ rltui rm --help"),
+        ("logs --level", "--level needs a value\n→ rltui logs --help"),
+        ("runs --limit x", "--limit: not a number ≥ 1: x\n→ rltui runs --help"),
+        ("keys --keymap emacs", "unknown value of --keymap: emacs\n→ known: vim, k9s"),
+        ("completion tcsh", "unknown value of SHELL: tcsh\n→ known: bash, zsh, fish"),
+        ("help nosuch", "unknown topic or command: nosuch\n→ rltui help"),
+        ("help memroy", "unknown topic or command: memroy\n→ did you mean memory?"),
+        ("help queue ad", "unknown verb: ad\n→ did you mean add?"),
+    ],
+)
+def test_a_usage_error_is_one_line_and_one_suggestion(line: str, refusal: str, cli: CommandLine) -> None:
+    assert cli(*line.split(), code=2) == f"rltui: {refusal}\n"

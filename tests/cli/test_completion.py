@@ -21,7 +21,8 @@ from rltui.cli.completion import candidates, sources
 from rltui.cli.overview import all_commands
 
 FREE = {
-    "ACCOUNT", "AGE", "COMMAND", "CONTEXT", "ENV", "EXPERIMENT", "FILE", "FILTER", "GLOB", "ID", "JOB", "K",
+    "ACCOUNT", "GPUS", "NUMBER", "JOBS", "SECONDS",
+    "AGE", "COMMAND", "CONTEXT", "ENV", "EXPERIMENT", "FILE", "FILTER", "GLOB", "ID", "JOB", "K",
     "K=V", "LIMIT", "M", "MODEL", "N", "NAME", "NAME='COMMAND'", "NS", "N|none", "OPTION", "P", "PID",
     "PLACE", "QOS", "R", "RE", "RULE", "S", "STEP|FOLDER", "T", "TEXT", "URL", "USER/NAME", "WHAT", "WHEN",
     "WORD", "WORDS", "0,…",
@@ -77,7 +78,7 @@ def test_commands_options_and_choices_come_from_the_parser(place: Path) -> None:
     assert words("help", "rest") == ["restarts"]
     assert words("--read") == ["--readonly"]
     assert words("up", "--from-checkpoint") == words("eval", "--", "--x") == []
-    assert dict(candidates(["status", "--wat"])) == {"--watch": "stay, and look again every S seconds"}
+    assert dict(candidates(["status", "--wat"])) == {"--watch": "repeat every SECONDS"}
 
 
 def test_values_come_from_what_there_is(place: Path) -> None:

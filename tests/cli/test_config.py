@@ -223,7 +223,7 @@ def two(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         (["status", "alhpa"], 2, ["did you mean alpha?"]),
         (["logs", "trianer", "-n", "alpha"], 2, ["did you mean trainer?"]),
         (["attach", "trianer", "-n", "alpha"], 2, ["did you mean trainer?"]),
-        (["diff", "trianer", "-n", "alpha"], 2, ["no started component"]),
+        (["diff", "trianer", "-n", "alpha"], 2, ["unknown started component"]),
         (["logs", "trainer", "-n", "30"], 2, ["--lines 30"]),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else str(value),

@@ -101,7 +101,7 @@ def test_options_of_medarc_slurm_are_kept_for_it() -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("up rl.toml --max-steps 5", "behind --: rl.toml -- --max-steps"),
+        ("up rl.toml --max-steps 5", "after --: rl.toml -- --max-steps"),
         ("up env-server @ env.toml", "write it like: rl @ FILE"),
         (
             "up torchrun --nnodes 2 src/prime_rl/trainer/rl/train.py @ t.toml",
@@ -112,8 +112,8 @@ def test_options_of_medarc_slurm_are_kept_for_it() -> None:
         ("up make @ rl.toml", "write it like: rl @ rl.toml"),
         ("up rl @", "@ needs a file"),
         ("check medarc_slurm sft sft.toml --gpus 1", "submits to a cluster"),
-        ("up rl.toml -- --=3", "names no key"),
-        ("up rl.toml -- -x 3", "is no option of a config"),
+        ("up rl.toml -- --=3", "not a config key: --"),
+        ("up rl.toml -- -x 3", "not a key of the config: -x"),
     ],
 )
 def test_what_cannot_be_understood(line: str, words: str) -> None:

@@ -54,7 +54,7 @@ def test_several_edits_are_one_write_and_are_taken_back(config: Path, cli: Comma
         (["set", "max_steps=soon"], 3, "must be a whole number"),
         (["set", "env=5"], 3, "unknown knob env"),
         (["undo"], 4, "nothing to undo"),
-        (["diff", "trainer"], 2, "no started component 'trainer'"),
+        (["diff", "trainer"], 2, "unknown started component: trainer"),
         (["diff", "a", "b", "c"], 2, "two attempts"),
     ],
 )

@@ -81,7 +81,7 @@ def test_what_is_not_understood_is_said(place: Path, cli: CommandLine) -> None:
     assert "did you mean reward?" in cli("runs", "--columns", "name,rewrd", code=2)
     assert "--keep-last says nothing without --prune" in cli("runs", "--keep-last", "3", code=2)
     assert "would keep nothing" in cli("runs", "--prune", code=2)
-    assert "'soon' is no age" in cli("runs", "--prune", "--older-than", "soon", code=2)
+    assert "not an age: soon" in cli("runs", "--prune", "--older-than", "soon", code=2)
     assert "did you mean high?" in cli("tag", "hihg", "+x", code=2)
     assert "of which run?" in cli("tag", "+x", code=2)
     assert "did you mean high?" in cli("hihg", code=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
 
 
@@ -15,6 +16,18 @@ class ExitCode(IntEnum):
     CONFLICT = 4
     COMPONENT_FAILED = 5
     INTERRUPTED = 130
+
+
+EXIT_MEANINGS: Mapping[ExitCode, str] = {
+    ExitCode.DONE: "done",
+    ExitCode.FAILED: "failed",
+    ExitCode.USAGE: "usage: an unknown word, or not confirmed; nothing was done",
+    ExitCode.INVALID_CONFIG: "invalid config or layout; nothing was written",
+    ExitCode.CONFLICT: "conflict: a file has changed, or a name, port, folder or GPU is taken",
+    ExitCode.COMPONENT_FAILED: "a component has failed; also the status of a failed or lost run",
+    ExitCode.INTERRUPTED: "interrupted by ctrl+c; running components are unaffected",
+}
+"""What the exit codes say, in help, manual page and README."""
 
 
 class RltuiError(Exception):

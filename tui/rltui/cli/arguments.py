@@ -19,7 +19,6 @@ from rltui.cli.command import (
     section,
     switch,
 )
-from rltui.core import hints
 from rltui.core.text import parse_number
 from rltui.errors import UsageError
 
@@ -42,19 +41,19 @@ KEYMAP_VARIABLE = "RLTUI_KEYMAP"
 def tokens(text: str) -> float:
     amount = parse_number(text)
     if not 0 < amount < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of tokens above 0")
+        raise argparse.ArgumentTypeError(f"not a number of tokens: {text}")
     return amount
 
 
 def count(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
+        raise argparse.ArgumentTypeError(f"not a number ≥ 0: {text}")
     return int(text)
 
 
 def step(text: str) -> int:
     if not text.isdecimal() or len(text) > _LONGEST_STEP:
-        raise argparse.ArgumentTypeError(f"{text!r} is no step; {hints.CHECKPOINTS} lists those there are")
+        raise argparse.ArgumentTypeError(f"not a step: {text}")
     return int(text)
 
 
@@ -64,7 +63,7 @@ def checkpoint(text: str) -> CheckpointChoice:
     try:
         return parse_checkpoint(text)
     except UsageError as error:
-        raise argparse.ArgumentTypeError(f"{error.title}: {error.hint}") from None
+        raise argparse.ArgumentTypeError(f"{error.title}; {error.hint}") from None
 
 
 def steps(text: str) -> tuple[int, ...]:
@@ -73,7 +72,7 @@ def steps(text: str) -> tuple[int, ...]:
 
 def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1 or len(text) > _LONGEST_STEP:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+        raise argparse.ArgumentTypeError(f"not a number ≥ 1: {text}")
     return int(text)
 
 
@@ -83,7 +82,7 @@ def age_s(option: str, text: str) -> float:
 
     age = parse_span(text)
     if age is None:
-        raise UsageError(f"{option} {text!r} is no age", hint="so old: 12h, 30d, 2w")
+        raise UsageError(f"{option}: not an age: {text}", hint="write it like 12h, 30d or 2w")
     return age
 
 
@@ -97,7 +96,7 @@ def interval(text: str) -> float:
     seconds = parse_number(text)
     if not _SHORTEST_WATCH_S <= seconds <= _LONGEST_WATCH_S:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no number of seconds from {_SHORTEST_WATCH_S:g} to {_LONGEST_WATCH_S:g}"
+            f"not a number of seconds from {_SHORTEST_WATCH_S:g} to {_LONGEST_WATCH_S:g}: {text}"
         )
     return seconds
 
@@ -105,15 +104,15 @@ def interval(text: str) -> float:
 # --- arguments --------------------------------------------------------------------------------------------
 
 
-def json_flag(text: str = "one JSON document on stdout") -> Argument:
-    return flag("--json", text)
+def json_flag(text: str = "print one JSON document") -> Argument:
+    return flag("--json", text, heading=GENERAL)
 
 
-def watch(kind: Callable[[str], object], text: str = "again every S seconds") -> Argument:
+def watch(kind: Callable[[str], object], text: str = "repeat") -> Argument:
     return argument(
         "-w --watch",
-        "S",
-        f"{text} (default: {WATCH_S:g}), until ctrl+c",
+        "SECONDS",
+        f"{text} every SECONDS (default: {WATCH_S:g}) until ctrl+c",
         nargs="?",
         const=WATCH_S,
         type=kind,
@@ -121,7 +120,7 @@ def watch(kind: Callable[[str], object], text: str = "again every S seconds") ->
 
 
 def _wait(default: bool | None, text: str) -> Argument:
-    return switch("--wait", f"return when it is ready or done ({text}); --no-wait: at once", default=default)
+    return switch("--wait", f"return once it is ready or done ({text})", default=default, heading=GENERAL)
 
 
 def name_option(text: str) -> Argument:
@@ -133,9 +132,11 @@ def layout_option(text: str) -> Argument:
 
 
 def output_dir_option(text: str) -> Argument:
-    return argument("-o --output-dir", "DIR", text, completes="folders")
+    return argument("-o --output-dir", "FOLDER", text, completes="folders")
 
 
+GENERAL = "general"
+"""Heading of the options that mean the same in every command."""
 JSON = json_flag()
 NAME = name_option("which experiment (default: the one that runs)")
 NAME_OR_FIRST = (NAME, argument("experiment", "NAME", "which experiment", nargs="?", completes="experiments"))
@@ -157,94 +158,98 @@ COMPONENT = repeatable(
 CONFIG = argument(
     "config",
     "CONFIG",
-    "TOML files of the run, or their folder; or as launchers take them: @ base.toml @ overlay.toml. "
-    "Behind --: keys to set in a copy of this run, --model.name X",
+    "TOML files or their folder; after --: keys to set, --lr 1e-5",
     nargs="*",
     completes="configs",
 )
-YES = flag("--yes", "do not ask")
-WAIT = _wait(True, "the default")
-WAIT_ON_TERMINAL = _wait(None, "on a terminal, unless with --json")
+YES = flag("--yes", "do not ask", heading=GENERAL)
+WAIT = _wait(True, "default")
+WAIT_ON_TERMINAL = _wait(None, "default on a terminal")
 """`waiting.should_wait` decides where neither of the two is given."""
-TIMEOUT = argument("--timeout", "S", "give up waiting after S seconds", type=float)
-KEYMAP = choice("--keymap", ("vim", "k9s"), "keys as this program has them (`keys` lists them)")
+TIMEOUT = argument("--timeout", "SECONDS", "stop waiting after SECONDS", type=float, heading=GENERAL)
+KEYMAP = choice("--keymap", ("vim", "k9s"), "use the keys of this program (listed by `rltui keys`)")
 FRAMEWORK = argument(
     "--framework",
-    "ID",
-    "whose config it is, where its keys do not tell: prime-rl, tinyrl, …",
+    "FRAMEWORK",
+    "prime-rl, tinyrl, … (default: detected from the keys)",
     completes="frameworks",
 )
 SET = repeatable(
     "--set",
     "KEY=VALUE",
-    "set a knob in this run's own copy of the config, which stays as it is; as often as needed",
+    "set a knob in a copy of the config; repeatable",
     dest="edits",
     completes="edits",
 )
 DEVICES = exclusive(
-    argument("--devices", "0,…", "GPUs it may use, as nvidia-smi numbers them, or by UUID"),
-    flag("--single-gpu", "inference and trainer share the GPU with the most memory free"),
+    argument("--devices", "GPUS", "GPUs to use: nvidia-smi's numbers (0,2) or UUIDs"),
+    flag("--single-gpu", "put everything on the GPU with the most free memory"),
 )
 CREATION = (
-    layout_option("layout name or file (default: by the config)"),
-    FRAMEWORK,
-    SET,
-    name_option("name of the experiment"),
-    output_dir_option("output folder (default: by the config)"),
-    argument("--workspace", "DIR", "folder the components run in (default: here)", completes="folders"),
-    exclusive(
-        argument(
-            "--inference",
-            "URL",
-            "use the inference server there and start none; several times for several; `config`: as it says",
-            action="append",
-        ),
-        argument(
-            "--inference-of",
-            "EXPERIMENT",
-            "use that experiment's inference server, while that trains nothing",
-            completes="experiments",
+    section(
+        "config",
+        layout_option("layout, by name or file (default: by the config)"),
+        FRAMEWORK,
+        SET,
+        flag("--force", "ignore errors that only rltui's own rules find"),
+    ),
+    section(
+        "run",
+        name_option("name of the new run"),
+        output_dir_option("output folder (default: by the config)"),
+        argument("--workspace", "FOLDER", "working folder (default: this one)", completes="folders"),
+        exclusive(
+            flag("--resume", "continue the run in the output folder"),
+            flag("--new", "keep that run; use the next free folder"),
         ),
     ),
-    exclusive(
-        flag("--resume", "continue the earlier run in the output folder"),
-        flag("--new", "leave the earlier run alone, use the next free folder"),
+    section(
+        "inference and GPUs",
+        exclusive(
+            argument(
+                "--inference",
+                "URL",
+                "use this server; repeatable; `config`: as the config says",
+                action="append",
+            ),
+            argument(
+                "--inference-of",
+                "RUN",
+                "use the server of a run that trains nothing",
+                completes="experiments",
+            ),
+        ),
+        DEVICES,
     ),
-    DEVICES,
-    flag("--force", "go on although rltui's own rules refuse the config"),
 )
+NEW_RUN = section("options of the new run", *CREATION, page="up")
+"""As `CREATION`, for a command whose help refers to that of `up`."""
 SLURM = section(
-    "as a SLURM job, with --slurm",
-    flag("--slurm", "submit it as a job, and follow that"),
-    argument("--partition", "PARTITION", "where it runs", default="", completes="slurm_partitions"),
-    argument("--time", "LIMIT", "its time limit: 30 (minutes), 4:00:00, 2-12 (days-hours)", default=""),
-    argument("--nodes", "N", "how many nodes", default=""),
-    argument("--gpus", "N", "GPUs of each node", default=""),
-    argument("--account", "ACCOUNT", "who pays", default=""),
+    "SLURM job",
+    flag("--slurm", "submit the run as a job and follow it"),
+    argument("--partition", "PARTITION", "partition", default="", completes="slurm_partitions"),
+    argument("--time", "LIMIT", "time limit: 30 (minutes), 4:00:00, 2-12 (days-hours)", default=""),
+    argument("--nodes", "NUMBER", "number of nodes", default=""),
+    argument("--gpus", "NUMBER", "GPUs per node", default=""),
+    argument("--account", "ACCOUNT", "account to charge", default=""),
     argument("--qos", "QOS", "quality of service", default=""),
-    argument("--dependency", "WHAT", "what it waits for: afterok:1234", default=""),
-    argument("--job-name", "JOB", "what it is called in SLURM (default: by the experiment)", default=""),
+    argument("--dependency", "JOBS", "start after other jobs: afterok:1234", default=""),
+    argument("--job-name", "NAME", "name of the job (default: by the run)", default=""),
     argument(
         "--after-run",
-        "EXPERIMENT",
-        "it waits until the job of that experiment has succeeded, such as SFT before RL",
+        "RUN",
+        "start after the job of this run has succeeded, such as SFT before RL",
         default="",
         completes="experiments",
     ),
     repeatable(
-        "--slurm-option",
-        "OPTION",
-        "a further option of sbatch, as often as needed: --slurm-option=--constraint=h200",
+        "--slurm-option", "OPTION", "another option of sbatch: --slurm-option=--constraint=h200; repeatable"
     ),
     repeatable(
-        "--launcher-option",
-        "WORD",
-        "a further word for a launcher that writes the job's script, as often as needed",
+        "--launcher-option", "WORD", "another word for the launcher that writes the script; repeatable"
     ),
-    flag(
-        "--auto-auth",
-        "where HF_TOKEN is not set, the job gets the token of `hf auth login`; it is written nowhere",
-    ),
+    flag("--auto-auth", "without HF_TOKEN, pass the token of `hf auth login` to the job; it is not stored"),
+    page="slurm",
 )
 EDIT = (
     flag("--restart", "also restart what reads the knobs"),
@@ -257,14 +262,14 @@ EDIT = (
         type=checkpoint,
         completes="starts",
     ),
-    flag("--dry-run", "change nothing"),
+    flag("--dry-run", "show the plan and change nothing", heading=GENERAL),
     YES,
     NAME,
     JSON,
 )
 COMPONENTS = (
     argument("component", "C", "component id", nargs="*", completes="components"),
-    flag("--plan", "only print what would be done"),
+    flag("--plan", "show the plan and change nothing", heading=GENERAL),
     YES,
     WAIT_ON_TERMINAL,
 )

@@ -13,9 +13,11 @@ import argparse
 import importlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 from rltui.cli.command_list import SENTENCES, VERBS, sentence_of
+from rltui.core import hints
+from rltui.core.text import unknown_name
 from rltui.errors import UsageError
 
 
@@ -35,6 +37,8 @@ class Argument(NamedTuple):
     """Keyword arguments of argparse's `add_argument`."""
     completes: str = ""
     """Function of `completion/sources.py` that lists its possible values; empty: nobody can list them."""
+    heading: str = "options"
+    """Its heading in the help, for an option; options of several commands have the same one everywhere."""
 
     def add_to(self, parser: argparse._ActionsContainer) -> None:
         parser.add_argument(*self.names, **self.settings)
@@ -85,7 +89,12 @@ class Argument(NamedTuple):
 
     @property
     def takes_value(self) -> bool:
-        return self.settings.get("action") not in ("store_true", argparse.BooleanOptionalAction)
+        return self.settings.get("action") not in (
+            "store_true",
+            "help",
+            "version",
+            argparse.BooleanOptionalAction,
+        )
 
 
 class Group(NamedTuple):
@@ -93,34 +102,45 @@ class Group(NamedTuple):
 
     members: tuple[Declared, ...]
     title: str = ""
+    page: str = ""
+    """Page of help that has these options; empty: the help of the command."""
 
     def add_to(self, parser: argparse._ActionsContainer) -> None:
-        has_title = bool(self.title)
-        group = parser.add_argument_group(self.title) if has_title else parser.add_mutually_exclusive_group()
+        group = parser if self.title else parser.add_mutually_exclusive_group()
         for member in self.members:
             member.add_to(group)
 
     def arguments(self) -> Iterator[Argument]:
         for member in self.members:
-            yield from member.arguments()
+            for item in member.arguments():
+                yield item._replace(heading=self.title) if self.title else item
 
 
-def flag(names: str, text: str, **settings: Any) -> Argument:  # noqa: ANN401 - as argparse
-    return Argument((*names.split(),), {"action": "store_true", "help": text, **settings})
+def flag(names: str, text: str, *, heading: str = "options", **settings: Any) -> Argument:  # noqa: ANN401 - as argparse
+    return Argument((*names.split(),), {"action": "store_true", "help": text, **settings}, heading=heading)
 
 
-def argument(names: str, metavar: str, text: str, *, completes: str = "", **settings: Any) -> Argument:  # noqa: ANN401
+def argument(
+    names: str,
+    metavar: str,
+    text: str,
+    *,
+    completes: str = "",
+    heading: str = "options",
+    **settings: Any,  # noqa: ANN401 - as argparse
+) -> Argument:
     """An option that takes a value, or a word that stands by itself."""
-    return Argument((*names.split(),), {"metavar": metavar, "help": text, **settings}, completes)
+    return Argument((*names.split(),), {"metavar": metavar, "help": text, **settings}, completes, heading)
 
 
 def choice(names: str, choices: tuple[str, ...], text: str, **settings: Any) -> Argument:  # noqa: ANN401
     return Argument((*names.split(),), {"choices": choices, "help": text, **settings})
 
 
-def switch(name: str, text: str, **settings: Any) -> Argument:  # noqa: ANN401
-    """An option that has a `--no-` of it, too."""
-    return Argument((name,), {"action": argparse.BooleanOptionalAction, "help": text, **settings})
+def switch(name: str, text: str, *, heading: str = "options", **settings: Any) -> Argument:  # noqa: ANN401
+    """An option that `--no-NAME` turns off."""
+    settings = {"action": argparse.BooleanOptionalAction, "help": text, **settings}
+    return Argument((name,), settings, heading=heading)
 
 
 def repeatable(names: str, metavar: str, text: str, **settings: Any) -> Argument:  # noqa: ANN401
@@ -146,8 +166,8 @@ def exclusive(*members: Declared) -> Group:
     return Group(members)
 
 
-def section(title: str, *members: Declared) -> Group:
-    return Group(members, title)
+def section(title: str, *members: Declared, page: str = "") -> Group:
+    return Group(members, title, page)
 
 
 if TYPE_CHECKING:
@@ -163,7 +183,7 @@ Handler = Callable[[Arguments], int]
 """Runs a command; returns its exit code."""
 _NEWEST = re.compile(r"-\d+(/.*)?$|-\d*\.\d+$")
 """Words with a minus that are values: numbers, `-1` for the newest run, `-1/trainer`."""
-_HELP = flag("-h --help", "show this help message and exit")
+_HELP = flag("-h --help", "show this help", action="help")
 """The option that argparse adds to every parser."""
 
 
@@ -174,6 +194,8 @@ class Command(NamedTuple):
     """A sentence about it, without capital and full stop."""
     handler: Handler
     declared: tuple[Declared, ...]
+    examples: tuple[str, ...] = ()
+    """Command lines without `rltui`, with a comment of the shell where it needs one: `logs -f  # follow`."""
     epilog: str | None = None
     grammar: Grammar | None = None
     is_local: bool = False
@@ -196,24 +218,62 @@ class Command(NamedTuple):
     def description(self) -> str:
         return f"{self.text[0].upper()}{self.text[1:]}."
 
-    def parser(self) -> argparse.ArgumentParser:
-        verbs = ", ".join(VERBS.get(self.name, ()))
-        parser = argparse.ArgumentParser(
-            prog=f"rltui {self.name}",
-            description=self.description,
-            epilog=self.epilog or (f"verbs: {verbs}" if verbs else None),
-        )
-        parser._negative_number_matcher = _NEWEST  # noqa: SLF001 - what argparse takes for no option
-        parser.set_defaults(handler=self.handler, command_name=self.name)
-        for item in self.declared:
-            item.add_to(parser)
-        return parser
-
     def parse(self, words: list[str], values: Arguments) -> tuple[Arguments, list[str]]:
-        """Parse the words behind the command's name. Returns the values, and words that it does not know."""
-        if "--" in words:
-            return self.parser().parse_known_args(words, values)
-        return self.parser().parse_known_intermixed_args(words, values)
+        """The values of these words, and the words that it does not know.
+
+        Raises:
+            UsageError: if they cannot be understood.
+            HelpRequestedError: for `--help`, whatever else they are.
+        """
+        parser = CommandParser(self)
+        values = argparse.Namespace(handler=self.handler, command_name=self.name, **vars(values))
+        try:
+            if "--" in words:
+                return parser.parse_known_args(words, values)
+            return parser.parse_known_intermixed_args(words, values)
+        except argparse.ArgumentError as error:
+            parser.error(_refusal(error))
+
+
+class HelpRequestedError(Exception):
+    """The words ask for the help of a command."""
+
+    def __init__(self, command: Command) -> None:
+        super().__init__(command)
+        self.command = command
+
+
+class CommandParser(argparse.ArgumentParser):
+    """argparse, with refusals of our own. It prints nothing."""
+
+    def __init__(self, command: Command) -> None:
+        super().__init__(prog=f"rltui {command.name}", add_help=False, exit_on_error=False)
+        self._command = command
+        self._negative_number_matcher = _NEWEST  # what argparse takes for no option
+        for item in (_HELP, *command.declared):
+            item.add_to(self)
+
+    def print_help(self, _: object = None) -> NoReturn:
+        raise HelpRequestedError(self._command)
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        if action.choices is not None and value not in action.choices:
+            name = next(reversed(action.option_strings), action.metavar or action.dest)
+            raise unknown_name(f"value of {name}", str(value), map(str, action.choices))
+
+    def error(self, message: str) -> NoReturn:
+        message = re.sub(r"^the following arguments are required: (.*)", r"missing: \1", message)
+        raise UsageError(message, hint=hints.OPTIONS(command=self._command.name.split()))
+
+
+def _refusal(error: argparse.ArgumentError) -> str:
+    """The words of argparse in ours: `argument --last: expected one argument` → `--last needs a value`."""
+    name, message = (error.argument_name or "").rpartition("/")[2], str(error.message)
+    if message.startswith("expected"):
+        return f"{name} needs a value"
+    if message.startswith("not allowed with"):
+        return f"{name} cannot be combined with {message.rpartition(' ')[2].rpartition('/')[2]}"
+    return f"{name}: {message}"
 
 
 def options_of(declared: Iterable[Declared]) -> Options:
@@ -228,14 +288,16 @@ _COMMANDS: dict[str, Command] = {}
 def command(
     name: str,
     *declared: Declared,
+    examples: tuple[str, ...] = (),
     epilog: str | None = None,
     grammar: Grammar | None = None,
     is_local: bool = False,
 ) -> Callable[[Handler], Handler]:
     """Declare the function below as `rltui NAME`, a command or a verb; `command_list.py` has its sentence."""
+    settings = (examples, epilog, grammar, is_local)
 
     def declare(handler: Handler) -> Handler:
-        _COMMANDS[name] = Command(name, sentence_of(name), handler, declared, epilog, grammar, is_local)
+        _COMMANDS[name] = Command(name, sentence_of(name), handler, declared, *settings)
         return handler
 
     return declare

@@ -78,8 +78,7 @@ BY_JOB: Mapping[str, Mapping[str, str]] = {
         ),
         "keys": "the keys of the TUI, as they are mapped now",
         "completion": "what a shell completes: source <(rltui completion bash)",
-        "help": "about a topic or a command, on a page",
-        "man": "all commands and options as a manual page",
+        "help": "read about a topic or a command; --man: all as a manual page",
     },
 }
 """Job → name → a sentence about it, without capital and full stop."""

@@ -89,7 +89,7 @@ class ConfigArguments:
             elif self._is_pasted and not arg.startswith("-") and not arg.endswith(".toml"):
                 self._program(arg)
             elif not self._options:
-                raise UsageError(f"{arg!r} is no option of a config", hint="behind --: --KEY VALUE, @ FILE")
+                raise UsageError(f"not a key of the config: {arg}", hint="after --: --KEY VALUE or @ FILE")
             else:
                 self.rest.append(arg)
 
@@ -102,13 +102,13 @@ class ConfigArguments:
         if arg != "@":
             return arg[1:]
         if not self._argv or self._argv[0].startswith("-"):
-            raise UsageError("@ needs a file behind it", hint="@ rl.toml")
+            raise UsageError("@ needs a file after it", hint="@ rl.toml")
         return self._argv.pop(0)
 
     def _edit(self, assignment: str | None) -> None:
         if assignment is None:
             if not self._argv:
-                raise UsageError(f"{_SET} needs KEY=VALUE behind it", hint=f"{_SET} lr=1e-5")
+                raise UsageError(f"{_SET} needs KEY=VALUE after it", hint=f"{_SET} lr=1e-5")
             assignment = self._argv.pop(0)
         self._assignments.append(assignment)
 
@@ -123,8 +123,7 @@ class ConfigArguments:
                 self.rest.append(arg)
                 return
             raise UsageError(
-                f"{name} is no option of this command",
-                hint=f"what sets a key of the config stands behind --: rl.toml -- {name} …",
+                f"unknown option: {name}", hint=f"to set a config key, put it after --: rl.toml -- {name} …"
             )
         if values is None:
             values = []
@@ -135,22 +134,20 @@ class ConfigArguments:
     def _program(self, arg: str) -> None:
         """A word of a launcher's, before its `@`; or a file without a suffix."""
         if self.overlays or arg in launchers.REFUSED:
-            raise UsageError(
-                f"{arg!r} cannot be understood here", hint="write it like: rl @ FILE --KEY VALUE"
-            )
+            raise UsageError(f"not understood here: {arg}", hint="write it like: rl @ FILE --KEY VALUE")
         if Path(arg).exists():
             self.rest.append(arg)
         elif arg not in launchers.PREFIXES:
-            raise UsageError(f"{arg!r} before @ cannot be understood", hint="write it like: rl @ rl.toml")
+            raise UsageError(f"not understood before @: {arg}", hint="write it like: rl @ rl.toml")
 
 
 def _key(name: str) -> str:
     key = name.removeprefix("--")
     if not _KEY.fullmatch(key):
-        raise UsageError(f"{name!r} names no key", hint="write it like --model.name X")
+        raise UsageError(f"not a config key: {name}", hint="write it like --model.name X")
     key = key.replace("-", "_")
     if key in launchers.NOT_KEYS:
-        raise UsageError(f"{name} is no key of the config", hint=launchers.NOT_KEYS[key])
+        raise UsageError(f"not a config key: {name}", hint=launchers.NOT_KEYS[key])
     return key
 
 

@@ -12,20 +12,22 @@ from rltui.errors import UsageError
 
 HELP = (
     section(
-        "with every command, before it or behind",
+        "options of every command",
         argument(
             "--color",
             "WHEN",
-            "auto: on a terminal, unless NO_COLOR is set; always; never",
+            "auto (on a terminal, unless NO_COLOR is set), always or never",
             choices=get_args(When),
         ),
-        flag("--no-color", "as --color=never"),
-        flag("--ascii", "no signs but those of ASCII"),
+        flag("--no-color", "the same as --color=never"),
+        flag("--ascii", "ASCII only"),
     ),
     section(
-        "before any command",
+        "options before a command",
         argument(
-            "--host", "HOST", "on another machine, which ssh reaches; alone: the TUI here, on what is there"
+            "--host",
+            "HOST",
+            "run the command on another machine over ssh; alone: open the TUI here on its runs",
         ),
     ),
 )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
-from rltui.cli.command import Arguments, Command, split
+from rltui.cli.command import Arguments, Command, HelpRequestedError, split
 from rltui.cli.command_list import INTERNAL, SENTENCES, VERBS
 from rltui.core import hints
 from rltui.errors import RltuiError, UsageError
@@ -23,9 +24,9 @@ def parse(argv: list[str]) -> Arguments:
         UsageError: for words that no command knows, with those that may have been meant.
     """
     if argv[:1] and argv[0] in ("-h", "--help", "--version"):
-        from rltui.cli.overview import overview
+        from rltui.cli.overview import print_overview, print_version
 
-        return overview().parse_args(argv)
+        return Arguments(handler=print_version if argv[0] == "--version" else print_overview)
     if not argv or argv[0] not in {*SENTENCES, *INTERNAL}:  # a name, a file, an option, or misspelt
         from rltui.cli.config_line import is_pasted
 
@@ -37,24 +38,31 @@ def parse(argv: list[str]) -> Arguments:
     values: Mapping[str, object] = {}
     if command.grammar is not None:
         words, values = command.grammar(words, command.options)
-    parsed, unknown = command.parse(words, Arguments(**values))
+    try:
+        parsed, unknown = command.parse(words, Arguments(**values))
+    except HelpRequestedError as request:
+        from rltui.cli.command_help import print_help
+
+        return Arguments(handler=partial(print_help, request.command))
     if unknown:
-        raise _unknown(command, unknown)
+        raise unknown_words(command, unknown)
     return parsed
 
 
-def _unknown(command: Command, words: Sequence[str]) -> UsageError:
-    from rltui.core.text import did_you_mean
+def unknown_words(command: Command, words: Sequence[str]) -> UsageError:
+    """The error for words that no argument of the command takes; the first of them is named."""
+    from rltui.core.text import did_you_mean, unknown_name
 
-    is_option = words[0].startswith("-")
-    long_options = [option for option in command.options if option.startswith("--")]
-    guess = did_you_mean(
-        words[0].partition("=")[0], long_options if is_option else VERBS.get(command.name, ())
-    )
-    return UsageError(
-        f"rltui {command.name} does not know {' '.join(words)}",
-        hint=f"{guess} options: {hints.OPTIONS(command=command.name.split())}".strip(),
-    )
+    word = words[0].partition("=")[0]
+    if word.startswith("-"):
+        guess = did_you_mean(word, [option for option in command.options if option.startswith("--")])
+        return UsageError(
+            f"unknown option: {word}", hint=guess or hints.OPTIONS(command=command.name.split())
+        )
+    if verbs := VERBS.get(command.name):
+        return unknown_name("verb", word, verbs)
+    hint = hints.OPTIONS(command=command.name.split())
+    return UsageError(f"rltui {command.name} takes no further argument: {word}", hint=hint)
 
 
 def is_file_name(word: str) -> bool:

@@ -56,7 +56,7 @@ def parse_checkpoint(text: str) -> CheckpointChoice:
         return "best"
     if (step := parse_whole_number(text)) is not None:
         return step
-    raise UsageError(f"{text!r} is no checkpoint", hint="the step of one, last, or best")
+    raise UsageError(f"not a checkpoint: {text}", hint="write a step, last or best")
 
 
 def fork_name(parent: str, request: ForkRequest, step: int | None) -> str:

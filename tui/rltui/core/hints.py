@@ -122,11 +122,13 @@ METRICS_ALL = Hint("unknown-metric", "metrics --all")
 METRICS_JSON = Hint("curve-left-out", "metrics reward --json")
 METRICS_PLOT = Hint("more-metrics", "metrics NAME… --plot")
 HELP = Hint("help", "help")
+HELP_PAGE = Hint("help", "help {page}")
+HELP_VERB = Hint("help", "help {noun} VERB")
 HELP_TOPIC = Hint("help", "help TOPIC")
 HELP_COMMAND = Hint("help", "help COMMAND")
 COMMANDS = Hint("help", "--help")
 OPTIONS = Hint("unknown-option", "{command} --help")
-MAN = Hint("help", "man")
+MAN = Hint("help", "help --man")
 
 # --- the config ---------------------------------------------------------------------------------------------
 

@@ -364,15 +364,14 @@ def closest(name: str, names: Iterable[str]) -> str | None:
     return plain[matches[0]] if matches else None
 
 
-_MOST_NAMES = 24
+_MOST_NAMES = 8
 
 
 def unknown_name(what: str, name: str, names: Iterable[str]) -> UsageError:
-    """The error for an unknown typed name: the closest existing one, and the others."""
+    """The error for an unknown typed name. Its hint is the closest existing one, else the first ones."""
     names = list(names)
-    guess = did_you_mean(name, names)
-    there_are = f"there are: {join_some(names, _MOST_NAMES)}" if names else "there is none yet"
-    return UsageError(f"no {what} {name!r}", hint=f"{guess} {there_are}".strip())
+    known = f"known: {join_some(names, _MOST_NAMES)}" if names else "there is none yet"
+    return UsageError(f"unknown {what}: {name}", hint=did_you_mean(name, names) or known)
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rltui.cli.arguments import CREATION, JSON, SET
+from rltui.cli.arguments import JSON, NEW_RUN, SET
 from rltui.cli.colour import style_line
 from rltui.cli.command import Arguments, argument, command
 from rltui.cli.output import print_json
@@ -67,7 +67,7 @@ def show(arguments: Arguments) -> int:
         "config", "CONFIG", "as `rltui up` takes it; also -- --KEY VALUE", nargs="*", completes="configs"
     ),
     *QUEUED,
-    *CREATION,
+    NEW_RUN,
     JSON,
     grammar=split_queued,
 )

@@ -30,7 +30,7 @@ _STEPS_S = 60.0
 @command(
     "status",
     *NAME_OR_FIRST,
-    watch(interval_or_name, "stay, and look again every S seconds"),
+    watch(interval_or_name),
     flag("--plain", "in sentences, and with --watch one for each change"),
     json_flag("one JSON document on stdout; with --watch, one per line"),
 )

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rltui.cli.arguments import CREATION, JSON, positive
+from rltui.cli.arguments import JSON, NEW_RUN, positive
 from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.output import print_json
 from rltui.cli.queue_requests import (
@@ -51,7 +51,7 @@ _MANY_TIMES = 10.0
     argument("--max-parallel", "N", "so many of them at once (SLURM jobs: so many submitted)", type=positive),
     flag("--array", "with --slurm: the jobs are one job array (then N at once run)"),
     *QUEUED,
-    *CREATION,
+    NEW_RUN,
     JSON,
     grammar=split_sweep,
 )

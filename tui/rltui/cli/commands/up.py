@@ -6,8 +6,8 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from rltui.cli.arguments import CONFIG, CREATION, JSON, SLURM, TIMEOUT, WAIT, step
-from rltui.cli.command import Arguments, argument, command, flag, hidden, moved
+from rltui.cli.arguments import CONFIG, CREATION, JSON, SLURM, TIMEOUT, WAIT, YES, step
+from rltui.cli.command import Arguments, argument, command, flag, hidden, moved, section
 from rltui.cli.component_actions import execute
 from rltui.cli.config_line import read_config_line
 from rltui.cli.new_run import requested_run, start_headless, start_or_submit
@@ -24,24 +24,37 @@ if TYPE_CHECKING:
     "up",
     CONFIG,
     *CREATION,
-    SLURM,
-    flag("--dry-run", "with --slurm: print the job's script, and submit nothing"),
-    argument("--only", "C,…", "start only these components (and what they need)", completes="components"),
-    argument(
-        "--resume-step",
-        "STEP",
-        "as --resume, from the checkpoint of this step rather than the newest",
-        type=step,
-        completes="checkpoints",
+    section(
+        "run",
+        argument(
+            "--only",
+            "COMPONENT,…",
+            "start only these and what they need",
+            completes="components",
+        ),
+        argument(
+            "--resume-step",
+            "STEP",
+            "as --resume, from the checkpoint of this step",
+            type=step,
+            completes="checkpoints",
+        ),
+        flag("--dry-run", "with --slurm: print the job's script, submit nothing"),
     ),
+    SLURM,
     moved("--from-checkpoint", "up --resume-step STEP"),
     hidden("--entry", default=""),
     hidden("--group", default=""),
     hidden("--array", default=""),
-    flag("--yes", "do not ask about a plan that loses work"),
+    YES,
     WAIT,
     TIMEOUT,
     JSON,
+    examples=(
+        "up rl.toml",
+        "up rl.toml --set lr=3e-6 -n lr-3e-6",
+        "up rl.toml --resume --devices 0,1",
+    ),
     grammar=read_config_line,
 )
 def up(arguments: Arguments) -> int:

@@ -268,7 +268,7 @@ def tags(_: str, __: TypedValues) -> Words:
 
 
 def help_topics(_: str, __: TypedValues) -> Words:
-    from rltui.cli.commands.help import topics
+    from rltui.cli.help_pages import topics
 
     return topics().items()
 

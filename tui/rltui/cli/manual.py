@@ -1,4 +1,4 @@
-"""`man`: the manual page, made from the parser and the pages of help, as roff or as text."""
+"""The manual page, as source for man(7): made from the declarations of commands and the pages of help."""
 
 from __future__ import annotations
 
@@ -9,20 +9,17 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from rltui import __version__
-from rltui.cli.colour import style
-from rltui.cli.command import Arguments, Command, Declared, command, flag
-from rltui.cli.commands.help import page, topics
+from rltui.cli.command import Command, Declared
+from rltui.cli.command_help import option_names, usage, word_names
+from rltui.cli.help_pages import page, topics
 from rltui.cli.overview import DESCRIPTION, OPTIONS, all_commands
-from rltui.cli.table import room, wrap
-from rltui.errors import ExitCode
+from rltui.cli.table import wrap
+from rltui.core import hints
+from rltui.errors import EXIT_MEANINGS
 
-_WIDTH = 100
-"""Width of the text where no terminal says it."""
 _SOURCE_WIDTH = 64
 """Width of the source before `-` becomes two characters; mandoc advises against lines over 80."""
 _DATE = "2026-11-23"
-_STEP = 4
-"""Characters that each level of the text is indented by."""
 _FILES = (
     ("OUTPUT_DIR/.rltui/", "journal, starts with logs and configs, own copies: what rltui keeps of a run"),
     ("$XDG_CONFIG_HOME/rltui/settings.toml", "settings; ~/.config where the variable is not set"),
@@ -44,15 +41,6 @@ _ENVIRONMENT = (
     ("VISUAL, EDITOR, PAGER", "what the TUI opens files and logs with"),
     ("RLTUI_EXPERIMENT, RLTUI_COMPONENT, RLTUI_ATTEMPT", "are set for every component, to tell which it is"),
 )
-_EXIT = {
-    ExitCode.DONE: "done",
-    ExitCode.FAILED: "the operation failed",
-    ExitCode.USAGE: "usage: nothing was done",
-    ExitCode.INVALID_CONFIG: "the config is invalid; nothing was written",
-    ExitCode.CONFLICT: "something else holds what is needed: a file changed, a name, port or folder is taken",
-    ExitCode.COMPONENT_FAILED: "a component failed",
-    ExitCode.INTERRUPTED: "interrupted; what runs goes on",
-}
 
 
 class Block(NamedTuple):
@@ -61,21 +49,15 @@ class Block(NamedTuple):
     term: str = ""
 
 
-@command(
-    "man",
-    flag("--raw", "its source: rltui man --raw > rltui.1"),
-    is_local=True,
-)
-def show_manual(arguments: Arguments) -> int:
-    blocks = list(manual())
-    if arguments.raw:
-        print(as_roff(blocks), end="")
-    elif sys.stdout.isatty() and (program := shutil.which("man")) is not None:
-        sys.stdout.flush()
-        subprocess.run([program, "-l", "-"], input=as_roff(blocks), text=True, check=False)
-    else:
-        print("\n".join(as_text(blocks, room() or _WIDTH)))
-    return 0
+def print_manual() -> None:
+    """Show it by man on a terminal, where that is installed; else print its source."""
+    source = as_roff([*manual()])
+    program = shutil.which("man") if sys.stdout.isatty() else None
+    if program is None:
+        print(source, end="")
+        return
+    sys.stdout.flush()
+    subprocess.run([program, "-l", "-"], input=source, text=True, check=False)
 
 
 def manual() -> Iterator[Block]:
@@ -84,7 +66,7 @@ def manual() -> Iterator[Block]:
         "text", "rltui - runs reinforcement learning of language models on a GPU box, and keeps it alive"
     )
     yield Block("section", "synopsis")
-    for line in ("rltui [CONFIG... | NAME]", "rltui COMMAND [OPTION...]", "rltui help [TOPIC | COMMAND]"):
+    for line in ("rltui [CONFIG... | RUN]", "rltui COMMAND [OPTION...]", str(hints.HELP_TOPIC)):
         yield Block("verbatim", line)
     yield Block("section", "description")
     yield Block("text", DESCRIPTION.partition("\n\n")[0].replace("\n", " "))
@@ -94,7 +76,7 @@ def manual() -> Iterator[Block]:
     for command_of_list in all_commands():
         yield from _command(command_of_list)
     yield Block("section", "exit status")
-    yield from (Block("item", text, str(int(code))) for code, text in _EXIT.items())
+    yield from (Block("item", text, str(int(code))) for code, text in EXIT_MEANINGS.items())
     yield Block("section", "files")
     yield from (Block("item", text, name) for name, text in _FILES)
     yield Block("section", "environment")
@@ -107,30 +89,25 @@ def manual() -> Iterator[Block]:
 
 
 def _command(command: Command) -> Iterator[Block]:
-    usage = " ".join(command.parser().format_usage().split()).removeprefix("usage: ")
     yield Block("part", f"rltui {command.name}")
-    yield Block("text", usage)
+    yield Block("text", usage(command))
     yield Block("text", command.description)
+    if verbs := command.verbs:
+        for verb in verbs:
+            yield from _command(verb)
+        return
     yield from _options(command.declared)
     if command.epilog:
         yield Block("text", command.epilog)
-    for verb in command.verbs:
-        yield from _command(verb)
+    if command.examples:
+        yield Block("verbatim", "\n".join(f"rltui {line}" for line in command.examples))
 
 
 def _options(declared: Iterable[Declared]) -> Iterator[Block]:
     for argument in (argument for item in declared for argument in item.arguments()):
-        if argument.is_hidden:
-            continue
-        names, value = ", ".join(argument.option_names), argument.metavar
-        if names and value:
-            term = f"{names} [{value}]" if argument.nargs in ("?", "*") else f"{names} {value}"
-        else:
-            term = names or value or argument.dest
-        yield Block("item", argument.text.replace("%%", "%"), term)
-
-
-# --- shapes -----------------------------------------------------------------------------------------------
+        if not argument.is_hidden:
+            term = option_names(argument) if argument.is_option else word_names(argument)
+            yield Block("item", argument.text.replace("%%", "%"), term)
 
 
 def as_roff(blocks: list[Block]) -> str:
@@ -159,21 +136,3 @@ def _roff(text: str) -> str:
     escaped_text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
     lines = escaped_text.split("\n")
     return "\n".join(f"\\&{line}" if line.startswith((".", "'")) or not line else line for line in lines)
-
-
-def as_text(blocks: list[Block], width: int) -> Iterator[str]:
-    """The page for a terminal without man, or for a pipe."""
-    space = " " * _STEP
-    for block in blocks:
-        match block.kind:
-            case "section":
-                yield from ("", style(block.text.upper(), "head"))
-            case "part":
-                yield from ("", f"{space}{style(block.text, 'head')}")
-            case "text":
-                yield from wrap(f"{space}{block.text}", width)
-            case "item":
-                yield f"{space}{style(block.term, 'key')}"
-                yield from wrap(f"{space}{space}{block.text}", width)
-            case "verbatim":
-                yield from (f"{space}{line}".rstrip() for line in block.text.split("\n"))

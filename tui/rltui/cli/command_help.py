@@ -1,0 +1,133 @@
+"""The help of a command: its sentence, how it is typed, examples, and its options by heading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rltui.cli.arguments import GENERAL
+from rltui.cli.colour import style
+from rltui.cli.command import Argument, Arguments, Command, Declared, Group
+from rltui.cli.command_list import VERBS
+from rltui.cli.table import room, width_of, wrap
+from rltui.core import hints
+from rltui.errors import EXIT_MEANINGS
+
+_WIDTH, _WIDEST = 80, 100
+"""Cells of a line where no terminal says it, and of the longest lines that are easy to read."""
+_WIDEST_NAME = 26
+"""Cells of an option whose text begins on the same line."""
+_ENDING = {None: "", "?": "", "*": "…", "+": "…"}
+
+
+def print_help(command: Command, _: Arguments) -> int:
+    print(help_text(command), end="")
+    return 0
+
+
+def help_text(command: Command) -> str:
+    width = help_width()
+    lines = [*wrap(command.description, width), "", *wrap(f"Usage: {usage(command)}", width)]
+    if verbs := VERBS.get(command.name):
+        lines += _examples(command)
+        lines += section_lines("verbs", verbs.items(), width)
+        first = f"Without a verb it is `{command.name} {next(iter(verbs))}`."
+        lines += ["", first, f"Options of a verb: {hints.HELP_VERB(noun=command.name)}"]
+        return "\n".join(lines) + "\n"
+    words = [item for item in command.arguments if not item.is_option and not item.is_hidden]
+    lines += section_lines("", ((word_names(item), item.text) for item in words), width)[1:]
+    lines += _examples(command)
+    for heading, options in _options_by_heading(command.declared).items():
+        lines += section_lines(heading, ((option_names(item), item.text) for item in options), width)
+    for group in _groups_on_pages(command.declared):
+        lines += ["", style(f"{_title(group.title)} {hints.HELP_PAGE(page=group.page)}", "head")]
+    if command.epilog:
+        lines += ["", *wrap(command.epilog, width)]
+    return "\n".join(lines) + "\n"
+
+
+def help_width() -> int:
+    return min(room() or _WIDTH, _WIDEST)
+
+
+def options_text(group: Group) -> str:
+    """The options of a group, for the page of help that has them."""
+    return "\n".join(
+        section_lines("", ((option_names(item), item.text) for item in group.arguments()), _WIDTH)[1:]
+    )
+
+
+def exit_code_lines() -> list[str]:
+    return [f"  {int(code):<4} {text}" for code, text in EXIT_MEANINGS.items()]
+
+
+def usage(command: Command) -> str:
+    if command.name in VERBS:
+        return f"rltui {command.name} [VERB] [options]"
+    words = [item for item in command.arguments if not item.is_option and not item.is_hidden]
+    places = [f"[{word_names(item)}]" if item.nargs in ("?", "*") else word_names(item) for item in words]
+    return " ".join(filter(None, (f"rltui {command.name}", *places, "[options]")))
+
+
+def option_names(option: Argument) -> str:
+    """`-l, --layout LAYOUT`; `--[no-]wait`."""
+    names = option.names if option.takes_value else [*option.option_names]
+    if len(names) > 1 and names[1].startswith("--no-"):
+        return f"--[no-]{names[0].removeprefix('--')}"
+    value = option.metavar or "|".join(option.choices)
+    if option.takes_value and option.nargs in ("?", "*"):
+        value = f"[{value}]"
+    return f"{', '.join(names)} {value if option.takes_value else ''}".rstrip()
+
+
+def word_names(word: Argument) -> str:
+    name = word.metavar or "|".join(word.choices) or word.dest.upper()
+    return name if name.endswith("…") else f"{name}{_ENDING[word.nargs]}"
+
+
+def _title(heading: str) -> str:
+    return f"{heading[:1].upper()}{heading[1:]}:"
+
+
+def _examples(command: Command) -> list[str]:
+    return _part("examples", [_example(line) for line in command.examples])
+
+
+def _part(heading: str, lines: Sequence[str]) -> list[str]:
+    return ["", *([style(_title(heading), "head")] if heading else []), *lines] if lines else []
+
+
+def _example(line: str) -> str:
+    command, _, comment = line.partition("  # ")
+    return f"  {style(f'rltui {command}', 'key')}" + (f"  # {comment}" if comment else "")
+
+
+def section_lines(heading: str, rows: Iterable[tuple[str, str]], width: int) -> list[str]:
+    """Names beside their texts; a name that is too long has a line of its own."""
+    pairs = [(name, text.replace("%%", "%")) for name, text in rows]
+    fitting = [width_of(name) for name, _ in pairs if width_of(name) <= _WIDEST_NAME]
+    column = max(fitting, default=0) + 4
+    lines = []
+    for name, text in pairs:
+        first, *further = wrap(f"{' ' * column}{text}", width)
+        if width_of(name) > _WIDEST_NAME:
+            lines += [f"  {style(name, 'key')}", first, *further]
+        else:
+            gap = " " * (column - 2 - width_of(name))
+            lines += [f"  {style(name, 'key')}{gap}{first.lstrip()}", *further]
+    return _part(heading, lines)
+
+
+def _options_by_heading(declared: Iterable[Declared]) -> dict[str, list[Argument]]:
+    options: dict[str, list[Argument]] = {"options": []}
+    for item in declared:
+        if isinstance(item, Group) and item.page:
+            continue
+        for argument in item.arguments():
+            if argument.is_option and not argument.is_hidden:
+                options.setdefault(argument.heading, []).append(argument)
+    general = options.pop(GENERAL, [])
+    return {**options, GENERAL: general}
+
+
+def _groups_on_pages(declared: Iterable[Declared]) -> Iterator[Group]:
+    yield from (item for item in declared if isinstance(item, Group) and item.page)
