@@ -59,7 +59,7 @@ def _edit(folder: Path, pattern: str, line: str) -> None:
 
 
 def test_runs_are_compared(place: Path, cli: CommandLine, capsys: pytest.CaptureFixture[str]) -> None:
-    found = cli.json("compare", "a", "b")
+    found = cli.json("runs", "compare", "a", "b")
     key = next(iter(found["runs"][0]["config"]))
     assert [list(run["config"]) for run in found["runs"]] == [[key], [key]]
     assert key.endswith("lr")
@@ -72,21 +72,21 @@ def test_runs_are_compared(place: Path, cli: CommandLine, capsys: pytest.Capture
     assert of_b["common_level"]["steps"] == 3
     assert "to know which run is better" in found["remark"]
 
-    rows = list(csv.DictReader(io.StringIO(cli("compare", "a", "b", "--metric", "loss", "--csv"))))
+    rows = list(csv.DictReader(io.StringIO(cli("runs", "compare", "a", "b", "--metric", "loss", "--csv"))))
     assert [row[key] for row in rows][1] == "0.125"
     assert float(rows[1]["loss.last"]) == pytest.approx(0.2)
     assert float(rows[1]["loss.level.mean"]) == pytest.approx(0.457, abs=1e-3)
-    assert main(["compare", "a", "b"]) == 0
+    assert main(["runs", "compare", "a", "b"]) == 0
     table, remark = capsys.readouterr()
     assert "▲" not in table
     assert "± is the deviation of single steps" in remark
     assert re.search(rf"^{re.escape(key)} +\S+ +0.125$", table, re.MULTILINE)
     assert re.search(r"^reward to step 3 +0.2 ± 0.1 +0.2 ± 0.1$", table, re.MULTILINE)
-    assert main(["compare", "a", "b", "--md"]) == 0
+    assert main(["runs", "compare", "a", "b", "--md"]) == 0
     escaped = key.replace("_", r"\_")
     assert f"| {escaped} |" in capsys.readouterr().out
-    assert main(["compare", "a"]) == 2
-    assert main(["compare", "a", "bb"]) == 2
+    assert main(["runs", "compare", "a"]) == 2
+    assert main(["runs", "compare", "a", "bb"]) == 2
 
 
 def test_runs_are_compared_by_their_evaluations(
@@ -103,16 +103,16 @@ def test_runs_are_compared_by_their_evaluations(
             )
         )  # fmt: skip
         if seed == 0 and name == "b":
-            (found,) = cli.json("compare", "a", "b")["evaluations"]
+            (found,) = cli.json("runs", "compare", "a", "b")["evaluations"]
             assert [each["mean"] for each in found["of"]] == [0.4, 0.5]
             gap = found["differences"][1]
             assert (gap["standing"], gap["examples"]) == ("better", 8)
             assert gap["ci95"][0] <= gap["value"] == pytest.approx(0.1)
-            assert main(["compare", "a", "b"]) == 0
+            assert main(["runs", "compare", "a", "b"]) == 0
             table, remark = capsys.readouterr()
             assert re.search(r"^x, against a +— +\+0.100 ± 0.000 ▲$", table, re.MULTILINE)
             assert remark == ""
-    assert main(["compare", "a", "b"]) == 0
+    assert main(["runs", "compare", "a", "b"]) == 0
     table, remark = capsys.readouterr()
     assert "(other examples)" in table
     assert "their evaluations asked other examples" in remark
@@ -137,7 +137,7 @@ def test_two_runs_are_told_apart_key_by_key_and_line_by_line(place: Path, cli: C
 
 
 def test_a_report_says_what_there_is_and_links_to_it(place: Path, cli: CommandLine) -> None:
-    folder = Path(cli.json("export", "b", "--rollouts", "2")["folder"])
+    folder = Path(cli.json("runs", "export", "b", "--rollouts", "2")["folder"])
     assert folder == place / "b-report"
     text = (folder / "report.md").read_text()
     links = re.findall(r"\]\(([^)]+)\)", text)
@@ -151,8 +151,8 @@ def test_a_report_says_what_there_is_and_links_to_it(place: Path, cli: CommandLi
     assert r"looks \*good\*, \<b\>really\</b\>" in text
     assert r"| tags | t\|1 |" in text
     assert len((folder / "rollouts/best.jsonl").read_text().splitlines()) == 2
-    assert main(["export", "b", "-o", str(folder)]) == 4
-    again = Path(cli.json("export", "b")["folder"])
+    assert main(["runs", "export", "b", "-o", str(folder)]) == 4
+    again = Path(cli.json("runs", "export", "b")["folder"])
     assert again == place / "b-report-2"
 
 
@@ -171,7 +171,7 @@ def test_a_report_that_cannot_be_written_leaves_nothing(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with disk_full_after(2048):
-        code = main(["export", "b", "-o", "full"])
+        code = main(["runs", "export", "b", "-o", "full"])
     assert code == 1
     told = capsys.readouterr().err
     assert "cannot write the report" in told

@@ -86,7 +86,7 @@ def test_values_come_from_what_there_is(place: Path) -> None:
     assert words("status", "-w", "h") == ["high"]
     assert set(words("logs", "trainer", "-n", "")) == {"low", "high"}
     assert words("logs", "--name=h") == ["--name=high"]
-    assert words("compare", "low", "h") == ["high"]
+    assert words("runs", "compare", "low", "h") == ["high"]
     assert words("restart", "t") == ["trainer"]
     assert words("restart", "trainer", "t") == []
     assert "tinyrl" in words("up", "-l", "t")
@@ -166,8 +166,8 @@ def test_a_tab_in_a_real_shell(box: Box, shell: tuple[str, ...], source: str) ->
     try:
         terminal.press(f"{source}; echo sour''ced", "Enter")
         terminal.wait_for("\nsourced")
-        terminal.press("rltui resto", "Tab")
-        terminal.wait_for("rltui restore")
+        terminal.press("rltui runs resto", "Tab")
+        terminal.wait_for("rltui runs restore")
         terminal.press("C-u", "rltui set rl.toml trainer.f", "Tab")
         terminal.wait_for("trainer.fast=")
         terminal.press("t", "Tab")

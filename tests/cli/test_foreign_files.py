@@ -61,18 +61,18 @@ def test_a_foreign_sheet_writes_nowhere_and_hides_no_run(
     write_finished_run(tmp_path / "out" / "sound")
     outside = everything(tmp_path) - everything(state)
 
-    cli("add", str(tmp_path / "dl"))
+    cli("runs", "add", str(tmp_path / "dl"))
     rows = {row["name"]: row for row in cli.json("runs")}
     assert {name: row["state"] for name, row in rows.items()} == {
         "sound": "done", **dict.fromkeys(BAD_SHEETS, "damaged")
     }  # fmt: skip
     assert "run.json is damaged: id is '../../../../user/.bashrc'" in rows["up"]["problem"]
-    cli("tag", "sound", "+baseline")
+    cli("runs", "tag", "sound", "+baseline")
     cli("runs", "--rebuild")
-    cli("rm", "up", "--yes")
-    cli("rm", "note", "--yes")
-    cli("restore", "up")
-    assert cli("describe", "nul", "x", code=3).startswith("rltui: ")
+    cli("runs", "rm", "up", "--yes")
+    cli("runs", "rm", "note", "--yes")
+    cli("runs", "restore", "up")
+    assert cli("runs", "note", "nul", "x", code=3).startswith("rltui: ")
     kept = everything(tmp_path) - everything(state)
     assert all({".rltui", ".rltui-trash"} & {*path.parts} for path in kept - outside)
     assert all(path.is_relative_to(tmp_path / "dl" / "note") for path in outside - kept)
@@ -89,7 +89,7 @@ def test_a_damaged_copy_takes_no_place_of_the_run_that_it_was_copied_from(
     (mine,) = cli.json("runs")
     shutil.copytree(tmp_path / "out" / "mine", tmp_path / "dl" / "theirs")
     (tmp_path / "dl/theirs/.rltui/run.json").write_text(json.dumps(GOOD | {"id": mine["id"], "note": 3}))
-    cli("add", str(tmp_path / "dl"))
+    cli("runs", "add", str(tmp_path / "dl"))
     rows = {row["folder"]: row for row in cli.json("runs")}
     assert rows[mine["folder"]] == mine
     theirs = rows[str(tmp_path / "dl" / "theirs")]
@@ -108,7 +108,7 @@ def test_ids_that_an_older_index_believed_name_no_file(
         )
     (own_user / "state/rltui/runs/.hidden").write_text("{}")
     assert [row["name"] for row in cli.json("runs")] == ["a", "a"]
-    cli("tag", "a", "+x")
+    cli("runs", "tag", "a", "+x")
 
 
 def test_a_trash_that_another_made_is_not_used(own_user: Path, tmp_path: Path, cli: CommandLine) -> None:
@@ -116,12 +116,12 @@ def test_a_trash_that_another_made_is_not_used(own_user: Path, tmp_path: Path, c
     (tmp_path / "elsewhere").mkdir()
     trash = tmp_path / "out" / ".rltui-trash"
     trash.symlink_to(tmp_path / "elsewhere")
-    assert "is not trusted: it is a symbolic link" in cli("rm", "a", "--yes", code=4)
+    assert "is not trusted: it is a symbolic link" in cli("runs", "rm", "a", "--yes", code=4)
     trash.unlink()
     trash.mkdir()
     if os.getuid() == 0:
         os.chown(trash, 12345, 12345)
-        assert "it belongs to another user" in cli("rm", "a", "--yes", code=4)
+        assert "it belongs to another user" in cli("runs", "rm", "a", "--yes", code=4)
     assert (tmp_path / "out" / "a").is_dir()
     assert not [*(tmp_path / "elsewhere").iterdir(), *trash.iterdir()]
 
@@ -143,10 +143,10 @@ def test_rm_says_what_no_run_wrote_and_the_screen_does_not_take_it_along(
     write_finished_run(tmp_path / "out" / "b")
     for name in "ab":
         sheet = tmp_path / "out" / name / ".rltui" / "run.json"
-        cli("describe", name, "x")
+        cli("runs", "note", name, "x")
         at = time.time() - (0 if name == "a" else 3600)
         sheet.write_text(json.dumps(json.loads(sheet.read_text()) | {"created_at": at}))
-    plan = cli.json("rm", "a", "b", "--plan")
+    plan = cli.json("runs", "rm", "a", "b", "--plan")
     before = {each["name"]: each["there_before"] for each in plan["go"]}
     assert {"data", "thesis.tex"} <= {*before["a"]}
     assert before["b"] == []
@@ -155,15 +155,15 @@ def test_rm_says_what_no_run_wrote_and_the_screen_does_not_take_it_along(
     with pytest.raises(ConflictError, match=r"holds what was there before it: data, .*thesis\.tex"):
         runs.change(row.id, RunChange(is_trashed=True))
     assert (mine / "thesis.tex").exists()
-    main(["rm", "a", "b", "--yes"])
+    main(["runs", "rm", "a", "b", "--yes"])
     said = capsys.readouterr().err
     assert f"a: {tmp_path}/out/a is a link: what goes is {mine}" in said
     assert "a: with what was in its folder before it, and no run wrote: " in said
     assert "b: " not in said
     assert "to the trash" not in said, "who says --yes has seen the plan"
-    cli("restore", "a", "b")
+    cli("runs", "restore", "a", "b")
     assert (mine / "thesis.tex").exists()
-    main(["rm", "b"])
+    main(["runs", "rm", "b"])
     assert "1 to the trash, " in capsys.readouterr().err
 
 

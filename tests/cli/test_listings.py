@@ -26,8 +26,14 @@ LISTINGS = (
     ("evals", "two"),
     ("orphans", "two"),
     ("queue",),
-    ("trash",),
-    ("tag",),
+    (
+        "runs",
+        "trash",
+    ),
+    (
+        "runs",
+        "tag",
+    ),
     ("layouts",),
     ("doctor",),
     ("gpus",),
@@ -49,7 +55,7 @@ def place(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
                 '{"at": 1.8e9, "kind": "note", "text": "größe ● → a note that goes on and on and on"}\n'
             )
     monkeypatch.chdir(tmp_path)
-    main(["tag", "two", "+baseline"])
+    main(["runs", "tag", "two", "+baseline"])
     return tmp_path
 
 

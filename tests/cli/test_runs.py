@@ -14,6 +14,8 @@ import pytest
 from tests.cli.conftest import CommandLine
 from tests.fakes.past_run import write_finished_run
 
+from rltui.cli.command import split
+from rltui.cli.command_list import FORMER
 from rltui.core.runs import RunId, RunRow
 from rltui.services import screen_state
 from rltui.services.runs import catalog, organize
@@ -71,7 +73,8 @@ def test_the_list_in_all_shapes(place: Path, cli: CommandLine) -> None:
     assert cli("runs", "--csv", "--columns", "name,seed").splitlines()[0] == "name,seed"
     tree = cli("runs", "--group", "--sort", "name", "--columns", "name").splitlines()
     assert [line.strip() for line in tree[1:]] == ["low", "└ high", "sweep (2)", "├ s0", "└ s1"]
-    assert "none of 4 runs is meant by: grpo" in cli("runs", "grpo")
+    assert "no run of 4 matches grpo\n" in cli("runs", "grpo")
+    assert "(did you mean show?)" in cli("runs", "shwo", "high")
 
 
 def test_what_is_not_understood_is_said(place: Path, cli: CommandLine) -> None:
@@ -79,27 +82,26 @@ def test_what_is_not_understood_is_said(place: Path, cli: CommandLine) -> None:
     assert "reward >\n          ^" in cli("runs", "reward >", code=2)
     assert "did you mean duration?" in cli("runs", "--sort", "durtion", code=2)
     assert "did you mean reward?" in cli("runs", "--columns", "name,rewrd", code=2)
-    assert "--keep-last says nothing without --prune" in cli("runs", "--keep-last", "3", code=2)
-    assert "would keep nothing" in cli("runs", "--prune", code=2)
-    assert "not an age: soon" in cli("runs", "--prune", "--older-than", "soon", code=2)
-    assert "did you mean high?" in cli("tag", "hihg", "+x", code=2)
-    assert "of which run?" in cli("tag", "+x", code=2)
+    assert "would keep nothing" in cli("runs", "prune", code=2)
+    assert "not an age: soon" in cli("runs", "prune", "--older-than", "soon", code=2)
+    assert "did you mean high?" in cli("runs", "tag", "hihg", "+x", code=2)
+    assert "of which run?" in cli("runs", "tag", "+x", code=2)
     assert "did you mean high?" in cli("hihg", code=2)
 
 
 def test_words_of_people(place: Path, cli: CommandLine) -> None:
-    assert cli("tag") == "no tags yet; add one: rltui tag RUN +baseline\n"
-    assert cli("tag", "low", "high", "+a,b", "+c") == "low: a b c\nhigh: a b c\n"
-    assert cli("tag", "high", "--remove", "a,c") == "high: b\n"
-    assert cli("tag").split() == ["TAG", "RUNS", "a", "1", "b", "2", "c", "1"]
-    assert cli.json("tag") == {"a": 1, "b": 2, "c": 1}
-    assert cli("describe", "low", "too", "low") == "too low\n"
-    assert cli("describe", "low") == "too low\n"
-    assert cli("best", "high") == "high: marked as best\n"
+    assert cli("runs", "tag") == "no tags yet; add one: rltui runs tag RUN +baseline\n"
+    assert cli("runs", "tag", "low", "high", "+a,b", "+c") == "low: a b c\nhigh: a b c\n"
+    assert cli("runs", "tag", "high", "--remove", "a,c") == "high: b\n"
+    assert cli("runs", "tag").split() == ["TAG", "RUNS", "a", "1", "b", "2", "c", "1"]
+    assert cli.json("runs", "tag") == {"a": 1, "b": 2, "c": 1}
+    assert cli("runs", "note", "low", "too", "low") == "too low\n"
+    assert cli("runs", "note", "low") == "too low\n"
+    assert cli("runs", "star", "high") == "high: ★\n"
     assert "★ high" in cli("runs", "tag:b", "is:best")
-    assert cli("best", "--remove", "high") == "high: not marked any more\n"
-    cli("archive", "low", "nothing", code=2)
-    assert cli("archive", "low") == "low: archived; see: rltui runs --all\n"
+    assert cli("runs", "star", "--off", "high") == "high: no star\n"
+    cli("runs", "archive", "low", "nothing", code=2)
+    assert cli("runs", "archive", "low") == "low: archived; see: rltui runs --all\n"
     assert cli("runs").splitlines()[-1] == "1 archived, not listed: rltui runs --all"
     assert cli("runs", "--limit", "1").splitlines()[-2:] == [
         "2 more, beyond --limit 1",
@@ -108,27 +110,49 @@ def test_words_of_people(place: Path, cli: CommandLine) -> None:
     assert cli("runs", "--all", "--limit", "1").splitlines()[-1] == "3 more, beyond --limit 1"
     assert "low" in cli("runs", "--all")
     assert "low" in cli("runs", "is:archived")
-    (row,) = cli.json("unarchive", "low")
+    (row,) = cli.json("runs", "unarchive", "low")
     assert (row["archived_at"], row["note"]) == (None, "too low")
 
 
+def test_a_run_is_shown_whole_and_renamed(place: Path, cli: CommandLine) -> None:
+    cli("runs", "note", "high", "the better one")
+    lines = cli("runs", "show", "high").splitlines()
+    assert lines[0].startswith("high · ")
+    assert "note       the better one" in lines
+    assert "from       forked from low" in lines
+    assert any(line.startswith("config     ") for line in lines)
+    document = cli.json("runs", "show", "high")
+    assert (document["name"], document["note"]) == ("high", "the better one")
+    assert f"config     {min(document['config'])}=" in "\n".join(lines)
+    assert cli("runs", "rename", "high", "better") == "high is now better\n"
+    assert "not found" in cli("status", "high", code=2)
+    assert "better" in cli("status", "better")
+    assert "is taken by" in cli("runs", "rename", "better", "low", code=4)
+
+
+def test_a_former_name_leads_to_the_command(cli: CommandLine, own_user: Path) -> None:
+    for word, now in FORMER.items():
+        assert f"did you mean rltui {now}?" in cli(word, code=2), word
+        assert split(now.split())[0].name == now
+
+
 def test_old_ones_go_by_a_rule_and_come_back(place: Path, cli: CommandLine) -> None:
-    cli("tag", "s0", "+paper")
-    plan = json.loads(cli("runs", "--prune", "--keep-best", "1", "--keep-tag", "paper", "--plan", "--json"))
+    cli("runs", "tag", "s0", "+paper")
+    plan = json.loads(cli("runs", "prune", "--keep-best", "1", "--keep-tag", "paper", "--plan", "--json"))
     assert {each["name"] for each in plan["go"]} == {"low", "s1"}
     assert {each["name"]: each["why"] for each in plan["keep"]} == {"high": "the best", "s0": "tagged paper"}
     assert plan["frees_bytes"] == sum(each["bytes"] for each in plan["go"]) > 0
     assert (place / "out" / "low").is_dir()
-    text = cli("runs", "group:sweep", "--prune", "--keep-tag", "paper", "--yes")
-    assert text.startswith("s1 in the trash; back: rltui restore RUN; to free ")
-    assert "rm" not in cli("rm", "low", "--yes")
-    (s1,) = (each for each in cli.json("trash") if each["name"] == "s1")
+    text = cli("runs", "prune", "group:sweep", "--keep-tag", "paper", "--yes")
+    assert text.startswith("s1 in the trash; back: rltui runs restore RUN; to free ")
+    assert "rm" not in cli("runs", "rm", "low", "--yes")
+    (s1,) = (each for each in cli.json("runs", "trash") if each["name"] == "s1")
     assert Path(s1["folder"]).is_dir()
-    assert cli("restore", s1["id"]) == "s1: is back\n"
+    assert cli("runs", "restore", s1["id"]) == "s1: restored\n"
     assert (place / "out" / "s1").is_dir()
-    assert cli("trash", "--older-than", "1h") == "the trash is empty\n"
-    assert "add --yes if that is meant" in cli("trash", "--empty", code=2)
-    assert cli("trash", "--empty", "--yes").startswith("deleted; ")
+    assert cli("runs", "trash", "--older-than", "1h") == "the trash is empty\n"
+    assert "add --yes if that is meant" in cli("runs", "trash", "--empty", code=2)
+    assert cli("runs", "trash", "--empty", "--yes").startswith("deleted; ")
     assert not list((place / "out").glob(".rltui-trash*"))
     assert "low" not in cli("runs", "--all", "--columns", "name")
 
@@ -164,9 +188,9 @@ def test_thousands_are_listed_in_no_time(own_user: Path, cli: CommandLine) -> No
 
 
 def test_a_name_in_the_trash_is_not_the_one_that_is_meant(place: Path, cli: CommandLine) -> None:
-    cli("rm", "low", "--yes")
+    cli("runs", "rm", "low", "--yes")
     write_finished_run(place / "out" / "low")
     catalog.catch_up(index := RunIndex())
     assert not organize.is_in_trash(find_run(index, "low"))
-    documents: list[dict[str, Any]] = cli.json("trash")
-    assert "something else is at" in cli("restore", documents[0]["id"], code=4)
+    documents: list[dict[str, Any]] = cli.json("runs", "trash")
+    assert "something else is at" in cli("runs", "restore", documents[0]["id"], code=4)

@@ -17,9 +17,9 @@ runs --all --group
 runs tag:good
 runs 'state = failed' --columns name,state,step,reward,seed
 runs --sort reward --csv
-compare first second
-compare first second --all-keys
-compare first second --md
+runs compare first second
+runs compare first second --all-keys
+runs compare first second --md
 checkpoints first
 checkpoints first --prune --keep-last 1 --plan
 evals first
@@ -40,10 +40,11 @@ diff -n first trainer#1
 diff -n first original
 logs trainer -n first --last 3
 queue
-tag
-describe first
-best
-trash
+runs tag
+runs note first
+runs show first
+runs trash
+runs prune --keep-last 1 --plan
 restart trainer -n first --plan
 restart --from 8 -n first --plan
 restart --from-scratch -n first --plan
@@ -57,7 +58,7 @@ check rl.toml
 layouts
 keys
 keys checkpoint restart
-tag --json
+runs tag --json
 metrics -n first reward --last 2 --json
 checkpoints first --prune --keep-last 1 --plan --json
 """.splitlines()
@@ -66,7 +67,8 @@ ls
 status first
 status second
 runs
-compare first second
+runs show first
+runs compare first second
 checkpoints first
 evals first
 events -n first --kind edit,note,checkpoint
@@ -83,8 +85,8 @@ REFUSALS = """\
 status nosuch
 runs --sort nosuch
 runs 'reward >'
-compare first
-compare first nosuch
+runs compare first
+runs compare first nosuch
 checkpoints nosuch
 restart --from 7 -n first
 restart nosuch -n first
@@ -101,9 +103,12 @@ up nosuch.toml
 up rl.toml --set nosuch=1
 check nosuch.toml
 queue rm nosuch
-describe nosuch
-tag +a+,b first
-rm nosuch
+runs note nosuch
+runs tag +a+,b first
+runs rm nosuch
+runs rename first second
+runs rename first "a b"
+runs prune
 help nosuch
 statsu
 """.splitlines()

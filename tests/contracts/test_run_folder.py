@@ -49,7 +49,7 @@ def test_files_and_fields(counters: Box, snapshot: SnapshotAssertion) -> None:
         ("undo", "--restart", "--yes", "--wait"),
         ("note", "kept"),
         ("down", "one"),
-        ("tag", "+good", "one"),
+        ("runs", "tag", "+good", "one"),
     ):
         assert counters.run(*words).returncode == 0, words
     assert shapes_of(counters.work / "out") == snapshot
@@ -64,6 +64,6 @@ def test_a_folder_of_another_machine_is_taken_into_the_list(counters: Box) -> No
         for path in (counters.root / name).rglob("*"):
             if path.is_file():
                 path.unlink()
-    assert counters.run("add", "copied").returncode == 0
+    assert counters.run("runs", "add", "copied").returncode == 0
     (row,) = counters.json("runs")
     assert (row["name"], Path(row["folder"]).name) == ("one", "copied")

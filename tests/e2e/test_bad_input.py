@@ -148,5 +148,5 @@ def test_tui_without_a_terminal(box: Box) -> None:
 def test_a_demo_folder_whose_name_does_not_suit_is_not_made(box: Box) -> None:
     """Finding H11: the refused demo left its folder behind."""
     refusal = box.run("demo", "--no-tui", "-o", "a.b")
-    assert (refusal.returncode, "does not suit" in refusal.stderr) == (3, True)
+    assert (refusal.returncode, "not a name" in refusal.stderr) == (3, True)
     assert list(box.work.iterdir()) == []

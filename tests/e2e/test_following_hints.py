@@ -124,18 +124,18 @@ def test_a_living_run_is_in_the_way(picky: Box) -> None:
     conflict = picky.run("up", "other.toml", "-l", "counters.toml", "-n", "two", "-o", "out")
     assert conflict.returncode == 4, conflict.stderr
     assert hints.DOWN(name="one") in conflict.stderr
-    removal = picky.run("rm", "one")
+    removal = picky.run("runs", "rm", "one")
     assert removal.returncode == 4
     assert picky.component("trainer")["pid"] == pid
     assert follow(picky, removal, hints.DOWN, name="one").returncode == 0
     assert picky.tagged("one") == []
-    missing = picky.run("rm", "one")
+    missing = picky.run("runs", "rm", "one")
     assert missing.returncode == 0, missing.stderr
     forked = picky.run("fork", "one")
     assert forked.returncode == 4
     assert follow(picky, forked, hints.RESTORE, run="one").returncode == 0
     assert (picky.work / "out/.rltui/journal.jsonl").exists()
-    assert picky.run("rm", "one").returncode == 0
+    assert picky.run("runs", "rm", "one").returncode == 0
     assert follow(picky, missing, hints.TRASH_EMPTY).returncode == 2, (
         "what is for good is refused without --yes"
     )
@@ -174,9 +174,8 @@ def test_lists_that_messages_point_to(picky: Box) -> None:
     retry_until(lambda: str(hints.METRICS_ALL) in picky.run("metrics", "nosuch").stderr, timeout_s=30.0)
     cases: tuple[tuple[tuple[str, ...], int, Hint, dict[str, Any]], ...] = (
         (("set", "max_stps_of_all=5"), 3, hints.KNOBS_ALL, {}),
-        (("compare", "one"), 2, hints.RUNS, {}),
+        (("runs", "compare", "one"), 2, hints.RUNS, {}),
         (("checkpoints", "--keep-last", "3"), 2, hints.PRUNE_PLAN, {}),
-        (("runs", "--keep-last", "3"), 2, hints.RUNS_PRUNE_PLAN, {}),
         (("metrics", "nosuch"), 2, hints.METRICS_ALL, {}),
         (("statsu",), 2, hints.HELP, {}),
         (("status", "--nosuch"), 2, hints.OPTIONS, {"command": "status"}),
@@ -185,7 +184,7 @@ def test_lists_that_messages_point_to(picky: Box) -> None:
         result = picky.run(*arguments)
         assert result.returncode == code, (arguments, result.stderr)
         assert follow(picky, result, hint, **values).returncode == 0, arguments
-    assert picky.run("archive", "one").returncode == 0
+    assert picky.run("runs", "archive", "one").returncode == 0
     listing = follow(picky, picky.run("runs"), hints.RUNS_ALL)
     assert "one" in listing.stdout
 

@@ -34,7 +34,7 @@ def test_from_nothing_to_a_layout_and_its_run(box: Box, own_user: Path) -> None:
     for name in ("serve", "train"):
         (box.work / f"{name}.py").write_text("import signal; signal.pause()")
     (box.work / "run.toml").write_text("colour = 20\n")
-    nothing, no_runs, no_tags = box.run("ls"), box.run("runs"), box.run("tag")
+    nothing, no_runs, no_tags = box.run("ls"), box.run("runs"), box.run("runs", "tag")
     assert hints.DEMO() in nothing.stdout
     unknown = follow(box, nothing, hints.UP, code=3, fill={"CONFIG.toml": "run.toml"})
     assert "your own commands" in unknown.stderr
@@ -48,10 +48,10 @@ def test_from_nothing_to_a_layout_and_its_run(box: Box, own_user: Path) -> None:
     assert "train" in result.stdout
     name = "run"
     follow(box, no_tags, hints.TAG, code=0, fill={"RUN": name})
-    of_which = box.run("tag", "+baseline")
+    of_which = box.run("runs", "tag", "+baseline")
     assert hints.TAG() in of_which.stderr
     follow(box, of_which, hints.TAG_REMOVE, code=0, fill={"RUN": name})
-    assert hints.TAG() in box.run("tag").stdout
+    assert hints.TAG() in box.run("runs", "tag").stdout
     write_finished_run(own_user / "theirs")
     follow(box, no_runs, hints.ADD, code=0, fill={"DIR": str(own_user / "theirs")})
     assert "theirs" in box.run("runs").stdout

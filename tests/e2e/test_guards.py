@@ -191,8 +191,8 @@ TRIALS = (
     Trial("living", ("set", "walk=24", "--restart", "--from", "10"), Loss.MORE, "lose       13", "--dry-run"),
     Trial("living", ("set", "output_dir=/tmp/elsewhere", "--force"), Loss.MORE, "output_dir", "--dry-run"),
     Trial("living", ("checkpoints", "--prune", "--keep-last", "1"), Loss.FOR_GOOD, "checkpoint 5"),
-    Trial("living", ("runs", "--prune", "--keep-last", "1"), Loss.MORE, "old"),
-    Trial("living", ("trash", "--empty"), Loss.FOR_GOOD, "gone", ""),
+    Trial("living", ("runs", "prune", "--keep-last", "1"), Loss.MORE, "old"),
+    Trial("living", ("runs", "trash", "--empty"), Loss.FOR_GOOD, "gone", ""),
     Trial("stopped", ("start", "--from-scratch", "-n", "old"), Loss.MORE, "lose       23 steps"),
     Trial("stopped", ("start", "--from", "10", "-n", "old"), Loss.MORE, "lose       13 steps"),
     Trial("stopped", ("restart", "--from-scratch", "-n", "old"), Loss.MORE, "lose       23 steps"),
@@ -215,8 +215,8 @@ TRIALS = (
 HARMLESS = (
     ("start", "--plan"), ("restart", "--plan"), ("stop", "--plan"), ("down", "--plan"),
     ("restart", "--from-scratch", "--plan"), ("set", "walk=99", "--dry-run"), ("promote", "own", "--plan"),
-    ("runs", "--prune", "--keep-last", "1", "--plan"), ("rm", "old", "--plan"),
-    ("checkpoints", "--prune", "--keep-last", "1", "--plan"), ("trash",), ("undo", "--dry-run"),
+    ("runs", "prune", "--keep-last", "1", "--plan"), ("runs", "rm", "old", "--plan"),
+    ("checkpoints", "--prune", "--keep-last", "1", "--plan"), ("runs", "trash"), ("undo", "--dry-run"),
 )  # fmt: skip
 
 
@@ -257,7 +257,7 @@ def made_town(box: Box) -> None:
     for name in ("gone", "old", "own"):
         has_walked(box, name)
         assert box.run("down", name).returncode == 0
-    assert box.run("rm", "gone").returncode == 0
+    assert box.run("runs", "rm", "gone").returncode == 0
     has_walked(box, "living")
     (box.work / "rl.toml").write_text((EXAMPLE / "rl.toml").read_text())
 
@@ -332,7 +332,7 @@ def test_a_look_changes_nothing(town: Box, arguments: tuple[str, ...]) -> None:
 ACTS = (
     ("set", "lr=50"), ("restart", "--from", "10", "--wait"), ("checkpoints", "--prune", "--keep-last", "1"),
     ("restart", "--from-scratch", "--wait"), ("promote", "own"), ("trash", "--empty"),
-    ("runs", "--prune", "--keep-last", "1"),
+    ("runs", "prune", "--keep-last", "1"),
 )  # fmt: skip
 
 

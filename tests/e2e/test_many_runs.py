@@ -56,7 +56,7 @@ def test_a_sweep_is_listed_compared_forked_and_kept(swept: Box) -> None:
     assert len(gentle) == 2
     assert "max_steps" not in gentle[0]["name"]
 
-    compared = swept.json("compare", *(item["name"] for item in rows))
+    compared = swept.json("runs", "compare", *(item["name"] for item in rows))
     assert all(item["config"].keys() == {"trainer.optim.lr", "seed"} for item in compared["runs"])
 
     through_the_screens(swept)
@@ -85,15 +85,15 @@ def test_a_sweep_is_listed_compared_forked_and_kept(swept: Box) -> None:
     assert swept.run("promote", "higher", "--yes").returncode == 0
     assert "lr = 0.0003 " in (swept.work / "rl.toml").read_text()
 
-    assert swept.run("tag", "higher", "+keep").returncode == 0
-    assert swept.run("rm", rows[0]["name"], "--yes").returncode == 0
+    assert swept.run("runs", "tag", "higher", "+keep").returncode == 0
+    assert swept.run("runs", "rm", rows[0]["name"], "--yes").returncode == 0
     assert not Path(rows[0]["folder"]).exists()
     next((swept.root / "state/rltui").glob("runs-*.sqlite")).unlink()
     assert [item["name"] for item in runs(swept, "tag:keep")] == ["higher"]
-    assert swept.run("restore", rows[0]["id"]).returncode == 0
+    assert swept.run("runs", "restore", rows[0]["id"]).returncode == 0
     assert len(runs(swept)) == 6
 
-    exported = swept.run("export", "higher", "-o", "report")
+    exported = swept.run("runs", "export", "higher", "-o", "report")
     assert exported.returncode == 0, exported.stderr
     report = (swept.work / "report/report.md").read_text()
     assert "3e-4" in report or "0.0003" in report

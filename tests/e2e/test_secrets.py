@@ -64,7 +64,7 @@ def test_what_a_dying_program_prints_leaves_without_its_secrets(box: Box) -> Non
         assert box.run("rollouts", "-n", "one", "--export", name).returncode == 0
         texts[name] = (box.work / name).read_text()
     assert json.loads(texts["said.jsonl"])["completion"] == "yes"
-    assert box.run("export", "one", "-o", "report").returncode == 0
+    assert box.run("runs", "export", "one", "-o", "report").returncode == 0
     texts |= {str(path): path.read_text() for path in (box.work / "report").rglob("*") if path.is_file()}
     leaks = {name: secret for name, text in texts.items() for secret in SECRETS if secret in text}
     assert leaks == {}

@@ -10,10 +10,11 @@ import pytest
 from tests.fakes.past_run import write_finished_run
 
 from rltui.core.runs import RunChange, RunRow
-from rltui.errors import ConflictError, RltuiError, UsageError
+from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
 from rltui.services.own_files import FileLock
 from rltui.services.runs import catalog, organize
 from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.runs.experiments import find_experiment
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.moved_folders import TRASH
 from rltui.services.runs.organize import RunRetention, change_run, retention_plan
@@ -57,13 +58,51 @@ def test_words_are_in_the_sheet_and_in_the_index(index: RunIndex) -> None:
     assert find_run(index, "a").tags == ("baseline", "y")
 
 
+def test_a_run_is_renamed_in_its_folder_on_the_list_and_in_the_index(index: RunIndex, tmp_path: Path) -> None:
+    row = find_run(index, "a")
+    change = RunChange(name="higher-lr", note="x")
+    renamed = change_run(index, row, change)
+    assert (renamed.name, renamed.note, renamed.id) == ("higher-lr", "x", row.id)
+    assert find_experiment("a") is None
+    record = find_experiment("higher-lr")
+    assert record is not None
+    assert record.output_dir == row.folder
+    catalog.catch_up(index, whole=True)
+    assert find_run(index, "higher-lr").id == row.id
+    assert change_run(index, renamed, change.inverse(row)).name == "a"
+    assert find_experiment("higher-lr") is None
+
+
+def test_names_that_are_invalid_or_taken_are_refused(index: RunIndex, tmp_path: Path) -> None:
+    row, other = find_run(index, "a"), find_run(index, "b")
+    assert change_run(index, row, RunChange(name="a")).name == "a"
+    cases: tuple[tuple[str, type[RltuiError], str], ...] = (
+        ("a b", ConfigError, "not a name"),
+        ("", ConfigError, "not a name"),
+        ("b", ConflictError, "the name b is taken"),
+        (other.id, ConflictError, f"the name {other.id} is taken"),
+    )
+    for name, kind, text in cases:
+        with pytest.raises(kind, match=text):
+            change_run(index, row, RunChange(name=name))
+    user = find_experiment("b")
+    assert user is not None
+    user.control.write_record(replace(user, inference_of="a"))
+    with pytest.raises(ConflictError, match="b uses its inference server"):
+        change_run(index, row, RunChange(name="c"))
+    trashed = change_run(index, other, RunChange(is_trashed=True))
+    with pytest.raises(ConflictError, match="b is in the trash"):
+        change_run(index, trashed, RunChange(name="c"))
+    assert find_run(index, "a").name == "a"
+
+
 def test_a_run_that_is_not_there_is_told(index: RunIndex, tmp_path: Path) -> None:
     row = find_run(index, "a")
     shutil.rmtree(tmp_path / "out" / "b")
     change_run(index, find_run(index, "b"), RunChange(is_trashed=True))
     assert index.named("b") == [], "there is nothing to put into the trash: it is forgotten"
     shutil.rmtree(tmp_path / "out" / "a")
-    with pytest.raises(ConflictError, match="a: its folder is not there"):
+    with pytest.raises(ConflictError, match="a: its folder is missing"):
         change_run(index, row, RunChange(is_best=True))
     write_finished_run(tmp_path / "out" / "a")
     save_metadata(Path(row.control), new_metadata(1.0))
@@ -115,7 +154,7 @@ def test_one_that_lives_or_holds_others_stays(index: RunIndex, tmp_path: Path) -
     row = find_run(index, "a")
     lock = FileLock(ControlFolder(tmp_path / "out" / "a").lock_file)
     assert lock.acquire()
-    with pytest.raises(ConflictError, match="a runs"):
+    with pytest.raises(ConflictError, match="a is running"):
         organize.trash(index, row)
     lock.release()
     write_finished_run(tmp_path / "out" / "a" / "inner")

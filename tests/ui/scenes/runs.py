@@ -91,13 +91,13 @@ SCENES: dict[str, Scene] = {
     ),
     "runs-trash": scene(
         with_runs, (*"jjjjjj", "delete"), "Put baseline into the trash?", "baseline  /runs/baseline",
-        "frees 40.0 GiB (rltui trash --empty).",
+        "frees 40.0 GiB (rltui runs trash --empty).",
         "enter: Cancel · y: Put baseline into the trash · esc: Cancel",
         small=(),
     ),
     "runs-none": scene(
         without_runs, (), "rltui Runs · 0 in all",
-        "No run yet. rltui up CONFIG.toml starts one, rltui demo too; rltui add DIR", small=(),
+        "No run yet. rltui up CONFIG.toml starts one, rltui demo too; rltui runs add DIR", small=(),
     ),
     "queue": scene(
         with_paused_queue, ("7", "Q", "j", "j", "j"), "rltui · Queue · ‖ paused · 2 run · 3 wait · 1 failed",

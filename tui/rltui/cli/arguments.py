@@ -148,6 +148,7 @@ RUN = argument(
     nargs="?",
     completes="runs",
 )
+NAMED_RUN = argument("run", "RUN", _REFERENCES, completes="runs")
 RUNS = argument("run", "RUN", _REFERENCES, nargs="+", completes="runs")
 COMPONENT = repeatable(
     "-c --component",
@@ -163,6 +164,7 @@ CONFIG = argument(
     completes="configs",
 )
 YES = flag("--yes", "do not ask", heading=GENERAL)
+PLAN = flag("--plan", "show what would be done, and do nothing", heading=GENERAL)
 WAIT = _wait(True, "default")
 WAIT_ON_TERMINAL = _wait(None, "default on a terminal")
 """`waiting.should_wait` decides where neither of the two is given."""

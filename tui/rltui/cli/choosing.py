@@ -153,13 +153,16 @@ class SeveralRunsError(UsageError):
         self.records = tuple(records)
 
 
-def ready_index() -> RunIndex:
+def ready_index(*, rebuild: bool = False) -> RunIndex:
     """The index of runs, up to date with their folders; what is new of those is told on stderr."""
+    from rltui.cli.progress import working
     from rltui.services.runs.catalog import catch_up  # only what is about many runs needs it
     from rltui.services.runs.index import RunIndex
 
     index = RunIndex()
-    for sentence in catch_up(index).messages:
+    with working("reads the folders of all runs" if rebuild else "reads what is new of the runs"):
+        updates = catch_up(index, whole=rebuild)
+    for sentence in updates.messages:
         print(sentence, file=sys.stderr)
     return index
 

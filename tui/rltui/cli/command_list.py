@@ -57,18 +57,7 @@ BY_JOB: Mapping[str, Mapping[str, str]] = {
         ),
     },
     "all runs": {
-        "runs": "all runs there are, living and finished",
-        "compare": "runs beside each other: the keys that differ, the metrics",
-        "export": "a report of a run in a folder: Markdown, curves, configs",
-        "add": "take runs that rltui did not start into the list",
-        "tag": "the tags of runs: show, add, remove",
-        "describe": "the note of a run, in the list of runs: show, write",
-        "best": "mark runs as the best ones",
-        "archive": "list these runs no longer, unless asked to",
-        "unarchive": "list these runs again",
-        "rm": "put runs into the trash, folder and all",
-        "restore": "take runs out of the trash",
-        "trash": "what lies in the trash, and how large it is",
+        "runs": "all runs: list, compare, tag, rename, archive, delete",
     },
     "this box, and help": {
         "doctor": "check that this box, or nodes, have what rltui needs",
@@ -88,6 +77,23 @@ INTERNAL: Mapping[str, str] = {
 }
 """Commands that no list shows: `open` is what a command line without a command means."""
 VERBS: Mapping[str, Mapping[str, str]] = {
+    "runs": {
+        "list": "list runs, living and finished",
+        "show": "show all that is known of a run",
+        "compare": "compare runs: the keys that differ, the metrics",
+        "export": "write a report of a run: Markdown, curves, configs",
+        "tag": "list, add and remove tags",
+        "rename": "rename a run",
+        "note": "show or write the note of a run",
+        "star": "star the best runs",
+        "archive": "hide runs from the list",
+        "unarchive": "list archived runs again",
+        "rm": "move runs to the trash, folder and all",
+        "prune": "move old runs to the trash, by a rule",
+        "restore": "take runs out of the trash",
+        "trash": "list the trash, or empty it",
+        "add": "add runs that rltui did not start",
+    },
     "queue": {
         "list": "what waits and why, what runs, what has ended",
         "add": "start a run when it can; all that `rltui up` takes",
@@ -109,6 +115,19 @@ VERBS: Mapping[str, Mapping[str, str]] = {
     },
 }
 """Command with verbs → verb → a sentence about it. The command alone is its first verb."""
+FORMER: Mapping[str, str] = {
+    "add": "runs add",
+    "archive": "runs archive",
+    "best": "runs star",
+    "compare": "runs compare",
+    "export": "runs export",
+    "restore": "runs restore",
+    "rm": "runs rm",
+    "tag": "runs tag",
+    "trash": "runs trash",
+    "unarchive": "runs unarchive",
+}
+"""A word that people may type for a command → the command."""
 SENTENCES: Mapping[str, str] = {name: text for commands in BY_JOB.values() for name, text in commands.items()}
 """Name → sentence of every command, in the order of the overview."""
 

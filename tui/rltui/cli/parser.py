@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from rltui.cli.command import Arguments, Command, HelpRequestedError, split
-from rltui.cli.command_list import INTERNAL, SENTENCES, VERBS
+from rltui.cli.command_list import FORMER, INTERNAL, SENTENCES, VERBS
 from rltui.core import hints
 from rltui.errors import RltuiError, UsageError
 
@@ -97,6 +97,8 @@ def _refuse_unless_experiment(word: str) -> None:
 
     if _is_known(word):
         return
+    if word in FORMER:
+        raise UsageError(f"unknown command: {word}", hint=f"did you mean rltui {FORMER[word]}?")
     runs: list[str] = []
     with suppress(RltuiError):  # a damaged one is told by those who need it
         runs = RunIndex().names()

@@ -111,8 +111,19 @@ class LocalRuns(Runs):
         if self.readonly:
             raise ConflictError("this client only looks")
         row = self._row(id_)
+        if change.name is not None:
+            self._end_idle_supervisor(row)
         with self._lock:
             return change_run(self._index, row, change)
+
+    @staticmethod
+    def _end_idle_supervisor(row: RunRow) -> None:
+        """A supervisor has the name of its experiment for as long as it lives."""
+        from rltui.client.down import stop_idle_supervisor
+        from rltui.services.runs.catalog import record_of
+
+        with suppress(RltuiError):  # `change_run` says what is wrong
+            stop_idle_supervisor(record_of(row))
 
     def _row(self, id_: str) -> RunRow:
         row = next((listed_row for listed_row in self.rows() if listed_row.id == id_), None)

@@ -1,4 +1,4 @@
-"""`rltui export` writes a run as a folder that can be read, saved and sent around without rltui.
+"""`rltui runs export` writes a run as a folder that can be read, saved and sent around without rltui.
 
 The folder is written under another name and renamed once it is complete: a full disk leaves nothing.
 """

@@ -53,11 +53,13 @@ class Runs(ABC):
 
     @command()
     def change(self, id_: str, change: RunChange) -> RunRow:
-        """Change what is said of a run, or move it to the trash and back. Returns it as it is then.
+        """Change the name of a run or what is said of it, or move it to the trash and back. Returns the run
+        after the change.
 
         Raises:
-            UsageError: if there is no such run any more, or it cannot be called so.
-            ConflictError: if its folder is not there, or something of it lives.
+            ConfigError: for an invalid name.
+            UsageError: if the run is gone, or for an invalid tag or note.
+            ConflictError: if the name is taken, if its folder is missing, or if the run lives.
         """
 
     @abstractmethod

@@ -68,8 +68,9 @@ class RunMetadata(RunOrigin):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunChange:
-    """A change of a run's metadata. Fields that are `None` or empty stay."""
+    """A change of a run's name or metadata. Fields that are `None` or empty stay."""
 
+    name: str | None = None
     add_tags: tuple[str, ...] = ()
     remove_tags: tuple[str, ...] = ()
     note: str | None = None
@@ -78,15 +79,16 @@ class RunChange:
     is_trashed: bool | None = None
     """Move the folder to the trash, or back."""
 
-    def inverse(self, sheet: RunMetadata) -> RunChange:
-        """The opposite change, if `sheet` was the former state."""
+    def inverse(self, row: RunRow) -> RunChange:
+        """The opposite change, if `row` was the former state."""
         return RunChange(
-            add_tags=tuple(tag for tag in self.remove_tags if tag in sheet.tags),
-            remove_tags=tuple(tag for tag in self.add_tags if tag not in sheet.tags),
-            note=None if self.note is None else sheet.note,
-            is_best=None if self.is_best is None else sheet.is_best,
-            is_archived=None if self.is_archived is None else sheet.archived_at is not None,
-            is_trashed=None if self.is_trashed is None else sheet.trashed_at is not None,
+            name=None if self.name is None else row.name,
+            add_tags=tuple(tag for tag in self.remove_tags if tag in row.tags),
+            remove_tags=tuple(tag for tag in self.add_tags if tag not in row.tags),
+            note=None if self.note is None else row.note,
+            is_best=None if self.is_best is None else row.is_best,
+            is_archived=None if self.is_archived is None else row.archived_at is not None,
+            is_trashed=None if self.is_trashed is None else row.trashed_at is not None,
         )
 
 

@@ -112,7 +112,7 @@ class RunColumn:
             case "words":
                 return " ".join(value)
             case "config":
-                return _value_text(self.id, value)
+                return config_value_text(self.id, value)
             case _:
                 return str(value)
 
@@ -147,9 +147,9 @@ _FIELDS: Mapping[str, RunColumn] = {
         _field("attempts", "steps", "starts of the component that was started most often",
             lambda row: row.attempts or None),
         _field("gpus", "words", "the GPUs that it had", lambda row: row.gpus or None),
-        _field("tags", "words", "what people call it (`tag`)", lambda row: row.tags or None),
-        _field("note", "text", "what people say of it (`describe`)", lambda row: row.note or None, 48),
-        _field("best", "flag", "a person marked it (`best`)", lambda row: row.is_best or None),
+        _field("tags", "words", "tags (`runs tag`)", lambda row: row.tags or None),
+        _field("note", "text", "note (`runs note`)", lambda row: row.note or None, 48),
+        _field("best", "flag", "starred (`runs star`)", lambda row: row.is_best or None),
         _field("group", "text", "the sweep that it belongs to", lambda row: row.group or None),
         _field("parent", "text", "the run that it was forked from", lambda row: row.parent or None),
         _field("again", "text", "the run that it repeats", lambda row: row.again or None),
@@ -320,7 +320,7 @@ def changed_text(row: RunRow) -> str:
 
 
 def change_value_text(key: str, value: object) -> str:
-    return truncate(_value_text(key, value), _MOST_CHANGED)
+    return truncate(config_value_text(key, value), _MOST_CHANGED)
 
 
 def _thinned(values: tuple[float, ...]) -> tuple[float, ...]:
@@ -358,7 +358,8 @@ def gpus_text(gpus: Sequence[str]) -> str:
     return ", ".join(f"{count}× {name}" if count > 1 else name for name, count in counts.items())
 
 
-def _value_text(key: str, value: object) -> str:
+def config_value_text(key: str, value: object) -> str:
+    """A value of the config for people, masked where it is a secret."""
     return mask_value(key, value) if isinstance(value, str) else value_text(value)
 
 
@@ -421,7 +422,7 @@ def _origin(row: RunRow, names: Mapping[str, str]) -> list[str]:
 def _changes(row: RunRow) -> list[str]:
     """The form is `optim.lr 1e-5 → 1e-6`."""
     return [
-        f"{key} {f'{_value_text(key, old)} → ' if old is not None else ''}{_value_text(key, new)}"
+        f"{key} {f'{config_value_text(key, old)} → ' if old is not None else ''}{config_value_text(key, new)}"
         for key, (old, new) in row.changed.items()
     ]
 

@@ -168,14 +168,14 @@ def check_name(name: str, output_dir: Path) -> None:
     """
     if not NAME_PATTERN.fullmatch(name):
         raise ConfigError(
-            f"the experiment name {name!r} does not suit",
-            hint="use letters, digits, - and _, at most 48, with -n NAME",
+            f"not a name: {name}",
+            hint="use letters, digits, - and _, at most 48",
         )
     other = find_experiment(name)
     if other is not None and not same_folder(other.output_dir, str(output_dir)):
         raise ConflictError(
             f"the name {name} is taken by the experiment in {other.output_dir}",
-            hint="choose another with -n NAME",
+            hint="choose another name",
         )
 
 

@@ -25,6 +25,7 @@ from rltui.services.own_files import FileLock, foreign_folder_reason, make_folde
 from rltui.services.processes import living_output_dirs
 from rltui.services.runs import catalog
 from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.runs.experiments import check_name, forget, known_experiments
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.moved_folders import TRASH
 from rltui.services.runs.run_metadata import change_metadata
@@ -44,8 +45,9 @@ def change_run(index: RunIndex, row: RunRow, change: RunChange) -> RunRow:
     """Make a change. Adding an existing tag or removing a missing one is no error.
 
     Raises:
+        ConfigError: for an invalid name.
         UsageError: for an invalid tag, or a note that is too long.
-        ConflictError: if its folder does not exist; as `trash` and `restore`.
+        ConflictError: if its folder does not exist; as `_rename`, `trash` and `restore`.
         RltuiError: if the metadata cannot be written; as `trash` and `restore`.
     """
     adding, note = frozenset(map(_check_tag, change.add_tags)), change.note
@@ -64,11 +66,50 @@ def change_run(index: RunIndex, row: RunRow, change: RunChange) -> RunRow:
             archived_at=archived_at,
         )
 
-    if replace(change, is_trashed=None) != RunChange():
+    if change.name is not None:
+        row = _rename(index, row, change.name)
+    if replace(change, name=None, is_trashed=None) != RunChange():
         row = _change_metadata(index, row, changed)
     if change.is_trashed is None:
         return row
     return trash(index, row) if change.is_trashed else restore(index, row)
+
+
+def _rename(index: RunIndex, row: RunRow, name: str) -> RunRow:
+    """Give its experiment another name. The sockets, terminals and processes of a living one have its name.
+
+    Raises:
+        ConfigError: for an invalid name.
+        ConflictError: if the name is taken, if its folder is gone or in the trash, if it lives, or if another
+            experiment uses its inference server, which it finds by the name.
+    """
+    folder = folder_to_trash(row)
+    if folder is None or not folder.is_dir():
+        raise _missing_folder_error(row)
+    check_name(name, folder)
+    if is_in_trash(row):
+        raise ConflictError(
+            f"{row.name} is in the trash", hint=f"{hints.RESTORE(run=row.id)}, then rename it"
+        )
+    if other := next((other for other in index.named(name) if other.id != row.id), None):
+        raise ConflictError(
+            f"the name {name} is taken by the run in {other.folder}", hint="choose another name"
+        )
+    users = [other.name for other in known_experiments() if other.inference_of == row.name]
+    if users:
+        raise ConflictError(
+            f"{row.name} cannot be renamed: {join_words(users)} uses its inference server by name"
+        )
+    record = catalog.record_of(row)
+    with _locked(row, folder.resolve()):
+        record.control.write_record(replace(record, name=name))
+        if name != record.name:
+            forget(record)
+    return _save_row(index, replace(row, name=name))
+
+
+def _missing_folder_error(row: RunRow) -> ConflictError:
+    return ConflictError(f"{row.name}: its folder is missing: {row.folder}", hint="nothing was changed")
 
 
 def _check_tag(tag: str) -> str:
@@ -82,7 +123,7 @@ def _check_tag(tag: str) -> str:
 
 def _change_metadata(index: RunIndex, row: RunRow, change: Callable[[RunMetadata], RunMetadata]) -> RunRow:
     if not row.control or not Path(row.control).is_dir():
-        raise ConflictError(f"{row.name}: its folder is not there: {row.folder}", hint="nothing was changed")
+        raise _missing_folder_error(row)
 
     def check_and_change(metadata: RunMetadata) -> RunMetadata:
         if metadata.id != row.id:
@@ -120,9 +161,9 @@ def is_in_trash(row: RunRow) -> bool:
 
 
 def running_error(row: RunRow) -> ConflictError:
-    """A running run cannot go into the trash."""
+    """A running run can neither be renamed nor go into the trash."""
     return ConflictError(
-        f"{row.name} runs", hint=f"end it first: {hints.DOWN(name=row.name)}; nothing was moved"
+        f"{row.name} is running", hint=f"end it first: {hints.DOWN(name=row.name)}; nothing was changed"
     )
 
 

@@ -1,4 +1,4 @@
-"""`export`: a report of a run in a folder."""
+"""`runs export`: a report of a run in a folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rltui.cli.output import print_json
 
 
 @command(
-    "export",
+    "runs export",
     RUN,
     output_dir_option("the folder (default: ./RUN-report)"),
     argument("--rollouts", "N", "so many of the best and the worst (default: 3)", type=count, default=3),

@@ -1,4 +1,4 @@
-"""`add`: runs that rltui did not start are taken into the list."""
+"""`runs add`: runs that rltui did not start are taken into the list."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 from rltui.cli.arguments import JSON, name_option
 from rltui.cli.command import Arguments, argument, command
+from rltui.cli.commands.runs.rm import names_text
 from rltui.cli.output import print_json
-from rltui.cli.run_changes import names_text
 
 
 @command(
-    "add",
+    "runs add",
     argument(
         "folder",
         "DIR",

@@ -1,4 +1,4 @@
-"""Changes to rows of the index of runs, and how they are printed."""
+"""`runs rm`: runs are put into the trash."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from rltui.cli.arguments import JSON, PLAN, RUNS, YES
 from rltui.cli.choosing import ready_index
-from rltui.cli.command import Arguments
+from rltui.cli.command import Arguments, command
+from rltui.cli.commands.runs import print_runs
 from rltui.cli.consent import require_consent
 from rltui.cli.output import print_json
 from rltui.cli.table import Column, room, table_lines
 from rltui.core import hints
-from rltui.core.runs import RunChange, RunRow
+from rltui.core.runs import RunRow
 from rltui.core.text import first_names, join_words, size_text
 from rltui.services.runs import organize
 from rltui.services.runs.index import RunIndex
@@ -22,6 +24,18 @@ if TYPE_CHECKING:
     from rltui.core.consent import Verb
 
 _MOST_NAMED = 5
+
+
+@command(
+    "runs rm",
+    RUNS,
+    PLAN,
+    YES,
+    JSON,
+)
+def remove(arguments: Arguments) -> int:
+    index = ready_index()
+    return put_into_trash(index, [find_run(index, name) for name in arguments.run], arguments, verb="rm")
 
 
 def put_into_trash(
@@ -98,21 +112,6 @@ def _details(rows: Sequence[RunRow], *, with_observed: bool = False) -> Iterator
             yield f"{row.name}: with what was in its folder before it, and no run wrote: {names}"
         if with_observed and row.observed:
             yield f"{row.name}: rltui only looked at it; its files in {row.folder} stay"
-
-
-def change_runs(arguments: Arguments, change: RunChange, text: str) -> int:
-    index = ready_index()
-    rows = [find_run(index, name) for name in arguments.run]  # a typo in the last one changes nothing
-    changed_rows = [organize.change_run(index, row, change) for row in rows]
-    return print_runs(changed_rows, [f"{row.name}: {text}" for row in changed_rows], arguments)
-
-
-def print_runs(rows: Sequence[RunRow], lines: Sequence[str], arguments: Arguments) -> int:
-    if arguments.json:
-        print_json(rows, is_compact=True)
-    else:
-        print("\n".join(lines))
-    return 0
 
 
 def names_text(rows: Sequence[RunRow]) -> str:

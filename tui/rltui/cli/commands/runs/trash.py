@@ -1,4 +1,4 @@
-"""`trash`: what lies in the trash, and its deletion for good."""
+"""`runs trash`: what lies in the trash, and its deletion for good."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from contextlib import redirect_stdout
 from rltui.cli.arguments import JSON, YES, age_s
 from rltui.cli.choosing import ready_index
 from rltui.cli.command import Arguments, argument, command, flag
+from rltui.cli.commands.runs import print_runs
+from rltui.cli.commands.runs.rm import names_text, size_bytes
 from rltui.cli.consent import require_consent
 from rltui.cli.output import print_json
-from rltui.cli.run_changes import names_text, print_runs, size_bytes
 from rltui.cli.table import Column, print_table
 from rltui.core import hints
 from rltui.core.runs import RunRow
@@ -31,7 +32,7 @@ _TRASH = (
 
 
 @command(
-    "trash",
+    "runs trash",
     flag("--empty", "delete it for good; asks first"),
     argument("--older-than", "AGE", "only what has lain there so long: 30d, 12h"),
     YES,

@@ -1,4 +1,4 @@
-"""`compare`: in which config keys runs differ, and what came of them."""
+"""`runs compare`: in which config keys runs differ, and what came of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WIDEST_CELL = 32
 
 @dataclass(frozen=True, slots=True)
 class ComparedRunDocument:
-    """Entry of `runs` in `rltui compare --json`."""
+    """Entry of `runs` in `rltui runs compare --json`."""
 
     id: str
     name: str
@@ -49,7 +49,7 @@ class ComparedRunDocument:
 
 
 @command(
-    "compare",
+    "runs compare",
     argument("run", "RUN", "two or more, by name or id", nargs="+", completes="runs"),
     repeatable("--metric", "M", "this one: reward, loss, a series (again for more)", completes="metrics"),
     flag("--all-keys", "also the keys that are alike"),

@@ -1,31 +1,27 @@
-"""`rltui runs`: all runs there are, and putting old ones into the trash by a rule."""
+"""`runs list`: all runs there are."""
 
 from __future__ import annotations
 
 import gc
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
-from rltui.cli.arguments import JSON, YES, age_s, positive
+from rltui.cli.arguments import JSON, positive
+from rltui.cli.choosing import ready_index
 from rltui.cli.colour import style_line
-from rltui.cli.command import Arguments, argument, command, exclusive, flag, repeatable, section
+from rltui.cli.command import Arguments, argument, command, exclusive, flag
+from rltui.cli.command_list import VERBS
 from rltui.cli.output import print_csv, print_json
-from rltui.cli.progress import working
-from rltui.cli.run_changes import put_into_trash
 from rltui.cli.table import Column, paint_cell, print_table, room
 from rltui.core import hints
 from rltui.core.run_tree import run_tree
 from rltui.core.runs import RunRow
 from rltui.core.states import RUN_STATES
-from rltui.core.text import truncate, visible
-from rltui.errors import UsageError
+from rltui.core.text import did_you_mean, truncate, visible
 from rltui.services import screen_state
-from rltui.services.runs.catalog import catch_up
 from rltui.services.runs.index import RunIndex
-from rltui.services.runs.organize import RunRetention, retention_plan
 from rltui.views.experiment import signed_state
 from rltui.views.run import FIRST_TO_GO, RunColumn, check_names, column_of, columns_of, known_columns
 from rltui.views.run_filter import RunFilter, parse_filter
@@ -38,7 +34,12 @@ _LEASTS: Mapping[str, int | None] = {"name": 40, "state": None, "changed": 24}
 _LATEST = 1000
 """Beyond the number of any column."""
 _ELASTIC = frozenset({"text", "words", "config"})
-_PRUNING = ("keep_best", "keep_last", "keep_tag", "older_than", "plan", "yes")
+FILTER = argument(
+    "filter",
+    "FILTER",
+    "only those: a part of the name, tag:baseline, 'reward > 0.8 and lr < 1e-5'",
+    nargs="*",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +56,8 @@ class _ListedRuns:
 
 
 @command(
-    "runs",
-    argument(
-        "filter",
-        "FILTER",
-        "only those: a part of the name, tag:baseline, 'reward > 0.8 and lr < 1e-5'",
-        nargs="*",
-    ),
+    "runs list",
+    FILTER,
     argument(
         "--sort", "COL", "by this column: figures from the largest on, texts from A", completes="run_columns"
     ),
@@ -80,55 +76,25 @@ class _ListedRuns:
         flag("--csv", "a row for each run, with whole values"),
         JSON,
     ),
-    section(
-        "putting old ones into the trash",
-        flag("--prune", "those of FILTER that nothing keeps; the plan is shown first"),
-        argument("--keep-best", "N", "the N with the best mean reward over ten steps", type=positive),
-        argument("--keep-last", "N", "the newest N", type=positive),
-        repeatable("--keep-tag", "T", "those with this tag", completes="tags"),
-        argument("--older-than", "AGE", "only those that ended so long ago: 30d, 12h"),
-        flag("--plan", "only say what --prune would do"),
-        YES,
-    ),
 )
-def runs(arguments: Arguments) -> int:
+def list_runs(arguments: Arguments) -> int:
     gc.disable()  # thousands of rows are made and none is let go; looking through them took half of the time
     try:
-        return _runs(arguments)
+        return _list(arguments)
     finally:
         gc.enable()
 
 
-def _runs(arguments: Arguments) -> int:
-    retention = _retention(arguments)
-    index = RunIndex()
-    with working("reads the folders of all runs" if arguments.rebuild else "reads what is new of the runs"):
-        updates = catch_up(index, whole=arguments.rebuild)
-    for sentence in updates.messages:
-        print(sentence, file=sys.stderr)
-    view = _view(arguments)
-    now, all_rows = time.time(), index.rows()
-    ids = {row.name: row.id for row in reversed(usual_order(all_rows))}
-    run_filter = parse_filter(" ".join(arguments.filter), now=now, ids=ids)
+def _list(arguments: Arguments) -> int:
+    index, view, now = ready_index(rebuild=arguments.rebuild), _view(arguments), time.time()
     columns = columns_of(view.columns)
     sort_column = column_of(view.sort) if view.sort else None
-    needed_columns = [*run_filter.columns, *columns, *([sort_column] if sort_column else [])]
-    configs = (
-        index.configs(row.id for row in all_rows)
-        if any(column.of_config for column in needed_columns)
-        else {}
-    )
-    if all_rows:
-        check_names(needed_columns, configs)
-    rows = run_filter.chosen(all_rows, configs, with_archived=arguments.all)
-    rows = (
-        sorted_by(rows, sort_column, configs, is_reversed=view.is_reversed)
-        if sort_column
-        else usual_order(rows)
-    )
-    if retention is not None:
-        plan = retention_plan(rows, retention, now)
-        return put_into_trash(index, plan.go, arguments, verb="prune-runs", spared=plan.keep)
+    matches = matching_runs(index, arguments, now, [*columns, *([sort_column] if sort_column else [])])
+    all_rows, configs = matches.all_rows, matches.configs
+    if sort_column:
+        rows = sorted_by(matches.rows, sort_column, configs, is_reversed=view.is_reversed)
+    else:
+        rows = usual_order(matches.rows)
     names: dict[str, str] = {row.id: row.name for row in all_rows}
     visible_rows = rows[: arguments.limit]
     beyond = len(rows) - len(visible_rows)
@@ -143,8 +109,36 @@ def _runs(arguments: Arguments) -> int:
     elif arguments.csv:
         _print_csv(listing, is_chosen=arguments.columns is not None)
     else:
-        _print_table(listing, all_rows, run_filter, is_grouped=view.is_grouped)
+        _print_table(listing, all_rows, matches.run_filter, is_grouped=view.is_grouped)
     return 0
+
+
+class MatchingRuns(NamedTuple):
+    rows: Sequence[RunRow]
+    all_rows: Sequence[RunRow]
+    run_filter: RunFilter
+    configs: Mapping[str, Mapping[str, Any]]
+    """Configs of all runs, where the filter or a column needs them."""
+
+
+def matching_runs(
+    index: RunIndex, arguments: Arguments, now: float, columns: Sequence[RunColumn] = ()
+) -> MatchingRuns:
+    """The runs that FILTER and `--all` choose, and what `columns` of them need.
+
+    Raises:
+        UsageError: for a filter that is not understood, or a column that no run has.
+    """
+    all_rows = index.rows()
+    ids = {row.name: row.id for row in reversed(usual_order(all_rows))}
+    run_filter = parse_filter(" ".join(arguments.filter), now=now, ids=ids)
+    columns = [*run_filter.columns, *columns]
+    needs_configs = any(column.of_config for column in columns)
+    configs = index.configs(row.id for row in all_rows) if needs_configs else {}
+    if all_rows:
+        check_names(columns, configs)
+    rows = run_filter.chosen(all_rows, configs, with_archived=arguments.all)
+    return MatchingRuns(rows, all_rows, run_filter, configs)
 
 
 def _view(arguments: Arguments) -> RunView:
@@ -167,32 +161,6 @@ def _view(arguments: Arguments) -> RunView:
         else (saved_view.is_reversed != arguments.reverse)
     )
     return RunView(names, sort, is_reversed, arguments.group or saved_view.is_grouped)
-
-
-def _retention(arguments: Arguments) -> RunRetention | None:
-    """The rule by which runs go; `None` where none are to.
-
-    Raises:
-        UsageError: for a rule without `--prune`, or none with it.
-    """
-    options = [name for name in _PRUNING if getattr(arguments, name)]
-    if not arguments.prune:
-        if options:
-            option = f"--{options[0].replace('_', '-')}"
-            raise UsageError(f"{option} says nothing without --prune", hint=str(hints.RUNS_PRUNE_PLAN))
-        return None
-    retention = RunRetention(
-        keep_best=arguments.keep_best or 0,
-        keep_last=arguments.keep_last or 0,
-        keep_tags=tuple(arguments.keep_tag),
-        older_than_s=age_s("--older-than", arguments.older_than) if arguments.older_than else None,
-    )
-    if not retention.says_something:
-        raise UsageError(
-            "--prune without a rule would keep nothing",
-            hint="say what stays: --keep-best 3, --keep-last 10, --keep-tag baseline, --older-than 30d",
-        )
-    return retention
 
 
 # --- shapes -------------------------------------------------------------------------------------------------
@@ -248,11 +216,10 @@ def _print_table(
 def _empty_text(all_rows: Sequence[RunRow], run_filter: RunFilter) -> str:
     if not any(row.trashed_at is None for row in all_rows):
         return f"no runs yet; start one: {hints.UP}, or {hints.DEMO}; or show some: {hints.ADD}"
-    return (
-        f"none of {len(all_rows)} runs is meant by: {run_filter.text}"
-        if run_filter.text
-        else "no runs are listed"
-    )
+    if not run_filter.text:
+        return "no runs are listed"
+    guess = did_you_mean(run_filter.text.split()[0], VERBS["runs"])
+    return f"no run of {len(all_rows)} matches {run_filter.text}{f' ({guess})' if guess else ''}"
 
 
 def _cells(listing: _ListedRuns, *, is_grouped: bool) -> list[list[str]]:

@@ -1,0 +1,49 @@
+"""`runs prune`: runs that no rule keeps are put into the trash."""
+
+from __future__ import annotations
+
+import time
+
+from rltui.cli.arguments import JSON, PLAN, YES, age_s, positive
+from rltui.cli.choosing import ready_index
+from rltui.cli.command import Arguments, argument, command, flag, repeatable, section
+from rltui.cli.commands.runs.list import FILTER, matching_runs
+from rltui.cli.commands.runs.rm import put_into_trash
+from rltui.errors import UsageError
+from rltui.services.runs.organize import RunRetention, retention_plan
+from rltui.views.run_list import usual_order
+
+
+@command(
+    "runs prune",
+    FILTER,
+    section(
+        "what is kept, besides the running and the starred",
+        argument(
+            "--keep-best", "N", "the N with the best mean reward over ten steps", type=positive, default=0
+        ),
+        argument("--keep-last", "N", "the newest N", type=positive, default=0),
+        repeatable("--keep-tag", "TAG", "those with this tag", completes="tags"),
+        argument("--older-than", "AGE", "those that ended more recently: 30d, 12h"),
+    ),
+    flag("--all", "prune archived runs too"),
+    PLAN,
+    YES,
+    JSON,
+)
+def prune(arguments: Arguments) -> int:
+    retention = RunRetention(
+        keep_best=arguments.keep_best,
+        keep_last=arguments.keep_last,
+        keep_tags=tuple(arguments.keep_tag),
+        older_than_s=age_s("--older-than", arguments.older_than) if arguments.older_than else None,
+    )
+    if not retention.says_something:
+        raise UsageError(
+            "without a rule, prune would keep nothing",
+            hint="give one: --keep-best 3, --keep-last 10, --keep-tag baseline, --older-than 30d",
+        )
+    index, now = ready_index(), time.time()
+    matches = matching_runs(index, arguments, now)
+    plan = retention_plan(usual_order(matches.rows), retention, now)
+    return put_into_trash(index, plan.go, arguments, verb="prune-runs", spared=plan.keep)
