@@ -89,8 +89,8 @@ async def test_what_comes_is_followed_from_the_end_only(told: FakeExperiment, op
         new = JournalEntry(at=NOW, kind="ready", text=text, component="trainer")
         told.entries.append(new)
         told.push(new)
-        title = f"· Events · {len(told.entries)}"
-        await until(pilot, lambda: screen_lines(pilot)[0].rstrip().endswith(title))
+        titles = f"of {len(told.entries)} ·", f"· Events · {len(told.entries)} "
+        await until(pilot, lambda: any(title in screen_lines(pilot)[0] for title in titles))
 
     async with open_app(told) as pilot:
         await open_events(pilot)
@@ -107,7 +107,7 @@ async def test_what_comes_is_followed_from_the_end_only(told: FakeExperiment, op
 async def test_kinds_components_and_words(told: FakeExperiment, open_app: Opener) -> None:
     async with open_app(told) as pilot:
         await open_events(pilot)
-        await press(pilot, "f", "down", "enter")
+        await press(pilot, "f", "down", "down", "enter")
         assert "· 9 of 15 · only marks" in screen_text(pilot)
         await press(pilot, "slash", *"LR", "enter")
         assert under_cursor(pilot) == "trainer.optim.lr 1e-5 → 1e-4"
@@ -118,7 +118,7 @@ async def test_kinds_components_and_words(told: FakeExperiment, open_app: Opener
         await press(pilot, "escape")
         assert "· 9 of 15 · only marks" in screen_text(pilot)
         await press(pilot, "escape")
-        assert screen_lines(pilot)[0].rstrip().endswith("· Events · 15")
+        assert screen_lines(pilot)[0].rstrip().endswith("· Events · 14 of 15 · without checkpoints")
         await press(pilot, "f")
         assert isinstance(pilot.app.screen, ChoiceMenu)
         below = list(pilot.app.screen.choices).index("of trainer")
@@ -137,8 +137,33 @@ async def test_folding_hides_diffs(told: FakeExperiment, open_app: Opener) -> No
         assert "step (trainer.py:91)" in screen_text(pilot)
         await press(pilot, "b")
         assert "+lr = 1e-4" not in screen_text(pilot)
-        await press(pilot, *"j" * 7)
+        await press(pilot, *"j" * 6)
         assert "+lr = 1e-4" in screen_text(pilot), "the cursor is on it"
+
+
+async def test_checkpoints_are_listed_when_they_are_asked_for(open_app: Opener) -> None:
+    experiment = FakeExperiment()
+    steps = [(at, entry(at, "checkpoint", f"checkpoint {at} is complete", step=at)) for at in (1, 2, 3, 4)]
+    experiment.entries = [each for _, each in steps[:3]] + [entry(3, "note", "looks good"), steps[3][1]]
+    burst, last = "◆ checkpoint  checkpoints 1, 2 and 3 are complete", "checkpoint 4 is complete"
+    async with open_app(experiment) as pilot:
+        await open_events(pilot)
+        assert "looks good" in screen_text(pilot)
+        assert "is complete" not in screen_text(pilot)
+        for choice, seen, unseen in (
+            ("all", (burst, last, "looks good"), ("checkpoint 2 ",)),
+            ("kind checkpoint", ("checkpoint 2 is complete", last), ("looks good", burst)),
+        ):
+            await press(pilot, "f")
+            assert isinstance(pilot.app.screen, ChoiceMenu)
+            await press(pilot, *["down"] * list(pilot.app.screen.choices).index(choice), "enter")
+            assert [text for text in seen if text not in screen_text(pilot)] == []
+            assert [text for text in unseen if text in screen_text(pilot)] == []
+        await press(pilot, "escape", "slash", *"checkpoint", "enter")
+        assert burst in screen_text(pilot), "words are looked for in all"
+        experiment.entries = [experiment.entries[0]]
+        await press(pilot, "escape", "escape", "8")
+        await until(pilot, lambda: "Only checkpoints so far: f lists them." in screen_text(pilot))
 
 
 async def test_an_entry_leads_to_its_moment(

@@ -39,9 +39,10 @@ def listing(tmp_path: Path) -> RolloutListing:
 def test_samples_are_sorted_narrowed_and_grouped(listing: RolloutListing) -> None:
     assert listing.key == BatchKey("train", 3)
     assert listing.count == 16
+    assert listed(listing)[0].reward == 0.3, "the worst first"
     listing.sort(1)
     listing.lay_out()
-    assert listed(listing)[0].reward == 0.3, "the worst first"
+    assert listed(listing)[-1].reward == 0.3, "the best first"
     listing.narrow()
     listing.lay_out()
     assert {sample.truncated for sample in listed(listing)} == {True}

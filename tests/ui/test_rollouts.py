@@ -40,18 +40,18 @@ async def test_steps_samples_and_reading(
     fakes.write_flat_run(tmp_path)
     experiment.rollouts = tmp_path
     async with open_app(experiment, size=(130, 40)) as pilot:
-        await open_rollouts(pilot, "Samples of step 3 · by arrival")
-        await sees(pilot, "answer 0 of 0")
+        await open_rollouts(pilot, "Samples of step 3 · worst first")
+        await sees(pilot, "Sample 1 of 16")
         await press(pilot, "greater_than_sign", "f")
-        await sees(pilot, "only truncated · worst first")
+        await sees(pilot, "only truncated · best first")
         await press(pilot, "f", "f", "f", "b")
         await sees(pilot, "Groups of step 3")
         await press(pilot, "j", "enter")
-        await sees(pilot, "group 0 · worst first")
+        await sees(pilot, "group 0 · best first")
         await press(pilot, "enter", "right", "T")
         await sees(pilot, "Sample 2 of 4", '"example_id"')
         await press(pilot, "escape", "escape", "left_square_bracket")
-        await sees(pilot, "Samples of step 2 · worst first", "Sample 1 of 16")
+        await sees(pilot, "Samples of step 2 · best first", "Sample 1 of 16")
         await press(pilot, "escape")
         assert not isinstance(pilot.app.screen, RolloutScreen)
 

@@ -99,10 +99,10 @@ SCENES: dict[str, Scene] = {
         middle=(),
     ),
     "events": scene(
-        on(with_journal), ("8", "k", "k"), "reverse-text · Events · 15", "⚠ stall",
+        on(with_journal), ("8", "k", "k"), "Events · 14 of 15 · without checkpoints", "⚠ stall",
         "what trainer was doing: /run/stall.txt", "trainer attempt 2 · 1h06m ago", "✗ crash",
         "… 30 more lines", "enter go there", small=(),
-        medium=("◆ checkpoint  checkpoint 100 is complete", "↻ restart"),
+        medium=("↻ restart",),
         huge=("── 2027-01-14 Thursday ──", "take back the edit of the learning rate (B)"),
     ),
     "metrics": scene(
@@ -133,10 +133,9 @@ SCENES: dict[str, Scene] = {
         "Reward by environment code 0.788 math 0.895", "KL to the sampler 0.00394 log", MARKS, small=(),
     ),
     "rollouts": scene(
-        with_rollouts, rollouts("j", "j"), ROLLOUTS, "Samples of step 8 · by arrival", "✂ max_out",
-        "enter read", small=("0.917    361    1  80c4f2e91",),
-        medium=("Sample 3 of 31 · step 8", "3 truncated ✂", "answer 802 to t0"),
-        huge=("Sample 3 of 31 · step 8", "✂ max_output_tokens", "answer 802 to t0"),
+        with_rollouts, rollouts("j", "j"), ROLLOUTS, "Samples of step 8 · worst first",
+        "Sample 3 of 31 · step 8", "answer 818 to t2", "enter read", small=(),
+        medium=("3 truncated ✂",), huge=("✂ max_output_tokens",),
     ),
     "rollouts-grouped": scene(
         with_rollouts, rollouts("b"), ROLLOUTS, "Groups of step 8", "= ", "82c4f2e91", "0.881", "0.125",
@@ -144,13 +143,13 @@ SCENES: dict[str, Scene] = {
     ),
     "rollouts-reading": scene(
         with_rollouts, rollouts("j", "enter"), ROLLOUTS, "Sample 2 of 31 · step 8",
-        "reward 0.750 · advantage 0.250 · 11 → 47 tokens · agent_completed", "You reverse text.",
-        "answer 801 to t0", "esc back", small=(),
+        "reward 0.500 · advantage 0.250 · 11 → 54 tokens · agent_completed", "You reverse text.",
+        "answer 817 to t2", "esc back", small=(),
     ),
     "rollouts-comparing": scene(
-        with_rollouts, rollouts("enter", "c"), ROLLOUTS, "This one · step 8 · reward 0.667",
-        "The other one · step 7 · reward 0.583", "group 70c4f2e91 · reverse-text", "Reverse: t0", small=(),
-        medium=("answer 800 to t0", "answer 700 to t0"),
+        with_rollouts, rollouts("enter", "c"), ROLLOUTS, "This one · step 8 · reward 0.500",
+        "The other one · step 7 · reward 0.500", "group 72c4f2e91 · reverse-text", "Reverse: t2", small=(),
+        medium=("answer 816 to t2", "answer 716 to t2"),
     ),
     "checkpoints": scene(
         on(with_checkpoints), ("9", *"jjjj"), *CHECKPOINTS, *GOING_BACK,

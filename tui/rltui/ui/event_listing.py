@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from rltui.core.annotations import annotation_kind
 from rltui.core.events import EventFilter
 from rltui.core.journal import JournalEntry
-from rltui.core.text import count_text
+from rltui.core.text import count_text, steps_text
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.event_list import EventItem
 
-_ALL, _MARKS = "all", "marks"
+_USUAL, _ALL, _MARKS = "usual", "all", "marks"
+"""Selections: without checkpoints, which come every few seconds in a small run; all; what the charts mark."""
+_CHECKPOINT = "checkpoint"
 
 
 class EventListing:
     def __init__(self) -> None:
         self.filter = EventFilter()
-        self._only_marks = False
-        """Only what the charts mark."""
+        self._selection = _USUAL
         self.items: Sequence[EventItem] = ()
         self.listed: Sequence[EventItem] = ()
         """Those that the filter admits, oldest first."""
@@ -36,7 +38,11 @@ class EventListing:
     def show_all(self, component: str | None = None) -> None:
         """All entries, or all of `component`."""
         self.filter = EventFilter(components=frozenset(() if component is None else (component,)))
-        self._only_marks = False
+        self._selection = _ALL
+
+    def show_usual(self) -> None:
+        """All entries but those of checkpoints."""
+        self.filter, self._selection = EventFilter(), _USUAL
 
     def relist(self, key: str | None, moment: float | None = None) -> str | None:
         """Apply the filter; the cursor was on `key`, and this is where it goes: to the entry nearest to
@@ -44,10 +50,10 @@ class EventListing:
         """
         previous = self.item(key)
         was_last = previous is not None and previous is self.listed[-1]
-        self.listed = [item for item in self.items if self._admits(item.entry)]
+        self.listed = [item for item in self._without_bursts() if self._admits(item)]
         if not self.listed:
             return key
-        stays = any(item is previous for item in self.listed)
+        stays = any(item.key == key for item in self.listed)
         if moment is None and previous is not None and not stays:
             moment = previous.entry.at
         if moment is not None:  # the clock may have been set back: all of them are looked at
@@ -57,29 +63,48 @@ class EventListing:
     def item(self, key: str | None) -> EventItem | None:
         return next((item for item in self.listed if item.key == key), None)
 
-    def _admits(self, entry: JournalEntry) -> bool:
-        if self._only_marks and annotation_kind(entry.kind, entry.data) is None:
+    def _without_bursts(self) -> Iterator[EventItem]:
+        """Checkpoints in a row have one line, but where only they are listed."""
+        for is_checkpoint, group in groupby(self.items, key=lambda item: item.kind == _CHECKPOINT):
+            items = list(group)
+            steps = [item.entry.step for item in items if item.entry.step is not None]
+            if not is_checkpoint or len(steps) < 2 or _CHECKPOINT in self.filter.kinds:
+                yield from items
+            else:
+                text = f"checkpoints {steps_text(steps)} are complete"
+                yield replace(items[-1], entry=items[-1].entry.model_copy(update={"text": text}))
+
+    def _admits(self, item: EventItem) -> bool:
+        entry = item.entry
+        if self._selection == _MARKS and annotation_kind(entry.kind, entry.data) is None:
+            return False
+        if item.kind == _CHECKPOINT and self._selection == _USUAL and self.filter == EventFilter():
             return False
         return self.filter.admits(entry.at, entry.kind, entry.component, entry.text, entry.data)
 
     @property
     def is_filtered(self) -> bool:
-        return self._only_marks or self.filter != EventFilter()
+        return self._selection != _USUAL or self.filter != EventFilter()
 
     @property
     def only(self) -> list[str]:
         """The filter in words."""
-        filters = [*self.filter.kinds, *self.filter.components, *(["marks"] if self._only_marks else [])]
+        filters = [*self.filter.kinds, *self.filter.components]
+        filters += ["marks"] if self._selection == _MARKS else []
         texts = [f"only {clean_line(name)}" for name in filters]
-        return texts + ([repr(clean_line(self.filter.words))] if self.filter.words else [])
+        texts += [repr(clean_line(self.filter.words))] if self.filter.words else []
+        has_checkpoints = any(item.kind == _CHECKPOINT for item in self.items)
+        return ["without checkpoints"] if not self.is_filtered and has_checkpoints else texts
 
     @property
     def choices(self) -> dict[str, tuple[str, str]]:
         """The keys are what `choose` takes: kinds and components of the journal, the most frequent first."""
         entries = [item.entry for item in self.items]
         mark_count = sum(annotation_kind(entry.kind, entry.data) is not None for entry in entries)
+        checkpoints = sum(item.kind == _CHECKPOINT for item in self.items)
         choices = {
-            _ALL: ("everything", f"{len(entries)} events"),
+            _USUAL: ("all but checkpoints", f"{len(entries) - checkpoints} events"),
+            _ALL: ("all", f"{len(entries)} events"),
             _MARKS: ("what the charts mark", f"{mark_count}: edits, crashes, alerts, notes, checkpoints …"),
         }
         for kind, count in Counter(item.kind for item in self.items).most_common():
@@ -94,7 +119,7 @@ class EventListing:
         if category == "of":
             self.filter = replace(self.filter, components=frozenset((name,)))
         else:
-            self._only_marks = category == _MARKS
+            self._selection = category
             self.filter = replace(self.filter, kinds=frozenset((name,) if name else ()))
-        if category == _ALL:
+        if category in (_USUAL, _ALL):
             self.filter = replace(self.filter, components=frozenset())

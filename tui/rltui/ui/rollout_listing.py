@@ -72,7 +72,7 @@ class RolloutListing:
         """Listed instead, where groups are."""
         self.flat: set[str] = set()
         """Names of the groups without spread."""
-        self.order: Order = "arrival"
+        self.order: Order = "worst"
         self.only: Only = ""
         self.group = ""
         """Samples of other groups are left out."""

@@ -9,7 +9,7 @@ from textual import on
 
 from rltui.core.events import first_line
 from rltui.ui import verbs
-from rltui.ui.actions import Footer, KeyContext
+from rltui.ui.actions import Footer, KeyContext, key_of
 from rltui.ui.base_screen import EXPERIMENT_KEYS
 from rltui.ui.copying import CopyRequested
 from rltui.ui.dialogs.base import ChoiceMenu
@@ -81,16 +81,21 @@ class EventScreen(ResourceScreen):
 
     def update_title(self) -> None:
         listing, count = self._listing, len(self._listing.items)
-        text = f"{len(listing.listed)} of {count}" if listing.is_filtered else str(count)
-        only = [(filter_text, "bold") for filter_text in listing.only]
+        text = f"{len(listing.listed)} of {count}" if len(listing.listed) < count else str(count)
+        only = [(filter_text, "bold" if listing.is_filtered else FAINT) for filter_text in listing.only]
         self.title_line.update(self.state.heading("Events", (text, FAINT), *only, problem=self.problem))
 
     def make_rows(self, width: int, selected: str | None) -> tuple[Row, ...] | EventRows:
         if not self._listing.listed:
-            is_empty = not self._listing.items
-            nothing = "Nothing happened yet." if is_empty else "Nothing matches. esc shows all events again."
-            return (note_row(nothing, width),)
+            return (note_row(self._nothing_text(), width),)
         return EventRows(self._listing.listed, width, selected, self.state.clock(), is_folded=self._is_folded)
+
+    def _nothing_text(self) -> str:
+        if not self._listing.items:
+            return f"Nothing happened yet. {key_of('note')} adds a note."
+        if self._listing.is_filtered:
+            return "Nothing matches. esc ends the filter."
+        return f"Only checkpoints so far: {key_of('filter')} lists them."
 
     # what is shown
 
@@ -127,7 +132,7 @@ class EventScreen(ResourceScreen):
             self._search.close()
             self.rows.focus()
         elif self._listing.is_filtered:
-            self._listing.show_all()
+            self._listing.show_usual()
             self._list_again()
         else:
             self.action_show_overview()

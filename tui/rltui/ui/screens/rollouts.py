@@ -219,6 +219,7 @@ class RolloutScreen(BaseScreen):
     def _lay_out(self, index: int | None = None) -> None:
         """The list anew, with the cursor on the same sample, or at `index`."""
         same = self._listing.lay_out(self._sample)
+        self.set_class(self._listing.groups is not None, "-grouped")
         self._samples.show(self._listing.count, same if index is None else index)
         self._update_words()
         self.look_at_sample()
@@ -275,7 +276,7 @@ class RolloutScreen(BaseScreen):
         if self._sample is None:
             self._reading.show(None)
             self._reading_box.border_title = None
-        elif self.has_class("-reading") or not self.has_class("-narrow"):
+        else:
             in_background(self, self._load, group="sample")
 
     async def _load(self) -> None:
@@ -288,7 +289,7 @@ class RolloutScreen(BaseScreen):
         except RltuiError as error:
             self._reading.show(None, note=clean_line(str(error).replace("\n", " ")))
             return
-        self._reading.show(transcript)
+        self._reading.show(transcript, at_answer=not self.has_class("-reading"))
         position = f" {self._samples.cursor_index + 1} of {self._samples.count}"
         self._reading_box.border_title = _title(f"Sample{position}", key)
 

@@ -33,8 +33,8 @@ _LABEL, _COUNT = 9, 5
 _FIGURE, _TOKENS, _TURNS, _GROUP = 7, 7, 4, 9
 _SAMPLES = SAMPLES.named(("reward", "advantage", "out", "turns", "group"), is_brief=True)
 _HEADINGS = {"advantage": "advant.", "out": "tokens", "turns": "turn"}
-_WIDE = 76
-"""A sample's line of this width has its advantage and its environment too."""
+_MIDDLE, _WIDE = 40, 60
+"""A sample's line of this width has its turns and its end too; of that, its advantage and its environment."""
 
 
 _TALL_BINS, _TALL_ROWS = 9, 4
@@ -137,13 +137,16 @@ def sample_heading(width: int) -> Content:
     for column, cells, _ in _sample_columns(width):
         title = _HEADINGS.get(column.name, column.name)
         fragments.append(f"  {title:<{-cells}}  " if cells < 0 else title.rjust(cells))
-    return Content.styled(truncate("".join([*fragments, "ended"]), width), FAINT)
+    fragments += ["ended"] if width >= _MIDDLE else []
+    return Content.styled(truncate("".join(fragments), width), FAINT)
 
 
 def _sample_columns(width: int) -> list[tuple[Column[ListedSample], int, str]]:
     """Columns with their cells, negative where a text is aligned at the left, and their styles."""
     reward, advantage, tokens, turns, group = _SAMPLES
-    columns = [(reward, _FIGURE, ""), (tokens, _TOKENS, ""), (turns, _TURNS + 1, ""), (group, -_GROUP, FAINT)]
+    columns = [(reward, _FIGURE, ""), (tokens, _TOKENS, "")]
+    columns += [(turns, _TURNS + 1, "")] if width >= _MIDDLE else []
+    columns.append((group, -_GROUP, FAINT))
     if width >= _WIDE:
         columns.insert(1, (advantage, _FIGURE + 1, FAINT))
     return columns
@@ -164,7 +167,7 @@ def sample_line(sample: Sample, width: int, *, is_flat: bool, is_marked: bool) -
             fragments.append((text.rjust(cells), style))
     fragments += [(f"{FAILED.text} ", f"bold {STYLES['bad']}")] if sample.failed else []
     fragments += [(f"{TRUNCATED.text} ", STYLES["busy"])] if sample.truncated else []
-    fragments.append(clean_line(sample.stop))
+    fragments += [clean_line(sample.stop)] if width >= _MIDDLE else []
     if width >= _WIDE and sample.env:
         fragments.append((f"  {clean_line(sample.env)}", FAINT))
     return Content.assemble(*fragments)

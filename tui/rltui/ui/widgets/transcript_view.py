@@ -166,13 +166,20 @@ class TranscriptView(ScrollView, can_focus=True):
         self.is_raw = False
         self.is_folded = True
 
-    def show(self, transcript: Transcript | None, *, heading: str = "", note: str = "") -> None:
-        """Show another one from its start; `note` stands where there is none."""
+    def show(
+        self, transcript: Transcript | None, *, heading: str = "", note: str = "", at_answer: bool = False
+    ) -> None:
+        """Show another one from its start, or from the last answer; `note` stands where there is none."""
         is_same = _identity(transcript) == _identity(self.transcript) is not None
         self.transcript, self._heading, self._note = transcript, heading, note
         self.lay_out()
         if not is_same:
-            self.scroll_to(0, 0, animate=False, force=True)
+            self.scroll_to(0, self._answer_line if at_answer else 0, animate=False, force=True)
+
+    @property
+    def _answer_line(self) -> int:
+        answers = [at for at, line in enumerate(self._lines) if line.plain == "assistant"]
+        return answers[-1] if answers else 0
 
     def lay_out(self) -> None:
         self._width = self.scrollable_content_region.width
