@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.slow]
 
 @pytest.mark.timeout(300)
 def test_the_demo_ends_with_what_each_part_of_the_training_was_worth(box: Box) -> None:
-    assert box.run("demo", "--no-tui", "-o", "out", timeout_s=200).returncode == 0
+    assert box.run("demo", "--quick", "--no-tui", "-o", "out", timeout_s=200).returncode == 0
     waiting = box.json("evals")
     assert [entry["request"]["target"]["kind"] for entry in waiting["queue"]] == ["base", "sft", "now"]
     assert {entry["why"] for entry in waiting["queue"]} <= {"the end of the run", ""}

@@ -174,3 +174,10 @@ def test_only_the_task_that_there_is_is_evaluated() -> None:
     call = EvalCall(EvalRequest(env="gsm8k"), "http://127.0.0.1:1/v1", "m", "/r")
     with pytest.raises(ConfigError, match="evaluates on reverse-text only, not on gsm8k"):
         TINYRL.evaluation(files(), context(), call)
+
+
+def test_advice_names_a_knob_with_its_value() -> None:
+    advice = TINYRL.advice(files(BASE.replace("[ckpt]", "[orchestrator.sampling]\nmax_tokens = 8\n[ckpt]")))
+    assert advice["truncation"] == "in this config: orchestrator.sampling.max_tokens 8 → 16"
+    assert advice["kl"] == "in this config: trainer.optim.lr 0.0003 → 0.00015"
+    assert TINYRL.advice(files(rl=None, sft=SFT)) == {}

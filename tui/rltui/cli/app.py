@@ -31,11 +31,14 @@ _STARTED_S = 2.0
 """The app has long been shown by then."""
 
 
-def show(record: ExperimentRecord) -> int:
-    """Run the TUI on an experiment until the user detaches. Its supervisor is started where there is none."""
+def show(record: ExperimentRecord, *, greeting: str = "") -> int:
+    """Run the TUI on an experiment until the user detaches. Its supervisor is started where there is none.
+
+    `greeting`: as for `RltuiApp`.
+    """
     need_terminal()
     launch.connect_or_start(record).close()
-    return _run_supervised(record, readonly=False)
+    return _run_supervised(record, readonly=False, greeting=greeting)
 
 
 def show_readonly(record: ExperimentRecord) -> int:
@@ -128,20 +131,20 @@ def need_terminal() -> None:
         )
 
 
-def _run_supervised(record: ExperimentRecord, *, readonly: bool) -> int:
+def _run_supervised(record: ExperimentRecord, *, readonly: bool, greeting: str = "") -> int:
     from rltui.client.local_experiment import LocalExperiment
     from rltui.client.local_runs import LocalRuns
 
-    return _run_app(LocalExperiment(record, readonly=readonly), LocalRuns(readonly=readonly))
+    return _run_app(LocalExperiment(record, readonly=readonly), LocalRuns(readonly=readonly), greeting)
 
 
-def _run_app(experiment: Experiment | None, runs: LocalRuns) -> int:
+def _run_app(experiment: Experiment | None, runs: LocalRuns, greeting: str = "") -> int:
     """Run the TUI, with the runs of the machines that the settings name: those are reached once they are
     listed.
     """
     user_settings = _settings()
     if not user_settings.hosts:
-        return _show_app(experiment, runs, user_settings)
+        return _show_app(experiment, runs, user_settings, greeting)
     from rltui.client.laptop.runs import AllRuns, RemoteRuns
     from rltui.client.transports.remote_machine import configured
     from rltui.client.transports.ssh import HostLink
@@ -152,13 +155,16 @@ def _run_app(experiment: Experiment | None, runs: LocalRuns) -> int:
             experiment,
             AllRuns(runs, [RemoteRuns(link, readonly=runs.readonly) for link in links]),
             user_settings,
+            greeting,
         )
     finally:
         for link in links:
             link.close()
 
 
-def _show_app(experiment: Experiment | None, runs: Runs, user_settings: settings.Settings) -> int:
+def _show_app(
+    experiment: Experiment | None, runs: Runs, user_settings: settings.Settings, greeting: str = ""
+) -> int:
     import asyncio
 
     from rich.console import Console
@@ -176,6 +182,7 @@ def _show_app(experiment: Experiment | None, runs: Runs, user_settings: settings
         osc9=user_settings.alerts.osc9,
         keys=keys,
         trouble=trouble,
+        greeting=greeting,
         abilities=_abilities(),
         theme=user_settings.theme,
     )

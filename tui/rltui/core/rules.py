@@ -51,6 +51,17 @@ def number(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:g}"
 
 
+def scaled(name: str, v: Values, factor: float) -> str:
+    """The knob, its present value and the one to try; empty if it has none that could be lowered."""
+    value = v.get(name)
+    if not value:
+        return f"a larger {name}" if factor > 1 else ""
+    other = value * factor
+    return (
+        f"{name} {number(value)} → {number(int(other) if isinstance(value, int) else float(f'{other:.3g}'))}"
+    )
+
+
 def own(v: Values, name: str) -> TomlValue:
     """The value of a knob in the file itself, without shared values and defaults."""
     table, _, key = name.rpartition(".")

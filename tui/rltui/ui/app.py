@@ -23,7 +23,7 @@ from rltui.core.api import Alert
 from rltui.core.config_report import KnobTable
 from rltui.core.text import to_encoding
 from rltui.errors import LinkDownError, RltuiError
-from rltui.ui.actions import NO_KEY, key_of, remap
+from rltui.ui.actions import NO_KEY, key_of, remap, with_keys
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import BaseScreen
 from rltui.ui.commands.components import AttachRequested
@@ -47,6 +47,8 @@ LOOK_AGAIN_S = 1.0
 
 _LONGEST_KEY_S = 1.0
 """The next key does not wait longer for the effects of one."""
+
+_GREETING_S = 30.0
 
 RunInTerminal = Callable[[Sequence[str]], object]
 """Runs a command that takes the terminal over, and returns when it has ended."""
@@ -86,17 +88,19 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         clock: Callable[[], float] = time.time,
         keys: Mapping[str, str] = MappingProxyType({}),
         trouble: str = "",
+        greeting: str = "",
         abilities: Abilities | None = None,
         theme: str = FOLLOWING,
     ) -> None:
         """`tour`: who has not seen it yet is shown around. `bell` and `osc9`: how the terminal draws
         attention to warnings and errors. `keys`: those that differ from the table, by the ids of the actions.
-        `trouble` with the settings is told at the start. `abilities` and `theme`: as for `ThemedApp`.
+        `trouble` with the settings, and a `greeting` with keys as `with_keys` reads them, are shown at the
+        start. `abilities` and `theme`: as for `ThemedApp`.
         """
         super().__init__(AppState(runs, clock), abilities, theme)
         remap(keys)
         self.set_keymap({id_: names or NO_KEY for id_, names in keys.items()})
-        self._trouble = trouble
+        self._trouble, self._greeting = trouble, greeting
         self._bell, self._osc9 = bell, osc9
         self._typed_keys: deque[events.Key | events.Paste] = deque()
         """The first has been taken and has its effects now."""
@@ -107,6 +111,8 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         self._overview = None if experiment is None else self._new_overview(experiment)
 
     def on_mount(self) -> None:
+        if self._greeting:
+            self.notify(with_keys(self._greeting), timeout=_GREETING_S, markup=False)
         if self._trouble:
             self.notify(clean(self._trouble), severity="error", timeout=30, markup=False)
 

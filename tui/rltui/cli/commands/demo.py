@@ -24,11 +24,16 @@ if TYPE_CHECKING:
     from rltui.core.evals import EvalRequest
 
 _DEMO_FILES = ("rl.toml", "sft.toml")
+_EXAMPLE, _QUICK_EXAMPLE = "demo", "reverse_text"
+"""Folders of `examples/`."""
+_KEYS = "{edit} edits a knob, {screen_metrics} charts, {help} all keys, {detach} leaves"
+"""What to press first, as for `RltuiApp.greeting`."""
 
 
 @command(
     "demo",
     output_dir_option("folder of the demo (default: outputs/demo)"),
+    flag("--quick", "shorter words: over in 80 seconds instead of 5 minutes"),
     flag("--no-tui", "start it headless, like `up`"),
     KEYMAP,
 )
@@ -56,7 +61,9 @@ def demo(arguments: Arguments) -> int:
     folder = free_path(folder)  # a demo is for watching: each one is a run of its own, the earlier ones stay
     check_name(folder.name, folder)  # before the folder is made
     request = draft.ExperimentRequest(
-        config_files=(_copy_example(folder),), name=folder.name, output_dir=folder
+        config_files=(_copy_example(folder, _QUICK_EXAMPLE if arguments.quick else _EXAMPLE),),
+        name=folder.name,
+        output_dir=folder,
     )
     code = start_headless(
         request,
@@ -66,7 +73,10 @@ def demo(arguments: Arguments) -> int:
         as_json=False,
         evals=_evaluations(),
     )
-    return code if arguments.no_tui or code else show(launch.choose(folder.name))
+    if arguments.no_tui or code:
+        return code
+    duration = "80 seconds" if arguments.quick else "5 minutes"
+    return show(launch.choose(folder.name), greeting=f"This CPU trains for about {duration}. {_KEYS}")
 
 
 def _evaluations() -> tuple[EvalRequest, ...]:
@@ -82,8 +92,8 @@ def _evaluations() -> tuple[EvalRequest, ...]:
     )
 
 
-def _copy_example(folder: Path) -> Path:
+def _copy_example(folder: Path, example: str) -> Path:
     make_folder(folder)
     for name in _DEMO_FILES:
-        shutil.copyfile(paths.shipped_dir("examples") / "reverse_text" / name, folder / name)
+        shutil.copyfile(paths.shipped_dir("examples") / example / name, folder / name)
     return folder / _DEMO_FILES[0]

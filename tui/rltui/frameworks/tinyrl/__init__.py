@@ -21,7 +21,7 @@ from rltui.core.gpu.budget import EngineMemory
 from rltui.core.interpreter import module_command
 from rltui.core.knobs import KnobValue
 from rltui.core.plan import RestartRule
-from rltui.core.rules import Rule, Values
+from rltui.core.rules import Rule, Values, scaled
 from rltui.core.servers import ServerAddress, port_of, reachable_host
 from rltui.core.template import Missing, TemplateValue
 from rltui.core.toml.values import TomlValue
@@ -53,6 +53,7 @@ _SFT_DATA = frozenset({"seq_len", "batch_size", "micro_batch_size"})
 _SIGNS = ("seed", "inference.max_num_seqs", "data.min_chars", "data.max_chars", "data.give_up_frac")
 _PORT = "inference.server.port"
 _UTILIZATION = "inference.gpu_memory_utilization"
+_ANSWER = "orchestrator.sampling.max_tokens"
 _USED_KNOBS = ("ckpt.resume_step", "model.name", _PORT, "inference.server.host", _UTILIZATION)
 _CONCEPTS = (resources.files(__package__) / "data" / "concepts.toml").read_text(encoding="utf-8")
 
@@ -153,7 +154,7 @@ class _TinyRl(SchemaFramework):
         values = self.sound_values(files)
         derived: list[DerivedValue] = []
         if values is not None and "rl" in files:
-            derived += batch_values(values, BATCH, max_tokens="orchestrator.sampling.max_tokens")
+            derived += batch_values(values, BATCH, max_tokens=_ANSWER)
         if values is not None and "sft" in files:
             batch, micro = "sft.data.batch_size", "sft.data.micro_batch_size"
             name = "sft micro-batches per optimizer step"
@@ -191,6 +192,16 @@ class _TinyRl(SchemaFramework):
             dtype="float32",
             enforce_eager=True,
         )
+
+    def advice(self, files: ConfigFiles) -> Mapping[str, str]:
+        values = self.sound_values(files)
+        if values is None or "rl" not in files:
+            return {}
+        slower = f"in this config: {scaled('trainer.optim.lr', values, 0.5)}"
+        return {
+            **dict.fromkeys(("reward-collapse", "kl", "importance-ratio", "grad-norm"), slower),
+            "truncation": f"in this config: {scaled(_ANSWER, values, 2)}",
+        }
 
     def output_dir(self, files: ConfigFiles) -> str | None:
         return self.sound_text(files, "output_dir")

@@ -13,10 +13,10 @@ from rltui.core.rules import (
     divisible,
     holds,
     nearest_multiples,
-    number,
     requires,
     room_for_prompts,
     same,
+    scaled,
 )
 from rltui.core.servers import LOOPBACK_HOSTS
 from rltui.frameworks.verifiers.files import ARGS
@@ -97,7 +97,7 @@ def advice(v: Values) -> Mapping[str, str]:
     """Id of a health rule → advice for this config, from the tutorial of vf.RLTrainer."""
     smaller = f"{_half(RATE, v)}, {_double(GROUP, v)} or {_double(BATCH, v)}"
     steadier = f"in this config: {smaller}"
-    warmer = _times(TEMPERATURE, v, 1.2)
+    warmer = scaled(TEMPERATURE, v, 1.2)
     livelier = f"in this config: {_double(RATE, v)} or {warmer}"
     base = f"see first what the model can do without training: {hints.EVAL_BASE}"
     shorter = ", ".join(filter(None, (_half(GROUP, v), _half(BATCH, v), _half(ANSWER, v))))
@@ -112,19 +112,8 @@ def advice(v: Values) -> Mapping[str, str]:
 
 
 def _half(name: str, v: Values) -> str:
-    return _times(name, v, 0.5)
+    return scaled(name, v, 0.5)
 
 
 def _double(name: str, v: Values) -> str:
-    return _times(name, v, 2)
-
-
-def _times(name: str, v: Values, factor: float) -> str:
-    """The knob, its present value, and the one to try; empty if it has none that could be changed so."""
-    value = v.get(name)
-    if not value:
-        return f"a larger {name}" if factor > 1 else ""
-    other = value * factor
-    return (
-        f"{name} {number(value)} → {number(int(other) if isinstance(value, int) else float(f'{other:.3g}'))}"
-    )
+    return scaled(name, v, 2)
