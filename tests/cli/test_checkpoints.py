@@ -55,16 +55,16 @@ def test_a_life_with_checkpoints(counters: Box, run: Path) -> None:
     plan = counters.json("restart", "--from", "3", "--plan")
     assert plan["stop"] == ["trainer", "orchestrator"]
     assert plan["archived"] == [{"folder": "checkpoints", "steps": [6]}]
-    asked = counters.run("checkpoints", "--prune", "--keep-last", "1")
+    asked = counters.run("checkpoints", "prune", "--keep-last", "1")
     assert (asked.returncode, asked.stdout) == (2, "")
     assert "add --yes" in asked.stderr
-    gone = counters.json("checkpoints", "--prune", "--keep-last", "1", "--yes")
+    gone = counters.json("checkpoints", "prune", "--keep-last", "1", "--yes")
     assert [each["step"] for each in gone["delete"]] == [3]
     assert "deleted checkpoint 3" in counters.run("events").stdout
     counters.run("down")
     text = counters.run("checkpoints").stdout
     assert text.startswith("STEP")
     assert "6 " in text.splitlines()[1]
-    done = json.loads(counters.run("checkpoints", "--prune", "--set-aside", "--yes", "--json").stdout)
+    done = json.loads(counters.run("checkpoints", "prune", "--set-aside", "--yes", "--json").stdout)
     assert done["done"] is True
     assert list((run / ".rltui" / "archive").iterdir()) == []

@@ -21,7 +21,7 @@ from rltui.cli.completion import candidates, sources
 from rltui.cli.overview import all_commands
 
 FREE = {
-    "ACCOUNT", "GPUS", "NUMBER", "JOBS", "SECONDS",
+    "ACCOUNT", "GPUS", "NUMBER", "REVISION", "JOBS", "SECONDS",
     "AGE", "COMMAND", "CONTEXT", "ENV", "EXPERIMENT", "FILE", "FILTER", "GLOB", "ID", "JOB", "K",
     "K=V", "LIMIT", "M", "MODEL", "N", "NAME", "NAME='COMMAND'", "NS", "N|none", "OPTION", "P", "PID",
     "PLACE", "QOS", "R", "RE", "RULE", "S", "STEP|FOLDER", "T", "TEXT", "URL", "USER/NAME", "WHAT", "WHEN",

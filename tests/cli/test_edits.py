@@ -124,19 +124,21 @@ def test_a_checkpoint_becomes_the_model_and_can_be_taken_back(
     text = (Path(__file__).parents[1] / "data/prime_rl/era_b/rl.toml").read_text()
     config = tmp_path / "rl.toml"
     config.write_text(text)
-    assert main(["use-checkpoint", "out/weights/step_100", "rl.toml", "--dry-run"]) == 0
+    assert main(["checkpoints", "use", "out/weights/step_100", "--config", "rl.toml", "--dry-run"]) == 0
     assert config.read_text() == text
     planned(config, name="rl")
-    assert f'+name = "{weights}"' in cli("use-checkpoint", "100")
+    assert f'+name = "{weights}"' in cli("checkpoints", "use", "100")
     assert main(["undo"]) == 0
     assert config.read_text() == text
-    assert main(["use-checkpoint", "100", "rl.toml"]) == 0, "the experiment that reads it remembers"
+    assert main(["checkpoints", "use", "100", "--config", "rl.toml"]) == 0, (
+        "the experiment that reads it remembers"
+    )
     assert main(["undo"]) == 0
-    assert "there are: 100" in cli("use-checkpoint", "7", code=3)
+    assert "there are: 100" in cli("checkpoints", "use", "7", code=3)
     sft = tmp_path / "sft.toml"
     sft.write_text('[data]\nname = "x"\n')
     assert "is the config of SFT" in cli(
-        "use-checkpoint", "100", "sft.toml", "--framework", "prime-rl-merged", code=3
+        "checkpoints", "use", "100", "--config", "sft.toml", "--framework", "prime-rl-merged", code=3
     )
 
 

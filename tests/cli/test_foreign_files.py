@@ -200,7 +200,7 @@ def test_what_is_typed_at_great_length_is_refused_in_words(
         cli("queue", "add", str(config), "--stop-if", rule, code=2)
     cli("queue", "move", "a", digits, code=2)
     cli("queue", "limit", digits, code=2)
-    cli("use-checkpoint", digits, "-n", "a", code=2)
+    cli("checkpoints", "use", "a", digits, code=2)
     cli("up", f"{digits}.toml", code=2)
     settings = own_user / "config/rltui/settings.toml"
     settings.parent.mkdir(parents=True, exist_ok=True)

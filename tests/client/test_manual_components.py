@@ -46,7 +46,7 @@ def test_a_shell_is_as_the_component_that_trains(
     )
     shell = shell_request(record, like="inference", command=("nvidia-smi", "-l"))
     assert shell.given == {"like": "inference", "command": ("nvidia-smi", "-l")}
-    with pytest.raises(UsageError, match="no component 'publish'"):
+    with pytest.raises(UsageError, match="unknown component: publish"):
         shell_request(record, like="publish")
 
 
@@ -54,8 +54,8 @@ def test_a_shell_is_as_the_component_that_trains(
     "repo", ["m", "a/b/c", "-a/m", "a/m.", "a/m--n", "a/..", "a/m.git", "--token=x/m", f"a/{'m' * 96}"]
 )
 def test_what_is_no_repository_is_refused(record: ExperimentRecord, repo: str) -> None:
-    with pytest.raises(UsageError, match="no name of a repository"):
-        publication(record, "40", repo)
+    with pytest.raises(UsageError, match="not a repository"):
+        publication(record, 40, repo)
 
 
 def test_what_is_uploaded_is_chosen_as_hf_does(record: ExperimentRecord, tmp_path: Path) -> None:
@@ -64,10 +64,10 @@ def test_what_is_uploaded_is_chosen_as_hf_does(record: ExperimentRecord, tmp_pat
     (folder / ".cache/x.json").touch()
     (folder / "original").mkdir()
     (folder / "original/params.json").write_text("{}")
-    whole = publication(record, "40", "alice/m")
+    whole = publication(record, 40, "alice/m")
     assert whole.files == ("config.json", "model.safetensors", "original/params.json")
     assert whole.size_bytes == sum((folder / name).stat().st_size for name in whole.files)
-    chosen = publication(record, str(folder), "a/m", include=["*.json"], exclude=["orig*"], revision="v1")
+    chosen = publication(record, folder, "a/m", include=["*.json"], exclude=["orig*"], revision="v1")
     assert chosen.files == ("config.json",)
     assert publish_request(chosen).given == {
         "repo": "a/m",
@@ -76,6 +76,6 @@ def test_what_is_uploaded_is_chosen_as_hf_does(record: ExperimentRecord, tmp_pat
                     "--commit-message=one: step 40"),
     }  # fmt: skip
     with pytest.raises(UsageError, match=r"nothing of .* would be uploaded"):
-        publication(record, "40", "a/m", include=["*.bin"])
+        publication(record, 40, "a/m", include=["*.bin"])
     with pytest.raises(ConfigError, match="no weights of step 41"):
-        publication(record, "41", "a/m")
+        publication(record, 41, "a/m")

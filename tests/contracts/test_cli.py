@@ -21,7 +21,7 @@ runs compare first second
 runs compare first second --all-keys
 runs compare first second --md
 checkpoints first
-checkpoints first --prune --keep-last 1 --plan
+checkpoints prune first --keep-last 1 --plan
 evals first
 evals first --against 1
 events -n first --brief
@@ -60,7 +60,7 @@ keys
 keys checkpoint restart
 runs tag --json
 metrics -n first reward --last 2 --json
-checkpoints first --prune --keep-last 1 --plan --json
+checkpoints prune first --keep-last 1 --plan --json
 """.splitlines()
 DOCUMENTS = """\
 ls

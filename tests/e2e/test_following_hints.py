@@ -175,7 +175,6 @@ def test_lists_that_messages_point_to(picky: Box) -> None:
     cases: tuple[tuple[tuple[str, ...], int, Hint, dict[str, Any]], ...] = (
         (("set", "max_stps_of_all=5"), 3, hints.KNOBS_ALL, {}),
         (("runs", "compare", "one"), 2, hints.RUNS, {}),
-        (("checkpoints", "--keep-last", "3"), 2, hints.PRUNE_PLAN, {}),
         (("metrics", "nosuch"), 2, hints.METRICS_ALL, {}),
         (("statsu",), 2, hints.HELP, {}),
         (("status", "--nosuch"), 2, hints.OPTIONS, {"command": "status"}),

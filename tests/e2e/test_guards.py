@@ -92,20 +92,20 @@ def test_what_a_restart_set_aside_is_brought_back_and_trains_on(box: Box) -> Non
     has_walked(box, "one")
     (first,) = [folder for folder in box.json("checkpoints")["set_aside"] if folder["steps"]]
     assert first["steps"] == [5, 10, 15, 20]
-    assert f"rltui checkpoints one --restore {first['name']}" in box.run("checkpoints").stdout
-    living = box.run("checkpoints", "--restore", first["name"])
+    assert f"rltui checkpoints restore one {first['name']}" in box.run("checkpoints").stdout
+    living = box.run("checkpoints", "restore", first["name"])
     assert (living.returncode, "rltui down one" in living.stderr) == (4, True), living.stderr
-    unknown = box.run("checkpoints", "--restore", "2020")
+    unknown = box.run("checkpoints", "restore", "2020")
     assert (unknown.returncode, first["name"] in unknown.stderr) == (2, True)
 
     assert box.run("down", "one").returncode == 0
     since = (box.work / "out-one/metrics.jsonl").read_text()
     assert since != before
-    back = box.json("checkpoints", "one", "--restore", first["name"])
+    back = box.json("checkpoints", "restore", "one", first["name"])
     assert (box.work / "out-one/metrics.jsonl").read_text() == before
     assert [folder["step"] for folder in back["checkpoints"]] == [5, 10, 15, 20]
     (second,) = [folder for folder in back["set_aside"] if folder["steps"]]
-    repeated_restore = box.run("checkpoints", "one", "--restore", second["name"])
+    repeated_restore = box.run("checkpoints", "restore", "one", second["name"])
     assert repeated_restore.returncode == 0, repeated_restore.stderr
     assert (box.work / "out-one/metrics.jsonl").read_text() == since, "there and back"
     (third,) = [folder for folder in box.json("checkpoints", "one")["set_aside"] if folder["steps"]]
@@ -152,7 +152,7 @@ def test_what_a_rewind_set_aside_is_brought_back(box: Box) -> None:
     assert aside["steps"] == [15, 20]
     box.run("down", "one")
     (box.work / "out-one/checkpoints/step_20/STABLE").write_text("of the new line")
-    assert box.run("checkpoints", "one", "--restore", aside["name"]).returncode == 0
+    assert box.run("checkpoints", "restore", "one", aside["name"]).returncode == 0
     assert (box.work / "out-one/checkpoints/step_20/STABLE").read_text() == "x" * 20
     assert box.run("start", "-n", "one", "--wait").returncode == 0
     assert goes_on_from(box, "one", 20)
@@ -190,7 +190,7 @@ TRIALS = (
     Trial("living", ("set", "lr=50", "--restart"), Loss.MORE, "is that meant?", "--dry-run"),
     Trial("living", ("set", "walk=24", "--restart", "--from", "10"), Loss.MORE, "lose       13", "--dry-run"),
     Trial("living", ("set", "output_dir=/tmp/elsewhere", "--force"), Loss.MORE, "output_dir", "--dry-run"),
-    Trial("living", ("checkpoints", "--prune", "--keep-last", "1"), Loss.FOR_GOOD, "checkpoint 5"),
+    Trial("living", ("checkpoints", "prune", "--keep-last", "1"), Loss.FOR_GOOD, "checkpoint 5"),
     Trial("living", ("runs", "prune", "--keep-last", "1"), Loss.MORE, "old"),
     Trial("living", ("runs", "trash", "--empty"), Loss.FOR_GOOD, "gone", ""),
     Trial("stopped", ("start", "--from-scratch", "-n", "old"), Loss.MORE, "lose       23 steps"),
@@ -205,18 +205,18 @@ TRIALS = (
         "--dry-run",
     ),
     Trial(
-        "stopped", ("checkpoints", "old", "--prune", "--set-aside", "--keep-last", "1"), Loss.FOR_GOOD, "free"
+        "stopped", ("checkpoints", "prune", "old", "--set-aside", "--keep-last", "1"), Loss.FOR_GOOD, "free"
     ),
     Trial("copied", ("promote", "own"), Loss.MORE, "+lr = 0.002"),
     Trial("copied", ("set", "lr=50", "-n", "own"), Loss.MORE, "is that meant?", "--dry-run"),
-    Trial("copied", ("checkpoints", "own", "--prune", "--keep-last", "1"), Loss.FOR_GOOD, "checkpoint 5"),
+    Trial("copied", ("checkpoints", "prune", "own", "--keep-last", "1"), Loss.FOR_GOOD, "checkpoint 5"),
 )
 """Commands that lose too much for a script that does not agree to it."""
 HARMLESS = (
     ("start", "--plan"), ("restart", "--plan"), ("stop", "--plan"), ("down", "--plan"),
     ("restart", "--from-scratch", "--plan"), ("set", "walk=99", "--dry-run"), ("promote", "own", "--plan"),
     ("runs", "prune", "--keep-last", "1", "--plan"), ("runs", "rm", "old", "--plan"),
-    ("checkpoints", "--prune", "--keep-last", "1", "--plan"), ("runs", "trash"), ("undo", "--dry-run"),
+    ("checkpoints", "prune", "--keep-last", "1", "--plan"), ("runs", "trash"), ("undo", "--dry-run"),
 )  # fmt: skip
 
 
@@ -288,7 +288,7 @@ TWELFTH_TASK = [
     in (
         "living: restart --from-scratch", "living: set lr=50 --restart", "living: trash --empty",
         "stopped: start --from 10 -n old", "copied: promote own",
-        "copied: checkpoints own --prune --keep-last 1",
+        "copied: checkpoints prune own --keep-last 1",
     )
 ]  # fmt: skip
 """That of an agent: from scratch, lr=50, promote, prune, empty. The slow tests have all of them."""
@@ -330,7 +330,7 @@ def test_a_look_changes_nothing(town: Box, arguments: tuple[str, ...]) -> None:
 
 
 ACTS = (
-    ("set", "lr=50"), ("restart", "--from", "10", "--wait"), ("checkpoints", "--prune", "--keep-last", "1"),
+    ("set", "lr=50"), ("restart", "--from", "10", "--wait"), ("checkpoints", "prune", "--keep-last", "1"),
     ("restart", "--from-scratch", "--wait"), ("promote", "own"), ("trash", "--empty"),
     ("runs", "prune", "--keep-last", "1"),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""`rltui publish` with a stand-in for `hf`: what it is told, what comes of it, what is refused."""
+"""`rltui checkpoints upload` with a stand-in for `hf`: what it is told, what comes of it, what is refused."""
 
 from __future__ import annotations
 
@@ -38,19 +38,21 @@ def test_weights_are_uploaded_once_somebody_is_logged_in(counters: Box) -> None:
     counters.env["PATH"] = f"{tools}:{counters.env['PATH']}"
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
     folder = weights(counters.work / "out")
-    plan = counters.json("publish", "40", "alice/m", "--plan")
+    plan = counters.json("checkpoints", "upload", "40", "alice/m", "--plan")
     assert (plan["files"], plan["url"]) == (["config.json", "model.safetensors"], None)
     (folder / "STABLE").unlink()
     weights(counters.work / "out", 20)
-    refusal = counters.run("publish", "40", "alice/m", "--yes")
+    refusal = counters.run("checkpoints", "upload", "40", "alice/m", "--yes")
     assert (refusal.returncode, "is not complete" in refusal.stderr) == (3, True)
     (folder / "STABLE").touch()
 
-    refusal = counters.run("publish", "40", "alice/m", "--yes")
+    refusal = counters.run("checkpoints", "upload", "40", "alice/m", "--yes")
     assert (refusal.returncode, "Not logged in." in refusal.stderr) == (5, True)
     assert not (counters.work / "told").exists()
     counters.env["HF_TOKEN"] = "hf_x"  # finding S6: exported after the run began
-    document = counters.json("publish", "40", "alice/m", "--private", "--exclude", "*.bin", "--yes")
+    document = counters.json(
+        "checkpoints", "upload", "40", "alice/m", "--private", "--exclude", "*.bin", "--yes"
+    )
     assert document["url"] == "https://hub.test/alice/m/commit/1"
     assert (counters.work / "told").read_text().split("|")[:-1] == [
         "upload", "alice/m", str(folder), ".", "--exclude=STABLE", "--exclude=*.bin",

@@ -39,9 +39,9 @@ def test_a_run_from_its_start_to_another_start(box: Box) -> None:
         assert (none.returncode, "its samples are in the log of the trainer" in none.stderr) == (2, True)
     checkpoints = box.json("checkpoints", "one")["checkpoints"]
     assert all("adapters" in component["parts"] for component in checkpoints), checkpoints
-    upload = box.json("publish", "8", "alice/m", "-n", "one", "--plan")
+    upload = box.json("checkpoints", "upload", "one", "8", "alice/m", "--plan")
     assert upload["files"] == ["adapter_config.json", "adapter_model.safetensors", "trainer_state.json"]
-    refusal = box.run("use-checkpoint", "8", "vf.toml", "-n", "one")
+    refusal = box.run("checkpoints", "use", "one", "8", "--config", "vf.toml")
     assert (refusal.returncode, "holds adapters (adapter_config.json)" in refusal.stderr) == (3, True)
     plan = box.json("restart", "trainer", "--plan", "-n", "one")
     assert plan["start"] == ["inference", "trainer"]

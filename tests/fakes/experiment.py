@@ -588,10 +588,10 @@ class FakeExperiment(Experiment):
     def pager_command(self, path: str) -> list[str]:
         return ["less", path]
 
-    async def publication(self, what: str, repo: str) -> Publication:
+    async def publication(self, step: int, repo: str) -> Publication:
         if "/" not in repo:
             raise UsageError(f"{repo!r} is no name of a repository on the hub")
-        folder = f"/run/weights/step_{what}"
+        folder = f"/run/weights/step_{step}"
         return Publication(
             repo=repo, folder=folder, files=("config.json", "[x].safetensors"), size_bytes=3 << 30
         )

@@ -1,4 +1,4 @@
-"""`rltui publish` with the program `hf` itself, against a hub on the loopback."""
+"""`rltui checkpoints upload` with the program `hf` itself, against a hub on the loopback."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_weights_arrive_and_the_token_is_kept_nowhere(with_hf: Box) -> None:
         with_hf.env.update(HF_ENDPOINT=there.url, HF_TOKEN=TOKEN)
         with_hf.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
         folder = weights(with_hf.work / "out")
-        published = with_hf.json("publish", "40", "alice/m", "--private", "--yes", timeout_s=90)
+        published = with_hf.json("checkpoints", "upload", "40", "alice/m", "--private", "--yes", timeout_s=90)
         assert published["url"] == f"{there.url}/alice/m/commit/0123abc"
         assert sorted(there.files) == ["config.json", "model.safetensors"]
         assert there.files["model.safetensors"] == (folder / "model.safetensors").read_bytes()
@@ -47,7 +47,7 @@ def test_nobody_logged_in_is_told_before_anything_is_sent(with_hf: Box) -> None:
         with_hf.env["HF_ENDPOINT"] = there.url
         with_hf.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
         weights(with_hf.work / "out")
-        done = with_hf.run("publish", "40", "alice/m", "--yes", timeout_s=90)
+        done = with_hf.run("checkpoints", "upload", "40", "alice/m", "--yes", timeout_s=90)
         assert done.returncode == 5
         assert "`hf auth whoami` exited 1" in done.stderr
         assert "hf auth login" in done.stderr

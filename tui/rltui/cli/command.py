@@ -309,7 +309,7 @@ def load(name: str) -> Command:
     if not verb and (verbs := VERBS.get(noun)):
         return load(f"{noun} {next(iter(verbs))}")._replace(name=noun, text=SENTENCES[noun])
     if name not in _COMMANDS:
-        importlib.import_module(f"rltui.cli.commands.{noun.replace('-', '_')}")
+        importlib.import_module(f"rltui.cli.commands.{noun}")
     if name not in _COMMANDS:
         importlib.import_module(f"rltui.cli.commands.{noun}.{verb}")
     return _COMMANDS[name]

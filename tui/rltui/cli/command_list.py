@@ -31,7 +31,7 @@ BY_JOB: Mapping[str, Mapping[str, str]] = {
         "events": "the journal: starts, exits, edits with their diffs, alerts, notes",
         "gpus": "the GPUs of this box and who holds their memory",
         "evals": "the evaluations, how they differ, what waits",
-        "checkpoints": "the checkpoints of the run, and what may go",
+        "checkpoints": "checkpoints: list, prune, upload, use in a config",
         "orphans": "processes that outlived their component",
         "knobs": "every knob: value, default, bounds, readers",
         "diff": "what the files say beside what runs; or two attempts, or runs",
@@ -44,14 +44,12 @@ BY_JOB: Mapping[str, Mapping[str, str]] = {
         "convert": (
             "count the batch in tokens instead of rollouts, or back; or write a config for another framework"
         ),
-        "use-checkpoint": "make trained weights the model of a config, as an edit",
         "start": "start components (all, where none is named) and what they need",
         "stop": "stop components and what depends on them",
         "restart": "restart components, and those that must restart with them",
         "eval": "evaluate the model: now, a checkpoint, what it began with",
         "note": "keep a sentence in the journal; a mark on the charts",
         "shell": "a terminal where a component runs (ctrl+] leaves it)",
-        "publish": "upload weights of the run to the hub, by `hf`",
         "promote": (
             "what a run's own copy of the config has changed, written into the files that it was made of"
         ),
@@ -94,6 +92,13 @@ VERBS: Mapping[str, Mapping[str, str]] = {
         "trash": "list the trash, or empty it",
         "add": "add runs that rltui did not start",
     },
+    "checkpoints": {
+        "list": "list the checkpoints of a run",
+        "prune": "delete old checkpoints, by a rule",
+        "restore": "bring back what a restart has set aside",
+        "upload": "upload weights to the Hugging Face hub, by `hf`",
+        "use": "make trained weights the model of a config, as an edit",
+    },
     "queue": {
         "list": "what waits and why, what runs, what has ended",
         "add": "start a run when it can; all that `rltui up` takes",
@@ -122,10 +127,12 @@ FORMER: Mapping[str, str] = {
     "compare": "runs compare",
     "export": "runs export",
     "restore": "runs restore",
+    "publish": "checkpoints upload",
     "rm": "runs rm",
     "tag": "runs tag",
     "trash": "runs trash",
     "unarchive": "runs unarchive",
+    "use-checkpoint": "checkpoints use",
 }
 """A word that people may type for a command → the command."""
 SENTENCES: Mapping[str, str] = {name: text for commands in BY_JOB.values() for name, text in commands.items()}

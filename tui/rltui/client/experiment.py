@@ -110,7 +110,7 @@ class Experiment(ExperimentApi, ABC):
         """
 
     @question()
-    async def publication(self, what: str, repo: str) -> Publication:
+    async def publication(self, step: int, repo: str) -> Publication:
         """Files and command of an upload of a step's weights to the hub. No side effects."""
 
     @command()

@@ -227,9 +227,9 @@ class LocalExperiment(Experiment):
         report: CheckpointReport = await supervisor.ask(CHECKPOINTS, {}, starts_supervisor=True)
         return report
 
-    async def publication(self, what: str, repo: str) -> Publication:
+    async def publication(self, step: int, repo: str) -> Publication:
         self._required_supervisor()
-        return await asyncio.to_thread(publication, self.record, what, repo)
+        return await asyncio.to_thread(publication, self.record, step, repo)
 
     async def publish(self, published: Publication, *, private: bool) -> None:
         request = published.model_copy(update={"private": private})

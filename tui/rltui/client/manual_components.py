@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rltui.core.api import Publication, Request
 from rltui.core.secrets import is_secret
-from rltui.core.text import parse_whole_number, unknown_name
+from rltui.core.text import unknown_name
 from rltui.errors import UsageError
 from rltui.services import layout_files
 from rltui.services.runs import weights
@@ -49,7 +49,7 @@ def login_shell() -> str:
 
 def publication(
     record: ExperimentRecord,
-    what: str,
+    what: int | Path,
     repo: str,
     *,
     private: bool = False,
@@ -58,7 +58,7 @@ def publication(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
 ) -> Publication:
-    """Plan an upload of `what`, a step of the run or a folder of weights.
+    """Plan an upload of `what`: the step of a checkpoint, or a folder of weights.
 
     Raises:
         UsageError: if `repo` is no name for a repository, or nothing would be uploaded.
@@ -66,13 +66,13 @@ def publication(
     """
     if not _REPO.fullmatch(repo) or len(repo) > _LONGEST_REPO or re.search(r"--|\.\.|\.git$", repo):
         raise UsageError(
-            f"{repo!r} is no name of a repository on the hub",
-            hint="USER/NAME, of letters, digits, `-`, `_` and `.`, such as alice/Qwen3-0.6B-Reverse-Text-RL",
+            f"not a repository on the hub: {repo}",
+            hint="write USER/NAME, in letters, digits, -, _ and ., such as alice/Qwen3-0.6B-Reverse-Text-RL",
         )
-    if (step := parse_whole_number(what)) is not None:
-        folder = weights.folder_of_step(record, step, adapters=True)
+    if isinstance(what, Path):
+        folder = weights.complete_folder(what, adapters=True)
     else:
-        folder = weights.complete_folder(Path(what).expanduser(), adapters=True)
+        folder = weights.folder_of_step(record, what, adapters=True)
     exclusions = (*_MARKERS, *exclude)
     files = [path for path in _files(folder) if _is_selected(path, include, exclusions)]
     if not files:

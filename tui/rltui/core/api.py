@@ -464,7 +464,7 @@ class Plan(Value):
 
 
 class Publication(Value):
-    """`rltui publish --json`: weights on their way to the hub."""
+    """`rltui checkpoints upload --json`: weights on their way to the hub."""
 
     repo: str
     """Name on the hub, `USER/NAME`."""

@@ -47,7 +47,7 @@ GOOD = "last good one before the fall"
 
 
 class SetAside(Value):
-    """Files that one restart moved aside: `rltui checkpoints --restore NAME` brings them back."""
+    """Files that one restart moved aside: `rltui checkpoints restore NAME` brings them back."""
 
     name: str
     """Name of its folder: the time of the move."""
@@ -113,7 +113,7 @@ class KeptCheckpoint(Value):
 
 
 class PrunePlan(Value):
-    """Result of `rltui checkpoints --prune --json`: the checkpoints to delete, or deleted ones."""
+    """Result of `rltui checkpoints prune --json`: the checkpoints to delete, or deleted ones."""
 
     delete: tuple[Checkpoint, ...] = ()
     """Sorted by step, ascending."""

@@ -20,7 +20,7 @@ from rltui.services.runs.run_folder import RunFolder
 _LEAST_FREE_BYTES = GIB
 """Below this, logs and metrics are at risk as well."""
 _KEPT_BY_PRUNE = 3
-"""Number of newest checkpoints that `rltui checkpoints --prune` keeps by default."""
+"""Number of newest checkpoints that `rltui checkpoints prune ` keeps by default."""
 _MIN_FITTING = 2
 """Number of checkpoints below which there is little time left to react."""
 

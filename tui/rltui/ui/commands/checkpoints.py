@@ -131,7 +131,7 @@ class CheckpointCommands:
         while repo := await self._ask_repo(step, repo):
             try:
                 async with frontend.waiting("Looking what would be uploaded", cancels=True):
-                    publication = await self._experiment.publication(str(step), repo)
+                    publication = await self._experiment.publication(step, repo)
                 private = await frontend.prompt(PublishDialog(publication))
                 if private is not None:
                     async with frontend.waiting("Starting the upload"):

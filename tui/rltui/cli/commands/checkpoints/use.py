@@ -1,4 +1,4 @@
-"""`use-checkpoint`: trained weights become the model of a config."""
+"""`checkpoints use`: trained weights become the model of a config."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rltui.cli.arguments import EDIT, FRAMEWORK
-from rltui.cli.choosing import choose_experiment
+from rltui.cli.arguments import EDIT, FRAMEWORK, RUN
+from rltui.cli.choosing import choose
 from rltui.cli.command import Arguments, argument, command
+from rltui.cli.commands.checkpoints import WEIGHTS, weights_choice
 from rltui.cli.edits import FileEdits, edit_experiment, edit_request, execute_edit
 from rltui.cli.progress import working
 from rltui.core import hints
-from rltui.core.text import parse_whole_number
 from rltui.errors import ConfigError, UsageError
 from rltui.services.runs.experiments import known_experiments
 
@@ -24,30 +24,28 @@ _NAMES_MODEL = re.compile(r"^model$|(^|\.)model\.name$|\.vllm\.model$")
 
 
 @command(
-    "use-checkpoint",
-    argument(
-        "target", "STEP|DIR", "step of a run (-n NAME), such as of SFT; or a folder", completes="checkpoints"
-    ),
-    argument(
-        "config", "CONFIG", "config to edit (default: the experiment's)", nargs="?", completes="configs"
-    ),
+    "checkpoints use",
+    RUN,
+    WEIGHTS,
+    argument("--config", "CONFIG", "config to edit (default: the run's own)", completes="configs"),
     *EDIT,
     FRAMEWORK,
 )
-def use_checkpoint(arguments: Arguments) -> int:
+def use(arguments: Arguments) -> int:
     """Make what was trained the model of a config, such as the result of SFT that of RL."""
     from rltui.client.reader import ExperimentReader
     from rltui.services.config.files import named
     from rltui.services.runs import weights
 
-    if (step := parse_whole_number(arguments.target)) is not None:
-        source = choose_experiment(arguments.name, acts=True)
+    if isinstance(choice := weights_choice(arguments.weights), Path):
+        folder = weights.complete_folder(choice)
+    else:
+        source = choose(arguments, acts=True).record
+        step = ExperimentReader(source).checkpoint_step(choice)
         with working(f"making weights of checkpoint {step} that other programs can load"):
             folder = weights.folder_of_step(source, step, only_look=arguments.dry_run)
-    else:
-        folder = weights.complete_folder(Path(arguments.target).expanduser())
     if arguments.config is None:
-        record = choose_experiment(arguments.name, acts=True)
+        record = choose(arguments, acts=True).record
         edits = _of_model(ExperimentReader(record).store().load().files, folder, called=record.name)
         return edit_experiment(record, edit_request("set", arguments, edits=edits), arguments)
     files = named([Path(arguments.config)])

@@ -1,12 +1,14 @@
-"""`publish`: weights of the run are uploaded to the hub."""
+"""`checkpoints upload`: weights of the run are uploaded to the hub."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
-from rltui.cli.arguments import JSON, NAME, WAIT, YES
-from rltui.cli.choosing import choose_experiment
+from rltui.cli.arguments import JSON, PLAN, RUN, WAIT, YES
+from rltui.cli.choosing import choose
 from rltui.cli.command import Arguments, argument, command, flag, repeatable
+from rltui.cli.commands.checkpoints import WEIGHTS, weights_choice
 from rltui.cli.consent import require_consent
 from rltui.cli.output import print_json
 from rltui.cli.progress import working
@@ -19,30 +21,34 @@ from rltui.views.checkpoint import publication_text
 
 
 @command(
-    "publish",
-    argument("what", "STEP", "whose weights; or a folder of weights", completes="checkpoints"),
-    argument("repo", "USER/NAME", "the repository; made where there is none"),
-    flag("--private", "one that is made is only for its owner"),
-    argument("--revision", "R", "branch (default: main)"),
-    argument("--message", "TEXT", "of the commit (default: experiment and step)"),
-    repeatable("--include", "GLOB", "only files like this"),
-    repeatable("--exclude", "GLOB", "no files like this"),
-    flag("--plan", "only say what would be uploaded"),
+    "checkpoints upload",
+    RUN,
+    WEIGHTS,
+    argument("repo", "USER/NAME", "repository on the hub; created if missing"),
+    flag("--private", "create it as a private one"),
+    argument("--revision", "REVISION", "branch (default: main)"),
+    argument("--message", "TEXT", "commit message (default: run and step)"),
+    repeatable("--include", "GLOB", "upload only files like this; repeatable"),
+    repeatable("--exclude", "GLOB", "skip files like this; repeatable"),
+    PLAN,
     YES,
     WAIT,
-    NAME,
     JSON,
 )
-def publish(arguments: Arguments) -> int:
+def upload(arguments: Arguments) -> int:
     from rltui.client.manual_components import PUBLISH, publication, publish_request, tokens
+    from rltui.client.reader import ExperimentReader
     from rltui.services.runs.observed import refuse_observed
 
-    record = choose_experiment(arguments.name, acts=True)
+    record = choose(arguments, acts=True).record
     refuse_observed(record)
+    choice = weights_choice(arguments.weights)
+    if not isinstance(choice, Path):
+        choice = ExperimentReader(record).checkpoint_step(choice)
     with working("looking at the weights, or making them where the checkpoint has none"):
-        upload = publication(
+        published = publication(
             record,
-            arguments.what,
+            choice,
             arguments.repo,
             private=arguments.private,
             revision=arguments.revision,
@@ -50,11 +56,11 @@ def publish(arguments: Arguments) -> int:
             include=arguments.include,
             exclude=arguments.exclude,
         )
-    kind = "private" if upload.private else "public"
-    text = f"{publication_text(upload)}to         {upload.repo} ({kind}, if it does not exist yet)\n"
+    kind = "private" if published.private else "public"
+    text = f"{publication_text(published)}to         {published.repo} ({kind}, if it does not exist yet)\n"
     if arguments.plan:
         if arguments.json:
-            print_json(upload)
+            print_json(published)
         else:
             sys.stdout.write(text)
         return 0
@@ -65,12 +71,12 @@ def publish(arguments: Arguments) -> int:
             hint = f"follow it: {hints.LOGS_FOLLOW(component=PUBLISH, name=record.name)}"
             raise ConflictError(f"{record.name} has an upload under way", hint=hint)
         wire.call("tokens", tokens())
-        request_plan(wire, "execute", publish_request(upload))
+        request_plan(wire, "execute", publish_request(published))
         if not arguments.wait:
             return 0
         url = _follow(wire, record.name)
     if arguments.json:
-        print_json(upload.model_copy(update={"url": url}))
+        print_json(published.model_copy(update={"url": url}))
     else:
         print(url)
     return 0

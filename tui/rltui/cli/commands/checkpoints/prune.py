@@ -1,0 +1,76 @@
+"""`checkpoints prune`: old checkpoints are deleted."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing, nullcontext
+from typing import TYPE_CHECKING
+
+from rltui.cli.arguments import JSON, PLAN, RUN, YES, positive, steps
+from rltui.cli.choosing import choose
+from rltui.cli.command import Arguments, argument, command, flag, section
+from rltui.cli.commands.checkpoints import report_of
+from rltui.cli.consent import require_consent
+from rltui.cli.output import print_json
+from rltui.client import launch
+from rltui.client.transports.unix import Wire
+from rltui.core.text import size_text
+from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.views.checkpoint import prune_rows
+from rltui.views.plan import rows_text
+
+if TYPE_CHECKING:
+    from rltui.core.checkpoints import Retention
+
+
+@command(
+    "checkpoints prune",
+    RUN,
+    section(
+        "what is kept, besides the newest and the best",
+        argument("--keep-last", "N", "the newest N (default: 3)", type=positive),
+        argument("--keep-every", "N", "those of multiples of N", type=positive),
+        argument("--keep", "STEP,…", "those of these steps", type=steps, completes="checkpoints"),
+    ),
+    flag("--set-aside", "also delete what restarts have set aside", dest="archive"),
+    PLAN,
+    YES,
+    JSON,
+)
+def prune(arguments: Arguments) -> int:
+    from rltui.core.checkpoints import Retention
+    from rltui.services.runs.observed import refuse_observed
+
+    record = choose(arguments, acts=True).record
+    refuse_observed(record)
+    fields = ("keep_last", "keep_every", "keep", "archive")
+    rule = {name: value for name in fields if (value := getattr(arguments, name))}
+    wire = launch.connect(record)
+    with nullcontext() if wire is None else closing(wire):
+        return _prune(record, wire, Retention(**rule), arguments)
+
+
+def _prune(record: ExperimentRecord, wire: Wire | None, retention: Retention, arguments: Arguments) -> int:
+    from rltui.client.reader import ExperimentReader
+    from rltui.core.checkpoints import prune_plan
+    from rltui.core.experiment_api import ExperimentApi
+
+    plan = prune_plan(report_of(record, wire), retention)
+    if arguments.plan or plan.is_empty:
+        if arguments.json:
+            print_json(plan)
+        else:
+            sys.stdout.write(rows_text(prune_rows(plan)))
+        return 0
+    sys.stderr.write(rows_text(prune_rows(plan)))
+    require_consent("prune-checkpoints", arguments, "delete them?")
+    only = [checkpoint.step for checkpoint in plan.delete]
+    if wire is None:
+        pruned_checkpoints = ExperimentReader(record).prune(retention, only)
+    else:
+        pruned_checkpoints = wire.request(ExperimentApi.prune, retention, tuple(only))
+    if arguments.json:
+        print_json(pruned_checkpoints)
+    else:
+        print(f"deleted; {size_text(pruned_checkpoints.frees_bytes)} are free again")
+    return 0
