@@ -7,7 +7,15 @@ import pytest
 
 from rltui.core.engine_metrics import InferenceActivity
 from rltui.core.log_lines import decode_line, plain_text
-from rltui.core.stalls import LONGEST_STEP_S, Heartbeat, LivenessSignals, StallRule, WatchClock, phase_of
+from rltui.core.stalls import (
+    LONGEST_STEP_S,
+    Heartbeat,
+    LivenessSignals,
+    StallRule,
+    WatchClock,
+    phase_of,
+    step_of,
+)
 
 JOB = StallRule(silence_s=300.0, factor=10.0)
 SERVICE = replace(JOB, output_suffices=False)
@@ -285,3 +293,15 @@ def test_a_real_start_goes_through_its_phases() -> None:
 )
 def test_phases_by_line(line: str, phase: str | None) -> None:
     assert phase_of([line]) == phase
+
+
+@pytest.mark.parametrize(
+    ("lines", "step"),
+    [
+        (["Step 7 | Loss 0.4", "Saving weights"], 7),
+        (["20:57:33 SUCCESS Step 8 | Time 0.1s", "20:57:33 SUCCESS Step 9 | Time 0.1s"], 9),
+        (["Footstep 3", "max_steps=380"], None),
+    ],
+)
+def test_the_newest_step_of_an_output(lines: list[str], step: int | None) -> None:
+    assert step_of(lines) == step

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 from tests.fakes.experiment import (
     FAILED,
@@ -52,7 +54,7 @@ def notifications(pilot: Pilot[None]) -> list[tuple[str, str]]:
 
 
 KEYS_AND_REQUESTS = [
-    (("x", "enter"), Request(action="stop", components=("inference",))),
+    (("i", "x", "enter"), Request(action="stop", components=("inference",))),
     (("j", "r", "enter"), Request(action="restart", components=("orchestrator",))),
     (("t", "X", "y"), Request(action="stop", components=("trainer",), kill=True)),
     (("D", "y"), Request(action="stop")),
@@ -341,10 +343,10 @@ async def test_zoom_follows_focus_until_escape(experiment: FakeExperiment, open_
     async with open_app(experiment) as pilot:
         await press(pilot, "z")
         shown = [pane.id for pane in overview(pilot).panels.body.panes if pane.display and pane.region]
-        assert shown == ["pane-inference"]
+        assert shown == ["pane-orchestrator"], "it works, where inference only serves"
         await press(pilot, "j")
         shown = [pane.id for pane in overview(pilot).panels.body.panes if pane.display and pane.region]
-        assert shown == ["pane-orchestrator"]
+        assert shown == ["pane-trainer"]
         await press(pilot, "escape")
         assert len([pane for pane in overview(pilot).panels.body.panes if pane.region]) == 5
 
@@ -549,7 +551,7 @@ async def test_pane_of_a_preparation_folds_when_it_is_over_and_nobody_reads_it(o
         screen = overview(pilot)
         pane = screen.panels.body.reader("sft")
         assert pane is not None
-        await press(pilot, "k")
+        await press(pilot, "t", "j")
         assert screen.panels.selected == "sft"
         experiment.push(status(ComponentState.EXITED))
         await settle(pilot)
@@ -560,6 +562,46 @@ async def test_pane_of_a_preparation_folds_when_it_is_over_and_nobody_reads_it(o
         experiment.push(status(ComponentState.STARTING))
         await settle(pilot)
         assert pane.region.height > 3
+
+
+async def test_what_works_or_has_failed_is_selected_unless_a_person_has_gone_elsewhere(
+    open_app: Opener,
+) -> None:
+    """Findings U7, U15: the keys acted on an idle server beside a supervised trainer, or a failed one."""
+    ready, waiting = ComponentState.READY, ComponentState.WAITING
+
+    def status(sft: ComponentState, inference: ComponentState, trainer: ComponentState) -> Status:
+        sft_step = {"step": 67, "max_steps": 380} if sft is ready else {}
+        return running_status(
+            components=(
+                component("inference", inference, kind="service"),
+                component("trainer", trainer, kind="job"),
+                component("sft", sft, kind="job", prepares=True, log="/run/orchestrator.log", **sft_step),
+            )
+        )
+
+    experiment = FakeExperiment(status(ready, waiting, waiting), NO_GPU, knob_table())
+    async with open_app(experiment, size=(120, 36)) as pilot:
+        panels = overview(pilot).panels
+        heights = {pane.reader_id: pane for pane in panels.body.readers}
+        assert panels.selected == "sft"
+        assert "sft step 67/380" in screen_text(pilot)
+        assert heights["sft"].region.height > 20
+        experiment.push(status(ComponentState.EXITED, ready, ready))
+        await settle(pilot)
+        assert panels.selected == "trainer"
+        assert "step 12/20" in screen_text(pilot)
+        assert heights["inference"].region.height == 4, "a healthy server"
+        await press(pilot, "i")
+        assert heights["inference"].region.height > 10, "somebody reads it"
+        experiment.push(status(ComponentState.EXITED, ready, ComponentState.FAILED))
+        await settle(pilot)
+        assert panels.selected == "inference", "a person is at work"
+        assert isinstance(pilot.app, NotifyingApp)
+        pilot.app.touched_at = -math.inf
+        overview(pilot).update_ages()
+        await settle(pilot)
+        assert panels.selected == "trainer"
 
 
 async def test_log_of_the_attempt_before_is_closed(experiment: FakeExperiment, open_app: Opener) -> None:

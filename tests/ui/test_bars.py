@@ -62,7 +62,7 @@ async def test_the_footer_follows_the_focus_and_the_cursor(
     open_app: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_app(make_experiment(), size=(200, 50)) as pilot:
-        assert text_of(pilot, KeyBar).endswith("inference · ready")
+        assert text_of(pilot, KeyBar).endswith("orchestrator · ready")
         await press(pilot, "t")
         assert text_of(pilot, KeyBar).endswith("trainer · ready")
         await press(pilot, "ctrl+k")
@@ -87,7 +87,7 @@ async def test_a_click_on_the_footer_does_what_the_key_does(open_app: Opener) ->
         await click(pilot, KeyBar, "zoom")
         assert screen.panels.body.zoomed is not None
         await click(pilot, KeyBar, "wrap")
-        assert screen.panels.body.components[0].log_pane.model.window.wrap, "also of the pane with the focus"
+        assert screen.panels.body.components[1].log_pane.model.window.wrap, "also of the pane with the focus"
         await click(pilot, KeyBar, "help")
         assert isinstance(pilot.app.screen, HelpScreen)
 

@@ -95,7 +95,7 @@ async def test_the_arrangement_is_kept_with_the_layout(experiment: FakeExperimen
         await press(pilot, "t", "ctrl+w", "k")
         await until(pilot, lambda: at(pilot, "trainer").y < at(pilot, "orchestrator").y)
         height = at(pilot, "trainer").height
-        await press(pilot, "plus", "escape", "ctrl+k", "H")
+        await press(pilot, "plus", "escape", "ctrl+k", "H", "t")
         await until(pilot, lambda: at(pilot, "trainer").height == height + 2)
     assert runs.saved_values["layout-fake"]["arrangement"]["hidden"] == ["charts", "knobs"]
     async with open_app(FakeExperiment(), runs=runs, size=(150, 42)) as pilot:

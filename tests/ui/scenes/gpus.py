@@ -73,7 +73,7 @@ def app_with(name: str) -> Callable[[Path], RltuiApp]:
 async def to_panel(pilot: Pilot[None]) -> None:
     """Where there is little room, only the focus opens it."""
     if pilot.app.size == SMALL:
-        await press(pilot, "shift+tab", "shift+tab")
+        await press(pilot, "i", "shift+tab", "shift+tab")
 
 
 async def to_screen(pilot: Pilot[None]) -> None:

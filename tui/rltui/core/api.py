@@ -129,6 +129,10 @@ class ComponentStatus(Value):
     """Details from its output if it failed for lack of device memory."""
     remedies: tuple[Remedy, ...] = ()
     """Edits that would help against that, most advisable first."""
+    step: int | None = None
+    """Newest step of a job that prepares, as its output says."""
+    max_steps: int | None = None
+    """Number of steps of such a job, by its config."""
     facts: tuple[str, ...] = ()
     """Short texts for the pane title, most important first: `step 12`, `4.1 s/step`."""
     concerns: tuple[HealthIssue, ...] = ()

@@ -58,6 +58,15 @@ def phase_of(lines: Sequence[str]) -> str | None:
     return None
 
 
+_STEP = re.compile(r"\b[Ss]tep (\d{1,12})\b")
+
+
+def step_of(lines: Sequence[str]) -> int | None:
+    """The step that the newest of `lines` (sanitised, oldest first) is about; `None`: none is about one."""
+    matches = (_STEP.search(line[:LONGEST_LINE]) for line in reversed(lines))
+    return next((int(match[1]) for match in matches if match), None)
+
+
 _PAUSE_COUNT = 20
 """Number of pauses for the median period."""
 LONGEST_STEP_S = 10.0

@@ -128,6 +128,8 @@ class ComponentRunner:
     """Why the living component counts as stalled."""
     phase: str | None = None
     """How far its start is, as its output says."""
+    step: int | None = None
+    """The newest step of a job that prepares the run, as its output says."""
     log_end: int | None = None
     """Size of its log in bytes when it was stopped for not being ready in time; `None` where it was not."""
     stop_margin_s: float = _STOP_MARGIN_S
@@ -265,7 +267,7 @@ class ComponentRunner:
             old_shim = self.newest_attempt.shim if self.newest_attempt is not None else None
             control = self.runner_host.record.control
             attempt = self.newest_attempt = self._attempt(control.new_attempt(self.spec.id))
-            self.log_end = self.phase = self.remote_attempt.job_status = None
+            self.log_end = self.phase = self.step = self.remote_attempt.job_status = None
             await asyncio.to_thread(prune_attempts, control, self.spec.id)
             launch = await self.runner_host.prepare(self.spec.id, attempt.folder)
             await self._wait_for_preconditions(epoch, launch)

@@ -19,7 +19,7 @@ from pathlib import Path
 from rltui.core.engine_metrics import InferenceActivity, parse_activity
 from rltui.core.failure_cause import FailurePattern, find_cause
 from rltui.core.layout import ComponentSpec
-from rltui.core.stalls import Heartbeat, LivenessSignals, StallRule, WatchClock, phase_of
+from rltui.core.stalls import Heartbeat, LivenessSignals, StallRule, WatchClock, phase_of, step_of
 from rltui.core.states import ComponentState
 from rltui.core.text import duration
 from rltui.daemon.component import ComponentRunner
@@ -238,6 +238,11 @@ async def watch_starts(supervisor: Supervisor) -> None:
     watches: dict[str, _StartWatch] = {}
     while True:
         for name, runner in supervisor.processes.runners.items():
+            if runner.spec.creates and runner.lifecycle.alive and runner.log is not None:
+                step = step_of(await asyncio.to_thread(last_lines, runner.log))
+                if step != runner.step:
+                    runner.step = step
+                    supervisor.events.changed("status")
             if runner.lifecycle.state is not ComponentState.STARTING:
                 if watches.pop(name, None) and runner.lifecycle.state is ComponentState.READY:
                     supervisor.processes.set_stall(name, None)

@@ -117,6 +117,8 @@ class StatusBuilder:
             host=_host(runner),
             port=runner.launch.port if runner.launch is not None else None,
             gpus=self._gpus(name),
+            step=runner.step if lifecycle.alive else None,
+            max_steps=self._preparation_steps(runner) if lifecycle.alive else None,
             facts=self._facts(runner, evals),
             concerns=tuple(
                 concern
@@ -134,6 +136,15 @@ class StatusBuilder:
         except ConfigError:
             return ()
         return tuple(device.index for device in devices)
+
+    def _preparation_steps(self, runner: ComponentRunner) -> int | None:
+        """The steps of a job that prepares; `None` for others, and where the config cannot be read."""
+        if not runner.spec.creates:
+            return None
+        try:
+            return self.setup.framework.preparation_steps(runner.spec.id, self.config.store.files)
+        except ConfigError:
+            return None
 
     def _reason(self, runner: ComponentRunner) -> str | None:
         name = runner.spec.id

@@ -534,6 +534,10 @@ class Framework:
     def max_steps(self, files: ConfigFiles) -> int | None:
         return None
 
+    def preparation_steps(self, component: str, files: ConfigFiles) -> int | None:
+        """Steps of a component that only prepares the run."""
+        return None
+
     def checkpoint_interval(self, files: ConfigFiles) -> int | None:
         """Steps between two checkpoints; `None` if the files do not say."""
         return None

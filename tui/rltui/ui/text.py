@@ -5,8 +5,6 @@ from __future__ import annotations
 from rltui.core import text as words
 from rltui.core.log_lines import plain_text
 
-_EIGHTHS = " ▏▎▍▌▋▊▉"
-
 
 def clean(text: str) -> str:
     """`text` without escape sequences and controls; line feeds stay, tabs become spaces."""
@@ -29,10 +27,8 @@ def rate(per_second: float) -> str:
 
 def progress_bar(fraction: float, width: int) -> tuple[str, str]:
     """The filled and the empty part of a bar, `width` cells together."""
-    eighths = round(min(1.0, max(0.0, fraction)) * width * 8)
-    full, remainder = divmod(eighths, 8)
-    bar = "█" * full + (_EIGHTHS[remainder] if remainder else "")
-    return bar, "░" * (width - len(bar))
+    full_cells = round(min(1.0, max(0.0, fraction)) * width)
+    return "▰" * full_cells, "▱" * (width - full_cells)
 
 
 def value_text(value: object) -> str:

@@ -209,6 +209,10 @@ class _TinyRl(SchemaFramework):
     def max_steps(self, files: ConfigFiles) -> int | None:
         return self.sound_count(files, "max_steps")
 
+    def preparation_steps(self, component: str, files: ConfigFiles) -> int | None:
+        """Those of the warm-up."""
+        return self.sound_count(files, "sft.max_steps") if component == "sft" else None
+
     def checkpoint_interval(self, files: ConfigFiles) -> int | None:
         """The default if the file does not say; none without a table `[ckpt]`."""
         return self.sound_count(files, "ckpt.interval")

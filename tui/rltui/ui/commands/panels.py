@@ -55,6 +55,8 @@ class PanelCommands:
         self._default = default
         self.selected: str | None = None
         """Component that the component keys act on, or log file that is looked at."""
+        self._proposed: str | None = None
+        """What was selected without a person: what works may take its place."""
         self._next_with_errors: Sequence[ReaderPane] = ()
         """The panes to search for errors next; the last is where that began."""
 
@@ -110,11 +112,36 @@ class PanelCommands:
         self.select(pane)
 
     def focus_first(self) -> None:
-        """Focus the first pane in which something may happen."""
+        """Focus the first pane in which most happens."""
         panes = self.body.panes
-        idle = [pane for pane in panes if isinstance(pane, ReaderPane) and pane.is_idle]
-        for pane in [*(pane for pane in panes if pane not in idle), *idle][:1]:
-            self.body.focus_pane(pane)
+        readers = [pane for pane in panes if isinstance(pane, ReaderPane)]
+        for pane in [*sorted(readers, key=lambda pane: (pane.is_idle, pane.is_quiet)), *panes][:1]:
+            self._propose(pane)
+
+    @property
+    def is_untouched(self) -> bool:
+        """No person has gone to another panel."""
+        pane = self.current_pane
+        return pane is None or self.body.name_of(pane) in (
+            self._proposed,
+            self.body.name_of(self.body.panes[0]),
+        )
+
+    def follow_work(self) -> None:
+        """Select what works where little happens in the selected pane, unless a person has chosen that or
+        works in another panel.
+        """
+        pane = self.current_pane
+        if self._proposed is None:
+            self._proposed = self.body.name_of(pane)
+        readers = [reader for reader in self.body.readers if not (reader.is_idle or reader.is_quiet)]
+        is_proposed = pane is None or (isinstance(pane, ReaderPane) and pane.reader_id == self._proposed)
+        if is_proposed and readers and pane not in readers and self.body.zoomed is None:
+            self._propose(readers[0])
+
+    def _propose(self, pane: Widget) -> None:
+        self._proposed = self.body.name_of(pane)
+        self.go_to(pane)
 
     def leave_gone(self) -> None:
         """Go elsewhere where the selected component is over that only a person starts."""

@@ -24,6 +24,8 @@ from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
 from rltui.ui.widgets.panes import ComponentPane, LogFilePane, ReaderPane
 
+_QUIET_ROWS = 4
+"""Height of a healthy server in a frame: its title and its newest two lines."""
 _BARS = 2
 """Rows above and below the body that are always there."""
 
@@ -258,17 +260,24 @@ class Body(Widget):
         panes = {name: pane for name, pane in self._panes.items() if not _is_gone(pane)}
         readers = [pane for pane in panes.values() if isinstance(pane, ReaderPane)]
         some_live = any(not pane.is_idle for pane in readers)
+        some_work = any(not (pane.is_idle or pane.is_quiet) for pane in readers)
         states = {}
         for name, pane in panes.items():
             match pane:
                 case ReaderPane():
                     may_fold = some_live or pane.may_always_fold
-                    states[name] = PanelState(rows=pane.rows, is_idle=pane.is_idle and may_fold)
+                    is_small = pane.is_quiet and some_work and not self._is_large(name)
+                    rows = _quiet_rows if is_small else pane.rows
+                    states[name] = PanelState(rows=rows, is_idle=pane.is_idle and may_fold)
                 case GpuPanel() | KnobPanel():
                     states[name] = PanelState(rows=pane.rows_needed, is_side=True)
                 case _:
                     states[name] = PanelState(is_side=True)
         return states
+
+    def _is_large(self, name: str) -> bool:
+        """A person looks at it, or has given it a height."""
+        return name == self._attention.selected or name in self.arrangement.heights
 
     def _set_classes(self, geometry: Geometry) -> None:
         self.set_class(geometry.is_flat, "-flat")
@@ -359,6 +368,11 @@ class Body(Widget):
         self.zoomed = pane
         self.set_class(pane is not None, "-zoomed")
         self.update_layout()
+
+
+def _quiet_rows(width: int) -> int:
+    del width
+    return _QUIET_ROWS
 
 
 def _is_gone(pane: Widget) -> bool:

@@ -93,6 +93,8 @@ class Overview(BaseScreen):
         self._log_ids = description.log_ids
         self._is_tiny = False
         self._readonly = description.readonly
+        self._attended_failures: tuple[str, ...] = ()
+        """Components that have failed and were selected for it."""
         self._claim = ""
         """Pid of the process that a person most likely wants to end; empty where there is none."""
         layout_state = UiStateStore(app_state.runs, f"layout-{description.layout_name}")
@@ -229,15 +231,24 @@ class Overview(BaseScreen):
             self.commands.request(
                 ConfirmableRequest(Request(action="start"), "Nothing runs yet. Start everything?")
             )
-        new = [name for name in status.failed if previous is None or name not in previous.failed]
-        is_busy = isinstance(self.app, NotifyingApp) and (
-            asyncio.get_running_loop().time() - self.app.touched_at < _BUSY_S or self.app.screen.is_modal
-        )
-        if new and not is_busy:  # for the keys to act on
-            self.panels.focus_component(new[0])
+        self._attend()
         self._offer_rollback(previous, status)
         if previous is None:
             self.call_after_refresh(self.tour.show)
+
+    def _attend(self) -> None:
+        """Select what has failed or works, for the keys to act on, once a person leaves these alone."""
+        is_busy = isinstance(self.app, NotifyingApp) and (
+            asyncio.get_running_loop().time() - self.app.touched_at < _BUSY_S or self.app.screen.is_modal
+        )
+        if is_busy or self.status is None:
+            return
+        new = [name for name in self.status.failed if name not in self._attended_failures]
+        self._attended_failures = self.status.failed
+        if new:
+            self.panels.focus_component(new[0])
+        else:
+            self.panels.follow_work()
 
     @on(Body.Rearranged)
     def _save_arrangement(self) -> None:
@@ -267,6 +278,7 @@ class Overview(BaseScreen):
         return not status.done and all(item.state is ComponentState.STOPPED for item in status.components)
 
     def update_ages(self) -> None:
+        self._attend()
         self.query_one(OrphanBar).update_ages()
         for body in self.query(Body):
             body.update_ages()

@@ -15,6 +15,7 @@ from rltui.ui.panels.body import Body
 from rltui.ui.screens import SCREENS
 from rltui.ui.state import UiStateStore
 from rltui.ui.widgets.knob_table import KnobPanel
+from rltui.ui.widgets.panes import ReaderPane
 
 _OF_ALL_RUNS = {"runs", "queue", "compare"}
 
@@ -105,11 +106,11 @@ class SavedViewState:
         if isinstance(knob := values.get("knob"), str):
             for knob_panel in self._screen.query(KnobPanel):
                 knob_panel.rows.begin_at(knob)
-        is_untouched = body.zoomed is None and self._panels.current_pane in (None, *body.panes[:1])
-        is_untouched = is_untouched and not status.failed  # which is selected in its stead
-        if is_untouched:
+        is_untouched = body.zoomed is None and self._panels.is_untouched
+        if is_untouched and not status.failed:  # what has failed is selected
             for key in ("selected", "focused"):
-                if (panel := body.pane_named(values.get(key))) is not None:
+                panel = body.pane_named(values.get(key))
+                if panel is not None and not (isinstance(panel, ReaderPane) and panel.is_idle):
                     self._panels.go_to(panel)
             if (panel := body.pane_named(values.get("zoomed"))) is not None:
                 body.zoom(panel)

@@ -294,7 +294,7 @@ class _Pen:
             self._pieces.append(f"\x1b[{y + 1};{x + 1}H")
 
 
-_CERTAIN_WIDTH = re.compile(r"[ -~\u2500-\u259f\u00a1-\u024f\u2800-\u28ff]")
+_CERTAIN_WIDTH = re.compile(r"[ -~\u2500-\u259f\u25b0\u25b1\u00a1-\u024f\u2800-\u28ff]")
 """Characters that take one cell on every terminal."""
 
 

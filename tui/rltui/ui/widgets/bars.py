@@ -61,44 +61,56 @@ def _header_parts(
     badge = experiment_badge(status)
     badge_text = f"{badge.sign} {clean_line(badge.word)}"
     progress = status.progress
-    step = status.step if progress.step is None else progress.step
-    max_steps = status.max_steps if progress.max_steps is None else progress.max_steps
     reward = status.reward if progress.reward is None else progress.reward
     failed = (component.id for component in status.components if component.state is ComponentState.FAILED)
     to_trouble = next((f"focus_component({id_!r})" for id_ in failed), _TO_EVENTS)
     fragments = [
-        HeaderPart(0, ((clean_line(name), "bold"),), _TO_RUNS),
-        HeaderPart(7, ((clean_line(status.title or status.framework), ""),), _TO_CONFIG),
+        HeaderPart(0, ((clean_line(name), ""),), _TO_RUNS),
         HeaderPart(1, ((badge_text, f"bold {STYLES[badge.role]}"),), to_trouble),
     ]
-    fragments.extend(_trouble_beside(status))
     if access:
         fragments.insert(1, HeaderPart(0, ((access, "bold $text-warning"),)))
-    if step is not None:
-        fragments.append(
-            HeaderPart(1, ((f"step {step}" + (f"/{max_steps}" if max_steps else ""), ""),), _TO_METRICS)
-        )
-        if max_steps:
-            full, empty = progress_bar(step / max_steps, bar_width)
-            percent = f" {100 * min(step, max_steps) // max_steps} %"
-            fragments.append(HeaderPart(8, ((full, "$primary"), (empty, FAINT), (percent, "")), _TO_METRICS))
+    fragments.extend(_step_parts(status, bar_width))
     moves = status.state == "running" and not (status.done or status.failed) and badge not in _TROUBLES
-    if progress.eta_s is not None and moves:
-        fragments.append(HeaderPart(3, (("ETA ", FAINT), (duration(progress.eta_s), "")), _TO_METRICS))
     if reward is not None:
         fragments.append(HeaderPart(2, (("reward ", FAINT), (f"{reward:.2f}", "bold")), _TO_METRICS))
         if progress.reward_all is not None:
             of_all = f"{progress.reward_all:.2f} of all rollouts"
             fragments.append(HeaderPart(5, ((of_all, FAINT),), _TO_METRICS))
         if graph and not status.done and (sparks := sparkline(progress.rewards, 12)):
-            fragments.append(HeaderPart(6, ((sparks, "$text-success"),), _TO_METRICS))
+            fragments.append(HeaderPart(6, ((sparks, FAINT),), _TO_METRICS))
+    fragments.extend(_trouble_beside(status))
+    if progress.eta_s is not None and moves:
+        fragments.append(HeaderPart(3, (("ETA ", FAINT), (duration(progress.eta_s), "")), _TO_METRICS))
     if progress.tokens_per_s is not None and moves:
-        fragments.append(HeaderPart(4, ((f"{rate(progress.tokens_per_s)} tok/s", ""),), _TO_METRICS))
+        fragments.append(HeaderPart(4, ((f"{rate(progress.tokens_per_s)} tok/s", FAINT),), _TO_METRICS))
     if progress.bottleneck is not None and moves:
         waits = progress.bottleneck
         text = waits_text(clean_line(waits.waits), waits.waits_for, waits.share_frac)
         fragments.append(HeaderPart(5, ((text, FAINT),), _TO_METRICS))
+    fragments.append(HeaderPart(7, ((clean_line(status.title or status.framework), FAINT),), _TO_CONFIG))
     return fragments
+
+
+def _step_parts(status: Status, bar_width: int) -> list[HeaderPart]:
+    """The step with a bar: of the run, or of a job that prepares it, as long as that is at work."""
+    progress = status.progress
+    label, step = "step", status.step if progress.step is None else progress.step
+    max_steps = status.max_steps if progress.max_steps is None else progress.max_steps
+    for component in status.components:
+        if component.prepares and component.step is not None:
+            label, step, max_steps = f"{component.id} step", component.step, component.max_steps
+    if step is None:
+        return []
+    of_all = f"/{max_steps}" if max_steps else ""
+    parts = [HeaderPart(1, ((f"{label} ", ""), (str(step), "bold"), (of_all, "")), _TO_METRICS)]
+    if max_steps:
+        full, empty = progress_bar(step / max_steps, bar_width)
+        percent = f" {100 * min(step, max_steps) // max_steps} %"
+        parts.append(
+            HeaderPart(8, ((full, FAINT), (empty, "$border-blurred"), (percent, FAINT)), _TO_METRICS)
+        )
+    return parts
 
 
 def _trouble_beside(status: Status) -> list[HeaderPart]:
@@ -130,7 +142,7 @@ def header_line(
 
     `access`: text for a client that may only look. `host`: the machine, where it is another one.
     """
-    spans: list[tuple[str, str]] = [(_NAME, "bold $accent")]
+    spans: list[tuple[str, str]] = [(_NAME, "$accent")]
     for position, fragment in enumerate(_fitting_parts(status, width, access=access, host=host, graph=graph)):
         spans.append(SEPARATOR if position else (" ", ""))
         spans.extend(fragment.spans)
@@ -147,7 +159,7 @@ class HeaderBar(Widget):
 
     def render(self) -> Content:
         if self.status is None:
-            return Content.assemble((" rltui ", "bold $accent"), (" connecting…", FAINT))
+            return Content.assemble((_NAME, "$accent"), (" connecting…", FAINT))
         return header_line(
             self.status, self.size.width, access=self._access, host=self._host, graph=self.graph
         )

@@ -41,6 +41,8 @@ class ReaderPane(Vertical):
     selected: reactive[bool] = reactive(False, init=False, toggle_class="-selected")
     is_idle = False
     """It expects no output: where others live, it needs no room."""
+    is_quiet = False
+    """A healthy server: a few rows are enough, unless it is selected."""
     has_failed = False
     may_always_fold = False
     """It may fold even where no other pane lives."""
@@ -207,6 +209,11 @@ class ComponentPane(ReaderPane):
             self.set_class(state is status.state, f"-{state.value}")
         self.may_always_fold = status.prepares
         self.has_failed = status.state is ComponentState.FAILED
+        self.is_quiet = (
+            status.kind == "service"
+            and status.state is ComponentState.READY
+            and not (status.stalled or status.concerns)
+        )
         self.is_idle = (
             status.state is ComponentState.STOPPED
             or (status.state is ComponentState.EXITED and (status.prepares or status.manual))
