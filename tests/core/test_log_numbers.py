@@ -8,10 +8,12 @@ VLLM = (
     "Engine 000: Avg prompt throughput: 16.8 tokens/s, Avg generation throughput: 34.4 tokens/s, "
     "Running: 0 reqs, Waiting: 0 reqs, GPU KV cache usage: 0.0%, Prefix cache hit rate: 0.0%"
 )
-VLLM_NAMES = (
-    "Engine 000: prompt 16.8 generation 34.4 Running 0 Waiting 0 GPU KV usage 0.0% Prefix hit rate 0.0%"
+VLLM_FORM = "Run   0 Wait   0 KV   0.0% prompt    16.8 gen    34.4 hit   0.0%"
+BUSY = (
+    "Engine 003: Avg prompt throughput: 45968.0 tokens/s, Avg generation throughput: 2648.0 tokens/s, "
+    "Running: 128 reqs, Waiting: 12 reqs, GPU KV cache usage: 99.9%, Prefix cache hit rate: 3.1%, "
+    "MM cache hit rate: 50.0%"
 )
-VLLM_SHORT = "Engine 000: prompt 16.8 generation 34.4 Running 0 Waiting 0 GPU 0.0% Prefix 0.0%"
 STEP = (
     "Step 13 | Time: 0.27s | Reward: 0.8749 | Throughput: 7817.5 tokens/s | Seq. Length: 16.2 tokens/sample "
     "| Async Level: 1 | Max. Off-Policy Level: 0"
@@ -25,17 +27,18 @@ DICT = "{'loss': 0.447, 'learning_rate': '1e-05', 'reward': 0.25, 'reward/std': 
 def shortened(message: str, cells: int, lines: NumberLines | None = None) -> str:
     text = f"12:00:00 {message}"
     parts = (lines or NumberLines()).parts(text, 9, cells)
-    return message if parts is None else " ".join(text[first:last] for first, last in parts)
+    if parts is None:
+        return message
+    return " ".join(" " * part.indent + text[part.start : part.stop] for part in parts)
 
 
 @pytest.mark.parametrize(
     ("message", "cells", "expected"),
     [
-        (VLLM, 200, VLLM),
+        (VLLM, 200, VLLM_FORM),
+        (VLLM, 30, VLLM_FORM),
+        (BUSY, 200, "Run 128 Wait  12 KV  99.9% prompt 45968.0 gen  2648.0 hit   3.1% Engine 003"),
         (STEP, len(STEP), STEP),
-        (VLLM, 106, VLLM_NAMES),
-        (VLLM, 90, VLLM_SHORT),
-        (VLLM, 67, "Eng 000: pro 16.8 gen 34.4 Run 0 Wai 0 GPU 0.0% Pre 0.0%"),
         (STEP, 76, "Step 13 Time 0.27s Reward 0.8749 Throughput 7817.5 Seq 16.2 Async 1 Max 0"),
         (STEP, 72, "Step 13 Time 0.27s Rewa 0.8749 Thro 7817.5 Seq 16.2 Asyn 1 Max 0"),
         (STEP, 66, "Step 13 Time 0.27s Rew 0.8749 Thr 7817.5 Seq 16.2 Asy 1 Max 0"),

@@ -189,7 +189,7 @@ async def test_two_actions_change_their_keys(open_app: Opener) -> None:
     async with open_app(FakeExperiment(), keys={"zoom": "w", "log.wrap": "z"}) as pilot:
         screen = pilot.app.screen
         assert isinstance(screen, Overview)
-        await press(pilot, "z")
+        await press(pilot, "i", "z")
         assert screen.panels.body.components[0].log_pane.model.window.wrap
         assert screen.panels.body.zoomed is None
         await press(pilot, "w")

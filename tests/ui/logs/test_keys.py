@@ -67,7 +67,8 @@ def shown(pane: LogView) -> list[str]:
 
 
 def subtitle(pane: LogView) -> str:
-    return str(pane.border_subtitle)
+    subtitle = pane._border_subtitle
+    return "" if subtitle is None else subtitle.plain
 
 
 async def search(pilot: Pilot[None], text: str, key: str = "slash") -> None:

@@ -38,8 +38,8 @@ from tests.ui.watch_cases import LOG_IDS, watching
 from rltui.core.api import Status
 from rltui.ui.app import RltuiApp
 
-RUNNING = "● running · step 12/20 · "
-INFERENCE = "▸ inference ● ready 41m · :8000 · KV 41 % · 128 run 12 wait"
+RUNNING = "● running · step 12/20 "
+INFERENCE = "inference ● ready 41m · :8000 · KV 41 % · 128 run 12 wait"
 TRAINER = "trainer ● ready 41m · step 12 · loss 0.02 · waits for batch"
 CHANGE = "1 change waits for a restart: A"
 FAILED = "✗ failed: inference · step 12/20"
@@ -74,7 +74,7 @@ def with_eight_gpus() -> FakeExperiment:
 
 SCENES: dict[str, Scene] = {
     "overview": scene(
-        on(FakeExperiment), (), RUNNING, "ETA 1m40s · reward 0.62", INFERENCE, "Step 12 | Time: 4.1s",
+        on(FakeExperiment), (), RUNNING, "ETA 1m40s", INFERENCE, "Step 12 | Time: 4.1s",
         TRAINER, CHANGE, small=("GPUs · 0: 71.2/141 GiB 97 % · 1: 58.4/141 GiB 92 %",),
         wide=("▒ trainer 57.1 · peak 57.6", "128 → 64", "8.2k tok/s", "E errors  w wrap"),
     ),

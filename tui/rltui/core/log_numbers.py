@@ -21,6 +21,21 @@ _SHORT = 4
 """Letters of a word that is never cut."""
 _FRACTION_CELLS = 6
 """Cells reserved for a number with a decimal point."""
+_ENGINE_LINE = re.compile(r"Engine \d+: Avg prompt throughput: ")
+"""vLLM's figures of every ten seconds. They have one form at all widths, whose columns stay in place."""
+_ENGINE_FIELDS = tuple(
+    (re.compile(regex), cells)
+    for regex, cells in (
+        (r"(Run)ning: (\d+)", 3),
+        (r"(Wait)ing: (\d+)", 3),
+        (r"(KV) cache usage: ([\d.]+%)", 6),
+        (r"(prompt) throughput: ([\d.]+)", 7),
+        (r"(gen)eration throughput: ([\d.]+)", 7),
+        (r"[Pp]refix cache (hit) rate: ([\d.]+%)", 6),
+        (r"(Engine) (\d*[1-9]\d*):", 3),
+    )
+)
+"""Each has a name and a number; the cells that the number takes at least. The most telling come first."""
 
 
 class _Token(NamedTuple):
@@ -48,8 +63,18 @@ _CUTS = (
 """Sorted from the mildest: units go first."""
 _WIDEST_READ = _CUTS[2]
 """Used if no cut fits: the rest can be read by scrolling to the right."""
-Parts = list[tuple[int, int]]
-"""Pieces of a text, each a start and an end, in order, to be separated by blanks."""
+
+
+class Part(NamedTuple):
+    """A piece of a text, to be set apart from the one before by a blank."""
+
+    start: int
+    stop: int
+    indent: int = 0
+    """Further blanks before it."""
+
+
+Parts = list[Part]
 
 
 class NumberLines:
@@ -63,6 +88,8 @@ class NumberLines:
         """The remaining pieces of the message from `start` on, to fit into so many cells; `None`: all
         of it.
         """
+        if _ENGINE_LINE.match(text, start):
+            return _engine_parts(text, start)
         if len(text) - start <= cells or len(text) - start > _LONGEST:
             return None
         message = text[start:]
@@ -73,11 +100,19 @@ class NumberLines:
         for number in range(self._cut_index.get(shape, 0), len(_CUTS)):
             self._cut_index[shape] = number
             pieces = _shorten(message, fields, _CUTS[number])
-            if sum(_room(message[first:last]) + 1 for first, last in pieces) <= cells + 1:
+            if sum(_room(message[piece.start : piece.stop]) + 1 for piece in pieces) <= cells + 1:
                 break
         else:
             pieces = _shorten(message, fields, _WIDEST_READ)
-        return [(start + first, start + last) for first, last in pieces]
+        return [Part(start + piece.start, start + piece.stop) for piece in pieces]
+
+
+def _engine_parts(text: str, start: int) -> Parts:
+    parts: Parts = []
+    for regex, cells in _ENGINE_FIELDS:
+        if match := regex.search(text, start):
+            parts += [Part(*match.span(1)), Part(*match.span(2), max(0, cells - len(match[2])))]
+    return parts
 
 
 def _fields(message: str) -> list[list[_Token]] | None:
@@ -121,7 +156,7 @@ def _shorten(message: str, fields: list[list[_Token]], limits: _Cut) -> Parts:
                 continue
             own = [name for name in names if limits.has_shared or shared[_name(message, name)] == 1]
             pieces += (_piece(name, message, limits.letters) for name in (own or names)[: limits.words])
-            pieces.append((word.start, word.stop))
+            pieces.append(Part(word.start, word.stop))
             names = []
     return pieces
 
@@ -130,12 +165,12 @@ def _name(message: str, word: _Token) -> str:
     return message[word.start : word.stop].rstrip(":.=")
 
 
-def _piece(word: _Token, message: str, letters: int) -> tuple[int, int]:
+def _piece(word: _Token, message: str, letters: int) -> Part:
     name = _name(message, word)
     if len(name) <= max(_SHORT, letters):
-        return word.start, word.start + len(name)
+        return Part(word.start, word.start + len(name))
     start = word.start + name.rfind("/") + 1  # `reward/std`
-    return start, min(start + letters, word.start + len(name))
+    return Part(start, min(start + letters, word.start + len(name)))
 
 
 _NUMBER = re.compile(r"[-+]?(?:0x[0-9a-f]+|\d+(?:[.,]\d+)*(?:e[-+]?\d+)?)(?: ?[KMGT]i?B\b)?")

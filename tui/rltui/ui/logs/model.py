@@ -398,8 +398,10 @@ class LogModel:
             parts.append("looking for the start")
         elif window.sought_offset is not None:
             parts.append("looking for the line")
-        elif lines := window.lines_below:
-            parts.append(f"{_count_lines(lines)} below, {self._key_of('cursor.last')} follows")
+        elif not window.follow and window.source is not None:
+            lines = window.lines_below
+            place = f"{_count_lines(lines)} below" if lines else "not following"
+            parts.append(f"{place}, {self._key_of('cursor.last')} follows")
         return " · ".join(parts)
 
     def _selection_status(self, selection: Selection) -> str:
@@ -413,20 +415,17 @@ class LogModel:
 
     @property
     def view_state(self) -> dict[str, Any]:
-        """The state that a person chose, as plain JSON: position, search, switches."""
+        """What a person chose, as plain JSON: search and switches. A new session follows the log again."""
         window = self.window
         state: dict[str, Any] = {switch: True for switch in _SWITCHES if getattr(window, switch)}
         if window.query is not None:
             state |= {"query": window.query.text, "only": self.only}
         if self.level is not None:
             state["level"] = self.level.value
-        if not window.follow and window.visible and window.source is not None:
-            row = window.visible[min(len(window.visible) - 1, window.height // 3)]
-            state["offset"] = window.source.offset(row.position.line)
         return state
 
-    def restore(self, state: Mapping[str, Any], *, same_log: bool) -> None:
-        """Bring a `view_state` back; the place only in the `same_log`. What makes no sense is left out."""
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Bring a `view_state` back. What makes no sense is left out."""
         for switch in _SWITCHES:
             setattr(self.window, switch, state.get(switch) is True)
         query, level = state.get("query"), state.get("level")
@@ -435,9 +434,6 @@ class LogModel:
             self.only = state.get("only") is True
             if isinstance(query, str) or self.level is not None:
                 self.start_search(Query.from_text(query) if isinstance(query, str) else None, self.level)
-        offset = state.get("offset")
-        if same_log and isinstance(offset, int) and not self.only and self.level is None:
-            self.window.show_offset(offset)
 
 
 def _count_lines(count: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -10,7 +11,7 @@ from rich.cells import cell_len
 
 from rltui.core.log_folds import LogFolds
 from rltui.core.log_lines import Level, Line, SgrStyle, parse_line
-from rltui.core.log_numbers import NumberLines
+from rltui.core.log_numbers import NumberLines, Part
 from rltui.core.log_prefix import COLUMN_CELLS, format_prefix
 from rltui.core.log_query import Query
 
@@ -31,6 +32,10 @@ class TextStyle(NamedTuple):
     is_match: bool = False
 
 
+_STEP = re.compile(r"\s*[Ss]tep \d")
+_BAR = re.compile(r"(?<=%)\|[█▏▎▍▌▋▊▉# ]+\|")
+"""tqdm's progress bar."""
+_SUCCESS = Level.SUCCESS.severity
 _PLAIN, _QUIET = TextStyle(), TextStyle(is_quiet=True)
 
 
@@ -133,10 +138,15 @@ class LogRows:
         start = 0 if display.raw or display.whole else self._message_start(number, matches)
         pieces = [] if display.raw else self._head(number, has_column=start > 0)
         used_cells = sum(cell_len(piece.text) for piece in pieces)
-        for index, (first, last) in enumerate(self._visible_parts(line, start, used_cells, matches)):
+        parts = self._visible_parts(number, start, used_cells)
+        matches = sorted({_to_seen(match, parts) for match in matches})
+        is_step = not display.raw and self._is_step(number, line.text)
+        bar = None if display.raw or display.whole else _BAR.search(line.text)
+        for index, (first, last, indent) in enumerate(parts):
             if index:
-                pieces.append(Piece(" ", _PLAIN))
-            pieces += _styled(line, first, last, matches)
+                pieces.append(Piece(" " * (1 + indent), _PLAIN))
+            styled = _styled(line, first, last, matches, bar.span() if bar else None)
+            pieces += map(_quiet, styled) if is_step else styled
         text = "".join(piece.text for piece in pieces)
         cells = cell_len(text)
         if display.wrap_cells is None or cells <= display.wrap_cells:
@@ -168,25 +178,55 @@ class LogRows:
             pieces.append(Piece(f"{count} ", _QUIET))
         return pieces
 
-    def _visible_parts(
-        self, line: Line, start: int, used_cells: int, matches: Sequence[tuple[int, int]]
-    ) -> list[tuple[int, int]]:
-        """The parts of the text that are shown, set apart by blanks: all from `start` on, or figures with
-        short names where it is too long behind `used_cells` and no match would be cut.
+    def _is_step(self, number: int, text: str) -> bool:
+        """Whether it only tells the figures of a step, as hundreds of others do."""
+        head = self._folds.head(number)
+        return (head.level is None or head.level.severity <= _SUCCESS) and bool(
+            _STEP.match(text, head.length)
+        )
+
+    def _visible_parts(self, number: int, start: int, used_cells: int) -> list[Part]:
+        """The parts of the text that are shown: all from `start` on, or figures with short names where it is
+        too long behind `used_cells`.
         """
-        complete = [(start, len(line.text))]
-        display = self._display
+        display, text = self._display, self.text(number)
         if display.figure_cells is None or display.whole or display.raw:
-            return complete
-        parts = self._figures.parts(line.text, start, display.figure_cells - used_cells)
-        if parts is None:
-            return complete
-        has_all = all(any(first <= begin and end <= last for first, last in parts) for begin, end in matches)
-        return parts if has_all else complete
+            return [Part(start, len(text))]
+        message_start = self._folds.head(number).length
+        head = [Part(0, len(text[:message_start].rstrip()))] if start < message_start else []
+        parts = self._figures.parts(text, message_start, display.figure_cells - used_cells)
+        return [*head, *parts] if parts else [Part(start, len(text))]
 
 
-def _styled(line: Line, start: int, end: int, matches: Sequence[tuple[int, int]]) -> list[Piece]:
-    """The text from `start` up to `end`: in the colours of the line or of its level, with matches set off."""
+def _to_seen(match: tuple[int, int], parts: Sequence[Part]) -> tuple[int, int]:
+    """The match, or the part after it where nothing of it is shown."""
+    if any(part.start < match[1] and match[0] < part.stop for part in parts):
+        return match
+    following = min((part for part in parts if part.start >= match[1]), default=parts[-1])
+    return following.start, following.stop
+
+
+def _quiet(piece: Piece) -> Piece:
+    return Piece(piece.text, TextStyle(is_quiet=True, is_match=piece.style.is_match))
+
+
+def _bar_text(text: str) -> str:
+    """A progress bar in signs as wide as those of the program."""
+    return "".join(" " if sign == "|" else "▱" if sign in " ▏▎▍" else "▰" for sign in text)
+
+
+def _styled(
+    line: Line, start: int, end: int, matches: Sequence[tuple[int, int]], bar: tuple[int, int] | None
+) -> list[Piece]:
+    """The text from `start` up to `end`: in the colours of the line or of its level, with matches set off and
+    a progress bar (its edges) in grey.
+    """
+    if bar is not None and start <= bar[0] and bar[1] <= end:
+        return [
+            *_styled(line, start, bar[0], matches, None),
+            Piece(_bar_text(line.text[slice(*bar)]), _QUIET),
+            *_styled(line, bar[1], end, matches, None),
+        ]
     if not (line.spans or matches):
         return [Piece(line.text[start:end], TextStyle(line.level))]
     edges = {start, end}

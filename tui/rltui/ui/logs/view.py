@@ -154,6 +154,7 @@ class LogView(Widget, can_focus=True):
         """The file that is shown, where it is one."""
         self.log_name = ""
         """Name for a file to which lines are saved."""
+        self._title = Content("")
         self._painted: list[VisibleRow] = []
         self._painted_left = 0
         self._painter = LogPainter()
@@ -205,6 +206,7 @@ class LogView(Widget, can_focus=True):
 
     def on_resize(self) -> None:
         self._update()
+        self.show_title(self._title)
 
     # painting
 
@@ -214,10 +216,11 @@ class LogView(Widget, can_focus=True):
         window.width, window.height = self.size
         model.lay_out()
         self._repaint()
-        status = Content(model.status)
+        status = Content.styled(model.status, "" if window.follow else "$text-warning")
         if self._border_subtitle != status:
             self._border_subtitle = status  # as in `show_title`
             self._refresh_border_row(self.outer_size.height - 1 - self.content_offset.y)
+            self.show_title(self._title)
         if (pause_s := window.seek_pause_s) is not None and self._seek_timer is None:
             self._seek_timer = self.set_timer(pause_s, self._continue_seeking, name="seek place in log")
         is_searching = model.search is not None and model.search.is_running
@@ -252,9 +255,16 @@ class LogView(Widget, can_focus=True):
         return painter.centred(plain_text(problem or self.model.placeholder), width)
 
     def show_title(self, title: Content) -> None:
-        """Change the border title, a single line, and paint its row alone."""
-        self._border_title = title  # the property's setter would paint all lines anew (Textual 8.2)
-        self._refresh_border_row(-self.content_offset.y)
+        """Change the border title, a single line, and paint its row alone.
+
+        Without a lower border the status stands before it.
+        """
+        self._title = title
+        if self._border_subtitle and self.styles.border_bottom[0] in ("", "none"):
+            title = Content.assemble(self._border_subtitle, " · ", title)
+        if title != self._border_title:
+            self._border_title = title  # the property's setter would paint all lines anew (Textual 8.2)
+            self._refresh_border_row(-self.content_offset.y)
 
     def _refresh_border_row(self, y: int) -> None:
         """Paint the row `y` of the border, counted from the first row of text."""
@@ -440,6 +450,6 @@ class LogView(Widget, can_focus=True):
             return self.model.search is not None
         return super().check_action(action, parameters)
 
-    def restore(self, state: Mapping[str, Any], *, same_log: bool) -> None:
-        self.model.restore(state, same_log=same_log)
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.model.restore(state)
         self._update()

@@ -42,11 +42,17 @@ class HeaderPart:
     spans: tuple[tuple[str, str], ...]
     leads_to: str = ""
     """The action that a click on it is."""
+    is_joined: bool = False
+    """It belongs to the part before it: only a blank sets it apart."""
+
+    @property
+    def separator(self) -> tuple[str, str]:
+        return (" ", "") if self.is_joined else SEPARATOR
 
     @property
     def width(self) -> int:
         """Cells, including the separator in front."""
-        return 3 + sum(len(text) for text, _ in self.spans)
+        return len(self.separator[0]) + sum(len(text) for text, _ in self.spans)
 
 
 _TROUBLES = (COMPONENT_STATES[ComponentState.FAILED], COMPONENT_STATES[ComponentState.BACKOFF])
@@ -78,7 +84,7 @@ def _header_parts(
             of_all = f"{progress.reward_all:.2f} of all rollouts"
             fragments.append(HeaderPart(5, ((of_all, FAINT),), _TO_METRICS))
         if graph and not status.done and (sparks := sparkline(progress.rewards, 12)):
-            fragments.append(HeaderPart(6, ((sparks, FAINT),), _TO_METRICS))
+            fragments.append(HeaderPart(6, ((sparks, FAINT),), _TO_METRICS, is_joined=True))
     fragments.extend(_trouble_beside(status))
     if progress.eta_s is not None and moves:
         fragments.append(HeaderPart(3, (("ETA ", FAINT), (duration(progress.eta_s), "")), _TO_METRICS))
@@ -107,9 +113,8 @@ def _step_parts(status: Status, bar_width: int) -> list[HeaderPart]:
     if max_steps:
         full, empty = progress_bar(step / max_steps, bar_width)
         percent = f" {100 * min(step, max_steps) // max_steps} %"
-        parts.append(
-            HeaderPart(8, ((full, FAINT), (empty, "$border-blurred"), (percent, FAINT)), _TO_METRICS)
-        )
+        spans = ((full, FAINT), (empty, "$border-blurred"), (percent, FAINT))
+        parts.append(HeaderPart(8, spans, _TO_METRICS, is_joined=True))
     return parts
 
 
@@ -144,7 +149,7 @@ def header_line(
     """
     spans: list[tuple[str, str]] = [(_NAME, "$accent")]
     for position, fragment in enumerate(_fitting_parts(status, width, access=access, host=host, graph=graph)):
-        spans.append(SEPARATOR if position else (" ", ""))
+        spans.append(fragment.separator if position else (" ", ""))
         spans.extend(fragment.spans)
     return Content.assemble(*spans)
 

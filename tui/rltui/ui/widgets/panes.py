@@ -116,8 +116,7 @@ class ReaderPane(Vertical):
     @property
     def view_state(self) -> Mapping[str, Any]:
         """The person's view of the log, plain JSON; empty: the default view."""
-        state = self.log_pane.model.view_state
-        return {**state, "path": self._path} if state else self._saved_state
+        return self.log_pane.model.view_state or self._saved_state
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Bring a `view_state` back, as soon as the log is open."""
@@ -127,7 +126,7 @@ class ReaderPane(Vertical):
     def _restore_state(self) -> None:
         if self._saved_state and self._source is not None:
             state, self._saved_state = self._saved_state, {}
-            self.log_pane.restore(state, same_log=state.get("path") == self._path)
+            self.log_pane.restore(state)
 
     def _open(self, path: str | None, placeholder: str) -> None:
         if path is not None and path == self._path:
