@@ -21,7 +21,7 @@ LOGURU = (
     "torch.OutOfMemoryError: CUDA out of memory.\n"
     "\x1b[38;5;208mpalette\x1b[0m \x1b[38;2;90;160;255mtrue\x1b[0m \x1b[7mreverse\x1b[0m \x1b[4munder\x1b[0m "
     "[red]not markup[/red]\t日本語 \x1b]52;c;eA==\x07\x1b[2Jend\n"
-    "Generating:   0%|          | 0/16\rGenerating:  50%|█████     | 8/16"
+    "Generating:   0%|          | 0/16\rGenerating:  50% ▰▰▰▰▰▱▱▱▱▱  8/16"
 )
 
 
@@ -52,14 +52,14 @@ class PanesApp(App[None]):
 SHOWN = (
     "waits for inference",
     "23:34:20 S Step 3 | Time: 3.21s | Loss: 0.0012",
-    "Generating:  50%|█████     | 8/16",
+    "Generating:  50% ▰▰▰▰▰▱▱▱▱▱  8/16",
     "palette true reverse under [red]not markup[/red]",
 )
 
 SCENES: dict[str, Scene] = {
     "log-panes": scene(
         PanesApp, (), *SHOWN, '×3 127.0.0.1:41186 - "POST /v1/chat/completions HTTP/1.1" 200 OK',
-        "日本語 end", "23:33:52 I Eng 000: pro 0.0 gen 0.0 Run 0 Wai 0 CPU 0.0% Pre 0.0%", panes=(),
+        "日本語 end", "23:33:52 I Run   0 Wait   0 KV   0.0% prompt     0.0 gen     0.0 hit   0.0%", panes=(),
     ),
     "log-panes-wrapped": scene(
         lambda folder: PanesApp(folder, wrap=True), ("pageup", "up"), *SHOWN, "3 lines below, G follows",
