@@ -21,7 +21,7 @@ LOGURU = (
     "torch.OutOfMemoryError: CUDA out of memory.\n"
     "\x1b[38;5;208mpalette\x1b[0m \x1b[38;2;90;160;255mtrue\x1b[0m \x1b[7mreverse\x1b[0m \x1b[4munder\x1b[0m "
     "[red]not markup[/red]\t日本語 \x1b]52;c;eA==\x07\x1b[2Jend\n"
-    "Generating:   0%|          | 0/16\rGenerating:  50% ▰▰▰▰▰▱▱▱▱▱  8/16"
+    "Generating:   0%|          | 0/16\rGenerating:  50%|█████     | 8/16"
 )
 
 
