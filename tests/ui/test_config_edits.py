@@ -15,7 +15,7 @@ from tests.ui.config_cases import (
     SHARE,
     config_experiment,
 )
-from tests.ui.conftest import Opener, press, said, settle, until
+from tests.ui.conftest import Opener, press, said, screen_text, settle, until
 from textual.pilot import Pilot
 from textual.widgets import Button, Static
 
@@ -266,3 +266,22 @@ async def test_leaving_with_collected_edits_asks(open_app: Opener) -> None:
         await see(pilot, LeaveDialog)
         await press(pilot, "y")
         await until(pilot, lambda: not pilot.app.is_running or pilot.app._exit)
+
+
+async def test_a_finished_run_offers_the_knob_that_lets_it_train_more(open_app: Opener) -> None:
+    """Restarted as it is, it would end at once."""
+    experiment = config_experiment()
+    done = Problem(
+        severity="warning", key="max_steps", message="step 20 of 20 is reached", mended_by="rltui set …"
+    )
+    experiment.planner = lambda request: Plan(action="restart", start=("trainer",), problems=(done,))
+    async with open_app(experiment) as pilot:
+        await press(pilot, "r")
+        await see(pilot, PlanDialog)
+        assert "step 20 of 20 is reached" in shown(pilot)
+        assert "rltui set" not in shown(pilot)
+        assert "enter: Edit max_steps" in screen_text(pilot)
+        await press(pilot, "enter")
+        await see(pilot, KnobEditor)
+        assert "max_steps" in screen_text(pilot)
+        assert experiment.executed == []

@@ -32,6 +32,8 @@ class Problem(Value):
     file: str | None = None
     line: int | None = None
     column: int | None = None
+    mended_by: str = ""
+    """The command that mends it; a screen opens the editor on `key` instead."""
     instead: dict[str, str] = Field(default_factory=dict)
     """Further knobs that could be changed instead of `key` → their nearest valid values, in words."""
     standing: bool = False

@@ -266,10 +266,8 @@ class Planner:
             command = hints.SET_RESTART(
                 words=f"max_steps={2 * max_steps}", name=name_if_needed(self._setup.record.name)
             )
-            message = (
-                f"step {step} of {max_steps} is reached, nothing is left to train; raise max_steps: {command}"
-            )
-            yield Problem(severity="warning", key="max_steps", message=message)
+            message = f"step {step} of {max_steps} is reached: nothing is left to train; raise max_steps"
+            yield Problem(severity="warning", key="max_steps", message=message, mended_by=str(command))
 
     def _port_problems(self, plan: Plan) -> tuple[Problem, ...]:
         problems = []

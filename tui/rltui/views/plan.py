@@ -41,7 +41,9 @@ def plan_text(plan: Plan) -> str:
     lines = plan.diff.rstrip("\n").split("\n") if plan.diff else []  # only line feeds end a line
     lines.extend(f"{label:<{_LABEL_WIDTH}}{text}" for label, text in plan_rows(plan))
     lines.extend(figure_text(value) for value in plan.derived)
-    lines.extend(f"{problem.severity}: {problem.text}" for problem in plan.problems)
+    for problem in plan.problems:
+        command = f": {problem.mended_by}" if problem.mended_by else ""
+        lines.append(f"{problem.severity}: {problem.text}{command}")
     return "\n".join(lines) + "\n" if lines else ""
 
 

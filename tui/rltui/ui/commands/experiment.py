@@ -54,13 +54,23 @@ class ExperimentCommands:
                 dialog = PlanDialog(
                     plan, confirmable.heading, verb=confirmable.verb, danger=confirmable.danger
                 )
-                if not await frontend.prompt(dialog):
+                answer = await frontend.prompt(dialog)
+                if isinstance(answer, str):
+                    await self._edit(answer)
+                if answer is not True:
                     return
             async with frontend.waiting(f"Having it done: {confirmable.heading.rstrip('?')}"):
                 result = await self._experiment.execute(with_consent(request, plan))
             frontend.notify(done_text(result), markup=False)
         except RltuiError as error:
             await frontend.show_error(error)
+
+    async def _edit(self, key: str) -> None:
+        from rltui.ui.commands.config_dialogue import ConfigDialogue  # has commands of an experiment itself
+
+        knob = next((knob for knob in self._state.knobs if knob.key.rpartition(".")[2] == key), None)
+        if knob is not None:
+            await ConfigDialogue(self._frontend, self._state).edit(knob)
 
     def note(self) -> None:
         """Ask for words, and keep them with the events."""

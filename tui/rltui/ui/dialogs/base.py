@@ -270,10 +270,11 @@ class EditAgain(ButtonDialog[bool]):
         )
 
 
-class PlanDialog(ButtonDialog[bool]):
+class PlanDialog(ButtonDialog[bool | str]):
     """Shows a plan and asks: true when confirmed. A blocked plan cannot be.
 
-    One that is dangerous, or will run out of memory, has *no* as its default.
+    One that is dangerous, or will run out of memory, has *no* as its default. Where another value of a knob
+    is needed, the default is to edit that knob: the answer is its key.
     """
 
     def __init__(self, plan: Plan, heading: str, *, verb: str = "", danger: bool = False) -> None:
@@ -283,12 +284,17 @@ class PlanDialog(ButtonDialog[bool]):
         if not plan.blocked:
             verb = verb or _VERBS.get(plan.action, _WRITE)
             buttons.insert(0, button(verb, "yes", "error" if looks_bad else "primary"))
+        answers: dict[str, bool | str] = {} if plan.blocked else {"yes": True}
+        default = "no" if danger or will_not_fit or plan.blocked else "yes"
+        for key in [problem.key for problem in plan.problems if problem.mended_by and problem.key][:1]:
+            buttons.insert(0, button(f"Edit {key}", "edit", "primary"))
+            answers["edit"], default = key, "edit"
         super().__init__(
             heading,
             plan_content(plan),
             buttons,
-            {} if plan.blocked else {"yes": True},
-            default="no" if danger or will_not_fit or plan.blocked else "yes",
+            answers,
+            default=default,
             is_danger=looks_bad or plan.blocked,
         )
 
