@@ -62,7 +62,7 @@ async def to_curves(pilot: Pilot[None]) -> None:
 SCENES: dict[str, Scene] = {
     "runs-queued": scene(
         with_runs, ("j", "m", "j"), TITLE, "1 marked", "◆● lr-lr1e-06", "▸ ◌ lr-lr3e-05",
-        "waits     GPU 0 has 12 of 80 GiB free, it needs 40", "ends if   reward < 0.2 at 50", small=(),
+        "why       GPU 0 has 12 of 80 GiB free, it needs 40", "stops if  reward < 0.2 at 50", small=(),
     ),
     "runs-grouped": scene(
         with_runs, ("b", "home", "f"), TITLE,
@@ -97,7 +97,7 @@ SCENES: dict[str, Scene] = {
     ),
     "runs-none": scene(
         without_runs, (), "rltui Runs · 0 in all",
-        "No run yet. rltui up CONFIG.toml starts one, rltui demo too; rltui runs add DIR", small=(),
+        "No run yet. rltui up CONFIG.toml starts one, rltui demo too; rltui runs add", small=(),
     ),
     "queue": scene(
         with_paused_queue, ("7", "Q", "j", "j", "j"), "rltui · Queue · ‖ paused · 2 run · 3 wait · 1 failed",

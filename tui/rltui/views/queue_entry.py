@@ -73,37 +73,24 @@ VIEW: View[QueuedRun] = View(
 )
 
 
-def entry_details(entry: QueueEntry) -> list[str]:
-    """All that is known of one: its reason, what starts it, what it needs, where it lies."""
-    behind = ["--", *entry.overrides] if entry.overrides else []
-    needs = []
-    if entry.gpus:
-        needs.append(count_text(entry.gpus, "GPU"))
-    if entry.devices:
-        needs.append(f"on GPU {entry.devices}")
+def entry_details(entry: QueueEntry, now: float) -> Details:
+    """All that is known of one: its reason, what differs, what it needs, what starts it, its folder."""
+    overrides = ["--", *entry.overrides] if entry.overrides else []
+    needs = [count_text(entry.gpus, "GPU")] if entry.gpus else []
+    needs += [f"{size_text(entry.gpu_bytes)} on each"] if entry.gpu_bytes else []
+    needs += [f"on GPU {entry.devices}"] if entry.devices else []
     if entry.retries:
         failed = f", {entry.failures} failed" if entry.failures else ""
         needs.append(f"{entry.retries + 1} tries{failed}")
-    if entry.priority:
-        needs.append(f"priority {entry.priority}")
-    needs += [f"stops if {rule}" for rule in entry.stop_if]
-    texts = [entry.why, f"rltui up {shlex.join([*entry.words, *behind])}", " · ".join(needs), entry.folder]
-    return [text for text in texts if text]
-
-
-def waiting_details(entry: QueueEntry, now: float) -> Details:
-    """Details of an entry that has not started, among the runs: labels with their texts."""
-    needs = [count_text(entry.gpus, "GPU")] if entry.gpus else []
-    needs += [f"{size_text(entry.gpu_bytes)} of each"] if entry.gpu_bytes else []
-    needs += [f"is started again {count_text(entry.retries, 'time')} where it fails"] if entry.retries else []
+    needs += [f"priority {entry.priority}"] if entry.priority else []
     return [
-        ("waits", [entry.why or entry.state]),
+        ("why", [entry.why]),
         ("sweep", [entry.group]),
         ("changed", [entry.told]),
         ("needs", needs),
-        ("ends if", entry.stop_if),
+        ("stops if", entry.stop_if),
         ("queued", [f"{duration(now - entry.added_at)} ago"]),
-        ("command", [" ".join(("rltui up", *entry.words))]),
+        ("command", [f"rltui up {shlex.join([*entry.words, *overrides])}"]),
         ("folder", [entry.folder]),
     ]
 

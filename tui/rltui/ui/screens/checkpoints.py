@@ -20,7 +20,7 @@ from rltui.ui.screens.resource_screen import READING, ResourceScreen, note_row
 from rltui.ui.state import AppState
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.resource_table import ResourceTable, labelled_lines
+from rltui.ui.widgets.resource_table import ResourceTable
 from rltui.ui.widgets.row_list import Row, list_keys
 from rltui.views.checkpoint import (
     VIEW,
@@ -31,7 +31,6 @@ from rltui.views.checkpoint import (
 )
 from rltui.views.table import Arranged
 
-_LABEL = 10
 _TABLE = ResourceTable(
     VIEW,
     VIEW.named(("step", "age", "reward", "eval", "parts", "size", "attempt", "note")),
@@ -57,8 +56,8 @@ def checkpoint_rows(
         text = f"none of {len(report.checkpoints)}: {arranged.filter_title}; {key_of('filter')} shows others"
         return (Row(None, (Content.styled(text, FAINT),)),)
 
-    def details(checkpoint: Checkpoint, room: int) -> list[Content]:
-        return labelled_lines(checkpoint_details(checkpoint, report, edits, now), room, _LABEL)
+    def details(checkpoint: Checkpoint) -> list[tuple[str, str]]:
+        return checkpoint_details(checkpoint, report, edits, now)
 
     return _TABLE.rows(listed, width, selected, now, details)
 

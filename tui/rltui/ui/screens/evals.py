@@ -18,7 +18,7 @@ from rltui.ui.screens.rollouts import RolloutScreen
 from rltui.ui.state import AppState
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line, progress_bar
-from rltui.ui.widgets.resource_table import CURSOR, ResourceTable, labelled_lines
+from rltui.ui.widgets.resource_table import CURSOR, ResourceTable
 from rltui.ui.widgets.row_list import Row, list_keys
 from rltui.views.evaluation import (
     VIEW,
@@ -33,7 +33,6 @@ from rltui.views.table import Arranged
 _QUEUED = "queue:"
 """Begins the keys of rows that have not ended."""
 _BAR = 12
-_LABEL = 12
 _COLUMNS = (
     "id", "what", "on", "asked", "reward", "spread", "difference", "cut off", "failed", "when",
 )  # fmt: skip
@@ -67,11 +66,7 @@ def eval_rows(
         bar=lambda row: row.evaluation.mean,
     )
     listed = arranged.listed(compared(report.evaluations, reference))
-    return (*rows, *table.rows(listed, width, selected, now, _details))
-
-
-def _details(row: ComparedEvaluation, width: int) -> list[Content]:
-    return labelled_lines(evaluation_details(row), width, _LABEL)
+    return (*rows, *table.rows(listed, width, selected, now, evaluation_details))
 
 
 def _queued_row(entry: QueuedEval, width: int, is_selected: bool, now: float) -> Row:

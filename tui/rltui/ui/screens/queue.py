@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from textual.content import Content
-
 from rltui.core import hints
 from rltui.core.queue import QueueAction, QueueEntry, RunQueue
 from rltui.core.runs import RunRow
@@ -16,7 +14,6 @@ from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext
 from rltui.ui.base_screen import SCREEN_KEYS
 from rltui.ui.key_bindings import bind, keys
-from rltui.ui.paragraphs import hanging
 from rltui.ui.screens.resource_screen import READING, ResourceScreen, note_row
 from rltui.ui.state import AppState
 from rltui.ui.styles import FAINT, STYLES
@@ -93,9 +90,12 @@ class QueueScreen(ResourceScreen):
             return READING
         if not self._queue.entries:
             return (note_row(_EMPTY, width),)
-        return _TABLE.rows(
-            queued_runs(self._queue, self._run_of), width, selected, self.app_state.clock(), _details
-        )
+        now = self.app_state.clock()
+
+        def details(queued: QueuedRun) -> list[tuple[str, str]]:
+            return [(label, " · ".join(texts)) for label, texts in entry_details(queued.entry, now)]
+
+        return _TABLE.rows(queued_runs(self._queue, self._run_of), width, selected, now, details)
 
     def _run_of(self, entry: QueueEntry) -> RunRow | None:
         return None if entry.state == "waiting" else self._runs.get(entry.folder)
@@ -141,7 +141,3 @@ class QueueScreen(ResourceScreen):
                 return entry is not None and (entry.state == "waiting" or not entry.is_open)
             case _:
                 return super().enabled(command, *arguments)
-
-
-def _details(queued: QueuedRun, width: int) -> list[Content]:
-    return [line for text in entry_details(queued.entry) for line in hanging(clean_line(text), width, FAINT)]

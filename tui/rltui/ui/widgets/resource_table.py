@@ -20,6 +20,7 @@ CURSOR = "▸ "
 _GAP = "  "
 _BAR = 12
 _BELOW = "    "
+_LEAST_LABEL = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +43,11 @@ class ResourceTable(Generic[Resource]):
         width: int,
         selected: str | None,
         now: float,
-        details: Callable[[Resource, int], Iterable[Content]],
+        details: Callable[[Resource], Iterable[tuple[str, str]]],
     ) -> tuple[Row, ...]:
-        """The head, and a row for each; below the selected one stand its `details`, so many cells wide."""
+        """The head, and a row for each; below the selected one its `details`, labels with texts, but those
+        that the row shows whole are left out.
+        """
         cells = [[column.cell(resource, now) for column in self.columns] for resource in resources]
         cells = [
             [Cell(clean_line(text), role if self.has_roles else None, length) for text, role, length in row]
@@ -64,9 +67,24 @@ class ResourceTable(Generic[Resource]):
                 line = line.pad_right(max(0, used_cells + len(CURSOR) - line.cell_length))
                 full, empty = progress_bar(max(0.0, share) / largest, _BAR)
                 line = Content.assemble(line, (full, "$primary"), (empty, FAINT))
-            below = details(resource, width - len(_BELOW)) if key == selected else ()
-            rows.append(Row(key, (line, *(Content(_BELOW) + more for more in below))))
+            below: list[Content] = []
+            if key == selected:
+                shown = self._shown(row, fitting, width)
+                more = [
+                    (label, text) for label, text in details(resource) if text and not {label, text} & shown
+                ]
+                below = _labelled_lines(more, width - len(_BELOW))
+            rows.append(Row(key, (line, *(Content(_BELOW) + more_line for more_line in below))))
         return tuple(rows)
+
+    def _shown(self, row: Sequence[Cell], fitting: Sequence[tuple[int, int]], width: int) -> set[str]:
+        """The names and the texts of the cells that the row shows whole."""
+        shown, end = set(), len(CURSOR)
+        for index, cells in fitting:
+            if (text := row[index].text) and end + len(text) <= width:
+                shown |= {text, self.columns[index].name}
+            end += cells + len(_GAP)
+        return shown
 
     def _fitting(self, cells: Sequence[Sequence[Cell]], room: int) -> list[tuple[int, int]]:
         """Places of the columns that something stands in, and their widths, as far as there is room."""
@@ -106,7 +124,8 @@ def _line(
     return line
 
 
-def labelled_lines(rows: Iterable[tuple[str, str]], width: int, label_width: int) -> list[Content]:
+def _labelled_lines(rows: Sequence[tuple[str, str]], width: int) -> list[Content]:
     """Labels and texts below each other, the texts wrapped."""
-    lines = [(label, hanging(clean_line(text), width - label_width, "")) for label, text in rows if text]
+    label_width = max([_LEAST_LABEL, *(len(label) for label, _ in rows)]) + len(_GAP)
+    lines = [(label, hanging(clean_line(text), width - label_width, "")) for label, text in rows]
     return [line for label, below in lines for line in labelled(label, below, label_width)]

@@ -9,12 +9,12 @@ from textual.content import Content
 from rltui.core.queue import QueueEntry
 from rltui.ui.paragraphs import flow, hanging, labelled
 from rltui.ui.text import clean_line
-from rltui.views.queue_entry import waiting_details
+from rltui.views.queue_entry import entry_details
 from rltui.views.run import run_details, sweep_details
 from rltui.views.run_list import Line
 
 _LABEL = 10
-_STYLES = {"problem": "$text-error", "waits": "$text-warning", "note": "italic", "tags": "$text-accent"}
+_STYLES = {"problem": "$text-error", "why": "$text-warning", "note": "italic", "tags": "$text-accent"}
 
 
 def detail_lines(line: Line | None, names: Mapping[str, str], width: int, now: float) -> list[Content]:
@@ -22,7 +22,7 @@ def detail_lines(line: Line | None, names: Mapping[str, str], width: int, now: f
     if line is None:
         return []
     if isinstance(line, QueueEntry):
-        details = waiting_details(line, now)
+        details = entry_details(line, now)
     elif line.row is None:
         details = sweep_details(line.group, line.members)
     else:
