@@ -82,7 +82,10 @@ def test_help_of_every_command_is_a_screenful_of_sentence_usage_examples_and_opt
             "up rl.toml --frob",
             "unknown option: --frob\n→ to set a config key, put it after --: rl.toml -- --frob …",
         ),
-        ("queue nosuch", "unknown verb: nosuch\n→ known: list, add, pause, resume, rm, retry, move, limit"),
+        (
+            "queue nosuch",
+            "unknown verb: nosuch\n→ known: list, add, cancel, pause, resume, move, retry, limit",
+        ),
         ("queue lsit", "unknown verb: lsit\n→ did you mean list?"),
         ("queue ad", "unknown verb: ad\n→ did you mean add?"),
         ("status a b", "rltui status takes no further argument: b\n→ rltui status --help"),

@@ -46,6 +46,6 @@ def test_only_jobs_can_be_an_array_and_each_run_one_of_them(here: Box) -> None:
     assert "each run is 2 jobs: sft and rl; " in here.run(*sweep, "--slurm").stderr
     (here.work / "outputs/reverse-text-sft").mkdir(parents=True)
     (here.work / "outputs/reverse-text-sft/config.json").touch()
-    listed = here.run(*sweep, "--slurm", "--dry-run")
-    assert "2 runs, none of them queued" in listed.stdout, listed.stderr
+    listed = here.run(*sweep, "--slurm", "--plan")
+    assert "2 runs, nothing was queued" in listed.stdout, listed.stderr
     assert not here.json("queue")["entries"]

@@ -102,7 +102,7 @@ rollouts --step 99 -n first
 up nosuch.toml
 up rl.toml --set nosuch=1
 check nosuch.toml
-queue rm nosuch
+queue cancel nosuch
 runs note nosuch
 runs tag +a+,b first
 runs rm nosuch

@@ -134,7 +134,7 @@ def test_what_check_refuses_is_never_queued(box: Box) -> None:
     """The whole of a sweep, before any of it: each combination, not each value alone."""
     write_example(box.work, port=8000, steps=3)
     bad = ("orchestrator.batch_size=128,96", "orchestrator.rollouts_per_example=16,32,64")
-    for arguments in (("sweep", "rl.toml", *bad), ("sweep", "rl.toml", *bad, "--dry-run")):
+    for arguments in (("sweep", "rl.toml", *bad), ("sweep", "rl.toml", *bad, "--plan")):
         result = box.run(*arguments)
         assert result.returncode == 3, result
         assert result.stdout == ""
@@ -142,8 +142,10 @@ def test_what_check_refuses_is_never_queued(box: Box) -> None:
         assert "batch_size=96 orchestrator.rollouts_per_example=64: " in result.stderr
     alone = box.run("queue", "add", "rl.toml", "--", "--orchestrator.batch_size=100")
     assert (alone.returncode, "rollouts_per_example" in alone.stderr) == (3, True), alone
+    (planned,) = box.json("queue", "add", "rl.toml", "-n", "good", "--plan")["runs"]
+    assert planned == {"name": "good", "what": str(box.work / "outputs/reverse-text")}
     assert not (box.root / "state/rltui/queue/queue.json").exists()
-    assert box.run("sweep", "rl.toml", *bad[:1], "--dry-run").returncode == 0
+    assert box.run("sweep", "rl.toml", *bad[:1], "--plan").returncode == 0
 
 
 @pytest.mark.slow
@@ -211,8 +213,8 @@ def test_a_run_that_fails_is_tried_again_and_one_that_is_taken_down_is_not(queue
     queue.ask("queue", "add", "run.toml", "-l", "job.toml", "-n", "long", "--retries", "5")
     queue.ask("queue", "add", "run.toml", "-l", "job.toml", "-n", "next")
     retry_until(lambda: queue.states["long"] == "running" and "long runs" in queue.entries["next"]["why"])
-    assert queue.box.run("queue", "rm", "long").returncode == 4
-    queue.ask("queue", "rm", "next")
+    assert queue.box.run("queue", "cancel", "long").returncode == 4
+    queue.ask("queue", "cancel", "next")
     queue.ask("down", "long")
     queue.wait()
     assert queue.states["long"] == "stopped"

@@ -13,7 +13,9 @@ from rltui.cli.new_run import requested_run  # knows the frameworks, which `rltu
 from rltui.cli.output import print_json
 from rltui.cli.parser import parse
 from rltui.cli.progress import working
+from rltui.cli.table import Column, print_table
 from rltui.core import hints
+from rltui.core.text import count_text
 from rltui.errors import UsageError
 from rltui.frameworks import launchers
 from rltui.frameworks.launchers.line import Options
@@ -170,3 +172,21 @@ def print_added(entries: Sequence[QueueEntry], arguments: Arguments) -> None:
         print(f"{entry.name} is queued: {entry.folder}")
     if entries and entries[0].group:
         print(f"the sweep is called {entries[0].group}; look: {hints.QUEUE}")
+
+
+def print_planned(requests: Sequence[QueueRequest], arguments: Arguments) -> None:
+    """What would be queued, for `--plan`."""
+    runs = [
+        {
+            "name": f"{request.name}-{request.own_name}" if request.own_name else request.name,
+            "what": request.own or str(request.folder),
+        }
+        for request in requests
+    ]
+    if arguments.json:
+        print_json({"runs": runs})
+        return
+    print(f"{count_text(len(runs), 'run')}, nothing was queued:")
+    print_table(
+        (Column("NAME", least=16, cut="middle"), Column("WHAT", least=16)), [(*run.values(),) for run in runs]
+    )

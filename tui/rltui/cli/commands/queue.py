@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rltui.cli.arguments import JSON, NEW_RUN, SET
+from rltui.cli.arguments import JSON, NEW_RUN, PLAN, SET
 from rltui.cli.colour import style_line
 from rltui.cli.command import Arguments, argument, command
 from rltui.cli.output import print_json
@@ -18,6 +18,7 @@ from rltui.cli.queue_requests import (
     as_options,
     plan_request,
     print_added,
+    print_planned,
     queue_options,
     refuse_devices,
     split_queued,
@@ -68,16 +69,19 @@ def show(arguments: Arguments) -> int:
     ),
     *QUEUED,
     NEW_RUN,
+    PLAN,
     JSON,
     grammar=split_queued,
 )
 def add(arguments: Arguments) -> int:
-
     from rltui.client.queue import commands
 
     options = queue_options(arguments)
     with plan_request(arguments.words, arguments.overrides, with_needs=True) as queue_request:
         refuse_devices(queue_request, options)
+        if arguments.plan:
+            print_planned([queue_request], arguments)
+            return 0
         entries = commands.add_to_queue([queue_request], options, after_reboot=arguments.after_reboot)
     print_added(entries, arguments)
     return 0
@@ -94,10 +98,9 @@ ENTRIES = argument("entry", "ENTRY", "name or id; or a sweep", nargs="+", comple
     JSON,
 )
 def pause(arguments: Arguments) -> int:
-
     from rltui.client.queue import commands
 
-    return _print_change(commands.pause(), "paused; what runs goes on", arguments)
+    return _print_change(commands.pause(), "paused; running ones continue", arguments)
 
 
 @command(
@@ -106,23 +109,26 @@ def pause(arguments: Arguments) -> int:
     JSON,
 )
 def resume(arguments: Arguments) -> int:
-
     from rltui.client.queue import commands
 
-    return _print_change(commands.resume(after_reboot=arguments.after_reboot), "the queue goes on", arguments)
+    return _print_change(
+        commands.resume(after_reboot=arguments.after_reboot), "the queue continues", arguments
+    )
 
 
 @command(
-    "queue rm",
+    "queue cancel",
     ENTRIES,
     JSON,
 )
-def remove(arguments: Arguments) -> int:
+def cancel(arguments: Arguments) -> int:
     from rltui.client.queue import commands
     from rltui.services.queue_file import read_queue
 
     entries = commands.remove(arguments.entry)
-    return _print_change(read_queue(), f"removed: {join_words([entry.name for entry in entries])}", arguments)
+    return _print_change(
+        read_queue(), f"cancelled: {join_words([entry.name for entry in entries])}", arguments
+    )
 
 
 @command(
@@ -172,7 +178,6 @@ def _entry_changes(edits: Mapping[str, str], entry: QueueEntry) -> Mapping[str, 
     JSON,
 )
 def move(arguments: Arguments) -> int:
-
     from rltui.client.queue import commands
 
     queue = commands.move(arguments.entry, arguments.place)
@@ -186,13 +191,12 @@ def move(arguments: Arguments) -> int:
     JSON,
 )
 def limit(arguments: Arguments) -> int:
-
     from rltui.client.queue import commands
 
     text = arguments.most
     most = parse_whole_number(text)
     if text != "none" and not most:
-        raise UsageError(f"{text!r} is no number of runs", hint="a number from 1 on, or none")
+        raise UsageError(f"not a number of runs: {text}", hint="write a number ≥ 1, or none")
     message = "as many run at once as devices allow" if most is None else f"at most {most} run at once"
     return _print_change(commands.limit(most), message, arguments)
 

@@ -10,19 +10,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rltui.cli.arguments import JSON, NEW_RUN, positive
+from rltui.cli.arguments import JSON, NEW_RUN, PLAN, positive
 from rltui.cli.command import Arguments, argument, command, flag
-from rltui.cli.output import print_json
 from rltui.cli.queue_requests import (
     QUEUED,
     as_options,
     plan_request,
     print_added,
+    print_planned,
     queue_options,
     refuse_devices,
     split_sweep,
 )
-from rltui.cli.table import Column, print_table
 from rltui.core import hints
 from rltui.core.text import join_words
 from rltui.errors import ConfigError, UsageError
@@ -46,12 +45,12 @@ _MANY_TIMES = 10.0
     argument(
         "config", "CONFIG|KEY=VALUES", "as `rltui up`; lr=1e-6,3e-6 seed=0..2", nargs="*", completes="edits"
     ),
-    argument("--random", "K", "only K of the combinations, by chance", type=positive),
-    flag("--dry-run", "only list them; queue nothing"),
-    argument("--max-parallel", "N", "so many of them at once (SLURM jobs: so many submitted)", type=positive),
+    argument("--random", "N", "only N of the combinations, by chance", type=positive),
+    argument("--max-parallel", "N", "at most N of them at once (SLURM jobs: N submitted)", type=positive),
     flag("--array", "with --slurm: the jobs are one job array (then N at once run)"),
     *QUEUED,
     NEW_RUN,
+    PLAN,
     JSON,
     grammar=split_sweep,
 )
@@ -82,8 +81,8 @@ def sweep(arguments: Arguments) -> int:
         )
         for point in points
     ]
-    if arguments.dry_run:
-        _print_points(requests, arguments)
+    if arguments.plan:
+        print_planned(requests, arguments)
         return 0
     group = f"{first_request.name}-sweep" if not first_request.is_named else first_request.name
     if arguments.array:  # then SLURM sees to it that not too many run
@@ -192,12 +191,12 @@ def combinations(axes: Sequence[Axis], count: int | None) -> list[list[tuple[str
         if count is None:
             raise UsageError(
                 f"{join_words(spans)}: between two numbers there is no end of values",
-                hint="name them, lr=1e-6,3e-6, or choose by chance: --random K",
+                hint="name them, lr=1e-6,3e-6, or choose by chance: --random N",
             )
         return [[(axis.key, _by_chance(axis)) for axis in axes] for _ in range(count)]
     total = math.prod(len(axis.values) for axis in axes)
     if (count or total) > _MOST_RUNS or total > _MOST_RUNS**2:
-        raise UsageError(f"that makes {total} runs", hint=f"at most {_MOST_RUNS}; choose some: --random K")
+        raise UsageError(f"that makes {total} runs", hint=f"at most {_MOST_RUNS}; choose some: --random N")
     every = list(itertools.product(*([(axis.key, value) for value in axis.values] for axis in axes)))
     sample = every if count is None or count >= len(every) else random.sample(every, count)
     return [list(point) for point in sample]
@@ -212,13 +211,3 @@ def _by_chance(axis: Axis) -> str:
     else:
         value = random.uniform(low, high)
     return f"{value:.{_DIGITS}g}"
-
-
-def _print_points(requests: Sequence[QueueRequest], arguments: Arguments) -> None:
-    if arguments.json:
-        runs = [{"name": f"{request.name}-{request.own_name}", "what": request.own} for request in requests]
-        print_json({"runs": runs})
-        return
-    print(f"{len(requests)} runs, none of them queued:")
-    columns = (Column("NAME", least=16, cut="middle"), Column("WHAT", least=16))
-    print_table(columns, [(f"{request.name}-{request.own_name}", request.own) for request in requests])
