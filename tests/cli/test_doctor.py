@@ -4,6 +4,7 @@ import json
 import platform
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tests.conftest import Box
 from tests.services.config.models.checkouts import make
 
 from rltui.cli import main
+from rltui.cli.commands import doctor
 from rltui.frameworks.generic import GENERIC
 from rltui.services import trust
 
@@ -19,25 +21,61 @@ from rltui.services import trust
 def test_doctor_reads_the_settings(own_user: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def finding() -> dict[str, object]:
         main(["doctor", "--json"])
-        findings: list[dict[str, object]] = json.loads(capsys.readouterr().out)
+        findings: list[dict[str, object]] = json.loads(capsys.readouterr().out)["checks"]
         return next(item for item in findings if item["name"] == "settings")
 
     path = own_user / "config/rltui/settings.toml"
-    assert finding()["text"] == f"defaults; yours would be in {path}"
+    assert finding()["text"] == f"defaults; yours go into {path}"
     path.parent.mkdir()
     path.write_text("[alerts]\nbel = true\n")
     broken = finding()
     assert (broken["ok"], broken["essential"]) == (False, False)
     assert f"{path}:2:1: alerts.bel: unknown key; did you mean bell?" in str(broken["text"])
     path.write_text('[alerts]\ncommand = ["no-such-notifier"]\n')
-    assert "there is no program 'no-such-notifier'" in str(finding()["text"])
+    assert "program not found: no-such-notifier" in str(finding()["text"])
     path.write_text('[alerts]\ncommand = ["sh", "-c", "true"]\n')
     assert finding() == {"name": "settings", "ok": True, "text": str(path), "essential": False}
 
 
+@pytest.mark.parametrize(
+    ("missing", "code", "verdict", "command"),
+    [
+        ((), 0, "ready for the demo; ready for prime-rl", "rltui check CONFIG.toml"),
+        (("gpu",), 0, "ready for the demo; not ready for prime-rl: no GPU", "rltui demo"),
+        (
+            ("gpu", "prime-rl", "demo"),
+            0,
+            "not ready for the demo; not ready for prime-rl: no GPU and no checkout",
+            "pip install 'rltui[local]'",
+        ),
+        (("tmux", "gpu"), 1, "not ready: tmux", "rltui doctor"),
+    ],
+)
+def test_the_verdict_is_first_and_the_next_command_last(
+    missing: tuple[str, ...],
+    code: int,
+    verdict: str,
+    command: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def check(name: str) -> Callable[[], tuple[bool, str]]:
+        return lambda: (name not in missing, "")
+
+    names = {"python": True, "tmux": True, "gpu": False, "demo": False, "prime-rl": False}
+    checks = [(name, is_essential, check(name)) for name, is_essential in names.items()]
+    monkeypatch.setattr(doctor, "_CHECKS", checks)
+    assert main(["doctor"]) == code
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert (first, last.startswith("Next: "), last.endswith(command)) == (verdict, True, True)
+    assert main(["doctor", "--json"]) == code
+    document = json.loads(capsys.readouterr().out)
+    assert (document["verdict"], document["next"], document["ready"]) == (verdict, command, not code)
+
+
 def told(box: Box, name: str, **environment: str) -> tuple[bool, str]:
     box.env.update(environment)
-    item = next(each for each in box.json("doctor") if each["name"] == name)
+    item = next(each for each in box.json("doctor")["checks"] if each["name"] == name)
     return item["ok"], item["text"]
 
 
@@ -46,14 +84,14 @@ def test_doctor_looks_for_prime_rl_and_uv(box: Box) -> None:
     ok, text = told(box, "prime-rl", PATH="/usr/bin:/bin")
     assert not ok
     assert "export RLTUI_PRIME_RL=" in text
-    assert told(box, "uv") == (False, "not found; prime-rl is run through it: https://docs.astral.sh/uv")
+    assert told(box, "uv") == (False, "not found; it runs prime-rl: https://docs.astral.sh/uv")
     checkout = box.work / "prime-rl"
     (checkout / "src/prime_rl/entrypoints").mkdir(parents=True)
     (checkout / "pyproject.toml").write_text('[project]\nname = "prime-rl"\n')
     ok, text = told(box, "prime-rl", RLTUI_PRIME_RL=str(checkout))
     assert ok
-    assert "not known" in text
-    assert f"cannot be asked: {checkout} has no .venv/bin/python: cd {checkout} && uv sync" in text
+    assert "unknown" in text
+    assert f"cannot be asked: {checkout} has no .venv/bin/python" in text
     git = ["git", "-C", str(checkout), "-c", "user.name=a", "-c", "user.email=a@example.org"]
     date = {"GIT_COMMITTER_DATE": "2026-08-15T12:00:00Z", "GIT_AUTHOR_DATE": "2026-08-15T12:00:00Z"}
     subprocess.run([*git, "init", "-q"], check=True)
@@ -78,14 +116,14 @@ def test_doctor_says_whether_prime_rl_can_be_asked(box: Box, own_user: Path) -> 
     assert f"python {platform.python_version()}, pydantic " in text
     assert "cannot be asked: sft: No module named 'prime_rl.configs.sft'" in text
     checkout.write("from prime_rl.configs.rl import RLConfig as SFTConfig\n", "prime_rl/configs/sft.py")
-    assert told(box, "prime-rl")[1].endswith("its config models answer")
+    assert told(box, "prime-rl")[1].endswith("its validators answer")
 
 
 @pytest.mark.slow
 def test_doctor_knows_what_terminals_lack(box: Box) -> None:
     assert told(box, "terminal", TERM="xterm", PYTHONIOENCODING="utf-8") == (True, "TERM=xterm, utf-8")
     ok, text = told(box, "terminal", TERM="dumb")
-    assert (ok, "LANG" in text, "drawn on" in text) == (False, False, True)
+    assert (ok, "LANG" in text, "cannot be drawn" in text) == (False, False, True)
     tmux = box.root / "tmux" / "tmux"
     tmux.write_text(
         f'#!/bin/sh\n[ "$1" = display-message ] && echo 0 && exit\nexec {shutil.which("tmux")} "$@"\n'

@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.house.walks import REPOSITORY
 
 from rltui.cli import main
 from rltui.client.checking import check
 from rltui.client.creation import examine
 from rltui.client.draft import ExperimentRequest
+from rltui.core.gpu.report import GpuReport
 from rltui.errors import ConfigError
 
 PRIME = """\
@@ -25,6 +27,8 @@ env = { taskset = { id = "a" } }
 name = "qwen3"
 """
 INFERENCE = "[inference]\n"
+TINYRL = (REPOSITORY / "examples/reverse_text/rl.toml").read_text()
+SHIPPED = "valid by the shipped schema of 21 August 2026; not asked: its own validators"
 
 
 @pytest.fixture
@@ -49,8 +53,9 @@ def test_what_a_layout_cannot_start_is_said_by_check_and_refused_by_up(
     path = config(work, PRIME + INFERENCE + "[slurm]\n")
     assert main(["check", "--no-own", str(path)]) == 0
     out = capsys.readouterr().out
-    for words in ("asks for a cluster with [slurm]", "--slurm submits it", "valid, but not to be started so"):
-        assert words in out
+    verdict, *hints = out.splitlines()
+    assert "cannot start here: the config asks for a cluster" in verdict
+    assert "--slurm submits it" in hints[0]
     for layout in (None, "prime-rl-single"):
         with pytest.raises(ConfigError, match=r"asks for a cluster, with the table \[slurm\]") as caught:
             examine(ExperimentRequest((path,), layout=layout))
@@ -58,7 +63,57 @@ def test_what_a_layout_cannot_start_is_said_by_check_and_refused_by_up(
     assert not check((path,), "prime-rl-single").startable  # it would submit, unseen
     job = check((path,), "prime-rl-slurm")
     assert job.valid
-    assert job.startable
+    assert [blocker.reason for blocker in job.blockers] == ["no checkout of prime-rl found"]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "code", "verdict"),
+    [
+        (TINYRL, ["--framework", "tinyrl"], 0, "valid; can start here"),
+        (TINYRL.replace("200", "-3", 1), ["--framework", "tinyrl"], 3, "not valid: 1 error"),
+        (
+            PRIME + INFERENCE,
+            [],
+            0,
+            f"{SHIPPED}; cannot start here: no checkout of prime-rl found, 2 GPUs wanted, 0 found",
+        ),
+        (
+            PRIME + INFERENCE,
+            ["--no-own", "-l", "prime-rl-slurm"],
+            0,
+            f"{SHIPPED} (--no-own); cannot start here: no checkout of prime-rl found",
+        ),
+        (
+            "x = 1\n",
+            ["-l", "own.toml"],
+            0,
+            "valid; cannot start here: program of a not found: no-such-program",
+        ),
+    ],
+)
+def test_the_verdict_is_the_first_line_and_says_why_it_cannot_start(
+    work: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    text: str,
+    options: list[str],
+    code: int,
+    verdict: str,
+) -> None:
+    """Finding U4: it said valid and startable where there was neither prime-rl nor a GPU."""
+    no_gpu = GpuReport(available=False, reason="no NVIDIA driver here")
+    monkeypatch.setattr("rltui.services.gpu.sampling.read_once", lambda *_: no_gpu)
+    (work / "own.toml").write_text('[[component]]\nid = "a"\ncommand = ["no-such-program"]\n')
+    path = config(work, text)
+    (work / "sft.toml").write_text((REPOSITORY / "examples/reverse_text/sft.toml").read_text())
+    assert main(["check", str(path), *options]) == code
+    assert capsys.readouterr().out.splitlines()[0] == verdict
+    assert main(["check", str(path), *options, "--json"]) == code
+    document = json.loads(capsys.readouterr().out)
+    assert document["valid"] == (code == 0)
+    assert document["startable"] == verdict.endswith("can start here")
+    assert bool(document["not_asked"]) == ("not asked" in verdict)
+    assert all(blocker["reason"] in verdict for blocker in document["blockers"])
 
 
 def test_a_placeholder_that_nobody_knows_is_an_error(work: Path, capsys: pytest.CaptureFixture[str]) -> None:

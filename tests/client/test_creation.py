@@ -197,9 +197,8 @@ def test_check_says_why_nothing_can_be_said_of_this_box(work: Path) -> None:
     config = write(work, "mine.toml", "colour = 3\n")
     result = check((config,), str(layout), with_memory=True)
     assert result.valid
-    assert [problem.severity for problem in result.problems] == ["warning"]
-    assert "on this box: " in result.problems[0].message
-    assert "gpu_memory is 'much'" in result.problems[0].message
+    assert not result.startable
+    assert "gpu_memory is 'much'" in result.blockers[0].reason
 
 
 def test_a_layout_whose_commands_need_no_config_needs_none(tmp_path: Path) -> None:  # A12

@@ -149,7 +149,7 @@ def test_a_driver_that_hangs_is_told(box: Box) -> None:
     result = stuck.run("gpus", timeout_s=40)
     assert result.returncode == 1
     assert result.stderr.startswith("rltui: the NVIDIA driver has not answered for 10 s")
-    doctor = {item["name"]: item for item in stuck.json("doctor", timeout_s=40)}
+    doctor = {item["name"]: item for item in stuck.json("doctor", timeout_s=40)["checks"]}
     assert "has not answered" in doctor["gpu"]["text"]
 
 

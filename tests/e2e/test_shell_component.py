@@ -18,7 +18,7 @@ def test_a_shell_runs_as_a_component_does_and_is_no_part_of_the_run(counters: Bo
     layout.write_text(f"{layout.read_text()}\n{entry}")
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
     result = counters.run("shell", "--as", "absent")
-    assert (result.returncode, "there are: inference, orchestrator, trainer, notes" in result.stderr) == (
+    assert (result.returncode, "known: inference, orchestrator, trainer, notes" in result.stderr) == (
         2,
         True,
     )

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import importlib.util
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from rltui.core import hints
-from rltui.core.config_report import Check, ForeignConfig, KnobTable, Problem
+from rltui.core.config_report import Blocker, Check, ForeignConfig, KnobTable, Problem
 from rltui.core.gpu.report import MemoryVerdict
 from rltui.core.interpreter import OWN_PYTHON
 from rltui.core.layout import ComponentSpec, Layout
 from rltui.core.servers import ServerAddress
 from rltui.core.template import GIVEN, Missing, TemplateValue, placeholders, render
-from rltui.core.text import did_you_mean
+from rltui.core.text import count_text, did_you_mean, join_words
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework, RunContext
@@ -134,34 +137,33 @@ def check(
         store = ConfigStore(list(config_files), framework_of_files)
         sources = store.load()
         is_accepted = ask_models and models.accepts(sources)
-        models_text = "accepted by its own classes" if is_accepted else ""
         if is_accepted:
             store.accept(sources)
-        elif ask_models and models.reason and framework_of_files.config_models is not None:
-            models_text = f"its own classes were not asked: {models.reason}"
+        has_models = framework_of_files.config_models is not None
+        not_asked = (models.reason or "" if ask_models else "--no-own") if has_models else ""
         problems = store.problems()
         problems += models.problems(sources, problems) if ask_models else ()
     files = sources.files
     layout_of_files = _with_instances(layout_file, framework_of_files, files)
     problems += shared_configs(store.base())
     problems += tuple(map(_uses, framework_of_files.inference_servers(files)))
-    obstacles = (
-        *_programs_lacking(framework_of_files, config_files, workspace or Path.cwd()),
-        *_start_problems(layout_file, layout_of_files, framework_of_files, files, workspace or Path.cwd()),
-    )
-    problems += (
-        tuple(obstacle.model_copy(update={"severity": "error"}) for obstacle in obstacles)
-        if starting
-        else obstacles
-    )
+    run = _Run(layout_file, layout_of_files, framework_of_files, files, workspace or Path.cwd())
+    unknown_placeholders, blockers = _start_problems(run)
+    problems += unknown_placeholders
+    if starting:  # what programs it lacks is told where they are looked for
+        problems += tuple(Problem(message=blocker.text) for blocker in blockers)
     memory: tuple[MemoryVerdict, ...] = ()
-    if with_memory and not obstacles:
-        memory, here = _memory(config_files, layout_file, layout_of_files, framework_of_files, files, devices)
-        problems += here
+    blockers = tuple({blocker.reason: blocker for blocker in (*blockers, *_missing_programs(run))}.values())
+    if with_memory:
+        memory, few_devices = _memory(config_files, run, devices)
+        blockers += few_devices
+    is_valid = not any(problem.is_error for problem in problems)
     return Check(
-        valid=not any(problem.is_error for problem in problems),
-        startable=not obstacles,
-        own=models_text,
+        valid=is_valid,
+        validator=_validator(framework_of_files, files, is_accepted=is_accepted),
+        not_asked=not_asked,
+        startable=is_valid and not blockers,
+        blockers=blockers,
         framework=framework_of_files.id,
         layout=str(layout_file),
         problems=problems,
@@ -252,67 +254,82 @@ def runnable_layout(layout_file: Path) -> Layout:
     return layout
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run as it would be started."""
+
+    layout_file: Path
+    layout: Layout
+    framework: Framework
+    files: ConfigFiles
+    workspace: Path
+
+    @property
+    def checkout(self) -> NearbyCheckout | None:
+        project, paths = self.framework.checkout, [Path(file.path) for file in self.files.values()]
+        return NearbyCheckout(project, workspace=self.workspace, config_files=paths) if project else None
+
+
+def _validator(framework: Framework, files: ConfigFiles, *, is_accepted: bool) -> str:
+    if is_accepted:
+        return f"{framework.title}'s own validators"
+    dates = framework.schema_dates(files)
+    return f"the shipped schema of {join_words(dates)}" if dates else ""
+
+
 def _memory(
-    config_files: tuple[Path, ...],
-    layout_file: Path,
-    layout: Layout,
-    framework: Framework,
-    files: ConfigFiles,
-    devices: str | None,
-) -> tuple[tuple[MemoryVerdict, ...], tuple[Problem, ...]]:
-    """The forecast for the devices of this machine; or the reason why there is none, such as too few of
-    them.
-    """
+    config_files: tuple[Path, ...], run: _Run, devices: str | None
+) -> tuple[tuple[MemoryVerdict, ...], tuple[Blocker, ...]]:
+    """The forecast for the devices of this machine; and a blocker if there are too few of them."""
     from rltui.client.memory import verdicts  # reads the GPUs, which only `rltui check` does
+    from rltui.services.gpu.sampling import read_once
 
+    is_elsewhere = run.layout.submits or any(spec.is_remote for spec in run.layout.automatic)
+    count = None if is_elsewhere else run.framework.gpu_count(run.files)
+    report = read_once()
+    if count and not report.available:
+        return (), (Blocker(reason=f"{count_text(count, 'GPU')} wanted, 0 found", hint=report.reason or ""),)
     try:
-        return verdicts(config_files, layout_file, layout, framework, files, devices), ()
+        return verdicts(config_files, run.layout_file, run.layout, run.framework, run.files, devices), ()
     except ConfigError as error:
-        text = f"on this box: {error.title}" + (f"; {error.hint}" if error.hint else "")
-        return (), (Problem(severity="warning", message=text),)
+        return (), (Blocker(reason=error.title, hint=error.hint),)
 
 
-def _programs_lacking(
-    framework: Framework, config_files: Sequence[Path], workspace: Path
-) -> tuple[Problem, ...]:
-    """A warning if the installed framework has no such programs any more."""
-    if framework.checkout is None:
-        return ()
-    try:
-        nearby = NearbyCheckout(framework.checkout, workspace=workspace, config_files=config_files)
-        missing_programs = nearby.lacking
-    except ConfigError:  # told where the programs are looked for
-        return ()
-    return (
-        ()
-        if missing_programs is None
-        else (Problem(severity="warning", message=f"{missing_programs.reason}; {missing_programs.hint}"),)
-    )
+def _missing_programs(run: _Run) -> Iterator[Blocker]:
+    """Blockers for programs that are not installed: of the framework, or commands of the layout."""
+    components = run.layout.automatic
+    if run.checkout is not None and any(_PROGRAMS in placeholders(spec.templates) for spec in components):
+        prefix = run.checkout.run_prefix()
+        if isinstance(prefix, Missing):
+            yield Blocker(reason=prefix.reason, hint=prefix.hint)
+    if packages := [name for name in run.framework.own_packages if importlib.util.find_spec(name) is None]:
+        yield Blocker(reason=f"{join_words(packages)} not installed", hint="pip install 'rltui[local]'")
+    for spec in components:
+        program = spec.command[0]
+        is_looked_up = not (placeholders([program]) or "/" in program or "PATH" in spec.env or spec.is_remote)
+        if is_looked_up and shutil.which(program) is None:
+            yield Blocker(reason=f"program of {spec.id} not found: {program}")
 
 
-def _start_problems(
-    layout_file: Path, layout: Layout, framework: Framework, files: ConfigFiles, workspace: Path
-) -> tuple[Problem, ...]:
-    """Errors of unknown placeholders and warnings of those without a value, one for each reason.
+def _start_problems(run: _Run) -> tuple[tuple[Problem, ...], tuple[Blocker, ...]]:
+    """Errors of unknown placeholders, and blockers for those without a value, one for each reason.
 
-    A missing value is a warning: the config may be sound and ask for something that this layout does not do.
+    A missing value is no error: the config may be sound and ask for something that this layout does not do.
     """
     problems: dict[str, Problem] = {}
-    checkout, paths = framework.checkout, [Path(file.path) for file in files.values()]
+    blockers: dict[str, Blocker] = {}
     context = RunContext(
-        submits=layout.submits,
-        workspace=str(workspace),
-        output_dir=str(workspace),
+        submits=run.layout.submits,
+        workspace=str(run.workspace),
+        output_dir=str(run.workspace),
         python=OWN_PYTHON,
-        traits=(
-            NearbyCheckout(checkout, workspace=workspace, config_files=paths).traits() if checkout else None
-        ),
+        traits=run.checkout.traits() if run.checkout else None,
     )
-    common = framework.template_values(files, context)
-    resolutions = framework.resolutions(files, context)
-    for spec in layout.component:
-        values = {**common, **layout.node_values(spec.id)}
-        if _is_there(spec, values, workspace):
+    common = run.framework.template_values(run.files, context)
+    resolutions = run.framework.resolutions(run.files, context)
+    for spec in run.layout.component:
+        values = {**common, **run.layout.node_values(spec.id)}
+        if _is_there(spec, values, run.workspace):
             continue
         for name in sorted(placeholders(spec.templates)):
             if spec.is_manual and (name.startswith(GIVEN) or name in values):
@@ -329,11 +346,10 @@ def _start_problems(
                 )
                 hint = did_you_mean(name, values) or known_names
                 message = f"component {spec.id!r}: unknown placeholder {{{name}}}; {hint}"
-                problems.setdefault(name, Problem(message=message, file=str(layout_file)))
+                problems.setdefault(name, Problem(message=message, file=str(run.layout_file)))
             elif isinstance(value, Missing) and not name.startswith(_OF_THE_BOX) and name != _PROGRAMS:
-                message = f"{spec.id} cannot be started: {value.reason}; {value.hint}".rstrip("; ")
-                problems.setdefault(value.reason, Problem(severity="warning", message=message))
-    return tuple(problems.values())
+                blockers.setdefault(value.reason, Blocker(reason=value.reason, hint=value.hint))
+    return tuple(problems.values()), tuple(blockers.values())
 
 
 def _is_there(spec: ComponentSpec, values: Mapping[str, TemplateValue], workspace: Path) -> bool:

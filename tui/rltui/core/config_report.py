@@ -228,14 +228,28 @@ class PendingKnob(_SecretMasking):
     """Living components that were started with another value."""
 
 
+class Blocker(Value):
+    """A reason why a valid config cannot be started here."""
+
+    reason: str
+    hint: str = ""
+
+    @property
+    def text(self) -> str:
+        return f"{self.reason}; {self.hint}" if self.hint else self.reason
+
+
 class Check(Value):
     """`rltui check --json`."""
 
     valid: bool
-    startable: bool = True
-    """Whether this layout can start it; the problems name the obstacles."""
-    own: str = ""
-    """Role of the framework's own classes in the verdict, in words."""
+    validator: str = ""
+    """What the config was checked against, in words; empty: by rltui's own rules alone."""
+    not_asked: str = ""
+    """The reason why the framework's own validators were not asked; empty if they were, or there are none."""
+    startable: bool = False
+    """Whether it can be started here, as far as can be told: it is valid, and there are no blockers."""
+    blockers: tuple[Blocker, ...] = ()
     framework: str
     layout: str = ""
     problems: tuple[Problem, ...] = ()

@@ -412,6 +412,8 @@ class Framework:
     """
     checkout: Checkout | None = None
     config_models: ConfigModels | None = None
+    own_packages: tuple[str, ...] = ()
+    """Packages that its programs need in the interpreter of rltui, which runs them."""
     eval_packages: tuple[str, ...] = ()
     """Packages in its interpreter whose versions decide how an evaluation is run."""
     files: RunFiles = RunFiles()
@@ -441,6 +443,16 @@ class Framework:
     def fitted(self, layout: Layout) -> Framework:
         """The same framework with facts that only the layout tells."""
         return self
+
+    def schema_dates(self, files: ConfigFiles) -> tuple[str, ...]:
+        """Dates of the shipped schemas that the files are checked by, in words, the newest first; empty where
+        the program that reads them reported its own.
+        """
+        return ()
+
+    def gpu_count(self, files: ConfigFiles) -> int | None:
+        """GPUs that a run cannot do without, or as many as are known; `None` if it may run without one."""
+        return None
 
     def asks_for_cluster(self, files: ConfigFiles) -> bool:
         """The config itself says that the run is to be submitted to SLURM."""

@@ -49,9 +49,8 @@ _GENERATION = replace(
     signs=(),
 )
 _NO_CHECKOUT = Missing(
-    "no checkout of med-lm-train is near the config or the workspace, and its releases differ in how "
-    "medarc_train takes a config",
-    hint=f"name its folder with up --workspace, or export {CHECKOUT.variable}=FOLDER before up",
+    "no checkout of med-lm-train found, and its releases differ in how medarc_train takes a config",
+    hint=f"name its folder: --workspace FOLDER, or export {CHECKOUT.variable}=FOLDER",
 )
 _BROKEN = Missing(
     "medarc_train rl of this checkout cannot start: it reads dump_config, which the prime-rl that it pins no "

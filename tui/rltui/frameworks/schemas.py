@@ -186,6 +186,10 @@ class SchemaFramework(Framework):
     def schema(self, file: ConfigFile) -> ConfigSchema:
         raise NotImplementedError
 
+    def schema_dates(self, files: ConfigFiles) -> tuple[str, ...]:
+        dates = (self.schema(file).date for file in files.values())
+        return tuple(dict.fromkeys(filter(None, dates)))
+
     def none_text(self, file: ConfigFile) -> str | None:
         return self.schema(file).none
 

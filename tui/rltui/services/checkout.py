@@ -107,8 +107,8 @@ class NearbyCheckout:
             if all(shutil.which(program, path=path) for program in spec.programs):
                 return ()
             return Missing(
-                f"no checkout of {spec.project} is near the config or the workspace",
-                hint=f"name its folder with up --workspace, or export {spec.variable}=FOLDER before up",
+                f"no checkout of {spec.project} found",
+                hint=f"name its folder: --workspace FOLDER, or export {spec.variable}=FOLDER",
             )
         programs = project / VENV_PROGRAMS
         if shutil.which("uv", path=path) and not _is_current(project, spec):

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import CONFIG, DEVICES, FRAMEWORK, JSON, SET, layout_option
 from rltui.cli.choosing import FrameworkChooser, choose_devices
-from rltui.cli.colour import role_of, style, style_line
+from rltui.cli.colour import style, style_line
 from rltui.cli.command import Arguments, command, flag
 from rltui.cli.config_line import read_config_line, run_config_of
 from rltui.cli.output import print_json
 from rltui.cli.progress import working
+from rltui.core.text import count_text
 from rltui.errors import ConfigError
 from rltui.views.knob import figure_text
 
 if TYPE_CHECKING:
-    from rltui.core.config_report import Problem
+    from rltui.core.config_report import Check, Problem
+    from rltui.core.states import Role
     from rltui.services.config.run_config import RunConfig
 
 
@@ -59,21 +61,41 @@ def check(arguments: Arguments) -> int:
     if arguments.json:
         print_json(report)
     else:
-        for problem in report.problems:
-            print(style_line(f"{problem.severity}: {problem.text}"))
-        for item in report.derived:
-            print(figure_text(item))
-        for share in report.memory:
-            print(style_line(f"{'warning' if share.is_bad else 'memory'}: {share.text}"))
-            for note in share.notes:
-                print(f"    {note}")
-        verdict = "valid" if report.valid else "not valid"
-        if report.valid and not report.startable:
-            verdict = "valid, but not to be started so"
-        verdict = style(verdict, role_of(verdict) if report.startable else "busy")
-        verdict_parts = (verdict, report.framework, report.own, f"layout {report.layout}")
-        print(" · ".join(filter(None, verdict_parts)))
+        _print(report)
     return 0 if report.valid else int(ConfigError.exit_code)
+
+
+def _print(report: Check) -> None:
+    print(_verdict(report))
+    for blocker in report.blockers:
+        if blocker.hint:
+            print(f"→ {blocker.hint}")
+    print(f"{report.framework} · layout {report.layout}")
+    for problem in report.problems:
+        print(style_line(f"{problem.severity}: {problem.text}"))
+    for share in report.memory:
+        print(style_line(f"{'warning' if share.is_bad else 'memory'}: {share.text}"))
+        for note in share.notes:
+            print(f"    {note}")
+    for item in report.derived:
+        print(figure_text(item))
+
+
+def _verdict(report: Check) -> str:
+    """`valid by the shipped schema of 1 November 2026; not asked: …; cannot start here: …`."""
+    errors = count_text(sum(problem.is_error for problem in report.problems), "error")
+    word = "valid" if report.valid else f"not valid: {errors}"
+    parts = [f"{word} by {report.validator}" if report.validator else word]
+    if report.not_asked:
+        is_blocker = any(blocker.reason == report.not_asked for blocker in report.blockers)
+        reason = "" if is_blocker else f" ({report.not_asked})"
+        parts.append(f"not asked: its own validators{reason}")
+    if report.startable:
+        parts.append("can start here")
+    elif report.valid:
+        parts.append(f"cannot start here: {', '.join(blocker.reason for blocker in report.blockers)}")
+    role: Role = "good" if report.startable else "busy" if report.valid else "bad"
+    return style("; ".join(parts), role)
 
 
 def _of_originals(copies: RunConfig, problems: Iterable[Problem]) -> Iterator[Problem]:

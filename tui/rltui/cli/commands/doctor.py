@@ -23,7 +23,7 @@ from rltui.cli.output import print_json
 from rltui.cli.progress import working
 from rltui.cli.table import room, wrap
 from rltui.core import hints
-from rltui.core.text import GIB, gib
+from rltui.core.text import GIB, gib, join_words
 from rltui.errors import RltuiError, UsageError
 from rltui.services.logind import at_logout
 from rltui.services.own_files import FileLock, make_folder, write_atomically
@@ -36,6 +36,8 @@ _ADVISED_OPEN_FILES = 32000
 """Limit that prime-rl's documentation advises for many concurrent rollouts."""
 _LITTLE_DISK_BYTES = 5 * GIB
 _ANSWER_S = 5.0
+_NEEDS_OF_PRIME_RL = {"gpu": "no GPU", "prime-rl": "no checkout"}
+"""Name of a check → what is missing if it fails."""
 _NAME_WIDTH = 15
 """Cells of a check's sign and name."""
 
@@ -55,10 +57,10 @@ _Answer = tuple[bool, str]
 
 @command(
     "doctor",
-    argument("config", "CONFIG", "with --nodes: what would be run", nargs="*", completes="configs"),
+    argument("config", "CONFIG", "with --nodes: the config to run", nargs="*", completes="configs"),
     flag(
         "--nodes",
-        "ask the nodes of a layout: reached, folder shared, clocks, ports, GPUs, versions, interfaces",
+        "check the nodes of a layout: connection, shared folder, clocks, ports, GPUs, versions",
     ),
     layout_option("layout name or file"),
     NAME,
@@ -69,15 +71,50 @@ def doctor(arguments: Arguments) -> int:
     if arguments.nodes:
         return _of_nodes(arguments)
     if arguments.config or arguments.layout or arguments.name:
-        raise UsageError(
-            "a config, a layout or an experiment is for --nodes", hint="add --nodes, or leave it out"
-        )
+        raise UsageError("a config, layout or run needs --nodes", hint="add --nodes, or leave it out")
     findings = [_finding(*check) for check in _CHECKS]
     if arguments.json:
-        print_json(findings)
+        print_json(_Report(_is_ready(findings), _verdict(findings), _next(findings), findings))
     else:
+        print(style(_verdict(findings), "good" if _is_ready(findings) else "bad"))
         _show(findings)
-    return 0 if all(finding.ok or not finding.essential for finding in findings) else 1
+        print(f"Next: {'' if _is_ready(findings) else 'fix the lines with ✗, then '}{_next(findings)}")
+    return 0 if _is_ready(findings) else 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """`rltui doctor --json`."""
+
+    ready: bool
+    verdict: str
+    next: str
+    """The command to type next."""
+    checks: Sequence[_Finding]
+
+
+def _is_ready(findings: Iterable[_Finding | NodeFinding]) -> bool:
+    return all(finding.ok or not finding.essential for finding in findings)
+
+
+def _verdict(findings: Sequence[_Finding]) -> str:
+    if not _is_ready(findings):
+        names = [finding.name for finding in findings if finding.essential and not finding.ok]
+        return f"not ready: {join_words(names)}"
+    missing = {finding.name for finding in findings if not finding.ok}
+    demo = "not ready for the demo" if "demo" in missing else "ready for the demo"
+    if reasons := [text for name, text in _NEEDS_OF_PRIME_RL.items() if name in missing]:
+        return f"{demo}; not ready for prime-rl: {join_words(reasons)}"
+    return f"{demo}; ready for prime-rl"
+
+
+def _next(findings: Sequence[_Finding]) -> str:
+    missing = {finding.name for finding in findings if not finding.ok}
+    if not _is_ready(findings):
+        return str(hints.DOCTOR)
+    if missing.isdisjoint(_NEEDS_OF_PRIME_RL):
+        return hints.CHECK_WITH(config="rl.toml") if Path("rl.toml").exists() else str(hints.CHECK)
+    return str(hints.DEMO) if "demo" not in missing else "pip install 'rltui[local]'"
 
 
 def _finding(name: str, is_essential: bool, check: Callable[[], _Answer]) -> _Finding:
@@ -98,13 +135,18 @@ def _of_nodes(arguments: Arguments) -> int:
         request = ExperimentRequest(files, layout=arguments.layout, name=arguments.name, earlier_run="resume")
     with working("asks the nodes"):
         findings = check_nodes(request, arguments.name)
+    is_ready = _is_ready(findings)
     if arguments.json:
         print_json(findings)
-    else:
-        for node, node_findings in groupby(findings, key=lambda finding: finding.node):
-            print(node or "compared with each other")
-            _show(node_findings)
-    return 0 if all(finding.ok or not finding.essential for finding in findings) else 1
+        return 0 if is_ready else 1
+    bad_nodes = {finding.node: None for finding in findings if finding.essential and not finding.ok}
+    names = join_words([node or "the nodes together" for node in bad_nodes])
+    verdict = "the nodes are ready" if is_ready else f"not ready: {names}"
+    print(style(verdict, "good" if is_ready else "bad"))
+    for node, node_findings in groupby(findings, key=lambda finding: finding.node):
+        print(node or "compared with each other")
+        _show(node_findings)
+    return 0 if is_ready else 1
 
 
 def _show(findings: Iterable[_Finding | NodeFinding]) -> None:
@@ -140,7 +182,7 @@ def _state() -> _Answer:
         FileLock(trial).acquire()
     finally:
         trial.unlink(missing_ok=True)
-    return True, f"{folder}, can be written to and locked"
+    return True, f"{folder} is writable and lockable"
 
 
 def _sockets() -> _Answer:
@@ -166,25 +208,22 @@ def _gpu() -> _Answer:
     names = [device.name for device in report.devices]
     text = ", ".join(names) or report.reason or "none"
     if len(set(names)) > 1 and (order := os.environ.get(DEVICE_ORDER, BY_BUS)) != BY_BUS:
-        text += f"; {DEVICE_ORDER} is {order}, components get {BY_BUS}: numbers count as nvidia-smi's"
+        text += f"; {DEVICE_ORDER} is {order}, but components get {BY_BUS}: numbers are those of nvidia-smi"
     return report.available, text
 
 
 def _engine() -> _Answer:
-    missing_programs = [
-        name for name in ("torch", "transformers", "uvicorn") if importlib.util.find_spec(name) is None
-    ]
-    text = (
-        "the embedded engine can run"
-        if not missing_programs
-        else f"`{hints.DEMO}` needs: pip install 'rltui[local]'"
-    )
-    return not missing_programs, text
+    from rltui.frameworks import registry
+
+    packages = registry.get("tinyrl").own_packages
+    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+    text = f"{join_words(missing)} not installed: pip install 'rltui[local]'" if missing else "can run"
+    return not missing, text
 
 
 def _uv() -> _Answer:
     path = shutil.which("uv")
-    text = path or "not found; prime-rl is run through it: https://docs.astral.sh/uv"
+    text = path or "not found; it runs prime-rl: https://docs.astral.sh/uv"
     return path is not None, text
 
 
@@ -197,17 +236,17 @@ def _prime_rl() -> _Answer:
     assert spec is not None
     folder = checkout.NearbyCheckout(spec, workspace=Path.cwd()).folder
     if folder is None:
-        text = f"no checkout here or above; to use one from elsewhere: export {spec.variable}=FOLDER"
+        text = f"no checkout here or above; to use another: export {spec.variable}=FOLDER"
         return False, text
     generation = checkout.generation_of(folder, spec)
-    title = registry.get(generation).title if generation is not None else "of no generation that rltui knows"
-    segments = [str(folder), title, _commit(folder) or "no git history, so its date is not known"]
+    title = registry.get(generation).title if generation is not None else "unknown generation"
+    segments = [str(folder), title, _commit(folder) or "no git history, so its date is unknown"]
     with contextlib.closing(FrameworkModels(registry.get(generation or "prime-rl"), Path.cwd())) as models:
         versions = models.versions(())
     if versions:
         segments.append(", ".join(f"{name} {version}" for name, version in versions.items()))
     segments.append(
-        f"its config models cannot be asked: {models.reason}" if models.reason else "its config models answer"
+        f"its validators cannot be asked: {models.reason}" if models.reason else "its validators answer"
     )
     return generation is not None, " · ".join(segments)
 
@@ -233,13 +272,13 @@ def _verifiers() -> _Answer:
     assert spec is not None
     folder = checkout.NearbyCheckout(spec, workspace=Path.cwd()).folder
     if folder is None:
-        text = f"no project with verifiers here or above; one from elsewhere: export {spec.variable}=FOLDER"
+        text = f"no project with verifiers here or above; to use another: export {spec.variable}=FOLDER"
         return False, text
     packages = checkout.installed_packages(folder)
     if reason := spec.lacking(packages) if spec.lacking is not None else "":
         return False, f"{folder} · {reason}; {spec.instead}"
     version = next((f"{name} {packages[name]}" for name in spec.dependents[::-1] if name in packages), "")
-    text = f"{folder} · {version or 'nothing is installed yet: uv sync'}"
+    text = f"{folder} · {version or 'not installed yet: uv sync'}"
     return bool(version), text
 
 
@@ -247,21 +286,21 @@ def _slurm() -> _Answer:
     from rltui.services.slurm import is_absent, partitions
 
     if is_absent():
-        text = "not here; jobs are submitted (--slurm) from a machine that has sbatch, mostly a login node"
+        text = "no sbatch here; submit jobs (--slurm) from a login node"
         return False, text
     try:
         listed_partitions = partitions(timeout_s=4 * _ANSWER_S)
     except RltuiError as error:
-        text = f"it does not answer: {str(error).replace(chr(10), ' ')}"
+        text = f"does not answer: {str(error).replace(chr(10), ' ')}"
         return False, text
     segments = [
         f"{partition.name}{' (default)' if partition.is_default else ''}"
         f"{'' if partition.is_up else ' (down)'}: {partition.nodes} nodes, up to {partition.time_limit}"
-        + (f", {partition.gres}" if partition.gres else ", no GPUs that it knows of")
+        + (f", {partition.gres}" if partition.gres else ", no GPUs listed")
         for partition in listed_partitions
     ]
-    segments.append("whether nodes see this folder is seen when a job runs")
-    segments.append("rltui was tried with SLURM 22.05 on two CPU nodes, never on a cluster with GPUs")
+    segments.append("whether the nodes see this folder is only known once a job runs")
+    segments.append("tested with SLURM 22.05 on two CPU nodes, never on a cluster with GPUs")
     return bool(listed_partitions), " · ".join(segments)
 
 
@@ -269,13 +308,13 @@ def _kubernetes() -> _Answer:
     from rltui.services import subprocesses
 
     if shutil.which("kubectl") is None:
-        return False, "not here: there is no kubectl"
+        return False, "no kubectl here"
     context = _first_line(["kubectl", "config", "current-context"])
     if not context:
         return False, "kubectl has no current context"
     segments = [f"context {context}"]
     if shutil.which("helm") is None:
-        segments.append("no helm: releases can be opened, not made")
+        segments.append("no helm: can open releases, not make them")
     else:
         segments.append(f"helm {_first_line(['helm', 'version', '--short'])}".strip())
     try:
@@ -287,16 +326,16 @@ def _kubernetes() -> _Answer:
     except RltuiError as error:
         is_allowed = False
         segments.append(f"pods cannot be listed: {error.title}")
-    segments.append("rltui was tried with kubectl 1.32 and a stand-in for the cluster, never with a real one")
+    segments.append("tested with kubectl 1.32 and a simulated cluster, never with a real one")
     return is_allowed, " · ".join(segments)
 
 
 def _terminal() -> _Answer:
     term, encoding = os.environ.get("TERM", ""), sys.stdout.encoding
     if term in ("", "dumb"):
-        advice = f"the TUI needs a terminal that can be drawn on; without one: {hints.UP}, {hints.STATUS}"
+        advice = f"the TUI cannot be drawn here; instead: {hints.UP}, {hints.STATUS}"
     elif encoding.lower().replace("-", "") != "utf8":
-        advice = "the TUI wants UTF-8: export LANG=C.UTF-8"
+        advice = "the TUI needs UTF-8: export LANG=C.UTF-8"
     elif "TMUX" in os.environ and _first_line(["tmux", "display-message", "-p", "#{client_utf8}"]) == "0":
         advice = (
             "this tmux shows symbols as _: detach, then export LANG=C.UTF-8 and attach, or tmux -u attach"
@@ -309,20 +348,20 @@ def _terminal() -> _Answer:
 def _logout() -> _Answer:
     logout = at_logout()
     if logout is None:
-        return True, "no systemd here, which could end or remove anything at logout"
+        return True, "no systemd here: nothing is ended at logout"
     if logout.kills_processes:
         text = (
-            "KillUserProcesses=yes: systemd ends all you started when you log out. "
-            f"Once: loginctl enable-linger; then begin with: systemd-run --user --scope {hints.UP}"
+            "KillUserProcesses=yes: systemd ends your processes when you log out. "
+            f"Once: loginctl enable-linger; then start with: systemd-run --user --scope {hints.UP}"
         )
         return False, text
     if logout.removes_ipc:
         text = (
-            "RemoveIPC=yes: with your last session, systemd removes shared memory, which NCCL and data "
-            "loaders use, and the folder for sockets. Once: loginctl enable-linger"
+            "RemoveIPC=yes: when your last session ends, systemd removes shared memory, which NCCL and data "
+            "loaders use, and the folder of the sockets. Once: loginctl enable-linger"
         )
         return False, text
-    return True, "systemd leaves processes and shared memory alone"
+    return True, "systemd keeps processes and shared memory after logout"
 
 
 def _first_line(command: Sequence[str]) -> str:
@@ -356,9 +395,9 @@ def _settings() -> _Answer:
     alerts = settings.load(path).alerts
     keymap.load(path)
     if alerts.command and shutil.which(os.path.expanduser(alerts.command[0])) is None:  # noqa: PTH111
-        text = f"{path}: alerts.command: there is no program {alerts.command[0]!r}; give its full path"
+        text = f"{path}: alerts.command: program not found: {alerts.command[0]}; give its full path"
         return False, text
-    return True, str(path) if path.exists() else f"defaults; yours would be in {path}"
+    return True, str(path) if path.exists() else f"defaults; yours go into {path}"
 
 
 _CHECKS: tuple[tuple[str, bool, Callable[[], _Answer]], ...] = (

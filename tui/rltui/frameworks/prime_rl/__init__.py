@@ -111,6 +111,10 @@ class PrimeRl(PrimeRlLaunch):
             return configs.best_alone(file.role, file.data)[0]
         return configs.best(self.id, file.role, file.data)[0]
 
+    def gpu_count(self, files: ConfigFiles) -> int | None:
+        counts = (item.value for item in self.derive(files) if item.name == "GPUs")
+        return next((count for count in counts if isinstance(count, int)), 1)
+
     def merges_deeply(self, data: Mapping[str, Any]) -> bool:
         """True for files since March 2026."""
         if self.id == configs.CURRENT:

@@ -97,6 +97,7 @@ class _TinyRl(SchemaFramework):
     namespaces: Mapping[str, str] = {"rl": "", "sft": "sft"}
     reader = "the embedded engine"
     run_roles = _PAIR
+    own_packages = ("torch", "transformers", "uvicorn")
     begins_with = "sft"
     resume_keys = ("ckpt.resume_step",)
     required = (frozenset({"rl"}),)

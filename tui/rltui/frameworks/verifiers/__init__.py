@@ -152,6 +152,10 @@ class VfRl(SchemaFramework):
         """The installed one, else that of the last release."""
         return self._schemas.get(file.role) or vf_files.snapshot()
 
+    def gpu_count(self, files: ConfigFiles) -> int | None:
+        del files
+        return 2  # inference and trainer cannot share one
+
     def rules(self, names: Names) -> Sequence[Rule]:
         del names
         return rules.rules()

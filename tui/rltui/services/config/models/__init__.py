@@ -143,13 +143,11 @@ class FrameworkModels:
             nearby = checkout.NearbyCheckout(project, workspace=self._workspace, config_files=paths)
             folder, root = nearby.folder, nearby.project
             if folder is None or root is None:
-                self.reason = f"no checkout of {project.project} is near the config or the workspace"
+                self.reason = f"no checkout of {project.project} found"
                 return None
             interpreter = checkout.interpreter(root)
             if interpreter is None:
-                self.reason = (
-                    f"{root} has no {checkout.VENV_PROGRAMS}/python: cd {root} && uv sync --all-extras"
-                )
+                self.reason = f"{root} has no {checkout.VENV_PROGRAMS}/python"
                 return None
             # only what a person named, or trusts, is run
             owner, named = Path(interpreter[0]).parents[2], os.environ.get(project.variable)
