@@ -77,7 +77,7 @@ def test_help_of_every_command_is_a_screenful_of_sentence_usage_examples_and_opt
         ("logs --frob", "unknown option: --frob\n→ rltui logs --help"),
         ("restart --from-scrach", "unknown option: --from-scrach\n→ did you mean --from-scratch?"),
         ("queue list --jsno", "unknown option: --jsno\n→ did you mean --json?"),
-        ("eval --chekpoint=3 -- x", "unknown option: --chekpoint\n→ did you mean --checkpoint?"),
+        ("eval run --exmaples=3 -- x", "unknown option: --exmaples\n→ did you mean --examples?"),
         (
             "up rl.toml --frob",
             "unknown option: --frob\n→ to set a config key, put it after --: rl.toml -- --frob …",

@@ -117,14 +117,14 @@ def test_runs_are_compared_by_their_evaluations(
     assert "(other examples)" in table
     assert "their evaluations asked other examples" in remark
 
-    found = cli.json("evals", "--all")
+    found = cli.json("eval", "--all")
     assert [each["id"] for each in found["evaluations"]] == ["a/1", "b/1", "b/2"]
     assert [(each["id"], each["to"], each["to_experiment"]) for each in found["differences"]] == [
         ("b/2", "b/1", "b")
     ], "what suggests itself is of the same run"
-    (gap,) = cli.json("evals", "-n", "b", "--against", "a/1")["differences"][:1]
+    (gap,) = cli.json("eval", "compare", "b", "a/1")["differences"][:1]
     assert (gap["id"], gap["experiment"], gap["to"], gap["standing"]) == ("1", "b", "a/1", "better")
-    assert main(["evals", "--all", "--against", "a/7"]) == 2
+    assert main(["eval", "compare", "b", "a/7"]) == 2
 
 
 def test_two_runs_are_told_apart_key_by_key_and_line_by_line(place: Path, cli: CommandLine) -> None:

@@ -77,7 +77,7 @@ def test_commands_options_and_choices_come_from_the_parser(place: Path) -> None:
     assert words("completion", "f") == ["fish"]
     assert words("help", "rest") == ["restarts"]
     assert words("--read") == ["--readonly"]
-    assert words("up", "--from-checkpoint") == words("eval", "--", "--x") == []
+    assert words("up", "--from-checkpoint") == words("eval", "run", "--", "--x") == []
     assert dict(candidates(["status", "--wat"])) == {"--watch": "repeat every SECONDS"}
 
 

@@ -23,7 +23,7 @@ LISTINGS = (
     ("logs", "-n", "two"),
     ("metrics", "-n", "two"),
     ("checkpoints", "two"),
-    ("evals", "two"),
+    ("eval", "two"),
     ("orphans", "two"),
     ("queue",),
     (
@@ -40,7 +40,7 @@ LISTINGS = (
     ("help",),
     ("help", "start"),
 )
-WITH_SENTENCES = {"queue", "trash", "help", "checkpoints", "metrics", "evals", "orphans"}
+WITH_SENTENCES = {"queue", "trash", "help", "checkpoints", "metrics", "eval", "orphans"}
 """They say something besides, which terminals wrap as any text."""
 
 

@@ -22,8 +22,8 @@ runs compare first second --all-keys
 runs compare first second --md
 checkpoints first
 checkpoints prune first --keep-last 1 --plan
-evals first
-evals first --against 1
+eval list first
+eval compare first 1
 events -n first --brief
 events -n first --kind edit,note
 events -n second --kind exit,alert
@@ -70,7 +70,7 @@ runs
 runs show first
 runs compare first second
 checkpoints first
-evals first
+eval list first
 events -n first --kind edit,note,checkpoint
 metrics -n first reward
 rollouts -n first --step 24 --worst 1
@@ -95,7 +95,7 @@ set -n first batch_size=five
 set -n first batch_size=33
 set -n first lr
 fork nosuch
-evals first --against 9
+eval compare first 9
 logs nosuch -n first
 metrics nosuch -n first
 rollouts --step 99 -n first

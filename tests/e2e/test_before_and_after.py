@@ -16,7 +16,7 @@ from tests.waiting import retry_until
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.slow, pytest.mark.timeout(300)]
 
 STEPS = 24
-SHAPE = ("-n", "8", "-r", "2", "--name", "first")
+SHAPE = ("first", "--examples", "8", "--rollouts", "2")
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def trained(box: Box, free_port: int) -> Box:
         "up", "rl.toml", "-n", "first", "-o", "out", "--only", "inference", "--", *options, timeout_s=120
     )
     assert up.returncode == 0, up.stderr
-    before = box.json("eval", *SHAPE)["evaluations"][0]
+    before = box.json("eval", "run", *SHAPE)["evaluations"][0]
     assert (before["kind"], before["label"]) == ("sft", "sft (now)"), "what the run will begin with"
     assert box.run("start", "--yes", "--wait", timeout_s=60).returncode == 0
     retry_until(lambda: box.json("status")["done"], timeout_s=120)
@@ -37,7 +37,7 @@ def trained(box: Box, free_port: int) -> Box:
 
 
 def evaluations(box: Box) -> list[dict[str, Any]]:
-    return list(box.json("evals", "first")["evaluations"])
+    return list(box.json("eval", "first")["evaluations"])
 
 
 def component_ids(box: Box) -> list[str]:
@@ -64,8 +64,10 @@ def test_before_and_after_and_a_second_run_on_the_warm_server(trained: Box) -> N
     first = evaluations(trained)[1]
 
     if first["kind"] != "base":
-        assert trained.run("eval", "--base", *SHAPE, timeout_s=90).returncode in (0, 5), "base rambles on"
-    after = trained.json("eval", "--checkpoint", str(STEPS - 4), *SHAPE, timeout_s=90)["evaluations"][0]
+        assert trained.run("eval", "run", "--base", *SHAPE, timeout_s=90).returncode in (0, 5), (
+            "base rambles on"
+        )
+    after = trained.json("eval", "run", "--from", str(STEPS - 4), *SHAPE, timeout_s=90)["evaluations"][0]
     base = next(evaluation for evaluation in evaluations(trained) if evaluation["kind"] == "base")
     assert after["mean"] > base["mean"] + 0.3
     retry_until(lambda: "eval-server" not in component_ids(trained), timeout_s=20)
@@ -75,5 +77,5 @@ def test_before_and_after_and_a_second_run_on_the_warm_server(trained: Box) -> N
     retry_until(lambda: trained.json("status", "second")["done"], timeout_s=60)
     reset = trained.json("metrics", "reward", "-n", "second")
     assert reset["series"], "it trained on a server that it did not start"
-    refusal = trained.run("eval", "--now", *SHAPE)
+    refusal = trained.run("eval", "run", "--now", *SHAPE)
     assert "has the weights of second" in refusal.stderr

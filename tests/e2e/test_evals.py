@@ -1,4 +1,4 @@
-"""`rltui eval`: against the run's server and one of its own, with verdicts by the results; the queue."""
+"""`rltui eval run`: against the run's server and one of its own, with verdicts by the results; the queue."""
 
 from __future__ import annotations
 
@@ -57,25 +57,25 @@ def started(box: Box) -> None:
 
 
 def table(box: Box) -> dict[str, Any]:
-    document: dict[str, Any] = box.json("evals", "one")
+    document: dict[str, Any] = box.json("eval", "one")
     return document
 
 
 @pytest.mark.slow
 def test_models_are_evaluated_and_compared(box: Box) -> None:
     started(box)
-    shape = ("reverse-text", "-n", "5", "-r", "2")
-    worse = box.json("eval", *shape, "--model", "bad")["evaluations"][0]
+    shape = ("reverse-text", "--examples", "5", "--rollouts", "2")
+    worse = box.json("eval", "run", *shape, "--model", "bad")["evaluations"][0]
     assert (worse["kind"], worse["verdict"], worse["rollouts"]) == ("model", "ok", 10)
-    result = box.run("eval", *shape)
+    result = box.run("eval", "run", *shape)
     assert result.returncode == 0, result.stderr
-    assert "+0.500 ± 0.000 ▲ to 1" in box.run("evals", "one", "--against", "1").stdout
+    assert "+0.500 ± 0.000 ▲ to 1" in box.run("eval", "compare", "one", "1").stdout
     assert Path(table(box)["evaluations"][1]["results"], "results.jsonl").is_file()
 
     # The evaluator ends with code 0 whatever comes of it.
-    failed = box.run("eval", *shape, "--", "--fail")
+    failed = box.run("eval", "run", *shape, "--", "--fail")
     assert (failed.returncode, "10 of 10 rollouts failed" in failed.stdout) == (5, True)
-    cut = box.run("eval", *shape, "--json", "--", "--cut")
+    cut = box.run("eval", "run", *shape, "--json", "--", "--cut")
     assert (cut.returncode, json.loads(cut.stdout)["evaluations"][0]["verdict"]) == (5, "truncated")
 
     # What cannot be is refused before anything starts.
@@ -83,16 +83,16 @@ def test_models_are_evaluated_and_compared(box: Box) -> None:
         ((*shape, "--max-tokens", "2048"), 2, "no room for a prompt in a context of 2048"),
         ((*shape, "--max-tokens", "2010"), 2, "a prompt of 44 tokens"),
         ((*shape, "--model", "/nowhere"), 3, "no folder of weights"),
-        ((*shape, "--checkpoint", "7"), 3, "does not say where checkpoint 7"),
+        ((*shape, "--from", "7"), 3, "does not say where checkpoint 7"),
         ((), 2, "names no environment"),
     ):
-        refusal = box.run("eval", *arguments)
+        refusal = box.run("eval", "run", *arguments)
         assert refusal.returncode == code, refusal.stderr
         assert case in refusal.stderr
 
-    assert box.run("eval", *shape, "--when-done").returncode == 0
+    assert box.run("eval", "run", *shape, "--when-done").returncode == 0
     box.json("stop", "inference", "--yes", "--wait")
-    assert box.run("eval", *shape).returncode == 4
+    assert box.run("eval", "run", *shape).returncode == 4
     report = table(box)
     assert [evaluation["verdict"] for evaluation in report["evaluations"]] == [
         "ok",
@@ -105,7 +105,7 @@ def test_models_are_evaluated_and_compared(box: Box) -> None:
 
     box.run("down", "one")
     assert table(box) == {**report, "queue": table(box)["queue"]}, "from the files"
-    assert box.json("evals", "one", "--all")["evaluations"]
+    assert box.json("eval", "one", "--all")["evaluations"]
     kinds = [entry["data"].get("verdict") for entry in box.json("events", "-n", "one", "--kind", "eval")]
     assert kinds.count("ok") == 2
 
@@ -114,7 +114,9 @@ def test_models_are_evaluated_and_compared(box: Box) -> None:
 def test_a_server_of_its_own_waits_for_gpu_memory(box: Box) -> None:
     box = with_gpus(box, SHARED.replace("0.used 19327352832", "0.used 25200000000"))
     started(box)
-    queued = box.json("eval", "reverse-text", "-n", "2", "-r", "1", "--model", "bad", "--no-wait")
+    queued = box.json(
+        "eval", "run", "reverse-text", "--examples", "2", "--rollouts", "1", "--model", "bad", "--no-wait"
+    )
     why = retry_until(lambda: table(box)["queue"][0]["why"])
     assert why.startswith("GPU memory: "), why
     scenario_of(box).write_text(SHARED.replace("0.used 19327352832", "0.used 1073741824"))

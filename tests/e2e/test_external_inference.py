@@ -67,10 +67,10 @@ def test_the_warm_server_of_another_experiment_is_lent(box: Box, generation: Nam
         assert "rltui down two" in refusal.stderr + refusal.stdout
         assert box.run("down", "two").returncode == 0
         assert prime.attempt("inference") == 1, "it is left alone"
-        theirs = box.run("eval", "reverse-text", "--now", "--name", "one")
+        theirs = box.run("eval", "run", "one", "reverse-text", "--now")
         assert (theirs.returncode, "has the weights of two" in theirs.stderr) == (4, True), theirs.stderr
         follow(box, theirs, hints.RESTART_INFERENCE, "--wait", code=0, name="one")
-        evaluation = box.run("eval", "reverse-text", "--now", "--name", "one", "--no-wait")
+        evaluation = box.run("eval", "run", "one", "reverse-text", "--now", "--no-wait")
         assert "has the weights of two" not in evaluation.stderr
 
 

@@ -103,27 +103,27 @@ def test_a_queue_and_its_sweep(counters: Box) -> None:
 @pytest.mark.slow
 def test_evaluations(box: Box) -> None:
     started(box)
-    no_environment = box.run("eval")
+    no_environment = box.run("eval", "run")
     queued = follow(
         box, no_environment, hints.EVAL_ENV, "--no-wait", "--when-done", code=0, fill={"ENV": "reverse-text"}
     )
     listing = follow(box, queued, hints.EVALS, code=0)
     assert "1: " in listing.stdout
-    ordered = box.run("eval", "reverse-text", "--every", "2")
+    ordered = box.run("eval", "run", "reverse-text", "--every", "2")
     follow(box, ordered, hints.EVAL_NEVER, code=0)
     assert table(box)["every"] == 0
     assert box.run("down", "one").returncode == 0
     assert [entry["id"] for entry in table(box)["queue"]] == ["1"]
-    assert box.run("evals", "--cancel", "7").returncode == 2
-    assert box.run("evals", "--cancel", "1").returncode == 0
+    assert box.run("eval", "cancel", "7").returncode == 2
+    assert box.run("eval", "cancel", "1").returncode == 0
     assert table(box)["queue"] == []
     assert box.tagged("one") == [], "nothing was started for it"
     box.json("start", "trainer", "--yes", "--wait")
-    no_server = box.run("eval", "reverse-text")
+    no_server = box.run("eval", "run", "reverse-text")
     assert no_server.returncode == 4
     follow(box, no_server, hints.START, code=0, component="inference", name="one")
     box.wait_for("inference", "ready")
-    assert box.run("eval", "reverse-text", "-n", "2", "-r", "1").returncode == 0
+    assert box.run("eval", "run", "reverse-text", "--examples", "2", "--rollouts", "1").returncode == 0
 
 
 def test_runs_of_others_and_other_frameworks(box: Box) -> None:

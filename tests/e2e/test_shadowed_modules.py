@@ -63,7 +63,7 @@ def test_the_embedded_engine_does_not_read_the_modules_of_the_workspace(
     started = shadowed.run("up", "rl.toml", "-n", "one", "-o", "one", timeout_s=200)
     assert (started.returncode, nothing_was_read(shadowed)) == (0, True), started.stderr
     shadowed.wait_for("trainer", "exited", timeout_s=200)
-    evaluated = shadowed.run("eval", "-n", "2", "-r", "1", "--wait", timeout_s=100)
+    evaluated = shadowed.run("eval", "run", "--examples", "2", "--rollouts", "1", "--wait", timeout_s=100)
     assert evaluated.returncode in {0, 5}, (
         evaluated.stderr
     )  # a model that was hardly trained never ends its answers

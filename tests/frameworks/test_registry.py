@@ -79,7 +79,7 @@ def test_detect_says_what_each_file_looks_like() -> None:
     [
         ({"slurm": {"job_name": "x"}}, "has only slurm: an overlay"),
         ({"output_dir": "x", "slurm": {}}, "name its base before it: @ BASE.toml @ x.toml"),
-        ({"num_examples": 5, "env": [{"id": "x"}]}, "rltui eval ENV --model NAME"),
+        ({"num_examples": 5, "env": [{"id": "x"}]}, "rltui eval run ENV --model NAME"),
     ],
     ids=["slim", "overlay", "evals"],
 )

@@ -170,7 +170,7 @@ def test_advice_names_the_levers_with_the_values_of_the_config() -> None:
     assert "trainer.args.learning_rate 1e-05 → 5e-06" in advice["grad-norm"]
     assert "trainer.args.rollouts_per_example 16 → 32" in advice["reward-collapse"]
     assert "trainer.args.max_tokens 128 → 256" in advice["truncation"]
-    assert "rltui eval --base" in advice["flat"]
+    assert "rltui eval run --base" in advice["flat"]
 
 
 def test_an_evaluation_is_by_the_installed_vf_eval() -> None:

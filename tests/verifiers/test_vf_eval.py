@@ -62,7 +62,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def evaluate(
     server: Server, version: str, results: Path, request: EvalRequest
 ) -> tuple[int, str, EvalStatistics]:
-    """By the command line that `rltui eval` makes: exit code, output, and what is made of the results."""
+    """By the command line that `rltui eval run` makes: exit code, output, and what is made of the results."""
     python, request = interpreter(version), request.model_copy(update={"env": "reverse-text"})
     programs = console_scripts(python.parent, ["verifiers"])
     call = EvalCall(request, server.base_url, server.model, str(results), programs)
@@ -102,7 +102,7 @@ def test_exit_codes_lie_and_results_do_not(server: Server, tmp_path: Path) -> No
 
 
 def test_an_agent_on_a_machine_elsewhere_needs_a_tunnel(server: Server, tmp_path: Path) -> None:
-    """As 0.4 takes it unasked. It says so with the exit code 1; `rltui eval` says what to do."""
+    """As 0.4 takes it unasked. It says so with the exit code 1; `rltui eval run` says what to do."""
     elsewhere = ("--env.agent.runtime.type", "prime")
     request = EvalRequest(num_examples=1, arguments=elsewhere)
     code, output, measured = evaluate(server, "0.4.0", tmp_path / "results", request)

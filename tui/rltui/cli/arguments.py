@@ -253,6 +253,14 @@ SLURM = section(
     flag("--auto-auth", "without HF_TOKEN, pass the token of `hf auth login` to the job; it is not stored"),
     page="slurm",
 )
+FROM = argument(
+    "--from",
+    "best|last|STEP",
+    "from the checkpoint of that step, the newest, or the one with the highest reward",
+    dest="begin",
+    type=checkpoint,
+    completes="starts",
+)
 EDIT = (
     flag("--restart", "also restart what reads the knobs"),
     WAIT_ON_TERMINAL,

@@ -30,7 +30,7 @@ BY_JOB: Mapping[str, Mapping[str, str]] = {
         "rollouts": "what the model wrote, and its rewards",
         "events": "the journal: starts, exits, edits with their diffs, alerts, notes",
         "gpus": "the GPUs of this box and who holds their memory",
-        "evals": "the evaluations, how they differ, what waits",
+        "eval": "evaluations: run, list, compare, cancel",
         "checkpoints": "checkpoints: list, prune, upload, use in a config",
         "orphans": "processes that outlived their component",
         "knobs": "every knob: value, default, bounds, readers",
@@ -47,7 +47,6 @@ BY_JOB: Mapping[str, Mapping[str, str]] = {
         "start": "start components (all, where none is named) and what they need",
         "stop": "stop components and what depends on them",
         "restart": "restart components, and those that must restart with them",
-        "eval": "evaluate the model: now, a checkpoint, what it began with",
         "note": "keep a sentence in the journal; a mark on the charts",
         "shell": "a terminal where a component runs (ctrl+] leaves it)",
         "promote": (
@@ -99,6 +98,12 @@ VERBS: Mapping[str, Mapping[str, str]] = {
         "upload": "upload weights to the Hugging Face hub, by `hf`",
         "use": "make trained weights the model of a config, as an edit",
     },
+    "eval": {
+        "list": "list evaluations, and what waits",
+        "run": "evaluate the model: now, a checkpoint, the base model",
+        "compare": "compare evaluations with one of them",
+        "cancel": "take an evaluation from the queue, or end it",
+    },
     "queue": {
         "list": "list what waits and why, what runs, what has ended",
         "add": "queue a run; takes all that `rltui up` takes",
@@ -125,6 +130,7 @@ FORMER: Mapping[str, str] = {
     "archive": "runs archive",
     "best": "runs star",
     "compare": "runs compare",
+    "evals": "eval list",
     "export": "runs export",
     "restore": "runs restore",
     "publish": "checkpoints upload",

@@ -44,7 +44,7 @@ class EvalTarget(Value):
 
 
 class EvalRequest(Value):
-    """`rltui eval`, and the dialog in the TUI."""
+    """`rltui eval run`, and the dialog in the TUI."""
 
     target: EvalTarget = EvalTarget()
     env: str = ""
@@ -63,7 +63,7 @@ class EvalRequest(Value):
 
 
 class Evaluation(Value):
-    """A finished evaluation: a line of `rltui evals`."""
+    """A finished evaluation: a line of `rltui eval`."""
 
     id: str
     """Number in its experiment: `1`, `2` …"""
@@ -149,7 +149,7 @@ class QueuedEval(Value):
 
 
 class EvalReport(Value):
-    """`rltui evals --json`."""
+    """`rltui eval --json`."""
 
     experiment: str
     evaluations: tuple[Evaluation, ...] = ()

@@ -1,4 +1,4 @@
-"""A dialog with the fields of `rltui eval` puts an evaluation into the queue."""
+"""A dialog with the fields of `rltui eval run` puts an evaluation into the queue."""
 
 from __future__ import annotations
 

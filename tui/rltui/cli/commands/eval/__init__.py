@@ -1,20 +1,24 @@
-"""`evals`: how good the model is, before, while and after it is trained."""
+"""`eval`: how good the model is, before, while and after it is trained."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from contextlib import closing
+from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from rltui.cli.arguments import JSON, NAME_OR_FIRST
-from rltui.cli.choosing import choose_experiment
+from rltui.cli.arguments import JSON, RUN
+from rltui.cli.choosing import Target, choose, names_run, separate_words, show_runs
 from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.output import print_json
 from rltui.cli.table import print_view
 from rltui.client import launch
 from rltui.core import hints
 from rltui.core.text import unknown_name
+from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import find_experiment, known_experiments
 
@@ -24,33 +28,76 @@ if TYPE_CHECKING:
 _COLUMNS = (
     "id", "what", "on", "asked", "reward", "spread", "difference", "cut off", "failed", "when", "note",
 )  # fmt: skip
+_ID_OF_RUN = re.compile(r".+/\d+")
+"""Id of an evaluation of another run: `demo/3`."""
 
 
 @command(
-    "evals",
-    argument("--against", "ID", "differences to this one (default: to the base)"),
-    flag("--all", "those of all experiments"),
-    argument("--cancel", "ID", "take it from the queue, or end it"),
-    *NAME_OR_FIRST,
+    "eval list",
+    RUN,
+    flag("--all", "evaluations of all runs"),
     JSON,
 )
-def evals(arguments: Arguments) -> int:
+def list_evals(arguments: Arguments) -> int:
+    if arguments.all:
+        print_report(_report_of_all(), as_json=arguments.json)
+        return 0
+    return show_runs(arguments, partial(_list, arguments))
+
+
+def _list(arguments: Arguments, target: Target) -> None:
+    print_report(_report(target.record), as_json=arguments.json)
+
+
+@command(
+    "eval compare",
+    RUN,
+    argument("id", "ID", "the one to compare with, then those to compare (default: all)", nargs="*"),
+    JSON,
+)
+def compare(arguments: Arguments) -> int:
+    separate_words(arguments, "id", lambda word: names_run(word) and not _ID_OF_RUN.fullmatch(word))
+    if not arguments.id:
+        raise UsageError("compare with which evaluation?", hint=f"{hints.EVALS} lists their ids")
+    report = _report(choose(arguments).record)
+    reference, *others = [_evaluation_with_id(report.evaluations, id_) for id_ in arguments.id]
+    if others:
+        report = report.model_copy(update={"evaluations": tuple(others)})
+    print_report(report, as_json=arguments.json, against=reference)
+    return 0
+
+
+@command(
+    "eval cancel",
+    RUN,
+    argument("id", "ID", "its id, as `eval list` shows it"),
+    JSON,
+)
+def cancel(arguments: Arguments) -> int:
+    from rltui.core.experiment_api import ExperimentApi
+    from rltui.services.runs.evaluations import EvalFolder
+
+    record = choose(arguments, acts=True).record
+    wire = launch.connect(record)
+    if wire is None:
+        folder = EvalFolder(record.control)
+        folder.cancel(arguments.id)
+        report = folder.report(record.name)
+    else:
+        with wire:
+            report = wire.request(ExperimentApi.cancel_eval, arguments.id)
+    print_report(report, as_json=arguments.json)
+    return 0
+
+
+def _report_of_all() -> EvalReport:
     from rltui.core.evals import EvalReport
     from rltui.services.runs.evaluations import EvalFolder
 
-    record = None if arguments.all else choose_experiment(arguments.experiment or arguments.name)
-    if record is None:
-        reports = [
-            _with_full_ids(EvalFolder(entry.control).report(entry.name)) for entry in known_experiments()
-        ]
-        evaluations = [entry for report in reports for entry in report.evaluations]
-        queue = tuple(entry for report in reports for entry in report.queue)
-        evaluations.sort(key=lambda entry: entry.at)
-        report = EvalReport(experiment="", evaluations=tuple(evaluations), queue=queue)
-    else:
-        report = _report(record, arguments.cancel)
-    print_report(report, arguments)
-    return 0
+    reports = [_with_full_ids(EvalFolder(entry.control).report(entry.name)) for entry in known_experiments()]
+    evaluations = sorted((entry for report in reports for entry in report.evaluations), key=attrgetter("at"))
+    queue = tuple(entry for report in reports for entry in report.queue)
+    return EvalReport(experiment="", evaluations=tuple(evaluations), queue=queue)
 
 
 def _with_full_ids(report: EvalReport) -> EvalReport:
@@ -92,30 +139,29 @@ def _evaluation_with_id(evaluations: Sequence[Evaluation], id_: str) -> Evaluati
     return match
 
 
-def _report(record: ExperimentRecord, cancelled_id: str | None) -> EvalReport:
+def _report(record: ExperimentRecord) -> EvalReport:
     from rltui.core.experiment_api import ExperimentApi
     from rltui.services.runs.evaluations import EvalFolder
 
     wire = launch.connect(record)
     if wire is None:
-        folder = EvalFolder(record.control)
-        if cancelled_id is not None:
-            folder.cancel(cancelled_id)
-        return folder.report(record.name)
+        return EvalFolder(record.control).report(record.name)
     with closing(wire):
-        if cancelled_id is None:
-            return wire.request(ExperimentApi.evals)
-        return wire.request(ExperimentApi.cancel_eval, cancelled_id)
+        return wire.request(ExperimentApi.evals)
 
 
-def print_report(report: EvalReport, arguments: Arguments, *, only: str = "") -> None:
-    """The table, or the document with the differences besides; of all of them, or of one."""
+def print_report(
+    report: EvalReport, *, as_json: bool, against: Evaluation | None = None, only: str = ""
+) -> None:
+    """The table, or the document with the differences besides; of all of them, or of one.
+
+    `against`: what they are compared with; by default the base model.
+    """
     from rltui.views.evaluation import VIEW, compared, eval_summary
 
-    evaluations, against = report.evaluations, getattr(arguments, "against", None)
-    reference = None if against is None else _evaluation_with_id(evaluations, against)
-    rows = [row for row in compared(evaluations, reference) if only in ("", row.evaluation.id)]
-    if arguments.json:
+    evaluations = report.evaluations
+    rows = [row for row in compared(evaluations, against) if only in ("", row.evaluation.id)]
+    if as_json:
         visible_report = report.model_copy(update={"evaluations": tuple(row.evaluation for row in rows)})
         document: dict[str, Any] = visible_report.model_dump(mode="json")
         document["differences"] = [
