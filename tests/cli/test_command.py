@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 from pkgutil import iter_modules
 
 import pytest
@@ -101,3 +103,31 @@ def test_help_of_every_command_is_a_screenful_of_sentence_usage_examples_and_opt
 )
 def test_a_usage_error_is_one_line_and_one_suggestion(line: str, refusal: str, cli: CommandLine) -> None:
     assert cli(*line.split(), code=2) == f"rltui: {refusal}\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("check no.toml", "no.toml"),
+        ("up no.toml", "no.toml"),
+        ("up @ no.toml", "no.toml"),
+        ("no.toml", "no.toml"),
+        ("set no.toml lr=1", "no.toml"),
+        ("knobs no.toml", "no.toml"),
+        ("convert --to prime-rl no.toml", "no.toml"),
+        ("queue add no.toml", "no.toml"),
+        ("up -l ./no.toml", "./no.toml"),
+        ("up rl.toml --workspace no", "no"),
+        ("watch no", "no"),
+        ("runs add no", "no"),
+        ("trust no", "/no"),
+    ],
+)
+def test_a_path_that_does_not_exist_has_one_refusal_and_one_code(
+    line: str, path: str, cli: CommandLine, own_user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finding U30: no such file was 3, no such folder 2 or 1, and `watch` asked for a terminal first."""
+    monkeypatch.chdir(own_user)
+    (own_user / "rl.toml").write_text("max_steps = 3\n")
+    first = cli(*line.split(), code=2).splitlines()[0]
+    assert re.fullmatch(rf"rltui: (file|folder) not found: \S*{re.escape(path)}", first), first

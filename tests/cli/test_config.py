@@ -219,7 +219,7 @@ def two(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         (["alhpa"], 2, ["did you mean alpha?"]),
         (["graphs"], 2, ["no command", "rltui --help"]),
         (["alpha"], 2, ["the TUI needs a terminal"]),
-        (["nothing.toml"], 3, ["no such file"]),
+        (["nothing.toml"], 2, ["file not found: "]),
         (["status", "alhpa"], 2, ["did you mean alpha?"]),
         (["logs", "trianer", "-n", "alpha"], 2, ["did you mean trainer?"]),
         (["attach", "trianer", "-n", "alpha"], 2, ["did you mean trainer?"]),

@@ -137,11 +137,15 @@ def test_what_nobody_knows_is_an_invalid_config_and_says_where_it_stands(
     layout = work / "own.toml"
     layout.write_text('framework = "prime-lr"\n[[component]]\nid = "a"\ncommand = ["true"]\n')
     path = str(config(work, PRIME))
-    for arguments, words in (
-        (["-l", str(layout)], f"{layout}: framework: unknown framework 'prime-lr'\n→ did you mean prime-rl"),
-        (["--framework", "prime-lr"], "unknown framework 'prime-lr'\n→ did you mean prime-rl"),
-        (["-l", "prime-lr"], "unknown layout 'prime-lr'"),
-        (["--", "--max-stps", "3"], "unknown knob max_stps\n→ did you mean max_steps?"),
+    for arguments, code, words in (
+        (
+            ["-l", str(layout)],
+            3,
+            f"{layout}: framework: unknown framework: prime-lr\n→ did you mean prime-rl",
+        ),
+        (["--framework", "prime-lr"], 2, "unknown framework: prime-lr\n→ did you mean prime-rl"),
+        (["-l", "prime-lr"], 2, "unknown layout: prime-lr"),
+        (["--", "--max-stps", "3"], 3, "unknown knob max_stps\n→ did you mean max_steps?"),
     ):
-        assert main(["check", path, *arguments]) == 3, arguments
+        assert main(["check", path, *arguments]) == code, arguments
         assert words in capsys.readouterr().err

@@ -75,7 +75,7 @@ def test_own_experiments_are_opened_instead(run: Path) -> None:
 def test_layouts_that_start_something_are_refused(run: Path) -> None:
     with pytest.raises(UsageError, match="starts components"):
         observe(ObservationRequest(run, layout="tinyrl"))
-    with pytest.raises(ConfigError, match="unknown framework 'prime-lr'"):
+    with pytest.raises(ConfigError, match="unknown framework: prime-lr"):
         observe(ObservationRequest(run, framework="prime-lr"))
 
 

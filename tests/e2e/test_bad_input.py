@@ -44,7 +44,7 @@ def good(box: Box) -> Box:
 
 
 def test_missing_file(box: Box) -> None:
-    refused(box.run("up", "nothing.toml"), 3, "nothing.toml", "no such file")
+    refused(box.run("up", "nothing.toml"), 2, "file not found", "nothing.toml")
 
 
 def test_toml_syntax_error_has_a_place(box: Box) -> None:

@@ -68,12 +68,11 @@ def test_find_takes_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.chdir(tmp_path)
     assert layout_files.find("./x.toml") == tmp_path / "x.toml"
     assert layout_files.find("x.toml") == tmp_path / "x.toml"
-    with pytest.raises(ConfigError, match="no such layout file"):
+    with pytest.raises(ConfigError, match="file not found"):
         layout_files.find("y.toml")
     with pytest.raises(ConfigError) as caught:
         layout_files.find("tinylr")
     assert caught.value.hint == "did you mean tinyrl?"
-    assert "tinyrl" in caught.value.details[0]
     assert caught.value.exit_code == 3
 
 

@@ -21,7 +21,7 @@ class ExitCode(IntEnum):
 EXIT_MEANINGS: Mapping[ExitCode, str] = {
     ExitCode.DONE: "done",
     ExitCode.FAILED: "failed",
-    ExitCode.USAGE: "usage: an unknown word, or not confirmed; nothing was done",
+    ExitCode.USAGE: "usage: unknown option, name or path, or not confirmed; nothing was done",
     ExitCode.INVALID_CONFIG: "invalid config or layout; nothing was written",
     ExitCode.CONFLICT: "conflict: a file has changed, or a name, port, folder or GPU is taken",
     ExitCode.COMPONENT_FAILED: "a component has failed; also the status of a failed or lost run",
@@ -58,9 +58,15 @@ class UsageError(RltuiError):
 
 
 class ConfigError(RltuiError):
-    """A config or layout file is missing, malformed or breaks a rule. Nothing was written."""
+    """A config or layout is malformed or breaks a rule. Nothing was written."""
 
     exit_code = ExitCode.INVALID_CONFIG
+
+
+class NotFoundError(ConfigError):
+    """A file, folder or layout that a command line names does not exist."""
+
+    exit_code = ExitCode.USAGE
 
 
 class ConflictError(RltuiError):

@@ -7,7 +7,7 @@ import stat
 import zlib
 from pathlib import Path
 
-from rltui.errors import RltuiError
+from rltui.errors import NotFoundError, RltuiError
 
 STATE_FOLDER = ".rltui"
 """Name of rltui's own folder inside an output folder."""
@@ -137,3 +137,13 @@ def _socket_name(experiment: str, output_dir: str) -> str:
 def tmux_socket() -> str:
     """Name of the private tmux server, `tmux -L <name>`. Tests and second installations set their own."""
     return os.environ.get("RLTUI_TMUX_SOCKET", "rltui")
+
+
+def require_folder(folder: Path, *, hint: str = "") -> None:
+    """Refuse a folder that a person named and that does not exist.
+
+    Raises:
+        NotFoundError: if it does not.
+    """
+    if not folder.is_dir():
+        raise NotFoundError(f"folder not found: {folder}", hint=hint)

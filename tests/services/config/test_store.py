@@ -210,7 +210,7 @@ def test_the_last_good_config_stays(store: ConfigStore, rl: Path) -> None:
         store.load()
     assert store.files["rl"].data["max_steps"] == 20
     rl.unlink()
-    with pytest.raises(ConfigError, match="no such file"):
+    with pytest.raises(ConfigError, match="file not found"):
         store.knob_table({})
     assert store.files["rl"].data["max_steps"] == 20
 
@@ -278,7 +278,7 @@ def test_what_is_no_config_file_is_refused_at_once_and_in_words(
     words = "is no regular file"
     match kind:
         case "gone":
-            words = "there is no such file"
+            words = "file not found"
         case "pipe":
             os.mkfifo(rl)
         case "device":

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.errors import UsageError
+from rltui.errors import NotFoundError, UsageError
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.observed import DetectedRun, find_run, written_max_steps
 
@@ -69,7 +69,7 @@ def test_a_folder_of_nothing_unless_a_framework_is_named(tmp_path: Path) -> None
     with pytest.raises(UsageError, match="holds no run of a framework"):
         find_run(tmp_path)
     assert find_run(tmp_path, "prime-rl-split") == DetectedRun(tmp_path, "prime-rl-split")
-    with pytest.raises(UsageError, match="there is no such folder"):
+    with pytest.raises(NotFoundError, match="folder not found"):
         find_run(tmp_path / "none")
 
 

@@ -21,6 +21,7 @@ from rltui.client.transports.unix import Wire
 from rltui.core import hints
 from rltui.core.runs import RunOrigin
 from rltui.errors import ExitCode, RltuiError, UsageError
+from rltui.paths import require_folder
 
 if TYPE_CHECKING:
     from rltui.client import creation, draft
@@ -115,6 +116,7 @@ def requested_run(arguments: Arguments) -> Iterator[draft.ExperimentRequest]:
     earlier = "resume" if arguments.resume or checkpoint is not None else "new" if arguments.new else "ask"
     workspace = Path(arguments.workspace) if arguments.workspace else None
     folder = workspace or Path.cwd()
+    require_folder(folder)
     choose = FrameworkChooser(arguments, workspace)
     slurm = _slurm_options(arguments)
     devices = choose_devices(arguments) if slurm is None else None

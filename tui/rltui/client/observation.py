@@ -16,6 +16,7 @@ from rltui.core.runs import RunRow
 from rltui.core.text import numbered
 from rltui.errors import ConflictError, UsageError
 from rltui.frameworks import registry
+from rltui.paths import require_folder
 from rltui.services import layout_files
 from rltui.services.runs import catalog
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
@@ -108,8 +109,7 @@ def add(folder: Path, name: str | None = None) -> AddedRuns:
         ConflictError: if the name is taken.
         RltuiError: if the index, or what is kept of a run, cannot be written.
     """
-    if not folder.is_dir():
-        raise UsageError(f"{folder}: there is no such folder", hint="name one with runs in it")
+    require_folder(folder)
     detected_runs = [*find_runs(folder)]
     if not detected_runs:
         raise UsageError(

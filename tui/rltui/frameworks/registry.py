@@ -8,7 +8,7 @@ from pkgutil import resolve_name
 from typing import Any
 
 from rltui.core.text import did_you_mean
-from rltui.errors import ConfigError
+from rltui.errors import ConfigError, NotFoundError
 from rltui.frameworks.base import Checkout, Framework, Parsed
 
 _FRAMEWORKS = {
@@ -48,12 +48,14 @@ def get(framework_id: str, *, named_in: str = "") -> Framework:
     """The framework of that id.
 
     Raises:
-        ConfigError: if there is none; says which file it is `named_in`.
+        ConfigError: if there is none in the file that it is `named_in`.
+        NotFoundError: if there is none that a command line names.
     """
     if framework_id not in _FRAMEWORKS:
-        hint = did_you_mean(framework_id, IDS) or f"there are: {', '.join(IDS)}"
-        where = f"{named_in}: framework: " if named_in else ""
-        raise ConfigError(f"{where}unknown framework {framework_id!r}", hint=hint)
+        hint = did_you_mean(framework_id, IDS) or f"known: {', '.join(IDS)}"
+        if named_in:
+            raise ConfigError(f"{named_in}: framework: unknown framework: {framework_id}", hint=hint)
+        raise NotFoundError(f"unknown framework: {framework_id}", hint=hint)
     framework: Framework = resolve_name(_FRAMEWORKS[framework_id])
     return framework
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from rltui.errors import RltuiError, UsageError
+from rltui.errors import NotFoundError, RltuiError, UsageError
 from rltui.services import subprocesses
 from rltui.services.kube import KEEP_ANNOTATION, Kubectl
 
@@ -180,7 +180,7 @@ def _values_file(name: str, chart: str) -> str:
     if name in examples:
         return f"{chart}/{_EXAMPLES}/{examples[name]}"
     examples_text = f"examples of the chart: {', '.join(examples)}" if examples else ""
-    raise UsageError(f"there is no file {name}", hint=examples_text or "name a file of values")
+    raise NotFoundError(f"file not found: {name}", hint=examples_text or "name a file of values")
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -25,8 +25,8 @@ from rltui.core.layout import (
     expand_instances,
     with_components,
 )
-from rltui.core.text import did_you_mean
-from rltui.errors import ConfigError
+from rltui.core.text import did_you_mean, join_some
+from rltui.errors import ConfigError, NotFoundError
 from rltui.services import model_errors
 from rltui.services.config.source import read_file
 from rltui.services.runs.experiment_files import ExperimentRecord
@@ -51,6 +51,8 @@ _TABLES: Mapping[str, type[BaseModel]] = {
 _NAMES = {"component": "id", "log": "id", "gpu_source": "name", "node": "name"}
 """Table that may occur several times → key that identifies it."""
 
+_MOST_NAMED = 8
+
 
 def folders(config_dir: Path | None) -> tuple[Path, ...]:
     """The folders with layouts in the order of the search: the user's, the project's, the shipped ones."""
@@ -72,21 +74,17 @@ def find(name_or_path: str, config_dir: Path | None = None) -> Path:
     """The file of a layout that is given by name or by path (anything with a `/` or ending in `.toml`).
 
     Raises:
-        ConfigError: if there is none; names the existing ones.
+        NotFoundError: if there is none; names the existing ones.
     """
     if "/" in name_or_path or name_or_path.endswith(".toml"):
         path = Path(name_or_path).expanduser()
         if not path.is_file():
-            raise ConfigError(f"{name_or_path}: there is no such layout file", hint="check the path")
+            raise NotFoundError(f"file not found: {name_or_path}")
         return path.absolute()
     by_name = {path.stem: path for path in available(config_dir)}
     if name_or_path not in by_name:
-        guess = did_you_mean(name_or_path, by_name)
-        raise ConfigError(
-            f"unknown layout {name_or_path!r}",
-            details=[f"known: {', '.join(by_name)}", *(f"looked in {path}" for path in folders(config_dir))],
-            hint=guess or "name one of these, or give the path of a file",
-        )
+        hint = did_you_mean(name_or_path, by_name) or f"known: {join_some([*by_name], _MOST_NAMED)}"
+        raise NotFoundError(f"unknown layout: {name_or_path}", hint=hint)
     return by_name[name_or_path].absolute()
 
 

@@ -268,9 +268,9 @@ def _check_key(name: str, configs: Iterable[Mapping[str, Any]]) -> None:
             for depth in range(key.count(".") + 1)
         }
         raise UsageError(
-            f"no field, metric or config key {name!r}",
+            f"unknown field, metric or config key: {name}",
             hint=did_you_mean(name, [*_FIELDS, *metrics, *sorted(endings)])
-            or f"fields: {', '.join(_FIELDS)}; metrics: {', '.join(metrics[:6])}, …; any config key",
+            or f"known: {', '.join(DEFAULT_COLUMNS)}, …; any metric or config key",
         )
 
 

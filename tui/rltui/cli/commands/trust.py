@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from rltui.cli.command import Arguments, argument, command, flag
-from rltui.errors import UsageError
+from rltui.paths import require_folder
 
 
 @command(
@@ -18,8 +18,7 @@ def trust_folder(arguments: Arguments) -> int:
     from rltui.services import trust
 
     folder = Path(arguments.folder).absolute()
-    if not folder.is_dir():
-        raise UsageError(f"{arguments.folder} is no folder")
+    require_folder(folder)
     if arguments.revoke:
         trust.distrust(folder)
     else:

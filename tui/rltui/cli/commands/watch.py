@@ -9,6 +9,7 @@ from rltui.cli.arguments import FRAMEWORK, JSON, KEYMAP, layout_option, name_opt
 from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.status_text import print_status
 from rltui.client import launch
+from rltui.paths import require_folder
 
 
 @command(
@@ -25,6 +26,7 @@ def watch(arguments: Arguments) -> int:
     """Observe the run in a folder; from the TUI, or, without one, until `rltui down`."""
     from rltui.client.observation import ObservationRequest, observe
 
+    require_folder(Path(arguments.run_dir), hint="name the output folder of a run")
     if not arguments.no_tui:
         need_terminal()
     record = observe(

@@ -13,7 +13,7 @@ from typing import Any
 from rltui.core.config_data import changed_keys, deep_leaves, value_at
 from rltui.core.toml import edit
 from rltui.core.toml.values import TomlValue, read_value, same_value
-from rltui.errors import ConfigError
+from rltui.errors import ConfigError, NotFoundError
 from rltui.services.own_files import read_regular
 
 _LARGEST_BYTES = 256 * 1024
@@ -56,15 +56,14 @@ def content_of(path: Path, *, display_path: Path | None = None) -> bytes:
     """The bytes of a config or layout file. `display_path`: its path in messages.
 
     Raises:
-        ConfigError: if it is missing, no regular file, cannot be read, or is too large.
+        NotFoundError: if it is missing.
+        ConfigError: if it is no regular file, cannot be read, or is too large.
     """
     name = display_path or path
     try:
         return read_regular(path, _LARGEST_BYTES)
     except FileNotFoundError:
-        raise ConfigError(
-            f"{name}: there is no such file", hint="check the path; nothing is guessed"
-        ) from None
+        raise NotFoundError(f"file not found: {name}") from None
     except IsADirectoryError:
         raise ConfigError(f"{name} is a folder", hint=f"name a file in it: {name / 'rl.toml'}") from None
     except OSError as error:

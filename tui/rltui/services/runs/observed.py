@@ -22,6 +22,7 @@ from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.frameworks.generic import GENERIC, Generic
 from rltui.frameworks.registry import LOOKED_INTO, framework_of_tree
+from rltui.paths import require_folder
 from rltui.services import layout_files
 from rltui.services.config.files import load_files
 from rltui.services.config.source import content_of
@@ -165,8 +166,7 @@ def find_run(folder: Path, framework: str | None = None) -> DetectedRun:
         UsageError: if there is none, or several: names them, the one written to last first.
         ConfigError: if another rltui runs it, and its record there is damaged.
     """
-    if not folder.is_dir():
-        raise UsageError(f"{folder}: there is no such folder", hint="name the output folder of a run")
+    require_folder(folder, hint="name the output folder of a run")
     folder = folder.resolve()
     if framework is not None:
         return DetectedRun(folder, framework)

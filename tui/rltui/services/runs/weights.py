@@ -14,6 +14,7 @@ from rltui.core.log_lines import plain_text
 from rltui.core.template import Missing
 from rltui.core.text import parse_whole_number
 from rltui.errors import ConfigError, RltuiError
+from rltui.paths import require_folder
 from rltui.services.checkout import NearbyCheckout
 from rltui.services.config.files import load_files
 from rltui.services.gpu.model_files import safetensors_header
@@ -116,8 +117,7 @@ def complete_folder(folder: Path, *, adapters: bool = False) -> Path:
     Raises:
         ConfigError: if it is no folder of a model, or an incomplete one.
     """
-    if not folder.is_dir():
-        raise ConfigError(f"{folder} is no folder", hint="name the folder of a model, or a step of a run")
+    require_folder(folder, hint="name the folder of a model, or a step of a run")
     if not adapters and _holds_adapters(folder):
         hint = f"merge them into the model first; {hints.PUBLISH} takes them as they are"
         raise ConfigError(f"{folder} holds adapters ({_ADAPTER_CONFIG}), which are no model alone", hint=hint)
