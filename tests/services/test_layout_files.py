@@ -73,7 +73,7 @@ def test_find_takes_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(ConfigError) as caught:
         layout_files.find("tinylr")
     assert caught.value.hint == "did you mean tinyrl?"
-    assert caught.value.exit_code == 3
+    assert caught.value.exit_code == 2
 
 
 @pytest.mark.parametrize(
