@@ -26,10 +26,10 @@ RUNNING = (
     ("knobs",),
     ("diff",),
     ("events", "--json"),
-    ("logs", "trainer", "--lines", "100"),
+    ("logs", "-c", "trainer", "--limit", "100"),
     ("gpus", "-n", "bench", "--json"),
 )
-STOPPED = (("status", "--json"), ("ls", "--json"), ("events", "--json"), ("logs", "trainer"))
+STOPPED = (("status", "--json"), ("ls", "--json"), ("events", "--json"), ("logs", "-c", "trainer"))
 
 
 def test_asking_beside_the_start_of_python(box: Box, table: list[Row]) -> None:

@@ -6,20 +6,8 @@ from pathlib import Path
 import pytest
 from tests.conftest import Box
 
-from rltui.cli.completion import candidates
 from rltui.cli.parser import parse
 from rltui.errors import UsageError
-
-
-def test_what_was_called_otherwise_says_what_it_is_now() -> None:
-    for line, now in (
-        ("start --from-checkpoint=420", "rltui start --from STEP"),
-        ("up rl.toml --from-checkpoint 420", "rltui up --resume-step STEP"),
-    ):
-        with pytest.raises(UsageError, match="any more") as caught:
-            parse(line.split())
-        assert now in caught.value.hint
-    assert candidates(["up", "--from-"]) == candidates(["restart", "--from-c"]) == []
 
 
 def test_a_step_is_a_number() -> None:

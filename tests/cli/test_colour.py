@@ -85,7 +85,7 @@ def test_colours_of_others_stay_words(
     told = capsys.readouterr().err
     assert told.startswith("\x1b[31mrltui:\x1b[0m run not found")
     assert dangers(told.removeprefix("\x1b[31mrltui:\x1b[0m")) == set()
-    assert "known: auto, always, never" in cli("--color=blue", "ls", code=2)
+    assert "known: auto, always, never" in cli("--color=blue", "status", code=2)
 
 
 def test_a_json_document_has_no_colours(own_user: object, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,8 +24,8 @@ FREE = {
     "ACCOUNT", "GPUS", "NUMBER", "REVISION", "JOBS", "SECONDS",
     "AGE", "COMMAND", "CONTEXT", "ENV", "EXPERIMENT", "FILE", "FILTER", "GLOB", "ID", "JOB", "K",
     "K=V", "LIMIT", "M", "MODEL", "N", "NAME", "NAME='COMMAND'", "NS", "N|none", "OPTION", "P", "PID",
-    "PLACE", "QOS", "R", "RE", "RULE", "S", "STEP|FOLDER", "T", "TEXT", "URL", "USER/NAME", "WHAT", "WHEN",
-    "WORD", "WORDS", "0,…",
+    "PATTERN", "PLACE", "QOS", "R", "RE", "RULE", "STEP", "S", "STEP|FOLDER", "T", "TEXT", "URL",
+    "USER/NAME", "WHAT", "WHEN", "WORD", "WORDS", "0,…",
 }  # fmt: skip
 """Arguments of which nobody can say what they may be: numbers, texts, new names; files are the shell's."""
 
@@ -65,7 +65,7 @@ def words(*typed: str) -> list[str]:
 
 def test_commands_options_and_choices_come_from_the_parser(place: Path) -> None:
     assert words("stat") == ["status"]
-    assert {"restart", "redo", "rl.toml", "runs"} <= set(words("r"))
+    assert {"restart", "rerun", "rl.toml", "runs"} <= set(words("r"))
     assert {"low", "high", "out/"} <= set(words(""))
     assert words("restart", "--from-") == ["--from-scratch"]
     assert words("restart", "--from-scratch", "--plan", "--y") == ["--yes"]
@@ -84,11 +84,16 @@ def test_commands_options_and_choices_come_from_the_parser(place: Path) -> None:
 def test_values_come_from_what_there_is(place: Path) -> None:
     assert words("status", "l") == ["low"]
     assert words("status", "-w", "h") == ["high"]
-    assert set(words("logs", "trainer", "-n", "")) == {"low", "high"}
-    assert words("logs", "--name=h") == ["--name=high"]
+    assert set(words("logs", "")) == {"low", "high", "@best"}
+    assert words("logs", "low/t") == ["low/trainer"]
+    assert words("logs", "low", "--component=t") == ["--component=trainer"]
+    assert words("logs", "low", "-c", "trainer#") == ["trainer#1"]
+    assert words("metrics", "low", "reward_s") == words("metrics", "reward_s") == ["reward_std"]
+    assert words("set", "l")[:2] == ["low", "lr="]
+    assert {"add", "low"} <= set(words("events", ""))
     assert words("runs", "compare", "low", "h") == ["high"]
-    assert words("restart", "t") == ["trainer"]
-    assert words("restart", "trainer", "t") == []
+    assert words("restart", "-c", "t") == ["trainer"]
+    assert words("restart", "-c", "trainer", "-c", "t") == []
     assert "tinyrl" in words("up", "-l", "t")
     assert "tinyrl" in words("check", "--framework", "t")
     assert words("up", "r") == ["rl.toml"]
@@ -100,11 +105,11 @@ def test_values_come_from_what_there_is(place: Path) -> None:
     assert words("set", "rl.toml", "trainer.fast=") == ["trainer.fast=true", "trainer.fast=false"]
     assert words("set", "rl.toml", "max_steps=") == ["max_steps=5"]
     assert words("events", "--kind", "crash,ed") == ["crash,edit"]
-    assert words("logs", "trainer", "--level", "err") == ["error"]
+    assert words("logs", "-c", "trainer", "--level", "err") == ["error"]
     assert words("metrics", "reward_s") == ["reward_std"]
     assert words("runs", "--columns", "name,fram") == ["name,framework"]
     assert words("fork", "low", "--from", "b") == ["best"]
-    assert not [word for word in words("logs", "") if "HACKED" in word], "a shell would run it"
+    assert not [word for word in words("logs", "-c", "") if "HACKED" in word], "a shell would run it"
 
 
 PRESS_TAB = """
@@ -117,11 +122,11 @@ press() { COMP_WORDS=(rltui "$@"); COMP_CWORD=$#; _rltui; echo "${COMPREPLY[@]}"
 def test_bash_gets_them(place: Path) -> None:
     """It hands over words as it splits them."""
     tabs = {
-        "restart t": "trainer",
+        "restart -c t": "trainer",
         "set rl.toml trainer.fast = t": "true",
         "set rl.toml trainer.fast =": "true false",
         "status --color = ne": "never",
-        "logs ''": None,
+        "logs -c ''": None,
     }
     script = PRESS_TAB + "".join(f"press {words}\n" for words in tabs)
     env = {**os.environ, "PYTHON": sys.executable}
@@ -181,7 +186,7 @@ def test_a_tab_in_a_real_shell(box: Box, shell: tuple[str, ...], source: str) ->
 @pytest.mark.bench
 def test_a_tab_takes_little(place: Path) -> None:
     command = [sys.executable, "-m", "rltui", "completion", "zsh", "--"]
-    for typed in (["sta"], ["restart", ""], ["set", "l"], ["up", "-l", ""], ["runs", "--columns", ""]):
+    for typed in (["sta"], ["restart", "-c", ""], ["set", "l"], ["up", "-l", ""], ["runs", "--columns", ""]):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([*command, *typed], check=True, capture_output=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)

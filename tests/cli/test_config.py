@@ -113,11 +113,11 @@ def test_a_dry_run_that_our_rules_refuse_does_not_wait_for_them(config: Path, cl
     asked = config.parent / "asked"
     (config.parent / "src/prime_rl/configs/rl.py").write_text(f"open({str(asked)!r}, 'w')\n{REFUSES}")
     planned(config)
-    told = cli("set", "-n", "one", "orchestrator.group_size=24", "--dry-run", code=3)
+    told = cli("set", "one", "orchestrator.group_size=24", "--plan", code=3)
     assert "128" in told
-    assert "which may take it, are asked without --dry-run" in told
+    assert "which may take it, are asked without --plan" in told
     assert not asked.exists()
-    assert main(["set", "-n", "one", "orchestrator.group_size=24"]) == 3
+    assert main(["set", "one", "orchestrator.group_size=24"]) == 3
     assert asked.exists()
 
 
@@ -221,10 +221,9 @@ def two(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         (["alpha"], 2, ["the TUI needs a terminal"]),
         (["nothing.toml"], 2, ["file not found: "]),
         (["status", "alhpa"], 2, ["did you mean alpha?"]),
-        (["logs", "trianer", "-n", "alpha"], 2, ["did you mean trainer?"]),
-        (["attach", "trianer", "-n", "alpha"], 2, ["did you mean trainer?"]),
-        (["diff", "trianer", "-n", "alpha"], 2, ["unknown started component"]),
-        (["logs", "trainer", "-n", "30"], 2, ["--lines 30"]),
+        (["logs", "alpha", "-c", "trianer"], 2, ["did you mean trainer?"]),
+        (["attach", "alpha", "-c", "trianer"], 2, ["did you mean trainer?"]),
+        (["diff", "alpha", "-c", "trianer"], 2, ["unknown started component"]),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else str(value),
 )

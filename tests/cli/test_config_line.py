@@ -87,7 +87,7 @@ def test_lines(
 def test_options_of_medarc_slurm_are_kept_for_it() -> None:
     line = "up medarc_slurm sft a.toml --output-dir out --gpus 1 --hf-cache-dir=/c --auto-auth --dry-run"
     arguments = parse(line.split())
-    assert (arguments.slurm, arguments.auto_auth, arguments.dry_run) == (True, True, True)
+    assert (arguments.slurm, arguments.auto_auth, arguments.plan) == (True, True, True)
     assert arguments.framework == "medarc"
     assert arguments.launcher_option == ["--hf-cache-dir", "/c"]
     line = "medarc_slurm rl a.toml --output-dir out --single-gpu --account mine"

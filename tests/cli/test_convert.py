@@ -49,46 +49,42 @@ def measure(config: Path) -> None:
 
 def test_there_and_back_from_what_was_measured(config: Path, cli: CommandLine) -> None:
     measure(config)
-    shown = cli("convert", "-n", "one", "--dry-run")
+    shown = cli("convert", "one", "--plan")
     assert "a rollout has 50 tokens, mean of steps 3 to 12\n" in shown
     assert "128 rollouts * 50 tokens per rollout = 6400 tokens per step\n" in shown
     assert "+token_batch_size = 6400" in shown
     assert config.read_text() == CONFIG
-    assert main(["convert", "tokens", "-n", "one"]) == 0
+    assert main(["convert", "one", "tokens"]) == 0
     assert "batch_size = 128" not in config.read_text()
     assert "max_inflight_rollouts = 192" in config.read_text()
-    document = cli.json("convert", "-n", "one")
+    document = cli.json("convert", "one")
     assert document["to"] == "rollouts"
     assert document["edits"]["orchestrator.batch_size"] == 128
     assert "oversampling_factor = 1.5" in config.read_text()
-    assert "the batch is counted in rollouts already" in cli("convert", "rollouts", "-n", "one", code=3)
+    assert "the batch is counted in rollouts already" in cli("convert", "one", "rollouts", code=3)
 
 
 def test_without_a_measurement_it_says_what_to_pass(
     config: Path, cli: CommandLine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "rltui convert tokens --mean-tokens N" in cli("convert", "-n", "one", code=3)
-    assert "a rollout has 99.9 tokens, as you say" in cli(
-        "convert", "-n", "one", "--mean-tokens", "99.9", "--dry-run"
-    )
+    assert "rltui convert tokens --mean-tokens N" in cli("convert", "one", code=3)
+    assert "a rollout has 99.9 tokens, as you say" in cli("convert", "one", "--mean-tokens", "99.9", "--plan")
     for answer, code in (("99.9\n", 0), ("many\n", 3)):
         terminal = io.StringIO(answer)
         monkeypatch.setattr(terminal, "isatty", lambda: True)
         monkeypatch.setattr(sys, "stdin", terminal)
-        assert main(["convert", "-n", "one", "--dry-run"]) == code
+        assert main(["convert", "one", "--plan"]) == code
     assert "not a number of tokens: many" in capsys.readouterr().err
-    assert main(["convert", "-n", "one", "--mean-tokens", "-3"]) == 2
+    assert main(["convert", "one", "--mean-tokens", "-3"]) == 2
 
 
 def test_knobs_tell_the_other_way_and_the_time_of_a_step(config: Path, cli: CommandLine) -> None:
     measure(config)
-    table = cli.json("knobs", "-n", "one")
+    table = cli.json("knobs", "one")
     assert table["converts_to"] == "tokens"
     assert "estimated step time" not in {item["name"] for item in table["derived"]}, "never started here"
     snapshot = ControlFolder(config.parent / "out").attempt_dir("orchestrator", 1) / "config"
     snapshot.mkdir(parents=True)
     (snapshot / "rl.toml").write_text(CONFIG)
-    derived = {
-        item["name"]: item for item in cli.json("set", "-n", "one", "batch_size=256", "--dry-run")["derived"]
-    }
+    derived = {item["name"]: item for item in cli.json("set", "one", "batch_size=256", "--plan")["derived"]}
     assert derived["estimated step time"]["value"] == 8.0

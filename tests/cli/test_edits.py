@@ -28,7 +28,7 @@ def config(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 def test_several_edits_are_one_write_and_are_taken_back(config: Path, cli: CommandLine) -> None:
     assert (
         "+max_steps = 30 # steps\n"
-        in cli.json("set", "max_steps=30", "env.0.id=y", "--unset", "name", "--dry-run")["diff"]
+        in cli.json("set", "max_steps=30", "env.0.id=y", "--unset", "name", "--plan")["diff"]
     )
     assert config.read_text() == TEXT
     assert main(["set", "max_steps=30", "env.0.id=y", "--unset", "name"]) == 0
@@ -38,8 +38,8 @@ def test_several_edits_are_one_write_and_are_taken_back(config: Path, cli: Comma
     assert table["undo"].startswith("max_steps 20 → 30")
     assert table["others"] == [], "only with --all"
     assert (main(["undo"]), config.read_text()) == (0, TEXT)
-    assert (main(["redo"]), config.read_text()) == (0, edited)
-    assert (main(["redo"]), config.read_text()) == (4, edited)
+    assert (main(["undo", "--redo"]), config.read_text()) == (0, edited)
+    assert (main(["undo", "--redo"]), config.read_text()) == (4, edited)
     entries = map(json.loads, (config.parent / "out/.rltui/journal.jsonl").read_text().splitlines())
     assert [entry["text"].split()[0] for entry in entries] == ["max_steps", "undo:", "redo:"]
 
@@ -54,8 +54,8 @@ def test_several_edits_are_one_write_and_are_taken_back(config: Path, cli: Comma
         (["set", "max_steps=soon"], 3, "must be a whole number"),
         (["set", "env=5"], 3, "unknown knob env"),
         (["undo"], 4, "nothing to undo"),
-        (["diff", "trainer"], 2, "unknown started component: trainer"),
-        (["diff", "a", "b", "c"], 2, "two attempts"),
+        (["diff", "-c", "trainer"], 2, "unknown started component: trainer"),
+        (["diff", "-c", "a", "-c", "b", "-c", "c"], 2, "two attempts"),
     ],
 )
 def test_what_cannot_be_done_is_said(
@@ -87,11 +87,11 @@ def test_attempts_are_compared_with_each_other_and_the_files(config: Path, cli: 
         folder.mkdir(parents=True)
         (folder / "run.toml").write_text(text)
     config.write_text("\ufeff" + TEXT.replace("20", "30"))
-    assert cli("diff", "trainer#1", "trainer") == "trainer#1 → trainer\n  max_steps  20 → 25\n"
-    found = cli.json("diff", "trainer")
+    assert cli("diff", "-c", "trainer#1", "-c", "trainer") == "trainer#1 → trainer\n  max_steps  20 → 25\n"
+    found = cli.json("diff", "-c", "trainer")
     assert [(each["key"], each["before"], each["after"]) for each in found["keys"]] == [("max_steps", 25, 30)]
-    assert "-max_steps = 20 # steps\n+max_steps = 30 # steps\n" in cli("diff", "trainer#1", "--text")
-    assert cli("diff", "trainer#2", "trainer") == "no key differs between trainer#2 and trainer\n"
+    assert "-max_steps = 20 # steps\n+max_steps = 30 # steps\n" in cli("diff", "-c", "trainer#1", "--text")
+    assert cli("diff", "-c", "trainer#2", "-c", "trainer") == "no key differs between trainer#2 and trainer\n"
 
 
 def test_a_config_that_never_ran_is_edited(
@@ -124,7 +124,7 @@ def test_a_checkpoint_becomes_the_model_and_can_be_taken_back(
     text = (Path(__file__).parents[1] / "data/prime_rl/era_b/rl.toml").read_text()
     config = tmp_path / "rl.toml"
     config.write_text(text)
-    assert main(["checkpoints", "use", "out/weights/step_100", "--config", "rl.toml", "--dry-run"]) == 0
+    assert main(["checkpoints", "use", "out/weights/step_100", "--config", "rl.toml", "--plan"]) == 0
     assert config.read_text() == text
     planned(config, name="rl")
     assert f'+name = "{weights}"' in cli("checkpoints", "use", "100")

@@ -1,4 +1,4 @@
-"""`rltui events` and `rltui note` on an experiment of which nothing is alive."""
+"""`rltui events` and `rltui events add` on an experiment of which nothing is alive."""
 
 from __future__ import annotations
 
@@ -70,12 +70,13 @@ def test_the_journal_with_its_diffs(journal: Path, cli: CommandLine) -> None:
         (("--kind", "edit,note"), [2, 4]),
         (("--kind", "edit", "--kind", "crash"), [2, 3]),
         (("--kind", "exit"), [3]),
-        (("--component", "trainer"), [1, 3]),
+        (("-c", "trainer"), [1, 3]),
         (("--component", "inference"), []),
         (("--since", "1h"), [2, 3, 4]),
         (("--since", "14:30"), [3, 4]),
         (("--since", "15:30"), [1, 2, 3, 4]),
         (("--since", "2h", "--kind", "ready"), [1]),
+        (("--since", "1h", "--until", "14:45"), [2, 3]),
         (("--kind", "health"), []),
         (("--grep", "LR 1e-4"), [2]),
         (("--limit", "2"), [3, 4]),
@@ -94,9 +95,9 @@ def test_what_is_asked_for(
     ("arguments", "words"),
     [
         (("--kind", "edti"), "did you mean edit?"),
-        (("--component", "trianer"), "did you mean trainer?"),
-        (("--since", "yesterday"), "so long ago: 90s"),
-        (("--since", ""), "is no time"),
+        (("-c", "trianer"), "did you mean trainer?"),
+        (("--since", "yesterday"), "not a time or step: 'yesterday'; 2h (ago)"),
+        (("--since", ""), "not a time or step"),
     ],
     ids=lambda value: value[1] if isinstance(value, tuple) else "",
 )
@@ -107,9 +108,9 @@ def test_what_there_is_not_is_told(
 
 
 def test_a_note_is_kept_while_nothing_runs(journal: Path, cli: CommandLine) -> None:
-    assert cli("note", "seed", "7", "from here on") == "noted: seed 7 from here on\n"
+    assert cli("events", "add", "seed", "7", "from here on") == "noted: seed 7 from here on\n"
     assert cli("events", "--kind", "note").splitlines()[-1].endswith("  note        seed 7 from here on")
-    assert "an empty note" in cli("note", " ", code=2)
+    assert "nothing to add" in cli("events", "add", " ", code=2)
     journal.unlink()
     journal.symlink_to("elsewhere")
-    assert "the note was not kept" in cli("note", "lost", "--json", code=1)
+    assert "the note was not kept" in cli("events", "add", "lost", "--json", code=1)

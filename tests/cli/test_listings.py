@@ -14,14 +14,14 @@ from rltui.cli import main
 from rltui.cli.table import width_of
 
 LISTINGS = (
-    ("ls",),
+    ("status",),
     ("status", "one-of-the-longer-names-that-people-give"),
     ("runs",),
     ("runs", "--columns", "name,state,step,reward,age,tags,folder,framework"),
-    ("knobs", "-n", "two", "-v"),
-    ("events", "-n", "two"),
-    ("logs", "-n", "two"),
-    ("metrics", "-n", "two"),
+    ("knobs", "two", "-v"),
+    ("events", "two"),
+    ("logs", "two"),
+    ("metrics", "two"),
     ("checkpoints", "two"),
     ("eval", "two"),
     ("orphans", "two"),
@@ -81,7 +81,7 @@ def test_a_pipe_gets_all_of_it_in_plain_words(place: Path, capsys: pytest.Captur
         told = capsys.readouterr().out
         assert "\x1b" not in told
         assert words[0] in ("knobs", "help", "runs") or "…" not in told, (words, told)
-    main(["ls"])
+    main(["status"])
     head, *rows = capsys.readouterr().out.splitlines()
     assert head.split() == ["NAME", "STATE", "STEP", "REWARD", "AGE", "FRAMEWORK", "OUTPUT", "FOLDER"]
     assert {row.split()[0] for row in rows} == {"one-of-the-longer-names-that-people-give", "two"}
@@ -105,7 +105,7 @@ def test_a_locale_without_utf8_gets_ascii(place: Path) -> None:
     env = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}
     for more in ({}, {"PYTHONIOENCODING": "ascii"}):
         done = subprocess.run(
-            [sys.executable, "-m", "rltui", "events", "-n", "two"],
+            [sys.executable, "-m", "rltui", "events", "two"],
             env={**env, **more},
             capture_output=True,
             check=True,

@@ -54,14 +54,15 @@ def experiment(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
                 "extra      nothing but memory",
             ],
         ),
-        (["trainer", "--all", "--grep", "step 2", "-i"], ["trainer#1  12:00:02    INFO step 2"]),
-        (["--all", "--grep", "Step", "-N", "1"], ["trainer#2  12:01:01    INFO Step 1 | Loss: 0.4"]),
+        (["-c", "trainer", "--all", "--grep", "step 2", "-i"], ["trainer#1  12:00:02    INFO step 2"]),
+        (["--grep", "Step", "--limit", "1"], ["trainer#2  12:01:01    INFO Step 1 | Loss: 0.4"]),
+        (["-c", "server", "-c", "trainer#1", "--grep", "step 2"], ["trainer#1  12:00:02    INFO step 2"]),
         (
-            ["server", "--all", "--level", "error"],
+            ["-c", "server", "--all", "--level", "error"],
             ["server#1   12:00:03   ERROR CUDA out of memory", "server#1     in worker 3"],
         ),
-        (["trainer", "--attempt", "1", "-N", "1"], ["12:00:02    INFO step 2"]),
-        (["trainer", "--grep", "nowhere"], []),
+        (["-c", "trainer#1", "--limit", "1"], ["12:00:02    INFO step 2"]),
+        (["one/trainer", "--grep", "nowhere"], []),
     ],
     ids=lambda value: "-".join(value[:4]),
 )
@@ -81,7 +82,7 @@ def test_what_is_found_is_one_document(experiment: None, cli: CommandLine) -> No
             }
         ]
     }
-    document = cli.json("logs", "trainer", "--attempt", "1", "-N", "1")
+    document = cli.json("logs", "-c", "trainer#1", "--limit", "1")
     assert document["lines"] == [{"text": "12:00:02    INFO step 2", "level": "info"}]
     assert document["path"].endswith("output.log")
 
@@ -89,12 +90,15 @@ def test_what_is_found_is_one_document(experiment: None, cli: CommandLine) -> No
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--all"], "--grep RE"),
+        (["--all"], "--grep PATTERN"),
         (["-f"], "which component"),
-        (["--all", "--grep", "x", "-f"], "leave -f"),
-        (["trianer", "--all", "--grep", "x"], "did you mean trainer?"),
-        (["trainer", "--grep", "("], "no regular expression"),
-        (["trainer", "-n", "5"], "-N 5"),
+        (["--all", "--grep", "x", "-f"], "-f and --raw are for one log"),
+        (["-c", "trianer", "--all", "--grep", "x"], "did you mean trainer?"),
+        (["-c", "trainer#3", "--grep", "x"], "trainer has no attempt 3\n→ there are: 1, 2"),
+        (["-c", "trainer#3", "--all", "--grep", "x"], "trainer has no attempt 3\n→ there are: 1, 2"),
+        (["trianer"], "did you mean rltui logs -c trainer?"),
+        (["trainer#1"], "trainer#1 is a component, not a run\n→ rltui logs -c trainer#1"),
+        (["-c", "trainer", "--grep", "("], "no regular expression"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )
@@ -107,15 +111,15 @@ def test_of_a_long_log_the_newest_lines_are_shown(
 ) -> None:
     log = Path("out/.rltui/components/trainer/attempt-2/output.log")
     log.write_text("".join(f"line {number}\n" for number in range(1_500)))
-    assert main(["logs", "trainer"]) == 0
+    assert main(["logs", "-c", "trainer"]) == 0
     text, note = capsys.readouterr()
     assert (text.splitlines()[0], len(text.splitlines())) == ("line 500", 1000)
-    assert note.startswith("the last 1000 lines of 14 KiB; all of them: --full")
-    assert cli.json("logs", "trainer")["left_out"] == note.rstrip()
+    assert note.startswith("the newest 1000 lines of 14 KiB; all of them: --full")
+    assert cli.json("logs", "-c", "trainer")["left_out"] == note.rstrip()
     with Path("all").open("w") as file, contextlib.redirect_stdout(file):
-        assert main(["logs", "trainer"]) == 0
+        assert main(["logs", "-c", "trainer"]) == 0
     assert (len(Path("all").read_text().splitlines()), capsys.readouterr().err) == (1500, "")
-    for words, count in ((("--full",), 1500), (("-N", "1200"), 1200), (("--grep", "line"), 1500)):
-        assert main(["logs", "trainer", *words]) == 0
+    for words, count in ((("--full",), 1500), (("--limit", "1200"), 1200), (("--grep", "line"), 1500)):
+        assert main(["logs", "-c", "trainer", *words]) == 0
         text, note = capsys.readouterr()
         assert (len(text.splitlines()), note) == (count, "")

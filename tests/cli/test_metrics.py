@@ -47,7 +47,7 @@ def test_a_line_for_each_that_has_a_chart(cli: CommandLine) -> None:
 
 @pytest.mark.usefixtures("record")
 def test_a_row_for_each_step(cli: CommandLine) -> None:
-    out = cli("metrics", "loss", "reward", "--last", "2", "--every", "8")
+    out = cli("metrics", "loss", "reward", "--limit", "2", "--every", "8")
     rows = [line.split() for line in out.splitlines()]
     assert rows[0] == ["step", "time", "loss", "reward"]
     assert [(row[0], row[3], row[4]) for row in rows[1:]] == [
@@ -137,7 +137,7 @@ def test_a_run_without_metrics(record: ExperimentRecord, cli: CommandLine) -> No
 @pytest.mark.usefixtures("record")
 def test_a_drawing_of_several_lines(tmp_path: Path, cli: CommandLine) -> None:
     target = tmp_path / "lines.svg"
-    assert cli("metrics", "reward", "loss", "--last", "10", "--svg", str(target)) == ""
+    assert cli("metrics", "reward", "loss", "--limit", "10", "--svg", str(target)) == ""
     drawing = ElementTree.parse(target).getroot()
     texts = [each.text or "" for each in drawing.iter("{http://www.w3.org/2000/svg}text")]
     assert any(text.startswith("reward and loss · ") for text in texts)

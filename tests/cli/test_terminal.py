@@ -62,24 +62,24 @@ def hostile(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 COMMANDS = [
-    ["ls"],
+    ["status"],
     ["status"],
     ["status", EVIL],
     ["knobs", "--all", "-v"],
     ["knobs", EVIL],
-    ["set", "max_steps=30", "--dry-run"],
+    ["set", "max_steps=30", "--plan"],
     ["set", f"max_steps={EVIL}"],
     ["set", f"{EVIL}=1"],
-    ["set", f"{EVIL}=1", "--force", "--dry-run"],
+    ["set", f"{EVIL}=1", "--force", "--plan"],
     ["undo"],
-    ["diff", EVIL],
+    ["diff", "-c", EVIL],
     ["events"],
-    ["logs", "trainer"],
-    ["logs", EVIL],
-    ["logs", "trainer", "--grep", f"({EVIL}"],
-    ["logs", "trainer", "--level", EVIL],
+    ["logs", "-c", "trainer"],
+    ["logs", "-c", EVIL],
+    ["logs", "-c", "trainer", "--grep", f"({EVIL}"],
+    ["logs", "-c", "trainer", "--level", EVIL],
     ["orphans"],
-    ["attach", EVIL],
+    ["attach", "-c", EVIL],
     ["layouts"],
     ["check", f"run{EVIL}.toml", "-l", "./one.toml"],
     ["check", EVIL],
@@ -89,13 +89,13 @@ COMMANDS = [
     ["gpus", "-n", EVIL],
     ["trust", EVIL],
     ["completion", EVIL],
-    ["redo"],
-    ["restart", EVIL, "-n", EVIL],
+    ["undo", "--redo"],
+    ["restart", EVIL, "-c", EVIL],
     ["doctor"],
     ["convert"],
     [EVIL],
     [f"--{EVIL}"],
-    ["stop", f"--{EVIL}"],
+    ["stop", "-c", f"--{EVIL}"],
     ["gpus", "--watch", EVIL],
 ]
 
@@ -118,18 +118,18 @@ def test_what_is_hostile_can_be_seen(hostile: Path, capsys: pytest.CaptureFixtur
     told = capsys.readouterr().out
     assert json.loads(told)[0]["text"] == EVIL
     assert "\\u202e" in told
-    main(["logs", "trainer"])
+    main(["logs", "-c", "trainer"])
     assert capsys.readouterr().out == "12:00:00 ERROR txt went wrong\nRuntimeError: txt\n"
 
 
 def test_raw_logs_are_for_pipes(
     hostile: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert main(["logs", "trainer", "--raw"]) == 0
+    assert main(["logs", "-c", "trainer", "--raw"]) == 0
     assert EVIL.encode() in capfdbinary.readouterr().out
-    assert main(["logs", "trainer", "--raw", "-f"]) == 2
+    assert main(["logs", "-c", "trainer", "--raw", "-f"]) == 2
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    assert main(["logs", "trainer", "--raw"]) == 2
+    assert main(["logs", "-c", "trainer", "--raw"]) == 2
     assert b"never for a terminal" in capfdbinary.readouterr().err
 
 
@@ -276,7 +276,7 @@ sys.exit(rltui.cli.main(["status"]))
 
 @pytest.mark.slow
 def test_following_ends_with_its_reader_though_nothing_is_printed(stopped: Box) -> None:
-    argv = [sys.executable, "-m", "rltui", "logs", "trainer", "-f", "--lines", "1"]
+    argv = [sys.executable, "-m", "rltui", "logs", "-c", "trainer", "-f", "--limit", "1"]
     process = subprocess.Popen(argv, env=stopped.env, stdout=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.readline() == "größe ●\n".encode()

@@ -54,7 +54,7 @@ def test_status_says_what_ran_out_of_memory_and_what_to_type() -> None:
             "      out of memory on GPU 1: tried to allocate 2.0 GiB, 0.3 GiB of 79.2 GiB free; it held 20.1"
             " GiB; pid 4242 of the host held 58.6 GiB"
         ),
-        "      → rltui set inference.gpu_memory_utilization=0.6 && rltui restart inference trainer",
+        "      → rltui set inference.gpu_memory_utilization=0.6 && rltui restart -c inference -c trainer",
         "      → rltui set trainer.model.seq_len=2048 --restart",
     ]
     assert lines(out_of_memory_status())[-1].startswith("      out of memory on GPU 1: ")

@@ -20,7 +20,7 @@ def here(box: Box) -> Box:
 
 def test_dry_run_prints_scripts_and_leaves_nothing(here: Box) -> None:
     options = ("--partition", "gpu", "--time=2:00:00", "--gpus", "1", "--slurm-option=--constraint=h200")
-    done = here.run("up", "rl.toml", "--slurm", *options, "-o", "out", "-n", "a", "--dry-run")
+    done = here.run("up", "rl.toml", "--slurm", *options, "-o", "out", "-n", "a", "--plan")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("#SBATCH --partition=gpu\n#SBATCH --time=2:00:00\n") == 2
     assert "#SBATCH --job-name=a-sft\n" in done.stdout
@@ -31,9 +31,9 @@ def test_dry_run_prints_scripts_and_leaves_nothing(here: Box) -> None:
 
     for line, words in (
         ("rl.toml --partition gpu", "what is said of a job has no meaning here"),
-        ("rl.toml --dry-run", "a dry run shows the script of a job"),
+        ("rl.toml --plan", "--plan shows the script of a job"),
         ("rl.toml --slurm -l tinyrl", "tinyrl.toml: nothing in it runs as a SLURM job"),
-        ("rl.toml --slurm --slurm-option=--output=x --dry-run", "which rltui sets itself"),
+        ("rl.toml --slurm --slurm-option=--output=x --plan", "which rltui sets itself"),
     ):
         refused = here.run("up", *line.split())
         assert refused.returncode in (2, 3), line

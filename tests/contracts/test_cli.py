@@ -9,7 +9,7 @@ from syrupy.assertion import SnapshotAssertion
 from tests.contracts.conftest import RecordedBox
 
 TEXTS = """\
-ls
+status
 status first
 status second
 runs
@@ -24,34 +24,34 @@ checkpoints first
 checkpoints prune first --keep-last 1 --plan
 eval list first
 eval compare first 1
-events -n first --brief
-events -n first --kind edit,note
-events -n second --kind exit,alert
-metrics -n first
-metrics -n first reward --last 5
-metrics -n first reward kl --csv
+events first --brief
+events first --kind edit,note
+events second --kind exit,alert
+metrics first
+metrics first reward --limit 5
+metrics first reward kl --csv
 rollouts outputs/first/run --step 24 --worst 2
-rollouts -n first --step 24 --best 1 --full
-rollouts -n first --eval --worst 1
-knobs -n first lr
-knobs -n first batch -v
+rollouts first --step 24 --best 1 --full
+rollouts first --eval --worst 1
+knobs first lr
+knobs first batch -v
 diff first second
-diff -n first trainer#1
-diff -n first original
-logs trainer -n first --last 3
+diff first -c trainer#1
+diff first --original
+logs first -c trainer --limit 3
 queue
 runs tag
 runs note first
 runs show first
 runs trash
 runs prune --keep-last 1 --plan
-restart trainer -n first --plan
-restart --from 8 -n first --plan
-restart --from-scratch -n first --plan
-set -n first batch_size=64 --dry-run
-set -n first lr=50 --dry-run
-set -n first trainer.optim.weight_decay=0.1 --dry-run
-undo -n first --dry-run
+restart first -c trainer --plan
+restart first --from 8 --plan
+restart first --from-scratch --plan
+set first batch_size=64 --plan
+set first lr=50 --plan
+set first trainer.optim.weight_decay=0.1 --plan
+undo first --plan
 fork first --from best --plan -n fourth
 fork first --set lr=1e-4 --plan -n fourth
 check rl.toml
@@ -59,11 +59,11 @@ layouts
 keys
 keys checkpoint restart
 runs tag --json
-metrics -n first reward --last 2 --json
+metrics first reward --limit 2 --json
 checkpoints prune first --keep-last 1 --plan --json
 """.splitlines()
 DOCUMENTS = """\
-ls
+status
 status first
 status second
 runs
@@ -71,14 +71,14 @@ runs show first
 runs compare first second
 checkpoints first
 eval list first
-events -n first --kind edit,note,checkpoint
-metrics -n first reward
-rollouts -n first --step 24 --worst 1
-knobs -n first lr
+events first --kind edit,note,checkpoint
+metrics first reward
+rollouts first --step 24 --worst 1
+knobs first lr
 diff first second
 queue
-restart --from 8 -n first --plan
-set -n first lr=50 --dry-run
+restart first --from 8 --plan
+set first lr=50 --plan
 check rl.toml
 """.splitlines()
 REFUSALS = """\
@@ -88,17 +88,17 @@ runs 'reward >'
 runs compare first
 runs compare first nosuch
 checkpoints nosuch
-restart --from 7 -n first
-restart nosuch -n first
-set -n first nosuch=1
-set -n first batch_size=five
-set -n first batch_size=33
-set -n first lr
+restart first --from 7
+restart first -c nosuch
+set first nosuch=1
+set first batch_size=five
+set first batch_size=33
+set first lr
 fork nosuch
 eval compare first 9
-logs nosuch -n first
-metrics nosuch -n first
-rollouts --step 99 -n first
+logs first -c nosuch
+metrics first nosuch
+rollouts first --step 99
 up nosuch.toml
 up rl.toml --set nosuch=1
 check nosuch.toml

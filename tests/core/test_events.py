@@ -70,8 +70,8 @@ def test_any_journal_has_marks_and_can_be_filtered(journal: list[JournalEntry], 
     assert len(annotations) <= len(journal)
     event_filter = EventFilter(words=words)
     for entry in journal:
-        event_filter.admits(entry.at, entry.kind, entry.component, entry.text, entry.data)
-        assert EventFilter().admits(entry.at, entry.kind, entry.component, entry.text, entry.data)
+        event_filter.admits(entry.kind, entry.component, entry.text, entry.data)
+        assert EventFilter().admits(entry.kind, entry.component, entry.text, entry.data)
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_resumed_from_the_newest_checkpoint_then_stopped_it_can_be_read_and_edit
     assert counters.run("set", "max_steps=7").returncode == 0
     table = counters.json("knobs")
     assert next(knob["value"] for knob in table["knobs"] if knob["key"] == "max_steps") == 7
-    assert counters.run("logs", "trainer", "--lines", "1").stdout.startswith("count ")
+    assert counters.run("logs", "-c", "trainer", "--limit", "1").stdout.startswith("count ")
     plan = counters.json("start", "--plan")
     assert plan["start"] == ["inference", "orchestrator", "trainer"]
     assert not list((counters.root / "run/rltui").glob("*.sock")), "a plan leaves no supervisor behind"
@@ -90,9 +90,12 @@ def test_resumed_from_the_newest_checkpoint_then_stopped_it_can_be_read_and_edit
 @pytest.mark.slow
 def test_from_scratch_keeps_the_earlier_files_aside(counters: Box, earlier: Path) -> None:
     counters.json(*UP, "--resume")
-    plan = counters.json("restart", "orchestrator", "trainer", "--from-scratch", "--plan")
+    plan = counters.json("restart", "-c", "orchestrator", "-c", "trainer", "--from-scratch", "--plan")
     assert plan["lost"] == {"steps": 3, "resume_step": None, "newest": False, "interval": 3, "rollouts": None}
-    assert counters.run("restart", "orchestrator", "trainer", "--from-scratch", "--yes").returncode == 0
+    assert (
+        counters.run("restart", "-c", "orchestrator", "-c", "trainer", "--from-scratch", "--yes").returncode
+        == 0
+    )
     counters.wait_for("trainer", "ready")
     assert not (earlier / "metrics.jsonl").exists()
     archived = list((earlier / ".rltui" / "archive").glob("*/metrics.jsonl"))
@@ -110,12 +113,12 @@ def test_a_living_job_beside_the_run_does_not_keep_it_from_its_checkpoint(
     layout.write_text(f"{layout.read_text()}{NOTES}")
     counters.json(*UP, "--resume")
     (earlier / "metrics.jsonl").write_text("".join(f'{{"step": {step}}}\n' for step in range(1, 6)))
-    plan = counters.json("restart", "orchestrator", "trainer", "--plan")
+    plan = counters.json("restart", "-c", "orchestrator", "-c", "trainer", "--plan")
     assert plan["keep"] == ["inference", "notes"]
     assert plan["lost"]["resume_step"] == 3
-    counters.run("restart", "orchestrator", "trainer", "--yes", "--wait")
+    counters.run("restart", "-c", "orchestrator", "-c", "trainer", "--yes", "--wait")
     assert counters.run("events").stdout.count("from checkpoint 3") == 2
-    assert counters.json("restart", "notes", "--plan")["lost"] == {
+    assert counters.json("restart", "-c", "notes", "--plan")["lost"] == {
         "steps": 0, "resume_step": None, "newest": False, "interval": None, "rollouts": None
     }  # fmt: skip
 
@@ -126,7 +129,7 @@ def test_what_starts_by_hand_gets_what_the_request_gives(counters: Box, free_por
     layout.write_text(f"{layout.read_text()}{BESIDES}")
     component_ids = [component["id"] for component in counters.json(*UP)["components"]]
     assert component_ids == ["inference", "orchestrator", "trainer"], "neither started nor shown"
-    assert "comes with the request" in counters.run("start", "eval", "--yes", "--wait").stderr
+    assert "comes with the request" in counters.run("start", "-c", "eval", "--yes", "--wait").stderr
     port = unused_port()
     arguments = {"command": ("sleep", "600"), "port": str(port)}
     start = Request(action="start", components=("eval",), given=arguments)
@@ -135,9 +138,9 @@ def test_what_starts_by_hand_gets_what_the_request_gives(counters: Box, free_por
     first = counters.wait_for("eval", "ready")
     assert (first["manual"], first["port"]) == (True, port)
     os.kill(counters.supervisor_pid(), signal.SIGKILL)
-    assert counters.run("restart", "eval", "--yes", "--wait").returncode == 0, "as it was given before"
+    assert counters.run("restart", "-c", "eval", "--yes", "--wait").returncode == 0, "as it was given before"
     assert counters.component("eval")["attempt"] == first["attempt"] + 1
-    assert "eval" in counters.json("set", "max_steps=900", "--restart", "--dry-run")["keep"]
+    assert "eval" in counters.json("set", "max_steps=900", "--restart", "--plan")["keep"]
     assert counters.run("down").returncode == 0
     assert not counters.tagged("one")
 
@@ -155,12 +158,12 @@ def test_two_experiments_on_one_config_are_told_of_each_other(counters: Box, fre
     second = counters.run(*up)
     assert second.returncode == 0
     assert text not in second.stderr, "it does not run"
-    assert counters.run("start", "-n", "one", "--yes", "--wait").returncode == 0
-    assert text in counters.run("set", "max_steps=30", "-n", "two", "--dry-run").stdout
-    warned = counters.run("set", "max_steps=30", "-n", "one")
+    assert counters.run("start", "one", "--yes", "--wait").returncode == 0
+    assert text in counters.run("set", "two", "max_steps=30", "--plan").stdout
+    warned = counters.run("set", "one", "max_steps=30")
     assert (warned.returncode, "the experiment two, which runs in" in warned.stderr) == (2, True)
-    assert counters.run("set", "max_steps=30", "-n", "one", "--yes").returncode == 0
+    assert counters.run("set", "one", "max_steps=30", "--yes").returncode == 0
     assert text in counters.run("check", "run.toml", "-l", "other.toml").stdout
     counters.run("down", "one")
-    assert text not in counters.run("set", "max_steps=40", "-n", "two").stdout
+    assert text not in counters.run("set", "two", "max_steps=40").stdout
     counters.run("down", "two")

@@ -77,7 +77,7 @@ def test_the_tui_rings_and_tells_the_desktop(counters: Box) -> None:
     settings.parent.mkdir()
     settings.write_text("[alerts]\nosc9 = true\n")
     box.json(*UP)
-    tui = Terminal([sys.executable, "-m", "rltui", "-n", "one"], cwd=box.work, env=box.env)
+    tui = Terminal([sys.executable, "-m", "rltui", "one"], cwd=box.work, env=box.env)
     try:
         tui.wait_for("trainer ●")
         notifications = box.root / "heard"

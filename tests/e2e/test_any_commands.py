@@ -50,7 +50,7 @@ def test_a_layout_runs_without_a_config_and_tells_how_far_it_is(box: Box) -> Non
         lambda: box.json("status", "one", "--json")["progress"]["concerns"]
     )  # some moments later
     assert [concern["word"] for concern in concerns] == ["reward collapsed"]
-    retry_until(lambda: "reward collapsed" in box.run("events", "-n", "one").stdout)
+    retry_until(lambda: "reward collapsed" in box.run("events", "one").stdout)
     assert box.run("down", "one").returncode == 0
 
 

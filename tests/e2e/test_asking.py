@@ -46,7 +46,7 @@ ASKING: Sequence[Sequence[str]] = (
     ("diff",),
     ("events",),
     ("events", "--json"),
-    ("logs", "trainer"),
+    ("logs", "-c", "trainer"),
     ("gpus", "-n", "one", "--json"),
 )
 
@@ -68,8 +68,8 @@ def test_asking_a_supervisor_imports_nothing_heavy(counters: Box) -> None:
 def test_an_edit_says_what_was_done(counters: Box) -> None:
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
     edit = ("set", "max_steps=21", "--restart", "--yes")
-    dry, result = counters.run(*edit, "--dry-run"), counters.run(*edit)
-    assert dry.stderr == "nothing was written: --dry-run\n"
+    dry, result = counters.run(*edit, "--plan"), counters.run(*edit)
+    assert dry.stderr == "nothing was written: --plan\n"
     assert result.stderr.startswith("written: run.toml: max_steps 20 → 21\nrestarting ")
     assert "trainer" in result.stderr
     assert counters.run("set", "max_steps=21").stderr == ""
@@ -86,7 +86,7 @@ def test_a_stopped_experiment_is_told_anew_once_it_has_changed(counters: Box) ->
     assert counters.json("status", "one")["max_steps"] == 30
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
     assert {component["state"] for component in counters.json("ls")[0]["components"]} == {"ready"}
-    counters.run("stop", "trainer", "--yes", "--wait")
+    counters.run("stop", "-c", "trainer", "--yes", "--wait")
     assert retry_until(lambda: counters.component("trainer")["state"] == "stopped")
 
 

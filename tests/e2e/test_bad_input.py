@@ -128,7 +128,7 @@ def test_unknown_experiment_and_component(box: Box) -> None:
     refused(box.run("status"), 2, "there is no run yet", "rltui up")
 
 
-@pytest.mark.parametrize("arguments", [("up",), ("set",), ("gpus", "--wrong"), ("logs", "x", "-n", "many")])
+@pytest.mark.parametrize("arguments", [("up",), ("set",), ("gpus", "--wrong"), ("logs", "many", "-c", "x")])
 def test_usage(box: Box, arguments: tuple[str, ...]) -> None:
     assert box.run(*arguments).returncode == 2
 

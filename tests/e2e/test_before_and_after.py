@@ -45,7 +45,7 @@ def component_ids(box: Box) -> list[str]:
 
 
 def test_before_and_after_and_a_second_run_on_the_warm_server(trained: Box) -> None:
-    assert "max_steps" in trained.run("diff", "original").stdout
+    assert "max_steps" in trained.run("diff", "--original").stdout
     assert "max_steps = 5000" in (trained.work / "rl.toml").read_text(), "the person's file stays"
 
     argv = [sys.executable, "-m", "rltui"]
@@ -75,7 +75,7 @@ def test_before_and_after_and_a_second_run_on_the_warm_server(trained: Box) -> N
     second = ("up", "rl.toml", "-n", "second", "-o", "two", "--inference-of", "first")
     assert trained.run(*second, "--", "--max-steps", "6", timeout_s=90).returncode == 0
     retry_until(lambda: trained.json("status", "second")["done"], timeout_s=60)
-    reset = trained.json("metrics", "reward", "-n", "second")
+    reset = trained.json("metrics", "second", "reward")
     assert reset["series"], "it trained on a server that it did not start"
     refusal = trained.run("eval", "run", "--now", *SHAPE)
     assert "has the weights of second" in refusal.stderr

@@ -60,10 +60,10 @@ def test_of_two_that_begin_with_one_file_at_once_one_has_a_copy(box: Box) -> Non
     assert record(outputs / other)["config_files"] == [str(copy)]
     assert copy.read_text() == MINE
     assert f"{mine}: {owner} reads it too, and lives; {other} has a copy" in both["xy".index(other)].stderr
-    assert box.run("set", "lr=0.2", "-n", other).returncode == 0
+    assert box.run("set", other, "lr=0.2").returncode == 0
     third = box.run("up", "mine.toml", "-l", "lay.toml", "--set", "steps=5", "--set=lr=0.3", "-n", "z")
     assert third.returncode == 0, third.stderr
-    assert box.run("logs", "a", "-n", "z").stdout == "# mine\nsteps = 5  # few\nlr = 0.3\n"
+    assert box.run("logs", "z", "-c", "a").stdout == "# mine\nsteps = 5  # few\nlr = 0.3\n"
     assert mine.read_text() == MINE
     later = box.run("up", "mine.toml", "-l", "lay.toml", "-n", "z")
     assert later.returncode == 4

@@ -82,7 +82,7 @@ def test_damaged_records_and_a_killed_supervisor(counters: Box, content: bytes) 
     assert {item["id"]: item["pid"] for item in status["components"]} == before
     assert {item["attempt"] for item in status["components"]} == {1}
     assert {item["state"] for item in status["components"]} == {"ready"}
-    assert counters.run("restart", "trainer", "--yes", "--wait").returncode == 0
+    assert counters.run("restart", "-c", "trainer", "--yes", "--wait").returncode == 0
     assert counters.component("trainer")["attempt"] == 2
     assert counters.run("down").returncode == 0
     assert counters.tagged("one") == []
@@ -158,8 +158,8 @@ def test_one_broken_and_one_stopped_experiment_leave_the_others_alone(counters: 
     assert "⚠ three: " in text.stdout
     assert mine.returncode == 0
     assert (status.returncode, status.stderr.count("does not answer")) == (1, 1)
-    assert counters.run("set", "max_steps=21", "-n", "one").returncode == 0
-    assert counters.run("restart", "trainer", "--yes", "--wait", "-n", "one").returncode == 0
+    assert counters.run("set", "one", "max_steps=21").returncode == 0
+    assert counters.run("restart", "one", "-c", "trainer", "--yes", "--wait").returncode == 0
     for name in ("one", "two"):
         assert counters.run("down", name).returncode == 0
 

@@ -97,14 +97,14 @@ def test_nothing_starts_while_everything_is_being_stopped(slow: Box) -> None:
     """Findings A5 and H17: it started, lived on, and the journal said that no process is left."""
     with asking(slow, "down") as down:
         retry_until(lambda: being_taken_down(slow), timeout_s=30)
-        for command in (("start", "quick"), ("restart", "quick")):
+        for command in (("start", "-c", "quick"), ("restart", "-c", "quick")):
             refusal = slow.run(*command, "--yes")
             assert refusal.returncode == 4
             assert "one is being taken down by " in refusal.stderr
             assert f"pid {down.pid}" in refusal.stderr
         status = slow.json("status")
         assert status["down"]["complete"] is False
-        assert slow.run("stop", "slow", "--kill", "--yes").returncode == 0, "impatience is no start"
+        assert slow.run("stop", "-c", "slow", "--kill", "--yes").returncode == 0, "impatience is no start"
         assert down.wait(60) == 0
         assert "no process is left" in (down.stdout.read() if down.stdout else "")
     assert slow.tagged("one") == []
@@ -117,7 +117,7 @@ def test_an_open_app_says_who_took_it_down_and_revives_nothing(counters: Box) ->
     """Finding A6: an open app started again what somebody else had taken down."""
     up = ("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
     counters.json(*up)
-    terminal = Terminal([sys.executable, "-m", "rltui", "-n", "one"], cwd=counters.work, env=counters.env)
+    terminal = Terminal([sys.executable, "-m", "rltui", "one"], cwd=counters.work, env=counters.env)
     try:
         terminal.wait_for("trainer ● ready")
         assert counters.run("down").returncode == 0
@@ -125,7 +125,7 @@ def test_an_open_app_says_who_took_it_down_and_revives_nothing(counters: Box) ->
         terminal.wait_for("S starts it again")
         assert "keep running" not in terminal.screen()
         down = counters.json("status")["down"]
-        assert counters.run("restart", "trainer", "--plan").returncode == 0
+        assert counters.run("restart", "-c", "trainer", "--plan").returncode == 0
         assert counters.json("status")["down"]["by"] == down["by"], "a look changes nothing"
         counters.json("up", "run.toml", "-l", "counters.toml", "-n", "two", "-o", "out2", "--only", "trainer")
         assert counters.json("status")["experiment"] == "two", "the only one of which something runs"
@@ -138,7 +138,7 @@ def test_an_open_app_says_who_took_it_down_and_revives_nothing(counters: Box) ->
         terminal.wait_for("Start everything?")
         terminal.press("Enter")
         terminal.wait_for("trainer ● ready")
-        counters.run("stop", "--yes", "--wait", "-n", "one")
+        counters.run("stop", "one", "--yes", "--wait")
         assert counters.json(*up, "--resume", "--only", "trainer")["state"] == "running"
     finally:
         terminal.close()
@@ -170,7 +170,7 @@ def test_everybody_who_takes_it_down_gets_the_end(slow: Box) -> None:
         asking(slow, "down", "--json") as third,
     ):
         retry_until(lambda: being_taken_down(slow), timeout_s=30)
-        slow.run("stop", "slow", "--kill", "--yes")
+        slow.run("stop", "-c", "slow", "--kill", "--yes")
         outputs = [process.communicate(timeout=60) for process in (first, second, third)]
         assert [process.returncode for process in (first, second, third)] == [0, 0, 0], outputs
     assert json.loads(outputs[2][0])["state"] == "stopped"
@@ -200,7 +200,7 @@ def test_a_killed_supervisors_successor_finishes_taking_it_down(slow: Box) -> No
         down.communicate(timeout=60)
         assert down.returncode == 1
     pid = slow.component("slow")["pid"]
-    assert slow.run("start", "quick", "--yes").returncode == 4
+    assert slow.run("start", "-c", "quick", "--yes").returncode == 4
     os.kill(pid, signal.SIGKILL)
     retry_until(lambda: slow.json("status")["down"]["complete"], timeout_s=30)
     assert slow.tagged("one") == []
@@ -230,7 +230,9 @@ def test_what_ran_elsewhere_is_not_called_ended(box: Box) -> None:
     layout = '[[component]]\nid = "trainer"\ncommand = ["ssh", "-tt", "node7", "train"]\n'
     (box.work / "own.toml").write_text(f'framework = "generic"\n{layout}')
     box.json("up", "run.toml", "-l", "own.toml", "-n", "one", "-o", "out")
-    assert "trainer on node7 by ssh: whether it ends there" in box.run("stop", "trainer", "--plan").stdout
+    assert (
+        "trainer on node7 by ssh: whether it ends there" in box.run("stop", "-c", "trainer", "--plan").stdout
+    )
     output = box.run("down").stdout
     assert "no process is left on this machine." in output
     assert "cannot be seen: trainer on node7" in output

@@ -161,13 +161,13 @@ def test_a_secret_is_nowhere_but_in_the_files(counters: Box) -> None:
         ("events", "--json"),
         ("diff",),
         ("diff", "--text"),
-        ("diff", "trainer#1"),
+        ("diff", "-c", "trainer#1"),
         ("knobs", "--all"),
     ]
     commands += [
         ("knobs", "--all", "--json"),
         ("status", "--json"),
-        ("undo", "--dry-run"),
+        ("undo", "--plan"),
         ("set", "token=second-one-more", "--json"),
     ]
     answers = [edit.stdout, edit.stderr, told_file.read_text()]

@@ -91,7 +91,7 @@ def test_models_are_evaluated_and_compared(box: Box) -> None:
         assert case in refusal.stderr
 
     assert box.run("eval", "run", *shape, "--when-done").returncode == 0
-    box.json("stop", "inference", "--yes", "--wait")
+    box.json("stop", "-c", "inference", "--yes", "--wait")
     assert box.run("eval", "run", *shape).returncode == 4
     report = table(box)
     assert [evaluation["verdict"] for evaluation in report["evaluations"]] == [
@@ -106,7 +106,7 @@ def test_models_are_evaluated_and_compared(box: Box) -> None:
     box.run("down", "one")
     assert table(box) == {**report, "queue": table(box)["queue"]}, "from the files"
     assert box.json("eval", "one", "--all")["evaluations"]
-    kinds = [entry["data"].get("verdict") for entry in box.json("events", "-n", "one", "--kind", "eval")]
+    kinds = [entry["data"].get("verdict") for entry in box.json("events", "one", "--kind", "eval")]
     assert kinds.count("ok") == 2
 
 

@@ -36,8 +36,8 @@ def as_the_screen(box: Box, text: str) -> tuple[str, list[str]]:
 @pytest.mark.slow
 def test_a_restart_is_a_mark_and_so_is_a_note(counters: Box) -> None:
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
-    assert counters.run("note", "before", "the restart").stdout.startswith("noted")
-    counters.json("restart", "trainer", "--yes", "--wait")
+    assert counters.run("events", "add", "before", "the restart").stdout.startswith("noted")
+    counters.json("restart", "-c", "trainer", "--yes", "--wait")
     assert as_the_screen(counters, "seen on the screen") == (
         "seen on the screen",
         ["before the restart", "seen on the screen"],

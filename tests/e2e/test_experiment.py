@@ -43,9 +43,9 @@ def test_up_status_logs_down(counters: Box) -> None:
     assert status["max_steps"] == 20
     experiments = counters.json("ls")
     assert [(row["experiment"], row["state"]) for row in experiments] == [("one", "running")]
-    lines = retry_until(lambda: counters.run("logs", "trainer", "--lines", "5").stdout.splitlines())
+    lines = retry_until(lambda: counters.run("logs", "-c", "trainer", "--limit", "5").stdout.splitlines())
     assert lines[-1].startswith("count ")
-    assert "serving on" in counters.run("logs", "inference", "--grep", "serv").stdout
+    assert "serving on" in counters.run("logs", "-c", "inference", "--grep", "serv").stdout
     rollouts.write_flat_run(counters.work / "out")
     best = counters.json("rollouts", "--step", "2", "--best", "1")
     assert best["samples"][0]["reward"] == 1.0
@@ -67,18 +67,18 @@ def test_restart_one_keeps_the_others_and_stop_takes_dependents(counters: Box) -
     assert "Traceback" not in second.stderr
 
     before = pids(counters)
-    plan = counters.json("restart", "trainer", "--plan")
+    plan = counters.json("restart", "-c", "trainer", "--plan")
     assert plan["stop"] == plan["start"] == ["trainer"]
     assert plan["keep"] == ["inference", "orchestrator"]
     assert pids(counters) == before, "--plan does nothing"
-    assert counters.run("restart", "trainer", "--yes", "--wait").returncode == 0
+    assert counters.run("restart", "-c", "trainer", "--yes", "--wait").returncode == 0
     after = pids(counters)
     assert after["inference"] == before["inference"]
     assert after["orchestrator"] == before["orchestrator"]
     assert after["trainer"] != before["trainer"]
     assert counters.component("trainer")["attempt"] == 2
 
-    assert counters.run("stop", "inference", "--yes", "--wait").returncode == 0
+    assert counters.run("stop", "-c", "inference", "--yes", "--wait").returncode == 0
     assert {item["state"] for item in counters.json("status")["components"]} == {"stopped"}
     assert counters.run("start", "--yes", "--wait").returncode == 0
     assert {item["state"] for item in counters.json("status")["components"]} == {"ready"}
@@ -92,7 +92,7 @@ def test_killed_shim_leaves_the_component_and_a_killed_component_is_told_with_it
     os.kill(attempt["shim_pid"], signal.SIGKILL)
     before = counters.component("trainer")
     assert (before["state"], before["pid"]) == ("ready", attempt["pid"])
-    assert counters.run("restart", "trainer", "--yes", "--wait").returncode == 0
+    assert counters.run("restart", "-c", "trainer", "--yes", "--wait").returncode == 0
     # Not a look at /proc: where pid 1 does not reap, a zombie stays.
     assert not is_alive(ProcessId(attempt["pid"], attempt["pid_start"]))
     assert counters.component("trainer")["attempt"] == 2
@@ -110,7 +110,7 @@ def test_killed_shim_leaves_the_component_and_a_killed_component_is_told_with_it
 @pytest.mark.slow
 def test_set_edits_one_value_and_without_the_config_nothing_is_restarted(counters: Box) -> None:
     counters.json(*UP)
-    dry = counters.json("set", "max_steps=30", "--dry-run")
+    dry = counters.json("set", "max_steps=30", "--plan")
     assert "+max_steps = 30 # steps" in dry["diff"]
     assert (counters.work / "run.toml").read_text().startswith("# how long\nmax_steps = 20 # steps")
     assert counters.run("set", "max_steps=30").returncode == 0
@@ -123,7 +123,7 @@ def test_set_edits_one_value_and_without_the_config_nothing_is_restarted(counter
 
     (counters.work / "run.toml").unlink()
     assert counters.json("status")["state"] == "running"
-    refusal = counters.run("restart", "trainer", "--yes")
+    refusal = counters.run("restart", "-c", "trainer", "--yes")
     assert refusal.returncode == 3
     assert "run.toml" in refusal.stderr
     assert counters.component("trainer")["attempt"] == 1
@@ -139,7 +139,7 @@ def test_killed_supervisor_is_replaced_and_nothing_else_dies(counters: Box) -> N
     assert counters.supervisor_pid() != first
     states = {item["id"]: item["state"] for item in counters.json("status")["components"]}
     assert states == dict.fromkeys(states, "ready")
-    assert counters.run("restart", "trainer", "--yes", "--wait").returncode == 0
+    assert counters.run("restart", "-c", "trainer", "--yes", "--wait").returncode == 0
     counters.run("stop", "--yes", "--wait")
     for name in ("trainer", "orchestrator"):
         for log in (counters.work / "out/.rltui/components" / name).glob("*/output.log"):
@@ -244,4 +244,4 @@ def test_two_experiments_that_need_the_same_thing_made_make_it_once(box: Box) ->
         retry_until(lambda name=name: box.component("trainer", experiment=name)["state"] == "exited")  # type: ignore[misc]
     assert (box.work / "begun").read_text() == "x"
     assert box.component("sft", experiment="two")["state"] == "stopped"
-    retry_until(lambda: "done in" in box.run("events", "-n", "two").stdout)
+    retry_until(lambda: "done in" in box.run("events", "two").stdout)

@@ -57,12 +57,12 @@ def test_the_warm_server_of_another_experiment_is_lent(box: Box, generation: Nam
         assert [(box.work / name).read_text() for name in prime.files] == before
 
         # Both sides see it: what the owner's plans would do to the other is said, or refused.
-        stopping = box.json("stop", "inference", "--plan", "-n", "one")
+        stopping = box.json("stop", "one", "-c", "inference", "--plan")
         assert any(
             "two uses the inference server" in component["message"] for component in stopping["problems"]
         )
         assert "used by two" in box.component("inference", experiment="one")["facts"]
-        refusal = box.run("start", "orchestrator", "trainer", "--yes", "-n", "one")
+        refusal = box.run("start", "one", "-c", "orchestrator", "-c", "trainer", "--yes")
         assert refusal.returncode == 4
         assert "rltui down two" in refusal.stderr + refusal.stdout
         assert box.run("down", "two").returncode == 0
@@ -76,7 +76,7 @@ def test_the_warm_server_of_another_experiment_is_lent(box: Box, generation: Nam
 
 def test_a_server_is_not_lent_while_its_own_run_trains(box: Box) -> None:
     with lender(box, "C") as prime:
-        prime.done("start", "orchestrator", "trainer", "--yes", "--wait")
+        prime.done("start", "-c", "orchestrator", "-c", "trainer", "--yes", "--wait")
         refusal = box.run(
             "up", *prime.files, "-l", "prime-rl", "-n", "two", "-o", "out2", "--inference-of", "one"
         )
@@ -92,15 +92,15 @@ def test_a_run_waits_for_a_server_elsewhere_and_tells_when_it_is_gone(box: Box) 
         alone = re.sub(r"(?ms)^\[inference.*?(?=^\[(?!inference)|\Z)", "", text)
         assert alone != text
         (box.work / "alone.toml").write_text(alone)
-        prime.done("stop", "inference", "--yes", "--wait", "-n", "one")
+        prime.done("stop", "one", "-c", "inference", "--yes", "--wait")
         start = box.run("up", "alone.toml", "-n", "two", "-o", "out2", "--no-wait")
         assert start.returncode == 0, start.stderr
         assert "what needs it waits until it answers" in start.stderr
         assert "Connection refused" in box.component("orchestrator", experiment="two")["reason"]
-        prime.done("start", "inference", "--yes", "--wait", "-n", "one")
+        prime.done("start", "one", "-c", "inference", "--yes", "--wait")
         retry_until(lambda: steps_of_two(box) >= 2, timeout_s=40)
-        prime.done("stop", "inference", "--yes", "--wait", "-n", "one")
-        retry_until(lambda: "(external) is down" in box.run("events", "-n", "two").stdout, timeout_s=40)
+        prime.done("stop", "one", "-c", "inference", "--yes", "--wait")
+        retry_until(lambda: "(external) is down" in box.run("events", "two").stdout, timeout_s=40)
 
 
 GIB = 1 << 30

@@ -52,7 +52,7 @@ def run_toml(box: Box) -> str:
 
 def kinds(box: Box) -> list[str]:
     """Kinds of the journal's entries, oldest first."""
-    return [entry["kind"] for entry in box.json("events", "-n", "one")]
+    return [entry["kind"] for entry in box.json("events", "one")]
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_killed_from_outside_after_an_undo(picky: Box) -> None:
     assert "undo" not in status.stdout
     assert picky.json("status")["rollback"] is None
     assert [
-        event for event in picky.json("events", "-n", "one", "--kind", "alert") if "undo" in event["text"]
+        event for event in picky.json("events", "one", "--kind", "alert") if "undo" in event["text"]
     ] == []
     result = follow(picky, status, hints.RESTART_KILLED, component="trainer")
     assert result.returncode == 0, result.stderr
@@ -88,7 +88,7 @@ def test_died_after_an_edit(picky: Box) -> None:
     assert picky.run("set", "max_steps=200", "--restart", "--yes").returncode == 0
     retry_until(lambda: picky.json("status")["rollback"], timeout_s=20.0)
     alert = next(
-        event["text"] for event in picky.json("events", "-n", "one") if "take that edit back" in event["text"]
+        event["text"] for event in picky.json("events", "one") if "take that edit back" in event["text"]
     )
     assert "max_steps 30 → 200" in alert
     assert follow(picky, alert, hints.UNDO_RESTART).returncode == 0
@@ -149,7 +149,7 @@ def test_a_finished_run_of_which_a_server_lives(counters: Box) -> None:
     retry_until(lambda: counters.json("status")["done"], timeout_s=20.0)
     assert follow(counters, counters.run("status"), hints.DOWN, name="one").returncode == 0
     assert counters.tagged("one") == []
-    missing = counters.run("undo", "-n", "one")
+    missing = counters.run("undo", "one")
     assert missing.returncode == 4
     assert follow(counters, missing, hints.EVENTS).returncode == 0
 
@@ -159,14 +159,14 @@ def test_a_layout_that_was_changed(picky: Box) -> None:
     """The advised `up … --resume` was refused: the name is taken by a folder that it did not name."""
     layout = picky.work / "counters.toml"
     layout.write_text(layout.read_text().replace('title = "Counters"', 'title = "Others"'))
-    plan = picky.run("restart", "trainer", "--plan", "-n", "one")
+    plan = picky.run("restart", "one", "-c", "trainer", "--plan")
     record = experiment(picky)
     assert follow(picky, plan, hints.DOWN, name="one").returncode == 0
     assert record.resume_command in plan.stdout, plan.stdout
     result = picky.run(*shlex.split(record.resume_command)[1:])
     assert result.returncode == 0, result.stderr
     assert picky.json("status")["title"] == "Others"
-    assert "changed" not in picky.run("restart", "trainer", "--plan", "-n", "one").stdout
+    assert "changed" not in picky.run("restart", "one", "-c", "trainer", "--plan").stdout
 
 
 def test_lists_that_messages_point_to(picky: Box) -> None:
@@ -245,14 +245,14 @@ def test_the_last_step_is_reached(box: Box, free_port: int) -> None:
     """Finding U2: both jobs of a finished run ended a second after their start, without a word before."""
     write_example(box.work, port=free_port, steps=20)
     subprocess.run([sys.executable, "-c", FINISHED], env=box.env, cwd=box.work, check=True)
-    planned = box.run("start", "orchestrator", "trainer", "--plan")
+    planned = box.run("start", "-c", "orchestrator", "-c", "trainer", "--plan")
     assert "step 20 of 20 is reached: nothing is left to train" in planned.stderr + planned.stdout
-    scratch = box.run("restart", "orchestrator", "trainer", "--from-scratch", "--plan")
+    scratch = box.run("restart", "-c", "orchestrator", "-c", "trainer", "--from-scratch", "--plan")
     assert "reached" not in scratch.stderr + scratch.stdout
     command = hints.SET_RESTART(words="max_steps=40")
     assert command in planned.stderr + planned.stdout
     assert box.run("set", "max_steps=40").returncode == 0
-    planned = box.run("start", "orchestrator", "trainer", "--plan")
+    planned = box.run("start", "-c", "orchestrator", "-c", "trainer", "--plan")
     assert "reached" not in planned.stderr + planned.stdout
 
 

@@ -25,12 +25,12 @@ UP = ("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
 @pytest.mark.slow
 def test_where_to_look(counters: Box) -> None:
     counters.json(*UP)
-    assert counters.run("restart", "trainer", "--yes", "--wait").returncode == 0
+    assert counters.run("restart", "-c", "trainer", "--yes", "--wait").returncode == 0
     before = {component["id"]: component["pid"] for component in counters.json("status")["components"]}
     cases: tuple[tuple[tuple[str, ...], int, Hint, dict[str, Any], dict[str, str] | None], ...] = (
-        (("diff", "a", "b", "c"), 2, hints.DIFF_TWO, {}, {}),
-        (("logs", "-f"), 2, hints.LOGS_OF, {}, {"C": "trainer"}),
-        (("logs", "--grep", "x"), 2, hints.LOGS_ALL, {}, {"RE": "count 1"}),
+        (("diff", "-c", "a", "-c", "b", "-c", "c"), 2, hints.DIFF_TWO, {}, {}),
+        (("logs", "-f"), 2, hints.LOGS_OF, {}, {"COMPONENT": "trainer"}),
+        (("attach",), 2, hints.ATTACH_TO, {}, None),
         (("metrics",), 0, hints.METRICS_ALL, {}, {}),
         (("restart", "--from", "last", "--yes"), 4, hints.CHECKPOINTS, {"name": "one"}, {}),
         (("set",), 2, hints.SET, {}, {"KEY=VALUE…": "max_steps=21"}),
@@ -39,7 +39,7 @@ def test_where_to_look(counters: Box) -> None:
         (("help",), 0, hints.HELP_COMMAND, {}, {"COMMAND": "status"}),
         (("help",), 0, hints.MAN, {}, {}),
         ((), 2, hints.STATUS, {}, {}),
-        (("up", "run.toml", "--dry-run"), 2, hints.CHECK, {}, None),
+        (("up", "run.toml", "--plan"), 2, hints.CHECK, {}, None),
         (("serve",), 2, hints.OF_HOST, {}, None),
         (("sweep", "run.toml"), 2, hints.SWEEP, {}, None),
     )
@@ -51,7 +51,7 @@ def test_where_to_look(counters: Box) -> None:
             assert follow(counters, result, hint, fill=fill, **values).returncode == 0, arguments
     plot = counters.run("metrics")
     name = counters.run("metrics", "--all").stdout.splitlines()[1].split()[0]
-    follow(counters, plot, hints.METRICS_PLOT, code=0, fill={"NAME…": name})
+    follow(counters, plot, hints.METRICS_PLOT, code=0, fill={"METRIC…": name})
     assert {
         component["id"]: component["pid"] for component in counters.json("status")["components"]
     } == before
@@ -75,7 +75,7 @@ def test_copies_of_a_config(box: Box) -> None:
     mine.write_text(MINE)
     box.json("up", "mine.toml", "-l", "lay.toml", "-n", "one", "-o", "out")
     second = box.run("up", "mine.toml", "-l", "lay.toml", "-n", "two")
-    assert box.run("set", "lr=0.2", "-n", "two").returncode == 0
+    assert box.run("set", "two", "lr=0.2").returncode == 0
     refusal = follow(box, second, hints.PROMOTE, code=2, name="two")
     assert mine.read_text() == MINE, refusal.stderr
     promotion = follow(box, second, hints.PROMOTE, "--yes", code=0, name="two")
@@ -118,7 +118,7 @@ def test_evaluations(box: Box) -> None:
     assert box.run("eval", "cancel", "1").returncode == 0
     assert table(box)["queue"] == []
     assert box.tagged("one") == [], "nothing was started for it"
-    box.json("start", "trainer", "--yes", "--wait")
+    box.json("start", "-c", "trainer", "--yes", "--wait")
     no_server = box.run("eval", "run", "reverse-text")
     assert no_server.returncode == 4
     follow(box, no_server, hints.START, code=0, component="inference", name="one")
@@ -150,7 +150,7 @@ def test_what_restarts_set_aside(box: Box) -> None:
     prime.up("prime-rl")
     prime.wait_for_steps("trainer", 6)
     assert box.run("restart", "--from-scratch", "--yes", "--wait", timeout_s=120).returncode == 0
-    elsewhere = box.run("set", "output_dir=elsewhere", "--dry-run")
+    elsewhere = box.run("set", "output_dir=elsewhere", "--plan")
     follow(box, elsewhere, hints.FORK_INTO, "--no-wait", code=0, run="one", fill={"DIR": "elsewhere"})
     assert box.run("down", "elsewhere").returncode == 0
     down = box.run("down", "one")

@@ -81,7 +81,7 @@ def test_a_missing_checkout(box: Box) -> None:
     assert box.run(*up).returncode == 0
     counted = box.run("convert", "rollouts")
     retry_until(lambda: box.json("status")["step"], timeout_s=30)
-    follow(box, counted, hints.CONVERT, "--dry-run", code=0, way="tokens")
+    follow(box, counted, hints.CONVERT, "--plan", code=0, way="tokens")
 
 
 @pytest.mark.slow
@@ -143,7 +143,7 @@ def test_a_run_that_is_open_and_its_shell(counters: Box) -> None:
     there = counters.run(*UP)
     assert there.returncode == 4
     assert hints.OPEN(name="one") in there.stderr
-    opened = in_terminal(counters, "-n", "one")
+    opened = in_terminal(counters, "one")
     try:
         opened.wait_for("trainer")
     finally:
@@ -151,7 +151,7 @@ def test_a_run_that_is_open_and_its_shell(counters: Box) -> None:
     refusal = counters.run("--readonly", "a", "b")
     assert refusal.returncode == 2
     assert hints.OPEN_READONLY() in refusal.stderr
-    follow(counters, counters.run("--readonly", "run.toml"), hints.LS, code=0)
+    follow(counters, counters.run("--readonly", "run.toml"), hints.STATUS_ALL, code=0)
     readonly = in_terminal(counters, "--readonly", "one")
     try:
         readonly.wait_for("trainer")
@@ -160,7 +160,7 @@ def test_a_run_that_is_open_and_its_shell(counters: Box) -> None:
     shell = counters.run("shell", "--detach", "-n", "one")
     assert shell.returncode == 0
     assert hints.ATTACH(component="shell", name="one") in shell.stderr
-    attached = in_terminal(counters, "attach", "shell", "-n", "one")
+    attached = in_terminal(counters, "attach", "one", "-c", "shell")
     try:
         attached.press("echo $((6*7))", "Enter")
         attached.wait_for("42")

@@ -49,9 +49,9 @@ def test_a_fork_has_the_config_that_its_parent_last_ran_with(box: Box) -> None:
     assert sorted(path.name for path in box.work.iterdir()) == ["lay.toml", "mine.toml", "out"]
     result = box.run("fork", "base", "--set", "lr=0.2")
     assert result.returncode == 0, result.stderr
-    assert box.run("logs", "a", "-n", "base-lr0-2").stdout == "# mine\nsteps = 3  # few\nlr = 0.2\n"
+    assert box.run("logs", "base-lr0-2", "-c", "a").stdout == "# mine\nsteps = 3  # few\nlr = 0.2\n"
     assert sheet(box.work / "base-lr0-2")["parent"] == sheet(box.work / "out")["id"]
-    assert "nothing to undo" in box.run("undo", "-n", "base-lr0-2").stderr, "its birth is no edit"
+    assert "nothing to undo" in box.run("undo", "base-lr0-2").stderr, "its birth is no edit"
     second_plan = box.json("fork", "base", "--set", "lr=0.2", "--plan")
     assert second_plan["name"] == "base-lr0-2-2"
 
@@ -96,6 +96,6 @@ def test_a_fork_of_a_living_run_learns_on(box: Box, free_port: int) -> None:
     fork = box.work / "outputs/other"
     assert (sheet(fork)["parent"], sheet(fork)["parent_step"]) == (sheet(parent)["id"], 2)
     retry_until(lambda: (fork / "checkpoints/step_4/STABLE").exists(), timeout_s=90)
-    rows = box.json("metrics", "reward", "-n", "other")
+    rows = box.json("metrics", "other", "reward")
     assert "lr = 0.0001" in (fork / ".rltui/config/rl.toml").read_text()
     assert rows

@@ -133,7 +133,7 @@ def test_trainer_loads_second_and_memory_has_owners_budget_and_peaks_which_the_n
     assert (budget["component"], budget["utilization"]) == ("inference", 0.5)
     assert budget["budget_bytes"] == (TOTAL - RESERVED) // 2
 
-    plan = gpu_box.box.json("restart", "inference", "trainer", "--plan")
+    plan = gpu_box.box.json("restart", "-c", "inference", "-c", "trainer", "--plan")
     [verdict] = [verdict for verdict in plan["memory"] if verdict["component"] == "inference"]
     assert (verdict["verdict"], verdict["peak_bytes"]) == ("fits", 9 * GIB), verdict
     assert verdict["free_bytes"] == TOTAL - RESERVED - GIB  # what both hold is given back first
@@ -151,7 +151,7 @@ def test_plan_warns_where_the_engine_will_be_refused_and_says_what_passes(gpu_bo
     gpu_box.start("--only", "inference", utilization=0.9)
     waits = until(lambda: gpu_box.box.component("inference")["reason"])
     assert waits.startswith("waits for GPU 0: needs 21.2 GiB free"), waits
-    plan = gpu_box.box.json("restart", "inference", "--plan")
+    plan = gpu_box.box.json("restart", "-c", "inference", "--plan")
     [verdict] = plan["memory"]
     assert (verdict["verdict"], verdict["component"]) == ("will_refuse", "inference"), verdict
     [problem] = [problem for problem in plan["problems"] if problem["key"] == "gpu_memory"]
@@ -169,13 +169,13 @@ def test_trainer_that_will_not_fit_is_told_before_it_starts(gpu_box: GpuBox) -> 
     trainer = gpu_box.pid("trainer")
     gpu_box.hold((trainer, 14 * GIB))
     until(lambda: gpu_box.share("trainer"))
-    plan = gpu_box.box.json("restart", "inference", "trainer", "--plan")
+    plan = gpu_box.box.json("restart", "-c", "inference", "-c", "trainer", "--plan")
     [verdict] = plan["memory"]
     assert verdict["verdict"] == "trainer_short", verdict
     assert 0.2 < verdict["safe_utilization"] < 0.4
     config = gpu_box.box.work / "run.toml"
     config.write_text(CONFIG.replace("4096", "2048"))
-    [memory] = gpu_box.box.json("restart", "inference", "trainer", "--plan")["memory"]
+    [memory] = gpu_box.box.json("restart", "-c", "inference", "-c", "trainer", "--plan")["memory"]
     assert any("trainer.model.seq_len was 4096, is 2048" in note for note in memory["notes"]), memory
 
 

@@ -206,5 +206,5 @@ def test_opening_runs_no_command_of_a_layout_that_nobody_trusts(box: Box) -> Non
 
     assert f"rltui trust {box.work.resolve()}" in str(retry_until(problem, timeout_s=20))
     assert not (box.work / "ran").exists()
-    assert box.run("start", "-n", "one").returncode == 0
+    assert box.run("start", "one").returncode == 0
     retry_until((box.work / "ran").exists, timeout_s=20)

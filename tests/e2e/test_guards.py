@@ -76,7 +76,7 @@ def has_walked(box: Box, name: str, steps: int = WALKED) -> None:
 
 
 def goes_on_from(box: Box, name: str, step: int) -> bool:
-    command = ("logs", "trainer", "-n", name)
+    command = ("logs", name, "-c", "trainer")
     return retry_until(lambda: box.run(*command).stdout.startswith(f"goes on from {step}\n"))
 
 
@@ -110,7 +110,7 @@ def test_what_a_restart_set_aside_is_brought_back_and_trains_on(box: Box) -> Non
     assert (box.work / "out-one/metrics.jsonl").read_text() == since, "there and back"
     (third,) = [folder for folder in box.json("checkpoints", "one")["set_aside"] if folder["steps"]]
 
-    terminal = Terminal([sys.executable, "-m", "rltui", "-n", "one"], cwd=box.work, env=box.env)
+    terminal = Terminal([sys.executable, "-m", "rltui", "one"], cwd=box.work, env=box.env)
     try:  # the same on the screen, whose supervisor is idle
         terminal.wait_for("Start everything?")
         terminal.press("n", "9")
@@ -137,7 +137,7 @@ def test_what_a_restart_set_aside_is_brought_back_and_trains_on(box: Box) -> Non
 
     config = box.work / "one/walk.toml"
     config.write_text(CONFIG.replace("23", "31"))
-    assert box.run("start", "-n", "one", "--wait").returncode == 0
+    assert box.run("start", "one", "--wait").returncode == 0
     assert goes_on_from(box, "one", 20)
     has_walked(box, "one", 31)
     assert "brought back" in box.run("events", "--kind", "restore").stdout
@@ -154,7 +154,7 @@ def test_what_a_rewind_set_aside_is_brought_back(box: Box) -> None:
     (box.work / "out-one/checkpoints/step_20/STABLE").write_text("of the new line")
     assert box.run("checkpoints", "restore", "one", aside["name"]).returncode == 0
     assert (box.work / "out-one/checkpoints/step_20/STABLE").read_text() == "x" * 20
-    assert box.run("start", "-n", "one", "--wait").returncode == 0
+    assert box.run("start", "one", "--wait").returncode == 0
     assert goes_on_from(box, "one", 20)
 
 
@@ -183,40 +183,40 @@ class Trial:
 
 TRIALS = (
     Trial("living", ("restart", "--from-scratch"), Loss.MORE, "lose       23 steps"),
-    Trial("living", ("restart", "trainer", "--from-scratch"), Loss.MORE, "lose       23 steps"),
+    Trial("living", ("restart", "-c", "trainer", "--from-scratch"), Loss.MORE, "lose       23 steps"),
     Trial("living", ("restart", "--from", "10"), Loss.MORE, "lose       13 steps"),
     Trial("living", ("restart", "--from", "5"), Loss.MORE, "lose       18 steps"),
-    Trial("living", ("set", "lr=50"), Loss.MORE, "is that meant?", "--dry-run"),
-    Trial("living", ("set", "lr=50", "--restart"), Loss.MORE, "is that meant?", "--dry-run"),
-    Trial("living", ("set", "walk=24", "--restart", "--from", "10"), Loss.MORE, "lose       13", "--dry-run"),
-    Trial("living", ("set", "output_dir=/tmp/elsewhere", "--force"), Loss.MORE, "output_dir", "--dry-run"),
+    Trial("living", ("set", "lr=50"), Loss.MORE, "is that meant?", "--plan"),
+    Trial("living", ("set", "lr=50", "--restart"), Loss.MORE, "is that meant?", "--plan"),
+    Trial("living", ("set", "walk=24", "--restart", "--from", "10"), Loss.MORE, "lose       13", "--plan"),
+    Trial("living", ("set", "output_dir=/tmp/elsewhere", "--force"), Loss.MORE, "output_dir", "--plan"),
     Trial("living", ("checkpoints", "prune", "--keep-last", "1"), Loss.FOR_GOOD, "checkpoint 5"),
     Trial("living", ("runs", "prune", "--keep-last", "1"), Loss.MORE, "old"),
     Trial("living", ("runs", "trash", "--empty"), Loss.FOR_GOOD, "gone", ""),
-    Trial("stopped", ("start", "--from-scratch", "-n", "old"), Loss.MORE, "lose       23 steps"),
-    Trial("stopped", ("start", "--from", "10", "-n", "old"), Loss.MORE, "lose       13 steps"),
-    Trial("stopped", ("restart", "--from-scratch", "-n", "old"), Loss.MORE, "lose       23 steps"),
-    Trial("stopped", ("set", "lr=50", "-n", "old"), Loss.MORE, "is that meant?", "--dry-run"),
+    Trial("stopped", ("start", "old", "--from-scratch"), Loss.MORE, "lose       23 steps"),
+    Trial("stopped", ("start", "old", "--from", "10"), Loss.MORE, "lose       13 steps"),
+    Trial("stopped", ("restart", "old", "--from-scratch"), Loss.MORE, "lose       23 steps"),
+    Trial("stopped", ("set", "old", "lr=50"), Loss.MORE, "is that meant?", "--plan"),
     Trial(
         "stopped",
         ("set", "rl.toml", "lr=50"),
         Loss.MORE,
         "is that meant?",
-        "--dry-run",
+        "--plan",
     ),
     Trial(
         "stopped", ("checkpoints", "prune", "old", "--set-aside", "--keep-last", "1"), Loss.FOR_GOOD, "free"
     ),
     Trial("copied", ("promote", "own"), Loss.MORE, "+lr = 0.002"),
-    Trial("copied", ("set", "lr=50", "-n", "own"), Loss.MORE, "is that meant?", "--dry-run"),
+    Trial("copied", ("set", "own", "lr=50"), Loss.MORE, "is that meant?", "--plan"),
     Trial("copied", ("checkpoints", "prune", "own", "--keep-last", "1"), Loss.FOR_GOOD, "checkpoint 5"),
 )
 """Commands that lose too much for a script that does not agree to it."""
 HARMLESS = (
     ("start", "--plan"), ("restart", "--plan"), ("stop", "--plan"), ("down", "--plan"),
-    ("restart", "--from-scratch", "--plan"), ("set", "walk=99", "--dry-run"), ("promote", "own", "--plan"),
+    ("restart", "--from-scratch", "--plan"), ("set", "walk=99", "--plan"), ("promote", "own", "--plan"),
     ("runs", "prune", "--keep-last", "1", "--plan"), ("runs", "rm", "old", "--plan"),
-    ("checkpoints", "prune", "--keep-last", "1", "--plan"), ("runs", "trash"), ("undo", "--dry-run"),
+    ("checkpoints", "prune", "--keep-last", "1", "--plan"), ("runs", "trash"), ("undo", "--plan"),
 )  # fmt: skip
 
 

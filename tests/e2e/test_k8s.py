@@ -100,7 +100,7 @@ def is_asked(output: bytearray, number: int) -> bool:
 
 
 def test_what_would_be_done_is_shown_first(box: Box, cluster: FakeCluster) -> None:
-    result = box.run("k8s", "up", RELEASE, "-f", "reverse-text", "--sft", "--namespace", "rl", "--dry-run")
+    result = box.run("k8s", "up", RELEASE, "-f", "reverse-text", "--sft", "--namespace", "rl", "--plan")
     assert result.returncode == 0, result.stderr
     lines = result.stderr.splitlines()
     assert next(line for line in lines if line.startswith("helm")).startswith(
@@ -136,18 +136,18 @@ def test_sft_by_hand_then_rl_by_itself(box: Box, cluster: FakeCluster) -> None:
     assert watched.returncode == 0, watched.stderr
     assert {component["state"] for component in box.json("status", RELEASE)["components"]} == {"stopped"}
 
-    assert box.run("start", "trainer", "-n", RELEASE, "--yes", "--no-wait").returncode == 0
+    assert box.run("start", RELEASE, "-c", "trainer", "--yes", "--no-wait").returncode == 0
     box.wait_for("trainer", "exited")  # the chart's command, run in the pod: its own exit code
     assert "by hand" not in {pod["state"] for pod in pods(box).values()}
 
-    terminal = Terminal([sys.executable, "-m", "rltui", "-n", RELEASE], cwd=box.work, env=box.env)
+    terminal = Terminal([sys.executable, "-m", "rltui", RELEASE], cwd=box.work, env=box.env)
     try:
         terminal.wait_for("Step 59")
         assert "Start everything?" not in terminal.screen(), "it would be RL, before SFT by hand"
     finally:
         terminal.close()
 
-    assert box.run("stop", "-n", RELEASE, "--yes", "--wait").returncode == 0
+    assert box.run("stop", RELEASE, "--yes", "--wait").returncode == 0
     upgrade = box.run("k8s", "upgrade", RELEASE, "-f", "reverse-text")
     assert "  trainer.autoStart = false → true" in upgrade.stderr
     box.wait_for("orchestrator", "ready")  # it was watched before: what its pods run now is followed
@@ -158,7 +158,7 @@ def test_sft_by_hand_then_rl_by_itself(box: Box, cluster: FakeCluster) -> None:
     box.wait_for("trainer", "exited", timeout_s=60.0)
     assert pods(box)["trainer"]["state"] == "ended"
 
-    stop = box.run("stop", "inference", "-n", RELEASE, "--yes", "--wait")
+    stop = box.run("stop", RELEASE, "-c", "inference", "--yes", "--wait")
     assert stop.returncode == 0, stop.stderr
     assert f"{RELEASE}-inference-0" not in cluster.pods()
     assert box.component("orchestrator")["state"] == "ready"

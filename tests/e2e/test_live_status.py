@@ -39,7 +39,7 @@ def test_status_is_drawn_in_place_as_it_changes(counters: Box) -> None:
     try:
         screen = terminal.wait_for("● trainer")
         assert screen.count("COMPONENT") == 1
-        counters.run("stop", "trainer", "--yes", "--wait")
+        counters.run("stop", "-c", "trainer", "--yes", "--wait")
         screen = terminal.wait_for("○ trainer")
         assert screen.count("trainer") == screen.count("COMPONENT") == 1
         terminal.press("C-c")
@@ -58,7 +58,7 @@ def test_a_log_gets_a_sentence_for_each_change(counters: Box) -> None:
         assert process.stdout is not None
         sentences = iter(process.stdout)
         assert any("trainer is ready." in line for line in sentences)
-        counters.run("restart", "trainer", "--yes", "--wait")
+        counters.run("restart", "-c", "trainer", "--yes", "--wait")
         assert any("trainer is ready" in line and "attempt 2." in line for line in sentences)
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=20) == 130

@@ -45,17 +45,17 @@ def test_killed_tmux_server_costs_only_the_terminals(counters: Box) -> None:
     assert pids(counters) == before
     assert counters.supervisor_pid() == supervisor, "it is the same one"
 
-    attach = counters.run("attach", "trainer")
+    attach = counters.run("attach", "-c", "trainer")
     assert attach.returncode == 1
     assert "the terminal of trainer's attempt 1 is gone, trainer itself goes on" in attach.stderr
     assert "rltui logs trainer -n one -f" in attach.stderr
-    assert "read its log" in counters.run("attach", "supervisor").stderr
-    assert counters.run("logs", "trainer", "-n", "one", "-N", "1").stdout.startswith("count ")
+    assert "read its log" in counters.run("attach", "-c", "supervisor").stderr
+    assert counters.run("logs", "one", "-c", "trainer", "--limit", "1").stdout.startswith("count ")
 
-    assert counters.run("restart", "trainer", "--yes", "--wait").returncode == 0
+    assert counters.run("restart", "-c", "trainer", "--yes", "--wait").returncode == 0
     assert tmux(counters, "list-windows", "-t", "one", "-F", "#{window_name}").split() == ["trainer"]
     assert counters.component("trainer")["attempt"] == 2
-    needs_terminal = counters.run("attach", "trainer")
+    needs_terminal = counters.run("attach", "-c", "trainer")
     assert "attach needs a terminal" in needs_terminal.stderr, "there is one again"
     log = counters.work / "out/.rltui/components/trainer/attempt-1/output.log"
     numbers = [int(line.split()[1]) for line in log.read_text().splitlines()]
@@ -103,10 +103,10 @@ def test_deleted_folder_of_a_running_experiment(counters: Box) -> None:
     assert second.returncode == 4
     assert supervisor_is(counters, supervisor)
 
-    assert counters.run("restart", "trainer", "--yes", "--wait").returncode == 0
+    assert counters.run("restart", "-c", "trainer", "--yes", "--wait").returncode == 0
     assert counters.component("trainer")["attempt"] == 2, "the first attempt is remembered"
-    assert counters.run("logs", "trainer", "--lines", "1").stdout.startswith("count ")
-    without_log = counters.run("logs", "orchestrator")
+    assert counters.run("logs", "-c", "trainer", "--limit", "1").stdout.startswith("count ")
+    without_log = counters.run("logs", "-c", "orchestrator")
     assert "Traceback" not in without_log.stderr
     assert counters.run("down").returncode == 0
     assert counters.tagged("one") == []

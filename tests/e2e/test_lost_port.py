@@ -83,12 +83,12 @@ def test_a_port_taken_while_another_component_works_is_chosen_again(
     two_components.wait_for("work", "ready")
     used = int((two_components.work / "port").read_text())
     assert used > first
-    assert f"port {first} is held by " in two_components.run("events", "-n", "one").stdout
+    assert f"port {first} is held by " in two_components.run("events", "one").stdout
     with closing(socket.create_connection(("127.0.0.1", used))):
         pass
     assert two_components.run("down", "one").returncode == 0
     (two_components.work / "port").unlink()
-    assert two_components.run("start", "serve", "work", "-n", "one", "--wait").returncode == 0
+    assert two_components.run("start", "one", "-c", "serve", "-c", "work", "--wait").returncode == 0
     assert int((two_components.work / "port").read_text()) == used, "a port that is free is kept"
 
 

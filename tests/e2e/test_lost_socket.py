@@ -40,7 +40,7 @@ def test_a_client_with_another_environment_finds_the_same_supervisor(counters: B
     (counters.root / "elsewhere").mkdir(mode=0o700)
     cron = replace(counters, env={**counters.env, "XDG_RUNTIME_DIR": str(counters.root / "elsewhere")})
     assert {item["id"]: item["pid"] for item in cron.json("status")["components"]} == before
-    assert cron.run("restart", "trainer", "--yes", "--wait").returncode == 0
+    assert cron.run("restart", "-c", "trainer", "--yes", "--wait").returncode == 0
     assert cron.component("trainer")["attempt"] == 2
     assert cron.run("down").returncode == 0
     assert (counters.work / "out/.rltui/journal.jsonl").read_text().count("supervisor started") == 1

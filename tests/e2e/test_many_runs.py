@@ -79,7 +79,7 @@ def test_a_sweep_is_listed_compared_forked_and_kept(swept: Box) -> None:
     assert "from checkpoint 4, a copy of" in second.stderr, second.stderr
     retry_until(lambda: swept.json("status", "higher-again")["done"], timeout_s=90)
     assert swept.run("down", "higher-again").returncode == 0
-    steps = swept.json("metrics", "reward", "-n", "higher-again")["series"][0]["steps"]
+    steps = swept.json("metrics", "higher-again", "reward")["series"][0]["steps"]
     assert min(steps) == 5, "it begins where that one began"
 
     assert swept.run("promote", "higher", "--yes").returncode == 0

@@ -28,11 +28,11 @@ def test_a_job_shares_one_gpu_where_its_launcher_can(box: Box) -> None:
         ["up", config, "--slurm", "--single-gpu"],
         ["up", "medarc_slurm", "rl", config, "--single-gpu", "--slurm-option=--constraint=x"],
     ):
-        preview = box.run(*line, "-n", "one", "-o", "out", "--dry-run")
+        preview = box.run(*line, "-n", "one", "-o", "out", "--plan")
         assert preview.returncode == 0, preview.stderr
         assert "--single-gpu" in preview.stdout.partition("# told: ")[2], preview.stdout
         assert "all components share GPU" not in preview.stderr
         assert ("--constraint=x" in preview.stdout) == ("--slurm-option=--constraint=x" in line)
-    refusal = box.run("up", config, "--slurm", "--devices", "0", "-n", "one", "-o", "out", "--dry-run")
+    refusal = box.run("up", config, "--slurm", "--devices", "0", "-n", "one", "-o", "out", "--plan")
     assert refusal.returncode == 2, refusal.stderr
     assert "--gpus N says how many GPUs of each node it gets" in refusal.stderr

@@ -95,7 +95,7 @@ def test_runs_that_somebody_else_started(box: Box) -> None:
         assert box.run("watch", str(folder), "--no-tui").returncode == 0
 
     def series(name: str) -> dict[tuple[str, str], list[object]]:
-        values = box.json("metrics", "--all", "-n", name)["series"]
+        values = box.json("metrics", name, "--all")["series"]
         return {(item["source"], item["name"]): item["values"] for item in values}
 
     retry_until(lambda: ("trainer", "loss/mean") in series("spring"))

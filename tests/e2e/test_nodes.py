@@ -100,7 +100,7 @@ class Cluster:
         assert lines[:-1] == [f"line {number}" for number in range(len(lines) - 1)]
 
     def events(self) -> str:
-        return self.box.run("events", "-n", "one").stdout
+        return self.box.run("events", "one").stdout
 
     def end(self) -> None:
         for node in self.nodes:
@@ -156,7 +156,7 @@ def test_the_next_supervisor_takes_up_with_what_goes_on(cluster: Cluster, what: 
     cluster.goes_on()
     assert cluster.box.component("trainer")["attempt"] == 1
     assert [record.main for record in cluster.records()] == [record.main for record in first]
-    stop = cluster.box.run("stop", "trainer", "-n", "one", "--yes", "--wait")
+    stop = cluster.box.run("stop", "one", "-c", "trainer", "--yes", "--wait")
     assert stop.returncode == 0, stop.stderr
     assert not cluster.records()
 
@@ -166,7 +166,7 @@ def test_a_stop_that_reaches_nobody_says_so_and_no_start_makes_a_second(cluster:
     first = cluster.records()
     cluster.nodes[0].close()
     retry_until(lambda: "no answer from n1" in cluster.events(), timeout_s=60)
-    stop = cluster.box.run("stop", "trainer", "-n", "one", "--yes", "--wait", timeout_s=120)
+    stop = cluster.box.run("stop", "one", "-c", "trainer", "--yes", "--wait", timeout_s=120)
     assert stop.returncode != 0
     assert "n1 has not answered for" in stop.stderr + stop.stdout
     down = cluster.box.run("down", "one", timeout_s=120)
@@ -205,11 +205,11 @@ def test_what_ran_on_a_machine_that_is_gone_for_good_is_forgotten_on_request(clu
 def test_ranks_start_on_their_nodes_and_restart_together(cluster: Cluster) -> None:
     cluster.up()
     assert len(cluster.records()) == 3
-    plan = cluster.box.json("restart", "trainer-n2", "-n", "one", "--plan")
+    plan = cluster.box.json("restart", "one", "-c", "trainer-n2", "--plan")
     assert sorted(plan["start"]) == ["trainer-n1", "trainer-n2", "trainer-n3"]
     assert any("ranks of one program" in reason for reason in plan["reasons"])
     before = {record.main for record in cluster.records()}
-    restarted = cluster.box.run("restart", "trainer-n2", "-n", "one", "--yes", "--wait")
+    restarted = cluster.box.run("restart", "one", "-c", "trainer-n2", "--yes", "--wait")
     assert restarted.returncode == 0, restarted.stderr
     assert [cluster.box.component(f"trainer-n{number}")["attempt"] for number in (1, 2, 3)] == [2, 2, 2]
     assert len(before | {record.main for record in cluster.records()}) == 6

@@ -24,12 +24,14 @@ def ssh(box: Box) -> Iterator[list[str]]:
     server.close()
 
 
-@pytest.mark.parametrize("command", [("logs", "trainer", "-f"), ("events", "-f")], ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    "command", [("logs", "-c", "trainer", "-f"), ("events", "-f")], ids=lambda words: words[0]
+)
 def test_following_ends_with_the_connection_though_nothing_is_printed(
     counters: Box, ssh: list[str], command: tuple[str, ...]
 ) -> None:
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
-    counters.run("stop", "trainer", "--yes", "--wait")
+    counters.run("stop", "-c", "trainer", "--yes", "--wait")
     mark = f"RLTUI_TEST_MARK={counters.root}"
     names = ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "TMUX_TMPDIR", "RLTUI_TMUX_SOCKET")
     environment = [mark, *(f"{name}={counters.env[name]}" for name in names)]

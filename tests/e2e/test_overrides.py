@@ -25,10 +25,10 @@ def test_overrides_of_a_run_live_in_its_own_copy(box: Box) -> None:
     assert not (box.work / "out").exists()
     result = box.run("up", "mine.toml", "-l", "lay.toml", "-o", "out", "--", "--steps", "5")
     assert result.returncode == 0, result.stderr
-    assert box.run("logs", "a").stdout == "# mine\nsteps = 5  # few\nlr = 0.1\n"
+    assert box.run("logs", "-c", "a").stdout == "# mine\nsteps = 5  # few\nlr = 0.1\n"
     assert (box.work / "mine.toml").read_text() == mine
     assert "original → files\n  steps  3 → 5" in box.run("diff").stdout
-    assert [key["key"] for key in box.json("diff", "original")["keys"]] == ["steps"]
+    assert [key["key"] for key in box.json("diff", "--original")["keys"]] == ["steps"]
     undone = box.run("undo")
     assert (undone.returncode, "nothing to undo" in undone.stderr) == (4, True), "its birth is no edit"
     assert box.run("set", "lr=0.2", "--yes").returncode == 0
@@ -38,4 +38,4 @@ def test_overrides_of_a_run_live_in_its_own_copy(box: Box) -> None:
     assert second.returncode == 0, second.stderr
     assert "goes on with its own copy" in second.stderr
     assert "mine.toml: what was changed there since is not in it" in second.stderr
-    assert box.run("logs", "a").stdout == "# mine\nsteps = -1  # few\nlr = 0.2\n"
+    assert box.run("logs", "-c", "a").stdout == "# mine\nsteps = -1  # few\nlr = 0.2\n"

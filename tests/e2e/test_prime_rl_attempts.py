@@ -28,10 +28,10 @@ def test_restarted_env_server_takes_the_orchestrator_along_to_its_new_address(bo
     assert before.keys() == {"train", "eval"}
     assert f"Env reverse-text ready at {before['train']}" in prime.text("orchestrator")
 
-    plan = box.json("restart", SERVER, "--plan")
+    plan = box.json("restart", "-c", SERVER, "--plan")
     assert set(plan["stop"]) == {SERVER, "orchestrator", "trainer"}
     assert any("new port" in reason for reason in plan["reasons"]), plan["reasons"]
-    prime.done("restart", SERVER, "--yes")
+    prime.done("restart", "-c", SERVER, "--yes")
     steps = prime.wait_for_steps("trainer", 2, attempt=2)
     assert steps[0] > 1, "resumed from a checkpoint with both halves"
     after = addresses(prime)

@@ -23,12 +23,12 @@ def test_a_shell_has_the_programs_of_the_checkout_and_the_dashboard_its_link(box
     programs = box.root / "prime-rl-c/.venv/bin"
     retry_until(lambda: f"{programs}/trainer" in prime.text("shell"))
 
-    refusal = box.run("start", "dashboard", "--yes", "--wait")
+    refusal = box.run("start", "-c", "dashboard", "--yes", "--wait")
     assert refusal.returncode == 5
     assert "dashboard --help` exited" in refusal.stderr
     (programs / "dashboard").write_text(DASHBOARD)
     (programs / "dashboard").chmod(0o755)
-    prime.done("start", "dashboard", "--yes", "--wait")
+    prime.done("start", "-c", "dashboard", "--yes", "--wait")
     assert f"prime-rl dashboard · {prime.output}" in prime.text("dashboard")
     links = retry_until(lambda: box.json("status")["links"])
     assert [link["url"] for link in links] == ["http://localhost:7788"]

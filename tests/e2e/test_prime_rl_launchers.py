@@ -47,7 +47,7 @@ def test_rl_launcher(box: Box, generation: Name) -> None:
     status = prime.up("prime-rl-single")
     assert [item["id"] for item in status["components"]] == ["rl"]
     assert_goes_on(prime, "orchestrator.batch_size=64", "rl")
-    output = box.run("logs", "trainer", "--lines", "200").stdout
+    output = box.run("logs", "-c", "trainer", "--limit", "200").stdout
     assert "Step" in output, "what the trainer writes is followed as a log of its own"
     prime.assert_down_leaves_nothing()
 

@@ -68,11 +68,11 @@ def test_edited_run_resumes_beside_the_warm_server(box: Box, generation: Name) -
     assert any("batch_size = 64" in (box.work / name).read_text() for name in prime.files)
 
     # Alone it would wait for ever: the plan takes its partner along and says why.
-    plan = box.json("restart", "trainer", "--plan")
+    plan = box.json("restart", "-c", "trainer", "--plan")
     assert set(plan["stop"]) == set(plan["start"]) == {"orchestrator", "trainer"}
     assert "inference" in plan["keep"]
     assert any("orchestrator" in reason for reason in plan["reasons"]), plan["reasons"]
-    prime.done("restart", "trainer", "--yes")
+    prime.done("restart", "-c", "trainer", "--yes")
     prime.wait_for_steps("trainer", 2, attempt=3)
     assert prime.attempt("orchestrator") == 3
     assert prime.pid("inference") == server

@@ -68,7 +68,7 @@ def test_steps_count_as_the_trainer_completes_them(box: Box, generation: Name) -
     derived = {item["name"] for item in box.json("knobs")["derived"]}
     assert "estimated step time" in derived
     if generation != "A1":
-        conversion = box.json("convert", "--dry-run")
+        conversion = box.json("convert", "--plan")
         assert conversion["to"] == "tokens"
         assert conversion["measured"].startswith("mean of steps")
         assert conversion["edits"]["orchestrator.token_batch_size"] == round(64 * conversion["mean_tokens"])

@@ -42,7 +42,7 @@ def kept_files(folder: Path, content: str) -> dict[str, bytes]:
 @pytest.mark.parametrize("generation", list(LAYOUTS))
 def test_new_server_gets_the_weights_of_the_checkpoint(box: Box, generation: Name) -> None:
     prime = started(box, generation)
-    plan = box.json("set", f"{UTILIZATION[generation]}=0.5", "--dry-run")
+    plan = box.json("set", f"{UTILIZATION[generation]}=0.5", "--plan")
     assert {"inference", "orchestrator", "trainer"} <= set(plan["stop"])
     prime.done("set", f"{UTILIZATION[generation]}=0.5", "--restart", "--yes")
     steps = prime.wait_for_steps("trainer", 3, attempt=2)
@@ -55,7 +55,7 @@ def test_new_server_gets_the_weights_of_the_checkpoint(box: Box, generation: Nam
 def test_run_from_scratch_starts_with_the_weights_of_the_model(box: Box, generation: Name) -> None:
     prime = started(box, generation)
     assert prime.weights()["version"] > 0
-    command = ("restart", "orchestrator", "trainer", "--from-scratch")
+    command = ("restart", "-c", "orchestrator", "-c", "trainer", "--from-scratch")
     plan = box.json(*command, "--plan")
     assert ("inference" in plan["stop"]) == (generation == "B1"), "nothing else resets it there"
     prime.done(*command, "--yes")
@@ -72,7 +72,7 @@ def test_paused_engine_is_resumed(box: Box, generation: Name) -> None:
     """The engine is paused, as an orchestrator leaves it that died while it updated weights."""
     prime = started(box, generation)
     port = prime.ports.engine if generation == "C" else prime.ports.server
-    prime.done("stop", "orchestrator", "trainer", "--yes", "--wait")
+    prime.done("stop", "-c", "orchestrator", "-c", "trainer", "--yes", "--wait")
     post(f"http://localhost:{port}/pause")
     prime.done("start", "--yes")
     prime.wait_for_steps("trainer", 2, attempt=2)
@@ -84,7 +84,7 @@ def test_paused_engine_is_resumed(box: Box, generation: Name) -> None:
 @pytest.mark.parametrize("generation", list(LAYOUTS))
 def test_restart_moves_stale_files_aside_and_deletes_none(box: Box, generation: Name) -> None:
     prime = started(box, generation)
-    prime.done("stop", "orchestrator", "trainer", "--yes", "--wait")
+    prime.done("stop", "-c", "orchestrator", "-c", "trainer", "--yes", "--wait")
     before = kept_files(prime.output, "rollouts")
     saved = kept_files(prime.output, "checkpoints")
     assert before or generation == "C"
@@ -125,11 +125,11 @@ def test_the_checkpoint_that_is_asked_for_is_the_one(box: Box, generation: Name)
     archived = {path.name for path in (prime.output / ".rltui" / "archive").rglob("checkpoints/step_*")}
     assert f"step_{later[-1]}" in archived
     prime.wait_for_steps("trainer", 5, attempt=2)
-    prime.done("restart", "trainer", "--yes")
+    prime.done("restart", "-c", "trainer", "--yes")
     assert begins_at(3) > target, "the config has been heard; now the newest counts again"
     output = {knob["key"]: knob for knob in box.json("diff")["keys"]}[keys[0]]
     assert (output["before"], output["after"], output["overridden"]) == (begins_at(3), target, True)
-    prime.done("restart", "trainer", "--from", str(first), "--yes")
+    prime.done("restart", "-c", "trainer", "--from", str(first), "--yes")
     assert begins_at(4) == first
 
 
@@ -138,7 +138,7 @@ def test_half_a_checkpoint_is_not_resumed_from(box: Box) -> None:
     prime = prime_box(box, "C", interval=3)
     prime.up("prime-rl")
     prime.wait_for_steps("trainer", 5)
-    prime.done("restart", "trainer", "--yes")
+    prime.done("restart", "-c", "trainer", "--yes")
     steps = prime.wait_for_steps("trainer", 2, attempt=2)
     assert (steps[0] - 1) % 3 == 0
     assert steps[0] > 1
@@ -157,7 +157,7 @@ def test_run_ends_by_itself(box: Box, generation: Name) -> None:
     assert status["max_steps"] == 4
     assert status["step"] in (3, 4), "the last one, as its generation counts"
     assert status["reward"] == pytest.approx(0.5, abs=0.1)
-    assert "RL trainer finished!" in box.run("logs", "trainer").stdout
+    assert "RL trainer finished!" in box.run("logs", "-c", "trainer").stdout
     output = box.run("status").stdout
     assert "done ✓" in output
     assert "still running: inference" in output
@@ -213,5 +213,5 @@ def test_run_that_a_person_started_by_hand_is_watched(box: Box) -> None:
     assert (status["step"], status["framework"]) == (5, "prime-rl")
     log_ids = {log["id"] for log in status["logs"] if log["name"]}
     assert {"orchestrator", "trainer", "inference"} <= log_ids
-    assert "RL trainer finished!" in box.run("logs", "trainer").stdout
+    assert "RL trainer finished!" in box.run("logs", "-c", "trainer").stdout
     assert not prime.output.exists()

@@ -55,7 +55,7 @@ def test_readonly_app_shows_all_changes_nothing_and_starts_nothing(counters: Box
         terminal.close()
 
     counters.run("down")
-    argv = [sys.executable, "-m", "rltui", "-n", "one", "--readonly"]
+    argv = [sys.executable, "-m", "rltui", "one", "--readonly"]
     export_folder = counters.work / "shown"
     shell = ["sh", "-c", f"{' '.join(argv)} 2>{export_folder}; echo ended; sleep 100"]
     terminal = Terminal(shell, cwd=counters.work, env=counters.env)

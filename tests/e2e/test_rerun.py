@@ -52,7 +52,7 @@ def test_a_run_is_repeated_from_what_was_recorded(box: Box) -> None:
 
     repeated_run = box.json("rerun", "a", "-n", "b", "--yes")
     assert repeated_run["output_dir"] == str(box.work / "b")
-    assert box.run("logs", "trainer", "-n", "b").stdout.startswith("# the best ones\ncolour = 3\n")
+    assert box.run("logs", "b", "-c", "trainer").stdout.startswith("# the best ones\ncolour = 3\n")
     sheets = [json.loads((box.work / name / ".rltui/run.json").read_text()) for name in ("a", "b")]
     assert (sheets[1]["again"], sheets[1]["parent"]) == (sheets[0]["id"], "")
     assert config.read_text() == "colour = 4\n"

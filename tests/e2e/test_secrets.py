@@ -57,15 +57,15 @@ def test_what_a_dying_program_prints_leaves_without_its_secrets(box: Box) -> Non
     ):
         texts[command_line] = str(box.run(*command_line.split()))
     for command_line in ("--json", "--worst 1", "--worst 1 --json --full"):
-        texts[command_line] = box.run("rollouts", "-n", "one", *command_line.split()).stdout
+        texts[command_line] = box.run("rollouts", "one", *command_line.split()).stdout
     assert "password: (hidden)" in texts["--worst 1"]
     assert json.loads(texts["--worst 1 --json --full"])["samples"][0]["reward"] == 0.5
     for name in ("said.md", "said.jsonl"):
-        assert box.run("rollouts", "-n", "one", "--export", name).returncode == 0
+        assert box.run("rollouts", "one", "--export", name).returncode == 0
         texts[name] = (box.work / name).read_text()
     assert json.loads(texts["said.jsonl"])["completion"] == "yes"
     assert box.run("runs", "export", "one", "-o", "report").returncode == 0
     texts |= {str(path): path.read_text() for path in (box.work / "report").rglob("*") if path.is_file()}
     leaks = {name: secret for name, text in texts.items() for secret in SECRETS if secret in text}
     assert leaks == {}
-    assert "TELLTALE2" in box.run("logs", "trainer", "--raw").stdout
+    assert "TELLTALE2" in box.run("logs", "-c", "trainer", "--raw").stdout

@@ -56,7 +56,7 @@ def test_collapse_is_told_and_taken_back(learning: Box) -> None:
     first = rewards(learning)
     assert max(first.values()) > first[min(first)] + 0.2, "the curve rises"
     assert issue_titles(learning) == []
-    assert learning.run("note", "what if it were faster").returncode == 0
+    assert learning.run("events", "add", "what if it were faster").returncode == 0
 
     edit = learning.run("set", "optim.lr=2.5", "--restart", "--yes")
     assert edit.returncode == 0, edit.stderr

@@ -33,7 +33,7 @@ time.sleep(1000)
 
 
 def teller_output(box: Box, name: str) -> str:
-    return retry_until(lambda: box.run("logs", "teller", "--name", name).stdout.strip())
+    return retry_until(lambda: box.run("logs", name, "-c", "teller").stdout.strip())
 
 
 def up(box: Box, name: str, before: str) -> subprocess.CompletedProcess[str]:

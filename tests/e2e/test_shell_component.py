@@ -49,10 +49,10 @@ def test_a_shell_runs_as_a_component_does_and_is_no_part_of_the_run(counters: Bo
     status = counters.json("status")
     assert "shell" not in [component["id"] for component in status["components"]]
     assert status["failed"] == []
-    assert "still 42" in counters.run("logs", "shell").stdout
+    assert "still 42" in counters.run("logs", "-c", "shell").stdout
 
     counters.run("shell", "--detach", "--", "sleep", "600")
     assert counters.component("shell")["state"] == "ready"
-    assert "shell" in counters.json("restart", "trainer", "--plan")["keep"]
+    assert "shell" in counters.json("restart", "-c", "trainer", "--plan")["keep"]
     assert counters.run("down").returncode == 0
     assert not counters.tagged("one")

@@ -105,7 +105,7 @@ def test_policies_of_components_that_fail(box: Box) -> None:
     status = box.wait_for("hopeless", "failed")
     assert status["attempt"] == 3
     assert status["reason"] == "exited 1; not started again after 3 failures within 1h00m"
-    assert box.run("start", "hopeless", "--yes", "--wait").returncode == 0
+    assert box.run("start", "-c", "hopeless", "--yes", "--wait").returncode == 0
     assert box.component("hopeless")["state"] == "ready"
 
     # What would end the same way is not tried again.
@@ -119,7 +119,7 @@ def test_policies_of_components_that_fail(box: Box) -> None:
     status = box.wait_for("waits", "backoff")
     assert status["retry_at"] > 0
     assert box.json("status")["state"] == "failed", "of others"
-    assert box.run("stop", "waits", "--yes", "--wait").returncode == 0
+    assert box.run("stop", "-c", "waits", "--yes", "--wait").returncode == 0
     assert box.component("waits")["state"] == "stopped"
     assert (box.work / "waits").read_text() == "1"
 
@@ -159,7 +159,7 @@ def test_nothing_is_started_after_a_reboot(box: Box) -> None:
     assert values["backoff"] == ["flaky"]
     intent.write_text(json.dumps({**values, "boot": "an earlier one"}))
     assert box.component("flaky")["state"] == "failed"
-    assert box.run("restart", "flaky", "--plan", "-n", "one").returncode == 0, "starts a supervisor"
+    assert box.run("restart", "one", "-c", "flaky", "--plan").returncode == 0, "starts a supervisor"
     assert box.component("flaky")["attempt"] == 1
     assert (box.work / "count").read_text() == "1"
 
@@ -176,7 +176,7 @@ def test_restart_goes_on_when_client_and_supervisor_are_killed_half_way(box: Box
     )
     up(box)
     before = {name: box.wait_for(name, "ready")["pid"] for name in ("slow", "other")}
-    argv = [sys.executable, "-m", "rltui", "restart", "--yes", "--wait", "-n", "one"]
+    argv = [sys.executable, "-m", "rltui", "restart", "one", "--yes", "--wait"]
     client = subprocess.Popen(argv, cwd=box.work, env=box.env, stderr=subprocess.DEVNULL)
     box.wait_for("slow", "stopping")
     client.kill()
@@ -218,9 +218,9 @@ def test_kept_leftovers_are_listed_and_a_restart_ends_them_first(box: Box) -> No
     assert all(orphan["attempt"] == 1 and orphan["age_s"] > 0 for orphan in orphans)
     identities = [read_process_id(pids[kind]) for kind in ("titled", "port")]
     (box.work / "pids").unlink()
-    plan = box.json("restart", "serve", "--plan")
+    plan = box.json("restart", "-c", "serve", "--plan")
     assert {orphan["pid"] for orphan in plan["free"]} == {pids["titled"], pids["port"]}
-    assert box.run("restart", "serve", "--yes", "--wait").returncode == 0
+    assert box.run("restart", "-c", "serve", "--yes", "--wait").returncode == 0
     assert not any(identity and is_alive(identity) for identity in identities)
     assert box.component("serve")["attempt"] == 2
     assert box.json("status")["orphans"] == []

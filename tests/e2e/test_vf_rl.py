@@ -31,10 +31,10 @@ def test_a_run_from_its_start_to_another_start(box: Box) -> None:
     states = {component["id"]: component["state"] for component in final_status["components"]}
     assert (states["environment"], states["inference"]) == ("exited", "ready")
     folder = box.work / "outputs/reverse-text"
-    assert '"output_dir": "' + str(folder) in box.run("logs", "trainer", "-n", "one").stdout
+    assert '"output_dir": "' + str(folder) in box.run("logs", "one", "-c", "trainer").stdout
     assert {path.name for path in folder.glob("checkpoint-*")} == {"checkpoint-4", "checkpoint-8"}
     # Finding S7: samples are in the log alone, which is said; adapters are listed, and can be published.
-    for command in (["rollouts", "-n", "one"], ["rollouts", "-n", "one", "--worst", "3"]):
+    for command in (["rollouts", "one"], ["rollouts", "one", "--worst", "3"]):
         none = box.run(*command)
         assert (none.returncode, "its samples are in the log of the trainer" in none.stderr) == (2, True)
     checkpoints = box.json("checkpoints", "one")["checkpoints"]
@@ -43,11 +43,11 @@ def test_a_run_from_its_start_to_another_start(box: Box) -> None:
     assert upload["files"] == ["adapter_config.json", "adapter_model.safetensors", "trainer_state.json"]
     refusal = box.run("checkpoints", "use", "one", "8", "--config", "vf.toml")
     assert (refusal.returncode, "holds adapters (adapter_config.json)" in refusal.stderr) == (3, True)
-    plan = box.json("restart", "trainer", "--plan", "-n", "one")
+    plan = box.json("restart", "one", "-c", "trainer", "--plan")
     assert plan["start"] == ["inference", "trainer"]
     assert any("cannot continue from a checkpoint" in reason for reason in plan["reasons"])
     assert [component["steps"] for component in plan["archived"]] == [[4, 8]]
-    refusal = box.run("restart", "trainer", "--from", "8", "--yes", "-n", "one")
+    refusal = box.run("restart", "one", "-c", "trainer", "--from", "8", "--yes")
     assert "there is no going on from checkpoint 8" in refusal.stderr + refusal.stdout
     assert box.run("down", "one").returncode == 0
 

@@ -59,8 +59,8 @@ def test_a_run_is_looked_at_and_left_alone(box: Box, run: Path) -> None:
     ]
     assert (status["step"], status["max_steps"]) == (3, 20)
     assert "prime-rl" in status["title"].lower()
-    assert "orchestrator says hello" in box.run("logs", "orchestrator").stdout
-    none_yet = box.run("logs", "inference")
+    assert "orchestrator says hello" in box.run("logs", "-c", "orchestrator").stdout
+    none_yet = box.run("logs", "-c", "inference")
     assert none_yet.returncode == 2
     assert "has no log file yet" in none_yet.stderr
 
@@ -68,7 +68,7 @@ def test_a_run_is_looked_at_and_left_alone(box: Box, run: Path) -> None:
     assert f"{run.name} · prime-rl · observed · its logs grow · step 3/20" in text
     assert "inference     ◌ no file yet  logs/latest/inference.log" in text
     assert "trainer       ● growing      logs/latest/trainer.log" in text
-    for command in (("start",), ("restart", "trainer"), ("stop", "--yes"), ("orphans", "--free", "1")):
+    for command in (("start",), ("restart", "-c", "trainer"), ("stop", "--yes"), ("orphans", "--free", "1")):
         refusal = box.run(*command)
         assert refusal.returncode == 2, command
         assert "is observed" in refusal.stderr
@@ -87,5 +87,5 @@ def test_what_is_written_later_is_seen(box: Box, run: Path) -> None:
     write_step(run, 4)
     status = retry_until(lambda: (s := box.json("status"))["logs"][0]["path"] and s)
     assert status["logs"][0]["name"] == "logs/latest/inference.log"
-    assert box.run("logs", "inference", "--name", "theirs").stdout == "INFO ready\n"
+    assert box.run("logs", "theirs", "-c", "inference").stdout == "INFO ready\n"
     assert retry_until(lambda: box.json("status")["step"] == 4)

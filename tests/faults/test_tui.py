@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 def terminal(experiment: Experiment) -> Iterator[Terminal]:
     """The TUI on an experiment that is up."""
     experiment.up()
-    argv = [sys.executable, "-m", "rltui", "-n", NAME]
+    argv = [sys.executable, "-m", "rltui", NAME]
     opened = Terminal(argv, cwd=experiment.box.work, env=experiment.box.env)
     yield opened
     opened.close()

@@ -57,7 +57,7 @@ def test_inference_and_trainer_share_the_device(engine_box: Callable[[float], Bo
 
     assert sum(share["used_bytes"] for share in device["shares"]) == used
     assert (budget["component"], budget["utilization"]) == ("inference", UTILIZATION)
-    log = box.run("logs", "inference", "--grep", "Desired GPU memory utilization").stdout
+    log = box.run("logs", "-c", "inference", "--grep", "Desired GPU memory utilization").stdout
     logged = re.search(r"utilization is \([\d.]+, ([\d.]+) GiB\)", log)
     assert logged is not None, log
     assert budget["budget_bytes"] / GIB == pytest.approx(float(logged[1]), abs=0.05), "as the engine has it"

@@ -60,7 +60,7 @@ def test_pasted_line_runs_by_parts(box: Box, checkout: Path) -> None:
     assert {each["id"] for each in status["components"]} == PARTS
     assert status["max_steps"] == 1000
     retry_until(lambda: step(box) >= 4, timeout_s=60)
-    assert box.run("restart", "trainer", "--yes", "-n", "one").returncode == 0
+    assert box.run("restart", "one", "-c", "trainer", "--yes").returncode == 0
     assert box.run("down", "one").returncode == 0
 
 
@@ -76,7 +76,7 @@ def test_launcher_runs_resumes_and_leaves_nothing(box: Box, checkout: Path) -> N
     assert ('"--config"' in launcher) == (checkout.name == "fork")
     if checkout.name == "works":
         retry_until(lambda: step(box) >= 6, timeout_s=60)
-        assert box.run("restart", "rl", "--yes", "--wait", "-n", "one").returncode == 0
+        assert box.run("restart", "one", "-c", "rl", "--yes", "--wait").returncode == 0
         made = (box.work / "out/configs/trainer.toml").read_text()
         assert "resume_step = " in made
     assert box.run("down", "one").returncode == 0

@@ -142,7 +142,7 @@ def test_trains_goes_on_after_a_restart_and_goes_down(prime: PrimeBox) -> None:
 
     engine = box.component("inference")["pid"]
     servers = box.component("env-train-reverse-text")["pid"]
-    prime.done("restart", "orchestrator", "trainer", "--yes", timeout_s=START_S)
+    prime.done("restart", "-c", "orchestrator", "-c", "trainer", "--yes", timeout_s=START_S)
     first = prime.wait_for_steps("trainer", 3, attempt=2, timeout_s=START_S)[0]
     assert first > 1
     assert (first - 1) % 2 == 0

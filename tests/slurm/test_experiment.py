@@ -62,11 +62,11 @@ def test_experiment_goes_through_queue_lost_supervisor_and_stop(job_box: Box, ri
     box.wait_for("train", "ready", timeout_s=60.0)
     assert _host(box)["where"].startswith(f"job {number} on node")
     assert _host(box)["ends_at"] is not None
-    retry_until(lambda: "begun in main" in box.run("logs", "train").stdout, timeout_s=20.0)
+    retry_until(lambda: "begun in main" in box.run("logs", "-c", "train").stdout, timeout_s=20.0)
 
     done = box.run("down", "one", timeout_s=90.0)
     assert done.returncode == 0, done.stderr
-    assert "told" in box.run("logs", "train", "-n", "one").stdout
+    assert "told" in box.run("logs", "one", "-c", "train").stdout
     assert rig.say("squeue", "-h", "-n", "one-train") == ""
 
 
@@ -124,6 +124,6 @@ def test_gpus_of_its_nodes_are_shown_while_it_runs(job_box: Box, rig: Rig) -> No
     # Its readers, one on each node; those of the killed one have ended with it.
     retry_until(lambda: rig.say("squeue", "-hs", "-o", "%j").split().count("sh") == 2, timeout_s=20.0)
 
-    assert box.run("stop", "train", "--yes", timeout_s=90.0).returncode == 0
+    assert box.run("stop", "-c", "train", "--yes", timeout_s=90.0).returncode == 0
     box.wait_for("train", "stopped", timeout_s=60.0)
     retry_until(lambda: not box.json("gpus", "-n", "one")["sources"] and not shown(), timeout_s=20.0)

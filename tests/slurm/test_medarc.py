@@ -54,7 +54,7 @@ def test_a_line_of_the_tutorial_is_previewed_submitted_followed_and_stopped(
     box: Box, rig: Rig, line: str
 ) -> None:
     component = line.split()[1]
-    shown = box.run("up", *line.split(), "-n", "one", "--dry-run")
+    shown = box.run("up", *line.split(), "-n", "one", "--plan")
     assert shown.returncode == 0, shown.stderr
     assert "#SBATCH --gres=gpu:1" in shown.stdout
     assert TOKEN not in shown.stdout + shown.stderr
@@ -69,6 +69,6 @@ def test_a_line_of_the_tutorial_is_previewed_submitted_followed_and_stopped(
     assert TOKEN not in "".join(file.read_text(errors="replace") for file in (box.work / "out").rglob("*.sh"))
 
     began = time.monotonic()
-    assert box.run("stop", component, "-n", "one", "--yes", "--wait").returncode == 0
+    assert box.run("stop", "one", "-c", component, "--yes", "--wait").returncode == 0
     assert time.monotonic() - began < 30.0  # of the layout's 90, after which SLURM ends all
     assert not rig.say("squeue", "-h", "-t", "running")

@@ -36,7 +36,7 @@ def box(cluster_box: Box) -> Box:
 
 def step(box: Box) -> int:
     status = box.json("status", "one")
-    assert not status["failed"], box.run("logs", "rl", "-n", "one").stdout[-3000:]
+    assert not status["failed"], box.run("logs", "one", "-c", "rl").stdout[-3000:]
     return status["step"] or 0
 
 
@@ -51,10 +51,10 @@ def test_its_script_is_submitted_trains_and_is_resumed(box: Box, rig: Rig) -> No
     status = box.json("status", "one")
     assert 0 < status["reward"] < 1
     assert rig.say("squeue", "-h", "-o", "%T").split() == ["RUNNING"]
-    retry_until(lambda: box.json("checkpoints", "-n", "one")["checkpoints"], timeout_s=120)
+    retry_until(lambda: box.json("checkpoints", "one")["checkpoints"], timeout_s=120)
     last = step(box)
 
-    again = box.run("restart", "rl", "-n", "one", "--yes", "--no-wait", timeout_s=300)
+    again = box.run("restart", "one", "-c", "rl", "--yes", "--no-wait", timeout_s=300)
     assert again.returncode == 0, again.stderr
     retry_until(lambda: step(box) > last, timeout_s=START_S)
     assert box.component("rl")["attempt"] == 2

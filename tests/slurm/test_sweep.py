@@ -98,7 +98,7 @@ def test_sweep_as_one_array_whose_tasks_are_runs(cluster_box: Box, rig: Rig) -> 
     ends = ["stopped", "done", "done", "stopped"]
     retry_until(lambda: [each["state"] for each in _entries(box)] == ends, timeout_s=120.0)
     for seed in (2, 3):
-        said = box.run("logs", "train", "-n", f"s-seed{seed}").stdout
+        said = box.run("logs", f"s-seed{seed}", "-c", "train").stdout
         assert said.count("begun with") == 1
         assert f"s-seed{seed}/" in said
 

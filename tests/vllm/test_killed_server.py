@@ -115,7 +115,7 @@ def test_killed_api_server_leaves_an_engine_that_is_ended_before_the_restart(ser
         assert all(is_alive(identity) for identity in parts), "nothing is ended before somebody asks"
         listed = serving.run("orphans").stdout
         assert "VLLM::EngineCore" in listed
-    restarted = serving.run("restart", "inference", "--yes", "--wait", timeout_s=START_S)
+    restarted = serving.run("restart", "-c", "inference", "--yes", "--wait", timeout_s=START_S)
     assert restarted.returncode == 0, restarted.stderr
     assert not any(is_alive(identity) for identity in parts)
     again = serving.component("inference")
@@ -127,7 +127,7 @@ def test_stop_while_the_model_loads_leaves_nothing(serving: Box) -> None:
     retry_until(lambda: engine_parts(serving), timeout_s=START_S)
     parts = tree(serving)
     assert serving.component("inference")["state"] == "starting"
-    stopped = serving.run("stop", "inference", "--yes", "--wait", timeout_s=90)
+    stopped = serving.run("stop", "-c", "inference", "--yes", "--wait", timeout_s=90)
     assert stopped.returncode == 0, stopped.stderr
     assert serving.component("inference")["state"] == "stopped"
     assert not any(is_alive(identity) for identity in parts)
@@ -147,7 +147,7 @@ def test_engine_terminated_while_the_model_loads_is_told_and_cleared_up(serving:
     found = retry_until(trouble, timeout_s=90)
     assert "engine" in (found["evidence"] or found["reason"]).lower()
     everything = tree(serving)
-    restarted = serving.run("restart", "inference", "--yes", "--wait", timeout_s=START_S)
+    restarted = serving.run("restart", "-c", "inference", "--yes", "--wait", timeout_s=START_S)
     assert restarted.returncode == 0, restarted.stderr
     assert not any(is_alive(identity) for identity in everything)
     assert serving.json("status")["orphans"] == []

@@ -157,7 +157,7 @@ def test_what_is_the_persons_own_stays_here(
     assert (tmp_path / "loss-curve.csv").read_text() == "1,2\n"
     assert alpha.attach_command("trainer") == [
         str(machine.way),
-        f"{machine.root}/rltui attach trainer -n alpha --readonly",
+        f"{machine.root}/rltui attach alpha -c trainer --readonly",
     ]
     assert alpha.pager_command("/a b")[-1] == "less '/a b'"
 

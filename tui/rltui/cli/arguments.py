@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import argparse
 import math
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rltui.cli.command import (
     Argument,
-    Declared,
     argument,
     choice,
     exclusive,
     flag,
-    moved,
     repeatable,
     section,
     switch,
@@ -24,6 +23,7 @@ from rltui.errors import UsageError
 
 if TYPE_CHECKING:
     from rltui.core.forks import CheckpointChoice
+    from rltui.core.times import Moment
 
 _LONGEST_STEP = 15
 """Digits of a step's number; frameworks name folders by it."""
@@ -31,6 +31,9 @@ _SHORTEST_WATCH_S, _LONGEST_WATCH_S = 0.5, 3600.0
 """Bounds of the interval of `--watch`."""
 WATCH_S = 1.0
 """Default interval of `--watch` in seconds."""
+_FIRST_TIME = 10**8
+"""A larger number is a time in seconds since the epoch, as JSON has them, and no step."""
+_MOMENTS = "2h (ago), 14:30, 2026-11-22, '2026-11-22 14:30', or a step"
 KEYMAP_VARIABLE = "RLTUI_KEYMAP"
 """Names a keymap for all that this shell opens; `--keymap` is for one command."""
 
@@ -74,6 +77,18 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1 or len(text) > _LONGEST_STEP:
         raise argparse.ArgumentTypeError(f"not a number ≥ 1: {text}")
     return int(text)
+
+
+def moment(text: str) -> Moment:
+    """Parse a step or a time."""
+    from rltui.core.times import Moment, parse_moment
+
+    if text.isdecimal() and len(text) <= _LONGEST_STEP and int(text) < _FIRST_TIME:
+        return Moment(step=int(text))
+    at = parse_moment(text, time.time())
+    if at is None:
+        raise argparse.ArgumentTypeError(f"not a time or step: {text!r}; {_MOMENTS}")
+    return Moment(at=at)
 
 
 def age_s(option: str, text: str) -> float:
@@ -137,14 +152,28 @@ def output_dir_option(text: str) -> Argument:
 
 GENERAL = "general"
 """Heading of the options that mean the same in every command."""
+
+
+def plan_flag(text: str = "show the plan and change nothing") -> Argument:
+    return flag("--plan", text, heading=GENERAL)
+
+
+def limit_option(text: str) -> Argument:
+    return argument("--limit", "N", text, type=positive)
+
+
 JSON = json_flag()
+PLAN = plan_flag()
+FOLLOW = flag("-f --follow", "keep printing as it grows")
+SINCE = argument("--since", "WHEN", f"only from then on: {_MOMENTS}", type=moment)
+UNTIL = argument("--until", "WHEN", "only up to then, as --since", type=moment)
 NAME = name_option("which experiment (default: the one that runs)")
 NAME_OR_FIRST = (NAME, argument("experiment", "NAME", "which experiment", nargs="?", completes="experiments"))
-_REFERENCES = "a name or the beginning of one, an id, a folder, -1 (the newest), @best"
+_REFERENCES = "name or its beginning, id, folder, -1 (newest), @best"
 RUN = argument(
     "run",
     "RUN",
-    f"{_REFERENCES} (default: the run of this folder, or the one that runs)",
+    f"{_REFERENCES} (default: the run of this folder, or the one alive)",
     nargs="?",
     completes="runs",
 )
@@ -153,7 +182,7 @@ RUNS = argument("run", "RUN", _REFERENCES, nargs="+", completes="runs")
 COMPONENT = repeatable(
     "-c --component",
     "COMPONENT",
-    "this component, as often as needed, as is RUN/COMPONENT; trainer#2 is its second attempt",
+    "component, as in RUN/COMPONENT; trainer#2 is attempt 2; repeatable",
     completes="components",
 )
 CONFIG = argument(
@@ -262,44 +291,15 @@ FROM = argument(
     completes="starts",
 )
 EDIT = (
-    flag("--restart", "also restart what reads the knobs"),
-    WAIT_ON_TERMINAL,
-    argument(
-        "--from",
-        "STEP|last|best",
-        "with --restart: the run too, from the checkpoint of this step, or of the highest reward",
-        dest="begin",
-        type=checkpoint,
-        completes="starts",
-    ),
-    flag("--dry-run", "show the plan and change nothing", heading=GENERAL),
+    flag("--restart", "also restart what reads the knobs; with --from from an earlier checkpoint"),
+    FROM,
+    PLAN,
     YES,
-    NAME,
+    WAIT_ON_TERMINAL,
     JSON,
 )
-COMPONENTS = (
-    argument("component", "C", "component id", nargs="*", completes="components"),
-    flag("--plan", "show the plan and change nothing", heading=GENERAL),
-    YES,
-    WAIT_ON_TERMINAL,
-)
-
-
-def resume(command: str) -> tuple[Declared, ...]:
-    """Arguments for the checkpoint that a component goes on from after `command`."""
-    return (
-        exclusive(
-            flag("--from-scratch", "do not resume from a checkpoint"),
-            argument(
-                "--from",
-                "STEP|last|best",
-                "resume from the checkpoint of this step, or of the highest reward (default: the "
-                "newest); without C, just what writes the run. What came later is moved aside, later "
-                "checkpoints too",
-                dest="begin",
-                type=checkpoint,
-                completes="starts",
-            ),
-        ),
-        moved("--from-checkpoint", f"{command} --from STEP"),
-    )
+"""What all edits of a config take."""
+COMPONENTS = (RUN, COMPONENT, PLAN, YES, WAIT_ON_TERMINAL, JSON)
+"""What commands take that start and stop components."""
+RESUME = exclusive(flag("--from-scratch", "ignore checkpoints, start at step 0"), FROM)
+"""Where a component resumes. Later steps are moved aside, later checkpoints too."""

@@ -90,7 +90,7 @@ def choose_experiment(reference: str | None, *, acts: bool = False, command: str
     """
     if reference is not None:
         return _find(reference)
-    records = _meant_without_name()
+    records = _records_without_name()
     if len(records) > 1:
         if acts:
             raise SeveralRunsError(records, command)
@@ -170,9 +170,11 @@ def ready_index(*, rebuild: bool = False) -> RunIndex:
 def _targets(arguments: Arguments) -> list[Target]:
     named = tuple(getattr(arguments, "component", None) or ())
     if arguments.run is None:
-        return [Target(record, named) for record in _meant_without_name()]
+        return [Target(record, named) for record in _records_without_name()]
     run, component = _split(arguments.run)
     if component and not hasattr(arguments, "component"):
+        if "/" in run:
+            raise UsageError(f"run not found: {arguments.run}", hint="check the path")
         raise UsageError(
             f"{arguments.command_name} is about a whole run, not about a component",
             hint=f"rltui {arguments.command_name} {run}",
@@ -180,8 +182,8 @@ def _targets(arguments: Arguments) -> list[Target]:
     try:
         record = _find(run)
     except UsageError as error:
-        if not component and (line := _line_for_component(run, arguments)):
-            raise UsageError(f"{run} is a component, not a run", hint=line) from error
+        if not component and hasattr(arguments, "component"):
+            _suggest_component(run, error, arguments)
         raise
     return [Target(record, (*((component,) if component else ()), *named))]
 
@@ -222,28 +224,34 @@ def _find(reference: str) -> ExperimentRecord:
     return record_of(find_run(ready_index(), reference))
 
 
-def _meant_without_name() -> list[ExperimentRecord]:
-    """The run of the working folder; else those alive; else the newest, which a line on stderr names.
+def _meant_without_name() -> tuple[list[ExperimentRecord], str]:
+    """The run of the working folder, else those alive, else the newest; and what to say of a guess.
 
     Raises:
         UsageError: if there is no run.
     """
     here = Path.cwd()
     if (record_here := experiment_above(here)) is not None:
-        return [record_here]
+        return [record_here], ""
     records = known_experiments()
     of_folder = [record for record in records if _is_of(record, here)]
     candidates = of_folder or records
-    if len(candidates) == 1:
-        return candidates
     if not candidates:
         raise UsageError("there is no run yet", hint=f"start one: {hints.UP}, or {hints.DEMO}")
+    if len(candidates) == 1:
+        return candidates, ""
     if alive := launch.running_experiments(candidates):
-        return sorted(alive, key=lambda record: record.created_at, reverse=True)
-    record = max(candidates, key=lambda candidate: candidate.created_at)
+        return sorted(alive, key=lambda record: record.created_at, reverse=True), ""
+    newest = max(candidates, key=lambda candidate: candidate.created_at)
     location = " of this folder" if of_folder else ""
-    print(f"{record.name}: the newest of {len(candidates)} runs{location}; none is alive", file=sys.stderr)
-    return [record]
+    return [newest], f"{newest.name}: the newest of {len(candidates)} runs{location}; none is alive"
+
+
+def _records_without_name() -> list[ExperimentRecord]:
+    records, note = _meant_without_name()
+    if note:
+        print(note, file=sys.stderr)
+    return records
 
 
 def _is_of(record: ExperimentRecord, folder: Path) -> bool:
@@ -252,17 +260,21 @@ def _is_of(record: ExperimentRecord, folder: Path) -> bool:
     return folder in (Path(record.workspace), *configs)
 
 
-def _line_for_component(word: str, arguments: Arguments) -> str:
-    """The command line for a first word that is a component; empty if it is none, or none makes sense."""
-    if not hasattr(arguments, "component"):
-        return ""
+def _suggest_component(word: str, error: UsageError, arguments: Arguments) -> None:
+    """Correct the error about a first word that names no run, if it is a component or looks like one."""
+    from rltui.core.text import closest
     from rltui.services import layout_files  # pydantic takes 60 ms
 
     with suppress(RltuiError):
-        for record in _meant_without_name():
-            if attempt_of(word)[0] in (spec.id for spec in layout_files.load_for(record).component):
-                return f"rltui {arguments.command_name} -c {word}"
-    return ""
+        ids = [
+            spec.id for record in _meant_without_name()[0] for spec in layout_files.load_for(record).component
+        ]
+        id_, sign, attempt = word.partition("#")
+        if id_ in ids:
+            error.title = f"{word} is a component, not a run"
+            error.hint = f"rltui {arguments.command_name} -c {word}"
+        elif "did you mean" not in error.hint and (guess := closest(id_, ids)):
+            error.hint = f"did you mean rltui {arguments.command_name} -c {guess}{sign}{attempt}?"
 
 
 def choose_framework(

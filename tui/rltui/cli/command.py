@@ -152,16 +152,6 @@ def hidden(name: str, **settings: Any) -> Argument:  # noqa: ANN401
     return Argument((name,), {"help": argparse.SUPPRESS, **settings})
 
 
-def moved(name: str, now: str) -> Argument:
-    """An option that was, and what is written in its place: `up --resume-step STEP`."""
-    return hidden(name, action=_Moved, const=now)
-
-
-class _Moved(argparse.Action):
-    def __call__(self, *_: object) -> None:
-        raise UsageError(f"there is no {self.option_strings[0]} any more", hint=f"it is: rltui {self.const}")
-
-
 def exclusive(*members: Declared) -> Group:
     return Group(members)
 

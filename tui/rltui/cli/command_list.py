@@ -23,8 +23,7 @@ BY_JOB: Mapping[str, Mapping[str, str]] = {
         "k8s": "Helm releases of prime-rl's chart, on Kubernetes",
     },
     "look at it": {
-        "ls": "list the experiments, running or not",
-        "status": "components, step and reward",
+        "status": "components, step and reward of a run; of all that are alive",
         "logs": "what a component printed; all of them are searched at once",
         "metrics": "the curves of a run, whole and up to now",
         "rollouts": "what the model wrote, and its rewards",
@@ -39,15 +38,13 @@ BY_JOB: Mapping[str, Mapping[str, str]] = {
     },
     "change it": {
         "set": "edit the TOML; prints the diff and the restart set",
-        "undo": "take back the newest edit of the config",
-        "redo": "make the edit again that was undone last",
+        "undo": "take back the newest edit of the config, or make it again",
         "convert": (
             "count the batch in tokens instead of rollouts, or back; or write a config for another framework"
         ),
         "start": "start components (all, where none is named) and what they need",
         "stop": "stop components and what depends on them",
         "restart": "restart components, and those that must restart with them",
-        "note": "keep a sentence in the journal; a mark on the charts",
         "shell": "a terminal where a component runs (ctrl+] leaves it)",
         "promote": (
             "what a run's own copy of the config has changed, written into the files that it was made of"
@@ -113,6 +110,10 @@ VERBS: Mapping[str, Mapping[str, str]] = {
         "move": "move a run in the queue",
         "retry": "queue runs again, with the config files as they are now",
         "limit": "limit how many run at once on this machine",
+    },
+    "events": {
+        "list": "the journal: starts, exits, edits with their diffs, alerts, notes",
+        "add": "write a sentence into the journal; it is a mark on the charts",
     },
     "k8s": {
         "status": "pods, why they wait, what runs in them; the shared data",

@@ -6,7 +6,7 @@ import contextlib
 import sys
 from typing import TYPE_CHECKING, Literal
 
-from rltui.cli.choosing import choose_experiment
+from rltui.cli.choosing import attempt_of, choose
 from rltui.cli.command import Arguments
 from rltui.cli.consent import require_plan_consent
 from rltui.cli.output import print_json
@@ -18,7 +18,7 @@ from rltui.cli.waiting import (
     wait_for_first_attempt,
 )
 from rltui.client import launch
-from rltui.errors import ConflictError
+from rltui.errors import ConflictError, UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
 
 if TYPE_CHECKING:
@@ -30,12 +30,15 @@ def execute(action: Literal["start", "stop", "restart"], arguments: Arguments) -
     from rltui.core.api import Request
     from rltui.services.runs.observed import refuse_observed
 
-    record = choose_experiment(arguments.name, acts=True)
+    record, components = choose(arguments, acts=True)
     refuse_observed(record)
+    for component in components:
+        if attempt_of(component)[1] is not None:
+            raise UsageError(f"{action} is about components, not attempts: {component}")
     checkpoint = getattr(arguments, "begin", None)
     request = Request(
         action=action,
-        components=tuple(arguments.component),
+        components=components,
         kill=getattr(arguments, "kill", False),
         resume="scratch" if getattr(arguments, "from_scratch", False) else "latest",
         resume_step=None if checkpoint is None else ExperimentReader(record).checkpoint_step(checkpoint),

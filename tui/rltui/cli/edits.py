@@ -44,7 +44,7 @@ def edit_request(
         edits=dict(edits or {}),
         force=force,
         restart=arguments.restart,
-        unasked=getattr(arguments, "dry_run", False),
+        unasked=getattr(arguments, "plan", False),
         by=actor(),
     )
 
@@ -59,9 +59,7 @@ def edit_experiment(record: ExperimentRecord, request: Request, arguments: Argum
         step = ExperimentReader(record).checkpoint_step(arguments.begin)
         request = request.model_copy(update={"resume_step": step})
     wire = (
-        launch.connect_or_start(record)
-        if request.restart and not arguments.dry_run
-        else launch.connect(record)
+        launch.connect_or_start(record) if request.restart and not arguments.plan else launch.connect(record)
     )
     if wire is None:
         with closing(_Offline(record)) as experiment:
@@ -70,7 +68,7 @@ def edit_experiment(record: ExperimentRecord, request: Request, arguments: Argum
     with wire:
         plan = execute_edit(partial(request_plan, wire), request, arguments, name_if_needed(record.name))
         restarted_ids = {*plan.stop, *plan.start} if request.restart else set()
-        if restarted_ids and not arguments.dry_run and should_wait(arguments):
+        if restarted_ids and not arguments.plan and should_wait(arguments):
             started_at = time.monotonic()
             wait_and_report(wire, restarted_ids, arguments, plan)
             print(f"ready {duration(time.monotonic() - started_at)} after the edit", file=sys.stderr)
@@ -153,24 +151,24 @@ def execute_edit(
     """Plan an edit, show it, and make it once it is agreed to."""
     plan = request_plan("plan", request)
     _refuse(plan, request)
-    if not arguments.dry_run:
+    if not arguments.plan:
         request_with_consent = require_plan_consent(plan, request, arguments, text=styled_plan_text(plan))
         plan = request_plan("execute", request_with_consent.model_copy(update={"base": plan.base}))
-    moves = request.restart and not arguments.dry_run and bool(plan.start or plan.stop)
+    moves = request.restart and not arguments.plan and bool(plan.start or plan.stop)
     if not arguments.json:
         sys.stdout.write(styled_plan_text(plan) or "nothing changes\n")
     elif not (moves and should_wait(arguments)):  # else the outcome has it
         print_json(plan)
     if plan.diff:
-        for line in _outcome_lines(plan, request, dry_run=arguments.dry_run, name=name):
+        for line in _outcome_lines(plan, request, plan_only=arguments.plan, name=name):
             print(line, file=sys.stderr)
     return plan
 
 
-def _outcome_lines(plan: Plan, request: Request, *, dry_run: bool, name: str | None) -> Iterator[str]:
+def _outcome_lines(plan: Plan, request: Request, *, plan_only: bool, name: str | None) -> Iterator[str]:
     """Say what was done: the plan looks the same before and after."""
-    if dry_run:
-        yield "nothing was written: --dry-run"
+    if plan_only:
+        yield "nothing was written: --plan"
         return
     yield from (f"{style('written', 'good')}: {line}" for line in plan.written)
     if request.restart and (restarted_ids := dict.fromkeys((*plan.start, *plan.stop))):
@@ -188,7 +186,7 @@ def _refuse(plan: Plan, request: Request) -> None:
     """
     errors = [problem.text for problem in plan.problems if problem.is_error]
     if errors:
-        more = "; the framework's own classes, which may take it, are asked without --dry-run"
+        more = "; the framework's own classes, which may take it, are asked without --plan"
         hint = f"nothing was written{more if request.unasked else ''}"
         raise ConfigError(errors[0], details=errors[1:], hint=hint)
     if plan.conflicts:

@@ -198,9 +198,9 @@ def _slurm_options(arguments: Arguments) -> JobOptions | None:
     }
     if arguments.slurm or (arguments.layout is not None and options):
         return options
-    if getattr(arguments, "dry_run", False):
+    if getattr(arguments, "plan", False):
         raise UsageError(
-            "a dry run shows the script of a job, and this is none",
+            "--plan shows the script of a job, and this is none",
             hint=f"with --slurm; {hints.CHECK} validates a config",
         )
     if options:

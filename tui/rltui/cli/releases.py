@@ -52,7 +52,7 @@ def apply_values(
         "  no value differs from those of the chart" if not before else "  no value changes"
     ]:
         print(line, file=sys.stderr)
-    if arguments.dry_run:
+    if arguments.plan:
         print("nothing was done", file=sys.stderr)
         return 0
     require_consent("k8s-install", arguments, f"{verb} {values_request.name}?")

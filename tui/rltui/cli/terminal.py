@@ -193,7 +193,7 @@ class BrokenStdout(BaseException):
 def while_read() -> Iterator[None]:
     """Within, `BrokenStdout` is raised once nobody reads stdout any more, also while nothing is printed.
 
-    Such is a pipe whose reader has ended: `ssh BOX rltui logs trainer -f`, and the connection is lost.
+    Such is a pipe whose reader has ended: `ssh BOX rltui logs -c trainer -f`, and the connection is lost.
     """
     main = threading.get_ident()
 

@@ -85,6 +85,15 @@ def running_experiments(records: Iterable[ExperimentRecord], *, idle: bool = Fal
 
     `idle`: also those whose supervisor has nothing to do.
     """
+    return [
+        record
+        for record in with_processes(records)
+        if is_running(record) or (idle and has_supervisor(record))
+    ]
+
+
+def with_processes(records: Iterable[ExperimentRecord]) -> list[ExperimentRecord]:
+    """Those that may run: they have a process, or a socket. Nobody is asked."""
     from rltui.services.processes import living_output_dirs  # not needed where one is named
 
     folders = living_output_dirs()
@@ -93,7 +102,6 @@ def running_experiments(records: Iterable[ExperimentRecord], *, idle: bool = Fal
         for record in records
         if record.output_dir in folders
         or any(map(Path.exists, paths.socket_candidates(record.name, record.output_dir)))
-        if is_running(record) or (idle and has_supervisor(record))
     ]
 
 

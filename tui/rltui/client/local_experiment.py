@@ -134,7 +134,7 @@ class LocalExperiment(Experiment):
     def _nothing_lives(self) -> UsageError:
         return UsageError(
             f"nothing of {self.name} lives: it is read from its files, and nothing was done",
-            hint=f"S opens it with a supervisor, and so does `rltui -n {self.name}`",
+            hint=f"S opens it with a supervisor, and so does `{hints.OPEN(name=self.name)}`",
         )
 
     def _required_supervisor(self) -> SupervisorClient:
@@ -201,7 +201,9 @@ class LocalExperiment(Experiment):
         finished.
         """
         if not self._may_write:
-            raise RltuiError("this client is read-only: no note was made", hint=hints.NOTE(name=self.name))
+            raise RltuiError(
+                "this client is read-only: no note was made", hint=hints.EVENTS_ADD(name=self.name)
+            )
         if self._supervisor is not None:
             with contextlib.suppress(ShutDownError):
                 return await self._supervisor.note(text)
@@ -250,7 +252,7 @@ class LocalExperiment(Experiment):
     def attach_command(self, component: str) -> list[str]:
         """Another rltui, which becomes the tmux client of the component's pane."""
         self._required_supervisor()
-        command = module_command("rltui", "attach", component, "-n", self.name)
+        command = module_command("rltui", "attach", self.name, "-c", component)
         return [*command, "--readonly"] if self.readonly else command
 
     # --- files ----------------------------------------------------------------------------------------------

@@ -418,7 +418,7 @@ EDITS = frozenset({"set", "write", "undo", "redo"})
 
 
 class Plan(Value):
-    """Effects of a start, stop, restart or edit: `--plan`, `--dry-run`, and the dialog in the TUI."""
+    """Effects of a start, stop, restart or edit: `--plan`, and the dialog in the TUI."""
 
     action: Action = "restart"
     diff: str = ""

@@ -56,15 +56,11 @@ class EventFilter:
 
     kinds: frozenset[str] = frozenset()
     components: frozenset[str] = frozenset()
-    since: float = 0.0
-    """Earliest time, in seconds since 1970."""
     words: str = ""
     """Texts that must all occur in kind, component, text or diff, ignoring case."""
 
-    def admits(
-        self, time: float, kind: str, component: str | None, text: str, data: Mapping[str, Any]
-    ) -> bool:
-        if time < self.since or (self.components and component not in self.components):
+    def admits(self, kind: str, component: str | None, text: str, data: Mapping[str, Any]) -> bool:
+        if self.components and component not in self.components:
             return False
         if self.kinds and self.kinds.isdisjoint((kind, display_kind(kind, data))):
             return False

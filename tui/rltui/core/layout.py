@@ -149,7 +149,7 @@ class ComponentSpec(TomlTable):
     """`manual`: only when somebody names it, such as an evaluation or a shell. Such a component is never part
     of the run, in no restart set, and shown only from its start to its end."""
     tty: bool = False
-    """It gets a terminal of its own, for programs that talk to a person: `rltui attach ID`; ctrl+] leaves.
+    """It gets a terminal of its own, for programs that talk to a person: `rltui attach -c ID`; ctrl+] leaves.
     What it shows is logged as well. It is never stalled, and its end counts as wanted, whatever its code."""
     like: str = ""
     """Id of the component in whose surroundings it runs: of that come its folder, variables and devices, as

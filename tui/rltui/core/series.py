@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from rltui.core.log_lines import LogChange
+    from rltui.core.times import Period
 
 NO_STEP = -1
 """Step of a point that has only a time."""
@@ -78,6 +79,11 @@ class Series:
         folding.rewind_until(math.inf)
         line = self if folding.line == [*range(len(self))] else self._at(folding.line)
         return line, tuple(self._at(branch) for branch in folding.branches)
+
+    def within(self, period: Period) -> Series:
+        """The points in that period."""
+        points = enumerate(zip(self.times, self.steps, strict=True))
+        return self._at(i for i, (at, step) in points if period.holds(at, None if step == NO_STEP else step))
 
     def _at(self, indices: Iterable[int]) -> Series:
         chosen_indices = list(indices)

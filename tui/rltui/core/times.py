@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from typing import NamedTuple
 
 _SPAN = re.compile(r"(?:\d+(?:\.\d+)?[smhdw])+")
 _SPAN_PART = re.compile(r"([\d.]+)([smhdw])")
@@ -15,6 +16,32 @@ MOMENT_HINT = (
     "so long ago: 90s, 30m, 2h, 1d12h; or a time: 14:30, 2026-11-22, '2026-11-22 14:30', or an `at` of --json"
 )
 """Grammar of `parse_moment`."""
+
+
+class Moment(NamedTuple):
+    """A time, or a step of a run: one of both."""
+
+    at: float | None = None
+    step: int | None = None
+
+
+class Period(NamedTuple):
+    """What lies between two moments; without one of them, it is open on that side."""
+
+    since: Moment | None = None
+    until: Moment | None = None
+
+    def holds(self, at: float, step: int | None) -> bool:
+        """True if something of that time and step lies in it. Without a step it is not within steps."""
+        first, last = (bound or Moment() for bound in self)
+        if (first.step is not None or last.step is not None) and step is None:
+            return False
+        return (
+            (first.at is None or at >= first.at)
+            and (last.at is None or at <= last.at)
+            and (first.step is None or (step or 0) >= first.step)
+            and (last.step is None or (step or 0) <= last.step)
+        )
 
 
 def date_text(moment: float) -> str:

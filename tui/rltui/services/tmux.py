@@ -65,7 +65,7 @@ _SERVER_KEYS: tuple[tuple[str, ...], ...] = (
     *(("-T", table, "C-]", "detach-client") for table in ("root", _TYPING)),
     (
         *("-n", "C-c", "display-message", "-d", "5000"),
-        "ctrl+c stops nothing here: rltui stop #{window_name} does; q leaves",
+        "ctrl+c stops nothing here: rltui stop -c #{window_name} does; q leaves",
     ),
 )
 """Set with the options. Few panes here read keys, and the prefix is used by a tmux of the person's own around

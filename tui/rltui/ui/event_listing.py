@@ -80,7 +80,7 @@ class EventListing:
             return False
         if item.kind == _CHECKPOINT and self._selection == _USUAL and self.filter == EventFilter():
             return False
-        return self.filter.admits(entry.at, entry.kind, entry.component, entry.text, entry.data)
+        return self.filter.admits(entry.kind, entry.component, entry.text, entry.data)
 
     @property
     def is_filtered(self) -> bool:

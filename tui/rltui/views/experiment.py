@@ -1,4 +1,4 @@
-"""Experiments: a status as a whole, as `rltui ls` lists them."""
+"""Experiments: a status as a whole, as `rltui status` lists them."""
 
 from __future__ import annotations
 

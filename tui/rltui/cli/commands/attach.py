@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
-from rltui.cli.arguments import NAME
-from rltui.cli.choosing import choose_experiment
-from rltui.cli.command import Arguments, argument, command, flag
+from rltui.cli.arguments import COMPONENT, RUN
+from rltui.cli.choosing import choose
+from rltui.cli.command import Arguments, command, flag
 from rltui.client import launch
 from rltui.core import hints
 from rltui.errors import ExitCode, UsageError
@@ -16,12 +16,15 @@ from rltui.services.runs.experiment_files import ExperimentRecord
 
 @command(
     "attach",
-    argument("component", "C", "component id, or supervisor", completes="components"),
+    RUN,
+    COMPONENT,
     flag("--readonly", "pass no keys on"),
-    NAME,
 )
 def attach(arguments: Arguments) -> int:
-    return show_pane(choose_experiment(arguments.name), arguments.component, readonly=arguments.readonly)
+    record, components = choose(arguments, acts=True)
+    if len(components) != 1:
+        raise UsageError("attach shows one component", hint=f"name it: {hints.ATTACH_TO}")
+    return show_pane(record, components[0], readonly=arguments.readonly)
 
 
 def show_pane(record: ExperimentRecord, component: str, *, readonly: bool = False) -> int:

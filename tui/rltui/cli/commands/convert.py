@@ -8,8 +8,8 @@ from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rltui.cli.arguments import EDIT, tokens
-from rltui.cli.choosing import choose_experiment
+from rltui.cli.arguments import EDIT, RUN, tokens
+from rltui.cli.choosing import choose
 from rltui.cli.command import Arguments, argument, command
 from rltui.cli.consent import require_consent
 from rltui.cli.edits import edit_experiment, edit_request
@@ -24,8 +24,12 @@ if TYPE_CHECKING:
     from rltui.core.config_report import BatchUnit, Conversion
 
 
+_UNITS = ("tokens", "rollouts")
+
+
 @command(
     "convert",
+    RUN,
     argument(
         "what",
         "tokens|rollouts|CONFIG",
@@ -44,14 +48,16 @@ if TYPE_CHECKING:
     *EDIT,
 )
 def convert(arguments: Arguments) -> int:
+    if arguments.what is None and (arguments.to is not None or arguments.run in _UNITS):
+        arguments.what, arguments.run = arguments.run, None
     if arguments.to is not None:
         return _write_for(arguments)
-    if arguments.what not in (None, "tokens", "rollouts") or arguments.output is not None:
+    if arguments.what not in (None, *_UNITS) or arguments.output is not None:
         raise UsageError(
             f"convert takes tokens or rollouts, not {arguments.what or '--output'}",
             hint=f"a config for another framework: {hints.CONVERT_FILE}",
         )
-    record = choose_experiment(arguments.name, acts=True)
+    record = choose(arguments, acts=True).record
     conversion = _conversion(record, arguments.what, arguments.mean_tokens)
     if conversion.mean_tokens is None:
         conversion = _conversion(record, conversion.to, _prompt_mean(conversion))
@@ -84,7 +90,7 @@ def _write_for(arguments: Arguments) -> int:
         for problem in conversion.problems:
             print(f"{problem.severity}: {problem.text}", file=sys.stderr)
     new = Path(conversion.path)
-    if arguments.dry_run:
+    if arguments.plan:
         return 0 if conversion.valid else int(ConfigError.exit_code)
     if not conversion.valid:
         raise ConfigError("what came out is not valid, so nothing was written", hint="see the problems above")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rltui.cli.arguments import JSON, NAME
-from rltui.cli.choosing import choose_experiment, ready_index
+from rltui.cli.arguments import COMPONENT, JSON, RUN
+from rltui.cli.choosing import Target, choose_run, ready_index, show_runs
 from rltui.cli.colour import style, style_diff
 from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.commands.knobs import read_table
@@ -24,6 +25,8 @@ from rltui.views.knob import KnobRow, is_changed, toml_text
 
 if TYPE_CHECKING:
     from rltui.core.config_report import ConfigDiff
+    from rltui.core.runs import RunRow
+    from rltui.services.runs.index import RunIndex
 
 
 _ORIGINAL = "original"
@@ -32,24 +35,31 @@ _ORIGINAL = "original"
 
 @command(
     "diff",
+    RUN,
     argument(
-        "attempt",
-        "C[#K]|RUN",
-        "a component's attempt (default: the newest), or `original`, what the run's own copy of the "
-        "config was made from; one is compared with the files; or two runs, by name or id",
-        nargs="*",
-        completes="attempts_or_runs",
+        "other",
+        "RUN",
+        "another run to compare with: their configs as they last ran",
+        nargs="?",
+        completes="runs",
     ),
+    COMPONENT,
+    flag("--original", "with what the run's own copy of the config was made from"),
     flag("--text", "the lines of the files, not the keys"),
-    NAME,
     JSON,
+    epilog="-c trainer compares its newest attempt with the files, -c trainer#1 -c trainer#2 two attempts.",
 )
 def diff(arguments: Arguments) -> int:
-    names = arguments.attempt
-    if arguments.name is None and (difference := _of_runs(names)) is not None:
-        _print_differences(difference, arguments)
+    if arguments.other is not None:
+        index = ready_index()
+        runs = choose_run(index, arguments.run), choose_run(index, arguments.other)
+        _print_differences(_of_runs(index, *runs), arguments)
         return 0
-    record = choose_experiment(arguments.name)
+    return show_runs(arguments, partial(_show, arguments))
+
+
+def _show(arguments: Arguments, target: Target) -> int:
+    record, names = target.record, [*([_ORIGINAL] if arguments.original else []), *target.components]
     if not names and not arguments.json and not arguments.text:
         rows = _rows(record)
         if not any(row["is_running"] for row in rows):
@@ -99,26 +109,13 @@ def _is_printed(row: KnobRow) -> bool:
     return is_changed(row) or bool(row.get("overridden"))
 
 
-def _of_runs(names: Sequence[str]) -> ConfigDiff | None:
-    """Compare the configs of two runs, key by key and in lines; `None` where these are no names of two runs.
-
-    Raises:
-        UsageError: if one is a run and the other is not.
-    """
-    if len(names) != 2 or any("#" in name or name == _ORIGINAL for name in names):
-        return None
-    from rltui.services.runs.index import RunIndex
-
-    if not any(RunIndex().named(name) for name in names):
-        return None
+def _of_runs(index: RunIndex, before: RunRow, after: RunRow) -> ConfigDiff:
+    """Compare the configs of two runs, key by key and in lines."""
     from rltui.client.report import config_texts
     from rltui.core.compare import comparison
     from rltui.core.config_report import ConfigDiff, KeyDifference
     from rltui.services.config.diff import text_diff
-    from rltui.services.runs.references import find_run
 
-    index = ready_index()
-    before, after = (find_run(index, name) for name in names)
     run_comparison = comparison((before, after), index.configs((before.id, after.id)))
     keys = [
         KeyDifference(key=difference.key, file="", before=difference.values[0], after=difference.values[1])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import textwrap
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rltui.cli.arguments import JSON, NAME_OR_FIRST
-from rltui.cli.choosing import choose_experiment
+from rltui.cli.arguments import JSON, PLAN, RUN, YES
+from rltui.cli.choosing import SeveralRunsError, Target, choose, show_runs
 from rltui.cli.colour import style
 from rltui.cli.command import Arguments, command, flag
 from rltui.cli.consent import require_consent
@@ -27,31 +28,27 @@ if TYPE_CHECKING:
 
 @command(
     "down",
-    flag("--plan", "only say what would end, and what is lost"),
-    flag("--all", "all that lives; the queue is paused"),
-    flag("--yes", "do not ask about --all"),
-    *NAME_OR_FIRST,
+    RUN,
+    flag("--all", "end all runs that are alive, and pause the queue"),
+    PLAN,
+    YES,
     JSON,
 )
 def down(arguments: Arguments) -> int:
     """Stop everything of an experiment, its supervisor included; with `--all`, of each that lives."""
-    name = arguments.experiment or arguments.name
     if arguments.all:
-        if name:
-            raise UsageError(f"--all ends {name}, too", hint=f"one of them: {hints.DOWN(name=name)}")
+        if arguments.run is not None:
+            one = hints.DOWN(name=arguments.run)
+            raise UsageError(f"--all ends {arguments.run}, too", hint=f"to end only that: {one}")
         return _down_all(arguments)
+    if arguments.plan:
+        return show_runs(arguments, partial(_show_plan, arguments))
     try:
-        record = choose_experiment(name, acts=not arguments.plan)
-    except launch.AmbiguousNameError as error:
+        record = choose(arguments, acts=True).record
+    except SeveralRunsError as error:
         error.hint += f"; all of them: {hints.DOWN_ALL}"
         raise
     plan = _plan_down(record)
-    if arguments.plan:
-        if arguments.json:
-            print_json(plan)
-        else:
-            sys.stdout.write(_plan_lines(plan))
-        return 0
     sys.stderr.write(styled_plan_text(plan))
     try:
         status, message = _end(record)
@@ -61,6 +58,15 @@ def down(arguments: Arguments) -> int:
         print_json(status)
     else:
         print(message)
+    return 0
+
+
+def _show_plan(arguments: Arguments, target: Target) -> int:
+    plan = _plan_down(target.record)
+    if arguments.json:
+        print_json(plan)
+    else:
+        sys.stdout.write(_plan_lines(plan))
     return 0
 
 
@@ -88,7 +94,8 @@ def _down_all(arguments: Arguments) -> int:
         text += f"queue: {count_text(waiting_count, 'run')} would start next; it is paused\n"
     if arguments.plan:
         if arguments.json:
-            print_json([{"experiment": name, **plan.model_dump(mode="json")} for name, plan in plans.items()])
+            documents = [{"experiment": name, **plan.model_dump(mode="json")} for name, plan in plans.items()]
+            print_json({"runs": documents})
         else:
             sys.stdout.write(text or "nothing lives\n")
         return 0
@@ -111,9 +118,9 @@ def _down_all(arguments: Arguments) -> int:
             print(message, flush=True)
     problems += [f"{record.name} lives" for record in launch.running_experiments(known_experiments())]
     if problems:
-        raise RltuiError("not all is down:", details=problems, hint=f"see {hints.LS}")
+        raise RltuiError("not all is down:", details=problems, hint=f"see {hints.STATUS(name=None)}")
     if arguments.json:
-        print_json(statuses)
+        print_json({"runs": statuses})
     elif not records:
         print("nothing lives")
     if waiting_count:

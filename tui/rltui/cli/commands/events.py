@@ -1,28 +1,29 @@
-"""`events`: the journal of an experiment."""
+"""`events`: the journal of a run, and `events add`, a sentence for it."""
 
 from __future__ import annotations
 
-import time
+import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
-from rltui.cli.arguments import NAME, json_flag, positive
-from rltui.cli.choosing import choose_experiment
+from rltui.cli.arguments import COMPONENT, FOLLOW, JSON, RUN, SINCE, UNTIL, json_flag, limit_option
+from rltui.cli.choosing import Target, choose, separate_words, show_runs
 from rltui.cli.colour import style, style_diff
 from rltui.cli.command import Arguments, argument, command, flag, repeatable
 from rltui.cli.output import print_json
 from rltui.cli.table import Row, print_table, room, table_lines, view_shapes
 from rltui.cli.terminal import while_read
 from rltui.client import launch
-from rltui.core.events import EventFilter, detail_lines, display_kind, entry_data
+from rltui.core import hints
+from rltui.core.events import EventFilter, detail_lines, display_kind, entry_data, first_line
 from rltui.core.text import unknown_name
-from rltui.core.times import MOMENT_HINT, parse_moment
+from rltui.core.times import Period
 from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.journal import read_entries
+from rltui.services.runs.journal import journal_of, read_entries
 from rltui.views.event import KINDS, VIEW, Event
 from rltui.views.table import Cell
 
@@ -34,22 +35,54 @@ _WIDTHS = {"step": 6, "kind": -10}
 
 
 @command(
-    "events",
-    flag("-f --follow", "go on as it grows"),
-    repeatable("--kind", "K,…", "only these: edit, crash, alert, note, …", completes="event_kinds"),
-    repeatable("--component", "C,…", "only of these", completes="components"),
-    argument("--since", "T", "only from then on: 2h or 1d12h ago, 14:30, 2026-11-22, '2026-11-22 14:30'"),
-    argument("--limit", "N", "only the last N of them", type=positive),
+    "events list",
+    RUN,
+    COMPONENT,
+    repeatable("--kind", "KIND,…", "only these: edit, crash, alert, note, …", completes="event_kinds"),
+    SINCE,
+    UNTIL,
+    limit_option("only the newest N of them"),
     argument("--grep", "WORDS", "only with all these words", default=""),
     flag("--brief", "a line for each, without diffs"),
-    NAME,
+    FOLLOW,
     json_flag("one JSON document; with -f, one per line"),
 )
 def events(arguments: Arguments) -> int:
-    record = choose_experiment(arguments.name)
+    return show_runs(arguments, partial(_list, arguments))
+
+
+@command(
+    "events add",
+    RUN,
+    argument("text", "TEXT", "what is to be remembered; - reads it from stdin", nargs="*"),
+    JSON,
+)
+def add_event(arguments: Arguments) -> int:
+    separate_words(arguments, "text")
+    text = sys.stdin.read() if arguments.text == ["-"] else " ".join(arguments.text)
+    if not text.strip():
+        raise UsageError("nothing to add", hint=str(hints.EVENTS_ADD(name=arguments.run)))
+    record = choose(arguments, acts=True).record
+    wire = launch.connect(record)
+    if wire is None:
+        entry = journal_of(record).note(text).model_dump()
+    else:
+        with wire:
+            entry = wire.call("note", {"text": text})
+    if arguments.json:
+        print_json(entry)
+    else:
+        at_step = "" if entry["step"] is None else f" at step {entry['step']}"
+        print(f"noted{at_step}: {first_line(entry['text'])}")
+    return 0
+
+
+def _list(arguments: Arguments, target: Target) -> int:
+    record, components = target
     journal = record.control.journal_file
-    event_filter = _filter(arguments, record, journal)
-    entries = deque(_matching(read_entries(journal), event_filter), arguments.limit)
+    event_filter = _filter(arguments, record, components)
+    period = Period(arguments.since, arguments.until)
+    entries = deque(_matching(read_entries(journal), event_filter, period), arguments.limit)
     if not arguments.follow:
         if arguments.json:
             print_json([*entries])
@@ -60,7 +93,7 @@ def events(arguments: Arguments) -> int:
     width = room()
     shapes = [column._replace(heading="") for column in view_shapes(_COLUMNS)]
     with while_read():
-        for entry in chain(entries, _matching(_new_entries(record), event_filter)):
+        for entry in chain(entries, _matching(_new_entries(record), event_filter, period)):
             if arguments.json:
                 print_json(entry)
             else:
@@ -69,16 +102,25 @@ def events(arguments: Arguments) -> int:
     return 0
 
 
-def _matching(entries: Iterable[dict[str, Any]], event_filter: EventFilter) -> Iterator[dict[str, Any]]:
+def _matching(
+    entries: Iterable[dict[str, Any]], event_filter: EventFilter, period: Period
+) -> Iterator[dict[str, Any]]:
+    """Entries that pass the filter. Those that know no step happened at the newest one before them."""
+    step: int | None = None
     for entry in entries:
         text, data = entry["text"], entry_data(entry)
-        if event_filter.admits(entry["at"], entry["kind"], entry.get("component"), text, data):
+        step = step if entry.get("step") is None else entry["step"]
+        if not period.holds(entry["at"], step):
+            continue
+        if event_filter.admits(entry["kind"], entry.get("component"), text, data):
             yield {**entry, "kind": display_kind(entry["kind"], data)}
 
 
-def _filter(arguments: Arguments, record: ExperimentRecord, journal: Path) -> EventFilter:
-    kinds, components = _names(arguments.kind), _names(arguments.component)
-    entries = list(read_entries(journal)) if kinds - set(KINDS) or components else []
+def _filter(arguments: Arguments, record: ExperimentRecord, names: Sequence[str]) -> EventFilter:
+    kinds = frozenset(name.strip() for text in arguments.kind for name in text.split(",") if name.strip())
+    components = frozenset(names)
+    is_known = not (kinds - set(KINDS) or components)
+    entries = [] if is_known else list(read_entries(record.control.journal_file))
     if strange := sorted(kinds - set(KINDS) - {entry["kind"] for entry in entries}):
         raise unknown_name("kind of event", strange[0], KINDS)
     if strange := sorted(components - {entry.get("component") for entry in entries}):
@@ -87,19 +129,7 @@ def _filter(arguments: Arguments, record: ExperimentRecord, journal: Path) -> Ev
         components_of_layout = [spec.id for spec in layout_files.load_for(record).component]
         if strange := [name for name in strange if name not in components_of_layout]:
             raise unknown_name("component", strange[0], components_of_layout)
-    since = 0.0 if arguments.since is None else _since(arguments.since)
-    return EventFilter(kinds=kinds, components=components, since=since, words=arguments.grep)
-
-
-def _since(text: str) -> float:
-    moment_s = parse_moment(text, time.time())
-    if moment_s is None:
-        raise UsageError(f"--since {text!r} is no time", hint=MOMENT_HINT)
-    return moment_s
-
-
-def _names(lists: list[str]) -> frozenset[str]:
-    return frozenset(name.strip() for text in lists for name in text.split(",") if name.strip())
+    return EventFilter(kinds=kinds, components=components, words=arguments.grep)
 
 
 def _new_entries(record: ExperimentRecord) -> Iterator[dict[str, Any]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rltui.cli.app import need_terminal, show
-from rltui.cli.arguments import JSON, KEYMAP, WAIT, YES, name_option, output_dir_option
+from rltui.cli.arguments import JSON, KEYMAP, WAIT, YES, name_option, output_dir_option, plan_flag
 from rltui.cli.colour import style
 from rltui.cli.command import Arguments, argument, command, flag, repeatable
 from rltui.cli.consent import require_consent
@@ -77,7 +77,7 @@ MAKING = (
     ),
     repeatable("--set", "K=V", "a value, as helm takes it", dest="edits"),
     flag("--sft", "let the pods sleep (autoStart=false), to run SFT in one first"),
-    flag("--dry-run", "only show the command and the values"),
+    plan_flag("only show the command and the values"),
     YES,
     WAIT,
     *PLACE,

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from rltui.cli.arguments import FRAMEWORK, JSON, NAME, layout_option
-from rltui.cli.choosing import choose_experiment, choose_framework
+from rltui.cli.arguments import FRAMEWORK, JSON, RUN, layout_option
+from rltui.cli.choosing import choose_framework, separate_words, show_runs
 from rltui.cli.colour import style, style_line
 from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.output import print_json
@@ -28,10 +28,11 @@ _COLUMNS = ("key", "value", "unit", "default", "allowed", "read by")
 
 @command(
     "knobs",
+    RUN,
     argument(
         "pattern",
         "WORD",
-        "only those with all these words; where files are among them (rl.toml), those of the files",
+        "only those with all these words; with files among them (rl.toml), the knobs of the files",
         nargs="*",
         completes="knobs",
     ),
@@ -39,13 +40,18 @@ _COLUMNS = ("key", "value", "unit", "default", "allowed", "read by")
     FRAMEWORK,
     flag("--all", "also the keys of the files that are no knobs"),
     flag("-v --verbose", "also what each one means"),
-    NAME,
     JSON,
 )
 def show_knobs(arguments: Arguments) -> int:
+    separate_words(arguments, "pattern")
     files = [term for term in arguments.pattern if term.endswith(".toml") or "/" in term]
     terms = [term for term in arguments.pattern if term not in files]
-    table = _of_files(files, arguments) if files else read_table(choose_experiment(arguments.name))
+    if files:
+        return _show_table(_of_files(files, arguments), terms, arguments)
+    return show_runs(arguments, lambda target: _show_table(read_table(target.record), terms, arguments))
+
+
+def _show_table(table: dict[str, Any], terms: Sequence[str], arguments: Arguments) -> int:
     table["knobs"] = _matching(table["knobs"], terms)
     table["others"] = _matching(table["others"], terms) if arguments.all else []
     if arguments.json:
@@ -79,8 +85,8 @@ def _of_files(names: Sequence[str], arguments: Arguments) -> dict[str, Any]:
     from rltui.client import checking
     from rltui.services.config.files import named
 
-    if arguments.name is not None:
-        raise UsageError("files and -n NAME are two things", hint="give one of them")
+    if arguments.run is not None:
+        raise UsageError("files belong to no run", hint="leave out RUN, or the files")
     files = named([Path(name) for name in names])
     framework = choose_framework(files, arguments.layout, arguments.framework)
     return checking.knobs(files, arguments.layout, framework).model_dump(mode="json")

@@ -11,13 +11,14 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from rltui.cli.arguments import NAME, count, json_flag
-from rltui.cli.choosing import choose_experiment
+from rltui.cli.arguments import COMPONENT, FOLLOW, RUN, json_flag, limit_option
+from rltui.cli.choosing import Target, attempt_of, show_runs
 from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.output import print_json, print_json_stream
 from rltui.cli.table import Column, print_table
@@ -46,29 +47,25 @@ _BATCH_LINES = 500
 
 @command(
     "logs",
+    RUN,
+    COMPONENT,
+    FOLLOW,
+    limit_option(f"only the newest N lines (default: {_DEFAULT_LINES}; into a file, all)"),
+    flag("--full", f"all lines, not only the newest {_DEFAULT_LINES}"),
+    flag("--all", "all attempts, not only the newest"),
+    argument("--grep", "PATTERN", "only lines that match the regular expression, of all logs without -c"),
+    flag("-i --ignore-case", "ignore case in PATTERN"),
     argument(
-        "component",
-        "C",
-        "component id (default: the list of logs); with --all: only its attempts",
-        nargs="?",
-        completes="components",
+        "--level",
+        "LEVEL",
+        "only lines of this level or above: info, warning, error; of all logs without -c",
+        completes="log_levels",
     ),
-    flag("-f --follow", "go on as it grows"),
-    argument("-N --lines", "N", "only the last N lines (default: 1000)", type=count),
-    flag("--full", "all lines, not only the last 1000; a file has all"),
-    argument("--attempt", "K", "an earlier start, counted from 1", type=int),
-    flag("--all", "search all components and attempts, with --grep or --level"),
-    argument("--grep", "RE", "only lines that match the regular expression"),
-    flag("-i --ignore-case", "upper and lower case are one in RE"),
-    argument(
-        "--level", "L", "only lines of this level or above: info, warning, error", completes="log_levels"
-    ),
-    flag("--raw", "the bytes as they were printed, with colours, redraws and secrets; for a pipe or a file"),
-    NAME,
+    flag("--raw", "the bytes as they were printed, with colours, redraws and secrets"),
     json_flag("one JSON document; with -f, one per line"),
 )
 def logs(arguments: Arguments) -> int:
-    """Print, and follow, the output of one attempt, or a log file that the layout names; or search all.
+    """Print, and follow, the output of one attempt, or a log file that the layout names; or search several.
 
     Its text without escape sequences and colours, also into a pipe, which often ends at a terminal
     (`| head`), and where colours hide words from `grep`. `--raw` passes on the bytes.
@@ -76,16 +73,20 @@ def logs(arguments: Arguments) -> int:
     line_filter = LineFilter(
         pattern_of(arguments.grep, re.I if arguments.ignore_case else re.NOFLAG), _level(arguments.level)
     )
-    if arguments.all:
-        return _search_all(_experiment(arguments), arguments, line_filter)
-    record = _experiment(arguments)
-    if arguments.component is None:
+    return show_runs(arguments, partial(_show, arguments, line_filter))
+
+
+def _show(arguments: Arguments, line_filter: LineFilter, target: Target) -> int:
+    record, components = target
+    if arguments.all or len(components) > 1 or not (components or line_filter.is_open):
+        return _search(target, arguments, line_filter)
+    if not components:
         return _list(record, arguments)
-    path = _log_path(record, arguments.component, arguments.attempt)
+    path = _log_path(record, *attempt_of(components[0]))
     if arguments.raw:
         return _pass_on(path, arguments)
     if arguments.follow:
-        count = _DEFAULT_FOLLOWED_LINES if arguments.lines is None else arguments.lines
+        count = _DEFAULT_FOLLOWED_LINES if arguments.limit is None else arguments.limit
         with while_read():
             for line in follow_lines(path, count, threading.Event(), line_filter):
                 if arguments.json:
@@ -93,8 +94,8 @@ def logs(arguments: Arguments) -> int:
                 else:
                     print(line, flush=True)
         return 0
-    lines, omitted_text = tail_lines(path, arguments.lines, line_filter), ""
-    if arguments.lines is None and line_filter.is_open and not (arguments.full or _is_written_to_a_file()):
+    lines, omitted_text = tail_lines(path, arguments.limit, line_filter), ""
+    if arguments.limit is None and line_filter.is_open and not (arguments.full or _is_written_to_a_file()):
         lines, omitted_text = _newest(path)
     if arguments.json:
         head = {"path": str(path), "left_out": omitted_text}
@@ -116,7 +117,7 @@ def _newest(path: Path) -> tuple[Iterator[str], str]:
     size = _size(path.stat().st_size)
     return iter(
         lines[1:]
-    ), f"the last {_DEFAULT_LINES} lines of {size}; all of them: --full (or -N, --grep, --level)"
+    ), f"the newest {_DEFAULT_LINES} lines of {size}; all of them: --full (or --limit, --grep, --level)"
 
 
 def _is_written_to_a_file() -> bool:
@@ -129,8 +130,8 @@ def _is_written_to_a_file() -> bool:
 def _list(record: ExperimentRecord, arguments: Arguments) -> int:
     from rltui.services.logs.listing import all_logs
 
-    if any((arguments.follow, arguments.lines is not None, arguments.grep, arguments.level, arguments.raw)):
-        raise UsageError("which component's log?", hint=f"{hints.LOGS_OF}; all of them: {hints.LOGS_ALL}")
+    if any((arguments.follow, arguments.limit is not None, arguments.raw)):
+        raise UsageError("which component's log?", hint=f"name it: {hints.LOGS_OF}")
     rows, documents, now = [], [], time.time()
     for entry in all_logs(record):
         path = Path(entry.path)
@@ -156,23 +157,16 @@ def _size(size_bytes: int) -> str:
     return size_text(size_bytes) if size_bytes >= 1 << 20 else f"{size_bytes / 1024:.0f} KiB"
 
 
-def _search_all(record: ExperimentRecord, arguments: Arguments, line_filter: LineFilter) -> int:
-    """Print the matches of every attempt of every component, under the name of its log."""
-    from rltui.services.logs.listing import all_logs
-
-    if line_filter.is_open:
-        raise UsageError("--all searches: for what?", hint="--grep RE, or --level error")
-    if arguments.follow or arguments.raw or arguments.attempt is not None:
-        raise UsageError("--all looks through all that was printed", hint="leave -f, --raw and --attempt out")
-    entries = all_logs(record)
-    if (component := arguments.component) is not None:
-        components = list(dict.fromkeys(entry.component for entry in entries))
-        if component not in components:
-            raise unknown_name("component with a log", component, components)
-        entries = tuple(entry for entry in entries if entry.component == component)
+def _search(target: Target, arguments: Arguments, line_filter: LineFilter) -> int:
+    """Print what matches in several logs, each line after the name of its log."""
+    if arguments.all and line_filter.is_open:
+        raise UsageError("--all searches all attempts: for what?", hint="--grep PATTERN, or --level error")
+    if arguments.follow or arguments.raw:
+        raise UsageError("-f and --raw are for one log", hint=f"name one: {hints.LOGS_OF}")
+    entries = _entries(target, arguments)
     matches: Iterable[tuple[LogEntry, str]] = _matches(entries, line_filter)
-    if arguments.lines is not None:
-        matches = deque(matches, maxlen=arguments.lines)
+    if arguments.limit is not None or (line_filter.is_open and not arguments.full):
+        matches = deque(matches, maxlen=arguments.limit or _DEFAULT_LINES)
     if arguments.json:
         documents = (
             {"component": entry.component, "attempt": entry.attempt} | _line_document(line)
@@ -186,29 +180,42 @@ def _search_all(record: ExperimentRecord, arguments: Arguments, line_filter: Lin
     return 0
 
 
+def _entries(target: Target, arguments: Arguments) -> list[LogEntry]:
+    """The logs to search: all; of components that were named the newest attempt, or that which was named."""
+    from rltui.services.logs.listing import all_logs
+
+    record, components = target
+    entries = all_logs(record)
+    if not components:
+        return [*entries]
+    named_entries: list[LogEntry] = []
+    for component, attempt in map(attempt_of, components):
+        of_component = [entry for entry in entries if entry.component == component]
+        if not of_component:
+            names = dict.fromkeys(entry.component for entry in entries)
+            raise unknown_name("component with a log", component, names)
+        if attempt is not None and not any(entry.attempt == attempt for entry in of_component):
+            raise _no_attempt(component, attempt, [entry.attempt for entry in of_component])
+        newest = of_component if arguments.all else of_component[-1:]
+        named_entries += [entry for entry in of_component if entry.attempt == attempt] if attempt else newest
+    return named_entries
+
+
+def _no_attempt(component: str, attempt: int, attempts: Sequence[int | None]) -> UsageError:
+    return UsageError(
+        f"{component} has no attempt {attempt}", hint=f"there are: {', '.join(map(str, attempts))}"
+    )
+
+
 def _matches(entries: Iterable[LogEntry], line_filter: LineFilter) -> Iterator[tuple[LogEntry, str]]:
     for entry in entries:
         lines = tail_lines(Path(entry.path), None, LineFilter(line_filter.pattern, line_filter.level))
         yield from ((entry, line) for line in lines)
 
 
-def _experiment(arguments: Arguments) -> ExperimentRecord:
-    """The experiment. `-n` names it in every command, whatever `tail` has trained the fingers to."""
-    try:
-        return choose_experiment(arguments.name)
-    except UsageError as error:
-        if arguments.name is None or not arguments.name.isdecimal():
-            raise
-        raise UsageError(
-            error.title, hint=f"for the last lines: -N {arguments.name}, or --lines {arguments.name}"
-        ) from None
-
-
 def _pass_on(path: Path, arguments: Arguments) -> int:
-    if arguments.follow or arguments.lines is not None or arguments.json or arguments.grep or arguments.level:
-        raise UsageError(
-            "--raw passes on the whole file", hint="leave the other options out, but for --attempt"
-        )
+    if arguments.follow or arguments.limit is not None or arguments.json or arguments.grep or arguments.level:
+        raise UsageError("--raw passes on the whole file", hint="leave the other options out, but for -c")
     output = binary_output()
     try:
         with path.open("rb") as file:
@@ -229,8 +236,7 @@ def _log_path(record: ExperimentRecord, component: str, attempt: int | None) -> 
     if not attempts:
         return _other_log(record, component, attempt)
     if attempt is not None and attempt not in attempts:
-        numbers = ", ".join(map(str, attempts))
-        raise UsageError(f"{component} has no attempt {attempt}", hint=f"there are: {numbers}")
+        raise _no_attempt(component, attempt, attempts)
     return control.log_file(component, attempt or attempts[-1])
 
 
@@ -243,7 +249,7 @@ def _other_log(record: ExperimentRecord, log_id: str, attempt: int | None) -> Pa
     logs = FollowedLogs(Path(record.run_dir), layout.log)
     logs.poll()
     if attempt is not None and any(log.id == log_id for log in logs.logs):
-        raise UsageError(f"{log_id} is a log file and has no attempts", hint="leave --attempt out")
+        raise UsageError(f"{log_id} is a log file and has no attempts", hint=f"leave #{attempt} out")
     if (path := logs.paths.get(log_id)) is not None:
         return path
     for log in logs.logs:

@@ -8,12 +8,13 @@ import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rltui.cli.arguments import JSON, NAME, count, positive
-from rltui.cli.choosing import choose_experiment
+from rltui.cli.arguments import JSON, RUN, SINCE, UNTIL, limit_option, positive
+from rltui.cli.choosing import Target, separate_words, show_runs
 from rltui.cli.command import Arguments, argument, command, exclusive, flag
 from rltui.cli.output import print_csv, print_json
 from rltui.cli.table import Column, print_table, room, table_lines, width_of
@@ -22,6 +23,7 @@ from rltui.core.curve import curve_rows
 from rltui.core.metric_names import CONCEPTS, MetricConcept, find_all, label_of
 from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource
 from rltui.core.text import display_unit, duration, format_number, join_words, steps_text
+from rltui.core.times import Moment, Period
 from rltui.errors import RltuiError, UsageError
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.own_files import FileLock
@@ -81,16 +83,19 @@ class SeriesDocument:
 
 @command(
     "metrics",
+    RUN,
     argument(
         "metric",
-        "NAME",
+        "METRIC",
         "reward, loss, entropy, kl, grad_norm, step_time … ; a name as the program has it, or a regular "
         "expression for names (default: a line for each that has a chart)",
         nargs="*",
         completes="metrics",
     ),
     flag("--all", "every series there is"),
-    argument("--last", "N", "only the newest N points", type=count),
+    SINCE,
+    UNTIL,
+    limit_option("only the newest N points"),
     argument("--every", "K", "only every K-th point, the newest too", type=positive),
     exclusive(
         flag("--csv", "a row for each step, a column for each series"),
@@ -98,10 +103,14 @@ class SeriesDocument:
         argument("--svg", "FILE", "one drawing of them, with marks of what happened"),
         JSON,
     ),
-    NAME,
 )
 def metrics(arguments: Arguments) -> int:
-    record = choose_experiment(arguments.name)
+    separate_words(arguments, "metric")
+    return show_runs(arguments, partial(_show, arguments))
+
+
+def _show(arguments: Arguments, target: Target) -> int:
+    record = target.record
     reader = _reader(record)
     if not reader.keys():
         raise UsageError(
@@ -109,6 +118,8 @@ def metrics(arguments: Arguments) -> int:
             hint=f"looked in {record.run_dir}: the first come with the first step",
         )
     lines = [*_requested_lines(reader, arguments.metric, all_series=arguments.all)]
+    if arguments.since or arguments.until:
+        lines = _within(lines, Period(arguments.since, arguments.until))
     if arguments.json:
         _print_json(record, reader, lines, arguments)
     elif arguments.csv:
@@ -216,6 +227,16 @@ def _unknown(term: str, keys: Sequence[SeriesKey]) -> UsageError:
     )
 
 
+def _within(lines: list[_Line], period: Period) -> list[_Line]:
+    """The lines without what is not in the period. Series by time are cut where those by steps are."""
+    steps = next((line.current for line in lines if line.has_steps), Series())
+    points = [at for at, step in zip(steps.times, steps.steps, strict=True) if period.holds(at, step)]
+    by_time = Period(Moment(at=min(points)), Moment(at=max(points))) if points else period
+    return [
+        replace(line, current=line.current.within(period if line.has_steps else by_time)) for line in lines
+    ]
+
+
 # --- how --------------------------------------------------------------------------------------------------
 
 
@@ -223,7 +244,7 @@ def _indices(count: int, arguments: Arguments, most: int | None = None) -> range
     """Indices of what is printed of so many points: the newest always is."""
     every = arguments.every or 1
     start = (count - 1) % every if count else 0
-    last = arguments.last if arguments.last is not None else most
+    last = arguments.limit if arguments.limit is not None else most
     indices = range(start, count, every)
     return indices if last is None else indices[max(0, len(indices) - last) :]
 
@@ -312,8 +333,8 @@ def _table(lines: Sequence[_Line], arguments: Arguments) -> list[str]:
     width = room()
     if width is not None and max(map(width_of, text_lines)) > width:
         return []
-    if len(indices) < len(rows) and arguments.last is None and not arguments.every:
-        text_lines.append(f"the newest {len(indices)} of {len(rows)}; --last N, --every K, --csv, --plot")
+    if len(indices) < len(rows) and arguments.limit is None and not arguments.every:
+        text_lines.append(f"the newest {len(indices)} of {len(rows)}; --limit N, --every K, --csv, --plot")
     return text_lines
 
 
@@ -390,8 +411,8 @@ def _write_drawing(
     model.annotations = annotations_of(JournalFeed(record.control.journal_file).read())
     view = View(by_time=not any(line.has_steps for line in lines))
     full_span = model.full_span(view)
-    if arguments.last is not None and not view.by_time:
-        view = View(window=(max(full_span[0], full_span[1] - max(1, arguments.last - 1)), full_span[1]))
+    if arguments.limit is not None and not view.by_time:
+        view = View(window=(max(full_span[0], full_span[1] - max(1, arguments.limit - 1)), full_span[1]))
     try:
         Path(arguments.svg).write_text(svg(model.frame(chart, view), record.name))
     except OSError as error:

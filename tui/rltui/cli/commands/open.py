@@ -9,7 +9,7 @@ from pathlib import Path
 from rltui.cli.app import need_terminal, show, show_readonly, show_run, show_runs
 from rltui.cli.arguments import CREATION, KEYMAP, SLURM
 from rltui.cli.command import Arguments, argument, command, flag
-from rltui.cli.commands.ls import list_lines
+from rltui.cli.commands.status import list_lines
 from rltui.cli.config_line import read_config_line
 from rltui.cli.new_run import requested_run, start_or_submit
 from rltui.cli.parser import is_file_name
@@ -108,7 +108,7 @@ def _name_to_watch(arguments: Arguments) -> str | None:
     if names and names[0].endswith(".toml"):
         raise UsageError(
             f"--readonly takes the name of an experiment, {names[0]!r} is a config file",
-            hint=f"`{hints.LS}` lists the names",
+            hint=f"`{hints.STATUS_ALL}` lists the names",
         )
     return names[0] if names else None
 

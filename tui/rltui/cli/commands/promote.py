@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from rltui.cli.arguments import JSON, RUN, YES
+from rltui.cli.arguments import JSON, PLAN, RUN, YES
 from rltui.cli.choosing import choose_run, ready_index
 from rltui.cli.colour import style_diff
 from rltui.cli.command import Arguments, command, flag
@@ -17,7 +17,7 @@ from rltui.errors import ConflictError
     "promote",
     RUN,
     flag("--undo", "take the newest one back"),
-    flag("--plan", "only show what would change"),
+    PLAN,
     YES,
     JSON,
     epilog="A key that both have changed is not written, and told; the exit code is 4 then.",

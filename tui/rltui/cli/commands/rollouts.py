@@ -10,8 +10,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from rltui.cli.arguments import JSON, NAME, count
-from rltui.cli.choosing import choose_experiment
+from rltui.cli.arguments import JSON, RUN, SINCE, UNTIL, count, limit_option
+from rltui.cli.choosing import names_run, show_runs
 from rltui.cli.command import Arguments, argument, command, exclusive, flag
 from rltui.cli.commands.logs import pattern_of
 from rltui.cli.output import print_json
@@ -32,8 +32,11 @@ from rltui.core.rollouts import (
     sort_samples,
 )
 from rltui.core.text import group_digits, truncate
+from rltui.core.times import Period
 from rltui.errors import UsageError
 from rltui.services.redaction import without_secrets
+from rltui.services.runs.experiment_files import same_folder
+from rltui.services.runs.experiments import experiment_above
 from rltui.views.rollout import (
     BATCHES,
     GROUP_WIDTH,
@@ -60,14 +63,11 @@ _WHOLE = "--full, or --export FILE"
 
 @command(
     "rollouts",
-    argument(
-        "where",
-        "DIR",
-        "a run's or an evaluation's folder, or a file of rollouts",
-        nargs="?",
-        completes="folders",
-    ),
-    argument("--step", "S", "of this step (default: the newest)", type=count),
+    RUN,
+    argument("--step", "STEP", "of this step (default: the newest)", type=count),
+    SINCE,
+    UNTIL,
+    limit_option(f"with the list of steps: only the newest N (default: {_LISTED_BATCHES})"),
     flag("--eval", "of evaluations"),
     flag("--live", "under way just now"),
     flag("--all", "also those that no batch took"),
@@ -76,25 +76,44 @@ _WHOLE = "--full, or --export FILE"
         argument("--best", "N", "the N with the highest, in full", type=count),
         argument("--random", "N", "N by chance, in full", type=count),
     ),
-    argument("--grep", "RE", "those whose text matches, in full"),
+    argument("--grep", "PATTERN", "those whose text matches, in full"),
     argument("--group", "ID", "only this group of the step"),
     flag("--full", "long messages whole, too"),
     argument("--export", "FILE", "write them into a new file instead: Markdown if it is a .md, else JSONL"),
-    NAME,
     JSON,
+    epilog="RUN may also be the folder of an evaluation, or a file of rollouts.",
 )
 def rollouts(arguments: Arguments) -> int:
     """Print the steps; with a step or a group, its samples; with a selection, those in full."""
+    if any(bound is not None and bound.at is not None for bound in (arguments.since, arguments.until)):
+        raise UsageError("rollouts are selected by step, not by time", hint="as in: --since 40 --until 60")
+    if arguments.run is not None and (path := _path_of_rollouts(arguments.run)) is not None:
+        return _show(arguments, path)
+    return show_runs(
+        arguments, lambda target: _show(arguments, Path(target.record.run_dir), target.record.framework)
+    )
+
+
+def _path_of_rollouts(reference: str) -> Path | None:
+    """The folder or file of that path; `None` if there is none, or it is a run's output folder."""
+    path = Path(reference).expanduser()
+    if not path.exists() or ("/" not in reference and names_run(reference)):
+        return None
+    record = experiment_above(path.absolute())
+    return None if record is not None and same_folder(record.output_dir, str(path)) else path
+
+
+def _show(arguments: Arguments, folder: Path, framework: str = "") -> int:
+    """Show the rollouts of a folder, or of a file; `framework`: of the run that it belongs to."""
     from rltui.services.runs.rollouts import open_rollouts
 
-    record = choose_experiment(arguments.name) if arguments.where is None else None
-    source = open_rollouts(_folder(arguments) if record is None else Path(record.run_dir))
+    source = open_rollouts(folder)
     pattern = pattern_of(arguments.grep)
     with working("reads rollouts"):
         while source.poll(budget_s=_READ_S):
             pass
-    if record is not None and record.framework == "verifiers" and not source.batches():
-        raise UsageError(no_rollouts_text(record.framework))
+    if framework == "verifiers" and not source.batches():
+        raise UsageError(no_rollouts_text(framework))
     if arguments.step is None and arguments.group is None and not arguments.live and not _selects(arguments):
         _list_batches(source, [batch.key for batch in _candidates(source, arguments)], arguments)
         return 0
@@ -122,15 +141,6 @@ def rollouts(arguments: Arguments) -> int:
     return 0
 
 
-def _folder(arguments: Arguments) -> Path:
-    folder = Path(arguments.where)
-    if not folder.exists():
-        raise UsageError(
-            f"{folder}: there is no such folder or file", hint="an experiment is named by -n NAME"
-        )
-    return folder
-
-
 def _selects(arguments: Arguments) -> bool:
     selections = (arguments.worst, arguments.best, arguments.random, arguments.grep, arguments.export)
     return any(value is not None for value in selections)
@@ -149,7 +159,10 @@ def _read(source: RolloutSource, key: BatchKey) -> None:
 def _candidates(source: RolloutSource, arguments: Arguments) -> list[Batch]:
     """The batches that the options allow, the newest first."""
     kind = "live" if arguments.live else "eval" if arguments.eval else None
+    period = Period(arguments.since, arguments.until)
     batches = source.batches()
+    if period != Period():
+        batches = [batch for batch in batches if period.holds(0.0, max(batch.key.step, 0))]
     if kind is not None:
         batches = [batch for batch in batches if batch.key.kind == kind]
     elif any(batch.key.kind == "train" for batch in batches) and arguments.step is not None:
@@ -214,7 +227,7 @@ def _indices(
 
 
 def _list_batches(source: RolloutSource, keys: Sequence[BatchKey], arguments: Arguments) -> None:
-    visible_keys = keys if arguments.json else keys[:_LISTED_BATCHES]
+    visible_keys = keys[: arguments.limit] if arguments.json else keys[: arguments.limit or _LISTED_BATCHES]
     summaries = []
     for key in visible_keys:
         _read(source, key)
@@ -238,7 +251,7 @@ def _list_batches(source: RolloutSource, keys: Sequence[BatchKey], arguments: Ar
     ]
     print_table(shapes, view_cells(_BATCHES, batches, 0.0))
     if len(keys) > len(visible_keys):
-        print(f"… and {len(keys) - len(visible_keys)} earlier ones: --json lists all")
+        print(f"… and {len(keys) - len(visible_keys)} earlier ones: --limit N")
 
 
 def _print_samples(key: BatchKey, table: SampleTable, indices: Sequence[int]) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rltui.cli.arguments import EDIT, FRAMEWORK
-from rltui.cli.choosing import choose_experiment
+from rltui.cli.arguments import EDIT, FRAMEWORK, RUN
+from rltui.cli.choosing import choose, separate_words
 from rltui.cli.command import Arguments, argument, command, flag, repeatable
 from rltui.cli.edits import FileEdits, edit_experiment, edit_request, execute_edit
 from rltui.core import hints
@@ -15,6 +15,7 @@ from rltui.errors import UsageError
 
 @command(
     "set",
+    RUN,
     argument(
         "edit",
         "KEY=VALUE",
@@ -30,6 +31,7 @@ from rltui.errors import UsageError
 def set_knobs(arguments: Arguments) -> int:
     from rltui.services.config.files import named
 
+    separate_words(arguments, "edit", lambda word: "=" not in word and not word.endswith(".toml"))
     files = [text for text in arguments.edit if text.endswith(".toml") and "=" not in text]
     assignments = [text for text in arguments.edit if text not in files]
     edits: dict[str, str | None] = {**split_assignments(assignments)}
@@ -41,9 +43,9 @@ def set_knobs(arguments: Arguments) -> int:
         raise UsageError("nothing to set", hint=f"{hints.SET}, or --unset KEY")
     request = edit_request("set", arguments, edits=edits, force=arguments.force)
     if not files:
-        return edit_experiment(choose_experiment(arguments.name, acts=True), request, arguments)
-    if arguments.name is not None or arguments.restart:
-        raise UsageError("files need no experiment", hint="leave out -n NAME and --restart, or the files")
+        return edit_experiment(choose(arguments, acts=True).record, request, arguments)
+    if arguments.run is not None or arguments.restart:
+        raise UsageError("files belong to no run", hint="leave out RUN and --restart, or the files")
     file_edits = FileEdits(named([Path(name) for name in files]), arguments.framework)
     execute_edit(file_edits.request_plan, request, arguments)
     return 0

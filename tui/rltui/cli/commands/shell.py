@@ -39,7 +39,7 @@ from rltui.services.runs.experiments import known_experiments
         "run nothing of an experiment: with the programs of this checkout",
         completes="folders",
     ),
-    flag("--detach", "only start it; `rltui attach shell` shows it"),
+    flag("--detach", "only start it; `rltui attach -c shell` shows it"),
     argument("command", "COMMAND", "after --: what to run (default: $SHELL)", nargs="*"),
     NAME,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rltui.cli.arguments import COMPONENTS, JSON, NAME, resume
+from rltui.cli.arguments import COMPONENTS, RESUME
 from rltui.cli.command import Arguments, command
 from rltui.cli.component_actions import execute
 
@@ -10,9 +10,7 @@ from rltui.cli.component_actions import execute
 @command(
     "start",
     *COMPONENTS,
-    *resume("start"),
-    NAME,
-    JSON,
+    RESUME,
 )
 def start(arguments: Arguments) -> int:
     return execute("start", arguments)

@@ -4,47 +4,105 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
-from rltui.cli.arguments import NAME_OR_FIRST, WATCH_S, interval_or_name, json_flag, watch
-from rltui.cli.choosing import choose_experiment
+from rltui.cli.arguments import RUN, WATCH_S, interval_or_name, json_flag, limit_option, watch
+from rltui.cli.choosing import choose
+from rltui.cli.colour import style_line
 from rltui.cli.command import Arguments, command, flag
-from rltui.cli.status_text import as_text, gist_of, print_status, read_status, row_of
-from rltui.cli.table import room
+from rltui.cli.output import print_json
+from rltui.cli.status_text import as_text, document, gist_of, print_status, read_status, row_of, rows_of
+from rltui.cli.table import room, table_lines, view_cells, view_shapes
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
+from rltui.client import launch
 from rltui.core import hints
 from rltui.core.states import component_badge
 from rltui.core.text import duration
 from rltui.core.times import clock_text
 from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.services.runs.experiments import BrokenExperiment, experiment_above, listed_experiments
 from rltui.views.component import host_texts
-from rltui.views.experiment import state_text
+from rltui.views.experiment import VIEW, state_text
 
+_COLUMNS = VIEW.named(("name", "state", "step", "reward", "age", "framework", "output folder"))
+_ENDED_RUNS = 5
+"""Ended runs that are listed where nobody says how many."""
 _STEPS_S = 60.0
 """Sentences about steps are so far apart: they come faster than anybody listens."""
 
 
 @command(
     "status",
-    *NAME_OR_FIRST,
+    RUN,
     watch(interval_or_name),
     flag("--plain", "in sentences, and with --watch one for each change"),
+    limit_option(f"without RUN: so many of the newest ended runs (default: {_ENDED_RUNS})"),
+    flag("--all", "without RUN: all runs, also long ended ones"),
     json_flag("one JSON document on stdout; with --watch, one per line"),
 )
 def show_status(arguments: Arguments) -> int:
-    name, interval_s = arguments.experiment or arguments.name, arguments.watch
+    """Show one run; without a name all that are alive, and the newest ended."""
+    interval_s = arguments.watch
     if isinstance(interval_s, str):  # `status -w NAME`
-        if name is not None:
-            raise UsageError(f"--watch {interval_s!r} is no number of seconds", hint=str(hints.STATUS_WATCH))
-        name, interval_s = interval_s, WATCH_S
-    record = choose_experiment(name)
+        if arguments.run is not None:
+            raise UsageError(f"not a number of seconds: {interval_s}", hint=str(hints.STATUS_WATCH))
+        arguments.run, interval_s = interval_s, WATCH_S
     if interval_s is not None or arguments.plain:
+        record = choose(arguments, acts=True).record
         return _watch(record, interval_s, as_json=arguments.json, is_plain=arguments.plain)
-    print_status(read_status(record), as_json=arguments.json)
+    if arguments.run is not None:
+        print_status(read_status(choose(arguments).record), as_json=arguments.json)
+    elif not arguments.json and not arguments.all and (here := experiment_above(Path.cwd())) is not None:
+        print_status(read_status(here), as_json=False)
+    else:
+        _print_runs(arguments)
     return 0
+
+
+def _print_runs(arguments: Arguments) -> None:
+    """Print the runs that are alive, each with its components, and a table of those that have ended."""
+    experiments = listed_experiments()
+    broken = [item for item in experiments if isinstance(item, BrokenExperiment)]
+    records = [item for item in experiments if isinstance(item, ExperimentRecord)]
+    candidates = launch.with_processes(records)
+    living_rows = [row for row in rows_of(candidates) if _is_alive(row)]
+    alive = {row["experiment"] for row in living_rows}
+    ended = [record for record in records if record.name not in alive]
+    shown = ended if arguments.all else ended[: arguments.limit or _ENDED_RUNS]
+    ended_rows = rows_of([*broken, *shown])
+    if arguments.json:
+        print_json({"runs": [*map(document, [*living_rows, *ended_rows])]})
+        return
+    if not experiments:
+        print(f"no runs yet; start one: {hints.UP}, or {hints.DEMO}")
+        return
+    blocks = [as_text(row, width=room()) for row in living_rows]
+    if ended_rows:
+        blocks.append("".join(f"{line}\n" for line in list_lines(ended_rows, width=room())))
+    print("\n".join(blocks), end="")
+    if len(shown) < len(ended):
+        print(f"{len(ended) - len(shown)} more have ended: {hints.STATUS_ALL}, or {hints.RUNS}")
+    if len(alive) > 1:
+        print(f"{len(alive)} are alive; end all of them: {hints.DOWN_ALL}")
+
+
+def _is_alive(row: Mapping[str, Any]) -> bool:
+    return row["state"] in ("running", "not answering") or row.get("transaction") is not None
+
+
+def list_lines(rows: Sequence[Mapping[str, Any]], *, width: int | None = None) -> list[str]:
+    """A table of runs; what is wrong with some of them comes after it."""
+    now = time.time()
+    lines = table_lines(view_shapes(_COLUMNS), view_cells(_COLUMNS, rows, now), width=width)
+    for row in rows:
+        if problem := row.get("problem"):
+            lines.append(style_line(f"⚠ {row['experiment']}: {problem['title']}"))
+            lines += [style_line(f"  → {problem['hint']}")] if problem["hint"] else []
+    return lines
 
 
 def _watch(record: ExperimentRecord, interval_s: float | None, *, as_json: bool, is_plain: bool) -> int:

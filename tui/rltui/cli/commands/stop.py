@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rltui.cli.arguments import COMPONENTS, JSON, NAME
+from rltui.cli.arguments import COMPONENTS
 from rltui.cli.command import Arguments, command, flag
 from rltui.cli.component_actions import execute
 
@@ -11,8 +11,6 @@ from rltui.cli.component_actions import execute
     "stop",
     *COMPONENTS,
     flag("--kill", "no grace: end the whole tree at once"),
-    NAME,
-    JSON,
 )
 def stop(arguments: Arguments) -> int:
     return execute("stop", arguments)

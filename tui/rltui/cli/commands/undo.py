@@ -1,18 +1,19 @@
-"""`undo`: the newest edit of the config is taken back."""
+"""`undo`: the newest edit of the config is taken back, or made again."""
 
 from __future__ import annotations
 
-from rltui.cli.arguments import EDIT
-from rltui.cli.choosing import choose_experiment
-from rltui.cli.command import Arguments, command
+from rltui.cli.arguments import EDIT, RUN
+from rltui.cli.choosing import choose
+from rltui.cli.command import Arguments, command, flag
 from rltui.cli.edits import edit_experiment, edit_request
 
 
 @command(
     "undo",
+    RUN,
+    flag("--redo", "make the edit again that was undone last"),
     *EDIT,
 )
 def undo(arguments: Arguments) -> int:
-    return edit_experiment(
-        choose_experiment(arguments.name, acts=True), edit_request("undo", arguments), arguments
-    )
+    request = edit_request("redo" if arguments.redo else "undo", arguments)
+    return edit_experiment(choose(arguments, acts=True).record, request, arguments)

@@ -6,8 +6,8 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from rltui.cli.arguments import CONFIG, CREATION, JSON, SLURM, TIMEOUT, WAIT, YES, step
-from rltui.cli.command import Arguments, argument, command, flag, hidden, moved, section
+from rltui.cli.arguments import CONFIG, CREATION, JSON, SLURM, TIMEOUT, WAIT, YES, plan_flag, step
+from rltui.cli.command import Arguments, argument, command, hidden, section
 from rltui.cli.component_actions import execute
 from rltui.cli.config_line import read_config_line
 from rltui.cli.new_run import requested_run, start_headless, start_or_submit
@@ -39,10 +39,9 @@ if TYPE_CHECKING:
             type=step,
             completes="checkpoints",
         ),
-        flag("--dry-run", "with --slurm: print the job's script, submit nothing"),
+        plan_flag("with --slurm: print the job's script, submit nothing"),
     ),
     SLURM,
-    moved("--from-checkpoint", "up --resume-step STEP"),
     hidden("--entry", default=""),
     hidden("--group", default=""),
     hidden("--array", default=""),
@@ -68,11 +67,11 @@ def _up(arguments: Arguments) -> int:
     components = tuple(arguments.only.split(",")) if arguments.only else ()
     with requested_run(arguments) as request:
         draft.trust_what_runs(request)
-        if arguments.dry_run:
+        if arguments.plan:
             return _print_jobs(request)
         if (live_run := _living_run_of(arguments, request)) is not None:
-            values = {"name": live_run.name, "component": components, "wait": arguments.wait}
-            start = Arguments(plan=False, yes=True, json=arguments.json, **values)
+            values = {"run": live_run.name, "component": components, "wait": arguments.wait}
+            start = Arguments(command_name="start", plan=False, yes=True, json=arguments.json, **values)
             return execute("start", start)
         return start_headless(
             request,

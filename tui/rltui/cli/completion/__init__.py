@@ -34,8 +34,10 @@ class TypedLine(NamedTuple):
     """Values so far, by `dest` of the argument; those of options and those without."""
     pending: Argument | None
     """The option whose value is being typed."""
-    place: Argument | None
-    """The argument without a name that is being typed."""
+    places: tuple[Argument, ...]
+    """What the word that is being typed may be, if it is no option: a run, and what follows where none is
+    named.
+    """
 
 
 def print_completion(shell: str, argv: Sequence[str]) -> None:
@@ -98,10 +100,11 @@ def _candidates(before: list[str], last: str) -> Iterator[tuple[str, str]]:
             yield from ((f"{option}={value}", text) for value, text in values)
     elif last.startswith("-"):
         yield from _options(command, last)
-    elif command.verbs:
-        yield from ((verb.name.rpartition(" ")[2], verb.text) for verb in command.verbs)
-    elif line.place is not None:
-        yield from _values(line.place, last, line.values)
+    else:
+        if not arguments:
+            yield from ((verb.name.rpartition(" ")[2], verb.text) for verb in command.verbs)
+        for place in line.places:
+            yield from _values(place, last, line.values)
 
 
 def _values(argument: Argument, typed: str, values_so_far: TypedValues) -> Words:
@@ -141,7 +144,8 @@ def _typed_line(command: Command, arguments: Sequence[str]) -> TypedLine:
             values.setdefault(positionals[0].dest, []).append(arg)
             if positionals[0].nargs not in ("*", "+"):
                 positionals.pop(0)
-    return TypedLine(command, values, pending_option, positionals[0] if positionals else None)
+    is_run = bool(positionals) and positionals[0].dest == "run" and positionals[0].nargs == "?"
+    return TypedLine(command, values, pending_option, tuple(positionals[: 2 if is_run else 1]))
 
 
 def _option(command: Command, name: str) -> Argument | None:

@@ -21,9 +21,17 @@ from rltui import paths
 from rltui.client.transports.unix import Wire
 from rltui.errors import RltuiError
 from rltui.services.own_files import read_regular
+from rltui.services.runs.catalog import record_of
 from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.experiments import find_experiment, find_socket, known_experiments
+from rltui.services.runs.experiments import (
+    experiment_above,
+    find_experiment,
+    find_socket,
+    known_experiments,
+    names_with_socket,
+)
 from rltui.services.runs.index import RunIndex
+from rltui.services.runs.references import find_run
 
 TypedValues = dict[str, list[str]]
 """`dest` of an argument → values that are typed already."""
@@ -59,16 +67,27 @@ def experiments(_: str, __: TypedValues) -> Words:
     return [(record.name, record.output_dir) for record in known_experiments()]
 
 
-def runs(_: str, __: TypedValues) -> Words:
-    return [(name, "") for name in RunIndex().names()]
+def runs(prefix: str, values: TypedValues) -> Words:
+    """Names of runs; after a run's name and a slash, its components."""
+    run, slash, _ = prefix.rpartition("/")
+    if slash:
+        return [(f"{run}/{name}", text) for name, text in components("", {**values, "run": [run]})]
+    return [*((name, "") for name in RunIndex().names()), ("@best", "the highest reward")]
 
 
 def _records(values: TypedValues) -> list[ExperimentRecord]:
-    """The experiment that is named; all of them before one is."""
-    names = [*values.get("name", ()), *values.get("experiment", ()), *values.get("n", ())]
-    if names:
-        return [record for name in names[-1:] if (record := find_experiment(name)) is not None]
-    return known_experiments()
+    """The experiment that is named; else that of this folder, else those that are alive, or all."""
+    names = [*values.get("name", ()), *values.get("experiment", ()), *values.get("run", ())]
+    if names := [name for name in names if "=" not in name and not name.endswith(".toml")]:
+        name = names[-1].partition("/")[0]
+        with suppress(RltuiError):
+            return [find_experiment(name) or record_of(find_run(RunIndex(), name))]
+        return []
+    if (here := experiment_above(Path.cwd())) is not None:
+        return [here]
+    sockets = names_with_socket()
+    records = known_experiments()
+    return [record for record in records if record.name in sockets] or records
 
 
 def _answer(record: ExperimentRecord, method: str) -> dict[str, Any] | None:
@@ -78,7 +97,12 @@ def _answer(record: ExperimentRecord, method: str) -> dict[str, Any] | None:
     return None
 
 
-def components(_: str, values: TypedValues) -> Words:
+def components(prefix: str, values: TypedValues) -> Words:
+    """Components with their states; after a `#`, attempts."""
+    id_, sign, _ = prefix.partition("#")
+    if sign:
+        attempts = (record.control.attempts(id_) for record in _records(values))
+        return [(f"{id_}#{number}", "") for numbers in attempts for number in reversed(numbers)]
     states: dict[str, str] = {}
     used_ids = values.get("component", [])
     for record in _records(values):
@@ -91,8 +115,8 @@ def components(_: str, values: TypedValues) -> Words:
 
 def _knob_rows(values: TypedValues) -> Iterator[Mapping[str, Any]]:
     """Rows with `key` and `value`, and with `help` and `choices` where a supervisor lives."""
-    files = [Path(file_name) for file_name in values.get("edit", ()) if file_name.endswith(".toml")]
-    if files:
+    words = (*values.get("run", ()), *values.get("edit", ()), *values.get("pattern", ()))
+    if files := [Path(word) for word in words if word.endswith(".toml")]:
         for file in files:
             yield from _of_file(file)
         return
@@ -120,7 +144,7 @@ def _leaves(table: Mapping[str, Any], above: str) -> Iterator[Mapping[str, Any]]
 
 def _named_rows(prefix: str, values: TypedValues) -> list[tuple[str, Mapping[str, Any]]]:
     """Knobs by their keys, and where a part of a name is typed, by the last parts that are clear."""
-    rows = list(_knob_rows(values))
+    rows = [*{row["key"]: row for row in _knob_rows(values)}.values()]
     rows_by_key = [(str(row["key"]), row) for row in rows]
     if prefix and "." not in prefix.partition("=")[0]:
         short = [(key.rpartition(".")[2], row) for key, row in rows_by_key]
@@ -156,10 +180,7 @@ def _text(value: object) -> str:
 def checkpoints(_: str, values: TypedValues) -> Iterator[tuple[str, str]]:
     """Steps of complete checkpoints, the newest first."""
     index = RunIndex()
-    if run_names := values.get("run"):
-        rows = [row for row in index.rows() if run_names[-1] in (row.name, row.id)]
-    else:
-        rows = [row for record in _records(values) if (row := index.in_folder(record.output_dir)) is not None]
+    rows = [row for record in _records(values) if (row := index.in_folder(record.output_dir)) is not None]
     yield from ((str(step), f"checkpoint of {row.name}") for row in rows for step in row.checkpoints[::-1])
 
 
@@ -176,14 +197,6 @@ def set_aside(_: str, values: TypedValues) -> Words:
 
 def starts(prefix: str, values: TypedValues) -> Words:
     return [("last", "the newest checkpoint"), ("best", "by reward"), *checkpoints(prefix, values)]
-
-
-def attempts_or_runs(prefix: str, values: TypedValues) -> Words:
-    return [
-        ("original", "what the own copy was made from"),
-        *components(prefix, values),
-        *runs(prefix, values),
-    ]
 
 
 def configs(prefix: str, _: TypedValues) -> Words:

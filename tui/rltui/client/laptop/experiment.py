@@ -114,5 +114,5 @@ class RemoteExperiment(Experiment):
 
     def attach_command(self, component: str) -> list[str]:
         """`rltui attach` on the other machine, in this terminal."""
-        argv = [self._link.host.rltui, "attach", component, "-n", self.name]
+        argv = [self._link.host.rltui, "attach", self.name, "-c", component]
         return self._link.host.running([*argv, "--readonly"] if self.readonly else argv, terminal=True)

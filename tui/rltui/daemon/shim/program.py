@@ -145,7 +145,7 @@ class _Shim:
             return
         if received.si_signo == signal.SIGINT:  # a key in the attached pane, where people press it to leave
             name = self._spec.experiment.partition("@")[0]
-            self._print(f"ctrl+c stops nothing here; rltui stop {self._spec.component} -n {name} does")
+            self._print(f"ctrl+c stops nothing here; rltui stop {name}/{self._spec.component} does")
             return
         gentle_stage = STOPPING if self._main is not None else TERMINATING
         requested_stage = KILLING if received.si_signo == signal.SIGUSR1 else gentle_stage

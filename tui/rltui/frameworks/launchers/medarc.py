@@ -78,7 +78,12 @@ class _Reading:
             self._sort(arg, name, values, is_one_word=bool(equals))
 
     def _takes_value(self, name: str) -> bool:
-        is_switch = name in _SWITCHES or name in _SLURM_SWITCHES or not self._options.get(name, True)
+        is_switch = (
+            name == "--dry-run"
+            or name in _SWITCHES
+            or name in _SLURM_SWITCHES
+            or not self._options.get(name, True)
+        )
         return name.startswith("-") and not is_switch
 
     def _sort(self, arg: str, name: str, values: list[str], *, is_one_word: bool) -> None:
@@ -88,6 +93,8 @@ class _Reading:
             self._ours += [f"--launcher-option={part}" for part in (name, *values)]
         elif self._is_job and name == "--no-auto-auth":
             return  # as it is without --auto-auth
+        elif name == "--dry-run":
+            self._ours.append("--plan")
         elif self._has_counts and name in _COUNTS:
             self._keys += [_COUNTS[name], *values]
         elif name in self._options:

@@ -43,7 +43,7 @@ def use(arguments: Arguments) -> int:
         source = choose(arguments, acts=True).record
         step = ExperimentReader(source).checkpoint_step(choice)
         with working(f"making weights of checkpoint {step} that other programs can load"):
-            folder = weights.folder_of_step(source, step, only_look=arguments.dry_run)
+            folder = weights.folder_of_step(source, step, only_look=arguments.plan)
     if arguments.config is None:
         record = choose(arguments, acts=True).record
         edits = _of_model(ExperimentReader(record).store().load().files, folder, called=record.name)

@@ -36,9 +36,9 @@ def imported(*arguments: str) -> set[str]:
 def test_lists_import_little(own_user: Path, tmp_path: Path) -> None:
     for name in ("a", "b"):
         write_finished_run(tmp_path / "out" / name)
-    assert main(["ls"]) == 0  # what is found out now is kept
+    assert main(["status"]) == 0  # what is found out now is kept
     assert main(["runs"]) == 0
-    assert not imported("ls", "--json") & (_HEAVY | {"sqlite3"})
+    assert not imported("status", "--json") & (_HEAVY | {"sqlite3"})
     assert not imported("runs", "--json") & (_HEAVY - {"logging"})
 
 
@@ -53,10 +53,10 @@ def test_those_that_do_not_answer_are_waited_for_at_once(
         listeners[-1].listen()
     monkeypatch.setattr("rltui.cli.status_text._LIST_TIMEOUT_S", 0.5)
     begun = time.monotonic()
-    assert main(["ls", "--json"]) == 0
+    assert main(["status", "--json"]) == 0
     took = time.monotonic() - begun
     for listener in listeners:
         listener.close()
-    states = {row["experiment"]: row["state"] for row in json.loads(capsys.readouterr().out)}
+    states = {row["experiment"]: row["state"] for row in json.loads(capsys.readouterr().out)["runs"]}
     assert set(states.values()) == {"not answering"}
     assert took < 2, "one after the other takes half a second each"
