@@ -193,7 +193,6 @@ CONFIG = argument(
     completes="configs",
 )
 YES = flag("--yes", "do not ask", heading=GENERAL)
-PLAN = flag("--plan", "show what would be done, and do nothing", heading=GENERAL)
 WAIT = _wait(True, "default")
 WAIT_ON_TERMINAL = _wait(None, "default on a terminal")
 """`waiting.should_wait` decides where neither of the two is given."""
