@@ -24,7 +24,7 @@ from rltui.cli.overview import all_commands
 from rltui.cli.parser import parse
 from rltui.errors import EXIT_MEANINGS, ExitCode
 
-WIDEST, LONGEST = 100, 60
+WIDEST, LONGEST = 80, 60
 
 
 def commands_in(topic: str) -> Iterator[str]:
