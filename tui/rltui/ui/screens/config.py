@@ -41,7 +41,7 @@ from rltui.views.knob import change_text, name_in_section, readers_text, section
 
 _GAP = 2
 _EXTRA = (("default", 10), ("running", 10), ("unit", 9), ("readers", 12), ("meaning", 24))
-"""Columns after name and value, in the order they are left out last, with the fewest cells they take."""
+"""Columns after name and value, with the cells that they have before another one is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,24 +68,29 @@ class Columns:
 
 
 def columns_for(knobs: Sequence[KnobInfo], staged: Mapping[str, Any], width: int) -> Columns:
-    """Share out `width` cells; what is left over goes to the meaning, or else to the value."""
-    names = max((len(clean_line(name_in_section(knob.key))) for knob in knobs), default=0)
-    values = max((len(clean_line(change_text(knob, staged))) for knob in knobs), default=0)
+    """Share out `width` cells. What is left over goes to the columns whose texts are cut, from the left."""
     room = max(0, width - 2)
-    name = min(max(names, 8), max(8, room * 2 // 5))
-    value = min(max(values, 8), max(8, room // 4))
-    remaining = room - name - value - _GAP
-    extra: dict[str, int] = {}
+    ideals = {
+        "name": max((len(clean_line(name_in_section(knob.key))) for knob in knobs), default=0),
+        "value": max((len(clean_line(change_text(knob, staged))) for knob in knobs), default=0),
+    }
+    widths = {
+        "name": min(max(ideals["name"], 8), max(8, room * 2 // 5)),
+        "value": min(max(ideals["value"], 8), max(8, room // 4)),
+    }
+    remaining = room - sum(widths.values()) - _GAP
     for column, least in _EXTRA:
-        if remaining < least + _GAP:
-            break
-        extra[column] = least
-        remaining -= least + _GAP
-    if "meaning" in extra:
-        extra["meaning"] += remaining
-    else:
-        value += max(0, min(remaining, values - value))
-    return Columns(name, value, extra)
+        ideals[column] = max((len(_cell(knob, column, room)) for knob in knobs), default=0)
+        cells = max(len(column), min(least, ideals[column]))
+        if ideals[column] and remaining >= cells + _GAP:
+            widths[column] = cells
+            remaining -= cells + _GAP
+    for column, cells in widths.items():
+        more = max(0, min(remaining, ideals[column] - cells))
+        widths[column] += more
+        remaining -= more
+    name, value = widths.pop("name"), widths.pop("value")
+    return Columns(name, value, widths)
 
 
 def heading(columns: Columns) -> Content:
