@@ -75,7 +75,7 @@ def opened_without_gpus(box: Box) -> Iterator[tuple[Running, Terminal]]:
 
 def holds(box: Box, running: Running) -> bool:
     """The supervisor has seen who holds what on all eight."""
-    devices = box.json("gpus", "-n", running.name)["devices"]
+    devices = box.json("gpus", running.name)["devices"]
     owners = [share["owner"] for device in devices for share in device["shares"]]
     return len(devices) == 8 and owners.count("component") >= 2 and owners.count("mine") == 8
 

@@ -27,7 +27,7 @@ RUNNING = (
     ("diff",),
     ("events", "--json"),
     ("logs", "-c", "trainer", "--limit", "100"),
-    ("gpus", "-n", "bench", "--json"),
+    ("gpus", "bench", "--json"),
 )
 STOPPED = (("status", "--json"), ("ls", "--json"), ("events", "--json"), ("logs", "-c", "trainer"))
 

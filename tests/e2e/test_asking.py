@@ -47,7 +47,7 @@ ASKING: Sequence[Sequence[str]] = (
     ("events",),
     ("events", "--json"),
     ("logs", "-c", "trainer"),
-    ("gpus", "-n", "one", "--json"),
+    ("gpus", "one", "--json"),
 )
 
 

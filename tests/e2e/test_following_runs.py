@@ -63,7 +63,7 @@ def test_where_to_look(counters: Box) -> None:
     settings.write_text('[keys]\n"find.erors" = "x"\n')
     assert "find.errors" in follow(counters, counters.run("keys"), hints.KEYS, code=3).stdout
     settings.unlink()
-    no_gpus = counters.run("gpus", "-n", "one")
+    no_gpus = counters.run("gpus", "one")
     assert no_gpus.returncode == 2
     assert "NVIDIA" in follow(counters, no_gpus, hints.GPUS, code=0).stdout
 

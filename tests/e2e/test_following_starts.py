@@ -103,7 +103,7 @@ def test_leftovers(box: Box, family: dict[str, int]) -> None:
     )
     assert box.run("up", "-l", "b.toml", "-n", "two").returncode == 0
     status = box.run("status", "one")
-    listing = follow(box, box.run("orphans", "-n", "one", "--free", "1"), hints.ORPHANS, code=0, name="one")
+    listing = follow(box, box.run("gpus", "orphans", "one", "--end", "1"), hints.ORPHANS, code=0, name="one")
     assert f"{family['daemon']}  " in listing.stdout
     processes = [identity(family["daemon"]), identity(family["port"])]
     follow(box, status, hints.FREE_LEFTOVERS, code=0, name="one")
@@ -116,7 +116,7 @@ def test_nothing_that_is_followed_here_can_be_forgotten(counters: Box) -> None:
     """The advised `stop` would have ended a sound trainer."""
     counters.json(*UP)
     pid = counters.component("trainer")["pid"]
-    refusal = counters.run("orphans", "--forget", "trainer")
+    refusal = counters.run("gpus", "orphans", "--forget", "trainer")
     assert refusal.returncode == 2
     follow(counters, refusal, hints.ORPHANS, code=0, name="one")
     assert counters.component("trainer")["pid"] == pid

@@ -80,7 +80,7 @@ class GpuBox:
 
     def device(self) -> Any:
         """The card as the supervisor tells it."""
-        return self.box.json("gpus", "-n", "one")["devices"][0]
+        return self.box.json("gpus", "one")["devices"][0]
 
     def share(self, component: str) -> Any:
         """Bytes that a component holds, `None` where it holds nothing."""
@@ -157,7 +157,7 @@ def test_plan_warns_where_the_engine_will_be_refused_and_says_what_passes(gpu_bo
     [problem] = [problem for problem in plan["problems"] if problem["key"] == "gpu_memory"]
     assert problem["severity"] == "warning"
     assert problem["message"] == verdict["text"]
-    report = gpu_box.box.json("gpus", "-n", "one")
+    report = gpu_box.box.json("gpus", "one")
     assert [verdict["component"] for verdict in report["verdicts"]] == ["inference"]
 
 

@@ -1,4 +1,4 @@
-"""`rltui orphans` and what else holds GPU memory: listed, ended where named, never anybody else's."""
+"""`rltui gpus orphans` and what else holds GPU memory: listed, ended where named, never anybody else's."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def up(box: Box) -> int:
 
 
 def stranger_pids(box: Box) -> list[int]:
-    return sorted(stranger["pid"] for stranger in box.json("orphans", "one")["strangers"])
+    return sorted(stranger["pid"] for stranger in box.json("gpus", "orphans", "one")["strangers"])
 
 
 def journal(box: Box) -> str:
@@ -65,19 +65,19 @@ def test_a_stranger_is_listed_and_ended_only_where_it_is_named(gpu_box: Box, sta
     one, other = start("sleep", "1000"), start("sleep", "1001")
     hold(gpu_box, one.pid, other.pid, component)
     retry_until(lambda: stranger_pids(gpu_box) == sorted([one.pid, other.pid]), timeout_s=30)
-    text = gpu_box.run("orphans").stdout
+    text = gpu_box.run("gpus", "orphans").stdout
     assert hints.FREE() in text
-    assert text.startswith("one has no leftover process\nbesides, on the GPU and of no component that lives")
+    assert text.startswith("one has no leftover process\nalso on the GPU, of no living component")
     assert f"{one.pid}  sleep 1000  " in text
     assert "5.0 GiB\n  holds GPU memory, not started by rltui\n" in text
 
-    assert gpu_box.json("orphans", "--free", "--yes")["ended"] == []
-    refusal = gpu_box.run("orphans", "--free", str(component), "--yes")
+    assert gpu_box.json("gpus", "orphans", "--end", "--yes")["ended"] == []
+    refusal = gpu_box.run("gpus", "orphans", "--end", str(component), "--yes")
     assert refusal.returncode == 2
-    assert f"pid {component} is no leftover of one, nor one of yours" in refusal.stderr
+    assert f"not a leftover of one: pid {component}" in refusal.stderr
     assert is_alive(one)
 
-    document = gpu_box.json("orphans", "--free", str(one.pid), "--yes")
+    document = gpu_box.json("gpus", "orphans", "--end", str(one.pid), "--yes")
     assert [(orphan["pid"], orphan["evidence"]) for orphan in document["ended"]] == [(one.pid, "gpu")]
     assert [stranger["pid"] for stranger in document["strangers"]] == [other.pid]
     assert not is_alive(one)
@@ -93,9 +93,9 @@ def test_another_users_process_is_refused(gpu_box: Box, start: Start) -> None:
     mine, theirs = start("sleep", "1000"), start("sleep", "1000", user=65534)
     hold(gpu_box, mine.pid, theirs.pid)
     retry_until(lambda: stranger_pids(gpu_box) == [mine.pid], timeout_s=30)
-    refusal = gpu_box.run("orphans", "--free", str(theirs.pid), str(mine.pid), "--yes")
+    refusal = gpu_box.run("gpus", "orphans", "--end", str(theirs.pid), str(mine.pid), "--yes")
     assert refusal.returncode == 2
-    assert f"pid {theirs.pid} is no leftover of one" in refusal.stderr
+    assert f"not a leftover of one: pid {theirs.pid}" in refusal.stderr
     assert is_alive(theirs)
     assert is_alive(mine), "all or nothing"
 
@@ -107,8 +107,8 @@ def test_without_a_supervisor_too(gpu_box: Box, start: Start) -> None:
     one, other = start("sleep", "1000"), start("sleep", "1001")
     hold(gpu_box, one.pid, other.pid)
     assert stranger_pids(gpu_box) == sorted([one.pid, other.pid])
-    assert gpu_box.json("orphans", "one", "--free", "--yes")["ended"] == []
-    document = gpu_box.json("orphans", "one", "--free", str(one.pid), "--yes")
+    assert gpu_box.json("gpus", "orphans", "one", "--end", "--yes")["ended"] == []
+    document = gpu_box.json("gpus", "orphans", "one", "--end", str(one.pid), "--yes")
     assert [orphan["pid"] for orphan in document["ended"]] == [one.pid]
     assert not is_alive(one)
     assert is_alive(other)
@@ -124,5 +124,5 @@ def test_one_that_ignores_sigterm_is_killed(gpu_box: Box, start: Start) -> None:
     deaf: ProcessId = start("sh", "-c", f"trap '' TERM; touch {ready}; while :; do sleep 0.1; done")
     retry_until(ready.exists)
     hold(gpu_box, deaf.pid)
-    assert gpu_box.run("orphans", "one", "--free", str(deaf.pid), "--yes").returncode == 0
+    assert gpu_box.run("gpus", "orphans", "one", "--end", str(deaf.pid), "--yes").returncode == 0
     assert not is_alive(deaf)

@@ -121,7 +121,7 @@ def test_it_ends_quietly_when_nobody_reads_any_more(gpu_box: Box) -> None:
 def test_an_interval_must_be_sensible(box: Box, seconds: str) -> None:
     refusal = box.run("gpus", f"--watch={seconds}")
     assert refusal.returncode == 2
-    assert "no number of seconds from 0.5 to 3600" in refusal.stderr
+    assert "not a number of seconds from 0.5 to 3600" in refusal.stderr
 
 
 @pytest.mark.tmux
@@ -166,19 +166,19 @@ def test_with_a_name_it_is_what_the_supervisor_sees(gpu_box: Box) -> None:
     assert up.returncode == 0, up.stderr
 
     def hosts() -> list[str]:
-        return [device["host"] for device in box.json("gpus", "-n", "one")["devices"]]
+        return [device["host"] for device in box.json("gpus", "one")["devices"]]
 
     assert retry_until(lambda: hosts() == ["", "node-2"] and hosts(), timeout_s=20)
-    assert "node-2: GPU 0 · NVIDIA H200" in box.run("gpus", "-n", "one").stdout
+    assert "node-2: GPU 0 · NVIDIA H200" in box.run("gpus", "one").stdout
     with started(box, "-n", "one", "--json", "--watch", "0.5") as process:
         assert process.stdout is not None
         for _ in range(2):
             assert GpuReport.model_validate_json(process.stdout.readline()).available
-    assert box.run("gpus", "-n", "none").returncode == 2
+    assert box.run("gpus", "none").returncode == 2
     assert box.run("down", "one").returncode == 0
-    report = box.run("gpus", "-n", "one")
+    report = box.run("gpus", "one")
     assert report.returncode == 2
-    assert "one does not run" in report.stderr
+    assert "one is not running" in report.stderr
 
 
 CREATE = """
@@ -201,7 +201,7 @@ def test_opening_runs_no_command_of_a_layout_that_nobody_trusts(box: Box) -> Non
     subprocess.run(command, cwd=box.work, env=box.env, check=True, capture_output=True)
 
     def problem() -> str | None:
-        sources = box.json("gpus", "-n", "one")["sources"]
+        sources = box.json("gpus", "one")["sources"]
         return str(sources[0]["problem"]) if sources else None
 
     assert f"rltui trust {box.work.resolve()}" in str(retry_until(problem, timeout_s=20))

@@ -172,7 +172,7 @@ def test_a_stop_that_reaches_nobody_says_so_and_no_start_makes_a_second(cluster:
     down = cluster.box.run("down", "one", timeout_s=120)
     assert down.returncode == 1
     assert "it may go on there" in down.stderr + down.stdout
-    listing = cluster.box.run("orphans", "one").stdout
+    listing = cluster.box.run("gpus", "orphans", "one").stdout
     assert "trainer may go on: n1, silent for " in listing
     cluster.nodes[0].open()
     assert cluster.box.run("up", "-l", "nodes.toml", "-n", "one", "-o", "out", "--resume").returncode == 0
@@ -185,7 +185,7 @@ def test_a_stop_that_reaches_nobody_says_so_and_no_start_makes_a_second(cluster:
 def test_what_ran_on_a_machine_that_is_gone_for_good_is_forgotten_on_request(cluster: Cluster) -> None:
     cluster.up()
     (records,) = cluster.records()
-    refusal = cluster.box.run("orphans", "one", "--forget", "trainer", "--yes")
+    refusal = cluster.box.run("gpus", "orphans", "one", "--forget", "trainer", "--yes")
     assert refusal.returncode == 2
     assert hints.STOP(components="trainer", name="one") in refusal.stderr
     cluster.nodes[0].close()
@@ -194,7 +194,7 @@ def test_what_ran_on_a_machine_that_is_gone_for_good_is_forgotten_on_request(clu
     processes.send_signal(records.shim, signal.SIGUSR1)
     retry_until(lambda: not cluster.records())
     cluster.nodes[0].open()
-    listing = cluster.box.run("orphans", "one")
+    listing = cluster.box.run("gpus", "orphans", "one")
     follow(cluster.box, listing, hints.FORGET, "--yes", code=0, component="trainer")
     assert "trainer was given up, at n1" in cluster.events()
     assert cluster.box.run("up", "-l", "nodes.toml", "-n", "one", "-o", "out", "--resume").returncode == 0

@@ -1,4 +1,4 @@
-"""`rltui orphans` on processes that really outlived their component."""
+"""`rltui gpus orphans` on processes that really outlived their component."""
 
 from __future__ import annotations
 
@@ -66,30 +66,30 @@ def forget_supervisor(box: Box) -> None:
 
 def test_leftovers_are_listed_and_they_alone_are_ended_one_or_all(box: Box, family: dict[str, int]) -> None:
     daemon, port = identity(family["daemon"]), identity(family["port"])
-    text = box.run("orphans").stdout
+    text = box.run("gpus", "orphans").stdout
     assert f"{daemon.pid}  " in text
     assert f":{family['listens']}" in text
     assert "  serve attempt 1  " in text
     assert box.run("status").stdout.count("⚠ leftover: pid") == 2
 
-    refusal = box.run("orphans", "--free", str(os.getpid()), "--yes")
+    refusal = box.run("gpus", "orphans", "--end", str(os.getpid()), "--yes")
     assert refusal.returncode == 2
-    assert f"pid {os.getpid()} is no leftover of one" in refusal.stderr
-    assert box.run("orphans", "--free", "serve").returncode == 2
+    assert f"not a leftover of one: pid {os.getpid()}" in refusal.stderr
+    assert box.run("gpus", "orphans", "--end", "serve").returncode == 2
     assert is_alive(port)
 
-    one = box.json("orphans", "--free", str(daemon.pid), "--yes")
+    one = box.json("gpus", "orphans", "--end", str(daemon.pid), "--yes")
     assert [orphan["pid"] for orphan in one["ended"]] == [daemon.pid]
     assert [orphan["pid"] for orphan in one["orphans"]] == [port.pid]
     assert not is_alive(daemon)
     assert is_alive(port)
 
-    all_of_them = box.run("orphans", "one", "--free", "--yes")
+    all_of_them = box.run("gpus", "orphans", "one", "--end", "--yes")
     assert all_of_them.returncode == 0, all_of_them.stderr
     assert f"ended pid {port.pid} " in all_of_them.stdout
     assert not is_alive(port)
-    assert box.run("orphans").stdout == "one has no leftover process\n"
-    assert box.run("orphans", "--free").returncode == 0
+    assert box.run("gpus", "orphans").stdout == "one has no leftover process\n"
+    assert box.run("gpus", "orphans", "--end").returncode == 0
 
 
 @pytest.mark.slow
@@ -102,17 +102,17 @@ def test_leftovers_of_an_experiment_without_a_supervisor_are_not_hidden(
         family["daemon"],
         family["port"],
     }
-    listing = box.run("orphans", "one").stdout
+    listing = box.run("gpus", "orphans", "one").stdout
     assert f"{port.pid}  " in listing
     assert f":{family['listens']}" in listing
 
-    result = box.run("orphans", "one", "--free", str(port.pid), "--yes")
+    result = box.run("gpus", "orphans", "one", "--end", str(port.pid), "--yes")
     assert result.returncode == 0, result.stderr
     assert not is_alive(port)
     text = journal(box)[-1]["text"]
     assert text.startswith(f"ending 1 leftover process of attempt 1: pid {port.pid} ")
     assert text.endswith(" on request")
     assert is_alive(identity(family["daemon"]))
-    rest = box.json("orphans", "one", "--free", "--yes")
+    rest = box.json("gpus", "orphans", "one", "--end", "--yes")
     assert [orphan["pid"] for orphan in rest["ended"]] == [family["daemon"]]
     assert rest["orphans"] == []

@@ -68,7 +68,12 @@ def test_a_run_is_looked_at_and_left_alone(box: Box, run: Path) -> None:
     assert f"{run.name} · prime-rl · observed · its logs grow · step 3/20" in text
     assert "inference     ◌ no file yet  logs/latest/inference.log" in text
     assert "trainer       ● growing      logs/latest/trainer.log" in text
-    for command in (("start",), ("restart", "-c", "trainer"), ("stop", "--yes"), ("orphans", "--free", "1")):
+    for command in (
+        ("start",),
+        ("restart", "-c", "trainer"),
+        ("stop", "--yes"),
+        ("gpus", "orphans", "--end", "1"),
+    ):
         refusal = box.run(*command)
         assert refusal.returncode == 2, command
         assert "is observed" in refusal.stderr

@@ -40,18 +40,19 @@ def test_memory_of_an_orphan_is_shown_and_freed(gpu_box: Box, cuda: Cuda) -> Non
     assert held >= HELD_BYTES
 
     os.kill(box.component("serve")["pid"], signal.SIGKILL)
-    [orphan] = retry_until(lambda: box.json("orphans")["orphans"], interval_s=0.2)
+    [orphan] = retry_until(lambda: box.json("gpus", "orphans")["orphans"], interval_s=0.2)
     assert orphan["pid"] == int(file.read_text())
     if gpus_name_processes(box, cuda, orphan["pid"]):
         [orphan] = retry_until(
-            lambda: [one for one in box.json("orphans")["orphans"] if one["gpu_bytes"]], interval_s=0.5
+            lambda: [one for one in box.json("gpus", "orphans")["orphans"] if one["gpu_bytes"]],
+            interval_s=0.5,
         )
         print(f"\norphan: {orphan['gpu_bytes'] / GIB:.2f} GiB, measured {held / GIB:.2f} GiB")
         assert orphan["gpu_bytes"] == pytest.approx(held, rel=0.05)
     else:
         print("\nthe driver's pids name no process here, as in a container: sizes of orphans are not known")
 
-    freed = box.json("orphans", "--free", "--yes")
+    freed = box.json("gpus", "orphans", "--end", "--yes")
     assert [one["pid"] for one in freed["ended"]] == [orphan["pid"]]
     retry_until(lambda: cuda.used_bytes() <= before + held / 20, timeout_s=10, interval_s=0.2)
     print(f"freed: {cuda.used_bytes() / GIB:.2f} GiB used, {before / GIB:.2f} GiB before")

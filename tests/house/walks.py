@@ -82,7 +82,7 @@ def tinyrl_experiment(root: Path) -> Iterator[tuple[Box, Path]]:
 def walks(root: Path = REPOSITORY) -> tuple[Walk, Walk]:
     """Of a knob edit by `rltui set`, and of a GPU reading."""
     with tinyrl_experiment(root) as (box, steps):
-        box.json("gpus", "-n", "one")
+        box.json("gpus", "one")
         time.sleep(PERIOD_S)
         readings = _steps(steps, "gpu")
         edit = box.run("set", f"{KEY}={VALUE}", "--yes")

@@ -103,9 +103,7 @@ def test_gpus_of_its_nodes_are_shown_while_it_runs(job_box: Box, rig: Rig) -> No
     assert started.returncode == 0, started.stderr
 
     def shown() -> dict[str, Any]:
-        return {
-            device["host"]: device for device in box.json("gpus", "-n", "one")["devices"] if device["host"]
-        }
+        return {device["host"]: device for device in box.json("gpus", "one")["devices"] if device["host"]}
 
     hosts = {"train/node1", "train/node2"}
     retry_until(lambda: {name for name, each in shown().items() if each["shares"]} == hosts, timeout_s=60.0)
@@ -126,4 +124,4 @@ def test_gpus_of_its_nodes_are_shown_while_it_runs(job_box: Box, rig: Rig) -> No
 
     assert box.run("stop", "-c", "train", "--yes", timeout_s=90.0).returncode == 0
     box.wait_for("train", "stopped", timeout_s=60.0)
-    retry_until(lambda: not box.json("gpus", "-n", "one")["sources"] and not shown(), timeout_s=20.0)
+    retry_until(lambda: not box.json("gpus", "one")["sources"] and not shown(), timeout_s=20.0)

@@ -113,7 +113,7 @@ def test_killed_api_server_leaves_an_engine_that_is_ended_before_the_restart(ser
         orphans = retry_until(lambda: serving.json("status")["orphans"])
         assert {identity.pid for identity in parts} <= {orphan["pid"] for orphan in orphans}
         assert all(is_alive(identity) for identity in parts), "nothing is ended before somebody asks"
-        listed = serving.run("orphans").stdout
+        listed = serving.run("gpus", "orphans").stdout
         assert "VLLM::EngineCore" in listed
     restarted = serving.run("restart", "-c", "inference", "--yes", "--wait", timeout_s=START_S)
     assert restarted.returncode == 0, restarted.stderr

@@ -78,7 +78,7 @@ def test_what_the_plan_ends_is_free_by_then() -> None:
     refused = one([full], users)
     assert refused.free_bytes == 70 * GIB
     assert "10.0 held by leftovers" in refused.text
-    assert "rltui orphans --free" in refused.text
+    assert "rltui gpus orphans --end" in refused.text
     assert one([full], users, freed={A: 10 * GIB}).verdict == "fits"
 
 

@@ -31,7 +31,6 @@ BY_JOB: Mapping[str, Mapping[str, str]] = {
         "gpus": "the GPUs of this box and who holds their memory",
         "eval": "evaluations: run, list, compare, cancel",
         "checkpoints": "checkpoints: list, prune, upload, use in a config",
-        "orphans": "processes that outlived their component",
         "knobs": "every knob: value, default, bounds, readers",
         "diff": "what the files say beside what runs; or two attempts, or runs",
         "attach": "show the raw tmux pane (q leaves it)",
@@ -101,6 +100,10 @@ VERBS: Mapping[str, Mapping[str, str]] = {
         "compare": "compare evaluations with one of them",
         "cancel": "take an evaluation from the queue, or end it",
     },
+    "gpus": {
+        "list": "list the GPUs and who holds their memory",
+        "orphans": "list processes that outlived their component, or end them",
+    },
     "queue": {
         "list": "list what waits and why, what runs, what has ended",
         "add": "queue a run; takes all that `rltui up` takes",
@@ -134,6 +137,7 @@ FORMER: Mapping[str, str] = {
     "evals": "eval list",
     "export": "runs export",
     "restore": "runs restore",
+    "orphans": "gpus orphans",
     "publish": "checkpoints upload",
     "rm": "runs rm",
     "tag": "runs tag",

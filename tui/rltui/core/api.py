@@ -315,12 +315,12 @@ class Status(Value):
 
 
 class OrphanReport(Value):
-    """`rltui orphans --json`."""
+    """`rltui gpus orphans --json`."""
 
     experiment: str
     orphans: tuple[Orphan, ...] = ()
     ended: tuple[Orphan, ...] = ()
-    """The ones that `--free` ended."""
+    """The ones that `--end` ended."""
     elsewhere: dict[str, str] = Field(default_factory=dict)
     """Component → its last known location on another machine, where it may go on without being followed."""
     strangers: tuple[Orphan, ...] = ()

@@ -67,10 +67,10 @@ APPLY = Hint("edit-not-in-effect", "restart [{name}] -c {components}")
 SET_RESTART = Hint("out-of-memory", "set [{name}] {words} --restart")
 SET_WORDS = Hint("out-of-memory-by-another", "set [{name}] {words}")
 LOGS = Hint("failed", "logs [{name}] -c {component} [--limit {lines}]")
-FREE_LEFTOVERS = Hint("leftovers", "orphans --free [-n {name}]")
-FREE = Hint("gpu-held-by-others", "orphans --free PID [-n {name}]")
-FORGET = Hint("left-on-a-lost-host", "orphans --forget {component} [-n {name}]")
-ORPHANS = Hint("leftovers-unknown", "orphans [{name}]")
+FREE_LEFTOVERS = Hint("leftovers", "gpus orphans [{name}] --end")
+FREE = Hint("gpu-held-by-others", "gpus orphans [{name}] --end PID")
+FORGET = Hint("left-on-a-lost-host", "gpus orphans [{name}] --forget {component}")
+ORPHANS = Hint("leftovers-unknown", "gpus orphans [{name}]")
 
 # --- starting and ending ------------------------------------------------------------------------------------
 

@@ -8,10 +8,10 @@ from collections.abc import Generator, Sequence
 from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from rltui.cli.arguments import interval, json_flag, name_option, watch
+from rltui.cli.arguments import interval, json_flag, watch
 from rltui.cli.choosing import choose_experiment
 from rltui.cli.colour import style_line
-from rltui.cli.command import Arguments, command
+from rltui.cli.command import Arguments, argument, command
 from rltui.cli.output import print_json
 from rltui.cli.table import Row, room, table_lines, view_cells, view_shapes
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
@@ -29,9 +29,9 @@ _EARLY_S = 0.2
 
 
 @command(
-    "gpus",
+    "gpus list",
+    argument("run", "RUN", "as this run sees them: budgets, peaks, other hosts", nargs="?", completes="runs"),
     watch(interval),
-    name_option("as this experiment sees them: budgets, peaks, other hosts"),
     json_flag("one JSON document; with --watch, one per line"),
 )
 def gpus(arguments: Arguments) -> int:
@@ -44,8 +44,8 @@ def gpus(arguments: Arguments) -> int:
 
 
 def _print_json(arguments: Arguments) -> None:
-    if arguments.name is not None:
-        with closing(_documents_of(arguments.name, arguments.watch)) as documents:
+    if arguments.run is not None:
+        with closing(_documents_of(arguments.run, arguments.watch)) as documents:
             for document in documents:
                 print_json(document)
         return
@@ -57,11 +57,11 @@ def _print_json(arguments: Arguments) -> None:
 def _print(arguments: Arguments) -> None:
     from rltui.core.gpu.report import GpuReport  # pydantic takes 60 ms
 
-    if arguments.name is None:
+    if arguments.run is None:
         reports = _readings(arguments.watch)
     else:
         reports = (
-            GpuReport.model_validate(answer) for answer in _documents_of(arguments.name, arguments.watch)
+            GpuReport.model_validate(answer) for answer in _documents_of(arguments.run, arguments.watch)
         )
     with closing(reports):
         if arguments.watch is None:
@@ -86,7 +86,7 @@ def _readings(interval_s: float | None) -> Generator[GpuReport, None, None]:
             yield with_reservations(report, other_reservations())
 
 
-def _documents_of(name: str, interval_s: float | None) -> Generator[dict[str, Any], None, None]:
+def _documents_of(reference: str, interval_s: float | None) -> Generator[dict[str, Any], None, None]:
     """GPU reports of an experiment's supervisor: one, or every new one, `interval_s` apart at least.
 
     Raises:
@@ -94,10 +94,10 @@ def _documents_of(name: str, interval_s: float | None) -> Generator[dict[str, An
     """
     from rltui.client import launch
 
-    record = choose_experiment(name)
+    record = choose_experiment(reference)
     wire = launch.connect(record)
     if wire is None:
-        raise UsageError(f"{name} does not run", hint=f"without -n, `{hints.GPUS}` reads the GPUs itself")
+        raise UsageError(f"{record.name} is not running", hint=f"{hints.GPUS} reads the GPUs itself")
     with wire:
         if interval_s is None:
             yield wire.call("gpus", timeout_s=_ANSWER_S)
@@ -107,7 +107,9 @@ def _documents_of(name: str, interval_s: float | None) -> Generator[dict[str, An
             if time.monotonic() >= due:
                 due = time.monotonic() + interval_s - _EARLY_S
                 yield report
-    raise RltuiError(f"the supervisor of {name} ended", hint=f"look with `{hints.STATUS(name=name)}`")
+    raise RltuiError(
+        f"the supervisor of {record.name} ended", hint=f"look with `{hints.STATUS(name=record.name)}`"
+    )
 
 
 def _lines(report: GpuReport, interval_s: float | None = None) -> list[str]:

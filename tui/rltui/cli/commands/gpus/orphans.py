@@ -1,4 +1,4 @@
-"""`orphans`: what outlived its component, and what else holds GPU memory."""
+"""`gpus orphans`: what outlived its component, and what else holds GPU memory."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rltui.cli.arguments import JSON, NAME_OR_FIRST, YES
-from rltui.cli.choosing import choose_experiment
+from rltui.cli.arguments import JSON, RUN, YES
+from rltui.cli.choosing import Target, choose, show_runs
 from rltui.cli.colour import style
 from rltui.cli.command import Arguments, argument, command
 from rltui.cli.consent import require_consent, require_plan_consent
@@ -42,26 +43,24 @@ _TIMEOUT_S = 30.0
 
 
 @command(
-    "orphans",
-    *NAME_OR_FIRST,
-    argument("--free", "PID", "end these (all, where no pid is given); asks first", nargs="*", type=int),
+    "gpus orphans",
+    RUN,
+    argument("--end", "PID", "end these processes (default: all); asks first", nargs="*", type=int),
     argument(
         "--forget",
-        "C",
-        "take it for ended where it ran, on a machine that is gone for good; asks",
+        "COMPONENT",
+        "take it for ended: its machine is gone for good; asks first",
         completes="components",
     ),
     YES,
     JSON,
 )
 def orphans(arguments: Arguments) -> int:
-
     from rltui.services.runs.observed import refuse_observed
 
-    record = choose_experiment(arguments.experiment or arguments.name, acts=True)
-    if arguments.free is None and arguments.forget is None:
-        _list(_report(record), as_json=arguments.json)
-        return 0
+    if arguments.end is None and arguments.forget is None:
+        return show_runs(arguments, partial(_show, arguments))
+    record = choose(arguments, acts=True).record
     refuse_observed(record)
     if arguments.forget is not None:
         return _forget(record, arguments)
@@ -77,6 +76,10 @@ def orphans(arguments: Arguments) -> int:
         for orphan in ended_orphans:
             print(f"ended {orphan_text(orphan)}")
     return 0
+
+
+def _show(arguments: Arguments, target: Target) -> None:
+    _list(_report(target.record), as_json=arguments.json)
 
 
 def _report(record: ExperimentRecord) -> OrphanReport:
@@ -159,9 +162,7 @@ def _list(report: OrphanReport, *, as_json: bool) -> None:
         forget = hints.FORGET(component=name, name=name_option)
         print(f"{name} may go on: {location}; if that is gone for good: {forget}")
     if report.strangers:
-        print(
-            f"besides, on the GPU and of no component that lives; to end one: {hints.FREE(name=name_option)}"
-        )
+        print(f"also on the GPU, of no living component; to end one: {hints.FREE(name=name_option)}")
     _print_processes(report.strangers)
 
 
@@ -180,7 +181,7 @@ def _free(wire: Wire, record: ExperimentRecord, arguments: Arguments) -> tuple[O
     """End processes through the supervisor; returns those."""
     from rltui.core.api import Request
 
-    request = Request(action="free", pids=tuple(arguments.free))
+    request = Request(action="free", pids=tuple(arguments.end))
     plan = request_plan(wire, "plan", request)
     request_with_consent = _with_consent(plan, request, record, arguments)
     if plan.free:
@@ -197,7 +198,7 @@ def _free_offline(record: ExperimentRecord, arguments: Arguments) -> tuple[Orpha
     from rltui.core.plan import orphans_to_free
     from rltui.services.processes import orphans as leftovers
 
-    request = Request(action="free", pids=tuple(arguments.free))
+    request = Request(action="free", pids=tuple(arguments.end))
     report = _report(record)
     plan = Plan(action="free", free=orphans_to_free(request, report.orphans, report.strangers))
     _with_consent(plan, request, record, arguments)
@@ -210,10 +211,10 @@ def _free_offline(record: ExperimentRecord, arguments: Arguments) -> tuple[Orpha
 def _with_consent(plan: Plan, request: Request, record: ExperimentRecord, arguments: Arguments) -> Request:
     """The request as it was agreed to: just what was shown, whatever has come since."""
     pids = {orphan.pid for orphan in plan.free}
-    if strange := [pid for pid in arguments.free if pid not in pids]:
+    if strange := [pid for pid in arguments.end if pid not in pids]:
         raise UsageError(
-            f"pid {strange[0]} is no leftover of {record.name}, nor one of yours that only holds GPU memory",
-            hint=f"see which there are: {hints.ORPHANS(name=record.name)}; other processes are never touched",
+            f"not a leftover of {record.name}: pid {strange[0]}",
+            hint=f"list them: {hints.ORPHANS(name=record.name)}; other processes are never touched",
         )
     sys.stderr.write(styled_plan_text(plan) if plan.free else f"{record.name} has no leftover process\n")
     request_with_consent = require_plan_consent(plan, request, arguments, question="end them?")
