@@ -17,12 +17,12 @@ from tests.terminal import Terminal
 
 from rltui.cli import main
 from rltui.cli.command import Argument, Command
-from rltui.cli.completion import candidates, sources
+from rltui.cli.completion import candidates, is_path, sources
 from rltui.cli.overview import all_commands
 
 FREE = {
     "ACCOUNT", "GPUS", "NUMBER", "REVISION", "JOBS", "SECONDS",
-    "AGE", "COMMAND", "CONTEXT", "ENV", "EXPERIMENT", "FILE", "FILTER", "GLOB", "ID", "JOB", "K",
+    "AGE", "COMMAND", "CONTEXT", "ENV", "EXPERIMENT", "FILTER", "GLOB", "ID", "JOB", "K",
     "K=V", "LIMIT", "M", "MODEL", "N", "NAME", "NAME='COMMAND'", "NS", "N|none", "OPTION", "P", "PID",
     "PATTERN", "PLACE", "QOS", "R", "RE", "RULE", "STEP", "S", "STEP|FOLDER", "T", "TEXT", "URL",
     "USER/NAME", "WHAT", "WHEN", "WORD", "WORDS", "0,…",
@@ -86,6 +86,7 @@ def test_values_come_from_what_there_is(place: Path) -> None:
     assert words("status", "-w", "h") == ["high"]
     assert set(words("logs", "")) == {"low", "high", "@best"}
     assert words("logs", "low/t") == ["low/trainer"]
+    assert words("logs", "out/l") == ["out/low/"]
     assert words("logs", "low", "--component=t") == ["--component=trainer"]
     assert words("logs", "low", "-c", "trainer#") == ["trainer#1"]
     assert words("metrics", "low", "reward_s") == words("metrics", "reward_s") == ["reward_std"]
@@ -109,7 +110,20 @@ def test_values_come_from_what_there_is(place: Path) -> None:
     assert words("metrics", "reward_s") == ["reward_std"]
     assert words("runs", "--columns", "name,fram") == ["name,framework"]
     assert words("fork", "low", "--from", "b") == ["best"]
+    assert words("up", "rl.toml", "--set", "l") == ["lr="], "a file is no value of --set"
+    assert words("up", "rl.toml", "--set", "trainer.fast=") == ["trainer.fast=true", "trainer.fast=false"]
+    assert words("up", "rl.toml", "--set", "r") == []
+    assert words("runs", "--columns", "+fram") == ["+framework"]
+    assert words("runs", "--columns", "+seed,+fram") == ["+seed,+framework"]
+    assert words("metrics", "reward", "--svg", "no") == ["notes.txt"]
     assert not [word for word in words("logs", "-c", "") if "HACKED" in word], "a shell would run it"
+
+
+def test_a_shell_completes_names_of_files_only_where_a_file_may_be(place: Path) -> None:
+    for line in ("check 'odd na", "watch 'odd", "runs export low -o 'odd", "metrics --svg='odd"):
+        assert (words(*line.split()), is_path(line.split())) == ([], True), line
+    for line in ("up rl.toml --set rl", "restart -c nosuch", "status nosuch", "logs --grep x", "nosuch"):
+        assert (words(*line.split()), is_path(line.split())) == ([], False), line
 
 
 PRESS_TAB = """
@@ -179,6 +193,8 @@ def test_a_tab_in_a_real_shell(box: Box, shell: tuple[str, ...], source: str) ->
         terminal.wait_for("trainer.fast=true")
         terminal.press("C-u", "rltui check r", "Tab")
         terminal.wait_for("rltui check rl.toml")
+        terminal.press("C-u", "rltui up rl.toml --set r", "Tab", "x", "Enter")
+        terminal.wait_for("not KEY=VALUE: rx")
     finally:
         terminal.close()
 

@@ -209,7 +209,7 @@ SET = repeatable(
     "KEY=VALUE",
     "set a knob in a copy of the config; repeatable",
     dest="edits",
-    completes="edits",
+    completes="assignments",
 )
 DEVICES = exclusive(
     argument("--devices", "GPUS", "GPUs to use: nvidia-smi's numbers (0,2) or UUIDs"),

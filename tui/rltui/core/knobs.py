@@ -286,7 +286,7 @@ def split_assignment(text: str) -> tuple[str, str]:
     """
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise UsageError(f"{text!r} is not KEY=VALUE", hint="for example orchestrator.batch_size=64")
+        raise UsageError(f"not KEY=VALUE: {text}", hint="for example orchestrator.batch_size=64")
     return key.strip(), value.strip()
 
 

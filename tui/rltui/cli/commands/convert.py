@@ -43,7 +43,12 @@ _UNITS = ("tokens", "rollouts")
         "write CONFIG for this one, such as prime-rl, into a new file",
         completes="frameworks",
     ),
-    argument("--output", "FILE", "with --to: the new file (default: CONFIG.FRAMEWORK.toml beside it)"),
+    argument(
+        "--output",
+        "FILE",
+        "with --to: the new file (default: beside CONFIG)",
+        completes="files",
+    ),
     argument("--mean-tokens", "N", "tokens of a mean rollout (default: as this run measured)", type=tokens),
     *EDIT,
 )

@@ -66,14 +66,15 @@ MAKING = (
     RELEASE,
     argument(
         "--chart",
-        "DIR",
+        "FOLDER",
         "the chart (default: prime-rl here, k8s/prime-rl, or of the checkout)",
         completes="folders",
     ),
     repeatable(
         "-f --values",
         "FILE",
-        "file of values, or the name of one of the chart's examples; as often as needed",
+        "file of values, or the name of one of the chart's examples; repeatable",
+        completes="files",
     ),
     repeatable("--set", "K=V", "a value, as helm takes it", dest="edits"),
     flag("--sft", "let the pods sleep (autoStart=false), to run SFT in one first"),

@@ -100,7 +100,7 @@ class SeriesDocument:
     exclusive(
         flag("--csv", "a row for each step, a column for each series"),
         flag("--plot", "draw them here, between the lines"),
-        argument("--svg", "FILE", "one drawing of them, with marks of what happened"),
+        argument("--svg", "FILE", "one drawing of them, with marks of what happened", completes="files"),
         JSON,
     ),
 )

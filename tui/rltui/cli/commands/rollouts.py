@@ -79,7 +79,12 @@ _WHOLE = "--full, or --export FILE"
     argument("--grep", "PATTERN", "those whose text matches, in full"),
     argument("--group", "ID", "only this group of the step"),
     flag("--full", "long messages whole, too"),
-    argument("--export", "FILE", "write them into a new file instead: Markdown if it is a .md, else JSONL"),
+    argument(
+        "--export",
+        "FILE",
+        "write them into a new file: Markdown (.md) or JSONL",
+        completes="files",
+    ),
     JSON,
     epilog="RUN may also be the folder of an evaluation, or a file of rollouts.",
 )

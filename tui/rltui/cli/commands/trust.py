@@ -11,7 +11,7 @@ from rltui.paths import require_folder
 
 @command(
     "trust",
-    argument("folder", "DIR", "default: here", nargs="?", default=".", completes="folders"),
+    argument("folder", "FOLDER", "folder (default: this one)", nargs="?", default=".", completes="folders"),
     flag("--revoke", "trust it no longer"),
 )
 def trust_folder(arguments: Arguments) -> int:

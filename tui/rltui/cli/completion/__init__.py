@@ -28,6 +28,12 @@ _GLOBAL_OPTIONS = {
 }
 
 
+_PATHS = ("files", "folders", "configs")
+"""Sources of words that are files."""
+_ASK_SHELL = ":files:"
+"""Answer to a shell: complete the names of files yourself."""
+
+
 class TypedLine(NamedTuple):
     command: Command
     values: TypedValues
@@ -48,8 +54,11 @@ def print_completion(shell: str, argv: Sequence[str]) -> None:
     is_bash = shell == "bash"
     if is_bash:
         argv = _join_at_breaks(argv)
+    words = candidates(argv)
+    if not words and is_path(argv):
+        print(_ASK_SHELL)
     start = max(argv[-1].rfind("="), argv[-1].rfind(":")) + 1 if is_bash else 0
-    for candidate, text in candidates(argv):
+    for candidate, text in words:
         print(candidate[start:] if is_bash or not text else f"{candidate}\t{text}")
 
 
@@ -77,34 +86,62 @@ def _candidates(before: list[str], last: str) -> Iterator[tuple[str, str]]:
         prefix = "--host=" if last.startswith("--host=") else ""
         yield from ((f"{prefix}{host}", text) for host, text in sources.hosts())
         return
-    if "--" in before:
-        return
-    host, before = host_of(appearance_of(before)[1])
-    if not before:
-        if last.startswith("-"):
-            yield from _options(load("open"), last)
-            return
+    host, before = _split_off_host(before)
+    if not before and last.startswith("-"):
+        yield from _options(load("open"), last)
+    elif not before:
         yield from SENTENCES.items()
         yield from () if host else sources.openable(last)
-        return
-    command, arguments = split(before) if before[0] in SENTENCES else (load("open"), before)
+    elif "--" not in before:
+        yield from _of_command(before, last, is_elsewhere=bool(host))
+
+
+def _split_off_host(before: Sequence[str]) -> tuple[str, list[str]]:
+    return host_of(appearance_of(before)[1])
+
+
+def _of_command(before: Sequence[str], last: str, *, is_elsewhere: bool) -> Iterator[tuple[str, str]]:
+    command, arguments = _split(before)
     line = _typed_line(command, arguments)
-    option, equals, _ = last.partition("=")
-    if host and (line.pending is not None or not last.startswith("-") or equals):
-        return  # what it may be there is not known here
-    if line.pending is not None:
-        yield from _values(line.pending, last, line.values)
-    elif last.startswith("-") and equals:
-        if (argument := _option(command, option)) is not None:
-            values = _values(argument, last.removeprefix(f"{option}="), line.values)
-            yield from ((f"{option}={value}", text) for value, text in values)
-    elif last.startswith("-"):
+    if last.startswith("-") and "=" not in last and line.pending is None:
         yield from _options(command, last)
-    else:
+    elif not is_elsewhere:  # what it may be there is not known here
         if not arguments:
             yield from ((verb.name.rpartition(" ")[2], verb.text) for verb in command.verbs)
-        for place in line.places:
-            yield from _values(place, last, line.values)
+        for argument, before_value, value in _arguments_at(command, line, last):
+            yield from (
+                (f"{before_value}{word}", text) for word, text in _values(argument, value, line.values)
+            )
+
+
+def _split(before: Sequence[str]) -> tuple[Command, Sequence[str]]:
+    return split(before) if before[0] in SENTENCES else (load("open"), before)
+
+
+def _arguments_at(command: Command, line: TypedLine, last: str) -> Iterator[tuple[Argument, str, str]]:
+    """What the last word may be the value of, with what is before the value in that word, and the value."""
+    option, equals, value = last.partition("=")
+    if line.pending is not None:
+        yield line.pending, "", last
+    elif last.startswith("-"):
+        if equals and (argument := _option(command, option)) is not None:
+            yield argument, f"{option}=", value
+    else:
+        yield from ((place, "", last) for place in line.places)
+
+
+def is_path(argv: Sequence[str]) -> bool:
+    """True if the last word may be any file: shells complete names that need quotes themselves."""
+    *before, last = argv
+    with suppress(RltuiError, OSError, ValueError):
+        host, before = _split_off_host(before)
+        if host or not before or "--" in before:
+            return False
+        command, arguments = _split(before)
+        line = _typed_line(command, arguments)
+        places = _arguments_at(command, line, last)
+        return any(argument.completes in _PATHS for argument, _, _ in places)
+    return False
 
 
 def _values(argument: Argument, typed: str, values_so_far: TypedValues) -> Words:
@@ -116,11 +153,10 @@ def _values(argument: Argument, typed: str, values_so_far: TypedValues) -> Words
     source: Callable[[str, TypedValues], Words] = getattr(sources, argument.completes)
     if not argument.metavar.endswith(",…") or "," not in typed:
         return source(typed, values_so_far)
-    before = typed.rpartition(",")[0]
+    before, _, last = typed.rpartition(",")
     used_values = before.split(",")
-    return [
-        (f"{before},{value}", text) for value, text in source("", values_so_far) if value not in used_values
-    ]
+    values = source(last, values_so_far)
+    return [(f"{before},{value}", text) for value, text in values if value not in used_values]
 
 
 def _typed_line(command: Command, arguments: Sequence[str]) -> TypedLine:

@@ -3,10 +3,10 @@ function __rltui_complete
     set -l words (commandline -opc)
     set -l current (commandline -ct)
     set -l found (rltui completion fish -- $words[2..-1] "$current" 2>/dev/null)
-    if test (count $found) -gt 0
-        printf '%s\n' $found
-    else
+    if test "$found[1]" = :files:
         __fish_complete_path "$current"
+    else
+        printf '%s\n' $found
     end
 end
 complete -c rltui -e

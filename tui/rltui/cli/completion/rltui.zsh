@@ -5,6 +5,10 @@ _rltui() {
     local -a found shown whole told
     for line in "${(@f)$(rltui completion zsh -- "${(@)words[2,CURRENT-1]}" "$PREFIX" 2>/dev/null)}"; do
         [[ -n $line ]] || continue
+        if [[ $line == :files: ]]; then
+            _files
+            return
+        fi
         if [[ ${line%%$'\t'*} == *[/=,] ]]; then
             found+=("${line%%$'\t'*}")
             shown+=("${line/$'\t'/  -- }")
@@ -13,10 +17,7 @@ _rltui() {
             told+=("${line/$'\t'/  -- }")
         fi
     done
-    if (( ! $#found && ! $#whole )); then
-        _files
-        return
-    fi
+    (( $#found || $#whole )) || return 1
     (( $#found )) && compadd -l -V open -S '' -d shown -a found
     (( $#whole )) && compadd -l -V words -d told -a whole
     return 0

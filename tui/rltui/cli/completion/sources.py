@@ -68,10 +68,11 @@ def experiments(_: str, __: TypedValues) -> Words:
 
 
 def runs(prefix: str, values: TypedValues) -> Words:
-    """Names of runs; after a run's name and a slash, its components."""
+    """Names of runs; after a run's name and a slash, its components; folders."""
     run, slash, _ = prefix.rpartition("/")
     if slash:
-        return [(f"{run}/{name}", text) for name, text in components("", {**values, "run": [run]})]
+        words = [(f"{run}/{name}", text) for name, text in components("", {**values, "run": [run]})]
+        return words or folders(prefix, values)
     return [*((name, "") for name in RunIndex().names()), ("@best", "the highest reward")]
 
 
@@ -115,7 +116,7 @@ def components(prefix: str, values: TypedValues) -> Words:
 
 def _knob_rows(values: TypedValues) -> Iterator[Mapping[str, Any]]:
     """Rows with `key` and `value`, and with `help` and `choices` where a supervisor lives."""
-    words = (*values.get("run", ()), *values.get("edit", ()), *values.get("pattern", ()))
+    words = [word for name in ("run", "edit", "pattern", "config") for word in values.get(name, ())]
     if files := [Path(word) for word in words if word.endswith(".toml")]:
         for file in files:
             yield from _of_file(file)
@@ -157,7 +158,7 @@ def knobs(prefix: str, values: TypedValues) -> Words:
     return [(name, row.get("help", "")) for name, row in _named_rows(prefix, values)]
 
 
-def _assignments(prefix: str, values: TypedValues) -> Iterator[tuple[str, str]]:
+def assignments(prefix: str, values: TypedValues) -> Iterator[tuple[str, str]]:
     """Complete `KEY=` and, behind it, the possible values of the knob, or the current one."""
     key, equals, _ = prefix.partition("=")
     for name, row in _named_rows(prefix, values):
@@ -170,7 +171,7 @@ def _assignments(prefix: str, values: TypedValues) -> Iterator[tuple[str, str]]:
 
 
 def edits(prefix: str, values: TypedValues) -> Words:
-    return chain(_assignments(prefix, values), () if "=" in prefix else _files(prefix, ".toml"))
+    return chain(assignments(prefix, values), () if "=" in prefix else _files(prefix, ".toml"))
 
 
 def _text(value: object) -> str:
@@ -201,6 +202,10 @@ def starts(prefix: str, values: TypedValues) -> Words:
 
 def configs(prefix: str, _: TypedValues) -> Words:
     return _files(prefix, ".toml")
+
+
+def files(prefix: str, _: TypedValues) -> Words:
+    return _files(prefix, "")
 
 
 def folders(prefix: str, _: TypedValues) -> Words:
@@ -270,10 +275,11 @@ def metrics(_: str, __: TypedValues) -> Words:
     return [(concept.id, concept.title) for concept in CONCEPTS]
 
 
-def run_columns(_: str, __: TypedValues) -> Words:
+def run_columns(prefix: str, __: TypedValues) -> Words:
     from rltui.views.run import known_columns
 
-    return [(column.id, column.about) for column in known_columns()]
+    sign = "+" if prefix.startswith("+") else ""
+    return [(f"{sign}{column.id}", column.about) for column in known_columns()]
 
 
 def tags(_: str, __: TypedValues) -> Words:

@@ -40,7 +40,7 @@ def _split_off_evaluator(argv: list[str], _: Options) -> tuple[list[str], Mappin
     exclusive(
         flag("--now", "what the server of the run serves now (default)"),
         FROM,
-        argument("--model", "MODEL", "a folder of weights, or a model on the hub"),
+        argument("--model", "MODEL", "a folder of weights, or a model on the hub", completes="folders"),
         flag("--base", "the model that training began from"),
         flag("--sft", "the result of this run's SFT"),
     ),

@@ -16,7 +16,7 @@ from rltui.cli.output import print_json
     "runs add",
     argument(
         "folder",
-        "DIR",
+        "FOLDER",
         "of a run, of results of vf-eval, or with any number of them below",
         nargs="+",
         type=Path,
