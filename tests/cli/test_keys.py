@@ -33,15 +33,28 @@ def test_every_action_is_listed_with_its_keys_and_places(settings: Path, cli: Co
     assert [id_ for id_, action in keys.items() if action["changed"]] == ["component.start", "sort"]
     assert document["settings"] == str(settings)
     lines = cli("keys", "sort", "runs").splitlines()
-    assert lines[0].split() == ["KEYS", "ACTION", "WHERE", "WHAT"]
+    assert lines[:2] == ["View", "KEY      WHAT"]
     assert any(line.split()[:4] == ["*", "s", "/", ">"] for line in lines)
-    assert lines[-1] == "* differs from the usual keys"
+    assert lines[-1] == "* not the default key"
+
+
+def test_a_line_says_what_a_key_does_everywhere_and_fits_80_columns(settings: Path, cli: CommandLine) -> None:
+    lines = cli("keys").splitlines()
+    assert max(map(len, lines)) <= 80
+    keys = [line.split("  ")[0] for line in lines if "  " in line and not line.startswith("KEY")]
+    assert len(keys) == len(set(keys)), "a line per key"
+    assert ":kill" in keys, "what only the palette has is listed too"
+    assert not any("Increase by a step" in line for line in lines)
+    assert "Increase by a step" in cli("keys", "--dialogs")
+    assert ":kill  component.kill  " in cli("keys", "--ids", "kill")
+    settings.write_text('[keys]\n"component.kill" = "X"\n')
+    assert "* X  Kill" in cli("keys", "kill"), "and can be given a key"
 
 
 def test_a_preset_is_for_one_command(
     settings: Path, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "* ↓ / j  cursor.down" in cli("keys", "cursor.down", "--keymap", "vim")
+    assert "* ↓ / j  cursor.down" in cli("keys", "--ids", "cursor.down", "--keymap", "vim")
     monkeypatch.setenv(KEYMAP_VARIABLE, "")
     assert "\n↓ " in cli("keys", "cursor.down")
     assert "vim" in cli("keys", "--keymap", "emacs", code=2)

@@ -44,7 +44,7 @@ def test_who_comes_for_the_first_time_is_shown_around_once(running: Box) -> None
     with closing(open_app(running)) as terminal:
         terminal.wait_for("trainer")
         terminal.press("Z")
-        assert "/5 " not in terminal.wait_for("Z is no key here. z: ")
+        assert "/5 " not in terminal.wait_for("Z does nothing here. z: ")
 
 
 def test_arrangement_theme_and_place_outlive_the_terminal(running: Box) -> None:
@@ -81,7 +81,7 @@ def test_own_keys_count_everywhere_and_a_conflict_is_told(running: Box) -> None:
     with closing(open_app(running)) as terminal:
         assert "ctrl+r restart" in terminal.wait_for("restart")
         terminal.press("r")
-        terminal.wait_for("r is no key here")
+        terminal.wait_for("r does nothing here")
         terminal.press("C-r")
         terminal.wait_for("Restart inference?")
     settings.write_text('[keys]\n"component.restart" = "x"\n')

@@ -32,7 +32,6 @@ TOUR = {
     "editor.write-restart": "ctrl+r",
     "undo": "u",
     "zoom": "z",
-    "panels.arrange": "ctrl+w",
     "search": "/",
     "find.next": "n",
     "find.previous": "N",

@@ -15,9 +15,10 @@ from tests.fakes.runs import FakeRuns
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from rltui.ui.actions import Use
+from rltui.ui.actions import Use, label_of
 from rltui.ui.app import RltuiApp
 from rltui.ui.base_screen import BaseScreen
+from rltui.ui.key_names import character_key
 from rltui.ui.messages import NotifyingApp
 from rltui.ui.palette.providers import offered_actions
 
@@ -92,6 +93,11 @@ async def press(pilot: Pilot[None], *keys: str) -> None:
     for key in keys:
         pilot.app.simulate_key(key)
         await settle(pilot)
+
+
+async def choose(pilot: Pilot[None], action_id: str) -> None:
+    """By the palette, as an action without a key is chosen."""
+    await press(pilot, "colon", *map(character_key, f">{label_of(action_id)}"), "enter")
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:

@@ -34,6 +34,7 @@ from rltui.ui.key_bindings import key_bindings, keys, own
 from rltui.ui.screens import SCREENS as ON_TOP
 from rltui.ui.screens.compare import CompareScreen
 from rltui.ui.screens.overview import Overview
+from rltui.ui.verbs import NOTE
 
 MAIN: tuple[type[BaseScreen], ...] = (Overview, CompareScreen, *map(resolve_name, ON_TOP.values()))
 ON_MAIN = {*SCREENS, *(pane for panes in PANES.values() for pane in panes)}
@@ -48,6 +49,7 @@ SETTLED = {
     "i": "component.inference",
     "o": "component.orchestrator",
     "t": "component.trainer",
+    "C": "charts",
     "s": "component.start",
     "x": "component.stop",
     "r": "component.restart",
@@ -61,6 +63,8 @@ SETTLED = {
     "less_than_sign": "sort.back",
     "greater_than_sign": "sort",
 }
+MAIN_ACTION = "open"
+"""Enter does the obvious with what is under the cursor: it alone may have another verb on each screen."""
 NEVER = {"ctrl+a", "ctrl+b", "ctrl+q", "ctrl+s", "ctrl+z", *(f"f{number}" for number in range(1, 13))}
 """Keys of terminals, of tmux and screen, and those that many keyboards lack."""
 
@@ -78,6 +82,44 @@ def test_a_key_means_one_thing_on_all_main_screens() -> None:
     assert {key: meanings[key] for key in SETTLED} == {key: {name} for key, name in SETTLED.items()}
     assert not NEVER & meanings.keys()
     assert not [key for key in meanings if key.startswith("alt+")]
+
+
+def verb(sentence: str) -> str:
+    return re.split(r"[ :;,]", sentence)[0]
+
+
+def test_a_key_has_one_verb_and_one_label_on_all_main_screens() -> None:
+    """Finding U28: thirty keys changed their sense with the screen."""
+    sentences, labels = defaultdict(set), defaultdict(set)
+    for action in ACTIONS:
+        for use in (use for use in action.uses if on_main(use) and action.id != MAIN_ACTION):
+            for key in action.default_keys.split(",") if action.default_keys else ():
+                sentences[key] |= {action.help}
+                labels[key] |= {action.label, use.label}
+            assert verb(use.help) == verb(action.help), (action.id, use.places, use.help)
+    assert {key: both for key, both in (sentences | labels).items() if len(both) > 1} == {}
+    assert {key: both for key, both in labels.items() if len(both) > 1} == {}
+
+
+def test_a_sentence_begins_with_its_verb_and_fits_a_line_of_80_columns() -> None:
+    """Also in a client that reads `rltui keys` in the smallest terminal."""
+    widest = max(len(action.shown_keys) for action in ACTIONS if action.scope.is_of_screens)
+    for action in (action for action in ACTIONS if action.scope.is_of_screens):
+        assert widest + 2 + len(action.help) <= 80, action.id
+        for text in (action.help, *(use.help for use in action.uses)):
+            assert text[0].isupper(), text
+            assert not text.endswith("."), text
+            assert not re.search(r"or no more|go(es)? on|stands|behind|no longer|what is another", text), text
+
+
+def test_rare_actions_are_in_the_palette_alone() -> None:
+    """Every one without a key is offered by the palette on a screen where it works."""
+    without_key = {action.id for action in ACTIONS if not action.default_keys}
+    assert {"component.kill", "component.script", "log.pager", "log.follow", "chart.axis", "chart.log",
+            "chart.outliers", "sort.reverse", "links", "theme", "panels.arrange"} <= without_key  # fmt: skip
+    offered = {use.id for screen in SCREENS for use in offered_on(screen)}
+    offered |= {use.id for panes in PANES.values() for pane in panes for use in offered_in(pane)}
+    assert without_key <= offered
 
 
 def test_ids_are_unique_and_no_use_is_told_twice() -> None:
@@ -181,7 +223,7 @@ def test_help_is_complete() -> None:
 def test_help_says_what_readonly_lacks() -> None:
     lines = help_text(readonly=True).splitlines()
     lacking = [line for line in lines if line.endswith("(not while read-only)")]
-    for use in (use for use in uses() if use.changes):
+    for use in (use for use in uses() if use.changes and use.help != NOTE.help):  # some notes change nothing
         assert any(use.help in line for line in lacking), use.id
     assert not any(line.endswith("(not while read-only)") for line in help_text().splitlines())
 

@@ -17,7 +17,7 @@ from tests.fakes.experiment import (
 )
 from tests.params import slow_but
 from tests.ui.config_cases import config_experiment
-from tests.ui.conftest import Opener, offered, press, screen_text, settle, until
+from tests.ui.conftest import Opener, choose, offered, press, screen_text, settle, until
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
@@ -56,7 +56,7 @@ def notifications(pilot: Pilot[None]) -> list[tuple[str, str]]:
 KEYS_AND_REQUESTS = [
     (("i", "x", "enter"), Request(action="stop", components=("inference",))),
     (("j", "r", "enter"), Request(action="restart", components=("orchestrator",))),
-    (("t", "X", "y"), Request(action="stop", components=("trainer",), kill=True)),
+    (("t", "colon", *"kill", "enter", "y"), Request(action="stop", components=("trainer",), kill=True)),
     (("D", "y"), Request(action="stop")),
     (
         ("o", "R", "down", "down", "down", "enter", "y"),
@@ -427,7 +427,8 @@ async def test_a_key_shows_the_script_of_a_job_and_of_nothing_else(open_app: Ope
         screen = overview(pilot)
         await press(pilot, "i")
         assert not screen.check_action("command", ("components.show_script",))
-        await press(pilot, "t", "J")
+        await press(pilot, "t")
+        await choose(pilot, "component.script")
         await settle(pilot)
         assert "less /run/rl/job.sh" in notifications(pilot)[0][0]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.ui.compare_cases import compared_runs, open_comparison
-from tests.ui.conftest import Opener, press, screen_text, settle, until
+from tests.ui.conftest import Opener, choose, press, screen_text, settle, until
 from tests.ui.scenes.scene import SMALL
 
 from rltui.errors import RltuiError
@@ -62,7 +62,8 @@ async def test_curves_lie_over_each_other_and_lead_back(open_app: Opener) -> Non
         assert isinstance(screen, MetricsScreen)
         await until(pilot, lambda: "Reward base 0.834 lr3 0.906" in screen_text(pilot))
         assert "━ base  ━ lr3 · Metrics · 17 charts of 20 series · by step" in screen_text(pilot)
-        await press(pilot, "at", "3", "number_sign")
+        await choose(pilot, "chart.axis")
+        await press(pilot, "3", "number_sign")
         assert "by time" in screen_text(pilot)
         assert pilot.app.screen is screen, "other screens are of another run"
         await press(pilot, "escape")

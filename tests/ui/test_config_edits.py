@@ -15,7 +15,7 @@ from tests.ui.config_cases import (
     SHARE,
     config_experiment,
 )
-from tests.ui.conftest import Opener, press, said, screen_text, settle, until
+from tests.ui.conftest import Opener, choose, press, said, screen_text, settle, until
 from textual.pilot import Pilot
 from textual.widgets import Button, Static
 
@@ -217,7 +217,8 @@ async def test_no_check_outlives_the_editor(
 async def test_the_batch_is_counted_the_other_way(open_app: Opener) -> None:
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
-        await press(pilot, "ctrl+k", "C")
+        await press(pilot, "ctrl+k")
+        await choose(pilot, "knob.convert")
         await see(pilot, ConverterDialog)
         assert "nothing was measured yet: type it" in shown(pilot)
         await press(pilot, "enter")

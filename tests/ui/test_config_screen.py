@@ -126,7 +126,7 @@ async def test_who_may_only_look_is_told_why(open_app: Opener) -> None:
     experiment = FakeExperiment(running_status(), config_table(), readonly=True)
     async with open_app(experiment) as pilot:
         screen = await open_config(pilot)
-        for key in ("e", "enter", "u", "A", "dollar_sign", "C"):
+        for key in ("e", "enter", "u", "A", "dollar_sign"):
             forget(pilot)
             await press(pilot, key)
             assert said(pilot) == [READONLY_TEXT], key

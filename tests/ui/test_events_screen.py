@@ -181,7 +181,7 @@ async def test_an_entry_leads_to_its_moment(
     async with open_app(told) as pilot:
         screen = await open_events(pilot)
         monkeypatch.setattr(EventScreen, "show_screen", show_screen)
-        await press(pilot, "enter", "L", "k", "enter", "apostrophe")
+        await press(pilot, "enter", "L", "k", "enter", "C")
         edit, crash = told.entries[-1].at, told.entries[-2].at
         assert went == [
             ("metrics", edit, None),

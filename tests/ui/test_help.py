@@ -81,7 +81,7 @@ async def test_the_help_is_of_the_pane_with_the_focus(open_app: Opener) -> None:
     async with open_app(make_experiment()) as pilot:
         await press(pilot, "question_mark")
         assert "This pane: log pane" in shown(pilot)
-        assert "A log. It stays" in shown(pilot)
+        assert "A log. It follows" in shown(pilot)
         await press(pilot, "escape", "ctrl+k", "question_mark")
         assert "This pane: knob table" in shown(pilot)
         await press(pilot, "escape", "4", "question_mark")

@@ -64,7 +64,7 @@ def test_keys_are_taken_as_people_write_them(text: str, name: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "ctrl+", "strg+x", "alt+x", "ctrl+i", "shift+j", "jj"])
 def test_what_is_no_key_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"key|same as|alt|write"):
+    with pytest.raises(ValueError, match=r"key|terminals|character"):
         typed_key(text)
 
 
@@ -97,23 +97,23 @@ def test_chosen_keys_are_those_that_differ(path: Path, text: str, keys: dict[str
         (
             '[keys]\nsort = "s"\n',
             (
-                ":2:1: keys.sort: on the checkpoint screen, s is the key of start (component.start) already, "
+                ":2:1: keys.sort: on the checkpoint screen, s is already the key of start (component.start), "
                 "not of sort (sort)"
             ),
         ),
         (
             '[keys]\nlog.wrap = "x"\n',
             (
-                ":2:1: keys.log.wrap: on the overview, x is the key of stop (component.stop) already, "
+                ":2:1: keys.log.wrap: on the overview, x is already the key of stop (component.stop), "
                 "not of wrap (log.wrap)"
             ),
         ),
         (
             '[keys]\ntheme = "ctrl+o"\nzoom = "ctrl+o"\n',
-            ":3:1: keys.zoom: on the overview, ctrl+o is the key of theme (theme) already",
+            ":3:1: keys.zoom: on the overview, ctrl+o is already the key of theme (theme)",
         ),
-        ("[keys]\nsorted = 's'\n", ":2:1: keys.sorted: there is no such action; did you mean sort?"),
-        ("[keys]\nsort = ['>', 'meta+s']\n", ":2:1: keys.sort: 'meta+s' is no key: write it as ?, J, ctrl+r"),
+        ("[keys]\nsorted = 's'\n", ":2:1: keys.sorted: unknown action; did you mean sort?"),
+        ("[keys]\nsort = ['>', 'meta+s']\n", ":2:1: keys.sort: not a key: meta+s. Write it as ?, J, ctrl+r"),
         ("[keys]\nsort = 7\n", ":2:1: keys.sort: input should be a valid tuple"),
         ("keymap = 'emacs'\n", ":1:1: keymap: input should be '', 'vim' or 'k9s'"),
     ],
@@ -130,7 +130,7 @@ def test_presets_are_whole_and_known_to_all(path: Path) -> None:
     for name in presets():
         assert keymap.load(path, name)
     assert keymap.load(path, "vim")["cursor.down"] == "down,j"
-    with pytest.raises(ConfigError, match=r"there is no keymap 'ed'\n→ there are: k9s, vim"):
+    with pytest.raises(ConfigError, match=r"unknown keymap: ed\n→ keymaps: k9s, vim"):
         keymap.load(path, "ed")
 
 
@@ -153,7 +153,7 @@ def test_what_people_are_shown_to_write_is_taken(path: Path) -> None:
     page = (REPOSITORY / "examples/keys-and-looks/README.md").read_text()
     (shown,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     path.write_text(shown)
-    assert keymap.load(path)["theme"] == ""
+    assert keymap.load(path)["zoom"] == ""
 
 
 def footer(pilot: Pilot[None]) -> str:
@@ -219,14 +219,14 @@ async def test_a_refused_keymap_is_told_and_the_usual_keys_hold(open_app: Opener
 @pytest.mark.parametrize(
     ("key", "place", "words"),
     [
-        ("Z", KeyContext.OVERVIEW, "Z is no key here. z: zoom"),
-        ("n", KeyContext.QUEUE, "n is no key here. next match works on the rollout screen (5)"),
-        ("percent_sign", KeyContext.OVERVIEW, "% is no key here. outliers works on the metrics screen (4)"),
-        ("r", KeyContext.METRICS, "r is no key here. restart works on the overview (1)"),
-        ("shift+home", KeyContext.LOGS, "shift+home is no key here. first works on the queue screen (Q)"),
-        ("delete", KeyContext.OVERVIEW, "del: drop makes no sense now"),
-        ("u", KeyContext.CONFIG, "u: undo makes no sense now"),
-        ("f9", KeyContext.CONFIG, "f9 is no key here. ?: all keys"),
+        ("Z", KeyContext.OVERVIEW, "Z does nothing here. z: zoom"),
+        ("n", KeyContext.QUEUE, "n does nothing here. next match works on the rollout screen (5)"),
+        ("M", KeyContext.OVERVIEW, "M does nothing here. m: mark"),
+        ("r", KeyContext.METRICS, "r does nothing here. restart works on the overview (1)"),
+        ("shift+down", KeyContext.LOGS, "shift+↓ does nothing here. later works on the queue screen (Q)"),
+        ("delete", KeyContext.OVERVIEW, "del: remove is not available now"),
+        ("u", KeyContext.CONFIG, "u: undo is not available now"),
+        ("f9", KeyContext.CONFIG, "f9 does nothing here. ?: all keys"),
     ],
 )
 def test_a_key_that_does_nothing_names_the_nearest(key: str, place: KeyContext, words: str) -> None:
@@ -238,9 +238,9 @@ async def test_a_key_that_does_nothing_says_so_once(open_app: Opener) -> None:
         await press(pilot, "Z", "Z", "f9", "4", "Z", "f9", "slash", *"rJ", "escape", "r")
         told = said(pilot)
         assert told == [
-            "Z is no key here. z: zoom",
-            "f9 is no key here. ?: all keys",
-            "r is no key here. restart works on the overview (1)",
+            "Z does nothing here. z: zoom",
+            "f9 does nothing here. ?: all keys",
+            "r does nothing here. restart works on the overview (1)",
         ]
 
 
@@ -249,4 +249,4 @@ async def test_no_key_that_works_is_called_idle(open_app: Opener) -> None:
         await press(pilot, "j", "down", "tab", "pagedown", "w", "ctrl+k", "j", "z", "z", "3", "1", "slash")
         await press(pilot, "escape", "ctrl+c", "question_mark", "escape", "m", "v", "escape", "home")
         told = said(pilot)
-        assert not [each for each in told if "no key" in each or "no sense" in each], told
+        assert not [each for each in told if "does nothing" in each or "not available" in each], told

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.fakes.experiment import FakeExperiment
 from tests.fakes.series import STARTED, STEP_S, FakeSeries, by_step
-from tests.ui.conftest import Opener, press, said, until
+from tests.ui.conftest import Opener, choose, press, said, until
 from tests.ui.metric_cases import experiment_with_run
 from textual.content import Content
 from textual.pilot import Pilot
@@ -60,7 +60,7 @@ async def test_a_grid_shows_the_curated_charts_and_moves_over_them(open_app: Ope
         await press(pilot, "enter")
         await until(pilot, lambda: len(titles(pilot)) == 1)
         assert titles(pilot)[0].startswith("Gradient norm 0.455 log")
-        await press(pilot, "circumflex_accent")
+        await choose(pilot, "chart.log")
         assert titles(pilot)[0].startswith("Gradient norm 0.")
         await press(pilot, "up")
         await until(pilot, lambda: titles(pilot)[0].startswith("KL"))

@@ -281,11 +281,11 @@ async def test_slash_searches_all_logs(open_app: Opener) -> None:
 async def test_a_theme_is_tried_while_the_cursor_is_on_it(open_app: Opener) -> None:
     async with open_app(make_experiment()) as pilot:
         usual = pilot.app.theme
-        await press(pilot, "ctrl+t", *"nord")
+        await press(pilot, "colon", "asterisk", *"nord")
         assert pilot.app.theme == "nord"
         await press(pilot, "escape")
         assert pilot.app.theme == usual
-        await press(pilot, "ctrl+t", *"nord", "enter")
+        await press(pilot, "colon", "asterisk", *"nord", "enter")
         assert pilot.app.theme == "nord"
 
 

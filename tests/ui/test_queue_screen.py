@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.fakes.experiment import FakeExperiment
-from tests.ui.conftest import Opener, make_app, opened, press, screen_text, settle, until
+from tests.ui.conftest import Opener, choose, make_app, opened, press, screen_text, settle, until
 from tests.ui.queue_cases import entry, with_queue
 
 from rltui.errors import ConflictError
@@ -19,8 +19,10 @@ async def test_keys_ask_for_what_the_entry_under_the_cursor_allows(open_app: Ope
         await opened(pilot, QueueScreen, "7", "Q")
         await press(pilot, "delete", "r", "shift+up")
         assert runs.queue_requests == [], "it runs"
-        await press(pilot, "j", "j", "shift+up", "shift+down", "shift+home", "delete")
-        await press(pilot, "G", "r", "D")
+        await press(pilot, "j", "j", "shift+up", "shift+down")
+        await choose(pilot, "queue.first")
+        await press(pilot, "delete")
+        await press(pilot, "G", "r", "P")
         assert runs.queue_requests == [
             ("move", "sweep-lr1e-5", "up"),
             ("move", "sweep-lr1e-5", "down"),
@@ -30,10 +32,10 @@ async def test_keys_ask_for_what_the_entry_under_the_cursor_allows(open_app: Ope
             ("pause", "", ""),
         ]
         await until(pilot, lambda: "‖ paused" in screen_text(pilot))
-        await press(pilot, "S")
+        await press(pilot, "P")
         assert runs.queue_requests[-1] == ("resume", "", "")
         runs.error = ConflictError("another rltui holds the queue")
-        await press(pilot, "D")
+        await press(pilot, "P")
         assert isinstance(pilot.app.screen, MessageDialog)
         runs.error = None
         await press(pilot, "escape", "escape")
@@ -57,7 +59,7 @@ async def test_who_only_looks_changes_nothing(open_app: Opener) -> None:
     runs.readonly = True
     async with open_app(FakeExperiment(), runs=runs) as pilot:
         await opened(pilot, QueueScreen, "7", "Q")
-        await press(pilot, "D", "G", "r", "delete")
+        await press(pilot, "P", "G", "r", "delete")
         assert runs.queue_requests == []
 
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 from tests.fakes.experiment import NOW
 from tests.fakes.runs import FakeRuns, run_row
-from tests.ui.conftest import Opener, press, screen_lines, settle, until
+from tests.ui.conftest import Opener, choose, press, screen_lines, settle, until
 from tests.ui.run_cases import FORK, QUEUE, RUNS, ended
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
@@ -156,7 +156,8 @@ async def test_columns_are_chosen_and_kept(open_app: Opener) -> None:
         assert "3.5e-6" in lines_of(pilot)[0]
         await press(pilot, "greater_than_sign", "greater_than_sign")
         assert RunView.of(runs.view_state("runs")).sort == "optim.lr"
-        await press(pilot, "I", "b")
+        await choose(pilot, "sort.reverse")
+        await press(pilot, "b")
         assert RunView.of(runs.view_state("runs")) == RunView(
             wanted, "optim.lr", is_reversed=True, is_grouped=True
         )

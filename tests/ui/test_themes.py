@@ -13,7 +13,7 @@ from rich.color import ColorSystem
 from tests.fakes.experiment import FakeExperiment, gpu_report, knob_table, running_status
 from tests.fakes.runs import FakeRuns
 from tests.params import slow_but
-from tests.ui.conftest import Opener, press, settle, until
+from tests.ui.conftest import Opener, choose, press, settle, until
 from tests.ui.status_cases import failed_status
 from textual.app import App
 from textual.color import Color
@@ -135,7 +135,7 @@ SCREENS: dict[str, tuple[str, ...]] = {
     "plan": ("t", "r"),
     "menu": ("R",),
     "editor": ("c", "j", "j", "enter", *"100"),
-    "themes": ("ctrl+t",),
+    "themes": ("colon", "asterisk"),
     "palette": ("colon",),
     "messages": ("exclamation_mark",),
     "help": ("question_mark",),
@@ -208,13 +208,15 @@ async def test_a_theme_is_seen_before_it_is_chosen_and_kept(open_app: Opener) ->
     async with open_app(FakeExperiment(), runs=runs) as pilot:
         app = pilot.app
         assert app.current_theme.name == "rltui-dark"
-        await press(pilot, "ctrl+t", *"light")
+        await choose(pilot, "theme")
+        await press(pilot, *"light")
         assert app.current_theme.name == "rltui-light"
         await press(pilot, "escape")
         assert (app.theme, app.current_theme.name) == (themes.FOLLOWING, "rltui-dark")
         assert "theme" not in runs.view_state("app")
 
-        await press(pilot, "ctrl+t", *"contrast", "enter")
+        await choose(pilot, "theme")
+        await press(pilot, *"contrast", "enter")
         await until(pilot, lambda: runs.view_state("app").get("theme") == "rltui-contrast")
         assert runs.view_state("app")["other"] == "kept"
         assert app.theme == "rltui-contrast"

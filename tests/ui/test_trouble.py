@@ -129,10 +129,10 @@ async def test_leftovers_that_ended_meanwhile_are_no_question(open_app: Opener) 
 async def test_k_is_offered_only_while_there_are_leftovers(open_app: Opener) -> None:
     experiment = FakeExperiment(orphans_status())
     async with open_app(experiment) as pilot:
-        assert " K leftovers " in footer(pilot)
-        assert " K leftovers " in footer(pilot, 80)
+        assert " K end " in footer(pilot)
+        assert " K end " in footer(pilot, 80)
         experiment.push(running_status())
-        await until(pilot, lambda: " K leftovers " not in footer(pilot))
+        await until(pilot, lambda: " K end " not in footer(pilot))
         await press(pilot, "K")
         assert experiment.planned == []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.fakes.experiment import FakeExperiment
 from tests.fakes.runs import FakeRuns
-from tests.ui.conftest import Opener, press, settle, until
+from tests.ui.conftest import Opener, choose, press, settle, until
 from tests.ui.metric_cases import experiment_with_run
 from textual.content import Content
 from textual.pilot import Pilot
@@ -28,7 +28,10 @@ async def test_charts_are_shown_where_a_person_wants_them(open_app: Opener) -> N
     runs = FakeRuns()
     async with open_app(experiment_with_run(), runs=runs, size=(160, 50)) as pilot:
         assert not pilot.app.screen.query(ChartPanel)
-        await press(pilot, "ctrl+k", "H", "ctrl+w", "c", "escape")
+        await press(pilot, "ctrl+k")
+        await choose(pilot, "panels.hide")
+        await choose(pilot, "panels.arrange")
+        await press(pilot, "c", "escape")
         assert isinstance(pilot.app.screen, Overview)
         await until(pilot, lambda: len(titles(pilot)) >= 3)
         assert titles(pilot)[:3] == ["Reward", "Loss", "Entropy"]

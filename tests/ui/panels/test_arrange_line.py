@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.fakes.experiment import FakeExperiment
 from tests.fakes.runs import FakeRuns
-from tests.ui.conftest import Opener, press, settle, until
+from tests.ui.conftest import Opener, choose, press, settle, until
 from textual import events
 from textual.geometry import Region
 from textual.pilot import Pilot
@@ -41,7 +41,8 @@ async def test_keys_move_and_resize_the_panel_that_has_them(
     experiment: FakeExperiment, open_app: Opener
 ) -> None:
     async with open_app(experiment, size=(150, 42)) as pilot:
-        await press(pilot, "t", "ctrl+w")
+        await press(pilot, "t")
+        await choose(pilot, "panels.arrange")
         assert isinstance(pilot.app.screen, ArrangeLine)
         assert "Arrange trainer" in str(pilot.app.screen.query_one(Static).content)
         await press(pilot, "k")
@@ -71,10 +72,12 @@ async def test_hidden_panels_leave_their_room_and_come_back(
     experiment: FakeExperiment, open_app: Opener
 ) -> None:
     async with open_app(experiment, size=(150, 42)) as pilot:
-        await press(pilot, "ctrl+k", "H")
+        await press(pilot, "ctrl+k")
+        await choose(pilot, "panels.hide")
         assert "knobs" not in names(pilot)
         assert overview(pilot).panels.current_pane is not None
-        await press(pilot, "ctrl+w", "tab", "tab", "tab")
+        await choose(pilot, "panels.arrange")
+        await press(pilot, "tab", "tab", "tab")
         assert overview(pilot).panels.current_pane is pane(pilot, "gpus")
         await press(pilot, "x")
         await until(pilot, lambda: at(pilot, "trainer").width == 150)
@@ -82,26 +85,33 @@ async def test_hidden_panels_leave_their_room_and_come_back(
         assert names(pilot) == ["inference", "orchestrator", "trainer", "gpus", "knobs"]
         await until(pilot, lambda: at(pilot, "knobs"))
         for _ in range(5):
-            await press(pilot, "H")
+            await choose(pilot, "panels.hide")
         assert names(pilot) == []
-        assert "ctrl+w" in str(overview(pilot).panels.body.render())
-        await press(pilot, "j", "tab", "z", "ctrl+w", "0")
+        assert ":all panels" in str(overview(pilot).panels.body.render())
+        await press(pilot, "j", "tab", "z")
+        await choose(pilot, "panels.arrange")
+        await press(pilot, "0")
         assert len(names(pilot)) == 5
 
 
 async def test_the_arrangement_is_kept_with_the_layout(experiment: FakeExperiment, open_app: Opener) -> None:
     runs = FakeRuns()
     async with open_app(experiment, runs=runs, size=(150, 42)) as pilot:
-        await press(pilot, "t", "ctrl+w", "k")
+        await press(pilot, "t")
+        await choose(pilot, "panels.arrange")
+        await press(pilot, "k")
         await until(pilot, lambda: at(pilot, "trainer").y < at(pilot, "orchestrator").y)
         height = at(pilot, "trainer").height
-        await press(pilot, "plus", "escape", "ctrl+k", "H", "t")
+        await press(pilot, "plus", "escape", "ctrl+k")
+        await choose(pilot, "panels.hide")
+        await press(pilot, "t")
         await until(pilot, lambda: at(pilot, "trainer").height == height + 2)
     assert runs.saved_values["layout-fake"]["arrangement"]["hidden"] == ["charts", "knobs"]
     async with open_app(FakeExperiment(), runs=runs, size=(150, 42)) as pilot:
         assert names(pilot) == ["inference", "trainer", "orchestrator", "gpus"]
         await until(pilot, lambda: at(pilot, "trainer").height == height + 2)
-        await press(pilot, "ctrl+w", "a")
+        await choose(pilot, "panels.arrange")
+        await press(pilot, "a")
         await until(pilot, lambda: pane(pilot, "knobs").query_one("KnobRows").region)
         assert overview(pilot).query_one(KnobPanel).rows.table.knobs, "it is filled"
 

@@ -82,7 +82,7 @@ def test_hidden_ones_leave_their_room() -> None:
     found = fit(USUAL.hide("gpus").hide("knobs"), (150, 40), STATES)
     assert {each.width for each in found.rectangles.values()} == {150}
     nothing = Arrangement((NAMES,), (1.0,), hidden=frozenset(NAMES))
-    assert "ctrl+w" in fit(nothing, (150, 40), STATES).captions[0].text
+    assert ":all panels" in fit(nothing, (150, 40), STATES).captions[0].text
 
 
 def test_zoom_shows_one() -> None:

@@ -71,7 +71,8 @@ SCENES: dict[str, Scene] = {
         "Write mine    Take theirs", small=(), middle=(),
     ),
     "converter": scene(
-        CONFIG, ("6", "C", *"211.5"), "Count the batch in tokens", "token_batch_size = 128 rollouts × 211.5",
+        CONFIG, ("6", "colon", *"convert", "enter", *"211.5"), "Count the batch in tokens",
+        "token_batch_size = 128 rollouts × 211.5",
         "orchestrator.token_batch_size = 27072", "orchestrator.batch_size out of the file",
         "enter: review · esc: cancel", middle=(),
     ),

@@ -123,7 +123,7 @@ SCENES: dict[str, Scene] = {
         "enter: Restart · y: Restart orchestrator · esc: Cancel", small=(),
     ),
     "kill": scene(
-        on(FakeExperiment), ("X",), "Kill inference and all its processes at once?",
+        on(FakeExperiment), ("colon", *"kill", "enter"), "Kill inference and all its processes at once?",
         "enter: Cancel · y: Kill · esc: Cancel", middle=(),
     ),
     "restart-menu": scene(
@@ -154,7 +154,7 @@ SCENES: dict[str, Scene] = {
         "Choose what to restart: set or all", "search all logs for restart", middle=(),
     ),
     "links": scene(
-        on(with_links), ("O",), "Pages about this run", "W&B run (trainer)", "http://localhost:7788",
+        on(with_links), ("colon", *"links", "enter"), "Pages about this run", "W&B run (trainer)", "http://localhost:7788",
         "enter: open it in a browser · y: copy its address · esc: close", small=(),
     ),
     "backoff": scene(

@@ -164,7 +164,7 @@ SCENES: dict[str, Scene] = {
         "checkpoint 480: a plain resume takes it", "enter: Cancel · y: Delete · esc: Cancel", small=(),
     ),
     "checkpoints-upload": scene(
-        on(with_checkpoints), ("9", "W", *"alice/m", "enter"), "Upload to alice/m?",
+        on(with_checkpoints), ("9", "colon", *"upload", "enter", *"alice/m", "enter"), "Upload to alice/m?",
         "2 files, 3.0 GiB: config.json, [x].safetensors", "A repository that does not exist yet is made.",
         "enter: Cancel · y: Upload it, private · esc: Cancel", small=(),
     ),

@@ -3,8 +3,8 @@
 Each class declares its keys beside the methods that they call (`rltui.ui.key_bindings`); what several screens
 have is in `rltui.ui.verbs`. The table, `actions.json`, is collected from these classes, so that `rltui keys`,
 the help and a keymap need not import every screen: `python -m rltui.ui.action_table` writes it anew, and a
-test says when that is due. One key has one meaning on all main screens; the screen and the focus decide only
-the object of the action.
+test says when that is due. One key is one verb on all main screens, told by one sentence; the screen and the
+focus decide only the object.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Scope(StrEnum):
     GLOBAL = "Everywhere"
     SCREENS = "Screens"
     MOVING = "Moving"
-    LOOKING = "What is shown"
-    PICKING = "What is under the cursor"
+    LOOKING = "View"
+    PICKING = "Under the cursor"
     COMPONENTS = "Components"
     KNOBS = "Knobs and config"
     LOGS = "Logs"
@@ -39,8 +39,13 @@ class Scope(StrEnum):
     DIALOG = "In dialogs"
 
     @property
+    def is_of_screens(self) -> bool:
+        """Its keys work on the main screens, not in a dialog."""
+        return self not in (Scope.EDITOR, Scope.ARRANGE, Scope.COLUMNS, Scope.DIALOG)
+
+    @property
     def is_in_palette(self) -> bool:
-        return self not in (Scope.MOVING, Scope.EDITOR, Scope.ARRANGE, Scope.COLUMNS, Scope.DIALOG)
+        return self.is_of_screens and self is not Scope.MOVING
 
 
 class KeyContext(Enum):
@@ -130,7 +135,7 @@ class Use(_Keyed):
     label: str
     """One or two words for the footer."""
     help: str
-    """A sentence for help and palette."""
+    """A sentence for help and palette of that place, with the verb of the action."""
     footer: Footer = Footer.NO
     palette: InPalette = InPalette.YES
     changes: bool = False
@@ -160,7 +165,7 @@ class Action(_Keyed):
     label: str
     """One or two words for the footer."""
     help: str
-    """A sentence for help and palette; empty where the field or dialog itself says what the key does."""
+    """A sentence that is true wherever the key works; empty where the field or dialog itself says it."""
     scope: Scope
     palette: bool = True
     changes: bool = False

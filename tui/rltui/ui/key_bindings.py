@@ -27,17 +27,18 @@ class KeyBinding(Binding):
 def bind(
     action: Action,
     method: str = "",
-    label: str = "",
     help: str = "",  # noqa: A002
     *,
+    label: str = "",
     footer: Footer = Footer.NO,
     palette: InPalette = InPalette.YES,
     changes: bool = False,
 ) -> KeyBinding:
     """`action`, a key of several screens, that calls `method`: without `action_`, with its parameters.
 
-    `config.undo`: a method of an attribute of the screen, by `BaseScreen.action_command`. What is left empty
-    is as the action has it; the method's name is the last word of its id.
+    `config.undo`: a method of an attribute of the screen, by `BaseScreen.action_command`. `help` says it of
+    this screen, with the verb of the action. What is left out is as the action has it; the method's name is
+    the last word of its id.
     """
     return KeyBinding(
         action.default_keys or NO_KEY,

@@ -45,14 +45,14 @@ def typed_key(text: str) -> str:
     *modifiers, base = text.lower().split("+")
     base = _OTHER_NAMES.get(base, base)
     if modifiers == ["shift"] and len(base) == 1:
-        raise ValueError(f"{text}: write the character that it gives, such as {base.upper()}")
+        raise ValueError(f"{text}: write the character itself, such as {base.upper()}")
     name = "+".join([*modifiers, base])
     if other := _SAME_FOR_TERMINALS.get(name):
-        raise ValueError(f"{text}: for a terminal it is the same as {other}")
+        raise ValueError(f"{text}: terminals send {other} for it")
     if "alt" in modifiers:
-        raise ValueError(f"{text}: many terminals keep alt for themselves")
+        raise ValueError(f"{text}: many terminals reserve alt")
     if name not in {key.value for key in Keys}:
-        raise ValueError(f"{text!r} is no key: write it as ?, J, ctrl+r, shift+up, space, pagedown")
+        raise ValueError(f"not a key: {text}. Write it as ?, J, ctrl+r, shift+up, space, pagedown")
     return name
 
 

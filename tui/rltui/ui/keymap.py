@@ -34,14 +34,14 @@ def idle_key(key: str, screen: KeyContext) -> str:
     with_it = [use for use in uses() if key in use.keys.split(",")]
     for use in with_it:
         if screen in use.places:
-            return f"{name}: {use.label} makes no sense now"
+            return f"{name}: {use.label} is not available now"
         if pane := next((context for context in use.places if context in contexts), None):
-            return f"{name}: {use.label} is for the {pane.value}"
+            return f"{name}: {use.label} works in the {pane.value}"
     other_case = [
         use for use in uses() if key.swapcase() in use.keys.split(",") and {*use.places} & {*contexts}
     ]
     if other_case and len(key) == 1:
-        return f"{name} is no key here. {key_text(key.swapcase())}: {other_case[0].label}"
+        return f"{name} does nothing here. {key_text(key.swapcase())}: {other_case[0].label}"
     elsewhere = next(
         ((use, context) for use in with_it for context in use.places if context in SCREENS), None
     )
@@ -49,8 +49,8 @@ def idle_key(key: str, screen: KeyContext) -> str:
         use, context = elsewhere
         screen_id = f"screen.{context.name.lower()}"
         way = f" ({key_of(screen_id)})" if screen_id in _DEFAULTS else ""
-        return f"{name} is no key here. {use.label} works on the {context.value}{way}"
-    return f"{name} is no key here. {key_of('help')}: all keys"
+        return f"{name} does nothing here. {use.label} works on the {context.value}{way}"
+    return f"{name} does nothing here. {key_of('help')}: all keys"
 
 
 def load(path: Path, preset: str = "") -> dict[str, str]:
@@ -65,7 +65,7 @@ def load(path: Path, preset: str = "") -> dict[str, str]:
     config = settings.load(path)
     name = preset or config.keymap
     if name and name not in presets():
-        raise ConfigError(f"there is no keymap {name!r}", hint=f"there are: {', '.join(presets())}")
+        raise ConfigError(f"unknown keymap: {name}", hint=f"keymaps: {', '.join(presets())}")
     preset_keys = presets()[name] if name else {}
     if not preset_keys and not config.keys:
         return {}
@@ -80,9 +80,9 @@ def load(path: Path, preset: str = "") -> dict[str, str]:
                     raise _fault(
                         path,
                         id_,
-                        f"on the {context.value}, {key_text(key)} is the key of {_name(other)} already, "
+                        f"on the {context.value}, {key_text(key)} is already the key of {_name(other)}, "
                         f"not of {_name(id_)}",
-                        hint=f'give {other} another one, or none: "{other}" = []',
+                        hint=f'give {other} another key, or none: "{other}" = []',
                     )
     return {id_: keys for id_, keys in keys_by_id.items() if keys != _DEFAULTS[id_]}
 
@@ -93,8 +93,8 @@ def _names(path: Path, id_: str, keys: Sequence[str]) -> str:
         raise _fault(
             path,
             id_,
-            f"there is no such action{f'; {guess}' if guess else ''}",
-            hint=f"{hints.KEYS} lists them",
+            f"unknown action{f'; {guess}' if guess else ''}",
+            hint=f"{hints.KEYS} lists the actions",
         )
     try:
         return ",".join(dict.fromkeys(map(typed_key, keys)))
@@ -118,7 +118,7 @@ def _screens_of(id_: str) -> tuple[KeyContext, ...]:
 
 
 def _fault(path: Path, id_: str, fault: str, *, hint: str = "") -> ConfigError:
-    fallback = "until then the usual keys hold"
+    fallback = "until then the default keys are used"
     return ConfigError(
         f"{settings.location_of_key(path, 'keys', id_)}: keys.{id_}: {fault}",
         hint=f"{hint}; {fallback}" if hint else fallback,

@@ -7,27 +7,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import JSON, KEYMAP, KEYMAP_VARIABLE
-from rltui.cli.command import Arguments, argument, command
+from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.output import print_json
-from rltui.cli.table import Column, print_table
+from rltui.cli.table import Column, Row, print_table
 
 if TYPE_CHECKING:
-    from rltui.ui.actions import Action, Use
-
-_COLUMNS = (Column("KEYS"), Column("ACTION"), Column("WHERE", least=10, goes=1), Column("WHAT", least=24))
-_MANY = 4
-"""Number of contexts from which on the further ones are only counted."""
+    from rltui.ui.actions import Action
 
 
 @command(
     "keys",
-    argument("word", "WORD", "only those with all these words", nargs="*"),
+    argument("word", "WORD", "only keys with all these words", nargs="*"),
+    flag("--ids", "also the names of the actions, for [keys] in the settings"),
+    flag("--dialogs", "also the keys inside dialogs"),
     KEYMAP,
     JSON,
     is_local=True,
 )
 def show_keys(arguments: Arguments) -> int:
-    """Print the keys by action, in the order of the help.
+    """Print a line per key, in the order of the help: what it does wherever it works.
 
     Raises:
         ConfigError: if the settings give two actions one key on a screen, or name an unknown action.
@@ -38,7 +36,7 @@ def show_keys(arguments: Arguments) -> int:
     path = settings.settings_file()
     try:
         actions.remap(keymap.load(path, os.environ.get(KEYMAP_VARIABLE, "")))
-    finally:  # the usual ones where that is wrong: they hold, and its message sends people here
+    finally:  # the default keys where that is wrong: they are used, and its message sends people here
         _list(path, arguments)
     return 0
 
@@ -50,33 +48,31 @@ def _list(path: Path, arguments: Arguments) -> None:
         print_json({"settings": str(path), "keys": [_record(action) for action in actions.ACTIONS]})
         return
     terms = [term.lower() for term in arguments.word]
-    rows = [row for action in actions.ACTIONS for row in _rows(action) if _matches(row, terms)]
-    print_table(_COLUMNS, rows)
-    if any(action.keys != action.default_keys for action in actions.ACTIONS):
-        print("* differs from the usual keys")
-
-
-def _matches(row: tuple[str, ...], terms: list[str]) -> bool:
-    return all(term in " ".join(row).lower() for term in terms)
-
-
-def _rows(action: Action) -> list[tuple[str, ...]]:
-    from rltui.ui import key_names
-
-    change_sign = "* " if action.keys != action.default_keys else ""
-    keys = key_names.key_text(action.keys) if action.keys else "-"
-    return [
-        (f"{change_sign}{keys}", action.id, _where(use), use.help or use.label) for use in action.meanings
+    listed = [
+        action
+        for action in actions.ACTIONS
+        if (action.scope.is_of_screens or arguments.dialogs or terms) and _matches(action, terms)
     ]
+    columns = (Column("KEY"), *((Column("ACTION"),) if arguments.ids else ()), Column("WHAT", least=24))
+    rows: list[Row] = []
+    for scope in actions.Scope:
+        of_scope = [_row(action, has_id=arguments.ids) for action in listed if action.scope is scope]
+        rows += [*(("", scope.value) if rows else (scope.value,)), *of_scope] if of_scope else []
+    print_table(columns, rows)
+    if any(action.keys != action.default_keys for action in listed):
+        print("* not the default key")
 
 
-def _where(use: Use) -> str:
-    from rltui.ui import actions
+def _matches(action: Action, terms: list[str]) -> bool:
+    words = " ".join(
+        (action.shown_keys, action.id, *{text for use in action.uses for text in (use.label, use.help)})
+    )
+    return all(term in words.lower() for term in terms)
 
-    if set(actions.SCREENS) <= set(use.places):
-        return "everywhere"
-    names = [context.value.removesuffix(" screen") for context in use.places]
-    return ", ".join(names) if len(names) < _MANY else f"{names[0]} and {len(names) - 1} others"
+
+def _row(action: Action, *, has_id: bool) -> tuple[str, ...]:
+    sign = "* " if action.keys != action.default_keys else ""
+    return (f"{sign}{action.shown_keys}", *((action.id,) if has_id else ()), action.help or action.label)
 
 
 def _record(action: Action) -> dict[str, object]:
@@ -92,7 +88,6 @@ def _record(action: Action) -> dict[str, object]:
         "uses": [
             {
                 "where": [context.value for context in use.places],
-                "label": use.label,
                 "help": use.help,
                 "changes": use.changes,
             }

@@ -24,22 +24,20 @@ if TYPE_CHECKING:
 
 CONFIG_KEYS = (
     own("knob.apply", "A", "config.apply", "apply",
-        "Write what was collected and restart what reads the changed knobs, so that they count", Scope.KNOBS,
-        footer=Footer.YES, changes=True),
-    bind(verbs.UNDO, "config.undo", footer=Footer.YES),
-    own("redo", "U,ctrl+y", "config.redo", "redo", "Make the edit again that was taken back", Scope.KNOBS,
+        "Write the collected edits, then restart what reads them", Scope.KNOBS, footer=Footer.YES,
+        changes=True),
+    bind(verbs.UNDO, "config.undo", "Undo the last edit of the config, plan first", footer=Footer.YES),
+    own("redo", "U,ctrl+y", "config.redo", "redo", "Redo the change that was undone", Scope.KNOBS,
         changes=True),
     own("knob.roll-back", "B", "config.roll_back", "roll back",
-        "Take back the edit that a component or the run did not survive, and restart: after a collapse "
-        "from the last good checkpoint", Scope.KNOBS, footer=Footer.YES, changes=True),
+        "Roll back the edit that broke the run, and restart", Scope.KNOBS, footer=Footer.YES, changes=True),
     own("knob.editor", "dollar_sign", "config.edit_outside", "editor",
-        "Edit a config file in $VISUAL or $EDITOR; what comes back is checked first", Scope.KNOBS,
-        changes=True),
-    bind(verbs.COPY, help="Copy the knob under the cursor, as a line of a TOML file"),
-    bind(verbs.WRITE, "config.review", help="Review the collected edits as one diff, and write them",
-         footer=Footer.YES, changes=True),
-    bind(verbs.REMOVE, "config.drop", "drop", "Forget the collected edit under the cursor",
-         footer=Footer.YES),
+        "Edit a config file in $EDITOR; checked before it is written", Scope.KNOBS, changes=True),
+    bind(verbs.COPY, "copy", "Copy the knob, as a line of TOML"),
+    bind(verbs.WRITE, "config.review", "Write the collected edits, after a look at the diff",
+         footer=Footer.YES,
+         changes=True),
+    bind(verbs.REMOVE, "config.drop", "Remove the collected edit under the cursor", footer=Footer.YES),
 )  # fmt: skip
 """Keys of a screen whose `config` are `ConfigCommands`."""
 

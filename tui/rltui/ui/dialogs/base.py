@@ -130,8 +130,8 @@ class Dialog(DialogBase[Answer], Generic[Answer]):
     BINDINGS = keys(
         KeyContext.DIALOG,
         own("dialog.yes", "y", "yes", "yes", "Do it", Scope.DIALOG),
-        own("dialog.no", "escape,n", "no", "no", "Leave things as they are", Scope.DIALOG),
-        own("dialog.other", "left,right", "other", "other button", "The other button; enter presses it",
+        own("dialog.no", "escape,n", "no", "no", "Cancel", Scope.DIALOG),
+        own("dialog.other", "left,right", "other", "other button", "Select the other button",
             Scope.DIALOG),
     )  # fmt: skip
 

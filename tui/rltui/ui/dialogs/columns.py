@@ -30,19 +30,21 @@ class ColumnDialog(DialogBase[tuple[str, ...]]):
     CSS_PATH: ClassVar = ["dialogs.tcss", "columns.tcss"]
     BINDINGS = keys(
         KeyContext.COLUMNS,
-        own("columns.toggle", "space", "show_column", "show or not", "Show the column, or no more",
+        own("columns.toggle", "space", "show_column", "toggle", "Show or hide the column",
             Scope.COLUMNS),
-        own("columns.left", "shift+up", "carry(-1)", "left", "Further to the left", Scope.COLUMNS),
-        own("columns.right", "shift+down", "carry(1)", "right", "Further to the right", Scope.COLUMNS),
-        own("columns.usual", "backspace", "usual", "usual", "The usual ones", Scope.COLUMNS),
+        own("columns.left", "shift+up", "carry(-1)", "left", "Move the column left", Scope.COLUMNS),
+        own("columns.right", "shift+down", "carry(1)", "right", "Move the column right", Scope.COLUMNS),
+        own("columns.usual", "backspace", "usual", "reset", "Reset to the default columns", Scope.COLUMNS),
         own("columns.field", "tab,shift+tab", "other_field", "add",
-            "A line for a metric or a config key, and back", Scope.COLUMNS),
-        own("columns.keep", "enter", "keep", "keep", "These columns", Scope.COLUMNS),
-        own("columns.cancel", "escape", "cancel", "cancel", "The columns as they were", Scope.COLUMNS),
-        own("columns.down", "down,j", "moved_list.move(1)", "down", "", Scope.COLUMNS),
-        own("columns.up", "up,k", "moved_list.move(-1)", "up", "", Scope.COLUMNS),
-        own("columns.page-down", "pagedown", "moved_list.move_pages(1)", "page down", "", Scope.COLUMNS),
-        own("columns.page-up", "pageup", "moved_list.move_pages(-1)", "page up", "", Scope.COLUMNS),
+            "Add a metric or config key by name", Scope.COLUMNS),
+        own("columns.keep", "enter", "keep", "keep", "Keep these columns", Scope.COLUMNS),
+        own("columns.cancel", "escape", "cancel", "cancel", "Leave the columns unchanged", Scope.COLUMNS),
+        own("columns.down", "down,j", "moved_list.move(1)", "down", "Move down", Scope.COLUMNS),
+        own("columns.up", "up,k", "moved_list.move(-1)", "up", "Move up", Scope.COLUMNS),
+        own("columns.page-down", "pagedown", "moved_list.move_pages(1)", "page down",
+            "Move down by a page", Scope.COLUMNS),
+        own("columns.page-up", "pageup", "moved_list.move_pages(-1)", "page up",
+            "Move up by a page", Scope.COLUMNS),
     )  # fmt: skip
 
     def __init__(self, column_ids: Sequence[str]) -> None:

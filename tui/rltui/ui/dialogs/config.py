@@ -48,7 +48,7 @@ def _review_content(plan: Plan, table: KnobTable, reason: str = "") -> Content:
     """The most important facts stand first."""
     steps = plan_steps(plan)
     if plan.start:
-        steps.insert(0, Content.styled("To make it count (ctrl+r):", FAINT))
+        steps.insert(0, Content.styled("Takes effect after a restart (ctrl+r):", FAINT))
     derived = derived_lines(plan.derived, table.derived)
     reason_lines = [Content.styled(clean_line(reason), "$text-warning")] if reason else []
     blocks = [reason_lines, problem_lines(plan.problems), diff_lines(plan.diff), derived, steps]
@@ -61,7 +61,7 @@ class ConfigReview(ButtonDialog[Answer]):
     BINDINGS: ClassVar = keys(
         KeyContext.REVIEW,
         own("review.restart", "ctrl+r", "restart", "write + restart",
-            "In a review: write, and restart what reads it", Scope.DIALOG),
+            "Write, then restart what reads the change", Scope.DIALOG),
     )  # fmt: skip
 
     def __init__(self, plan: Plan, question: Question, table: KnobTable) -> None:

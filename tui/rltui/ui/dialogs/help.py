@@ -24,30 +24,22 @@ from rltui.ui.styles import FAINT, STYLES
 _KEY_WIDTH = 14
 _NOT_NOW = "not while read-only"
 _EVERYWHERE = (Scope.GLOBAL, Scope.SCREENS)
-_RULE = "Lower case is reversible or shows its plan first; upper case asks. Leaving stops nothing."
+_RULE = "What cannot be undone shows a plan or asks first. Detaching stops nothing."
 _WORDS: dict[KeyContext, str] = {
-    KeyContext.LOG: "A log. It stays at its newest line until you move up; {cursor_last} goes back there.",
-    KeyContext.KNOB_TABLE: "What the config says, beside what runs. {open} edits the knob under the cursor.",
-    KeyContext.OVERVIEW: (
-        "All panes. Keys of components act on the one marked ▸; {pane_next} goes to the next."
-    ),
-    KeyContext.CONFIG: (
-        "Every key of the config: {search} finds one, {open} edits it, {undo} takes that back."
-    ),
+    KeyContext.LOG: "A log. It follows new lines until you scroll up; {cursor_last} follows again.",
+    KeyContext.KNOB_TABLE: "Knobs and their running values. {open} edits the one under the cursor.",
+    KeyContext.OVERVIEW: "All panes. Component keys act on the one marked ▸; {pane_next} goes to the next.",
+    KeyContext.CONFIG: "Every key of the config: {search} finds one, {open} edits it, {undo} undoes it.",
     KeyContext.LOGS: "Logs in full width: {all} merges them by time, {pane_next} shows the next one.",
-    KeyContext.GPUS: "Devices, and the processes on them: {process_free} ends one that is left over.",
-    KeyContext.METRICS: "Charts of the whole run: {search} shows any series, {open} one chart in full.",
-    KeyContext.ROLLOUTS: (
-        "Steps, samples, and what was written: {open} reads one, {compare} another beside it."
-    ),
+    KeyContext.GPUS: "Devices and their processes: {process_free} ends a leftover one.",
+    KeyContext.METRICS: "Charts of the whole run: {search} finds any series, {open} zooms one chart.",
+    KeyContext.ROLLOUTS: "Steps and samples: {open} reads one, {compare} shows another beside it.",
     KeyContext.EVENTS: "What happened, oldest first: {open} goes to that moment in the log or on the charts.",
-    KeyContext.CHECKPOINTS: (
-        "What the run can go back to: {open} does, plan first; {fork} starts another there."
-    ),
-    KeyContext.EVALS: "What models were worth: {component_start} evaluates, {open} reads the answers.",
-    KeyContext.RUNS: "All runs: {search} narrows, {mark} and {compare} compare, {open} opens one here.",
-    KeyContext.QUEUE: "Runs that start by themselves: {component_stop-all} pauses, {open} looks at one.",
-    KeyContext.COMPARE: "Runs beside each other: keys that differ, then figures; {open} draws the curves.",
+    KeyContext.CHECKPOINTS: "Checkpoints: {open} restarts from one, plan first; {fork} forks a run from it.",
+    KeyContext.EVALS: "Evaluations: {component_start} starts one, {open} reads its samples.",
+    KeyContext.RUNS: "All runs: {search} filters, {mark} and {compare} compare, {open} opens one.",
+    KeyContext.QUEUE: "Runs that start automatically: {queue_pause} pauses the queue, {open} opens a run.",
+    KeyContext.COMPARE: "Runs side by side: keys that differ, then metrics; {open} draws the curves.",
 }
 """A sentence about a screen or pane, with the one or two keys to begin with."""
 
@@ -121,12 +113,10 @@ def all_rows(*, readonly: bool) -> list[HelpRow]:
 
 
 def _rows_of(action: Action, *, readonly: bool) -> Iterator[HelpRow]:
-    """The general meaning, and the objects of the action where they differ."""
-    special_uses = [use for use in action.meanings if use.help != action.help]
-    alone = special_uses[0].help if len(special_uses) == len(action.meanings) == 1 else ""
+    """The sentence of the action, and below it those of screens that say more."""
     lacks = readonly and all(use.changes for use in action.uses)
-    yield _help_row(action, action.shown_keys, alone or action.help, lacks=lacks)
-    for use in () if alone else special_uses:
+    yield _help_row(action, action.shown_keys, action.help, lacks=lacks)
+    for use in (use for use in action.meanings if use.help != action.help):
         where = ", ".join(context.value for context in use.places)
         lacks = readonly and use.changes
         yield _help_row(action, "", f"· {where}: {use.help}", lacks=lacks, label=use.label)
@@ -204,7 +194,7 @@ class HelpScreen(TypingScreen[None]):
 
     def __init__(self, situation: HelpContext) -> None:
         super().__init__(
-            _HelpLine(placeholder="search: a key, or what you want to do", select_on_focus=False)
+            _HelpLine(placeholder="search by key or by what you want to do", select_on_focus=False)
         )
         self.add_class("dialog")
         self._situation = situation

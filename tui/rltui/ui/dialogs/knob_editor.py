@@ -110,7 +110,7 @@ class KnobEditor(DialogBase[Decision]):
     CSS_PATH: ClassVar = ["dialogs.tcss", "knob_editor.tcss"]
     BINDINGS = keys(
         KeyContext.EDITOR,
-        own("editor.cancel", "escape", "cancel", "cancel", "Leave the file as it is", Scope.EDITOR),
+        own("editor.cancel", "escape", "cancel", "cancel", "Leave the file unchanged", Scope.EDITOR),
     )  # fmt: skip
 
     def __init__(

@@ -29,7 +29,8 @@ class MessageList(Dialog[None]):
 
     BINDINGS: ClassVar = keys(
         KeyContext.MESSAGES, *list_keys("moved_list."),
-        bind(verbs.OPEN, "read", "read", "Read it in full", footer=Footer.YES, palette=InPalette.NO),
+        bind(verbs.OPEN, "read", "Read the whole message", label="read", footer=Footer.YES,
+             palette=InPalette.NO),
         bind(verbs.COPY, footer=Footer.YES, palette=InPalette.NO),
         bind(verbs.MESSAGES, "no", palette=InPalette.NO),
     )  # fmt: skip

@@ -195,7 +195,7 @@ def fit(
         if (names := [name for name in column if name in states and name not in arrangement.hidden])
     ]
     if not columns:
-        text = "All panels are hidden: ctrl+w, then 0 shows them"
+        text = "All panels are hidden: :all panels shows them"
         return Geometry(captions=(Caption(0, height // 2, width, text),))
     is_narrow = width < _NARROW
     if is_narrow:

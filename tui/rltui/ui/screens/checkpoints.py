@@ -9,13 +9,13 @@ from textual.content import Content
 from rltui.core.checkpoints import Checkpoint, CheckpointReport
 from rltui.core.journal import JournalEntry
 from rltui.ui import verbs
-from rltui.ui.actions import Footer, KeyContext, key_of
+from rltui.ui.actions import Footer, KeyContext, Scope, key_of
 from rltui.ui.base_screen import EXPERIMENT_KEYS
 from rltui.ui.commands.checkpoints import CheckpointCommands
 from rltui.ui.commands.evaluations import EvaluationCommands
 from rltui.ui.commands.forks import ForkCommands
 from rltui.ui.copying import CopyRequested
-from rltui.ui.key_bindings import bind, keys
+from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.screens.resource_screen import READING, ResourceScreen, note_row
 from rltui.ui.state import AppState
 from rltui.ui.styles import FAINT, STYLES
@@ -65,28 +65,21 @@ def checkpoint_rows(
 class CheckpointScreen(ResourceScreen):
     BINDINGS = keys(
         KeyContext.CHECKPOINTS, *EXPERIMENT_KEYS, *list_keys("moved_list."),
-        bind(verbs.OPEN, "checkpoints.go_back", "go back",
-             "Restart the run from the checkpoint under the cursor, plan first", footer=Footer.YES,
-             changes=True),
-        bind(verbs.COMPONENT_START, "evaluate", "evaluate",
-             "Start an evaluation of the checkpoint under the cursor", footer=Footer.YES),
-        bind(verbs.UNDO, "checkpoints.bring_back", "bring back",
-             "Bring back what a restart has set aside: choose which, plan first", footer=Footer.FIRST_TO_GO),
-        bind(verbs.FILTER, "narrow",
-             help="Only complete ones, only those that something is said of, and all again",
-             footer=Footer.YES),
-        bind(verbs.SORT, "sort(1)", help="The newest first, or the highest reward, evaluation or size first",
-             footer=Footer.YES),
+        bind(verbs.OPEN, "checkpoints.go_back", "Restart from this checkpoint, plan first",
+             label="restart from", footer=Footer.YES, changes=True),
+        bind(verbs.COMPONENT_START, "evaluate", "Start an evaluation of this checkpoint", footer=Footer.YES),
+        bind(verbs.UNDO, "checkpoints.bring_back", "Undo a restart: bring back what it set aside, plan first",
+             footer=Footer.FIRST_TO_GO),
+        bind(verbs.FILTER, "narrow", "Filter: complete, with a note, or all", footer=Footer.YES),
+        bind(verbs.SORT, "sort(1)", "Sort by age, reward, evaluation or size", footer=Footer.YES),
         bind(verbs.SORT_BACK, "sort(-1)"),
-        bind(verbs.COPY, help="Copy the folder of what is under the cursor"),
-        bind(verbs.WRITE, "checkpoints.publish", "publish",
-             "Upload the weights of the step under the cursor to the hub: asks where, shows what",
-             changes=True),
-        bind(verbs.REMOVE, "checkpoints.prune", "prune",
-             "Delete old checkpoints: choose what to keep, plan first", footer=Footer.YES),
-        bind(verbs.FORK,
-             help="Start another run from the checkpoint under the cursor; this one is left alone"),
-        bind(verbs.BACK, "show_overview", "overview", "Back to the overview", footer=Footer.YES),
+        bind(verbs.COPY, "copy", "Copy the folder of the checkpoint"),
+        own("checkpoint.upload", "", "checkpoints.publish", "upload",
+            "Upload the weights of this checkpoint to the hub; asks first", Scope.PICKING, changes=True),
+        bind(verbs.REMOVE, "checkpoints.prune", "Remove old checkpoints (prune); choose which to keep",
+             footer=Footer.YES),
+        bind(verbs.FORK, "fork", "Fork: start another run from this checkpoint"),
+        bind(verbs.BACK, "show_overview", footer=Footer.YES),
     )  # fmt: skip
     place = KeyContext.CHECKPOINTS
 

@@ -33,17 +33,15 @@ class CompareScreen(ResourceScreen):
 
     BINDINGS = keys(
         KeyContext.COMPARE, *SCREEN_KEYS, *list_keys("moved_list."),
-        bind(verbs.OPEN, "curves", "curves",
-             "Lay the curves of these runs over each other: x by step or by time", footer=Footer.YES),
-        bind(verbs.FILTER, "toggle_all_keys", "all keys",
-             "Only the config keys that differ, or also those that are alike", footer=Footer.YES),
+        bind(verbs.OPEN, "curves", "Open the curves of these runs in one chart", label="curves",
+             footer=Footer.YES),
+        bind(verbs.FILTER, "toggle_all_keys", "Filter: config keys that differ, or all", footer=Footer.YES),
         bind(verbs.COPY),
         bind(verbs.SCREEN_ROLLOUTS, "show_screen('rollouts')",
-             help="The rollouts of the first run; compared there with the same prompt in another run",
-             footer=Footer.YES),
-        bind(verbs.CURSOR_LEFT, "shift(-1)", help="The runs further left"),
-        bind(verbs.CURSOR_RIGHT, "shift(1)", help="The runs further right"),
-        bind(verbs.BACK, label="runs", help="Back to the runs", footer=Footer.YES),
+             "Rollouts of the first run, beside the same prompts in the others", footer=Footer.YES),
+        bind(verbs.CURSOR_LEFT, "shift(-1)"),
+        bind(verbs.CURSOR_RIGHT, "shift(1)"),
+        bind(verbs.BACK, footer=Footer.YES),
     )  # fmt: skip
     place = KeyContext.COMPARE
     is_of_all_runs = True

@@ -179,20 +179,19 @@ class ConfigScreen(BaseScreen):
     CSS_PATH: ClassVar = ["config.tcss"]
     BINDINGS = keys(
         KeyContext.CONFIG, *EXPERIMENT_KEYS, *list_keys("moved_list."), *CONFIG_KEYS,
-        bind(verbs.OPEN, "edit", "edit", "Edit the knob; from a problem, go to its knob",
+        bind(verbs.OPEN, "edit", "Edit the knob; from a problem, go to its knob", label="edit",
              palette=InPalette.NO,
              changes=True),
         bind(verbs.EDIT, "edit_knob", footer=Footer.YES),
         bind(verbs.KNOB_DIFF, "config.show_pending", footer=Footer.YES),
-        bind(verbs.KNOB_CONVERT, "config.convert", footer=Footer.YES),
-        bind(verbs.FILTER, "toggle_changed", "only changed",
-             "Only what is changed, collected or wrong, and all again", footer=Footer.YES),
-        bind(verbs.SEARCH, help="Search keys, meanings and values, also of keys outside the knob table",
+        bind(verbs.KNOB_CONVERT, "config.convert"),
+        bind(verbs.FILTER, "toggle_changed", "Filter: changed, collected or wrong keys, or all",
              footer=Footer.YES),
-        bind(verbs.PANE_NEXT, "switch_list", "problems",
-             "To the problems, where enter jumps to the knob, and back", footer=Footer.YES),
+        bind(verbs.SEARCH, "search", "Search keys, meanings and values", footer=Footer.YES),
+        bind(verbs.PANE_NEXT, "switch_list", "Go to the problems and back; enter goes to the knob",
+             footer=Footer.YES),
         bind(verbs.PANE_PREVIOUS, "switch_list"),
-        bind(verbs.BACK, label="overview", help="End the search; back to the overview", footer=Footer.YES),
+        bind(verbs.BACK, footer=Footer.YES),
     )  # fmt: skip
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012 - as Textual declares it
 

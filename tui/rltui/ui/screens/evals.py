@@ -82,21 +82,18 @@ def _queued_row(entry: QueuedEval, width: int, is_selected: bool, now: float) ->
 class EvalScreen(ResourceScreen):
     BINDINGS = keys(
         KeyContext.EVALS, *EXPERIMENT_KEYS, *list_keys("moved_list."),
-        bind(verbs.OPEN, "read_samples", "samples", "Read the samples of the evaluation under the cursor",
+        bind(verbs.OPEN, "read_samples", "Read the samples of the evaluation", label="samples",
              footer=Footer.YES),
-        bind(verbs.COMPONENT_START, "evaluate", "evaluate",
-             "Start an evaluation: of the newest weights, a checkpoint, the base model or any other",
+        bind(verbs.COMPONENT_START, "evaluate", "Start an evaluation of any weights",
              footer=Footer.YES),
-        bind(verbs.COMPONENT_STOP, "cancel_eval", "cancel",
-             "Take the evaluation under the cursor from the queue, or end it", footer=Footer.YES),
-        bind(verbs.SORT, "sort(1)",
-             help="By what was evaluated, the newest first, or the highest reward first", footer=Footer.YES),
+        bind(verbs.COMPONENT_STOP, "cancel_eval", "Stop the evaluation, or cancel the queued one",
+             footer=Footer.YES),
+        bind(verbs.SORT, "sort(1)", "Sort by target, age or reward", footer=Footer.YES),
         bind(verbs.SORT_BACK, "sort(-1)"),
-        bind(verbs.COMPARE, "choose_baseline", "baseline",
-             "Compare all with the evaluation under the cursor; again, with the base model",
+        bind(verbs.COMPARE, "choose_baseline", "Compare all with this one; again: with the base model",
              footer=Footer.YES),
         bind(verbs.COPY),
-        bind(verbs.BACK, "show_overview", "overview", "Back to the overview", footer=Footer.YES),
+        bind(verbs.BACK, "show_overview", footer=Footer.YES),
     )  # fmt: skip
     place = KeyContext.EVALS
 

@@ -30,25 +30,17 @@ class EventScreen(ResourceScreen):
 
     BINDINGS = keys(
         KeyContext.EVENTS, *EXPERIMENT_KEYS, *list_keys("moved_list."),
-        bind(verbs.OPEN, "jump", "go there", "To that moment: in the log of the component, or on the charts",
+        bind(verbs.OPEN, "jump", "Open the log of that moment, or the charts", label="go there",
              footer=Footer.YES),
-        bind(verbs.COMPONENT_FULL_LOG, "jump_to('logs')", "log", "To that moment in the log",
+        bind(verbs.COMPONENT_FULL_LOG, "jump_to('logs')", "Open the log of that moment", footer=Footer.YES),
+        bind(verbs.FILTER, "choose_kind", "Filter by kind, by component, or by what the charts mark",
              footer=Footer.YES),
-        bind(verbs.FILTER, "choose_kind", "kind",
-             "Only events of one kind or component, only what the charts mark, or all again",
-             footer=Footer.YES),
-        bind(verbs.SEARCH, help="Only events with some words, also in the diffs of edits", footer=Footer.YES),
-        bind(verbs.GROUP, "fold", "fold",
-             "Hide what stands below the events, diffs and stacks, and show it again",
-             footer=Footer.FIRST_TO_GO),
-        bind(verbs.MARK_GO, "jump_to('metrics')", "chart",
-             "To that moment on the charts, where it is a mark", footer=Footer.YES),
+        bind(verbs.SEARCH, "search", "Search for words, also in the diffs of edits", footer=Footer.YES),
+        bind(verbs.GROUP, "fold", "Fold diffs and stacks, or show them", footer=Footer.FIRST_TO_GO),
+        bind(verbs.CHARTS, "jump_to('metrics')", "Show the charts of that moment", footer=Footer.YES),
         bind(verbs.COPY),
-        bind(verbs.NOTE, "commands.note", footer=Footer.YES),
-        bind(verbs.CURSOR_LAST, "moved_list.move_to_end(True)",
-             help="To the newest event, and those to come"),
-        bind(verbs.BACK, label="overview", help="End the search, show all again; back to the overview",
-             footer=Footer.YES),
+        bind(verbs.NOTE, "commands.note", "Add a note to the events and the charts", footer=Footer.YES),
+        bind(verbs.BACK, footer=Footer.YES),
     )  # fmt: skip
 
     part = "events"

@@ -222,16 +222,16 @@ class GpuScreen(BaseScreen):
     CSS_PATH: ClassVar = ["gpus.tcss"]
     BINDINGS = keys(
         KeyContext.GPUS, *EXPERIMENT_KEYS, *list_keys("moved_list."),
-        bind(verbs.PROCESS_FREE, "free_process", "end",
-             "End the process under the cursor, if it is nobody else's: names it, and asks",
+        bind(verbs.PROCESS_FREE, "free_process",
+             "End the process under the cursor, if it is yours; asks first",
              footer=Footer.YES),
         bind(verbs.COPY),
         bind(verbs.PANE_NEXT, "app.focus_next"),
         bind(verbs.PANE_PREVIOUS, "app.focus_previous"),
-        bind(verbs.ALL, "scale(2)", help="Memory over all the time that is known"),
-        bind(verbs.SCALE_CLOSER, "scale(0.5)", help="Memory over the last ten minutes", footer=Footer.YES),
-        bind(verbs.SCALE_WIDER, "scale(2)", help="Memory over all the time that is known", footer=Footer.YES),
-        bind(verbs.BACK, "show_overview", "overview", "Back to the overview", footer=Footer.YES),
+        bind(verbs.ALL, "scale(2)", "Show memory over all time"),
+        bind(verbs.SCALE_CLOSER, "scale(0.5)", "Show memory of the last ten minutes", footer=Footer.YES),
+        bind(verbs.SCALE_WIDER, "scale(2)", "Show memory over all time", footer=Footer.YES),
+        bind(verbs.BACK, "show_overview", footer=Footer.YES),
     )  # fmt: skip
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012 - as Textual declares it
 

@@ -59,16 +59,15 @@ class LogScreen(BaseScreen):
     CSS_PATH: ClassVar = ["logs.tcss"]
     BINDINGS = keys(
         KeyContext.LOGS, *EXPERIMENT_KEYS,
-        bind(verbs.OPEN, "open_found", help="Open the log where the line was found", footer=Footer.YES,
+        bind(verbs.OPEN, "open_found", "Open the log where the line was found", footer=Footer.YES,
              palette=InPalette.NO),
         bind(verbs.COMPONENT_INFERENCE, "focus_component('inference')"),
         bind(verbs.COMPONENT_ORCHESTRATOR, "focus_component('orchestrator')"),
         bind(verbs.COMPONENT_TRAINER, "focus_component('trainer')"),
-        bind(verbs.PANE_NEXT, "show_beside(1)", "next log", "The next component's log", footer=Footer.YES),
-        bind(verbs.PANE_PREVIOUS, "show_beside(-1)", "log before", "The log of the component before"),
-        bind(verbs.ALL, "show_merged", "merged", "All components in one, by time", footer=Footer.YES),
-        bind(verbs.BACK, "leave", help="End the search, back to what was found, or to the overview",
-             footer=Footer.YES),
+        bind(verbs.PANE_NEXT, "show_beside(1)", footer=Footer.YES),
+        bind(verbs.PANE_PREVIOUS, "show_beside(-1)"),
+        bind(verbs.ALL, "show_merged", "Show all components, merged by time", footer=Footer.YES),
+        bind(verbs.BACK, "leave", footer=Footer.YES),
     )  # fmt: skip
 
     place = KeyContext.LOGS

@@ -63,17 +63,17 @@ class Overview(BaseScreen):
 
     BINDINGS: ClassVar = [*keys(
         KeyContext.OVERVIEW, *EXPERIMENT_KEYS, *CONFIG_KEYS, *COMPONENT_KEYS, *PANEL_KEYS,
-        bind(verbs.COMPONENT_FULL_LOG, "show_full_log"),
+        bind(verbs.COMPONENT_FULL_LOG, "show_full_log",
+             "Open the log of the selected component in full width"),
         bind(verbs.PROCESS_FREE, "free_orphans", footer=Footer.YES),
-        bind(verbs.EDIT, "edit_knob",
-             help="Edit the knob under the cursor; from a component, one of those that it reads",
+        bind(verbs.EDIT, "edit_knob", "Edit the knob under the cursor, or one that the component reads",
              footer=Footer.YES),
         bind(verbs.KNOB_DIFF, "config.show_pending", footer=Footer.YES),
         bind(verbs.KNOB_CONVERT, "config.convert"),
         bind(verbs.FORK, "forks.fork_open"),
-        own("panels.arrange", "ctrl+w", "arrange", "arrange",
-            "Move, resize, hide and show panels; kept with the layout", Scope.LOOKING),
-        bind(verbs.BACK, "show_overview", help="Back from zoom to all panes"),
+        own("panels.arrange", "", "arrange", "arrange", "Move, resize, hide and show panels",
+            Scope.LOOKING),
+        bind(verbs.BACK, "show_overview"),
     ), *keys(KeyContext.TOUR, *TOUR_KEYS, priority=True)]  # fmt: skip
     place = KeyContext.OVERVIEW
 

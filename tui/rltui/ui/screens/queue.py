@@ -11,9 +11,9 @@ from rltui.core.runs import RunRow
 from rltui.core.states import ENTRY_STATES
 from rltui.errors import RltuiError
 from rltui.ui import verbs
-from rltui.ui.actions import Footer, KeyContext
+from rltui.ui.actions import Footer, KeyContext, Scope
 from rltui.ui.base_screen import SCREEN_KEYS
-from rltui.ui.key_bindings import bind, keys
+from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.screens.resource_screen import READING, ResourceScreen, note_row
 from rltui.ui.state import AppState
 from rltui.ui.styles import FAINT, STYLES
@@ -38,24 +38,21 @@ _TABLE = ResourceTable(
 class QueueScreen(ResourceScreen):
     BINDINGS = keys(
         KeyContext.QUEUE, *SCREEN_KEYS, *list_keys("moved_list."),
-        bind(verbs.OPEN, "open_queued", help="Look at the run under the cursor", footer=Footer.YES),
-        bind(verbs.COMPONENT_RESTART, "change('retry')", "retry",
-             "Let it wait again after it failed or was stopped; config files count as they are now",
+        bind(verbs.OPEN, "open_queued", "Open the run", footer=Footer.YES),
+        bind(verbs.COMPONENT_RESTART, "change('retry')",
+             "Restart (retry) the run with the config as it is now",
              footer=Footer.YES),
-        bind(verbs.COMPONENT_START_ALL, "change('resume')", "go on", "Let the queue start runs again",
-             footer=Footer.YES),
-        bind(verbs.COMPONENT_STOP_ALL, "change('pause')", "pause",
-             "Start nothing of the queue any more; what runs goes on", footer=Footer.YES),
+        own("queue.pause", "P", "toggle_pause", "pause", "Pause or resume the queue; running runs continue",
+            Scope.PICKING, footer=Footer.YES, changes=True),
         bind(verbs.COPY),
-        bind(verbs.REMOVE, "change('remove')",
-             help="Do not start it; or forget that it has ended. Its run stays", footer=Footer.YES),
-        bind(verbs.MOVE_UP, "change('move', 'up')", "earlier", "Let it start earlier", footer=Footer.YES,
-             changes=True),
-        bind(verbs.MOVE_DOWN, "change('move', 'down')", "later", "Let it start later", footer=Footer.YES,
-             changes=True),
-        bind(verbs.MOVE_FIRST, "change('move', 'first')", "first", "Let it start next",
-             footer=Footer.FIRST_TO_GO, changes=True),
-        bind(verbs.BACK, "show_screen('runs')", "runs", "Back to the runs", footer=Footer.YES),
+        bind(verbs.REMOVE, "change('remove')", "Remove from the queue; the run is kept", footer=Footer.YES),
+        own("queue.earlier", "shift+up", "change('move', 'up')", "earlier", "Move the queued run up",
+            Scope.PICKING, footer=Footer.YES, changes=True),
+        own("queue.later", "shift+down", "change('move', 'down')", "later", "Move the queued run down",
+            Scope.PICKING, footer=Footer.YES, changes=True),
+        own("queue.first", "", "change('move', 'first')", "first", "Move the queued run to the front",
+            Scope.PICKING, changes=True),
+        bind(verbs.BACK, "show_screen('runs')", footer=Footer.YES),
     )  # fmt: skip
     place = KeyContext.QUEUE
     is_of_all_runs = True
@@ -112,10 +109,12 @@ class QueueScreen(ResourceScreen):
             self.post_message(self.OpenRunRequested(row.id))
 
     def action_change(self, action: QueueAction, position: str = "") -> None:
-        if action in ("pause", "resume"):
-            self.work(self._change(action))
-        elif self._entry is not None:
+        if self._entry is not None:
             self.work(self._change(action, self._entry.id, position))
+
+    def action_toggle_pause(self) -> None:
+        if self._queue is not None:
+            self.work(self._change("resume" if self._queue.paused else "pause"))
 
     async def _change(self, action: QueueAction, entry: str = "", position: str = "") -> None:
         try:
@@ -128,9 +127,8 @@ class QueueScreen(ResourceScreen):
     def enabled(self, command: str, *arguments: object) -> bool:
         entry = self._entry
         match command, *arguments:
-            case "change", "pause" | "resume" as change:
-                is_paused = self._queue is not None and bool(self._queue.paused)
-                return is_paused is (change == "resume")
+            case "toggle_pause", *_:
+                return self._queue is not None
             case "open_queued", *_:
                 return entry is not None and self._run_of(entry) is not None
             case "change", "move", _:

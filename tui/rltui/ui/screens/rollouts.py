@@ -51,45 +51,34 @@ class RolloutScreen(BaseScreen):
     CSS_PATH: ClassVar = ["rollouts.tcss"]
     BINDINGS = keys(
         KeyContext.ROLLOUTS, *EXPERIMENT_KEYS, *list_keys("moved_list."),
-        bind(verbs.OPEN, "read", "read",
-             "Read the sample under the cursor on the whole screen; of a group, list its samples",
+        bind(verbs.OPEN, "read", "Read the sample; of a group, list its samples", label="read",
              footer=Footer.YES),
-        bind(verbs.FILTER, "narrow",
-             help="Only truncated ones, only failed ones, only those of groups without spread, and all "
-                  "again", footer=Footer.YES),
-        bind(verbs.SORT, "sort(1)",
-             help="Sort by arrival, worst or best reward, advantage, length, or group", footer=Footer.YES),
+        bind(verbs.FILTER, "narrow", "Filter: truncated, failed, no reward variance, or all",
+             footer=Footer.YES),
+        bind(verbs.SORT, "sort(1)", "Sort by arrival, reward, advantage, length or group", footer=Footer.YES),
         bind(verbs.SORT_BACK, "sort(-1)"),
-        bind(verbs.SEARCH, help="Only samples whose text matches a regular expression", footer=Footer.YES),
-        bind(verbs.GROUP, "toggle_groups", "groups",
-             "List the groups, each with the mean and spread of its rewards, or the samples",
+        bind(verbs.SEARCH, "search", "Search the samples by a regular expression", footer=Footer.YES),
+        bind(verbs.GROUP, "toggle_groups", "Fold samples into groups, with mean and std of the rewards",
              footer=Footer.YES),
-        bind(verbs.GROUP, "toggle_tools", "tools",
-             "While reading: unfold what tools got and answered, and fold it", footer=Footer.YES),
-        bind(verbs.COMPARE,
-             help="Read it side by side with the marked one, else with the same prompt at another step",
+        bind(verbs.GROUP, "toggle_tools", "Fold tool calls and their answers, or show them",
              footer=Footer.YES),
-        bind(verbs.MARK, help="Mark the sample, to compare or to write it"),
-        bind(verbs.COPY, help="Copy the sample under the cursor, not wrapped"),
-        bind(verbs.WRITE, "export.write",
-             help="Write the marked samples, or this one, into a new file: JSONL or Markdown",
+        bind(verbs.COMPARE, "compare", "Compare with the marked sample, or the prompt at another step",
+             footer=Footer.YES),
+        bind(verbs.MARK, "mark", "Mark or unmark the sample, to compare or to write"),
+        bind(verbs.COPY, "copy", "Copy the sample, not wrapped"),
+        bind(verbs.WRITE, "export.write", "Write the marked samples, or this one, as JSONL or Markdown",
              footer=Footer.YES),
         bind(verbs.PANE_NEXT, "focus_beside(1)"),
         bind(verbs.PANE_PREVIOUS, "focus_beside(-1)"),
-        bind(verbs.CURSOR_DOWN, "moved_list.move(1)", help="Next step, sample or line"),
-        bind(verbs.CURSOR_UP, "moved_list.move(-1)", help="Previous step, sample or line"),
-        bind(verbs.CURSOR_LEFT, "next_sample(-1)", help="The previous sample, also while reading"),
-        bind(verbs.CURSOR_RIGHT, "next_sample(1)", help="The next sample, also while reading"),
-        bind(verbs.EARLIER, "go_to_step(1)", "earlier step",
-             "The same list at the next earlier step; in a comparison, the prompt at the next step beyond"),
-        bind(verbs.LATER, "go_to_step(-1)", "later step", "The same list at the next later step"),
-        bind(verbs.FIND_NEXT, "next_sample(1)", help="The next sample, of those found if there was a search"),
-        bind(verbs.FIND_PREVIOUS, "next_sample(-1)",
-             help="The previous sample, of those found if there was a search"),
-        bind(verbs.ALL, "toggle_all", help="Also the samples that no batch took, and only the batch again"),
-        bind(verbs.WHOLE, "toggle_raw", "raw", "The record as it was written, or the conversation"),
-        bind(verbs.BACK, help="End the search, the comparison, the reading; back to the overview",
-             footer=Footer.YES),
+        bind(verbs.CURSOR_LEFT, "next_sample(-1)", "Move to the previous sample"),
+        bind(verbs.CURSOR_RIGHT, "next_sample(1)", "Move to the next sample"),
+        bind(verbs.EARLIER, "go_to_step(1)", "Go to the earlier step"),
+        bind(verbs.LATER, "go_to_step(-1)", "Go to the later step"),
+        bind(verbs.FIND_NEXT, "next_match(1)"),
+        bind(verbs.FIND_PREVIOUS, "next_match(-1)"),
+        bind(verbs.ALL, "toggle_all", "Show all samples, also those that no batch took"),
+        bind(verbs.WHOLE, "toggle_raw", "Show the record as it was written, or the conversation"),
+        bind(verbs.BACK, footer=Footer.YES),
     )  # fmt: skip
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide"), (170, "-huge")]  # noqa: RUF012 - as Textual declares it
     place = KeyContext.ROLLOUTS
@@ -355,6 +344,8 @@ class RolloutScreen(BaseScreen):
             return False
         if command in _ON_LISTS and self.has_class("-reading"):
             return False
+        if command == "next_match" and self._listing.matches is None:
+            return False
         return super().enabled(command, *arguments)
 
     def action_back(self) -> None:
@@ -403,6 +394,8 @@ class RolloutScreen(BaseScreen):
 
     def action_next_sample(self, samples: int) -> None:
         self._samples.go_to(self._samples.cursor_index + samples)
+
+    action_next_match = action_next_sample
 
     # search
 

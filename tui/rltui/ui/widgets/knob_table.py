@@ -184,9 +184,9 @@ class KnobRows(RowList):
 
     BINDINGS = keys(
         KeyContext.KNOB_TABLE, *list_keys(),
-        bind(verbs.OPEN, "edit", "edit", "Edit the knob under the cursor", palette=InPalette.WHILE_FOCUSED,
+        bind(verbs.OPEN, "edit", "Edit the knob", label="edit", palette=InPalette.WHILE_FOCUSED,
              changes=True),
-        bind(verbs.PIN, help="Keep the knob first, with the layout, or no more", footer=Footer.YES),
+        bind(verbs.PIN, "pin", "Pin the knob to the top, or unpin it", footer=Footer.YES),
     )  # fmt: skip
     place: ClassVar = KeyContext.KNOB_TABLE
     cursor_mark = "▸"

@@ -67,17 +67,17 @@ def _run_at_once(field: Widget, event: events.Key) -> None:
 
 
 FIELD_KEYS = (
-    own("editor.write", "enter", "answer('write')", "write", "Write the file, restart nothing", Scope.EDITOR),
+    own("editor.write", "enter", "answer('write')", "write", "Write the file; restart nothing", Scope.EDITOR),
     own("editor.write-restart", "ctrl+r", "answer('restart')", "write + restart",
-        "Write the file and restart what reads the knob", Scope.EDITOR),
+        "Write the file, then restart what reads the knob", Scope.EDITOR),
     own("editor.collect", "ctrl+n", "answer('collect')", "collect",
-        "Write nothing yet: collect it, to be written with others", Scope.EDITOR),
+        "Collect the edit, to write it with others", Scope.EDITOR),
     own("editor.unset", "ctrl+x", "unset", "default",
-        "Take the key out of the file, so that the default counts", Scope.EDITOR),
+        "Remove the key from the file: back to the default", Scope.EDITOR),
 )  # fmt: skip
 STEP_KEYS = (
-    own("editor.more", "up", "step(1)", "more", "One step up, or the choice before", Scope.EDITOR),
-    own("editor.less", "down", "step(-1)", "less", "One step down, or the next choice", Scope.EDITOR),
+    own("editor.more", "up", "step(1)", "more", "Increase by a step; the previous choice", Scope.EDITOR),
+    own("editor.less", "down", "step(-1)", "less", "Decrease by a step; the next choice", Scope.EDITOR),
 )  # fmt: skip
 
 
@@ -113,8 +113,8 @@ class _NumberValue(TypedValue):
 
     BINDINGS = keys(
         KeyContext.NUMBER, *STEP_KEYS,
-        own("editor.double", "asterisk", "scale(2)", "×2", "Twice the number", Scope.EDITOR),
-        own("editor.halve", "slash", "scale(0.5)", "÷2", "Half the number", Scope.EDITOR),
+        own("editor.double", "asterisk", "scale(2)", "×2", "Double the number", Scope.EDITOR),
+        own("editor.halve", "slash", "scale(0.5)", "÷2", "Halve the number", Scope.EDITOR),
     )  # fmt: skip
     keys = "↑↓ step · * / ×2 ÷2"
 
@@ -130,8 +130,8 @@ class FractionValue(_NumberValue):
 
     BINDINGS = keys(
         KeyContext.FRACTION,
-        own("editor.finer-less", "left", "move(-0.01)", "-0.01", "", Scope.EDITOR),
-        own("editor.finer-more", "right", "move(0.01)", "+0.01", "", Scope.EDITOR),
+        own("editor.finer-less", "left", "move(-0.01)", "-0.01", "Decrease by 0.01", Scope.EDITOR),
+        own("editor.finer-more", "right", "move(0.01)", "+0.01", "Increase by 0.01", Scope.EDITOR),
     )  # fmt: skip
     keys = "←→ 0.01 · ↑↓ 0.05"
 
@@ -150,7 +150,7 @@ class ChosenValue(Widget, can_focus=True):
         *keys(
             KeyContext.CHOICE,
             *STEP_KEYS,
-            own("editor.next-choice", "space", "step(-1)", "next", "", Scope.EDITOR),
+            own("editor.next-choice", "space", "step(-1)", "next", "Choose the next value", Scope.EDITOR),
         ),
     ]
     keys = "↑↓ choose"
@@ -206,9 +206,16 @@ class ListValue(Widget, can_focus=True):
         *keys(
             KeyContext.LIST,
             *STEP_KEYS,
-            own("editor.remove-item", "ctrl+k", "remove_item", "remove", "", Scope.EDITOR),
-            own("editor.item-up", "shift+up", "carry_item(-1)", "move up", "", Scope.EDITOR),
-            own("editor.item-down", "shift+down", "carry_item(1)", "move down", "", Scope.EDITOR),
+            own("editor.remove-item", "ctrl+k", "remove_item", "remove", "Remove the item", Scope.EDITOR),
+            own("editor.item-up", "shift+up", "carry_item(-1)", "move up", "Move the item up", Scope.EDITOR),
+            own(
+                "editor.item-down",
+                "shift+down",
+                "carry_item(1)",
+                "move down",
+                "Move the item down",
+                Scope.EDITOR,
+            ),
             own("editor.item-left", "left", "move(-1)", "left", "", Scope.EDITOR),
             own("editor.item-right", "right", "move(1)", "right", "", Scope.EDITOR),
             own("editor.item-start", "home", "move_to(0)", "start", "", Scope.EDITOR),
