@@ -179,10 +179,15 @@ async def test_nothing_measured_yet_is_said(open_app: Opener) -> None:
     async with open_app(FakeExperiment()) as pilot:
         await press(pilot, "4")
         await until(pilot, lambda: "0 charts of 0 series" in text_of(pilot, "title"))
-        await press(pilot, *("enter", "comma", "plus", "at", "M", "W", "p", "f", "left_square_bracket"))
+        await press(pilot, *("enter", "comma", "plus", "M", "W", "p", "left_square_bracket"))
         assert "No value was measured yet" in text_of(pilot, "line")
         await press(pilot, "1")
         assert isinstance(pilot.app.screen, Overview)
+
+
+async def switched(pilot: Pilot[None]) -> None:
+    for id_ in ("chart.axis", "chart.outliers", "chart.marks"):
+        await choose(pilot, id_)
 
 
 @pytest.mark.slow
@@ -190,10 +195,12 @@ async def test_every_way_of_looking_is_told_and_undone(open_app: Opener) -> None
     async with open_app(experiment_with_run(), size=(80, 24)) as pilot:
         screen = await open_metrics(pilot)
         before = screen.charts.view
-        await press(pilot, "M", "at", "percent_sign", "f")
+        await press(pilot, "M")
+        await switched(pilot)
         assert "by time · mean of 5 · outliers cut" in text_of(pilot, "title")
         assert text_of(pilot, "line") == ""
-        await press(pilot, "M", "M", "M", "at", "percent_sign", "f")
+        await press(pilot, "M", "M", "M")
+        await switched(pilot)
         assert screen.charts.view == before
 
 

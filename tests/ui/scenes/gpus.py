@@ -43,7 +43,7 @@ ON_PANEL: dict[str, tuple[str, ...]] = {
     "shared": ("RTX 4090", "83 %  312/450 W  66 °C"),
     "eight": ("█ inference 282 · on 4 GPUs · peak 71.7 each", "▒ trainer 224 · on 4 GPUs · peak 57.9 each"),
     "mig": ("0.0 H100 MIG 3g.40gb", "0.1 H100 MIG 3g.40gb"),
-    "orphans": ("⚠ unknown pid 5120 python 3.0 GiB · K", "K leftovers"),
+    "orphans": ("⚠ unknown pid 5120 python 3.0 GiB · K", "K end"),
     "worn": ("⚠ GPU 0, 1: slowed", "⚠ GPU 0: 3 uncorrected"),
     "other-host": (INFERENCE_OF_80,),
 }

@@ -146,12 +146,13 @@ SCENES: dict[str, Scene] = {
     ),
     "help": scene(
         on(FakeExperiment), ("question_mark",), "Keys that work here", "This pane: log pane",
-        "f  Only warnings and errors, only errors, or all lines", "?: all screens · ↓↑: scroll · esc: close",
+        "f  Filter by level: warnings and errors, errors, all lines",
+        "?: all screens · ↓↑: scroll · esc: close",
         wide=(),
     ),
     "palette": scene(
-        on(FakeExperiment), ("colon", *"restart"), "Restart the selected component and what must restart",
-        "Choose what to restart: set or all", "search all logs for restart", middle=(),
+        on(FakeExperiment), ("colon", *"restart"), "Restart the component and its dependents, plan first",
+        "Choose what to restart, and from which", "search all logs for restart", middle=(),
     ),
     "links": scene(
         on(with_links), ("colon", *"links", "enter"), "Pages about this run", "W&B run (trainer)", "http://localhost:7788",
@@ -178,7 +179,7 @@ SCENES: dict[str, Scene] = {
     ),
     "orphans-of-two": scene(
         in_trouble(orphans_status(SECOND_LEFTOVER)), (), FAILED, "inference ✗ failed SIGKILL",
-        "✗ killed by SIGKILL", "K leftovers", "K ends them",
+        "✗ killed by SIGKILL", "K end", "K ends them",
         small=("⚠ 3 leftover processes: 67.8 GiB, :8000",), huge=LEFTOVERS,
     ),
     "free": scene(

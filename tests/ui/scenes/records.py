@@ -19,7 +19,7 @@ from rltui.ui.app import RltuiApp
 from rltui.ui.charts.plot import Plot
 from rltui.ui.dialogs.base import ChoiceMenu
 
-LOGS = ("trainer      Waiting for batch 13 since 2.1s", "orchestrator Step 12 | Time: 4.1s", "0 merged")
+LOGS = ("trainer      Waiting for batch 13 since 2.1s", "orchestrator Step 12 | Time: 4.1s", "0 all")
 MARKS = "✗ 1 crash · e 1 edit · n 1 note · r 1 restart · ▴ 11 checkpoints"
 ROLLOUTS = "31 samples · reward 0.790 ± 0.202 · 4 groups, 1 without spread (=)"
 CHECKPOINTS = ("reverse-text · Checkpoints · step 503", "5 complete, 2 incomplete, 14.2 GiB · 182 GiB free")
@@ -124,7 +124,8 @@ SCENES: dict[str, Scene] = {
     ),
     "metrics-zoom-by-time": scene(
         on(experiment_with_run),
-        charts("down", "right", "enter", "at", "circumflex_accent", "left_square_bracket"),
+        charts("down", "right", "enter", "colon", *"axis", "enter", "colon", *"scale", "enter",
+               "left_square_bracket"),
         "20 series · by time", "Gradient norm 0.465", "At the cursor", "60.1 GiB",
         "step 206 07:32:50 ✗ trainer ended with code 1: CUDA error", "37m in · step 551", huge=(),
     ),
@@ -154,9 +155,9 @@ SCENES: dict[str, Scene] = {
     "checkpoints": scene(
         on(with_checkpoints), ("9", *"jjjj"), *CHECKPOINTS, *GOING_BACK,
         "/data/outputs/reverse-text/checkpoints/step_420", "0.91 → 0.62", "0.42 → 0.12",
-        "incomplete: no orchestrator", "86 more fit, 25 to come", "enter go back", small=(),
-        medium=("0.82 +1", "checkpoints 440 to 500 (4) set aside", "u bring back"),
-        huge=("trainer orchestrator weights  2.1 GiB  #1", "u bring back"),
+        "incomplete: no orchestrator", "86 more fit, 25 to come", "enter restart from", small=(),
+        medium=("0.82 +1", "checkpoints 440 to 500 (4) set aside", "u undo restart"),
+        huge=("trainer orchestrator weights  2.1 GiB  #1", "u undo restart"),
     ),
     "checkpoints-prune": scene(
         on(with_checkpoints), to_prune, "Delete checkpoints? They do not come back.",
@@ -171,7 +172,7 @@ SCENES: dict[str, Scene] = {
     "evaluations": scene(
         on(with_evals), ("V", *"jjjjjj"), "reverse-text · Evaluations · from base to the last step",
         "◐ checkpoint 40 on reverse-text · 24/60 rollouts", "0.702 ± 0.012  +0.650 ± 0.013 ▲",
-        "with base (#1): +0.650 ± 0.013 ▲, example by example, over 20", "⚠ truncated", "c baseline",
+        "with base (#1): +0.650 ± 0.013 ▲, example by example, over 20", "⚠ truncated", "c compare",
         small=(),
         medium=("▸ 4   checkpoint 20 (run 1)", "asked for by eval_every · 31s", "it needs 40", "90 %"),
     ),

@@ -102,7 +102,7 @@ SCENES: dict[str, Scene] = {
     "queue": scene(
         with_paused_queue, ("7", "Q", "j", "j", "j"), "rltui · Queue · ‖ paused · 2 run · 3 wait · 1 failed",
         "▸ ◌  big", "4 of 8 GPUs needed, 3 free: GPU 0 is used by sweep-lr1e-6", "4 GPUs · 3 tries",
-        "✓  base", "paused, the machine was restarted; it goes on with: rltui queue resume", "S go on",
+        "✓  base", "paused, the machine was restarted; it goes on with: rltui queue resume", "P pause",
         small=("unknown knob [red]learning_rte…",),
         medium=("it is tried again, in 1m30s", "unknown knob [red]learning_rte[/red]"),
         huge=("stopped by the rule 'kl > 10': kl 14.2 at step 31",),

@@ -36,9 +36,9 @@ def bind(
 ) -> KeyBinding:
     """`action`, a key of several screens, that calls `method`: without `action_`, with its parameters.
 
-    `config.undo`: a method of an attribute of the screen, by `BaseScreen.action_command`. `help` says it of
-    this screen, with the verb of the action. What is left out is as the action has it; the method's name is
-    the last word of its id.
+    `config.undo`: a method of an attribute of the screen, by `BaseScreen.action_command`. `help` and `label`
+    say what is done on this screen, with the verb of the action; left out, they are the action's. The
+    method's name is else the last word of its id.
     """
     return KeyBinding(
         action.default_keys or NO_KEY,

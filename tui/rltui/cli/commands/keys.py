@@ -64,10 +64,11 @@ def _list(path: Path, arguments: Arguments) -> None:
 
 
 def _matches(action: Action, terms: list[str]) -> bool:
-    words = " ".join(
-        (action.shown_keys, action.id, *{text for use in action.uses for text in (use.label, use.help)})
-    )
-    return all(term in words.lower() for term in terms)
+    texts = {action.shown_keys, action.id, action.label, action.help}
+    for use in action.uses:
+        texts |= {use.label, use.help, *(place.value for place in use.places)}
+    words = " ".join(texts).lower()
+    return all(term in words for term in terms)
 
 
 def _row(action: Action, *, has_id: bool) -> tuple[str, ...]:

@@ -79,7 +79,7 @@ class MetricsScreen(BaseScreen):
             palette=InPalette.NO),
         own("chart.smooth", "M", "charts.switch('smoothing')", "smooth",
             "Smooth the charts: mean of 5, 20 or 100 points, or off", Scope.CHARTS, footer=Footer.YES),
-        own("chart.axis", "", "charts.switch('by_time')", "step/time", "Draw the charts by step, or by time",
+        own("chart.axis", "", "charts.switch('by_time')", "time axis", "Draw the charts by time, or by step",
             Scope.CHARTS),
         own("chart.log", "", "charts.switch('log')", "log scale",
             "Toggle the logarithmic scale of the chosen chart", Scope.CHARTS),
