@@ -42,7 +42,7 @@ def full(box: Box, monkeypatch: pytest.MonkeyPatch) -> Box:
         experiments.start(box, "sleeper.py", name=f"living-{number}")
     index = RunIndex()
     retry_until(
-        lambda: sum(each.state == "running" for each in index.fingerprinted_runs()) == LIVING,
+        lambda: sum(each.is_alive for each in index.fingerprinted_runs()) == LIVING,
         timeout_s=120,
         interval_s=0.5,
     )

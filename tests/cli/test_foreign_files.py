@@ -64,9 +64,9 @@ def test_a_foreign_sheet_writes_nowhere_and_hides_no_run(
     cli("runs", "add", str(tmp_path / "dl"))
     rows = {row["name"]: row for row in cli.json("runs")}
     assert {name: row["state"] for name, row in rows.items()} == {
-        "sound": "done", **dict.fromkeys(BAD_SHEETS, "damaged")
+        "sound": "done", **dict.fromkeys(BAD_SHEETS, "lost")
     }  # fmt: skip
-    assert "run.json is damaged: id is '../../../../user/.bashrc'" in rows["up"]["problem"]
+    assert "run.json is damaged: id is '../../../../user/.bashrc'" in rows["up"]["reason"]["text"]
     cli("runs", "tag", "sound", "+baseline")
     cli("runs", "--rebuild")
     cli("runs", "rm", "up", "--yes")
@@ -93,7 +93,7 @@ def test_a_damaged_copy_takes_no_place_of_the_run_that_it_was_copied_from(
     rows = {row["folder"]: row for row in cli.json("runs")}
     assert rows[mine["folder"]] == mine
     theirs = rows[str(tmp_path / "dl" / "theirs")]
-    assert (theirs["state"], theirs["id"]) == ("damaged", path_id(tmp_path / "dl/theirs/.rltui"))
+    assert (theirs["state"], theirs["id"]) == ("lost", path_id(tmp_path / "dl/theirs/.rltui"))
 
 
 def test_ids_that_an_older_index_believed_name_no_file(
@@ -103,7 +103,7 @@ def test_ids_that_an_older_index_believed_name_no_file(
     cli("runs")
     with sqlite3.connect(index_file()) as connection:
         connection.execute(
-            "INSERT INTO run SELECT '../../x', 'b', folder, control, state, row, config, mark, stamp, disk"
+            "INSERT INTO run SELECT '../../x', 'b', folder, control, is_alive, row, config, mark, stamp, disk"
             " FROM run"
         )
     (own_user / "state/rltui/runs/.hidden").write_text("{}")

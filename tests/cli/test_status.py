@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fakes.experiment import NOW, running_status
+from tests.fakes.experiment import NOW, running_status, with_state
 from tests.fakes.past_run import write_finished_run
 from tests.ui.trouble import backoff_status, orphans_status, stalled_status, waiting_status
 
@@ -62,7 +62,7 @@ def test_steps_are_not_told_all_the_time() -> None:
     assert at(3, 0)[0].startswith("step 3")
     assert at(4, 5) == []
     assert at(9, 61)[0].startswith("step 9")
-    status = status.model_copy(update={"done": True})
+    status = status.model_copy(update={"alive": False})
     assert at(20, 62)[0].startswith("step 20"), "the last one is"
     assert at(20, 63) == at(20, 200) == []
 
@@ -129,13 +129,10 @@ def test_only_changed_lines_are_drawn_again(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_document_has_one_word_for_the_state_and_few_points() -> None:
     running = running_status()
     told = document(running.model_dump(mode="json"))
-    assert (told["state"], told["alive"], told["reason"]["code"]) == ("running", True, running.word)
-    failed = component_failed(running)
-    told = document(failed.model_dump(mode="json"))
-    assert (told["state"], told["word"], told["alive"]) == ("failed", "failed", True)
-    assert told["reason"] == {"code": "failed", "text": "failed: trainer"}
-    done = running.model_copy(update={"done": True})
-    assert document(done.model_dump(mode="json"))["state"] == "done"
+    assert (told["state"], told["alive"], told["reason"]["code"]) == ("running", True, "jobs_run")
+    told = document(with_state(component_failed(running)).model_dump(mode="json"))
+    assert (told["state"], told["alive"]) == ("failed", True)
+    assert told["reason"]["components"] == ["trainer"]
 
     curve = tuple((step, step / 400) for step in range(1, 401))
     rewards = tuple(reward for _, reward in curve)[-200:]

@@ -57,6 +57,6 @@ def test_those_that_do_not_answer_are_waited_for_at_once(
     took = time.monotonic() - begun
     for listener in listeners:
         listener.close()
-    states = {row["experiment"]: row["state"] for row in json.loads(capsys.readouterr().out)["runs"]}
-    assert set(states.values()) == {"not answering"}
+    rows = json.loads(capsys.readouterr().out)["runs"]
+    assert {(row["state"], row["reason"]["code"]) for row in rows} == {("stalled", "no_answer")}
     assert took < 2, "one after the other takes half a second each"

@@ -76,7 +76,7 @@ def test_status_says_why_something_counts_as_stalled() -> None:
 
 def test_status_says_who_took_it_down_and_what_could_not_be_ended() -> None:
     down = Down(by="ada, pid 7 on pts/3", at=NOW, complete=True, left=("pid 9 dd is in D",))
-    status = running_status().model_copy(update={"state": "stopped", "down": down})
+    status = running_status().model_copy(update={"state": "stopped", "alive": False, "down": down})
     assert any(line.startswith("  taken down by ada, pid 7 on pts/3, ") for line in lines(status))
     assert "  ⚠ cannot be ended: pid 9 dd is in D" in lines(status)
 

@@ -54,7 +54,7 @@ async def test_a_finished_run_is_read_from_its_files(own_user: Path, tmp_path: P
     assert (run.run_id, run.name, run.readonly, run.finished) == (row.id, "a", True, True)
 
     status, gpus, table = await first(run)
-    assert (status.state, status.step, status.done) == ("stopped", 30, True)
+    assert (status.state, status.step, status.alive) == ("done", 30, False)
     assert not gpus.available
     assert table.knobs
     assert not any(knob.changed for knob in table.knobs)
@@ -114,6 +114,6 @@ def test_a_run_whose_folder_is_gone_is_told(own_user: Path, tmp_path: Path) -> N
     shutil.rmtree(tmp_path / "out" / "a")
     runs.catch_up()
     (row,) = runs.rows()
-    assert row.state == "gone"
+    assert (row.state, row.reason.code) == ("lost", "folder_gone")
     with pytest.raises(RltuiError, match="cannot be opened"):
         runs.open(row.id)

@@ -93,21 +93,21 @@ def test_a_failed_run_waits_longer_each_time_and_is_given_up() -> None:
     pauses = []
     for _ in range(2):
         one = one.ended("failed", "trainer: exited 1", 100.0)
-        assert one.state == "waiting"
+        assert one.state == "queued"
         assert one.not_before is not None
         pauses.append(one.not_before - 100.0)
     assert pauses == [5.0, 20.0]
     one = one.ended("failed", "trainer: exited 1", 100.0)
     assert (one.state, one.failures, one.why) == ("failed", 3, "trainer: exited 1")
-    assert entry("b", retries=2, state="ending").ended("stopped", "by rule", 1.0).state == "stopped"
+    assert entry("b", retries=2, state="stopping").ended("stopped", "by rule", 1.0).state == "stopped"
 
 
 def test_after_a_reboot_it_waits_unless_it_was_told_to_go_on() -> None:
     before = queue(
-        entry("a", state="running"), entry("b"), entry("c", state="ending", outcome="done"), boot="one"
+        entry("a", state="running"), entry("b"), entry("c", state="stopping", outcome="done"), boot="one"
     )
     after = before.since_boot("two")
-    assert [item.state for item in after.entries] == ["waiting", "waiting", "done"]
+    assert [item.state for item in after.entries] == ["queued", "queued", "done"]
     assert (after.paused, after.boot) == (REBOOTED, "two")
     assert after.is_idle
     assert before.since_boot("one") == before

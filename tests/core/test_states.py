@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import get_args
 
-import pytest
-from tests.fakes.experiment import component, running_status
-
 from rltui.core.queue import Outcome
 from rltui.core.states import (
     COMPONENT_STATES,
     ENTRY_STATES,
     PENDING,
     RUN_STATES,
+    STALLED,
+    AnyBadge,
     ComponentState,
     EntryState,
     RunState,
@@ -24,9 +23,19 @@ def test_every_state_has_a_row_and_a_sign_of_its_own() -> None:
     assert set(COMPONENT_STATES) == set(ComponentState)
     assert set(RUN_STATES) == set(get_args(RunState))
     assert set(ENTRY_STATES) == set(get_args(EntryState))
-    for table in (COMPONENT_STATES, RUN_STATES, ENTRY_STATES):
+    assert set(ENTRY_STATES) < set(RUN_STATES)
+    for table in (COMPONENT_STATES, RUN_STATES):
         assert len({badge.sign for badge in table.values()}) == len(table)
         assert all(badge.word for badge in table.values())
+
+
+def test_one_word_has_one_sign_and_one_role() -> None:
+    """The queue said `■ stopped` where all others said `○`."""
+    looks: dict[str, set[tuple[str, str]]] = {}
+    badges: list[AnyBadge] = [*COMPONENT_STATES.values(), *RUN_STATES.values(), STALLED, PENDING]
+    for badge in badges:
+        looks.setdefault(badge.word, set()).add((badge.sign, badge.role))
+    assert {word: look for word, look in looks.items() if len(look) > 1} == {}
 
 
 def test_what_an_entry_comes_to_is_a_state_in_which_nothing_is_to_be_done() -> None:
@@ -43,20 +52,3 @@ def test_a_component_that_its_host_does_not_run_yet_is_pending() -> None:
 def test_a_state_of_a_newer_supervisor_is_shown_by_its_name() -> None:
     badge = component_badge("hibernating", None)
     assert (badge.sign, badge.word) == ("?", "hibernating")
-
-
-@pytest.mark.parametrize(
-    ("states", "word"),
-    [
-        (("ready", "ready"), "running"),
-        (("ready", "waiting"), "waiting"),
-        (("starting", "ready"), "starting"),
-        (("failed", "waiting"), "failed"),
-    ],
-)
-def test_the_word_for_the_whole_experiment_is_what_most_needs_an_eye(
-    states: tuple[str, str], word: str
-) -> None:
-    parts = tuple(component(f"c{at}", ComponentState(state)) for at, state in enumerate(states))
-    status = running_status(components=parts)
-    assert status.model_copy(update={"progress": type(status.progress)()}).word == word

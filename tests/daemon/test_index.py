@@ -40,9 +40,9 @@ async def test_a_row_is_put_where_something_has_changed(supervisor: Supervisor) 
     change_metadata(control.path, lambda sheet: replace(sheet, tags=("good",)))
     await feed.poll()
     assert RunIndex().named("one")[0].tags == ("good",)
-    RunIndex().put([(replace(RunIndex().named("one")[0], state="gone"), None)])
+    RunIndex().put([(replace(RunIndex().named("one")[0], is_alive=True), None)])
     await feed.poll()
-    assert RunIndex().named("one")[0].state == "stopped"
+    assert not RunIndex().named("one")[0].is_alive
     report = catch_up(RunIndex())
     assert (report.runs, report.messages) == (1, ())
     await feed.close()

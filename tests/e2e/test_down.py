@@ -77,7 +77,7 @@ def test_down_all_ends_what_lives_and_is_asked_about_as_any_other(box: Box) -> N
     box.json("queue", "limit", "1")
     for name in ("two", "three"):
         box.json("queue", "add", "run.toml", "-l", "sleeper.toml", "-n", name, "-o", name)
-    retry_until(lambda: [entry["state"] for entry in box.json("queue")["entries"]] == ["running", "waiting"])
+    retry_until(lambda: [entry["state"] for entry in box.json("queue")["entries"]] == ["running", "queued"])
     assert "2 are running; end all of them: rltui down --all\n" in box.run("ls").stdout
     assert "say which one with -n NAME; all of them: rltui down --all" in box.run("down").stderr
     plan = box.run("down", "--all", "--plan").stdout
@@ -89,7 +89,7 @@ def test_down_all_ends_what_lives_and_is_asked_about_as_any_other(box: Box) -> N
     assert box.tagged("one") == box.tagged("two") == []
     queue = box.json("queue")
     assert queue["paused"]
-    assert queue["entries"][1]["state"] == "waiting"
+    assert queue["entries"][1]["state"] == "queued"
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ def swept(box: Box, free_port: int) -> Box:
     def has_ended() -> bool:
         nonlocal most
         states = [entry["state"] for entry in box.json("queue")["entries"]]
-        most = max(most, sum(state in ("starting", "running", "ending") for state in states))
+        most = max(most, sum(state in ("starting", "running", "stopping") for state in states))
         return all(state == "done" for state in states) and len(states) == 4
 
     retry_until(has_ended, timeout_s=240, interval_s=0.5)

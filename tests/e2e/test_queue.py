@@ -54,7 +54,7 @@ class Queue:
     @property
     def entries(self) -> dict[str, dict[str, Any]]:
         document = json.loads((self.folder / "queue.json").read_text())
-        return {entry["name"]: {"state": "waiting", **entry} for entry in document["entries"]}
+        return {entry["name"]: {"state": "queued", **entry} for entry in document["entries"]}
 
     @property
     def states(self) -> dict[str, str]:
@@ -109,7 +109,7 @@ def queue(box: Box) -> Iterator[Queue]:
     daemon.write()
     yield daemon
     daemon.ask("queue", "pause")
-    retry_until(lambda: not set(daemon.states.values()) & {"starting", "ending"}, timeout_s=60.0)
+    retry_until(lambda: not set(daemon.states.values()) & {"starting", "stopping"}, timeout_s=60.0)
     daemon.kill(signal.SIGTERM)
     retry_until(lambda: not daemon.supervisors())
 
@@ -270,7 +270,7 @@ def test_a_sweep_of_the_embedded_engine_two_at_a_time_with_a_rule_that_stops_som
     def has_ended() -> bool:
         nonlocal most
         states = list(queue.states.values())
-        most = max(most, sum(state in ("starting", "running", "ending") for state in states))
+        most = max(most, sum(state in ("starting", "running", "stopping") for state in states))
         return set(states) <= ENDED
 
     retry_until(has_ended, timeout_s=540.0)
@@ -290,7 +290,7 @@ def test_runs_get_devices_of_their_own_and_wait_for_them(queue: Queue) -> None:
     queue.write(pause="60")
     for name in ("a", "b", "c"):
         queue.ask("queue", "add", "run.toml", "-l", "job.toml", "-n", name, "--gpus", "1")
-    retry_until(lambda: list(queue.states.values()) == ["running", "running", "waiting"], timeout_s=60.0)
+    retry_until(lambda: list(queue.states.values()) == ["running", "running", "queued"], timeout_s=60.0)
     assert [entry.get("devices", "") for entry in queue.entries.values()] == ["0", "1", ""]
     retry_until(lambda: "GPU 0 is given to a" in queue.entries["c"]["why"])
     record = (queue.box.work / "outputs/b/.rltui/experiment.toml").read_text()

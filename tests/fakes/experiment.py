@@ -30,6 +30,7 @@ from rltui.core.layout import Screen
 from rltui.core.log_lines import Level, LineFilter, LogChange, LogEntry, LogHit, plain_text
 from rltui.core.log_query import Query
 from rltui.core.rollouts import RolloutSource
+from rltui.core.run_state import is_expected, run_state
 from rltui.core.states import ComponentState
 from rltui.errors import RltuiError, UsageError
 from rltui.services.runs.rollouts import open_rollouts
@@ -140,10 +141,19 @@ class FakeSearch:
 
 
 def component(component_id: str, state: ComponentState = READY, **values: object) -> ComponentStatus:
-    base: dict[str, object] = {"id": component_id, "state": state}
+    is_job = values.get("kind", "job") == "job" and not values.get("prepares")
+    base: dict[str, object] = {"id": component_id, "state": state, "writes_run": is_job}
     if state is READY:
         base |= {"pid": 4242, "attempt": 1, "started_at": NOW - 2470, "log": f"/run/{component_id}.log"}
     return ComponentStatus.model_validate(base | values)
+
+
+def with_state(status: Status) -> Status:
+    """The status with the state that a supervisor would report of these components."""
+    growing = status.alive if status.observed else None
+    state, reason = run_state(status.components, down=status.down, is_growing=growing)
+    alive = status.alive if status.observed else is_expected(status.components)
+    return status.model_copy(update={"state": state, "reason": reason, "alive": alive})
 
 
 def running_status(**values: object) -> Status:
@@ -168,12 +178,12 @@ def running_status(**values: object) -> Status:
             eta_s=100,
         ),
     }
-    return Status.model_validate(base | values)
+    return with_state(Status.model_validate(base | values))
 
 
 def stopped_status() -> Status:
     components = tuple(component(name, STOPPED) for name in LOGS)
-    return running_status(state="stopped", components=components, progress=Progress())
+    return running_status(components=components, progress=Progress())
 
 
 def gpu_report(count: int = 2) -> GpuReport:

@@ -43,7 +43,13 @@ def run_row(name: str, **values: Any) -> RunRow:
 
 def running_row(name: str, **values: Any) -> RunRow:
     """The row of a run that is half way."""
-    usual: dict[str, Any] = {"state": "running", "ended_at": None, "step": 50, "supervisor": (4711, NOW)}
+    usual: dict[str, Any] = {
+        "state": "running",
+        "is_alive": True,
+        "ended_at": None,
+        "step": 50,
+        "supervisor": (4711, NOW),
+    }
     return run_row(name, **(usual | values))
 
 

@@ -16,36 +16,29 @@ from rltui.client.queue.commands import QueueRequest, add_to_queue
 from rltui.core.queue import LaunchEnvironment, QueueEntry, QueueOptions
 from rltui.scheduler.queue_scheduler import QueueScheduler, verdict
 from rltui.services import fingerprints, own_files
-from rltui.services.queue_file import change_queue, queue_file
+from rltui.services.queue_file import change_queue
+from rltui.services.queue_states import queue_file
 
 
-def status(*components: dict[str, Any], **values: Any) -> dict[str, Any]:
-    usual = {"kind": "job", "state": "ready", "attempt": 1, "reason": None}
-    listed = [{"id": f"c{number}", **usual, **item} for number, item in enumerate(components)]
-    failed = [item["id"] for item in listed if item["state"] == "failed"]
-    told = {"done": False, "failed": failed, "down": None, "transaction": None, "evals": []}
-    return {**told, "components": listed, **values}
-
-
-SPARE = {"state": "stopped", "attempt": None, "prepares": True}
-DOWN = {"by": "ada", "complete": True}
+def status(state: str, reason: str = "", **values: Any) -> dict[str, Any]:
+    reason_document = {"code": "x", "text": reason, "components": []}
+    return {"state": state, "reason": reason_document, "transaction": None, "evals": [], **values}
 
 
 @pytest.mark.parametrize(
     ("found", "living", "expected"),
     [
-        (status({}), True, (None, "")),
-        (status({"state": "exited"}, done=True), True, ("done", "")),
-        (status({"state": "exited"}, done=True, evals=[{}]), True, (None, "")),
-        (status({"state": "failed", "reason": "exited 1"}), True, ("failed", "c0: exited 1")),
-        (status({"state": "failed"}, transaction="restart"), True, (None, "")),
-        (status({"state": "stopping"}, down={**DOWN, "complete": False}), True, (None, "")),
-        (status({"state": "stopped"}, down=DOWN), False, ("stopped", "taken down by ada")),
-        (status({"state": "exited"}, down=DOWN), False, ("done", "")),
-        (status({"state": "exited"}, SPARE), False, ("done", "")),
-        (status({"state": "failed", "reason": "killed"}), False, ("failed", "c0: killed")),
-        (status({"state": "stopped"}), False, ("failed", "it ended, and nobody saw why")),
-        (status({"state": "stopped"}), True, (None, "")),
+        (status("running"), True, (None, "")),
+        (status("done"), True, ("done", "")),
+        (status("done", evals=[{}]), True, (None, "")),
+        (status("failed", "trainer: exited 1"), True, ("failed", "trainer: exited 1")),
+        (status("failed", transaction="restart"), True, (None, "")),
+        (status("stopping", "taken down by ada"), True, (None, "")),
+        (status("stopped", "taken down by ada"), False, ("stopped", "taken down by ada")),
+        (status("done"), False, ("done", "")),
+        (status("failed", "trainer: killed"), False, ("failed", "trainer: killed")),
+        (status("lost", "nobody saw it"), False, ("lost", "nobody saw it")),
+        (status("stopped"), True, (None, "")),
     ],
 )  # fmt: skip
 def test_verdict(found: dict[str, Any], *, living: bool, expected: tuple[str | None, str]) -> None:

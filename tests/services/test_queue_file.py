@@ -7,8 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from rltui import paths
 from rltui.core.queue import QueueEntry
-from rltui.services.queue_file import change_queue, queue_file, queue_folder, read_queue
+from rltui.services.queue_file import change_queue, read_queue
+from rltui.services.queue_states import queue_file
 
 pytestmark = pytest.mark.usefixtures("own_user")
 
@@ -25,7 +27,7 @@ def test_many_add_at_once_and_none_is_lost() -> None:
         list(pool.map(add, range(24)))
     assert {each.name for each in read_queue().entries} == {f"r{number}" for number in range(24)}
     assert queue_file().stat().st_mode & 0o077 == 0
-    journal = (queue_folder() / "journal.jsonl").read_text().splitlines()
+    journal = (paths.queue_folder() / "journal.jsonl").read_text().splitlines()
     assert {json.loads(line)["text"] for line in journal} == {f"r{number} was added" for number in range(24)}
 
 
@@ -45,11 +47,11 @@ def test_a_damaged_file_is_set_aside_and_told(content: bytes) -> None:
     assert read_queue().entries == ()
     assert queue_file().read_bytes() == content
     after = change_queue(lambda queue: queue)
-    (aside,) = queue_folder().glob("queue.json.damaged-*")
+    (aside,) = paths.queue_folder().glob("queue.json.damaged-*")
     assert aside.read_bytes() == content
     assert str(aside) in after.told
     assert "the queue begins anew" in after.told
-    assert json.dumps(after.told) in (queue_folder() / "journal.jsonl").read_text()
+    assert json.dumps(after.told) in (paths.queue_folder() / "journal.jsonl").read_text()
     assert read_queue() == after
     queue_file().write_bytes(content)
     again = change_queue(lambda queue: queue, fallback=known)
@@ -71,9 +73,9 @@ def test_a_deleted_file_is_told_and_what_is_known_of_the_queue_comes_back(
     told = change_queue(lambda queue: queue.with_entries([*queue.entries, added(2)])).told
     assert told.startswith("the file of the queue was deleted: the queue begins anew; ")
     monkeypatch.setattr("rltui.services.queue_file._LARGEST_JOURNAL", 10)
-    before = (queue_folder() / "journal.jsonl").read_text()
+    before = (paths.queue_folder() / "journal.jsonl").read_text()
     change_queue(lambda queue: queue.with_entries([]))
-    assert (queue_folder() / "journal.1.jsonl").read_text().startswith(before)
+    assert (paths.queue_folder() / "journal.1.jsonl").read_text().startswith(before)
 
 
 def test_what_is_no_id_name_or_path_is_no_entry_and_another_boot_pauses() -> None:

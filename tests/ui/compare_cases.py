@@ -10,6 +10,7 @@ from tests.fakes.series import example_run
 from tests.ui.conftest import settle, until
 from textual.pilot import Pilot
 
+from rltui.core.run_state import Reason
 from rltui.core.runs import RunRow
 from rltui.services.runs.rollouts import open_rollouts
 from rltui.ui.base_screen import BaseScreen
@@ -48,7 +49,7 @@ def compared_runs(folder: Path | None = None) -> FakeRuns:
             step=120,
             max_steps=600,
             seconds=200.0,
-            problem="trainer: CUDA out of memory",
+            reason=Reason("component_failed", "trainer: CUDA out of memory", ("trainer",)),
         ),
     ]
     runs = FakeRuns(*rows)

@@ -9,6 +9,7 @@ from tests.fakes.runs import run_row, running_row
 
 from rltui.core.metric_levels import MetricLevel
 from rltui.core.queue import QueueEntry, RunQueue
+from rltui.core.run_state import Reason
 from rltui.core.runs import RunRow
 
 DAY_S = 86400.0
@@ -57,11 +58,13 @@ RUNS = (
     ended("baseline", 2, 0.74, is_best=True, tags=("baseline", "paper"), step=200, max_steps=200,
           note="the one in the paper", disk_bytes=40 << 30, changed={"max_steps": (100, 200)}),
     ended("collapsed", 3, 0.01, state="failed", parent="id-baseline", step=37, max_steps=200,
-          problem="CUDA out of memory: lower inference.gpu_memory_utilization", sparkline=curve(0.6)[::-1]),
+          reason=Reason("component_failed", "trainer: CUDA out of memory", ("trainer",)),
+          sparkline=curve(0.6)[::-1]),
     ended("half", 4, 0.5, state="stopped", parent="id-collapsed", step=50),
-    ended("moved", 5, 0.5, state="gone", problem="/mnt/data/moved is not there: its disk is not mounted"),
-    ended("torn", 6, 0.5, state="damaged", metrics={}, levels={}, sparkline=(), step=None, max_steps=None,
-          problem="/runs/torn/.rltui/experiment.toml is damaged: line 3"),
+    ended("moved", 5, 0.5, state="lost",
+          reason=Reason("folder_gone", "/mnt/data/moved is not there: its disk is not mounted")),
+    ended("torn", 6, 0.5, state="lost", metrics={}, levels={}, sparkline=(), step=None, max_steps=None,
+          reason=Reason("folder_damaged", "/runs/torn/.rltui/experiment.toml is damaged: line 3")),
     ended("old", 30, 0.4, archived_at=NOW - DAY_S),
     ended("thrown-away", 31, 0.4, trashed_at=NOW - DAY_S),
     *(ended(f"try-{at:02}", 10 + at, 0.02 * at, changed={"seed": (0, at)}) for at in range(20)),

@@ -39,9 +39,8 @@ def done_status() -> Status:
     jobs = ("orchestrator", "trainer")
     exited = [component(job, ComponentState.EXITED, exit_code=0, log=f"/run/{job}.log") for job in jobs]
     progress = running_status().progress.model_copy(update={"step": 20, "eta_s": None})
-    return running_status(
-        done=True, components=(component("inference", port=8000), *exited), progress=progress
-    )
+    inference = component("inference", kind="service", port=8000)
+    return running_status(components=(inference, *exited), progress=progress)
 
 
 def external_status(**values: object) -> Status:

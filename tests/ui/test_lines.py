@@ -12,15 +12,15 @@ from tests.fakes.experiment import (
     knob,
     knob_table,
     running_status,
+    with_state,
 )
+from tests.ui.status_cases import done_status
 from tests.ui.trouble import (
     EDIT,
     REMEDIES,
     SECOND_LEFTOVER,
     TRAINER_MEMORY,
-    backoff_status,
     out_of_memory_status,
-    stalled_status,
     unwell_status,
 )
 
@@ -37,7 +37,6 @@ from rltui.ui.requests import done_text
 from rltui.ui.widgets.bars import bar_lines, header_line
 from rltui.ui.widgets.knob_table import knob_columns, knob_line, table_note
 from rltui.ui.widgets.panes import memory_notes
-from rltui.views.experiment import experiment_badge
 from rltui.views.knob import by_section, change_text, name_in_section
 
 NASTY = "a\x1b[31mb\x1b]0;title\x07c\x9b2Jd\u202ee\rf[red]"
@@ -80,9 +79,10 @@ def test_header_has_no_stale_figures() -> None:  # B4
     assert "tok/s" in header_line(running, 200).plain
     assert "ETA" in header_line(running, 200).plain
     trainer = running.components[-1].model_copy(update={"state": ComponentState.FAILED})
-    failed = running.model_copy(update={"components": (*running.components[:-1], trainer)})
-    assert "✓ done" in header_line(running_status(done=True), 100).plain
-    for status in (running_status(done=True), failed, running.model_copy(update={"state": "stopped"})):
+    failed = with_state(running.model_copy(update={"components": (*running.components[:-1], trainer)}))
+    done = done_status()
+    assert "✓ done · inference still up" in header_line(done, 100).plain
+    for status in (done, failed, running.model_copy(update={"state": "stopped"})):
         line = header_line(status, 200).plain
         assert "tok/s" not in line
         assert "ETA" not in line
@@ -94,8 +94,8 @@ def test_header_says_that_a_run_does_not_learn() -> None:  # B1
     concern = HealthIssue(word="reward collapsed", text="…")
     progress = status.progress.model_copy(update={"concerns": (concern,)})
     line = header_line(status.model_copy(update={"progress": progress}), 100).plain
+    assert "● running" in line
     assert "⚠ reward collapsed" in line
-    assert "running" not in line
 
 
 def test_header_says_who_waits_for_whom_where_there_is_room() -> None:
@@ -114,14 +114,14 @@ def test_header_says_what_all_rollouts_got_where_some_are_not_trained_on() -> No
 
 
 def test_an_end_that_is_nothing_worth_is_told_beside_done() -> None:
-    line = header_line(unwell_status().model_copy(update={"done": True}), 100).plain
+    line = header_line(unwell_status().model_copy(update={"state": "done"}), 100).plain
     assert "✓ done" in line
     assert "⚠ reward collapsed" in line
 
 
 def test_a_run_of_others_that_does_not_learn_says_so() -> None:
-    line = header_line(unwell_status().model_copy(update={"observed": True}), 100).plain
-    assert "◉ observed" in line
+    line = header_line(unwell_status().model_copy(update={"observed": True}), 140).plain
+    assert "● running · observed" in line
     assert "⚠ reward collapsed" in line
 
 
@@ -137,26 +137,13 @@ def test_the_command_line_says_the_same_word_as_the_header() -> None:
     status = running_status(components=(component("trainer", FAILED), component("inference")))
     told = as_text(status.model_dump(mode="json"), NOW).splitlines()[0]
     assert "failed: trainer" in told
-    assert (status.state, status.failed) == ("running", ("trainer",))
-    for each in (backoff_status(), stalled_status(), running_status(), running_status(done=True)):
-        assert experiment_badge(each).word in as_text(each.model_dump(mode="json"), NOW).splitlines()[0]
+    assert (status.state, status.alive) == ("failed", True)
 
 
 def test_servers_that_outlive_the_run_are_told() -> None:
     """Finding P11."""
-    done = running_status(
-        done=True, components=(component("inference"), component("trainer", ComponentState.EXITED, pid=None))
-    )
-    text = as_text(done.model_dump(mode="json"), NOW)
+    text = as_text(done_status().model_dump(mode="json"), NOW)
     assert "still running: inference; end everything: rltui down" in text
-
-
-def test_what_needs_an_eye_names_the_experiment() -> None:
-    assert experiment_badge(backoff_status()).word == "backoff"
-    assert experiment_badge(stalled_status()).word == "stalled"
-    starting = component("trainer", ComponentState.STARTING)
-    inference = stalled_status().components[0]
-    assert experiment_badge(running_status(components=(inference, starting))).word == "stalled"
 
 
 FIRST = "⚠ 2 leftover processes of inference attempt 1"

@@ -8,6 +8,7 @@ from tests.fakes.runs import FakeRuns, run_row, running_row
 from tests.ui.conftest import Opener, press, said, settle, until
 from textual.pilot import Pilot
 
+from rltui.core.run_state import Reason
 from rltui.errors import RltuiError
 from rltui.ui.app import RltuiApp
 from rltui.ui.dialogs.base import LeaveDialog, MessageDialog
@@ -79,7 +80,7 @@ async def test_edits_that_are_not_written_are_asked_about(open_app: Opener) -> N
 
 
 async def test_a_run_that_cannot_be_opened_leaves_the_other_one(open_app: Opener) -> None:
-    runs = FakeRuns(running_row("reverse-text"), run_row("b", state="gone"))
+    runs = FakeRuns(running_row("reverse-text"), run_row("b", state="lost", reason=Reason("folder_gone")))
     async with open_app(FakeExperiment(), runs=runs) as pilot:
         await press(pilot, "7", "j")
         runs.error = RltuiError("/runs/b is gone")

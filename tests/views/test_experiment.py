@@ -1,16 +1,17 @@
-"""How experiments are listed."""
+"""How experiments are listed, and how a run's state is said everywhere."""
 
 from __future__ import annotations
 
 import pytest
 
-from rltui.views.experiment import VIEW, signed_state, state_text
+from rltui.core.run_state import Reason
+from rltui.views.experiment import VIEW, state_cell
 from rltui.views.table import Cell
 
 STATUS = {
-    "experiment": "demo", "state": "running", "word": "running", "step": 83, "max_steps": 200, "reward": 0.5,
-    "components": [{"started_at": 940.0}, {"started_at": None}], "created_at": 400.0, "framework": None,
-    "output_dir": "/out", "run_dir": "/run",
+    "experiment": "demo", "state": "running", "reason": {"code": "jobs_run", "text": "", "components": []},
+    "alive": True, "step": 83, "max_steps": 200, "reward": 0.5, "created_at": 400.0, "framework": None,
+    "components": [{"started_at": 940.0}, {"started_at": None}], "output_dir": "/out", "run_dir": "/run",
 }  # fmt: skip
 
 
@@ -20,17 +21,18 @@ def test_a_running_one_in_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "text", "cell"),
+    ("state", "reason", "cell"),
     [
-        ({"done": True}, "done ✓", Cell("✓ done", "good")),
-        ({"failed": ("trainer",)}, "failed: trainer", Cell("✗ failed: trainer", "bad")),
-        ({"word": "stalled"}, "stalled", Cell("● stalled", "good")),
-        ({"observed": True}, "observed · its logs grow", Cell("● observed · its logs grow", "good")),
-        ({"state": "broken", "word": "broken"}, "broken", Cell("⚠ broken", "bad")),
+        ("done", Reason("steps_done"), Cell("✓ done", "good")),
+        ("done", Reason("still_up", "inference still up", ("inference",)),
+         Cell("✓ done · inference still up", "good")),
+        ("failed", Reason("component_failed", "trainer: exited 1", ("trainer",)),
+         Cell("✗ failed: trainer", "bad")),
+        ("lost", Reason("end_unseen", "nobody saw …", ("trainer",)), Cell("? lost: trainer", "bad")),
+        ("lost", Reason("folder_gone", "/out was deleted"), Cell("? lost", "bad")),
+        ("asleep", Reason(), Cell("? asleep", "faint")),
     ],
     ids=str,
-)
-def test_its_state_in_a_word_behind_a_sign(fields: dict[str, object], text: str, cell: Cell) -> None:
-    status = {**STATUS, **fields}
-    assert state_text(status) == text
-    assert signed_state(text, str(status["state"])) == cell
+)  # fmt: skip
+def test_a_state_is_a_sign_a_word_and_who_it_is_about(state: str, reason: Reason, cell: Cell) -> None:
+    assert state_cell(state, reason) == cell

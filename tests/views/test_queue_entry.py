@@ -37,7 +37,13 @@ def test_what_runs_comes_first_then_what_waits_then_what_has_ended() -> None:
     names = [queued.entry.name for queued in queued_runs(QUEUE, run_of)]
     assert names == ["job", "live", "urgent", "late", "new", "old"]
     assert "late" not in questions, "it has no run yet"
-    assert queue_counts(QUEUE) == ["1 run", "1 pending", "2 wait", "1 failed"]
+    assert queue_counts(queued_runs(QUEUE, run_of)) == [
+        "2 queued",
+        "1 starting",
+        "1 running",
+        "1 done",
+        "1 failed",
+    ]
 
 
 def test_an_entry_in_columns() -> None:

@@ -101,8 +101,14 @@ def test_living_ones_come_first_and_those_without_a_value_last() -> None:
     rows = [
         row("old", ended_at=10.0, metrics={"reward": (0.1, 0.1), "loss": (3.0, 3.0)}),
         row("new", ended_at=20.0, metrics={"reward": (math.nan, 0.1), "loss": (1.0, 1.0)}),
-        row("live", state="running", started_at=5.0, metrics={"reward": (0.9, 0.9), "loss": (2.0, 2.0)}),
-        row("young", state="running", started_at=6.0),
+        row(
+            "live",
+            state="running",
+            is_alive=True,
+            started_at=5.0,
+            metrics={"reward": (0.9, 0.9), "loss": (2.0, 2.0)},
+        ),
+        row("young", state="running", is_alive=True, started_at=6.0),
     ]
 
     def names(column: str, *, is_reversed: bool = False) -> list[str]:

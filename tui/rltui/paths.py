@@ -27,6 +27,11 @@ def state_dir() -> Path:
     return _user_dir("XDG_STATE_HOME", ".local/state")
 
 
+def queue_folder() -> Path:
+    """The folder of the queue of runs, on which its clients and its scheduler agree."""
+    return state_dir() / "queue"
+
+
 def cache_dir() -> Path:
     """The user's folder for data that can be computed again at any time."""
     return _user_dir("XDG_CACHE_HOME", ".cache")

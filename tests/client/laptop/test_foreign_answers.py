@@ -48,7 +48,7 @@ class Saying(HostLink):
         pass
 
 
-HANDLE = RemoteHandle("/o", supervised=False, done=True, readonly=True)
+HANDLE = RemoteHandle("/o", supervised=False, readonly=True)
 OPENED = {
     "handle": HANDLE.as_json(), "run_id": "x", "run_dir": "/o", "series": "/o/metrics", "events": [],
     "description": {

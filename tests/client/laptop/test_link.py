@@ -184,7 +184,7 @@ def test_closing_ends_a_connection_that_does_not_come_about(tmp_path: Path) -> N
 
 
 def test_questions_that_nobody_understands_are_refused(link: HostLink) -> None:
-    key = {"output_dir": "/nowhere", "supervised": False, "done": True, "readonly": True}
+    key = {"output_dir": "/nowhere", "supervised": False, "readonly": True}
     for method, params, title in (
         ("no such", None, "knows no 'no such'"),
         ("experiment.pins", {"of": key, "arguments": {}}, "no experiment in /nowhere"),

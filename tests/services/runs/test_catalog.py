@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.fakes.past_run import write_finished_run
 
+from rltui.core.run_state import Reason
 from rltui.core.runs import RunMetadata, RunOrigin, RunRow
 from rltui.errors import ConfigError, RltuiError, UsageError
 from rltui.services.runs import catalog, moved_folders, organize
@@ -30,6 +31,8 @@ from rltui.services.runs.run_metadata import (
     save_metadata,
 )
 from rltui.services.runs.run_row import RunReader
+
+UNSEEN = "nobody saw how orchestrator and trainer ended: killed, or the machine was restarted"
 
 
 def test_a_run_is_read_from_its_folder(own_user: Path, tmp_path: Path) -> None:
@@ -69,7 +72,7 @@ def test_a_moved_folder_is_followed_and_a_deleted_one_is_told(own_user: Path, tm
     shutil.rmtree(place)
     assert catalog.catch_up(index).messages == ()
     row = find_run(index, "a")
-    assert (row.state, row.problem) == ("gone", f"{place} was deleted or moved away")
+    assert (row.state, row.reason) == ("lost", Reason("folder_gone", f"{place} was deleted or moved away"))
     assert catalog.catch_up(index).read == 0
     with pytest.raises(ConfigError, match="was deleted or moved away"):
         catalog.record_of(row)
@@ -101,8 +104,8 @@ def test_a_damaged_run_is_listed_as_such_and_hides_no_other(own_user: Path, tmp_
     (tmp_path / "out/a/.rltui/experiment.toml").write_text("name = ")
     (tmp_path / "out/b/.rltui/run.json").write_text("[]")
     catalog.catch_up(index)
-    states = {row.name: (row.state, "is damaged" in row.problem) for row in index.rows()}
-    assert states == {"a": ("damaged", True), "b": ("damaged", True), "c": ("done", False)}
+    states = {row.name: (row.state, row.reason.code) for row in index.rows()}
+    assert states == dict.fromkeys("ab", ("lost", "folder_damaged")) | {"c": ("done", "steps_done")}
     assert catalog.catch_up(index).read == 0
 
 
@@ -250,7 +253,7 @@ def test_random_sequences(own_user: Path, tmp_path: Path, seed: int, steps: int)
             row.id: (Path(row.control).parent, row.metadata) for row in index.rows() if row.state == "done"
         }
         assert there == truth, (number, step)
-        assert all(row.state in ("done", "gone") for row in index.rows()), (number, step)
+        assert all(row.state in ("done", "lost") for row in index.rows()), (number, step)
         assert catalog.catch_up(index).read == 0, (number, step)
 
 
@@ -259,7 +262,7 @@ def test_random_sequences(own_user: Path, tmp_path: Path, seed: int, steps: int)
     [
         (3, 0, "done", ""),
         (200, 1, "failed", "orchestrator: exited 1; trainer: exited 1"),
-        (3, None, "failed", "orchestrator: ended, exit code unknown; trainer: ended, exit code unknown"),
+        (3, None, "lost", UNSEEN),
     ],
 )
 def test_how_a_run_ended(
@@ -269,10 +272,10 @@ def test_how_a_run_ended(
     index = RunIndex()
     catalog.catch_up(index)
     row = find_run(index, "a")
-    assert (row.state, row.problem) == (state, problem)
+    assert (row.state, row.reason.text) == (state, problem)
 
 
-def test_a_run_that_nobody_saw_end_is_stopped(own_user: Path, tmp_path: Path) -> None:
+def test_a_run_that_nobody_saw_end_is_lost(own_user: Path, tmp_path: Path) -> None:
     record = write_finished_run(tmp_path / "out" / "a")
     for folder in record.control.newest_attempts():
         path = folder / "attempt.json"
@@ -283,15 +286,14 @@ def test_a_run_that_nobody_saw_end_is_stopped(own_user: Path, tmp_path: Path) ->
     index = RunIndex()
     catalog.catch_up(index)
     row = find_run(index, "a")
-    assert row.state == "stopped"
-    assert row.problem == "nobody saw orchestrator and trainer end: killed, or the machine was restarted"
+    assert (row.state, row.reason) == ("lost", Reason("end_unseen", UNSEEN, ("orchestrator", "trainer")))
 
 
 def test_a_run_on_another_machine_is_believed_while_it_writes(own_user: Path, tmp_path: Path) -> None:
     record = write_finished_run(tmp_path / "out" / "a")
     index, journal = RunIndex(), ControlFolder(tmp_path / "out" / "a").journal_file
     catalog.catch_up(index)
-    there = replace(find_run(index, record.name), state="running", supervisor=(1, 5.0), host="other")
+    there = replace(find_run(index, record.name), is_alive=True, supervisor=(1, 5.0), host="other")
     index.put([(there, None)])
     journal.touch()
     assert catalog.catch_up(index).read == 0
@@ -309,7 +311,7 @@ def test_what_a_supervisor_puts_meanwhile_stays(
         write_finished_run(tmp_path / "out" / name)
     index = RunIndex()
     catalog.catch_up(index)
-    b = replace(find_run(index, "b"), state="running", supervisor=(os.getpid(), 1.0))
+    b = replace(find_run(index, "b"), is_alive=True, supervisor=(os.getpid(), 1.0))
     read = RunReader.row
 
     def row(self: RunReader, *arguments: Any, **named: Any) -> RunRow:

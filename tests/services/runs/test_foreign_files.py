@@ -16,13 +16,14 @@ from hypothesis import given
 from tests.fakes.past_run import write_finished_run
 from tests.foreign import changed, example_counts, examples, values
 
+from rltui import paths
 from rltui.client.observation import add
 from rltui.client.queue import commands
 from rltui.core.queue import LaunchEnvironment, QueueEntry, RunQueue
 from rltui.core.runs import RunChange
 from rltui.errors import RltuiError
 from rltui.scheduler.queue_scheduler import QueueScheduler
-from rltui.services import queue_file
+from rltui.services import queue_states
 from rltui.services.runs import catalog, organize
 from rltui.services.runs.experiments import listed_experiments
 from rltui.services.runs.index import RunIndex
@@ -141,8 +142,8 @@ def test_a_queue_with_anything_in_it(place: Path, monkeypatch: pytest.MonkeyPatc
     @given(changed(good) | values)
     def check(queue: object) -> None:
         root = box(place, monkeypatch)
-        queue_file.queue_folder().mkdir(parents=True, mode=0o700)
-        queue_file.queue_file().write_text(json.dumps(queue))
+        paths.queue_folder().mkdir(parents=True, mode=0o700)
+        queue_states.queue_file().write_text(json.dumps(queue))
         before = files_of(root)
         keeper = QueueScheduler()
         for _ in range(2):
@@ -156,7 +157,7 @@ def test_a_queue_with_anything_in_it(place: Path, monkeypatch: pytest.MonkeyPatc
             with suppress(RltuiError):
                 change()
         new = files_of(root).keys() - before.keys()
-        assert all(path.is_relative_to(queue_file.queue_folder()) for path in new), new
+        assert all(path.is_relative_to(paths.queue_folder()) for path in new), new
         shutil.rmtree(root)
 
     check()

@@ -197,7 +197,7 @@ def test_a_rule_says_what_it_keeps_and_why() -> None:
         row("b", ended_at=20.0, metrics={"reward": (0.5, 0.5)}, tags=("x", "paper")),
         row("c", ended_at=30.0, metrics={"reward": (None, float("nan"))}),
         row("d", ended_at=40.0, is_best=True),
-        row("e", ended_at=None, started_at=1.0, state="running"),
+        row("e", ended_at=None, started_at=1.0, is_alive=True),
         row("f", ended_at=95.0, metrics={"reward": (0.2, 0.2)}),
     ]
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Literal
 
-from rltui.core.states import COMPONENT_STATES, ENTRY_STATES, PENDING, RUN_STATES, STALLED, AnyBadge, Role
+from rltui.core.states import COMPONENT_STATES, PENDING, RUN_STATES, STALLED, AnyBadge, Role
 
 When = Literal["auto", "always", "never"]
 
@@ -29,7 +29,6 @@ _CODES: dict[Role, str] = {
 _STATES: tuple[AnyBadge, ...] = (
     *COMPONENT_STATES.values(),
     *RUN_STATES.values(),
-    *ENTRY_STATES.values(),
     PENDING,
     STALLED,
 )
@@ -37,7 +36,7 @@ _ROLES: dict[str, Role] = {
     **{badge.word: badge.role for badge in _STATES},
     **{badge.sign: badge.role for badge in _STATES if badge.sign != "?"},  # which says less before a line
     **dict.fromkeys(("growing", "valid"), "good"),
-    **dict.fromkeys(("broken", "not answering", "error", "not valid"), "bad"),
+    **dict.fromkeys(("error", "not valid"), "bad"),
     **dict.fromkeys(("quiet", "–"), "faint"),
     "warning": "busy",
     **dict.fromkeys("→↗", "key"),

@@ -9,20 +9,21 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rltui.cli.colour import role_of, style, style_line
+from rltui.cli.colour import style, style_line
 from rltui.cli.output import print_json
 from rltui.cli.table import Row, room, table_lines, view_cells, view_shapes, wrap
 from rltui.client import launch
 from rltui.client.transports.unix import CONNECT_TIMEOUT_S
 from rltui.core import hints
-from rltui.core.states import ALIVE_STATES, STALLED
+from rltui.core.run_state import FOLDER_DAMAGED, NO_ANSWER, Reason, Verdict
+from rltui.core.states import ALIVE_STATES, STALLED, RunState
 from rltui.core.text import duration
 from rltui.core.times import date_text
 from rltui.errors import RltuiError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import BrokenExperiment, name_if_needed
 from rltui.views.component import LINK_SIGN, LOGS, VIEW, ListedComponent, is_long, server_text
-from rltui.views.experiment import folder_text, state_text, step_text
+from rltui.views.experiment import badge_of, folder_text, status_cell, step_text
 from rltui.views.orphan import orphan_text
 
 if TYPE_CHECKING:
@@ -48,11 +49,8 @@ def print_status(status: dict[str, Any], *, as_json: bool) -> None:
 
 
 def document(status: dict[str, Any]) -> dict[str, Any]:
-    """The status for programs: one word for the state, as in `rltui runs`, and a few points of the curve."""
-    failed = bool(status.get("failed")) and not status.get("observed")
-    state = "done" if status.get("done") else "failed" if failed else status["state"]
-    reason = {"code": status.get("word", state), "text": state_text(status).removesuffix(" ✓")}
-    fields = {**status, "state": state, "reason": reason, "alive": status["state"] == "running"}
+    """The status for programs, with a few points of the curve."""
+    fields = dict(status)
     if progress := status.get("progress"):
         rewards, curve = progress["rewards"], progress["curve"]
         shortened_lists = {"rewards": rewards[-_POINTS:], "curve": _spread_out(curve, _POINTS)}
@@ -101,18 +99,26 @@ def rows_of(records: Sequence[ExperimentRecord | BrokenExperiment]) -> list[dict
 def row_of(record: ExperimentRecord | BrokenExperiment) -> dict[str, Any]:
     """The status of one; where that cannot be had, why: the others are listed all the same."""
     if isinstance(record, BrokenExperiment):
-        return _broken_row(record, "broken", record.problem)
+        return _broken_row(record, "lost", FOLDER_DAMAGED, record.problem)
     try:
         return {**read_status(record, timeout_s=_LIST_TIMEOUT_S), "created_at": record.created_at}
     except RltuiError as error:
-        state = "not answering" if launch.has_supervisor(record) else "broken"
-        return {**_broken_row(record, state, error), "created_at": record.created_at}
+        has_supervisor = launch.has_supervisor(record)
+        row = (
+            _broken_row(record, "stalled", NO_ANSWER, error)
+            if has_supervisor
+            else _broken_row(record, "lost", FOLDER_DAMAGED, error)
+        )
+        return {**row, "created_at": record.created_at}
 
 
-def _broken_row(record: ExperimentRecord | BrokenExperiment, state: str, error: RltuiError) -> dict[str, Any]:
-    """The keys of a status that can be told, and `problem`."""
+def _broken_row(
+    record: ExperimentRecord | BrokenExperiment, state: RunState, code: str, error: RltuiError
+) -> dict[str, Any]:
+    """The keys of a status that are known, and `problem`."""
     problem = {"title": error.title, "hint": error.hint}
-    row = {"experiment": record.name, "state": state, "output_dir": record.output_dir, "problem": problem}
+    row = {"experiment": record.name, **Verdict(state, Reason(code, error.title)).as_json()}
+    row |= {"output_dir": record.output_dir, "alive": code == NO_ANSWER, "problem": problem}
     unknown = dict.fromkeys(("framework", "step", "max_steps", "reward"))
     return {**row, **unknown, "components": [], "created_at": None}
 
@@ -135,7 +141,7 @@ def as_text(status: dict[str, Any], now: float | None = None, *, width: int | No
     now = time.time() if now is None else now
     if problem := status.get("problem"):
         hint = f"    → {problem['hint']}\n" if problem["hint"] else ""
-        return f"{status['experiment']} · {status['state']}\n  {problem['title']}\n{hint}"
+        return f"{status['experiment']} · {status_cell(status).text}\n  {problem['title']}\n{hint}"
     head = f"{style(status['experiment'], 'head')} · {status['framework']} · {_progress(status)}"
     name = name_if_needed(status["experiment"])
     lines = _head_lines(status, name)
@@ -149,7 +155,7 @@ def as_text(status: dict[str, Any], now: float | None = None, *, width: int | No
     )
     lines.extend(_eval_lines(status.get("evals", ())))
     still = [component["id"] for component in status["components"] if component["state"] in ALIVE_STATES]
-    if status.get("done") and still:
+    if status["state"] == "done" and still:
         lines.append(
             f"  still running: {', '.join(still)}; end everything: {hints.DOWN(name=status['experiment'])}"
         )
@@ -159,12 +165,15 @@ def as_text(status: dict[str, Any], now: float | None = None, *, width: int | No
 
 
 def _head_lines(status: dict[str, Any], name: str | None) -> list[str]:
-    """Lines about the whole: its health, what is under way, who took it down."""
-    is_running = status["state"] == "running"
-    lines = [*map(style_line, _health_lines(status.get("progress", {}), name))] if is_running else []
+    """Lines about the whole: its health, what is under way, why it ended, who took it down."""
+    state = status["state"]
+    goes_on = status["alive"] and not badge_of(state).has_ended
+    lines = [*map(style_line, _health_lines(status.get("progress", {}), name))] if goes_on else []
+    if state in ("lost", "queued") and status["reason"]["text"]:
+        lines.append(f"  {status['reason']['text']}")
     if under_way := status.get("transaction"):
         lines.append(f"  {style('under way:', 'busy')} {under_way}")
-    elif (down := status.get("down")) and status["state"] == "stopped":
+    elif (down := status.get("down")) and not status["alive"]:
         lines.append(f"  taken down by {down['by']}, {date_text(down['at'])}")
         lines.extend(style_line(f"  ⚠ cannot be ended: {what}") for what in down["left"])
     return lines
@@ -195,8 +204,9 @@ def _way_back(concern: dict[str, Any], name: str | None) -> str:
 
 
 def _progress(status: dict[str, Any]) -> str:
-    word = state_text(status)
-    parts, progress = [style(word, role_of(word))], status.get("progress") or {}
+    cell = status_cell(status)
+    parts, progress = [style(cell.text, cell.role)], status.get("progress") or {}
+    parts += ["observed"] if status.get("observed") else []
     if status["step"]:
         parts.append(f"step {step_text(status)}")
     if status["reward"] is not None:
@@ -204,8 +214,7 @@ def _progress(status: dict[str, Any]) -> str:
         more = f" ({of_all:.3f} with the rollouts not trained on)" if of_all is not None else ""
         parts.append(f"reward {status['reward']:.3f}{more}")
     left_s = progress.get("eta_s")
-    is_over = status["state"] != "running" or status.get("done") or status.get("failed")
-    if left_s is not None and not is_over:
+    if left_s is not None and status["state"] == "running":
         parts.append(f"ETA {duration(left_s)}")
     return " · ".join(parts)
 

@@ -77,7 +77,7 @@ def is_running(record: ExperimentRecord) -> bool:
             return _has_something_to_adopt(record)
         except RltuiError:
             return True
-        return status["state"] == "running" or status["transaction"] is not None
+        return status["alive"] or status["transaction"] is not None
 
 
 def running_experiments(records: Iterable[ExperimentRecord], *, idle: bool = False) -> list[ExperimentRecord]:
@@ -139,7 +139,7 @@ def only_running() -> ExperimentRecord | None:
     names = {*names_with_socket()}
     with contextlib.suppress(RltuiError):  # without an index, the sockets tell
         index = RunIndex(timeout_s=_INDEX_TIMEOUT_S)
-        running_ids = [run.id for run in index.fingerprinted_runs() if run.state == "running"]
+        running_ids = [run.id for run in index.fingerprinted_runs() if run.is_alive]
         names |= {row.name for id_ in running_ids if (row := index.row(id_)) is not None}
     living_records: list[ExperimentRecord] = []
     for name in sorted(names):

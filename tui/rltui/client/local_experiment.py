@@ -84,10 +84,9 @@ class LocalExperiment(Experiment):
         *,
         readonly: bool = False,
         finished: bool = False,
-        is_done: bool = False,
     ) -> None:
         """`readonly`: nothing is changed, notes and pins neither, and no supervisor is started.
-        `finished`: no supervisor is asked; `is_done`: then, it came to its end.
+        `finished`: no supervisor is asked.
 
         Raises:
             RltuiError: if its layout cannot be understood.
@@ -106,7 +105,6 @@ class LocalExperiment(Experiment):
             )
         )
         self.record = record
-        self.is_done = is_done
         self._may_write = not readonly
         """Notes and pins, which are the person's own, whoever runs the experiment."""
         self._supervisor = None if finished else SupervisorClient(record, may_start=not readonly)
@@ -180,8 +178,7 @@ class LocalExperiment(Experiment):
         from rltui.services.metrics.sources import update_series_store
 
         update_series_store(self.record)
-        status = self._reader().status()
-        return status.model_copy(update={"done": self.is_done and status.state == "stopped"})
+        return self._reader().status()
 
     def _knobs(self) -> KnobTable | Alert:
         try:

@@ -19,6 +19,8 @@ from rltui.core.runs import RunChange, RunRow
 from rltui.core.series import SeriesSource
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.services.metrics.store import SeriesReader
+from rltui.services.own_files import file_fingerprint
+from rltui.services.queue_states import queue_file, rows_beside_queue
 from rltui.services.runs.experiment_files import ControlFolder, same_folder
 from rltui.services.runs.experiments import find_experiment
 
@@ -48,7 +50,8 @@ class LocalRuns(Runs):
         self.readonly = readonly
         self._index_argument = index
         self._lock = threading.Lock()
-        self._stamp = -1
+        self._stamp: tuple[int, object] = (-1, None)
+        """Revision of the index and fingerprint of the queue's file that the rows were made of."""
         self._by_id: dict[str, RunRow] = {}
         self._rows: tuple[RunRow, ...] = ()
 
@@ -60,22 +63,24 @@ class LocalRuns(Runs):
 
     def rows(self) -> tuple[RunRow, ...]:
         with self._lock:
-            stamp = self._index.revision()
-            if stamp == self._stamp:
+            revision, queue = self._index.revision(), file_fingerprint(queue_file())
+            if (revision, queue) == self._stamp:
                 return self._rows
-            if stamp < self._stamp:  # it was made anew, by somebody who may not know the folders
+            last_revision = self._stamp[0]
+            if revision < last_revision:  # it was made anew, by somebody who may not know the folders
                 from rltui.services.runs import catalog
 
-                self._stamp, self._by_id = -1, {}
+                last_revision, self._by_id = -1, {}
                 if not self._index.is_whole:
                     catalog.catch_up(self._index)
-                    stamp = self._index.revision()
-            changed_rows = {row.id: row for row in self._index.rows(self._stamp)}
+                    revision = self._index.revision()
+            changed_rows = {row.id: row for row in self._index.rows(last_revision)}
             ids = self._index.ids()
             if not ids <= self._by_id.keys() | changed_rows.keys():  # it was made anew, and has grown since
                 changed_rows = {row.id: row for row in self._index.rows()}
             self._by_id = {id_: row for id_, row in (self._by_id | changed_rows).items() if id_ in ids}
-            self._stamp, self._rows = stamp, tuple(self._by_id.values())
+            self._stamp = (revision, queue)
+            self._rows = tuple(rows_beside_queue(self._by_id.values()))
             return self._rows
 
     def catch_up(self) -> tuple[str, ...]:
@@ -141,7 +146,7 @@ class LocalRuns(Runs):
         if launch.has_supervisor(record):
             return LocalExperiment(record, readonly=self.readonly)
         if not again or self.readonly:
-            return LocalExperiment(record, readonly=self.readonly, finished=True, is_done=row.state == "done")
+            return LocalExperiment(record, readonly=self.readonly, finished=True)
         same_name = find_experiment(record.name)
         if same_name is None or not same_folder(same_name.output_dir, record.output_dir):
             where = (

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -12,19 +11,19 @@ from typing import Any
 
 from rltui.client.last_status import fingerprint, save_status
 from rltui.core import hints
-from rltui.core.api import ComponentStatus, Orphan, Status
+from rltui.core.api import Orphan, Status
 from rltui.core.checkpoints import HIGHEST, NAMED, CheckpointReport, PrunePlan, Retention, prune_plan
 from rltui.core.config_report import BatchUnit, Conversion, KnobTable
 from rltui.core.evals import EvalReport
 from rltui.core.forks import CheckpointChoice
 from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.journal import JournalEntry
-from rltui.core.layout import ComponentSpec, Layout
+from rltui.core.layout import Layout
 from rltui.core.metrics import MetricSeries
-from rltui.core.states import ComponentState
+from rltui.core.run_state import Verdict, is_complete
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.services import layout_files, processes
+from rltui.services import layout_files
 from rltui.services.config.editor import ConfigEditor
 from rltui.services.config.files import read_snapshot
 from rltui.services.config.models import informed
@@ -35,7 +34,8 @@ from rltui.services.logs.links import links_in_journal
 from rltui.services.metrics.sources import read_series
 from rltui.services.own_files import FileLock
 from rltui.services.processes import orphans
-from rltui.services.runs.attempt_end import finished_lifecycle
+from rltui.services.queue_states import beside_queue
+from rltui.services.runs.attempt_end import last_known
 from rltui.services.runs.checkpoints import (
     CheckpointContext,
     CheckpointReader,
@@ -47,9 +47,10 @@ from rltui.services.runs.evaluations import EvalFolder
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.intent import IntentFile
 from rltui.services.runs.journal import journal_of, read_journal
-from rltui.services.runs.observed import framework_of, is_growing, refuse_observed, title_of
+from rltui.services.runs.observed import framework_of, refuse_observed, title_of
 from rltui.services.runs.resume import named_step
 from rltui.services.runs.run_folder import ARCHIVED_SERIES, run_folder_of
+from rltui.services.runs.run_verdict import is_alive, verdict
 
 _NOTHING_LIVES = "nothing of this run lives"
 
@@ -152,11 +153,26 @@ class ExperimentReader:
     def status(self) -> Status:
         record, layout, framework, logs = self.record, self._layout, self._framework, self._logs
         progress = self._series.progress(self._max_steps())
-        components = [self._last_known(spec) for spec in layout.component if not spec.is_manual]
+        run_jobs = layout.run_jobs(framework.run_roles)
+        components = [
+            last_known(self._control, spec, framework.failures, run_jobs) for spec in layout.automatic
+        ]
+        down = IntentFile(self._control.intent_file).read().down
+        alive = is_alive(record, components, logs.logs)
+        state, reason = verdict(
+            record,
+            components,
+            is_alive=alive,
+            is_complete=is_complete(progress.step, progress.max_steps),
+            down=down,
+        )
+        if not alive:
+            state, reason = beside_queue(record, Verdict(state, reason))
         return Status(
-            done=_is_done(components, layout.run_jobs(framework.run_roles)),
             experiment=record.name,
-            state="running" if record.observed and is_growing(logs.logs, time.time()) else "stopped",
+            state=state,
+            reason=reason,
+            alive=alive,
             framework=framework.id,
             output_dir=record.output_dir,
             run_dir=record.run_dir,
@@ -172,7 +188,7 @@ class ExperimentReader:
             progress=progress,
             orphans=self.orphans(),
             links=links_in_journal(read_journal(self._control.journal_file)),
-            down=IntentFile(self._control.intent_file).read().down,
+            down=down,
         )
 
     def status_document(self) -> dict[str, Any]:
@@ -194,28 +210,6 @@ class ExperimentReader:
         from rltui.services.gpu.sampling import read_once  # only where there is something to ask
 
         return orphans.described(leftovers, gpus or read_once())
-
-    def _last_known(self, spec: ComponentSpec) -> ComponentStatus:
-        control, attempts = self._control, self._control.attempts(spec.id)
-        if not attempts:
-            return ComponentStatus(id=spec.id, kind=spec.kind, prepares=bool(spec.creates))
-        attempt = attempts[-1]
-        record = processes.read_attempt(control.attempt_dir(spec.id, attempt))
-        log = control.log_file(spec.id, attempt)
-        life = finished_lifecycle(spec, record, log, self._framework.failures)
-        return ComponentStatus(
-            id=spec.id,
-            kind=spec.kind,
-            prepares=bool(spec.creates),
-            state=life.state,
-            reason=life.reason,
-            attempt=attempt,
-            exit_code=life.exit.code if life.exit else None,
-            signal=life.exit.signal if life.exit else None,
-            started_at=record.started_at if record is not None else None,
-            log=str(log),
-            out_of_memory=life.exit.memory if life.exit else None,
-        )
 
     def gpus(self) -> GpuReport:
         return GpuReport(available=False, reason=_NOTHING_LIVES)
@@ -330,20 +324,6 @@ class ExperimentReader:
         busy = ConflictError(f"{self.record.name} is being started", hint=f"ask again; {outcome}")
         with FileLock(self._control.lock_file).hold(busy):
             yield
-
-
-def _is_done(components: Sequence[ComponentStatus], run_jobs: Collection[str]) -> bool:
-    """Every job of the run has ended well, and no service is in trouble."""
-    jobs = [component for component in components if component.id in run_jobs]
-    return (
-        bool(jobs)
-        and all(job.state is ComponentState.EXITED for job in jobs)
-        and not any(
-            component.state is ComponentState.FAILED
-            for component in components
-            if component.kind == "service"
-        )
-    )
 
 
 def _exchange_series(control: ControlFolder, archived: Path, aside: Path | None) -> None:

@@ -9,18 +9,16 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, Literal
 
-from pydantic import Field, computed_field
+from pydantic import Field
 
 from rltui.core.config_report import DerivedValue, FileConflict, KnobTable, PendingKnob, Problem
 from rltui.core.evals import QueuedEval
 from rltui.core.gpu.report import GpuReport, MemoryVerdict, OutOfMemory, Remedy
 from rltui.core.journal import JournalEntry
+from rltui.core.run_state import Reason
 from rltui.core.servers import ServerStatus
-from rltui.core.states import ComponentKind, ComponentState, HostPhase
+from rltui.core.states import ComponentKind, ComponentState, HostPhase, RunState
 from rltui.core.values import Value
-
-_URGENT = (ComponentState.FAILED, ComponentState.BACKOFF)
-_ON_THE_WAY = (ComponentState.STOPPING, ComponentState.STARTING, ComponentState.WAITING)
 
 
 class RollbackOffer(Value):
@@ -94,6 +92,8 @@ class ComponentStatus(Value):
     state: ComponentState = ComponentState.STOPPED
     prepares: bool = False
     """A job that creates something the others need, once; not part of the run itself."""
+    writes_run: bool = False
+    """A job of the run, which ends when these have ended."""
     manual: bool = False
     """It starts only if a request names it, is no part of the run, and is listed only while it is not
     `stopped`.
@@ -112,6 +112,8 @@ class ComponentStatus(Value):
     exit_code: int | None = None
     signal: str | None = None
     """Name of the signal that ended it, such as `SIGKILL`."""
+    lost: bool = False
+    """It ended, and nobody saw how."""
     from_outside: bool = False
     """It was killed by somebody else: another start may well succeed."""
     started_at: float | None = None
@@ -248,15 +250,16 @@ class Status(Value):
     """`rltui status --json`."""
 
     experiment: str
-    state: Literal["running", "stopped"]
+    state: RunState
+    reason: Reason = Reason()
+    alive: bool = False
+    """Something of it runs, or will without a request; of an observed run: its logs grow."""
     framework: str
     output_dir: str
     step: int | None = None
     max_steps: int | None = None
     reward: float | None = None
     components: tuple[ComponentStatus, ...] = ()
-    done: bool = False
-    """Every job has exited with code 0 and every service is ready or stopped on request."""
     title: str = ""
     """The framework's or layout's name for people, such as `tinyrl (embedded)`."""
     config_files: tuple[str, ...] = ()
@@ -265,7 +268,7 @@ class Status(Value):
     run_dir: str = ""
     """Folder into which the framework writes the run; mostly the output folder."""
     observed: bool = False
-    """True if another program runs it and rltui only reads its files; `running` then means that they grow."""
+    """True if another program runs it and rltui only reads its files."""
     logs: tuple[FollowedLog, ...] = ()
     """Log files that no component here prints."""
     servers: tuple[ServerStatus, ...] = ()
@@ -281,32 +284,9 @@ class Status(Value):
     links: tuple[Link, ...] = ()
     """Pages about the run, in the order in which its programs named them."""
 
-    @computed_field  # type: ignore[prop-decorator]  # as pydantic documents it
-    @property
-    def word(self) -> str:
-        """The most urgent fact in one word: `done`, `stalled`, a component's state, a health issue, else
-        `state`.
-        """
-        components = [component for component in self.components if not component.manual]
-        states = [component.state for component in components]
-        if self.done:
-            return "done"
-        urgent = next((state for state in _URGENT if state in states), None)
-        if urgent is not None:
-            return urgent.value
-        if any(component.stalled for component in components):
-            return "stalled"
-        on_the_way = next((state for state in _ON_THE_WAY if state in states), None)
-        if on_the_way is not None:
-            return on_the_way.value
-        if self.state == "running" and self.progress.concerns:
-            return self.progress.concerns[0].word
-        return self.state
-
-    @computed_field  # type: ignore[prop-decorator]  # as pydantic documents it
     @property
     def failed(self) -> tuple[str, ...]:
-        """Components that exited with an error or never became ready, while `state` may well be `running`."""
+        """Components that exited with an error or never became ready, whatever the state of the run is."""
         return tuple(
             component.id
             for component in self.components

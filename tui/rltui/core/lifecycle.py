@@ -39,6 +39,11 @@ class ExitInfo:
     one.
     """
 
+    @property
+    def is_lost(self) -> bool:
+        """True if nobody observed the end."""
+        return self.code is None and self.signal is None and not self.error and not self.on_request
+
     def __str__(self) -> str:
         if self.error:
             return self.error

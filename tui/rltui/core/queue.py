@@ -11,11 +11,11 @@ from pydantic import Field
 
 from rltui.core.kinds import EXPERIMENT_NAME
 from rltui.core.secrets import is_secret
-from rltui.core.states import ENTRY_STATES, EntryState
+from rltui.core.states import ENTRY_STATES, RUN_STATES, EntryState
 from rltui.core.values import Value
 
 QueueAction = Literal["pause", "resume", "remove", "retry", "move"]
-Outcome = Literal["done", "failed", "stopped"]
+Outcome = Literal["done", "failed", "stopped", "lost"]
 
 REBOOTED = "the machine was restarted"
 """Reason of a pause that nobody requested."""
@@ -83,9 +83,9 @@ class QueueEntry(QueueOptions):
     surroundings: str = ""
     """Name of its launch environment in the queue."""
     added_at: float
-    state: EntryState = "waiting"
+    state: EntryState = "queued"
     outcome: Outcome | None = None
-    """State after the end, known in state `ending`."""
+    """State after the end, known in state `stopping`."""
     why: str = ""
     """Reason why it waits (also in the queue of SLURM), failed or was stopped, in words."""
     failure: str = ""
@@ -107,11 +107,12 @@ class QueueEntry(QueueOptions):
 
     def ended(self, outcome: Outcome, reason: str, now: float) -> QueueEntry:
         """The entry after its end: it waits for another try if it failed and has one left."""
-        if outcome == "failed" and self.failures < self.retries:
+        is_failure = RUN_STATES[outcome].is_failure
+        if is_failure and self.failures < self.retries:
             pause = min(_LONGEST_BACKOFF_S, _BACKOFF_S * _BACKOFF_FACTOR**self.failures)
-            retry = {"state": "waiting", "outcome": None, "failure": reason, "not_before": now + pause}
+            retry = {"state": "queued", "outcome": None, "failure": reason, "not_before": now + pause}
             return self.model_copy(update={**retry, "failures": self.failures + 1})
-        failed = {"failure": reason, "failures": self.failures + 1} if outcome == "failed" else {}
+        failed = {"failure": reason, "failures": self.failures + 1} if is_failure else {}
         return self.model_copy(
             update={"state": outcome, "outcome": None, "why": reason, "ended_at": now, **failed}
         )
@@ -159,7 +160,7 @@ class RunQueue(Value):
     def is_idle(self) -> bool:
         """True if nothing can be done now, or nothing before a person resumes the queue."""
         states = {entry.state for entry in self.entries if entry.is_open}
-        return not states or (bool(self.paused) and states == {"waiting"})
+        return not states or (bool(self.paused) and states == {"queued"})
 
     def since_boot(self, boot: str) -> RunQueue:
         """The queue on a machine that was started as `boot`: runs of an earlier boot are over."""
@@ -171,10 +172,10 @@ class RunQueue(Value):
 
 
 def _after_reboot(entry: QueueEntry) -> QueueEntry:
-    if entry.state == "ending" and entry.outcome is not None:
+    if entry.state == "stopping" and entry.outcome is not None:
         return entry.ended(entry.outcome, entry.why, entry.started_at or entry.added_at)
     if entry.state in ("starting", "running"):
-        return entry.model_copy(update={"state": "waiting", "why": REBOOTED})
+        return entry.model_copy(update={"state": "queued", "why": REBOOTED})
     return entry
 
 
@@ -210,7 +211,7 @@ def decide(
         (True, False), f"{starting_name} is being started" if starting_name else ""
     )  # jobs, others
     for entry in sorted(
-        (candidate for candidate in queue.entries if candidate.state == "waiting"),
+        (candidate for candidate in queue.entries if candidate.state == "queued"),
         key=lambda candidate: -candidate.priority,
     ):
         reason = _blocking_reason(queue, entry, holding, now) or changed(entry) or blockers[entry.is_job]

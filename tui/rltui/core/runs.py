@@ -9,6 +9,7 @@ from typing import Any, Literal, NewType, Self
 
 from rltui.core.kinds import FLAG, INTEGER, LINE, TEXT, TIME, Kind, check_document, list_of
 from rltui.core.metric_levels import MetricLevel
+from rltui.core.run_state import FOLDER_DAMAGED, FOLDER_GONE, Reason
 from rltui.core.states import RUN_STATES, RunState
 
 RunId = NewType("RunId", str)
@@ -119,12 +120,13 @@ class RunRow(RunMetadata):
     generation: str = ""
     """Name in its framework; empty if that has only one."""
     state: RunState = "stopped"
-    problem: str = ""
-    """Reason why it is damaged, gone or failed, in words."""
+    reason: Reason = Reason()
+    is_alive: bool = False
+    """Something of it runs, or it is observed and grows."""
     started_at: float | None = None
     """Start of its first attempt."""
     ended_at: float | None = None
-    """Time of the last sign of life; `None` while it runs."""
+    """Time of the last sign of life; `None` while something of it runs."""
     seconds: float = 0.0
     """Time during which some component ran: pauses between attempts do not count."""
     gpu_seconds: float = 0.0
@@ -160,16 +162,16 @@ class RunRow(RunMetadata):
     disk_bytes: int | None = None
     """`None` if not measured yet."""
     supervisor: tuple[int, float] | None = None
-    """Pid and start time, in seconds since the epoch, of the supervisor that reports it as running."""
+    """Pid and start time, in seconds since the epoch, of the supervisor that follows it."""
 
     @property
     def metadata(self) -> RunMetadata:
         return RunMetadata(**{field_.name: getattr(self, field_.name) for field_ in fields(RunMetadata)})
 
     @property
-    def is_running(self) -> bool:
-        """Some component of it runs, or it is observed while it does."""
-        return RUN_STATES[self.state].is_running
+    def is_unreadable(self) -> bool:
+        """Its folder is gone or damaged; the row holds what the index had."""
+        return self.reason.code in (FOLDER_GONE, FOLDER_DAMAGED)
 
     @property
     def reward(self) -> float | None:
@@ -192,6 +194,7 @@ class RunRow(RunMetadata):
             values[key] = {name: (first, second) for name, (first, second) in values.get(key, {}).items()}
         if (state := values.get("state", "stopped")) not in RUN_STATES:
             raise ValueError(f"no state of a run: {state!r}")
+        values["reason"] = Reason.parse(values.get("reason", {}))
         values["levels"] = {name: MetricLevel(**level) for name, level in values.get("levels", {}).items()}
         values["configs"] = tuple(RunConfigFile(**file) for file in values.get("configs", ()))
         if (supervisor := values.get("supervisor")) is not None:

@@ -100,48 +100,56 @@ def component_badge(state: str, host: Mapping[str, Any] | None) -> AnyBadge:
 
 # --- runs -------------------------------------------------------------------------------------------------
 
-RunState = Literal["running", "done", "failed", "stopped", "damaged", "gone"]
-"""A row of `RUN_STATES` each."""
+RunState = Literal[
+    "queued", "starting", "running", "stalled", "stopping", "stopped", "done", "failed", "lost"
+]
+"""A row of `RUN_STATES` each. `core/run_state.py` says which one a run has, and why."""
 
 
 class RunBadge(NamedTuple):
     sign: str
     word: str
     role: Role
-    is_running: bool = False
+    meaning: str
+    """For the page of help."""
     has_ended: bool = False
-    """It ran, nothing of it runs now, and its folder can be read."""
-
-    @property
-    def is_unreadable(self) -> bool:
-        """True if its folder cannot be read; the row holds what the index had."""
-        return not (self.is_running or self.has_ended)
+    """Nothing more happens in it without a request."""
+    is_failure: bool = False
+    """`rltui status` exits with the code of a failed component."""
 
 
 RUN_STATES: Mapping[RunState, RunBadge] = {
-    "running": RunBadge("●", "running", "good", is_running=True),
-    "done": RunBadge("✓", "done", "good", has_ended=True),
-    "failed": RunBadge("✗", "failed", "bad", has_ended=True),
-    # It did not come to its end.
-    "stopped": RunBadge("○", "stopped", "faint", has_ended=True),
-    # Its folder cannot be understood, `problem` says why.
-    "damaged": RunBadge("⚠", "damaged", "busy"),
-    # Its folder is not there.
-    "gone": RunBadge("?", "gone", "busy"),
-}
-"""In the order in which they are counted where several are."""
+    "queued": RunBadge("◌", "queued", "busy", "waits in the queue, which starts it"),
+    "starting": RunBadge(
+        "◐", "starting", "busy", "a component is on its way up, waits for something, or starts again"
+    ),
+    "running": RunBadge("●", "running", "good", "its jobs run, or prepare what it needs"),
+    "stalled": RunBadge("⚠", "stalled", "busy", "a component is alive and shows no sign of progress"),
+    "stopping": RunBadge("◑", "stopping", "busy", "a component was asked to end, and has not ended yet"),
+    "stopped": RunBadge(
+        "○", "stopped", "faint", "never started, or stopped on request before its last step", has_ended=True
+    ),
+    "done": RunBadge("✓", "done", "good", "its steps are done, whatever still serves", has_ended=True),
+    "failed": RunBadge(
+        "✗", "failed", "bad", "the named component ended with an error or never became ready",
+        has_ended=True, is_failure=True,
+    ),
+    "lost": RunBadge(
+        "?", "lost", "bad",
+        "nobody saw it end: a reboot, a kill of everything; or its folder is gone or damaged",
+        has_ended=True, is_failure=True,
+    ),
+}  # fmt: skip
+"""In the order of a run's life, in which they are counted where several are."""
 
 
 # --- entries of the queue ---------------------------------------------------------------------------------
 
-EntryState = Literal["waiting", "starting", "running", "ending", "done", "failed", "stopped"]
-"""A row of `ENTRY_STATES` each."""
+EntryState = Literal["queued", "starting", "running", "stopping", "done", "failed", "stopped", "lost"]
+"""The states of a run that an entry of the queue can have: a row of `ENTRY_STATES` each."""
 
 
-class EntryBadge(NamedTuple):
-    sign: str
-    word: str
-    role: Role
+class EntryTraits(NamedTuple):
     is_open: bool = False
     """Something is still to be done."""
     holds_devices: bool = False
@@ -151,16 +159,17 @@ class EntryBadge(NamedTuple):
     """Open entries are sorted by it, the lowest first."""
 
 
-ENTRY_STATES: Mapping[EntryState, EntryBadge] = {
-    "waiting": EntryBadge("◌", "waiting", "busy", is_open=True, can_be_retried=True, rank=2),
-    "starting": EntryBadge("◐", "starting", "busy", is_open=True, holds_devices=True, rank=1),
-    "running": EntryBadge("●", "running", "good", is_open=True, holds_devices=True),
+ENTRY_STATES: Mapping[EntryState, EntryTraits] = {
+    "queued": EntryTraits(is_open=True, can_be_retried=True, rank=2),
+    "starting": EntryTraits(is_open=True, holds_devices=True, rank=1),
+    "running": EntryTraits(is_open=True, holds_devices=True),
     # What it will be is known (`outcome`), and what still runs of it is being ended.
-    "ending": EntryBadge("◑", "ending", "busy", is_open=True, holds_devices=True),
-    "done": EntryBadge("✓", "done", "good"),
-    "failed": EntryBadge("✗", "failed", "bad", can_be_retried=True),
+    "stopping": EntryTraits(is_open=True, holds_devices=True),
+    "done": EntryTraits(),
+    "failed": EntryTraits(can_be_retried=True),
     # By a rule, or somebody took it down.
-    "stopped": EntryBadge("■", "stopped", "faint", can_be_retried=True),
+    "stopped": EntryTraits(can_be_retried=True),
+    "lost": EntryTraits(can_be_retried=True),
 }
 
-AnyBadge = Badge | ComponentBadge | RunBadge | EntryBadge
+AnyBadge = Badge | ComponentBadge | RunBadge

@@ -56,13 +56,16 @@ class EvalWork:
         events: EventBus,
         *,
         servers: EvalServers,
+        is_done: Callable[[], bool],
     ) -> None:
+        """`is_done`: whether the run has come to its end."""
         self._setup = setup
         self._config = config
         self._observation = observation
         self._processes = processes
         self._events = events
         self._servers = servers
+        self._is_done = is_done
         self._maker: asyncio.subprocess.Process | None = None
         self.folder = EvalFolder(setup.control)
         self.experiment = setup.record.name
@@ -102,7 +105,7 @@ class EvalWork:
 
     def wait_reason(self, request: EvalRequest) -> str | None:
         """The thing it waits for before it can begin, in words; `None`: nothing."""
-        if request.when_done and not self._processes.is_done():
+        if request.when_done and not self._is_done():
             return "the end of the run"
         return self._servers.wait_reason(request, self._config.store.files)
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rltui.core.run_state import Verdict
 from rltui.core.runs import RunMetadata, RunRow
-from rltui.core.states import RunState
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import RltuiError
 from rltui.services.own_files import file_fingerprint
@@ -67,11 +67,12 @@ class IndexFeed:
             self._index.close()
 
     async def poll(self, *, is_last: bool = False) -> None:
-        is_running, runners = self._supervisor.builder.is_running(), self._supervisor.processes.runners
-        attempts = tuple((name, runner.attempt, runner.lifecycle.state) for name, runner in runners.items())
+        status = self._supervisor.status()
+        state = Verdict(status.state, status.reason) if status.alive else None
+        attempts = tuple((part.id, part.attempt, part.state) for part in status.components)
         problem = ""
         try:
-            await asyncio.to_thread(self._update, (is_running, attempts), is_last)
+            await asyncio.to_thread(self._update, (state, attempts), is_last)
         except RltuiError as error:
             problem = f"the index of runs does not tell of this run: {error.title}"
         if problem and problem != self._problem:
@@ -82,13 +83,13 @@ class IndexFeed:
 
     # --- in a thread --------------------------------------------------------------------------------------
 
-    def _update(self, state: tuple[bool, object], is_last: bool) -> None:
+    def _update(self, state: tuple[Verdict | None, object], is_last: bool) -> None:
         with self._lock:  # a poll may go on in its thread though its task was ended
             for _ in range(_TRIES):
                 if self._try_update(state, is_last):
                     return
 
-    def _try_update(self, state: tuple[bool, object], is_last: bool) -> bool:
+    def _try_update(self, state: tuple[Verdict | None, object], is_last: bool) -> bool:
         """Write the row where it has changed. False where somebody else wrote one while it was read: another
         try reads what they wrote, such as a tag.
         """
@@ -102,8 +103,8 @@ class IndexFeed:
             self._index = RunIndex(timeout_s=_TIMEOUT_S)
         since = self._index.revision()
         has_grown = self._reader.summary.poll()
-        inputs = (state, file_fingerprint(self._control / FILE_NAME), is_last)
-        is_due = state[0] and time.monotonic() - self._read_at >= _MINUTE_S
+        inputs = (_without_text(state[0]), state[1], file_fingerprint(self._control / FILE_NAME), is_last)
+        is_due = state[0] is not None and time.monotonic() - self._read_at >= _MINUTE_S
         is_overwritten = self._is_lost(self._index, since)
         if inputs == self._row_inputs and not has_grown and not is_due and not is_overwritten:
             return True
@@ -111,7 +112,7 @@ class IndexFeed:
         if inputs != self._row_inputs:
             self._reader.read_config()
             self._sheet = self._read_sheet()
-        row = self._row(self._reader, self._index, is_running=state[0] and not is_last)
+        row = self._row(self._reader, self._index, None if is_last else state[0])
         if (
             self._saved_row is None
             or _without_times(row) != _without_times(self._saved_row)
@@ -125,21 +126,21 @@ class IndexFeed:
         self._row_inputs = inputs
         return True
 
-    def _row(self, reader: RunReader, index: RunIndex, *, is_running: bool) -> RunRow:
+    def _row(self, reader: RunReader, index: RunIndex, state: Verdict | None) -> RunRow:
+        """`state`: according to the supervisor; `None`: nothing of the run lives."""
         sheet = self._sheet
         assert sheet is not None
-        state: RunState | None = "running" if is_running else None
-        row = reader.row(sheet, parent=index.config(sheet.parent), before=self._saved_row, state=state)
+        row = reader.row(sheet, parent=index.config(sheet.parent), before=self._saved_row, reported=state)
         process = read_process_id(os.getpid())
         started_at = time.time() - age_s(process) if process is not None else 0.0
-        return replace(row, supervisor=(os.getpid(), started_at)) if is_running else row
+        return replace(row, supervisor=(os.getpid(), started_at)) if state is not None else row
 
     def _is_lost(self, index: RunIndex, stamp: int) -> bool:
         """True if somebody else has written another row, or all are gone. `stamp`: of the index now."""
         if stamp == self._index_stamp:
             return False
         row = index.row(self._saved_row.id) if self._saved_row is not None else None
-        if row is not None and self._saved_row is not None and row.state == self._saved_row.state:
+        if row is not None and self._saved_row is not None and row.is_alive == self._saved_row.is_alive:
             self._index_stamp = stamp
             return False
         return True
@@ -151,9 +152,15 @@ class IndexFeed:
         return make_metadata(self._control, new_metadata(self._supervisor.setup.record.created_at))
 
 
+def _without_text(state: Verdict | None) -> Verdict | None:
+    """The verdict without the text of its reason, which may have figures that change all the time."""
+    return None if state is None else state._replace(reason=replace(state.reason, text=""))
+
+
 def _without_times(row: RunRow) -> RunRow:
-    """The row without durations below a minute, which change all the time."""
-    if row.state != "running":
+    """The row without durations below a minute, and without the text of its reason."""
+    if not row.is_alive:
         return row
     minutes = row.seconds // _MINUTE_S
-    return replace(row, seconds=minutes, gpu_seconds=0.0, ended_at=None, supervisor=None)
+    reason = replace(row.reason, text="")
+    return replace(row, reason=reason, seconds=minutes, gpu_seconds=0.0, ended_at=None, supervisor=None)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rltui import paths
 from rltui.core import hints
-from rltui.core.api import Alert, Progress
+from rltui.core.api import Alert
 from rltui.core.gpu.devices import chosen_devices
 from rltui.core.gpu.forecast_text import lack_of_memory
 from rltui.core.interpreter import bare_command
@@ -135,20 +135,6 @@ class Processes:
         names = self._setup.run_jobs
         return [runner for name, runner in self.runners.items() if name in names]
 
-    def is_done(self) -> bool:
-        """True if every job of the run has ended well, left its work to no other, and no service
-        has failed.
-        """
-        jobs = [runner.lifecycle for runner in self.run_jobs()]
-        services = [self.runners[spec.id] for spec in self._setup.layout.automatic if spec.kind == "service"]
-        calm = (ComponentState.READY, ComponentState.STOPPED)
-        return (
-            bool(jobs)
-            and all(job.state is ComponentState.EXITED for job in jobs)
-            and all(job.exit is not None and job.exit.cause is None for job in jobs)
-            and all(runner.lifecycle.state in calm for runner in services)
-        )
-
     def ssh_components(self, components: Iterable[str]) -> tuple[str, ...]:
         """Return the components of these that were last started by an ssh command, as `trainer on node7`."""
         hosts = {
@@ -203,8 +189,6 @@ class Processes:
         self._events.lifecycle_changed(runner, previous)
         for listener in self.listeners:
             listener(runner, previous)
-        if lifecycle.state is ComponentState.EXITED and not runner.spec.is_manual and self.is_done():
-            self._events.alert(_done_alert(self._observation.progress.progress, self.alive()))
         if lifecycle.alive != previous.alive:
             self._events.changed("knobs")
         if lifecycle.alive and not previous.alive and runner.log is not None:
@@ -324,13 +308,6 @@ def _lives_in(component_dir: Path) -> bool:
         processes.read_attempt(control.attempt_dir(component_dir.name, attempts[-1])) if attempts else None
     )
     return record is not None and record.living_main is not None
-
-
-def _done_alert(progress: Progress, still_running: Sequence[str]) -> Alert:
-    reward = f", reward {progress.reward:.3f}" if progress.reward is not None else ""
-    running_text = f"; still running: {', '.join(still_running)}" if still_running else ""
-    text = f"step {progress.step}/{progress.max_steps}{reward}{running_text}"
-    return Alert(kind="finished", severity="information", title="the run is done", text=text)
 
 
 async def unmet_precondition(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rltui.core.api import ComponentStatus, Down, HostStatus, RollbackOffer, Status
 from rltui.core.evals import COMPONENT, SERVER, QueuedEval
+from rltui.core.run_state import Verdict, is_complete, run_state
 from rltui.core.states import ComponentState
 from rltui.core.text import join_words
 from rltui.daemon.component import ComponentRunner
@@ -16,7 +17,9 @@ from rltui.daemon.observation import Observation
 from rltui.daemon.processes import Processes
 from rltui.daemon.servers import Servers
 from rltui.errors import ConfigError
+from rltui.services.queue_states import beside_queue
 from rltui.services.runs.observed import is_growing, title_of
+from rltui.services.runs.run_verdict import verdict
 from rltui.services.slurm import SCRIPT_FILE
 
 _VISIBLE_S = 300.0
@@ -48,9 +51,22 @@ class StatusBuilder:
         ended. `evals`: the running one first.
         """
         record, progress = self.setup.record, self.observation.current_progress
+        components = self._components(evals)
+        is_alive = self.is_alive()
+        state, reason = verdict(
+            record,
+            components,
+            is_alive=is_alive,
+            is_complete=is_complete(progress.step, progress.max_steps),
+            down=down,
+        )
+        if not is_alive:
+            state, reason = beside_queue(record, Verdict(state, reason))
         return Status(
             experiment=record.name,
-            state="running" if self.is_running() else "stopped",
+            state=state,
+            reason=reason,
+            alive=is_alive,
             framework=self.setup.framework.id,
             output_dir=record.output_dir,
             run_dir=record.run_dir,
@@ -58,12 +74,7 @@ class StatusBuilder:
             step=progress.step,
             max_steps=progress.max_steps,
             reward=progress.reward,
-            components=tuple(
-                self._component(runner, evals)
-                for runner in self.processes.runners.values()
-                if not runner.spec.is_manual or not _is_over(runner)
-            ),
-            done=self.processes.is_done(),
+            components=components,
             title=title_of(record, self.setup.layout, self.setup.framework),
             config_files=record.config_files,
             workspace=record.workspace,
@@ -78,7 +89,21 @@ class StatusBuilder:
             evals=evals,
         )
 
-    def is_running(self) -> bool:
+    def is_done(self) -> bool:
+        """True if the steps of the run are done, and nothing of it goes on."""
+        components, progress = self._components(()), self.observation.current_progress
+        return (
+            run_state(components, is_complete=is_complete(progress.step, progress.max_steps)).state == "done"
+        )
+
+    def _components(self, evals: tuple[QueuedEval, ...]) -> tuple[ComponentStatus, ...]:
+        return tuple(
+            self._component(runner, evals)
+            for runner in self.processes.runners.values()
+            if not runner.spec.is_manual or not _is_over(runner)
+        )
+
+    def is_alive(self) -> bool:
         """True if something of it runs, or will without a request. Somebody else's run: if it is
         written to.
         """
@@ -99,6 +124,7 @@ class StatusBuilder:
             id=name,
             kind=runner.spec.kind,
             prepares=bool(runner.spec.creates),
+            writes_run=name in self.setup.run_jobs,
             manual=runner.spec.is_manual,
             state=lifecycle.state,
             stalled=runner.evidence is not None,
@@ -109,6 +135,7 @@ class StatusBuilder:
             attempt=runner.attempt,
             exit_code=lifecycle.exit.code if lifecycle.exit else None,
             signal=lifecycle.exit.signal if lifecycle.exit else None,
+            lost=lifecycle.exit is not None and lifecycle.exit.is_lost and not lifecycle.expected,
             from_outside=lifecycle.exit is not None and lifecycle.exit.from_outside,
             started_at=started,
             uptime_s=uptime if ended_at is None else None,

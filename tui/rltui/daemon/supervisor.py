@@ -8,10 +8,13 @@ import time
 from collections.abc import Collection
 
 from rltui.core import hints
-from rltui.core.api import EDITS, Down, Plan, Request, Status
+from rltui.core.api import EDITS, Alert, Down, Plan, Progress, Request, Status
 from rltui.core.checkpoints import PrunePlan, Retention
 from rltui.core.config_report import BatchUnit, Conversion, KnobTable
+from rltui.core.lifecycle import Lifecycle
+from rltui.core.states import ComponentState
 from rltui.daemon.checkpoints import CheckpointService
+from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.eval_servers import EvalServers
 from rltui.daemon.eval_work import EvalWork
@@ -90,9 +93,18 @@ class Supervisor:
             self._rollback.lifecycle_changed,
             lambda *_: self.save_intent(),
             retries.lifecycle_changed,
+            self._announce_end,
         ]
         servers = EvalServers(setup, self.config, self.processes.runners, self.gpu_readings, memory)
-        eval_work = EvalWork(setup, self.config, self.observation, self.processes, events, servers=servers)
+        eval_work = EvalWork(
+            setup,
+            self.config,
+            self.observation,
+            self.processes,
+            events,
+            servers=servers,
+            is_done=self.builder.is_done,
+        )
         self.evals = EvalScheduler(
             eval_work, events, may_start=lambda: self._transactions.closed_reason is None
         )
@@ -144,7 +156,7 @@ class Supervisor:
     def is_idle(self) -> bool:
         """True if nothing runs or is about to, and there is no run of somebody else to observe."""
         is_busy = self._transactions.busy or bool(self.evals.queue) or self.setup.record.observed
-        return not is_busy and self.status().state != "running"
+        return not is_busy and not self.builder.is_alive()
 
     async def shut_down(self, by: str, *, only_idle: bool = False) -> None:
         """Stop everything in reverse order and make sure that no process of the experiment is left.
@@ -216,6 +228,12 @@ class Supervisor:
         if offer is None and under_way is None:
             offer = self.checkpoints.offer
         return self.builder.build(transaction=under_way, down=down, rollback=offer, evals=self.evals.queue)
+
+    def _announce_end(self, runner: ComponentRunner, previous: Lifecycle) -> None:
+        """Tell everybody that the run is done, once its last job ends."""
+        has_exited = runner.lifecycle.state is ComponentState.EXITED and not runner.spec.is_manual
+        if has_exited and runner.lifecycle.state != previous.state and self.builder.is_done():
+            self.events.alert(_done_alert(self.observation.progress.progress, self.processes.alive()))
 
     def knobs(self) -> KnobTable:
         """The knob table, from the files as they are now. May raise ConfigError."""
@@ -341,3 +359,10 @@ class Supervisor:
     def _pending_changed(self) -> None:
         self.save_intent()
         self._publish_status()
+
+
+def _done_alert(progress: Progress, still_running: Collection[str]) -> Alert:
+    reward = f", reward {progress.reward:.3f}" if progress.reward is not None else ""
+    running_text = f"; still running: {', '.join(still_running)}" if still_running else ""
+    text = f"step {progress.step}/{progress.max_steps}{reward}{running_text}"
+    return Alert(kind="finished", severity="information", title="the run is done", text=text)

@@ -21,7 +21,8 @@ from rltui.core.queue import RunQueue
 from rltui.errors import ConflictError, RltuiError
 from rltui.scheduler.queue_scheduler import QueueScheduler
 from rltui.services.own_files import FileLock, file_fingerprint, make_folder
-from rltui.services.queue_file import change_queue, queue_file, queue_folder, read_queue, supervisor_lock
+from rltui.services.queue_file import change_queue, read_queue, supervisor_lock
+from rltui.services.queue_states import queue_file
 
 logger = logging.getLogger("rltui.queue")
 
@@ -54,28 +55,28 @@ def _start() -> None:
 
     tmux = TmuxHost(paths.tmux_socket())
     tmux.check()
-    make_folder(queue_folder(), mode=0o700)
+    make_folder(paths.queue_folder(), mode=0o700)
     argv = ["/bin/sh", "-c", _RESTART_LOOP, "queue", *module_command("rltui.scheduler")]
     until = time.monotonic() + START_TIMEOUT_S
-    starter = FileLock(queue_folder() / "starter.lock")
+    starter = FileLock(paths.queue_folder() / "starter.lock")
     while not is_scheduler_running() and not read_queue().is_idle:
         if time.monotonic() > until:
             title = "the supervisor of the queue did not start"
-            raise RltuiError(title, hint=f"see {queue_folder()}/supervisor.log")
+            raise RltuiError(title, hint=f"see {paths.queue_folder()}/supervisor.log")
         if starter.acquire():  # else somebody else starts it
             with contextlib.suppress(ConflictError):  # the one before is about to go, or to be started again
                 if tmux.has_session(_SESSION):
-                    tmux.start_window(_SESSION, SUPERVISOR_WINDOW, argv, cwd=str(queue_folder()))
+                    tmux.start_window(_SESSION, SUPERVISOR_WINDOW, argv, cwd=str(paths.queue_folder()))
                 else:
-                    tmux.start_supervisor(_SESSION, argv, cwd=str(queue_folder()), env={})
+                    tmux.start_supervisor(_SESSION, argv, cwd=str(paths.queue_folder()), env={})
         time.sleep(_POLL_S)
 
 
 def _supervise() -> int:
     """Mind the queue until nothing is left to do, or SIGTERM. The runs go on whatever becomes of it."""
-    make_folder(queue_folder(), mode=0o700)
+    make_folder(paths.queue_folder(), mode=0o700)
     logging.basicConfig(
-        handlers=[logging.handlers.WatchedFileHandler(queue_folder() / "supervisor.log")],
+        handlers=[logging.handlers.WatchedFileHandler(paths.queue_folder() / "supervisor.log")],
         level=logging.INFO,
         format="%(asctime)s %(levelname)s %(message)s",
     )
@@ -89,7 +90,7 @@ def _supervise() -> int:
         time.sleep(_WAKE_S / 5)
     leave = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: leave.set())
-    print(f"supervisor of the queue: pid {os.getpid()}, {queue_folder()}", flush=True)
+    print(f"supervisor of the queue: pid {os.getpid()}, {paths.queue_folder()}", flush=True)
     logger.info("supervisor started, pid %d", os.getpid())
     try:
         _schedule_until_done(QueueScheduler(), lock, leave)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rltui import paths
 from rltui.client import launch
 from rltui.core import hints
 from rltui.core.interpreter import OUTER_VARIABLES, module_command
@@ -26,7 +27,7 @@ from rltui.scheduler.stop_rules import StopRules
 from rltui.services import subprocesses
 from rltui.services.fingerprints import Fingerprints
 from rltui.services.gpu.reservations import release_devices, reserve_devices
-from rltui.services.queue_file import change_queue, queue_folder, start_lock
+from rltui.services.queue_file import change_queue, start_lock
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
 from rltui.services.runs.experiments import find_experiment
 from rltui.services.runs.run_metadata import read_metadata
@@ -88,7 +89,7 @@ class QueueScheduler:
         self._change(lambda queue: queue)
         for entry in self.queue.entries:
             try:
-                if entry.is_open and entry.state != "waiting":
+                if entry.is_open and entry.state != "queued":
                     self._advance(entry)
             except (OSError, subprocess.TimeoutExpired) as error:  # a full disk; others go on
                 logger.error("%s: %s", entry.name, error)
@@ -102,7 +103,7 @@ class QueueScheduler:
             self._settle_start(entry)
         elif entry.state == "running":
             self._follow(entry)
-        elif entry.state == "ending":
+        elif entry.state == "stopping":
             self._end(entry)
 
     def _change(self, change: Callable[[RunQueue], RunQueue]) -> None:
@@ -133,10 +134,10 @@ class QueueScheduler:
             entries = []
             for entry in queue.entries:
                 now = entry
-                if entry.state == "waiting" and start is not None and entry.id == start.id:
+                if entry.state == "queued" and start is not None and entry.id == start.id:
                     if not queue.paused:
                         now = entry.model_copy(update={"state": "starting", "why": "", **start_fields})
-                elif entry.state == "waiting" and entry.id in waits:
+                elif entry.state == "queued" and entry.id in waits:
                     now = entry.model_copy(update={"why": waits[entry.id]})
                 entries.append(now)
             return queue.with_entries(entries)
@@ -156,7 +157,7 @@ class QueueScheduler:
         assigned_devices = {
             device: open_entry.name
             for open_entry in self.queue.entries
-            if open_entry.is_open and open_entry.state != "waiting" and open_entry.devices
+            if open_entry.is_open and open_entry.state != "queued" and open_entry.devices
             for device in open_entry.devices.split(",")
         }
         now, about = time.monotonic(), (entry.name, entry.gpus, entry.gpu_bytes, *assigned_devices)
@@ -232,7 +233,7 @@ class QueueScheduler:
         if run:
             self._replace(entry, lambda now: now.model_copy(update={"state": "running", "run": run}))
         elif code is None:  # it was never started, or killed before it came to anything
-            self._replace(entry, lambda now: now.model_copy(update={"state": "waiting"}))
+            self._replace(entry, lambda now: now.model_copy(update={"state": "queued"}))
         else:
             signal_text = subprocesses.failure_text(code, b"") if code < 0 else None
             reason = f"its start {signal_text}" if signal_text else _last_error(entry)
@@ -284,7 +285,7 @@ class QueueScheduler:
             return
         logger.info("%s: %s %s", entry.name, outcome, reason)
         if is_living:
-            ending_fields = {"state": "ending", "outcome": outcome, "why": reason}
+            ending_fields = {"state": "stopping", "outcome": outcome, "why": reason}
             self._replace(entry, lambda now: now.model_copy(update=ending_fields))
         else:
             self._replace(entry, lambda now: now.ended(outcome, reason, time.time()))
@@ -313,31 +314,13 @@ def verdict(status: Mapping[str, Any], *, living: bool) -> tuple[Outcome | None,
 
     `living`: the status is the supervisor's, rather than made from the files.
     """
+    state, reason = status["state"], status["reason"]["text"]
     if status.get("transaction"):
         return None, ""
-    down = status.get("down")
-    jobs = [
-        component
-        for component in status["components"]
-        if component["kind"] == "job" and not component.get("manual")
-    ]
-    if not living:
-        # a preparing one whose output existed was skipped
-        if jobs and all(
-            job["state"] == "exited" or (job.get("prepares") and job["attempt"] is None) for job in jobs
-        ):
-            return "done", ""
-        if down:
-            return "stopped", f"taken down by {down['by']}"
-    elif down and not down["complete"]:
-        return None, ""
-    elif status["done"]:
-        return (None, "") if status.get("evals") else ("done", "")
-    if failed_components := [
-        component for component in status["components"] if component["id"] in status["failed"]
-    ]:
-        return "failed", f"{failed_components[0]['id']}: {failed_components[0]['reason'] or 'failed'}"
-    return (None, "") if living else ("failed", "it ended, and nobody saw why")
+    if state == "done":
+        return (None, "") if living and status.get("evals") else ("done", "")
+    is_over = state == "failed" or (not living and state in ("stopped", "lost"))
+    return (state, reason) if is_over else (None, "")
 
 
 def _pending(status: Mapping[str, Any]) -> str:
@@ -394,7 +377,7 @@ def _started_record(entry: QueueEntry) -> str:
         status, is_living = _status(record)
     except RltuiError:  # somebody is there
         return sheet.id
-    is_under_way = is_living and (status["state"] == "running" or bool(status["transaction"]))
+    is_under_way = is_living and (status["alive"] or bool(status["transaction"]))
     return sheet.id if is_under_way or _attempts(entry) > entry.attempts_before else ""
 
 
@@ -408,7 +391,7 @@ def _status(record: ExperimentRecord) -> tuple[Mapping[str, Any], bool]:
     process = subprocess.run(
         argv, capture_output=True, timeout=_COMMAND_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL
     )
-    if process.returncode:
+    if process.returncode not in (ExitCode.DONE, ExitCode.COMPONENT_FAILED):
         raise RltuiError(f"its status cannot be read: {process.stderr.decode(errors='replace')[-200:]}")
     return json.loads(process.stdout), False
 
@@ -425,7 +408,7 @@ def _note(record: ExperimentRecord, text: str) -> None:
 
 def _stderr_file(entry: QueueEntry) -> Path:
     """File with the stderr of the last command for an entry."""
-    return queue_folder() / f"{entry.id}.log"
+    return paths.queue_folder() / f"{entry.id}.log"
 
 
 def _last_error(entry: QueueEntry) -> str:

@@ -19,6 +19,7 @@ from rltui.core.queue import RunQueue
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.own_files import FileLock, append_line, make_folder, read_own, write_atomically
 from rltui.services.processes import boot_identity
+from rltui.services.queue_states import queue_file
 
 _LOCK_TIMEOUT_S = 30.0
 _LARGEST_JOURNAL = 4 << 20
@@ -26,22 +27,14 @@ _LARGEST_JOURNAL = 4 << 20
 _RUNS_CONTINUE = "the runs that it had started go on by themselves"
 
 
-def queue_folder() -> Path:
-    return paths.state_dir() / "queue"
-
-
-def queue_file() -> Path:
-    return queue_folder() / "queue.json"
-
-
 def supervisor_lock() -> FileLock:
     """Return the lock that the queue's scheduler holds while it runs."""
-    return FileLock(queue_folder() / "supervisor.lock")
+    return FileLock(paths.queue_folder() / "supervisor.lock")
 
 
 def start_lock(id_: str) -> FileLock:
     """Return the lock that the program that starts an entry holds while it works."""
-    return FileLock(queue_folder() / f"start-{id_}.lock")
+    return FileLock(paths.queue_folder() / f"start-{id_}.lock")
 
 
 def read_queue() -> RunQueue:
@@ -89,8 +82,8 @@ def change_queue(change: Callable[[RunQueue], RunQueue], *, fallback: RunQueue |
 
 @contextmanager
 def _locked() -> Iterator[None]:
-    make_folder(queue_folder(), mode=0o700)
-    lock = FileLock(queue_folder() / "queue.lock")
+    make_folder(paths.queue_folder(), mode=0o700)
+    lock = FileLock(paths.queue_folder() / "queue.lock")
     busy = ConflictError(f"another rltui holds {lock.path}", hint="try again; nothing was changed")
     with lock.hold(busy, wait_s=_LOCK_TIMEOUT_S):
         yield
@@ -125,7 +118,7 @@ def _journal_changes(before: RunQueue, after: RunQueue) -> None:
 
 def _journal() -> Path:
     """The journal exists only if a queue was ever written."""
-    return queue_folder() / "journal.jsonl"
+    return paths.queue_folder() / "journal.jsonl"
 
 
 def add_to_journal(text: str, **fields: str) -> None:

@@ -367,7 +367,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         self._overview.view_state.note()
         status, host = self._overview.status, clean_line(self._experiment.host)
         rltui = f"rltui --host {host}" if host else "rltui"
-        if status is not None and status.state == "stopped":
+        if status is not None and not status.alive:
             name = clean_line(self._experiment.name)
             self.exit(message=f"Detached: nothing of it runs. {rltui} {name} opens it again.")
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rltui.core.states import (
@@ -238,10 +238,6 @@ def concern_text(concern: HealthIssue) -> str:
     if concern.edits:
         lines.append(f"edited since: {'; '.join(concern.edits[-_MOST_EDITS:])}")
     return " · ".join(lines)
-
-
-def failed_text(components: Sequence[str]) -> str:
-    return f"failed: {', '.join(components)}"
 
 
 def waits_text(waits: str, waits_for: str, share_frac: float) -> str:

@@ -3,61 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rltui.core.states import COMPONENT_STATES, RUN_STATES, STALLED, AnyBadge, Badge, ComponentState
+from rltui.core.run_state import Reason, state_text
+from rltui.core.states import RUN_STATES, RunBadge
 from rltui.core.text import duration
-from rltui.views.component import failed_text
+from rltui.errors import ExitCode
 from rltui.views.table import Cell, Column, View
 
-if TYPE_CHECKING:
-    from rltui.core.api import Status
 
-BROKEN_STATES = ("broken", "not answering")
-"""States in which there is no status."""
-_RUN_BADGES = {badge.word: badge for badge in RUN_STATES.values()}
-
-
-def state_text(status: Mapping[str, Any]) -> str:
-    """`running`, `done ✓`, `failed: trainer`, `observed · quiet`."""
-    if status.get("observed"):
-        return f"observed · {'its logs grow' if status['state'] == 'running' else 'quiet'}"
-    if status.get("done"):
-        return "done ✓"
-    if failed := status.get("failed"):
-        return failed_text(failed)
-    return str(status.get("word", status["state"]))
+def badge_of(state: str) -> RunBadge:
+    """The badge of a run's state; of one that only a newer rltui knows, its name."""
+    return next(
+        (badge for badge in RUN_STATES.values() if badge.word == state), RunBadge("?", state, "faint", "")
+    )
 
 
-def experiment_badge(status: Status) -> AnyBadge:
-    """One word for the whole experiment: what most needs a person's eye."""
-    if status.observed:
-        return Badge("◉", "observed", "key")
-    if status.failed and not status.done:
-        return COMPONENT_STATES[ComponentState.FAILED]._replace(word=failed_text(status.failed))
-    match status.word:
-        case "done":
-            return RUN_STATES["done"]
-        case "running":
-            return RUN_STATES["running"]
-        case word:
-            by_word: dict[str, AnyBadge] = {badge.word: badge for badge in COMPONENT_STATES.values()}
-            concerns = status.progress.concerns
-            is_bad = bool(concerns) and word == concerns[0].word and concerns[0].severity == "error"
-            return by_word.get(word, Badge(STALLED.sign, word, "bad" if is_bad else "busy"))
+def state_cell(state: str, reason: Reason) -> Cell:
+    """`● running`, `✗ failed: trainer`, `✓ done · inference still up`: the same on every place."""
+    badge = badge_of(state)
+    return Cell(f"{badge.sign} {state_text(state, reason)}", badge.role)
 
 
-def signed_state(text: str, state: str = "") -> Cell:
-    """`● running`: what is told of the state of a run, behind the sign of that.
+def status_cell(status: Mapping[str, Any]) -> Cell:
+    """The cell of a status, as JSON has it."""
+    return state_cell(status["state"], Reason.parse(status["reason"]))
 
-    `state`: where the text does not begin with one.
-    """
-    first = text.replace(":", " ").partition(" ")[0]
-    badge = _RUN_BADGES.get(first) or _RUN_BADGES.get(state)
-    text = text.removesuffix(" ✓")
-    if badge is None:
-        return Cell(f"⚠ {text}", "bad" if state in BROKEN_STATES else None)
-    return Cell(f"{badge.sign} {text}", badge.role)
+
+def exit_code(status: Mapping[str, Any]) -> ExitCode:
+    """The code with which `rltui status` tells of it."""
+    return ExitCode.COMPONENT_FAILED if badge_of(status["state"]).is_failure else ExitCode.DONE
 
 
 def step_text(status: Mapping[str, Any]) -> str:
@@ -80,7 +55,7 @@ VIEW: View[Mapping[str, Any]] = View(
     key=lambda status: str(status["experiment"]),
     columns=(
         Column("name", lambda status, _: str(status["experiment"]), least=12, cut="middle"),
-        Column("state", lambda status, _: signed_state(state_text(status), status["state"]), least=9),
+        Column("state", lambda status, _: status_cell(status), least=9),
         Column("step", lambda status, _: step_text(status) if status["step"] else "", is_right=True, goes=1),
         Column(
             "reward",

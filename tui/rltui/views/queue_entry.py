@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from rltui.core import hints
-from rltui.core.states import ENTRY_STATES, PENDING, AnyBadge
+from rltui.core.run_state import Reason, Verdict, state_text
+from rltui.core.states import ENTRY_STATES, RUN_STATES
 from rltui.core.text import count_text, duration, size_text
+from rltui.views.experiment import badge_of
 from rltui.views.run import Details, step_text
 from rltui.views.table import Cell, Column, View
 
@@ -23,6 +26,16 @@ class QueuedRun(NamedTuple):
     entry: QueueEntry
     run: RunRow | None
 
+    @property
+    def verdict(self) -> Verdict:
+        """The state of its run, as all other places say it; of the entry, where it has no run yet."""
+        run, entry = self.run, self.entry
+        if run is None or run.id != entry.run:
+            is_pending = entry.is_job and entry.state == "running" and bool(entry.why)  # SLURM has its job
+            return Verdict("starting" if is_pending else entry.state, Reason("queue", entry.why))
+        verdict = Verdict(run.state, run.reason)
+        return verdict if run.is_alive else verdict.in_queue(entry.state, entry.why)
+
 
 def queued_runs(queue: RunQueue, run_of: Callable[[QueueEntry], RunRow | None]) -> list[QueuedRun]:
     """Running entries, then waiting ones in the order of their starts, then ended ones, the newest first.
@@ -35,7 +48,7 @@ def queued_runs(queue: RunQueue, run_of: Callable[[QueueEntry], RunRow | None]) 
     going = [entry for entry in queue.entries if entry.is_open]
     going.sort(key=lambda entry: (ENTRY_STATES[entry.state].rank, -entry.priority))
     return [
-        QueuedRun(entry, None if entry.state == "waiting" else run_of(entry)) for entry in (*going, *finished)
+        QueuedRun(entry, None if entry.state == "queued" else run_of(entry)) for entry in (*going, *finished)
     ]
 
 
@@ -46,8 +59,9 @@ def _reward_text(queued: QueuedRun, _: float) -> str:
 
 def _reason_text(queued: QueuedRun, now: float) -> str:
     entry = queued.entry
-    is_later = entry.state == "waiting" and entry.not_before is not None and entry.not_before > now
-    return f"{entry.why}, in {duration((entry.not_before or now) - now)}" if is_later else entry.why
+    is_later = entry.state == "queued" and entry.not_before is not None and entry.not_before > now
+    reason = entry.why or queued.verdict.reason.text
+    return f"{reason}, in {duration((entry.not_before or now) - now)}" if is_later else reason
 
 
 VIEW: View[QueuedRun] = View(
@@ -55,11 +69,11 @@ VIEW: View[QueuedRun] = View(
     columns=(
         Column(
             "sign",
-            lambda queued, _: Cell((badge := entry_badge(queued.entry)).sign, badge.role),
+            lambda queued, _: Cell((badge := badge_of(queued.verdict.state)).sign, badge.role),
             heading="",
         ),
         Column("run", lambda queued, _: queued.entry.name, least=14, cut="middle"),
-        Column("state", lambda queued, _: entry_badge(queued.entry).word),
+        Column("state", lambda queued, _: state_text(*queued.verdict)),
         Column(
             "step",
             lambda queued, _: "" if queued.run is None else step_text(queued.run),
@@ -95,23 +109,10 @@ def entry_details(entry: QueueEntry, now: float) -> Details:
     ]
 
 
-def queue_counts(queue: RunQueue) -> list[str]:
-    """`2 run`, `1 pending`, `4 wait`, `1 failed`: those of which there are any."""
-    entries = queue.entries
-    pending = sum(entry_badge(entry) is PENDING for entry in entries)
-    counts = {
-        "run": sum(ENTRY_STATES[entry.state].holds_devices for entry in entries) - pending,
-        "pending": pending,
-        "wait": sum(entry.state == "waiting" for entry in entries),
-        "failed": sum(entry.state == "failed" for entry in entries),
-    }
-    return [f"{count} {state}" for state, count in counts.items() if count]
-
-
-def entry_badge(entry: QueueEntry) -> AnyBadge:
-    """The badge of its state; `pending` where SLURM has its job and does not run it yet."""
-    is_pending = entry.is_job and entry.state == "running" and bool(entry.why)
-    return PENDING if is_pending else ENTRY_STATES[entry.state]
+def queue_counts(queued: Iterable[QueuedRun]) -> list[str]:
+    """`2 running`, `4 queued`, `1 failed`: states of which there are any."""
+    counts = Counter(item.verdict.state for item in queued)
+    return [f"{counts[state]} {badge.word}" for state, badge in RUN_STATES.items() if counts[state]]
 
 
 def queue_notices(queue: RunQueue) -> list[str]:

@@ -146,7 +146,7 @@ def _details(run: RunRow, parent: RunRow | None) -> Iterator[tuple[str, str]]:
         "" if run.step is None else f"{run.step}" + ("" if run.max_steps is None else f" of {run.max_steps}")
     )
     from_step = "" if run.parent_step is None else f", from its step {run.parent_step}"
-    yield "state", run.state + (f": {run.problem}" if run.problem else "")
+    yield "state", run.state + (f": {run.reason.text}" if run.reason.text else "")
     yield "steps", step
     yield "when", "" if run.started_at is None else f"{date_text(run.started_at)}{end_text}"
     yield "took", duration(run.seconds) + (f", {run.attempts} starts" if run.attempts > 1 else "")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rltui.core.config_data import config_value, matching_keys, short_names
 from rltui.core.metric_levels import LEVEL_STEPS
 from rltui.core.metric_names import CONCEPTS, concept_of
+from rltui.core.run_state import state_text
 from rltui.core.runs import RunRow
 from rltui.core.secrets import mask_value
 from rltui.core.states import RUN_STATES
@@ -31,6 +32,7 @@ from rltui.core.text import (
 )
 from rltui.core.times import date_text
 from rltui.errors import UsageError
+from rltui.views.experiment import state_cell
 
 if TYPE_CHECKING:
     from rltui.core.forks import ForkPlan
@@ -131,7 +133,7 @@ _FIELDS: Mapping[str, RunColumn] = {
     column.id: column
     for column in (
         _field("name", "text", "what it is called", lambda row: row.name, 48),
-        _field("state", "text", ", ".join(RUN_STATES), lambda row: row.state, 8),
+        _field("state", "text", ", ".join(RUN_STATES), lambda row: row.state, 24),
         _field("step", "steps", "completed steps, and of how many", lambda row: row.step),
         _field("max_steps", "steps", "steps that it is to make", lambda row: row.max_steps),
         _field("trend", "number", "the reward over all steps", lambda row: row.reward),
@@ -164,7 +166,7 @@ _FIELDS: Mapping[str, RunColumn] = {
         _field("disk", "bytes", "how large its folder is", lambda row: row.disk_bytes),
         _field("folder", "text", "where it lies", lambda row: row.folder, 60),
         _field("kind", "text", "run, or evaluation", lambda row: row.kind),
-        _field("problem", "text", "why it is failed, damaged or gone", lambda row: row.problem or None, 60),
+        _field("reason", "text", "the reason for its state", lambda row: row.reason.text or None, 60),
         _field("archived", "time", "since when it is not listed", lambda row: row.archived_at),
         _field("trashed", "time", "since when it lies in the trash", lambda row: row.trashed_at),
         _field("id", "text", "never used twice", lambda row: row.id, 10),
@@ -333,7 +335,7 @@ def _thinned(values: tuple[float, ...]) -> tuple[float, ...]:
 
 
 _SPECIAL: Mapping[str, Callable[[RunRow, Mapping[str, str]], str]] = {
-    "state": lambda row, _: RUN_STATES[row.state].word,
+    "state": lambda row, _: state_text(row.state, row.reason),
     "step": lambda row, _: step_text(row),
     "trend": lambda row, _: sparkline(_thinned(row.sparkline), _TREND_WIDTH),
     "gpus": lambda row, _: gpus_text(row.gpus),
@@ -368,17 +370,22 @@ def config_value_text(key: str, value: object) -> str:
 
 def run_summary(row: RunRow) -> str:
     """`● running · step 83/200 · reward 0.62 · baseline`, as far as it is known."""
-    badge = RUN_STATES[row.state]
     step = f"step {step_text(row)}" if row.step is not None else ""
     reward = "" if row.reward is None else f"reward {row.reward:.2f}"
-    texts = (f"{badge.sign} {badge.word}", step, reward, *row.tags, "archived" if row.archived_at else "")
+    texts = (
+        state_cell(row.state, row.reason).text,
+        step,
+        reward,
+        *row.tags,
+        "archived" if row.archived_at else "",
+    )
     return " · ".join(filter(None, texts))
 
 
 def run_details(row: RunRow, names: Mapping[str, str]) -> Details:
     """All that is known of one, the most important first. `names`: of all runs, by id."""
     return [
-        ("problem", [row.problem]),
+        ("reason", [row.reason.text]),
         ("note", [row.note]),
         ("tags", row.tags),
         ("from", _origin(row, names)),

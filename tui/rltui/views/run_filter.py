@@ -35,7 +35,7 @@ _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 _IS_WORDS: Mapping[str, tuple[str, Callable[[RunRow], bool]]] = {
-    "living": ("state", lambda row: row.is_running),
+    "living": ("state", lambda row: row.is_alive),
     "best": ("best", lambda row: row.is_best),
     "archived": ("archived", lambda row: row.archived_at is not None),
     "trashed": ("trashed", lambda row: row.trashed_at is not None),

@@ -55,7 +55,7 @@ def usual_order(rows: Iterable[RunRow]) -> list[RunRow]:
 
     def key(row: RunRow) -> tuple[bool, float, str]:
         start_time = row.started_at or row.created_at
-        return (row.is_running, start_time if row.is_running else row.ended_at or start_time, row.id)
+        return (row.is_alive, start_time if row.is_alive else row.ended_at or start_time, row.id)
 
     return sorted(rows, key=key, reverse=True)
 
@@ -94,7 +94,7 @@ def line_key(line: Line) -> str:
 
 def waiting_entries(queue: RunQueue) -> list[QueueEntry]:
     """Entries that the queue has not started yet, the next first."""
-    entries = [entry for entry in queue.entries if entry.state in ("waiting", "starting")]
+    entries = [entry for entry in queue.entries if entry.state in ("queued", "starting")]
     return sorted(entries, key=lambda entry: -entry.priority)
 
 
@@ -221,14 +221,15 @@ class RunSelection:
             selected = sorted_by(selected, column, configs, is_reversed=view.is_reversed)
         else:
             selected = usual_order(selected)[:: -1 if view.is_reversed else 1]
-        selected.sort(key=lambda row: not row.is_running)
+        selected.sort(key=lambda row: not row.is_alive)
         if view.is_grouped:
             lines = run_tree(selected, self.folded)
             living = _living_lines(lines)
         else:
             lines = [TreeLine(row.id, row, (), is_parent=False) for row in selected]
-            living = sum(row.is_running for row in selected)
-        waiting = queue if self.filter is None else ()
+            living = sum(row.is_alive for row in selected)
+        listed_entries = {row.entry for row in selected}
+        waiting = [entry for entry in queue if entry.id not in listed_entries] if self.filter is None else []
         return [*lines[:living], *waiting, *lines[living:]]
 
     def _admits(self, row: RunRow, config: Mapping[str, Any]) -> bool:
@@ -242,7 +243,7 @@ def _living_lines(tree: Sequence[TreeLine]) -> int:
     end, is_living = 0, False
     for count, line in enumerate(tree, start=1):
         rows = line.members if line.row is None else (line.row, *line.members)
-        is_living = any(row.is_running for row in rows) or (is_living and bool(line.branch))
+        is_living = any(row.is_alive for row in rows) or (is_living and bool(line.branch))
         if is_living:
             end = count
     return end
@@ -264,7 +265,7 @@ def title_facts(
     present = [row for row in rows if row.trashed_at is None]
     archived = sum(row.archived_at is not None for row in present)
     count = len(present) - archived
-    facts = [Cell(f"{living} running", "good")] if (living := sum(row.is_running for row in rows)) else []
+    facts = [Cell(f"{living} running", "good")] if (living := sum(row.is_alive for row in rows)) else []
     if waiting := len(waiting_entries(queue)):
         facts.append(Cell(f"{waiting} queued{', paused' if queue.paused else ''}", "busy"))
     if selection.filter is not None:

@@ -86,7 +86,7 @@ def _down_all(arguments: Arguments) -> int:
     records = launch.running_experiments(known_experiments(), idle=True)
     plans = {record.name: _plan_down(record) for record in records}
     queue = read_queue()
-    waiting_count = 0 if queue.paused else sum(entry.state == "waiting" for entry in queue.entries)
+    waiting_count = 0 if queue.paused else sum(entry.state == "queued" for entry in queue.entries)
     text = "".join(
         f"{style(name, 'head')}\n{textwrap.indent(_plan_lines(plan), '  ')}" for name, plan in plans.items()
     )

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rltui.cli.arguments import JSON, NEW_RUN, PLAN, SET
 from rltui.cli.colour import style_line
@@ -30,7 +30,7 @@ from rltui.core.runs import RunRow
 from rltui.core.text import join_words, parse_whole_number
 from rltui.errors import RltuiError, UsageError
 from rltui.services.runs.index import RunIndex
-from rltui.views.queue_entry import VIEW, queue_notices, queued_runs
+from rltui.views.queue_entry import VIEW, QueuedRun, queue_notices, queued_runs
 
 if TYPE_CHECKING:
     from rltui.core.queue import QueueEntry, RunQueue
@@ -53,7 +53,7 @@ def show(arguments: Arguments) -> int:
     except RltuiError as error:
         print(error, file=sys.stderr)
     if arguments.json:
-        print_json(queue)
+        print_json(_document(queue))
     else:
         print("\n".join(_lines(queue)))
     return 0
@@ -181,7 +181,7 @@ def move(arguments: Arguments) -> int:
     from rltui.client.queue import commands
 
     queue = commands.move(arguments.entry, arguments.place)
-    waiting_names = [entry.name for entry in queue.entries if entry.state == "waiting"]
+    waiting_names = [entry.name for entry in queue.entries if entry.state == "queued"]
     return _print_change(queue, f"now in this order: {', '.join(waiting_names)}", arguments)
 
 
@@ -203,7 +203,7 @@ def limit(arguments: Arguments) -> int:
 
 def _print_change(queue: RunQueue, message: str, arguments: Arguments) -> int:
     if arguments.json:
-        print_json(queue)
+        print_json(_document(queue))
     else:
         print(message)
     return 0
@@ -213,10 +213,24 @@ def _lines(queue: RunQueue) -> list[str]:
     lines = [style_line(line) for line in queue_notices(queue)]
     if not queue.entries:
         return [*lines, f"the queue is empty: {hints.QUEUE_ADD}, {hints.SWEEP}"]
-    index, now = RunIndex(), time.time()
-    rows = queued_runs(queue, partial(_run_of, index))
-    index.close()
-    return [*lines, *view_lines(_COLUMNS, rows, now)]
+    return [*lines, *view_lines(_COLUMNS, _queued_runs(queue), time.time())]
+
+
+def _document(queue: RunQueue) -> dict[str, Any]:
+    """The queue for programs, with the states that its runs have on every other place."""
+    verdicts = {queued.entry.id: queued.verdict for queued in _queued_runs(queue)}
+    entries = [{**entry.model_dump(mode="json"), **verdicts[entry.id].as_json()} for entry in queue.entries]
+    return {**queue.model_dump(mode="json"), "entries": entries}
+
+
+def _queued_runs(queue: RunQueue) -> list[QueuedRun]:
+    if not queue.entries:
+        return []
+    index = RunIndex()
+    try:
+        return queued_runs(queue, partial(_run_of, index))
+    finally:
+        index.close()
 
 
 def _run_of(index: RunIndex, entry: QueueEntry) -> RunRow | None:

@@ -19,6 +19,7 @@ from rltui.cli.table import room, table_lines, view_cells, view_shapes
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
 from rltui.client import launch
 from rltui.core import hints
+from rltui.core.run_state import Reason, state_text
 from rltui.core.states import component_badge
 from rltui.core.text import duration
 from rltui.core.times import clock_text
@@ -26,7 +27,7 @@ from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import BrokenExperiment, experiment_above, listed_experiments
 from rltui.views.component import host_texts
-from rltui.views.experiment import VIEW, state_text
+from rltui.views.experiment import VIEW, exit_code
 
 _COLUMNS = VIEW.named(("name", "state", "step", "reward", "age", "framework", "output folder"))
 _ENDED_RUNS = 5
@@ -55,12 +56,17 @@ def show_status(arguments: Arguments) -> int:
         record = choose(arguments, acts=True).record
         return _watch(record, interval_s, as_json=arguments.json, is_plain=arguments.plain)
     if arguments.run is not None:
-        print_status(read_status(choose(arguments).record), as_json=arguments.json)
-    elif not arguments.json and not arguments.all and (here := experiment_above(Path.cwd())) is not None:
-        print_status(read_status(here), as_json=False)
-    else:
-        _print_runs(arguments)
+        return _print_one(choose(arguments).record, as_json=arguments.json)
+    if not arguments.json and not arguments.all and (here := experiment_above(Path.cwd())) is not None:
+        return _print_one(here, as_json=False)
+    _print_runs(arguments)
     return 0
+
+
+def _print_one(record: ExperimentRecord, *, as_json: bool) -> int:
+    status = read_status(record)
+    print_status(status, as_json=as_json)
+    return exit_code(status)
 
 
 def _print_runs(arguments: Arguments) -> None:
@@ -91,7 +97,7 @@ def _print_runs(arguments: Arguments) -> None:
 
 
 def _is_alive(row: Mapping[str, Any]) -> bool:
-    return row["state"] in ("running", "not answering") or row.get("transaction") is not None
+    return bool(row["alive"]) or row.get("transaction") is not None
 
 
 def list_lines(rows: Sequence[Mapping[str, Any]], *, width: int | None = None) -> list[str]:
@@ -162,7 +168,7 @@ class Sentences:
         if problem := status.get("problem"):
             yield "run", problem["title"], f"{name} is {status['state']}: {problem['title']}"
             return
-        state = state_text(status).removesuffix(" ✓")
+        state = state_text(status["state"], Reason.parse(status["reason"]))
         yield "run", state, f"{name} {'has ' if state.startswith('failed') else 'is '}{state}"
         if under_way := status.get("transaction"):
             yield "transaction", under_way, f"under way: {under_way}"
@@ -171,7 +177,7 @@ class Sentences:
             if component["stalled"]:
                 evidence = component.get("evidence") or "no progress"
                 yield f"{component['id']} stalled", True, f"warning: {component['id']} is stalled: {evidence}"
-        if status["state"] == "running":
+        if status["alive"]:
             for concern in status.get("progress", {}).get("concerns", ()):
                 yield concern["word"], True, f"warning: {concern['word']}: {concern['text']}"
         if orphan_count := len(status.get("orphans", ())):
@@ -184,7 +190,7 @@ class Sentences:
         if status["step"]:
             if now - self._steps_at >= _STEPS_S:
                 self._steps_at = now
-            yield "step", status["step"] if status.get("done") else self._steps_at, _steps(status)
+            yield "step", status["step"] if not status["alive"] else self._steps_at, _steps(status)
 
     def _component(self, component: Mapping[str, Any], now: float) -> str:
         id_, reason, host = component["id"], component["reason"], component.get("host")

@@ -46,8 +46,6 @@ class RemoteHandle:
     output_dir: str
     supervised: bool
     """Through its supervisor; else from its files alone."""
-    done: bool
-    """True if the index says that it succeeded; not used for a supervised one."""
     readonly: bool
 
     def as_json(self) -> dict[str, Any]:
@@ -167,7 +165,7 @@ class RemoteServer:
 
     async def _opened(self, experiment: LocalExperiment, readonly: bool) -> OpenedExperiment:
         record = experiment.record
-        handle = RemoteHandle(record.output_dir, not experiment.finished, experiment.is_done, readonly)
+        handle = RemoteHandle(record.output_dir, not experiment.finished, readonly)
         self._experiments[handle] = experiment
         return OpenedExperiment(
             handle=handle,
@@ -204,7 +202,7 @@ class RemoteServer:
             if record is None:
                 raise RltuiError(f"there is no experiment in {handle.output_dir} any more")
             experiment = self._experiments[handle] = LocalExperiment(
-                record, readonly=handle.readonly, finished=not handle.supervised, is_done=handle.done
+                record, readonly=handle.readonly, finished=not handle.supervised
             )
         return experiment
 

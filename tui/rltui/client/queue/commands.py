@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rltui import paths
 from rltui.core import hints
 from rltui.core.interpreter import OUTER_VARIABLES, module_command
 from rltui.core.queue import LaunchEnvironment, QueueEntry, QueueOptions, RunQueue, is_kept_variable
@@ -20,7 +21,7 @@ from rltui.core.text import join_words, numbered, parse_whole_number, unknown_na
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.services import subprocesses
 from rltui.services.fingerprints import fingerprint
-from rltui.services.queue_file import change_queue, queue_folder, read_queue, supervisor_lock
+from rltui.services.queue_file import change_queue, read_queue, supervisor_lock
 from rltui.services.runs.experiment_files import same_folder
 from rltui.services.runs.experiments import find_experiment
 
@@ -31,7 +32,7 @@ _ID_LETTERS = string.ascii_lowercase + string.digits
 _ID_LENGTH = 8
 _LONGEST_NAME = 48
 _UNTRIED: Mapping[str, Any] = {
-    "state": "waiting", "why": "", "failures": 0, "not_before": None, "ended_at": None, "outcome": None,
+    "state": "queued", "why": "", "failures": 0, "not_before": None, "ended_at": None, "outcome": None,
 }  # fmt: skip
 """Fields of an entry that nobody has tried to start."""
 
@@ -231,7 +232,7 @@ def remove(references: Sequence[str]) -> tuple[QueueEntry, ...]:
         removed.clear()
         for reference in references:
             matches = _entries_of(queue, reference)
-            removable = [entry for entry in matches if entry.state == "waiting" or not entry.is_open]
+            removable = [entry for entry in matches if entry.state == "queued" or not entry.is_open]
             if not removable:
                 names = join_words([entry.name for entry in matches])
                 raise ConflictError(
@@ -257,17 +258,17 @@ def move(name: str, position: str) -> RunQueue:
         )
 
     def change(queue: RunQueue) -> RunQueue:
-        moving = [entry for entry in _entries_of(queue, name) if entry.state == "waiting"]
+        moving = [entry for entry in _entries_of(queue, name) if entry.state == "queued"]
         if not moving:
             raise UsageError(f"nothing of {name} waits")
-        waiting_entries = [entry for entry in queue.entries if entry.state == "waiting"]
+        waiting_entries = [entry for entry in queue.entries if entry.state == "queued"]
         remaining = [entry for entry in waiting_entries if entry not in moving]
         before = waiting_entries.index(moving[0])
         index = {"first": 0, "last": len(remaining), "up": max(0, before - 1), "down": before + 1}.get(
             position
         )
         index = (number or 1) - 1 if index is None else index
-        other_entries = [entry for entry in queue.entries if entry.state != "waiting"]
+        other_entries = [entry for entry in queue.entries if entry.state != "queued"]
         priority = _between(remaining, index, moving[0].priority)
         moved_entries = [entry.model_copy(update={"priority": priority}) for entry in moving]
         return queue.with_entries([*other_entries, *remaining[:index], *moved_entries, *remaining[index:]])
@@ -335,7 +336,7 @@ def _entries_of(queue: RunQueue, reference: str) -> list[QueueEntry]:
 
 
 def is_scheduler_running() -> bool:
-    if not queue_folder().is_dir():
+    if not paths.queue_folder().is_dir():
         return False
     lock = supervisor_lock()
     is_free = lock.acquire()

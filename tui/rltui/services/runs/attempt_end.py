@@ -6,12 +6,13 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from rltui.core.api import ComponentStatus
 from rltui.core.failure_cause import LONGEST_TEXT, Cause, FailurePattern, find_cause
 from rltui.core.layout import ComponentSpec
 from rltui.core.lifecycle import Ended, ExitInfo, Lifecycle, Spawned, advance
@@ -153,9 +154,11 @@ MIN_RUNTIME_S = 60.0
 
 
 def exit_info(record: AttemptRecord | None) -> ExitInfo:
-    """Unknown if nobody was there to record it."""
-    if record is None or (record.ended_at is None and record.state != "exited"):
+    """Unknown if nobody was there to record it, and nobody had requested it."""
+    if record is None:
         return ExitInfo()
+    if record.ended_at is None and record.state != "exited":
+        return ExitInfo(on_request=record.stop_requested)
     return ExitInfo(
         code=record.exit_code, signal=record.signal, error=record.error, on_request=record.stop_requested
     )
@@ -212,6 +215,43 @@ def finished_lifecycle(
     waiting = Lifecycle(kind=spec.kind, state=ComponentState.WAITING)
     explained_exit = explained(exit_info(record), spec, log, patterns)
     return advance(advance(waiting, Spawned(epoch=0, ready=True)), Ended(epoch=0, exit=explained_exit))
+
+
+def last_known(
+    control: ControlFolder,
+    spec: ComponentSpec,
+    patterns: Sequence[FailurePattern],
+    run_jobs: Collection[str],
+) -> ComponentStatus:
+    """The component as the files of its newest attempt show it; `ready` if a process of it lives."""
+    numbers = control.attempts(spec.id)
+    component = ComponentStatus(
+        id=spec.id,
+        kind=spec.kind,
+        prepares=bool(spec.creates),
+        writes_run=spec.id in run_jobs,
+        manual=spec.is_manual,
+    )
+    if not numbers:
+        return component
+    record = processes.read_attempt(control.attempt_dir(spec.id, numbers[-1]))
+    log = control.log_file(spec.id, numbers[-1])
+    started_at = record.started_at if record is not None else None
+    attempt = {"attempt": numbers[-1], "started_at": started_at, "log": str(log)}
+    if record is not None and record.is_alive:
+        return component.model_copy(update={**attempt, "state": ComponentState.READY})
+    lifecycle = finished_lifecycle(spec, record, log, patterns)
+    exit_info = lifecycle.exit or ExitInfo()
+    end = {
+        "state": lifecycle.state,
+        "reason": lifecycle.reason,
+        "exit_code": exit_info.code,
+        "signal": exit_info.signal,
+        "lost": exit_info.is_lost,
+        "from_outside": exit_info.from_outside,
+        "out_of_memory": exit_info.memory,
+    }
+    return component.model_copy(update={**attempt, **end})
 
 
 def prune_attempts(control: ControlFolder, component: str) -> None:

@@ -20,6 +20,7 @@ import orjson
 from rltui import paths
 from rltui.core import hints
 from rltui.core.kinds import PATH, TEXT, TIME, Kind, check_document
+from rltui.core.run_state import FOLDER_DAMAGED, FOLDER_GONE, Reason
 from rltui.core.runs import RunId, RunMetadata, RunOrigin, RunRow, run_id
 from rltui.errors import ConfigError, RltuiError
 from rltui.services.own_files import entry_names, is_text, make_folder, may_exist, read_own, write_atomically
@@ -99,7 +100,7 @@ def measure(index: RunIndex, *, within_s: float) -> None:
         if time.monotonic() > until:
             return
         since, row = index.revision(), index.row(id_)
-        if row is not None:
+        if row is not None and not row.is_unreadable:
             updated = replace(row, disk_bytes=size_of(Path(row.folder)))
             index.put([(updated, None)], fingerprints={id_: fingerprints.get(id_, b"")}, unless_since=since)
 
@@ -139,7 +140,7 @@ def record_of(row: RunRow) -> ExperimentRecord:
     folder = Path(row.control).parent
     record = ControlFolder(folder).read_record() if row.control else None
     if record is None:
-        reason = row.problem or f"there is no experiment in {folder}"
+        reason = row.reason.text if row.is_unreadable else f"there is no experiment in {folder}"
         raise ConfigError(
             f"the run {row.name} cannot be opened: {reason}", hint=f"{hints.RUNS} lists those there are"
         )
@@ -212,7 +213,7 @@ class _CatchUp:
     def _stale(self) -> Iterator[RunId]:
         """Ids of indexed runs whose rows may be outdated, and of runs that only have a note."""
         for id_, run in self._indexed.items():
-            if run.state == "running":
+            if run.is_alive:
                 if not self._is_supervised(id_):
                     yield id_
             elif self._is_complete_read or not _is_current(run.fingerprint):
@@ -375,7 +376,7 @@ class _CatchUp:
                 control=str(ControlFolder(folder).path),
                 created_at=note.get("created_at", 0.0),
             )
-        row = replace(before, state="gone", problem=gone_reason(folder), supervisor=None)
+        row = _unreadable(before, FOLDER_GONE, gone_reason(folder))
         self._add(row, None, [_file_state(folder), _file_state(folder.parent)])
 
     def _add_damaged(
@@ -400,7 +401,7 @@ class _CatchUp:
                 control=str(control.path),
                 created_at=created_at,
             )
-        self._add(replace(before, state="damaged", problem=problem, supervisor=None), None, fingerprint)
+        self._add(_unreadable(before, FOLDER_DAMAGED, problem), None, fingerprint)
 
     def _add(self, row: RunRow, config: Mapping[str, Any] | None, fingerprint: list[_FileState]) -> None:
         self._controls[row.id] = row.control
@@ -414,6 +415,11 @@ class _CatchUp:
     def _put(self) -> None:
         self._index.put(self._ready, fingerprints=self._fingerprints, unless_since=self._since)
         self._ready.clear()
+
+
+def _unreadable(before: RunRow, code: str, text: str) -> RunRow:
+    """The row of a run whose folder cannot be read: the rest stays as it was."""
+    return replace(before, state="lost", reason=Reason(code, text), is_alive=False, supervisor=None)
 
 
 _FileState = tuple[str, int, int, int]

@@ -21,19 +21,18 @@ import orjson
 from rltui import paths
 from rltui.core import hints
 from rltui.core.runs import RunId, RunRow, run_id
-from rltui.core.states import RUN_STATES, RunState
 from rltui.errors import RltuiError
 from rltui.services.own_files import make_folder
 
 logger = logging.getLogger(__name__)
 
-_SCHEMA = 4
+_SCHEMA = 5
 """Version of the tables, in the name of the file and in the file."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS run (
     id TEXT PRIMARY KEY, name TEXT NOT NULL, folder TEXT NOT NULL, control TEXT NOT NULL,
-    state TEXT NOT NULL, row BLOB NOT NULL, config BLOB NOT NULL, mark BLOB NOT NULL, stamp INTEGER NOT NULL,
-    disk INTEGER
+    is_alive INTEGER NOT NULL, row BLOB NOT NULL, config BLOB NOT NULL, mark BLOB NOT NULL,
+    stamp INTEGER NOT NULL, disk INTEGER
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS run_name ON run (name);
 CREATE INDEX IF NOT EXISTS run_folder ON run (folder);
@@ -58,7 +57,7 @@ class FingerprintedRun(NamedTuple):
     id: RunId
     folder: str
     control: str
-    state: RunState
+    is_alive: bool
     fingerprint: bytes
     """Fingerprint given to `put`; empty: the row was not made from the folder."""
 
@@ -109,14 +108,13 @@ class RunIndex:
 
     def fingerprinted_runs(self) -> list[FingerprintedRun]:
         """All runs with their fingerprints, unordered."""
-        records = self._select("SELECT id, folder, control, state, mark FROM run")
+        records = self._select("SELECT id, folder, control, is_alive, mark FROM run")
         return [FingerprintedRun(id_, *values) for text, *values in records if (id_ := run_id(text))]
 
     def unmeasured(self) -> list[RunId]:
-        """Ids of finished runs with unknown disk usage."""
-        records = self._select("SELECT id, state FROM run WHERE disk IS NULL")
-        ended = {state for state, badge in RUN_STATES.items() if badge.has_ended}
-        return [id_ for text, state in records if state in ended and (id_ := run_id(text))]
+        """Ids of runs with unknown disk usage of which nothing lives."""
+        records = self._select("SELECT id FROM run WHERE disk IS NULL AND NOT is_alive")
+        return [id_ for (text,) in records if (id_ := run_id(text))]
 
     def named(self, name_or_id: str) -> list[RunRow]:
         return self._rows("id = ? OR name = ?", name_or_id, name_or_id)
@@ -174,7 +172,7 @@ class RunIndex:
         """
         documents = [
             {
-                **{name: getattr(row, name) for name in ("id", "name", "folder", "control", "state")},
+                **{name: getattr(row, name) for name in ("id", "name", "folder", "control", "is_alive")},
                 "row": orjson.dumps(row),
                 "config": None if config is None else orjson.dumps(config),
                 "mark": fingerprints.get(row.id, b""),
@@ -188,10 +186,10 @@ class RunIndex:
         with self._writing() as (connection, revision):
             return sum(
                 connection.execute(
-                    "INSERT INTO run VALUES (:id, :name, :folder, :control, :state, :row,"
+                    "INSERT INTO run VALUES (:id, :name, :folder, :control, :is_alive, :row,"
                     " COALESCE(:config, x'7b7d'), :mark, :stamp, :disk)"
                     " ON CONFLICT (id) DO UPDATE SET name = :name, folder = :folder, control = :control,"
-                    " state = :state, row = :row, config = COALESCE(:config, config), mark = :mark,"
+                    " is_alive = :is_alive, row = :row, config = COALESCE(:config, config), mark = :mark,"
                     " stamp = :stamp, disk = :disk WHERE run.stamp <= :latest",
                     {**document, "stamp": revision, "latest": latest},
                 ).rowcount

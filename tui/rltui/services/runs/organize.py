@@ -354,7 +354,7 @@ def retention_plan(rows: Sequence[RunRow], retention: RunRetention, now: float) 
     last = _ids(sorted(rows, key=_end_time, reverse=True)[: retention.keep_last])
 
     def keep_reason(row: RunRow) -> str:
-        if row.is_running:
+        if row.is_alive:
             return "lives"
         if row.is_best:
             return "marked as best"

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from rltui.core import hints
+from rltui.core.run_state import FOLDER_GONE
 from rltui.core.runs import RunRow
 from rltui.core.text import closest, first_names, join_words
 from rltui.errors import RltuiError, UsageError
@@ -102,7 +103,7 @@ def _with_prefix(index: RunIndex, prefix: str) -> list[RunRow]:
 
 
 def _is_present(row: RunRow) -> bool:
-    return row.trashed_at is None and row.state != "gone"
+    return row.trashed_at is None and row.reason.code != FOLDER_GONE
 
 
 def _present(rows: Sequence[RunRow]) -> list[RunRow]:

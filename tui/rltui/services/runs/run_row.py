@@ -5,20 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from rltui import paths
-from rltui.core.api import FollowedLog
+from rltui.core.api import ComponentStatus, FollowedLog
 from rltui.core.config_data import value_at
 from rltui.core.knobs import Knob
+from rltui.core.run_state import Verdict, is_complete
 from rltui.core.runs import RunConfigFile, RunMetadata, RunRow
 from rltui.core.secrets import mask_value
-from rltui.core.states import ComponentState, RunState
-from rltui.core.text import join_words
 from rltui.core.toml.values import same_value
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Framework, as_passed
@@ -34,15 +33,16 @@ from rltui.services.metrics.sources import update_series_store
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.own_files import make_folder, read_own, write_atomically
 from rltui.services.processes import AttemptRecord, read_attempt
-from rltui.services.runs.attempt_end import finished_lifecycle
+from rltui.services.runs.attempt_end import last_known
 from rltui.services.runs.evaluations import read_results
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.runs.leases import living
-from rltui.services.runs.observed import framework_of, holds_results, is_growing, written_config
+from rltui.services.runs.intent import IntentFile
+from rltui.services.runs.observed import framework_of, holds_results, written_config
 from rltui.services.runs.provenance import latest
 from rltui.services.runs.run_folder import run_folder_of
+from rltui.services.runs.run_verdict import is_alive, verdict
 
-_LONGEST_PROBLEM = 300
+_LONGEST_REASON = 300
 _SPEC = "spec.json"
 """File with the arguments of an attempt's start, as `daemon/attempt.py` writes it."""
 _FAMILY = "prime-rl"
@@ -86,24 +86,33 @@ class RunReader:
         *,
         parent: Mapping[str, Any] | None = None,
         before: RunRow | None = None,
-        state: RunState | None = None,
+        reported: Verdict | None = None,
     ) -> RunRow:
         """The current row.
 
         `parent`: the flat config of the run that it was forked from. `before`: the last index row; expensive
-        fields are reused. `state`: overrides what the files say.
+        fields are reused. `reported`: the state according to a supervisor of which something lives; `None`:
+        the files tell it.
         """
         record, attempts = self._record, [*self._attempts()]
         is_evaluation = record.observed and holds_results(Path(record.run_dir))
-        if state is None and not is_evaluation:
+        if reported is None and not is_evaluation:
             update_series_store(record)
         self.summary.poll()
         max_steps = (
             self._framework.max_steps(self._loaded.files) if self._loaded.files or record.observed else None
         )
-        problem = ""
-        if state is None:
-            state, problem = self._finished_state(attempts, is_evaluation, max_steps)
+        alive = reported is not None
+        if reported is None:
+            components, logs = self._components(), self._logs() if record.observed else ()
+            alive = is_alive(record, components, logs)
+            reported = verdict(
+                record,
+                components,
+                is_alive=alive,
+                is_complete=is_complete(self.summary.step, max_steps),
+                down=IntentFile(self._control.intent_file).read().down,
+            )
         metrics = self.summary.metrics
         if is_evaluation:
             mean = read_results(Path(record.run_dir))[0].mean
@@ -124,10 +133,11 @@ class RunReader:
             kind="evaluation" if is_evaluation else "run",
             framework=record.framework,
             generation=self._framework.title if record.framework.startswith(_FAMILY) else "",
-            state=state,
-            problem=problem[:_LONGEST_PROBLEM],
+            state=reported.state,
+            reason=replace(reported.reason, text=reported.reason.text[:_LONGEST_REASON]),
+            is_alive=alive,
             started_at=min((begin for begin, _ in spans), default=None),
-            ended_at=None if state == "running" else max((end for _, end in spans), default=None),
+            ended_at=None if alive else max((end for _, end in spans), default=None),
             seconds=_union_seconds(spans),
             gpu_seconds=sum((attempt.end - attempt.begin) * attempt.devices for attempt in attempts),
             attempts=max((attempt.number for attempt in own_attempts), default=0),
@@ -174,47 +184,11 @@ class RunReader:
         logs.poll()
         return logs.logs
 
-    # --- how it ended -------------------------------------------------------------------------------------
+    # --- its state ----------------------------------------------------------------------------------------
 
-    def _finished_state(
-        self, attempts: Sequence[_PastAttempt], is_evaluation: bool, max_steps: int | None
-    ) -> tuple[RunState, str]:
-        """The run's state without a supervisor, and what went wrong."""
-        step = self.summary.step
-        is_complete = is_evaluation or (max_steps is not None and step is not None and step >= max_steps)
-        if self._record.observed:
-            if not is_evaluation and is_growing(self._logs(), time.time()):
-                return "running", ""
-            return ("done" if is_complete else "stopped"), ""
-        if living(self._record):
-            return "running", ""
-        newest = {attempt.component: attempt for attempt in attempts}
-        jobs = [newest.get(name) for name in sorted(self._jobs)]
-        started_jobs = [job for job in jobs if job is not None]
-        unseen_jobs = [job.component for job in started_jobs if job.record.ended_at is None]
-        reasons = [
-            text for job in started_jobs if job.component not in unseen_jobs and (text := self._failure(job))
-        ]
-        if reasons:
-            return "failed", "; ".join(reasons)
-        if is_complete or (
-            started_jobs and not unseen_jobs and all(job is not None and job.is_well for job in jobs)
-        ):
-            return "done", ""
-        if unseen_jobs:
-            return (
-                "stopped",
-                f"nobody saw {join_words(unseen_jobs)} end: killed, or the machine was restarted",
-            )
-        return "stopped", ""
-
-    def _failure(self, attempt: _PastAttempt) -> str:
-        spec = next((spec for spec in self._layout.component if spec.id == attempt.component), None)
-        if spec is None:
-            return ""
-        log = self._control.log_file(attempt.component, attempt.number)
-        lifecycle = finished_lifecycle(spec, attempt.record, log, self._framework.failures)
-        return f"{attempt.component}: {lifecycle.reason}" if lifecycle.state is ComponentState.FAILED else ""
+    def _components(self) -> list[ComponentStatus]:
+        failures = self._framework.failures
+        return [last_known(self._control, spec, failures, self._jobs) for spec in self._layout.automatic]
 
     # --- its config ---------------------------------------------------------------------------------------
 
@@ -266,11 +240,6 @@ class _PastAttempt:
     @property
     def begin(self) -> float:
         return self.record.started_at
-
-    @property
-    def is_well(self) -> bool:
-        """True if it ended by itself with success."""
-        return self.record.exit_code == 0 and not self.record.stop_requested
 
 
 def _attempt_end(folder: Path, record: AttemptRecord) -> float:

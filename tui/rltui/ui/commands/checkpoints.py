@@ -96,7 +96,7 @@ class CheckpointCommands:
     def bring_back(self) -> None:
         """Ask which of the sets that restarts moved aside comes back, and show what that moves."""
         status, report = self._state.status, self._report()
-        if status is not None and status.state == "running":
+        if status is not None and status.alive:
             self._frontend.notify(
                 f"Stop everything first: {key_of('component.stop-all')} on the overview", markup=False
             )

@@ -145,7 +145,7 @@ async def runs(screen: BaseScreen) -> list[PaletteEntry]:
 
     def read() -> list[PaletteEntry]:
         rows = [row for row in screen.app_state.runs.rows() if row.trashed_at is None]
-        rows.sort(key=lambda row: (not row.is_running, row.archived_at is not None, -row.created_at))
+        rows.sort(key=lambda row: (not row.is_alive, row.archived_at is not None, -row.created_at))
         return [
             PaletteEntry(
                 Kind.RUN, row.id, clean_line(row.name), partial(choose, row.id), clean_line(run_summary(row))

@@ -70,7 +70,7 @@ class CompareScreen(ResourceScreen):
 
     @property
     def can_change(self) -> bool:
-        return self._comparison is None or any(run.is_running for run in self._comparison.runs)
+        return self._comparison is None or any(run.is_alive for run in self._comparison.runs)
 
     def update_title(self) -> None:
         texts = [f"{len(self._ids)} runs"]

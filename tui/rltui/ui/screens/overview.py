@@ -275,7 +275,9 @@ class Overview(BaseScreen):
 
     @staticmethod
     def _all_stopped(status: Status) -> bool:
-        return not status.done and all(item.state is ComponentState.STOPPED for item in status.components)
+        return status.state != "done" and all(
+            item.state is ComponentState.STOPPED for item in status.components
+        )
 
     def update_ages(self) -> None:
         self._attend()

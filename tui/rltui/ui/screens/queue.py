@@ -16,20 +16,20 @@ from rltui.ui.base_screen import SCREEN_KEYS
 from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.screens.resource_screen import READING, ResourceScreen, note_row
 from rltui.ui.state import AppState
-from rltui.ui.styles import FAINT, STYLES
+from rltui.ui.styles import STYLES
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.resource_table import ResourceTable
 from rltui.ui.widgets.row_list import Row, list_keys
+from rltui.views.experiment import badge_of
 from rltui.views.queue_entry import VIEW, QueuedRun, entry_details, queue_counts, queue_notices, queued_runs
 
-_STYLES = {"running": STYLES["good"], "failed": STYLES["bad"], "done": FAINT, "stopped": FAINT}
 _EMPTY = f"nothing is queued: {hints.QUEUE_ADD}, {hints.SWEEP}"
 _TABLE = ResourceTable(
     VIEW,
     VIEW.named(
         ("sign", "run", "state", "step", "reward", "what", "why"), first_to_go=("reward", "what", "step")
     ),
-    style=lambda queued: _STYLES.get(queued.entry.state, ""),
+    style=lambda queued: STYLES[badge_of(queued.verdict.state).role],
     has_roles=False,
     last_least=24,
 )
@@ -75,7 +75,7 @@ class QueueScreen(ResourceScreen):
     def update_title(self) -> None:
         queue = self._queue
         facts = ["‖ paused"] if queue is not None and queue.paused else []
-        facts += [] if queue is None else queue_counts(queue)
+        facts += [] if queue is None else queue_counts(queued_runs(queue, self._run_of))
         facts += [f"⚠ {clean_line(self.problem)}"] if self.problem else []
         self.title_line.update(f" rltui · Queue{''.join(f' · {fact}' for fact in facts)}")
         notes = [] if queue is None else queue_notices(queue)
@@ -95,7 +95,7 @@ class QueueScreen(ResourceScreen):
         return _TABLE.rows(queued_runs(self._queue, self._run_of), width, selected, now, details)
 
     def _run_of(self, entry: QueueEntry) -> RunRow | None:
-        return None if entry.state == "waiting" else self._runs.get(entry.folder)
+        return None if entry.state == "queued" else self._runs.get(entry.folder)
 
     # --- keys ---------------------------------------------------------------------------------------------
 
@@ -132,10 +132,10 @@ class QueueScreen(ResourceScreen):
             case "open_queued", *_:
                 return entry is not None and self._run_of(entry) is not None
             case "change", "move", _:
-                return entry is not None and entry.state == "waiting"
+                return entry is not None and entry.state == "queued"
             case "change", "retry":
                 return entry is not None and ENTRY_STATES[entry.state].can_be_retried
             case "change", "remove":
-                return entry is not None and (entry.state == "waiting" or not entry.is_open)
+                return entry is not None and (entry.state == "queued" or not entry.is_open)
             case _:
                 return super().enabled(command, *arguments)

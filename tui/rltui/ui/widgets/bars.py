@@ -18,7 +18,7 @@ from textual.widgets import Static
 from rltui.core.api import Orphan, Status
 from rltui.core.curve import curve_rows
 from rltui.core.servers import ServerStatus
-from rltui.core.states import COMPONENT_STATES, STALLED, ComponentState
+from rltui.core.states import RUN_STATES, STALLED
 from rltui.core.text import duration, format_number, gib, join_words, sparkline, truncate
 from rltui.ui.actions import NO_KEY, Footer, key_of, uses
 from rltui.ui.key_bindings import key_bindings
@@ -27,7 +27,7 @@ from rltui.ui.paragraphs import first_that_fits
 from rltui.ui.styles import FAINT, SEPARATOR, STYLES
 from rltui.ui.text import clean_line, progress_bar, rate
 from rltui.views.component import server_text, waits_text
-from rltui.views.experiment import experiment_badge
+from rltui.views.experiment import state_cell
 from rltui.views.orphan import brief_orphan, by_attempt, orphan_count, owner_text, ports_text
 
 if TYPE_CHECKING:
@@ -55,7 +55,6 @@ class HeaderPart:
         return len(self.separator[0]) + sum(len(text) for text, _ in self.spans)
 
 
-_TROUBLES = (COMPONENT_STATES[ComponentState.FAILED], COMPONENT_STATES[ComponentState.BACKOFF])
 _TO_RUNS, _TO_CONFIG = "show_screen('runs')", "show_screen('config')"
 _TO_METRICS, _TO_EVENTS = "show_screen('metrics')", "show_screen('events')"
 
@@ -64,26 +63,26 @@ def _header_parts(
     status: Status, *, bar_width: int, access: str = "", host: str = "", graph: bool = True
 ) -> list[HeaderPart]:
     name = f"{host}:{status.experiment}" if host else status.experiment
-    badge = experiment_badge(status)
-    badge_text = f"{badge.sign} {clean_line(badge.word)}"
+    state = state_cell(status.state, status.reason)
     progress = status.progress
     reward = status.reward if progress.reward is None else progress.reward
-    failed = (component.id for component in status.components if component.state is ComponentState.FAILED)
-    to_trouble = next((f"focus_component({id_!r})" for id_ in failed), _TO_EVENTS)
+    to_trouble = next((f"focus_component({id_!r})" for id_ in status.reason.components), _TO_EVENTS)
     fragments = [
         HeaderPart(0, ((clean_line(name), ""),), _TO_RUNS),
-        HeaderPart(1, ((badge_text, f"bold {STYLES[badge.role]}"),), to_trouble),
+        HeaderPart(1, ((clean_line(state.text), f"bold {STYLES[state.role or 'faint']}"),), to_trouble),
     ]
+    if status.observed:
+        fragments.append(HeaderPart(3, (("observed", FAINT),)))
     if access:
         fragments.insert(1, HeaderPart(0, ((access, "bold $text-warning"),)))
     fragments.extend(_step_parts(status, bar_width))
-    moves = status.state == "running" and not (status.done or status.failed) and badge not in _TROUBLES
+    moves = status.state == "running"
     if reward is not None:
         fragments.append(HeaderPart(2, (("reward ", FAINT), (f"{reward:.2f}", "bold")), _TO_METRICS))
         if progress.reward_all is not None:
             of_all = f"{progress.reward_all:.2f} of all rollouts"
             fragments.append(HeaderPart(5, ((of_all, FAINT),), _TO_METRICS))
-        if graph and not status.done and (sparks := sparkline(progress.rewards, 12)):
+        if graph and status.state != "done" and (sparks := sparkline(progress.rewards, 12)):
             fragments.append(HeaderPart(6, ((sparks, FAINT),), _TO_METRICS, is_joined=True))
     fragments.extend(_trouble_beside(status))
     if progress.eta_s is not None and moves:
@@ -119,9 +118,9 @@ def _step_parts(status: Status, bar_width: int) -> list[HeaderPart]:
 
 
 def _trouble_beside(status: Status) -> list[HeaderPart]:
-    """The worst of what is wrong, where the state's word is another: of an end, and of a run of others."""
+    """The worst of what is wrong while the run goes on; after its end only an error."""
     worst = next(iter(status.progress.concerns), None)
-    if worst is None or not (status.observed or (status.done and worst.severity == "error")):
+    if worst is None or (RUN_STATES[status.state].has_ended and worst.severity != "error"):
         return []
     style = "$text-error" if worst.severity == "error" else STYLES[STALLED.role]
     return [HeaderPart(1, ((f"{STALLED.sign} {clean_line(worst.word)}", f"bold {style}"),), _TO_EVENTS)]

@@ -22,7 +22,7 @@ from rltui.views.run_list import RunListing, line_key, shorten_changes
 _GAP = "  "
 _GUTTER = 2
 """Cells for the cursor and the mark of a run."""
-_CURSOR, _MARK, _BEST, _WAITS = "▸", "◆", "★", "◌"
+_CURSOR, _MARK, _BEST = "▸", "◆", "★"
 _NAME_LEAST = 18
 _TEXT_LEAST = 8
 """Cells of a text column that is worth showing."""
@@ -31,7 +31,7 @@ _USUAL_WIDTHS = {
     "number": 8, "steps": 6, "time": 16, "age": 6, "seconds": 6, "bytes": 8, "flag": 4,
 }  # fmt: skip
 """Columns of a kind share a width, so that they stay put while values change."""
-_OWN_WIDTHS = {"trend": 12, "state": 7}
+_OWN_WIDTHS = {"trend": 12}
 _LEVEL_WIDTH = 12
 """`0.967±0.0148`, of a mean and its deviation."""
 _STYLES = {
@@ -133,7 +133,8 @@ class RunRows:
             style = _STYLES.get(column.id, "")
             if column.id == "state":
                 style = STYLES[RUN_STATES[row.state].role]
-            elif column.id == "trend" and not row.is_running:
+                text = text if cell_len(text) <= cells else row.state
+            elif column.id == "trend" and not row.is_alive:
                 style = FAINT
             elif column.id == "step" and self.layout.bar:
                 fragments += _step_parts(row, text, cells)
@@ -153,7 +154,7 @@ class RunRows:
             (line.branch, FAINT),
             (f"{badge.sign} ", STYLES[badge.role]),
             (signs, "$text-warning"),
-            (text, "bold" if row.is_running else ""),
+            (text, "bold" if row.is_alive else ""),
             (hidden, FAINT),
             (" " * max(0, cells - used), ""),
         ]
@@ -170,13 +171,14 @@ class RunRows:
     def _waiting_spans(self, entry: QueueEntry) -> list[tuple[str, str]]:
         cells = next((cells for column, cells in self.layout.columns if column.id == "name"), _NAME_LEAST)
         name = _cell(clean_line(entry.name), cells - 2)
-        reason = clean_line(entry.why) or ("starts" if entry.state == "starting" else "waits")
+        badge = RUN_STATES[entry.state]
+        reason = " · ".join(filter(None, (badge.word, clean_line(entry.why))))
         summary = f"{clean_line(entry.told)}{_GAP}" if entry.told else ""
         return [
-            (f"{_WAITS} ", "$text-warning"),
+            (f"{badge.sign} ", STYLES[badge.role]),
             (name, ""),
             (_GAP, ""),
-            (reason, "$text-warning"),
+            (reason, STYLES[badge.role]),
             (f"{_GAP}{summary}", FAINT),
         ]
 
@@ -184,7 +186,7 @@ class RunRows:
 def _step_parts(row: RunRow, text: str, cells: int) -> list[tuple[str, str]]:
     """The figures, and behind them a bar of a run that goes on."""
     text_part = (_cell(text, cells - _BAR - 1, is_right=True), "")
-    if not (row.is_running and row.step is not None and row.max_steps):
+    if not (row.is_alive and not RUN_STATES[row.state].has_ended and row.step is not None and row.max_steps):
         return [text_part, (" " * (_BAR + 1), "")]
     full, empty = progress_bar(row.step / row.max_steps, _BAR)
     return [text_part, (" ", ""), (full, "$primary"), (empty, FAINT)]

@@ -18,11 +18,11 @@ from rltui.cli.table import Column, paint_cell, print_table, room
 from rltui.core import hints
 from rltui.core.run_tree import run_tree
 from rltui.core.runs import RunRow
-from rltui.core.states import RUN_STATES
 from rltui.core.text import did_you_mean, truncate, visible
 from rltui.services import screen_state
+from rltui.services.queue_states import rows_beside_queue
 from rltui.services.runs.index import RunIndex
-from rltui.views.experiment import signed_state
+from rltui.views.experiment import state_cell
 from rltui.views.run import FIRST_TO_GO, RunColumn, check_names, column_of, columns_of, known_columns
 from rltui.views.run_filter import RunFilter, parse_filter
 from rltui.views.run_list import RunView, changes_among, sorted_by, usual_order
@@ -129,7 +129,7 @@ def matching_runs(
     Raises:
         UsageError: for a filter that is not understood, or a column that no run has.
     """
-    all_rows = index.rows()
+    all_rows = rows_beside_queue(index.rows())
     ids = {row.name: row.id for row in reversed(usual_order(all_rows))}
     run_filter = parse_filter(" ".join(arguments.filter), now=now, ids=ids)
     columns = [*run_filter.columns, *columns]
@@ -204,8 +204,8 @@ def _print_table(
         columns = [_shape(column, index) for index, column in enumerate(listing.columns)]
         print_table(columns, _cells(listing, is_grouped=is_grouped))
     for row in listing.rows:
-        if row.problem and RUN_STATES[row.state].is_unreadable:
-            print(style_line(f"⚠ {row.name}: {row.problem}"))
+        if row.is_unreadable:
+            print(style_line(f"⚠ {row.name}: {row.reason.text}"))
     if listing.beyond:
         print(f"{listing.beyond} more, beyond --limit {len(listing.rows)}")
     matches = run_filter.chosen(all_rows, listing.configs, with_archived=True)
@@ -249,7 +249,7 @@ def _row_cells(listing: _ListedRuns, row: RunRow, branch: str = "") -> list[str]
             text = f"{branch}{'★ ' if row.is_best else ''}{text}"
         elif is_cut:
             text = truncate(text, column.widest)
-        cells.append(paint_cell(signed_state(text)) if column.id == "state" else text)
+        cells.append(paint_cell(state_cell(row.state, row.reason)) if column.id == "state" else text)
     return cells
 
 

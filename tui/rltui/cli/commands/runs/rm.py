@@ -51,7 +51,7 @@ def put_into_trash(
     `spared`: what a rule keeps, and why.
     """
     for row in rows:
-        if row.is_running:
+        if row.is_alive:
             raise organize.running_error(row)
     sizes: dict[str, int] = {row.id: size_bytes(row) for row in rows}
     if arguments.json and (arguments.plan or not rows):
