@@ -13,6 +13,7 @@ from rltui.client.experiment import ConfigText, Description, Event, Experiment
 from rltui.core.api import ComponentStatus, Lost, Orphan, Plan, Progress, Publication, Request, Status
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention, prune_plan
 from rltui.core.config_report import BatchUnit, Conversion, KnobInfo, KnobTable, Problem
+from rltui.core.description import AttemptDescription, ComponentDescription, RunDescription
 from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
 from rltui.core.experiment_api import ANY_TARGET
 from rltui.core.gpu.report import (
@@ -26,7 +27,7 @@ from rltui.core.gpu.report import (
     GpuShare,
 )
 from rltui.core.journal import JournalEntry
-from rltui.core.layout import Screen
+from rltui.core.layout import Ready, Screen
 from rltui.core.log_lines import Level, LineFilter, LogChange, LogEntry, LogHit, plain_text
 from rltui.core.log_query import Query
 from rltui.core.rollouts import RolloutSource
@@ -580,6 +581,29 @@ class FakeExperiment(Experiment):
 
     def open_rollouts(self, folder: str = "") -> RolloutSource:
         return open_rollouts(Path(folder) if folder else self.rollouts)
+
+    def describe(self) -> RunDescription:
+        env = {"CUDA_VISIBLE_DEVICES": "0", "HF_TOKEN": "(hidden)"}
+        components = tuple(
+            ComponentDescription(
+                id=name,
+                argv=("python", "-m", name, "@", "rl.toml", "--note", "a b"),
+                env=env,
+                cwd="/work",
+                pid=4000 + number,
+                ports=(8000 + number,),
+                ready=Ready(http=f"http://127.0.0.1:{8000 + number}/health"),
+                attempts=(
+                    AttemptDescription(
+                        number=1, started_at=NOW - 2470, is_running=True, log=f"/run/{name}.log"
+                    ),
+                ),
+            )
+            for number, name in enumerate(LOGS)
+        )
+        return RunDescription(
+            name=self.name, output_dir="/run", command="rltui up rl.toml -n demo", components=components
+        )
 
     def logs(self) -> tuple[LogEntry, ...]:
         return tuple(LogEntry(name, 1, f"/run/{name}.log", NOW - 2470) for name in LOGS)

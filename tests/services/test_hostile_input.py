@@ -21,12 +21,12 @@ from rltui.core.engine_metrics import parse_activity
 from rltui.core.layout import ComponentSpec
 from rltui.core.lifecycle import ExitInfo
 from rltui.core.metrics import MetricSeries
-from rltui.daemon.attempt import read_launch
 from rltui.daemon.observation import ProgressTracker
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
 from rltui.services.config.source import read_file
 from rltui.services.gpu.memory_plan import read_peaks
+from rltui.services.launch import read_launch
 from rltui.services.metrics.sources import RunMetrics
 from rltui.services.processes import read_attempt
 from rltui.services.runs.attempt_end import explained

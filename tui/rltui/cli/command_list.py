@@ -24,6 +24,7 @@ BY_JOB: Mapping[str, Mapping[str, str]] = {
     },
     "look at it": {
         "status": "components, step and reward of a run; of all that are alive",
+        "describe": "command, variables, folder, pid, ports, config and attempts",
         "logs": "what a component printed; all of them are searched at once",
         "metrics": "the curves of a run, whole and up to now",
         "rollouts": "what the model wrote, and its rewards",

@@ -11,6 +11,7 @@ from rltui.client import programs
 from rltui.core.api import Alert, Publication, Status
 from rltui.core.checkpoints import CheckpointReport
 from rltui.core.config_report import KnobTable
+from rltui.core.description import RunDescription
 from rltui.core.experiment_api import ExperimentApi
 from rltui.core.gpu.report import GpuReport
 from rltui.core.journal import JournalEntry
@@ -126,6 +127,10 @@ class Experiment(ExperimentApi, ABC):
     @question()
     def read_run_id(self) -> str:
         """Read `run_id` again from the files."""
+
+    @question()
+    def describe(self) -> RunDescription:
+        """All about the run and how its components were started, or would be."""
 
     @question()
     def read_config(self, path: str) -> ConfigText:

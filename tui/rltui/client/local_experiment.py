@@ -32,6 +32,7 @@ from rltui.core import hints
 from rltui.core.api import Alert, Plan, Publication, Request, Status
 from rltui.core.checkpoints import CheckpointReport
 from rltui.core.config_report import KnobTable
+from rltui.core.description import RunDescription
 from rltui.core.interpreter import module_command
 from rltui.core.journal import JournalEntry
 from rltui.core.log_lines import Level, LogEntry, LogScan, LogSource, MergedSource
@@ -259,6 +260,9 @@ class LocalExperiment(Experiment):
 
         sheet = read_metadata(self._control.path)
         return "" if sheet is None else sheet.id
+
+    def describe(self) -> RunDescription:
+        return self._reader().describe()
 
     def read_config(self, path: str) -> ConfigText:
         return read_config(path)

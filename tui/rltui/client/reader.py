@@ -14,6 +14,7 @@ from rltui.core import hints
 from rltui.core.api import Orphan, Status
 from rltui.core.checkpoints import HIGHEST, NAMED, CheckpointReport, PrunePlan, Retention, prune_plan
 from rltui.core.config_report import BatchUnit, Conversion, KnobTable
+from rltui.core.description import RunDescription
 from rltui.core.evals import EvalReport
 from rltui.core.forks import CheckpointChoice
 from rltui.core.gpu.report import GpuHistories, GpuReport
@@ -147,6 +148,18 @@ class ExperimentReader:
         except ConfigError:
             return None  # the file is gone or broken; the rest of the status still holds
         return self._framework.max_steps(store.files)
+
+    def describe(self) -> RunDescription:
+        """All about the run and how its components were started, or would be."""
+        from rltui.services.runs.description import RunDescriber  # only who asks for it waits
+
+        knobs, files = KnobTable(), None
+        with contextlib.suppress(ConfigError):
+            knobs = self.knobs()
+        store = self.store()
+        with contextlib.suppress(ConfigError):
+            files = store.load().files
+        return RunDescriber(self.record, self._layout, self._framework, files, knobs).run()
 
     # --- status ---------------------------------------------------------------------------------------------
 

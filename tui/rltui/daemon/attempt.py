@@ -15,20 +15,18 @@ from typing import Any
 from rltui.core import hints
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.interpreter import module_command
-from rltui.core.layout import ComponentSpec, Ready
+from rltui.core.layout import ComponentSpec
 from rltui.core.lifecycle import ExitInfo
 from rltui.errors import RltuiError
 from rltui.services import processes
 from rltui.services.job_status import JobStatus, read_job_status
-from rltui.services.launch import Launch
-from rltui.services.own_files import read_own, write_atomically
+from rltui.services.launch import SPEC_FILE, Launch, read_launch
+from rltui.services.own_files import write_atomically
 from rltui.services.processes import termination
 from rltui.services.runs.attempt_end import OomKills, exit_info, explained, killed_since, oom_kills
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.shell import read_shell
 
-_FILE = "spec.json"
-"""The shim's input, from which the next supervisor also learns about a running attempt."""
 SPAWN_TIMEOUT_S = 20.0
 """Longest time from the tmux window to a running process; includes the start of the shim's interpreter."""
 _SPAWN_POLL_S = 0.02
@@ -41,32 +39,6 @@ half a minute between SIGTERM and SIGKILL.
 """
 _CLEANUP_S = 0.5
 """A shim that takes longer than this over processes that a main process left is worth showing."""
-
-
-def read_launch(folder: Path) -> Launch | None:
-    """The launch that an attempt was started with; `None` where that was never written or is damaged."""
-    try:
-        values = json.loads(read_own(folder / _FILE))
-        ready, remote_spec = values["ready"], values.get("elsewhere")
-        run = values if remote_spec is None else remote_spec
-        return Launch(
-            argv=tuple(run["argv"]),
-            cwd=run["cwd"],
-            env=run["env"],
-            ready=Ready(**ready) if ready else None,
-            port=values["port"],
-            ports=tuple(values.get("ports", ())),
-            metrics=values.get("metrics"),
-            gpus=values.get("gpus", {}).get("text", ""),  # one from before an upgrade has none
-            gpu_memory=values.get("gpu_memory"),
-            given={
-                name: value if isinstance(value, str) else tuple(value)
-                for name, value in values.get("given", {}).items()
-            },
-            host=None if remote_spec is None else remote_spec["host"],
-        )
-    except (OSError, ValueError, LookupError, TypeError, RecursionError, AttributeError):
-        return None
 
 
 class Attempt:
@@ -111,7 +83,7 @@ class Attempt:
             "gpu_memory": launch.gpu_memory,
             "given": dict(launch.given),
         }
-        write_atomically(self.folder / _FILE, json.dumps(values, indent=1).encode())
+        write_atomically(self.folder / SPEC_FILE, json.dumps(values, indent=1).encode())
 
     def _remote_runner_spec(self, run: Mapping[str, Any], launch: Launch) -> dict[str, Any]:
         """Keys of the spec that make the shim run a remote runner here, which runs `run` on its host.
@@ -195,7 +167,7 @@ class Attempt:
     def launch_age_s(self) -> float | None:
         """Seconds since its spec was written, at least 0; `None` where that never happened."""
         try:
-            written_at = (self.folder / _FILE).stat().st_mtime
+            written_at = (self.folder / SPEC_FILE).stat().st_mtime
         except OSError:
             return None
         return max(0.0, time.time() - written_at) if self.launch is not None else None

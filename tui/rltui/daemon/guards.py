@@ -8,9 +8,9 @@ import logging
 
 from rltui.core.api import Alert
 from rltui.daemon.api_server import ApiServer
-from rltui.daemon.attempt import read_launch
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import ConfigError, ConflictError, RltuiError
+from rltui.services.launch import read_launch
 from rltui.services.own_files import FileLock, make_folder, may_exist
 from rltui.services.runs.experiment_files import ControlFolder
 

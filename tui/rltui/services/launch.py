@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,6 +40,7 @@ from rltui.services.gpu.cuda import BY_BUS, DEVICE_ORDER, VISIBLE_DEVICES, Choos
 from rltui.services.gpu.other_hosts import GpuCommand
 from rltui.services.kube import pod_argv
 from rltui.services.nodes import gpu_command, terminal_argv
+from rltui.services.own_files import read_own
 from rltui.services.resolved_configs import read_document
 from rltui.services.runs.experiment_files import ExperimentRecord
 
@@ -47,6 +49,8 @@ ManualArguments = Mapping[str, str | tuple[str, ...]]
 
 
 LAST_PORT = 65535
+SPEC_FILE = "spec.json"
+"""The shim's input in the folder of an attempt, from which others learn how it was started."""
 _OVERRIDES = "{overrides}"
 """Placeholder of a layout for the options that rltui chose."""
 _PROGRAMS, _START_PLACEHOLDERS = "run", (CONFIG, "given.")
@@ -76,6 +80,32 @@ class Launch:
     """Arguments of the request that started a manual component."""
     host: Mapping[str, Any] | None = None
     """The host entry of the layout, filled in, with its `kind`. `None`: this machine."""
+
+
+def read_launch(folder: Path) -> Launch | None:
+    """The launch that an attempt was started with; `None` where that was never written or is damaged."""
+    try:
+        values = json.loads(read_own(folder / SPEC_FILE))
+        ready, remote_spec = values["ready"], values.get("elsewhere")
+        run = values if remote_spec is None else remote_spec
+        return Launch(
+            argv=tuple(run["argv"]),
+            cwd=run["cwd"],
+            env=run["env"],
+            ready=Ready(**ready) if ready else None,
+            port=values["port"],
+            ports=tuple(values.get("ports", ())),
+            metrics=values.get("metrics"),
+            gpus=values.get("gpus", {}).get("text", ""),  # one from before an upgrade has none
+            gpu_memory=values.get("gpu_memory"),
+            given={
+                name: value if isinstance(value, str) else tuple(value)
+                for name, value in values.get("given", {}).items()
+            },
+            host=None if remote_spec is None else remote_spec["host"],
+        )
+    except (OSError, ValueError, LookupError, TypeError, RecursionError, AttributeError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,200 @@
+"""Describes a run and its components from its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from rltui import paths
+from rltui.core.api import Request
+from rltui.core.config_report import KnobInfo, KnobTable
+from rltui.core.description import AttemptDescription, ComponentDescription, RunDescription
+from rltui.core.layout import ComponentSpec, Layout
+from rltui.core.lifecycle import Lifecycle
+from rltui.core.plan import Situation, make_plan
+from rltui.core.secrets import MASK, is_secret
+from rltui.core.states import ComponentState
+from rltui.errors import ConfigError, RltuiError
+from rltui.frameworks.base import ConfigFiles, Framework
+from rltui.services import processes
+from rltui.services.launch import Launch, Launcher, read_launch
+from rltui.services.redaction import without_secrets
+from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.services.runs.experiments import find_socket
+from rltui.services.runs.run_metadata import read_metadata
+from rltui.services.tmux import session_name
+
+
+class RunDescriber:
+    """Describes the run of `record`, whose present config is `files` (`None`: it cannot be read)."""
+
+    def __init__(
+        self,
+        record: ExperimentRecord,
+        layout: Layout,
+        framework: Framework,
+        files: ConfigFiles | None,
+        knobs: KnobTable,
+    ) -> None:
+        self._record, self._layout, self._framework = record, layout, framework
+        self._files, self._knobs = files, knobs
+        self._control = record.control
+
+    def run(self) -> RunDescription:
+        record = self._record
+        metadata = read_metadata(self._control.path)
+        return RunDescription(
+            name=record.name,
+            run_id="" if metadata is None else metadata.id,
+            framework=record.framework,
+            layout_file=record.layout_file,
+            output_dir=record.output_dir,
+            run_dir=record.run_dir,
+            workspace=record.workspace,
+            config_files=record.config_files,
+            created_at=record.created_at,
+            command=record.resume_command,
+            socket=str(find_socket(record)),
+            supervisor_log=str(self._control.supervisor_log),
+            session=session_name(record.name),
+            tmux_socket=paths.tmux_socket(),
+            components=tuple(self._components()),
+        )
+
+    def _components(self) -> Iterator[ComponentDescription]:
+        for spec in self._layout.component:
+            attempts = tuple(self._attempts(spec.id))
+            if not spec.is_manual or attempts:
+                yield self._component(spec, attempts)
+
+    def _component(
+        self, spec: ComponentSpec, attempts: tuple[AttemptDescription, ...]
+    ) -> ComponentDescription:
+        fields: dict[str, Any] = {
+            "id": spec.id,
+            "kind": spec.kind,
+            "after": spec.after,
+            "restart_policy": spec.restart.policy,
+            "config_files": attempts[-1].config_files if attempts else self._record.config_files,
+            "values": self._values(spec.id),
+            "attempts": attempts,
+            **self._restart_set(spec),
+        }
+        try:
+            launch = self._launch(spec.id, attempts)
+        except RltuiError as error:
+            return ComponentDescription(problem=error.title, **fields)
+        ports = [port for port in (launch.port, *launch.ports) if port is not None]
+        is_running = bool(attempts) and attempts[-1].is_running
+        return ComponentDescription(
+            argv=tuple(map(without_secrets, launch.argv)),
+            env={
+                name: MASK if is_secret(name) else without_secrets(value)
+                for name, value in launch.env.items()
+            },
+            cwd=launch.cwd,
+            host=_host_text(launch.host),
+            pid=self._pid(spec.id, attempts[-1].number) if is_running else None,
+            session=f"{session_name(self._record.name)}:{spec.id}" if is_running else "",
+            ports=tuple(ports),
+            devices=launch.gpus,
+            ready=launch.ready,
+            **fields,
+        )
+
+    def _launch(self, component: str, attempts: tuple[AttemptDescription, ...]) -> Launch:
+        """How its newest attempt was started; of one without attempts, how it would be.
+
+        Raises:
+            RltuiError: if nobody can say.
+        """
+        if attempts:
+            launch = read_launch(self._control.attempt_dir(component, attempts[-1].number))
+            if launch is not None:
+                return launch
+        if self._files is None:
+            raise ConfigError("the config cannot be read")
+        launcher = Launcher(self._record, self._layout, self._framework)
+        return launcher.launch(component, self._files, resume_step=None)
+
+    def _attempts(self, component: str) -> Iterator[AttemptDescription]:
+        for number in self._control.attempts(component):
+            folder = self._control.attempt_dir(component, number)
+            record = processes.read_attempt(folder)
+            config = folder / "config"
+            copies = sorted(map(str, config.glob("*.toml")))
+            log = str(self._control.log_file(component, number))
+            known = AttemptDescription(number=number, log=log, config_files=tuple(copies))
+            yield (
+                known
+                if record is None
+                else known.model_copy(
+                    update={
+                        "started_at": record.started_at,
+                        "ended_at": record.ended_at,
+                        "is_running": record.is_alive,
+                        "exit_code": record.exit_code,
+                        "signal": record.signal,
+                        "error": record.error,
+                        "stop_requested": record.stop_requested,
+                    }
+                )
+            )
+
+    def _pid(self, component: str, attempt: int) -> int | None:
+        record = processes.read_attempt(self._control.attempt_dir(component, attempt))
+        return record.living_main.pid if record is not None and record.living_main is not None else None
+
+    def _values(self, component: str) -> Mapping[str, Any]:
+        return {
+            knob.key: knob.running if knob.is_running else self._next_value(knob)
+            for knob in self._knobs.knobs
+            if component in knob.readers
+        }
+
+    def _next_value(self, knob: KnobInfo) -> Any:  # noqa: ANN401 - TOML
+        """The value of its next start: rltui's choice in place of one that cannot be used, such as a port."""
+        record = self._record
+        is_replaced = knob.key in record.overrides and record.overridden.get(knob.key) == knob.value
+        return record.overrides[knob.key] if is_replaced else knob.value
+
+    def _restart_set(self, spec: ComponentSpec) -> Mapping[str, tuple[str, ...]]:
+        """What restarts with it while all components run, and why."""
+        if self._files is None or spec.is_manual:
+            return {}
+        layout = self._layout
+        with suppress(ConfigError):
+            situation = Situation(
+                layout=layout,
+                lives={
+                    other.id: Lifecycle(other.kind, state=_ordinary_state(other))
+                    for other in layout.component
+                },
+                rules=(*self._framework.restart_rules(self._files), *layout.restart_rules()),
+                completed_steps=0,
+                resume_step=None,
+                run_jobs=layout.run_jobs(self._framework.run_roles),
+                is_made=lambda _: False,
+            )
+            plan = make_plan(Request(action="restart", components=(spec.id,)), situation, readers={})
+            others = tuple(name for name in plan.stop if name != spec.id)
+            return {"restarts_with": others, "because": plan.reasons}
+        return {}
+
+
+def _ordinary_state(spec: ComponentSpec) -> ComponentState:
+    """Its state in the middle of a run."""
+    if spec.is_manual:
+        return ComponentState.STOPPED
+    return ComponentState.EXITED if spec.creates else ComponentState.READY
+
+
+def _host_text(host: Mapping[str, Any] | None) -> str:
+    """Name and kind of the machine, job or pod; empty for this machine."""
+    if host is None:
+        return ""
+    names = {"node": "node", "slurm": "SLURM job", "kube": "pod"}
+    name = Path(str(host.get("name") or "")).name
+    return f"{names.get(str(host['kind']), str(host['kind']))} {name}".strip()
