@@ -43,7 +43,7 @@ def test_a_component_is_told_as_its_newest_attempt_was_started(own_user: Path, t
     assert (trainer.cwd, trainer.ports, trainer.devices, trainer.pid) == ("/work", (29500,), "0,1", None)
     assert trainer.restarts_with == ("orchestrator",)
     assert "their step counters must agree" in trainer.because[0]
-    assert trainer.values["max_steps"] == 20
+    assert trainer.values["max_steps"] == 200
     (attempt,) = trainer.attempts
     assert (attempt.exit_code, attempt.is_running) == (0, False)
     assert [Path(path).name for path in trainer.config_files] == ["rl.toml"]
