@@ -19,6 +19,11 @@ from rltui.services.runs.experiment_files import ExperimentRecord
     RUN,
     COMPONENT,
     flag("--readonly", "pass no keys on"),
+    examples=(
+        "attach",
+        "attach demo/trainer",
+        "attach demo -c inference --readonly",
+    ),
 )
 def attach(arguments: Arguments) -> int:
     record, components = choose(arguments, acts=True)

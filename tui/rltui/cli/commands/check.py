@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     DEVICES,
     flag("--no-own", "do not ask the framework's own validators, if they are found"),
     JSON,
+    examples=(
+        "check rl.toml",
+        "check rl.toml --set batch_size=64 --json",
+        "check rl.toml --devices 0,1",
+    ),
     grammar=read_config_line,
 )
 def check(arguments: Arguments) -> int:

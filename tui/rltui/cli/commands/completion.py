@@ -9,6 +9,11 @@ from rltui.cli.command import Arguments, argument, command, hidden
     "completion",
     argument("shell", "SHELL", "bash, zsh or fish", choices=("bash", "zsh", "fish")),
     hidden("word", nargs="*"),
+    examples=(
+        "completion bash",
+        "completion zsh",
+        "completion fish",
+    ),
     is_local=True,
 )
 def completion(arguments: Arguments) -> int:

@@ -51,6 +51,11 @@ _UNITS = ("tokens", "rollouts")
     ),
     argument("--mean-tokens", "N", "tokens of a mean rollout (default: as this run measured)", type=tokens),
     *EDIT,
+    examples=(
+        "convert demo tokens --plan",
+        "convert demo tokens --mean-tokens 100 --plan",
+        "convert --to prime-rl vf-rl.toml --plan",
+    ),
 )
 def convert(arguments: Arguments) -> int:
     if arguments.what is None and (arguments.to is not None or arguments.run in _UNITS):

@@ -36,6 +36,11 @@ _KEYS = "{edit} edits a knob, {screen_metrics} charts, {help} all keys, {detach}
     flag("--quick", "shorter words: over in 80 seconds instead of 5 minutes"),
     flag("--no-tui", "start it headless, like `up`"),
     KEYMAP,
+    examples=(
+        "demo",
+        "demo --quick",
+        "demo --no-tui",
+    ),
 )
 def demo(arguments: Arguments) -> int:
     """Run the shipped example in a folder of its own, so that editing it leaves the original alone."""

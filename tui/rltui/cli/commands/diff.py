@@ -47,6 +47,11 @@ _ORIGINAL = "original"
     flag("--original", "with what the run's own copy of the config was made from"),
     flag("--text", "the lines of the files, not the keys"),
     JSON,
+    examples=(
+        "diff demo",
+        "diff demo low-lr",
+        "diff demo -c trainer#1",
+    ),
     epilog="-c trainer compares its newest attempt with the files, -c trainer#1 -c trainer#2 two attempts.",
 )
 def diff(arguments: Arguments) -> int:

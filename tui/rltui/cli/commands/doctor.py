@@ -65,6 +65,11 @@ _Answer = tuple[bool, str]
     layout_option("layout name or file"),
     NAME,
     JSON,
+    examples=(
+        "doctor",
+        "doctor --json",
+        "doctor --nodes train.toml -l mine",
+    ),
 )
 def doctor(arguments: Arguments) -> int:
     """Run every check, of this box or of a layout's nodes; fails where something essential is missing."""

@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     PLAN,
     YES,
     JSON,
+    examples=(
+        "down",
+        "down demo --plan",
+        "down --all --yes",
+    ),
 )
 def down(arguments: Arguments) -> int:
     """Stop everything of an experiment, its supervisor included; with `--all`, of each that lives."""

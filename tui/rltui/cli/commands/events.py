@@ -46,6 +46,11 @@ _WIDTHS = {"step": 6, "kind": -10}
     flag("--brief", "a line for each, without diffs"),
     FOLLOW,
     json_flag("one JSON document; with -f, one per line"),
+    examples=(
+        "events demo",
+        "events demo --kind crash,alert --since 2h",
+        "events demo -f --json",
+    ),
 )
 def events(arguments: Arguments) -> int:
     return show_runs(arguments, partial(_list, arguments))
@@ -56,6 +61,7 @@ def events(arguments: Arguments) -> int:
     RUN,
     argument("text", "TEXT", "what is to be remembered; - reads it from stdin", nargs="*"),
     JSON,
+    examples=('events add demo "learning rate halved from here on"',),
 )
 def add_event(arguments: Arguments) -> int:
     separate_words(arguments, "text")

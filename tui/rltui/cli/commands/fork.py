@@ -34,6 +34,11 @@ from rltui.views.run import fork_lines
     WAIT,
     TIMEOUT,
     JSON,
+    examples=(
+        "fork demo --set lr=1e-4 --plan",
+        "fork demo --from best -n from-best",
+        "fork demo --from 8 --devices 0",
+    ),
 )
 def fork(arguments: Arguments) -> int:
     from rltui.client.fork import plan_fork, prepared

@@ -49,6 +49,11 @@ class _Component:
         "a program of the run, as often as needed; {port.NAME} in it makes it a service on a free port",
     ),
     flag("--user", "for all folders (default: for this one, in .rltui/layouts)"),
+    examples=(
+        "init",
+        "init mine --component serve='python serve.py --port {port.serve}'",
+        "init --from prime-rl my-workspace",
+    ),
 )
 def init(arguments: Arguments) -> int:
     """Write a commented layout, once it can be loaded and run, or a workspace. Nothing is overwritten."""

@@ -92,6 +92,10 @@ the chart has values for (rltui k8s upgrade RELEASE -f FILE --set trainer.comman
 @command(
     "k8s up",
     *MAKING,
+    examples=(
+        "k8s up my-exp -f reverse-text",
+        "k8s up my-exp --sft --plan",
+    ),
 )
 def up(arguments: Arguments) -> int:
     from rltui.cli.releases import apply_values
@@ -110,6 +114,7 @@ def up(arguments: Arguments) -> int:
 @command(
     "k8s upgrade",
     *MAKING,
+    examples=("k8s upgrade my-exp -f values.yaml --plan",),
 )
 def upgrade(arguments: Arguments) -> int:
     from rltui.cli.releases import apply_values
@@ -129,6 +134,11 @@ def upgrade(arguments: Arguments) -> int:
     argument("release", "RELEASE", "which (default: all)", nargs="?", completes="experiments"),
     *PLACE,
     JSON,
+    examples=(
+        "k8s status",
+        "k8s status my-exp",
+        "k8s status --json",
+    ),
     epilog=_EPILOG,
 )
 def status(arguments: Arguments) -> int:
@@ -174,6 +184,7 @@ def _row(pod: Mapping[str, Any]) -> list[str]:
     KEYMAP,
     *PLACE,
     JSON,
+    examples=("k8s watch my-exp",),
 )
 def watch(arguments: Arguments) -> int:
     from rltui.cli.releases import follow_release
@@ -198,6 +209,7 @@ def watch(arguments: Arguments) -> int:
     flag("-f --follow", "go on, until ctrl+c"),
     flag("--previous", "of the container before its last restart"),
     *PLACE,
+    examples=("k8s logs my-exp trainer -f",),
 )
 def logs(arguments: Arguments) -> int:
     from rltui.client.release import pod_of_role, read_release
@@ -223,6 +235,10 @@ def logs(arguments: Arguments) -> int:
     *ROLE,
     argument("command", "COMMAND", "after --: what to run", nargs="*"),
     *PLACE,
+    examples=(
+        "k8s exec my-exp trainer",
+        "k8s exec my-exp trainer -- nvidia-smi",
+    ),
 )
 def execute(arguments: Arguments) -> int:
     from rltui.client.release import pod_of_role, read_release
@@ -241,6 +257,7 @@ def execute(arguments: Arguments) -> int:
     flag("--delete-data", "also the shared volume; its name is to be typed"),
     flag("--yes", "do not ask about the release"),
     *PLACE,
+    examples=("k8s down my-exp",),
 )
 def down(arguments: Arguments) -> int:
     import asyncio

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     flag("--dialogs", "also the keys inside dialogs"),
     KEYMAP,
     JSON,
+    examples=(
+        "keys",
+        "keys restart",
+        "keys --keymap k9s",
+    ),
     is_local=True,
 )
 def show_keys(arguments: Arguments) -> int:

@@ -41,6 +41,11 @@ _COLUMNS = ("key", "value", "unit", "default", "allowed", "read by")
     flag("--all", "also the keys of the files that are no knobs"),
     flag("-v --verbose", "also what each one means"),
     JSON,
+    examples=(
+        "knobs demo",
+        "knobs demo lr batch -v",
+        "knobs rl.toml",
+    ),
 )
 def show_knobs(arguments: Arguments) -> int:
     separate_words(arguments, "pattern")

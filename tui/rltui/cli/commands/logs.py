@@ -63,6 +63,11 @@ _BATCH_LINES = 500
     ),
     flag("--raw", "the bytes as they were printed, with colours, redraws and secrets"),
     json_flag("one JSON document; with -f, one per line"),
+    examples=(
+        "logs demo/trainer -f",
+        "logs demo -c trainer --level warning",
+        "logs demo --grep CUDA",
+    ),
 )
 def logs(arguments: Arguments) -> int:
     """Print, and follow, the output of one attempt, or a log file that the layout names; or search several.

@@ -103,6 +103,11 @@ class SeriesDocument:
         argument("--svg", "FILE", "one drawing of them, with marks of what happened", completes="files"),
         JSON,
     ),
+    examples=(
+        "metrics demo",
+        "metrics demo reward kl --csv",
+        "metrics demo reward --plot",
+    ),
 )
 def metrics(arguments: Arguments) -> int:
     separate_words(arguments, "metric")

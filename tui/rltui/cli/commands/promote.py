@@ -20,6 +20,11 @@ from rltui.errors import ConflictError
     PLAN,
     YES,
     JSON,
+    examples=(
+        "promote demo --plan",
+        "promote demo --yes",
+        "promote demo --undo",
+    ),
     epilog="A key that both have changed is not written, and told; the exit code is 4 then.",
 )
 def promote(arguments: Arguments) -> int:

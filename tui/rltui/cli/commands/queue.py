@@ -41,6 +41,10 @@ _COLUMNS = VIEW.named(("sign", "run", "state", "step", "reward", "what", "why"))
 @command(
     "queue list",
     JSON,
+    examples=(
+        "queue",
+        "queue list --json",
+    ),
 )
 def show(arguments: Arguments) -> int:
     """Print what waits and why, what runs, what has ended. A queue without a scheduler gets one."""
@@ -71,6 +75,11 @@ def show(arguments: Arguments) -> int:
     NEW_RUN,
     PLAN,
     JSON,
+    examples=(
+        "queue add rl.toml --gpus 2",
+        "queue add rl.toml --set lr=1e-5 -n low-lr",
+        "queue add rl.toml --stop-if 'reward < 0.2 at 50'",
+    ),
     grammar=split_queued,
 )
 def add(arguments: Arguments) -> int:
@@ -96,6 +105,7 @@ ENTRIES = argument("entry", "ENTRY", "name or id; or a sweep", nargs="+", comple
 @command(
     "queue pause",
     JSON,
+    examples=("queue pause",),
 )
 def pause(arguments: Arguments) -> int:
     from rltui.client.queue import commands
@@ -107,6 +117,10 @@ def pause(arguments: Arguments) -> int:
     "queue resume",
     AFTER_REBOOT,
     JSON,
+    examples=(
+        "queue resume",
+        "queue resume --after-reboot",
+    ),
 )
 def resume(arguments: Arguments) -> int:
     from rltui.client.queue import commands
@@ -120,6 +134,7 @@ def resume(arguments: Arguments) -> int:
     "queue cancel",
     ENTRIES,
     JSON,
+    examples=("queue cancel low-lr",),
 )
 def cancel(arguments: Arguments) -> int:
     from rltui.client.queue import commands
@@ -136,6 +151,10 @@ def cancel(arguments: Arguments) -> int:
     ENTRIES,
     SET,
     JSON,
+    examples=(
+        "queue retry low-lr",
+        "queue retry low-lr --set lr=1e-6",
+    ),
 )
 def retry(arguments: Arguments) -> int:
     from rltui.client.queue import commands
@@ -176,6 +195,10 @@ def _entry_changes(edits: Mapping[str, str], entry: QueueEntry) -> Mapping[str, 
     argument("entry", "ENTRY", "name or id; or a sweep", completes="queue_entries"),
     argument("place", "PLACE", "first, last, up, down, or its number in the queue"),
     JSON,
+    examples=(
+        "queue move low-lr first",
+        "queue move low-lr down",
+    ),
 )
 def move(arguments: Arguments) -> int:
     from rltui.client.queue import commands
@@ -189,6 +212,10 @@ def move(arguments: Arguments) -> int:
     "queue limit",
     argument("most", "N|none", "none: as GPUs allow; without GPUs one"),
     JSON,
+    examples=(
+        "queue limit 2",
+        "queue limit none",
+    ),
 )
 def limit(arguments: Arguments) -> int:
     from rltui.client.queue import commands

@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     WAIT,
     TIMEOUT,
     JSON,
+    examples=(
+        "rerun demo --plan",
+        "rerun demo -n demo-again",
+        "rerun demo --devices 0",
+    ),
 )
 def rerun(arguments: Arguments) -> int:
     from rltui.client.fork import prepared

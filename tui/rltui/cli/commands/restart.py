@@ -11,6 +11,11 @@ from rltui.cli.component_actions import execute
     "restart",
     *COMPONENTS,
     RESUME,
+    examples=(
+        "restart demo/trainer",
+        "restart demo --from best --plan",
+        "restart demo -c trainer -c orchestrator --yes",
+    ),
 )
 def restart(arguments: Arguments) -> int:
     return execute("restart", arguments)

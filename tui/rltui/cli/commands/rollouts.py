@@ -86,6 +86,11 @@ _WHOLE = "--full, or --export FILE"
         completes="files",
     ),
     JSON,
+    examples=(
+        "rollouts demo --worst 2",
+        "rollouts demo --step 24 --best 1 --full",
+        "rollouts demo --random 2 --json",
+    ),
     epilog="RUN may also be the folder of an evaluation, or a file of rollouts.",
 )
 def rollouts(arguments: Arguments) -> int:

@@ -27,6 +27,11 @@ from rltui.errors import UsageError
     flag("--force", "also what nobody knows, or our rules refuse"),
     *EDIT,
     FRAMEWORK,
+    examples=(
+        "set demo lr=1e-5 --plan",
+        "set demo lr=1e-5 --restart",
+        "set rl.toml batch_size=64",
+    ),
 )
 def set_knobs(arguments: Arguments) -> int:
     from rltui.services.config.files import named

@@ -11,6 +11,11 @@ from rltui.cli.component_actions import execute
     "start",
     *COMPONENTS,
     RESUME,
+    examples=(
+        "start demo",
+        "start demo/trainer",
+        "start demo --from-scratch --plan",
+    ),
 )
 def start(arguments: Arguments) -> int:
     return execute("start", arguments)

@@ -44,6 +44,11 @@ _STEPS_S = 60.0
     limit_option(f"without RUN: so many of the newest ended runs (default: {_ENDED_RUNS})"),
     flag("--all", "without RUN: all runs, also long ended ones"),
     json_flag("one JSON document on stdout; with --watch, one per line"),
+    examples=(
+        "status",
+        "status demo --json",
+        "status demo -w 5",
+    ),
 )
 def show_status(arguments: Arguments) -> int:
     """Show one run; without a name all that are alive, and the newest ended."""

@@ -11,6 +11,11 @@ from rltui.cli.component_actions import execute
     "stop",
     *COMPONENTS,
     flag("--kill", "no grace: end the whole tree at once"),
+    examples=(
+        "stop demo",
+        "stop demo/trainer --plan",
+        "stop demo -c trainer --kill",
+    ),
 )
 def stop(arguments: Arguments) -> int:
     return execute("stop", arguments)

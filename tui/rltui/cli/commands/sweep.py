@@ -52,6 +52,11 @@ _MANY_TIMES = 10.0
     NEW_RUN,
     PLAN,
     JSON,
+    examples=(
+        "sweep rl.toml lr=1e-6,3e-6 seed=0..2 --plan",
+        "sweep rl.toml lr=1e-6..1e-4 --random 10",
+        "sweep rl.toml lr=1e-6,3e-6 --gpus 2 --max-parallel 2",
+    ),
     grammar=split_sweep,
 )
 def sweep(arguments: Arguments) -> int:

@@ -13,6 +13,11 @@ from rltui.paths import require_folder
     "trust",
     argument("folder", "FOLDER", "folder (default: this one)", nargs="?", default=".", completes="folders"),
     flag("--revoke", "trust it no longer"),
+    examples=(
+        "trust",
+        "trust ~/prime-rl",
+        "trust --revoke",
+    ),
 )
 def trust_folder(arguments: Arguments) -> int:
     from rltui.services import trust

@@ -13,6 +13,11 @@ from rltui.cli.edits import edit_experiment, edit_request
     RUN,
     flag("--redo", "make the edit again that was undone last"),
     *EDIT,
+    examples=(
+        "undo demo --plan",
+        "undo demo --restart",
+        "undo demo --redo",
+    ),
 )
 def undo(arguments: Arguments) -> int:
     request = edit_request("redo" if arguments.redo else "undo", arguments)

@@ -21,6 +21,11 @@ from rltui.paths import require_folder
     flag("--no-tui", "only begin, and print the status"),
     KEYMAP,
     JSON,
+    examples=(
+        "watch outputs/their-run",
+        "watch outputs/their-run -n theirs",
+        "watch outputs/their-run --no-tui --json",
+    ),
 )
 def watch(arguments: Arguments) -> int:
     """Observe the run in a folder; from the TUI, or, without one, until `rltui down`."""

@@ -41,6 +41,11 @@ WEIGHTS = argument(
     "checkpoints list",
     RUN,
     JSON,
+    examples=(
+        "checkpoints",
+        "checkpoints demo",
+        "checkpoints demo --json",
+    ),
 )
 def list_checkpoints(arguments: Arguments) -> int:
     return show_runs(arguments, partial(_list, arguments))
@@ -86,6 +91,7 @@ def print_report(report: CheckpointReport, *, as_json: bool) -> None:
     PLAN,
     YES,
     JSON,
+    examples=("checkpoints restore demo 20261125-163000",),
 )
 def restore(arguments: Arguments) -> int:
     """Bring back what a restart has set aside. A supervisor that has nothing to do is sent away for it.

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     PLAN,
     YES,
     JSON,
+    examples=(
+        "checkpoints prune demo --keep-last 1 --plan",
+        "checkpoints prune demo --keep-every 8 --yes",
+    ),
 )
 def prune(arguments: Arguments) -> int:
     from rltui.core.checkpoints import Retention

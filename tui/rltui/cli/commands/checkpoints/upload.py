@@ -34,6 +34,7 @@ from rltui.views.checkpoint import publication_text
     YES,
     WAIT,
     JSON,
+    examples=("checkpoints upload demo best USER/NAME",),
 )
 def upload(arguments: Arguments) -> int:
     from rltui.client.manual_components import PUBLISH, publication, publish_request, tokens

@@ -30,6 +30,10 @@ _NAMES_MODEL = re.compile(r"^model$|(^|\.)model\.name$|\.vllm\.model$")
     argument("--config", "CONFIG", "config to edit (default: the run's own)", completes="configs"),
     *EDIT,
     FRAMEWORK,
+    examples=(
+        "checkpoints use demo best",
+        "checkpoints use demo 24 --config rl.toml --plan",
+    ),
 )
 def use(arguments: Arguments) -> int:
     """Make what was trained the model of a config, such as the result of SFT that of RL."""

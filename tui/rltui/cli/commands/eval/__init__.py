@@ -37,6 +37,11 @@ _ID_OF_RUN = re.compile(r".+/\d+")
     RUN,
     flag("--all", "evaluations of all runs"),
     JSON,
+    examples=(
+        "eval",
+        "eval list demo",
+        "eval list demo --json",
+    ),
 )
 def list_evals(arguments: Arguments) -> int:
     if arguments.all:
@@ -54,6 +59,10 @@ def _list(arguments: Arguments, target: Target) -> None:
     RUN,
     argument("id", "ID", "the one to compare with, then those to compare (default: all)", nargs="*"),
     JSON,
+    examples=(
+        "eval compare demo 1",
+        "eval compare demo 2",
+    ),
 )
 def compare(arguments: Arguments) -> int:
     separate_words(arguments, "id", lambda word: names_run(word) and not _ID_OF_RUN.fullmatch(word))
@@ -72,6 +81,7 @@ def compare(arguments: Arguments) -> int:
     RUN,
     argument("id", "ID", "its id, as `eval list` shows it"),
     JSON,
+    examples=("eval cancel demo 2",),
 )
 def cancel(arguments: Arguments) -> int:
     from rltui.core.experiment_api import ExperimentApi

@@ -51,6 +51,11 @@ def _split_off_evaluator(argv: list[str], _: Options) -> tuple[list[str], Mappin
     argument("--every", "N", "from now on, one of N checkpoints as they come; 0: none", type=count),
     WAIT,
     JSON,
+    examples=(
+        "eval run demo",
+        "eval run demo --from best --examples 100",
+        "eval run demo --base",
+    ),
     epilog="What follows -- goes to the evaluator: rltui eval run -- --temperature 0.2",
     grammar=_split_off_evaluator,
 )

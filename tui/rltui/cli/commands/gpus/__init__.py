@@ -33,6 +33,11 @@ _EARLY_S = 0.2
     argument("run", "RUN", "as this run sees them: budgets, peaks, other hosts", nargs="?", completes="runs"),
     watch(interval),
     json_flag("one JSON document; with --watch, one per line"),
+    examples=(
+        "gpus",
+        "gpus -w 2",
+        "gpus --json",
+    ),
 )
 def gpus(arguments: Arguments) -> int:
     with nullcontext() if arguments.watch is None else while_read():

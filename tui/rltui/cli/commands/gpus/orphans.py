@@ -54,6 +54,10 @@ _TIMEOUT_S = 30.0
     ),
     YES,
     JSON,
+    examples=(
+        "gpus orphans",
+        "gpus orphans --end",
+    ),
 )
 def orphans(arguments: Arguments) -> int:
     from rltui.services.runs.observed import refuse_observed

@@ -26,6 +26,10 @@ from rltui.services.runs.references import find_run
     ),
     repeatable("--remove", "TAG,…", "tags to remove", completes="tags"),
     JSON,
+    examples=(
+        "runs tag",
+        "runs tag demo +baseline",
+    ),
 )
 def tag(arguments: Arguments) -> int:
     names = [name for name in arguments.word if not name.startswith("+")]
@@ -56,6 +60,7 @@ def _list_tags(index: RunIndex, *, as_json: bool) -> int:
     NAMED_RUN,
     argument("name", "NAME", "the new name"),
     JSON,
+    examples=("runs rename demo baseline",),
 )
 def rename(arguments: Arguments) -> int:
     from rltui.client.local_runs import LocalRuns
@@ -72,6 +77,10 @@ def rename(arguments: Arguments) -> int:
     argument("text", "TEXT", "the new note (default: show it); - reads it from stdin", nargs="*"),
     flag("--clear", "remove it"),
     JSON,
+    examples=(
+        "runs note demo",
+        'runs note demo "warm-up of 10 steps"',
+    ),
 )
 def note(arguments: Arguments) -> int:
     text = sys.stdin.read() if arguments.text == ["-"] else " ".join(arguments.text)
@@ -86,6 +95,10 @@ def note(arguments: Arguments) -> int:
     RUNS,
     flag("--off", "remove the star"),
     JSON,
+    examples=(
+        "runs star demo",
+        "runs star demo --off",
+    ),
 )
 def star(arguments: Arguments) -> int:
     text = "no star" if arguments.off else "★"
@@ -96,6 +109,7 @@ def star(arguments: Arguments) -> int:
     "runs archive",
     RUNS,
     JSON,
+    examples=("runs archive demo",),
 )
 def archive(arguments: Arguments) -> int:
     return _change(arguments, RunChange(is_archived=True), f"archived; see: {hints.RUNS_ALL}")
@@ -105,6 +119,7 @@ def archive(arguments: Arguments) -> int:
     "runs unarchive",
     RUNS,
     JSON,
+    examples=("runs unarchive demo",),
 )
 def unarchive(arguments: Arguments) -> int:
     return _change(arguments, RunChange(is_archived=False), "listed again")
@@ -114,6 +129,7 @@ def unarchive(arguments: Arguments) -> int:
     "runs restore",
     RUNS,
     JSON,
+    examples=("runs restore demo",),
 )
 def restore(arguments: Arguments) -> int:
     return _change(arguments, RunChange(is_trashed=False), "restored")

@@ -24,6 +24,7 @@ from rltui.cli.output import print_json
     ),
     name_option("of a single run (default: as its folder)"),
     JSON,
+    examples=("runs add outputs",),
 )
 def add(arguments: Arguments) -> int:
     from rltui.client.observation import add as add_runs  # knows the frameworks

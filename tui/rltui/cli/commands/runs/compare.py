@@ -58,6 +58,10 @@ class ComparedRunDocument:
         flag("--md", "a table for GitHub"),
         JSON,
     ),
+    examples=(
+        "runs compare demo low-lr",
+        "runs compare demo low-lr --metric reward --md",
+    ),
 )
 def compare(arguments: Arguments) -> int:
     from rltui.client.local_runs import LocalRuns

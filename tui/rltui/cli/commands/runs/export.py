@@ -14,6 +14,7 @@ from rltui.cli.output import print_json
     output_dir_option("the folder (default: ./RUN-report)"),
     argument("--rollouts", "N", "so many of the best and the worst (default: 3)", type=count, default=3),
     JSON,
+    examples=("runs export demo",),
 )
 def export(arguments: Arguments) -> int:
     from rltui.client.local_runs import LocalRuns

@@ -76,6 +76,11 @@ class _ListedRuns:
         flag("--csv", "a row for each run, with whole values"),
         JSON,
     ),
+    examples=(
+        "runs",
+        "runs 'reward > 0.1' --sort reward --columns +lr",
+        "runs tag:good --csv",
+    ),
 )
 def list_runs(arguments: Arguments) -> int:
     gc.disable()  # thousands of rows are made and none is let go; looking through them took half of the time

@@ -30,6 +30,7 @@ from rltui.views.run_list import usual_order
     PLAN,
     YES,
     JSON,
+    examples=("runs prune --keep-best 3 --plan",),
 )
 def prune(arguments: Arguments) -> int:
     retention = RunRetention(

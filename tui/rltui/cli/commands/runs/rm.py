@@ -32,6 +32,7 @@ _MOST_NAMED = 5
     PLAN,
     YES,
     JSON,
+    examples=("runs rm demo --plan",),
 )
 def remove(arguments: Arguments) -> int:
     index = ready_index()

@@ -24,6 +24,7 @@ _LABEL_WIDTH = 11
     "runs show",
     RUN,
     JSON,
+    examples=("runs show demo",),
 )
 def show(arguments: Arguments) -> int:
     index = ready_index()

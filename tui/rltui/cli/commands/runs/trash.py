@@ -37,6 +37,10 @@ _TRASH = (
     argument("--older-than", "AGE", "only what has lain there so long: 30d, 12h"),
     YES,
     JSON,
+    examples=(
+        "runs trash",
+        "runs trash --empty --older-than 30d",
+    ),
 )
 def trash(arguments: Arguments) -> int:
     least_s = age_s("--older-than", arguments.older_than) if arguments.older_than else 0.0
