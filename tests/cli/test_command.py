@@ -14,7 +14,7 @@ from tests.cli.conftest import CommandLine
 from rltui.cli import commands, main
 from rltui.cli.command import CommandParser, load, split
 from rltui.cli.command_help import help_text
-from rltui.cli.command_list import INTERNAL, SENTENCES, VERBS
+from rltui.cli.command_list import FORMER, INTERNAL, SENTENCES, VERBS
 from rltui.cli.overview import all_commands
 
 
@@ -131,3 +131,17 @@ def test_a_path_that_does_not_exist_has_one_refusal_and_one_code(
     (own_user / "rl.toml").write_text("max_steps = 3\n")
     first = cli(*line.split(), code=2).splitlines()[0]
     assert re.fullmatch(rf"rltui: (file|folder) not found: \S*{re.escape(path)}", first), first
+
+
+def test_there_are_36_commands_and_a_former_name_leads_to_one(
+    cli: CommandLine, own_user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(own_user)
+    assert len(SENTENCES) <= 36
+    for word, now in FORMER.items():
+        assert f"did you mean rltui {now}?" in cli(word, code=2), word
+        command = split(now.split())[0]
+        name, _, option = now.partition(" --")
+        assert command.name == name
+        assert not option or f"--{option}" in command.options
+        assert word not in SENTENCES

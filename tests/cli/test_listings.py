@@ -34,7 +34,7 @@ LISTINGS = (
         "runs",
         "tag",
     ),
-    ("layouts",),
+    ("init", "--list"),
     ("doctor",),
     ("gpus",),
     ("help",),

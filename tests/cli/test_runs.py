@@ -14,8 +14,6 @@ import pytest
 from tests.cli.conftest import CommandLine
 from tests.fakes.past_run import write_finished_run
 
-from rltui.cli.command import split
-from rltui.cli.command_list import FORMER
 from rltui.core.runs import RunId, RunRow
 from rltui.services import screen_state
 from rltui.services.runs import catalog, organize
@@ -128,12 +126,6 @@ def test_a_run_is_shown_whole_and_renamed(place: Path, cli: CommandLine) -> None
     assert "not found" in cli("status", "high", code=2)
     assert "better" in cli("status", "better")
     assert "is taken by" in cli("runs", "rename", "better", "low", code=4)
-
-
-def test_a_former_name_leads_to_the_command(cli: CommandLine, own_user: Path) -> None:
-    for word, now in FORMER.items():
-        assert f"did you mean rltui {now}?" in cli(word, code=2), word
-        assert split(now.split())[0].name == now
 
 
 def test_old_ones_go_by_a_rule_and_come_back(place: Path, cli: CommandLine) -> None:

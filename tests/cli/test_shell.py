@@ -1,4 +1,4 @@
-"""`rltui shell -- COMMAND` without a terminal: what it prints and how it ends are the command's own."""
+"""`attach --shell -- COMMAND` without a terminal: what it prints and how it ends are the command's own."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
 def test_the_output_and_the_code_of_a_command_are_passed_on(counters: Box) -> None:
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
-    done = counters.run("shell", "--as", "trainer", "--", "sh", "-c", "echo one; echo two >&2; exit 3")
-    assert (done.returncode, done.stdout.splitlines()) == (3, ["one", "two"]), done.stderr
-    done = counters.run("shell", "--", "sh", "-c", "sleep 0.5; echo $RLTUI_COMPONENT")
+    done = counters.run("attach", "--shell", "-c", "trainer", "--", "sh", "-c", "echo a; echo b >&2; exit 3")
+    assert (done.returncode, done.stdout.splitlines()) == (3, ["a", "b"]), done.stderr
+    done = counters.run("attach", "--shell", "--", "sh", "-c", "sleep 0.5; echo $RLTUI_COMPONENT")
     assert (done.returncode, done.stdout.splitlines()) == (0, ["shell"]), done.stderr
-    assert counters.run("shell", "--", "sh", "-c", "kill -TERM $$").returncode == 128 + signal.SIGTERM
-    done = counters.run("shell", "--", "no-such-program")
+    assert (
+        counters.run("attach", "--shell", "--", "sh", "-c", "kill -TERM $$").returncode
+        == 128 + signal.SIGTERM
+    )
+    done = counters.run("attach", "--shell", "--", "no-such-program")
     assert (done.returncode, "no-such-program" in done.stderr) == (127, True)
     assert counters.run("down").returncode == 0
 
 
 def test_before_any_run_it_is_a_command_in_the_checkout(box: Box) -> None:
-    missing = box.run("shell", "--", "true")
+    missing = box.run("attach", "--shell", "--", "true")
     assert (missing.returncode, "--workspace DIR" in missing.stderr) == (2, True)
     programs = box.work / "prime-rl/.venv/bin"
     programs.mkdir(parents=True)
@@ -36,5 +39,5 @@ def test_before_any_run_it_is_a_command_in_the_checkout(box: Box) -> None:
     (box.work / "prime-rl/src/prime_rl").mkdir(parents=True)
     without_uv = replace(box, env={**box.env, "PATH": "/usr/bin:/bin"})
     for words in (("--workspace", "prime-rl"), ("--workspace", f"{box.work}/prime-rl")):
-        done = without_uv.run("shell", *words, "--", "mine", "hello")
+        done = without_uv.run("attach", "--shell", *words, "--", "mine", "hello")
         assert (done.returncode, done.stdout) == (7, f"hello in {box.work}/prime-rl\n"), done.stderr

@@ -80,7 +80,7 @@ COMMANDS = [
     ["logs", "-c", "trainer", "--level", EVIL],
     ["gpus", "orphans"],
     ["attach", "-c", EVIL],
-    ["layouts"],
+    ["init", "--list"],
     ["check", f"run{EVIL}.toml", "-l", "./one.toml"],
     ["check", EVIL],
     ["up", EVIL],

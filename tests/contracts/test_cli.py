@@ -55,7 +55,7 @@ undo first --plan
 fork first --from best --plan -n fourth
 fork first --set lr=1e-4 --plan -n fourth
 check rl.toml
-layouts
+init --list
 keys
 keys checkpoint restart
 runs tag --json

@@ -34,7 +34,7 @@ def test_from_nothing_to_a_layout_and_its_run(box: Box, own_user: Path) -> None:
     for name in ("serve", "train"):
         (box.work / f"{name}.py").write_text("import signal; signal.pause()")
     (box.work / "run.toml").write_text("colour = 20\n")
-    nothing, no_runs, no_tags = box.run("ls"), box.run("runs"), box.run("runs", "tag")
+    nothing, no_runs, no_tags = box.run("status"), box.run("runs"), box.run("runs", "tag")
     assert hints.DEMO() in nothing.stdout
     unknown = follow(box, nothing, hints.UP, code=3, fill={"CONFIG.toml": "run.toml"})
     assert "your own commands" in unknown.stderr
@@ -70,7 +70,7 @@ def test_a_missing_checkout(box: Box) -> None:
 
     prime = prime_box(box, "C")
     folder = box.env.pop("RLTUI_PRIME_RL")
-    no_checkout = box.run("shell", "--", "true")
+    no_checkout = box.run("attach", "--shell", "--", "true")
     follow(box, no_checkout, hints.SHELL_IN, "--", "true", code=0, fill={"DIR": folder})
     follow(box, box.run("up", *prime.files, "--slurm", "--time", "1\n2"), hints.UP_HELP, code=0)
     up = ("up", *prime.files, "-l", "prime-rl", "-n", "one", "-o", "out")
@@ -157,7 +157,7 @@ def test_a_run_that_is_open_and_its_shell(counters: Box) -> None:
         readonly.wait_for("trainer")
     finally:
         readonly.close()
-    shell = counters.run("shell", "--detach", "-n", "one")
+    shell = counters.run("attach", "one", "--shell", "--detach")
     assert shell.returncode == 0
     assert hints.ATTACH(component="shell", name="one") in shell.stderr
     attached = in_terminal(counters, "attach", "one", "-c", "shell")
@@ -166,9 +166,9 @@ def test_a_run_that_is_open_and_its_shell(counters: Box) -> None:
         attached.wait_for("42")
     finally:
         attached.close()
-    second = counters.run("shell", "--", "true")
+    second = counters.run("attach", "--shell", "--", "true")
     assert second.returncode == 4
     assert hints.SHELL(name="one") in second.stderr
     follow(counters, second, hints.STOP, components="shell", name="one", code=0)
-    assert counters.run("shell", "--", "true", "-n", "one").returncode == 0
+    assert counters.run("attach", "one", "--shell", "--", "true").returncode == 0
     assert counters.component("trainer")["pid"] == before

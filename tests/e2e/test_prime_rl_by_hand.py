@@ -19,7 +19,9 @@ exec sleep 1000
 def test_a_shell_has_the_programs_of_the_checkout_and_the_dashboard_its_link(box: Box) -> None:
     prime = prime_box(box, "C")
     prime.up("prime-rl")
-    prime.done("shell", "--as", "trainer", "--detach", "--", "sh", "-c", "command -v trainer; sleep 1000")
+    prime.done(
+        "attach", "--shell", "-c", "trainer", "--detach", "--", "sh", "-c", "command -v trainer; sleep 1000"
+    )
     programs = box.root / "prime-rl-c/.venv/bin"
     retry_until(lambda: f"{programs}/trainer" in prime.text("shell"))
 

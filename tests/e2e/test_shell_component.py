@@ -1,4 +1,4 @@
-"""`rltui shell`: a terminal in the surroundings of a component, which outlives who looks at it."""
+"""`rltui attach --shell`: a terminal in the surroundings of a component, which outlives who looks at it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def test_a_shell_runs_as_a_component_does_and_is_no_part_of_the_run(counters: Bo
     entry += 'command = ["sleep", "600"]\npart_of_run = false\n'
     layout.write_text(f"{layout.read_text()}\n{entry}")
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
-    result = counters.run("shell", "--as", "absent")
+    result = counters.run("attach", "--shell", "-c", "absent")
     assert (result.returncode, "known: inference, orchestrator, trainer, notes" in result.stderr) == (
         2,
         True,
     )
 
-    rltui = f"{sys.executable} -m rltui shell"
+    rltui = f"{sys.executable} -m rltui attach --shell"
     env = counters.env | {"SHELL": "/bin/sh", "PS1": "$ "}
     terminal = Terminal(["sh", "-c", f"{rltui} --as notes; {rltui}; sleep 100"], cwd=counters.work, env=env)
     try:
@@ -40,7 +40,7 @@ def test_a_shell_runs_as_a_component_does_and_is_no_part_of_the_run(counters: Bo
         terminal.wait_for("still 42")
         shell = counters.component("shell")
         assert (shell["manual"], shell["state"], shell["stalled"]) == (True, "ready", False)
-        refusal = counters.run("shell", "--", "ls")
+        refusal = counters.run("attach", "--shell", "--", "ls")
         assert (refusal.returncode, "has a shell already" in refusal.stderr) == (4, True)
         terminal.press("exit 3", "Enter")
         terminal.wait_for("exited 3 at")
@@ -51,7 +51,7 @@ def test_a_shell_runs_as_a_component_does_and_is_no_part_of_the_run(counters: Bo
     assert status["failed"] == []
     assert "still 42" in counters.run("logs", "-c", "shell").stdout
 
-    counters.run("shell", "--detach", "--", "sleep", "600")
+    counters.run("attach", "--shell", "--detach", "--", "sleep", "600")
     assert counters.component("shell")["state"] == "ready"
     assert "shell" in counters.json("restart", "-c", "trainer", "--plan")["keep"]
     assert counters.run("down").returncode == 0

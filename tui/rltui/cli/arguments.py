@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from rltui.cli.command import (
@@ -24,6 +24,7 @@ from rltui.errors import UsageError
 if TYPE_CHECKING:
     from rltui.core.forks import CheckpointChoice
     from rltui.core.times import Moment
+    from rltui.frameworks.launchers.line import Options
 
 _LONGEST_STEP = 15
 """Digits of a step's number; frameworks name folders by it."""
@@ -114,6 +115,12 @@ def interval(text: str) -> float:
             f"not a number of seconds from {_SHORTEST_WATCH_S:g} to {_LONGEST_WATCH_S:g}: {text}"
         )
     return seconds
+
+
+def after_dashes(argv: list[str], _: Options) -> tuple[list[str], Mapping[str, object]]:
+    """The grammar of a command that passes on what follows `--`, as `rest` of the namespace."""
+    end = argv.index("--") if "--" in argv else len(argv)
+    return argv[:end], {"rest": tuple(argv[end + 1 :])}
 
 
 # --- arguments --------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ BY_JOB: Mapping[str, Mapping[str, str]] = {
         "checkpoints": "checkpoints: list, prune, upload, use in a config",
         "knobs": "every knob: value, default, bounds, readers",
         "diff": "what the files say beside what runs; or two attempts, or runs",
-        "attach": "show the raw tmux pane (q leaves it)",
+        "attach": "show the tmux pane of a component, or a shell where it runs",
     },
     "change it": {
         "set": "edit the TOML; prints the diff and the restart set",
@@ -45,7 +45,6 @@ BY_JOB: Mapping[str, Mapping[str, str]] = {
         "start": "start components (all, where none is named) and what they need",
         "stop": "stop components and what depends on them",
         "restart": "restart components, and those that must restart with them",
-        "shell": "a terminal where a component runs (ctrl+] leaves it)",
         "promote": (
             "what a run's own copy of the config has changed, written into the files that it was made of"
         ),
@@ -55,7 +54,6 @@ BY_JOB: Mapping[str, Mapping[str, str]] = {
     },
     "this box, and help": {
         "doctor": "check that this box, or nodes, have what rltui needs",
-        "layouts": "list the layouts and where they lie",
         "trust": (
             "let rltui run what a folder holds without a start: a layout's gpu_source, a checkout's python"
         ),
@@ -137,10 +135,16 @@ FORMER: Mapping[str, str] = {
     "compare": "runs compare",
     "evals": "eval list",
     "export": "runs export",
-    "restore": "runs restore",
+    "layouts": "init --list",
+    "ls": "status",
+    "man": "help --man",
+    "note": "events add",
     "orphans": "gpus orphans",
     "publish": "checkpoints upload",
+    "redo": "undo --redo",
+    "restore": "runs restore",
     "rm": "runs rm",
+    "shell": "attach --shell",
     "tag": "runs tag",
     "trash": "runs trash",
     "unarchive": "runs unarchive",

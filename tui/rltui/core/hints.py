@@ -100,8 +100,9 @@ ON_HOST = Hint("nothing-on-host", "--host {host} up CONFIG.toml")
 OF_HOST = Hint("serve-by-hand", "--host THIS_MACHINE")
 ATTACH_TO = Hint("component-left-out", "attach -c COMPONENT")
 ATTACH = Hint("runs-in-a-terminal", "attach [{name}] -c {component}")
-SHELL_IN = Hint("no-workspace", "shell --workspace DIR")
-SHELL = Hint("shell-open", "shell [-n {name}]")
+SHELL_IN = Hint("no-workspace", "attach --shell --workspace DIR")
+SHELL = Hint("shell-open", "attach [{name}] --shell")
+LAYOUTS = Hint("layouts", "init --list")
 
 # --- looking ------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rltui import paths
+from rltui.cli.arguments import json_flag
 from rltui.cli.command import Arguments, argument, choice, command, flag, repeatable
+from rltui.cli.output import print_json
+from rltui.cli.table import Column, print_table
 from rltui.cli.terminal import confirm, prompt
 from rltui.core import hints
 from rltui.core.knobs import split_assignment
@@ -49,14 +52,20 @@ class _Component:
         "a program of the run, as often as needed; {port.NAME} in it makes it a service on a free port",
     ),
     flag("--user", "for all folders (default: for this one, in .rltui/layouts)"),
+    flag("--list", "list all layouts and where they are"),
+    json_flag("with --list: print one JSON document"),
     examples=(
-        "init",
+        "init --list",
         "init mine --component serve='python serve.py --port {port.serve}'",
         "init --from prime-rl my-workspace",
     ),
 )
 def init(arguments: Arguments) -> int:
     """Write a commented layout, once it can be loaded and run, or a workspace. Nothing is overwritten."""
+    if arguments.list:
+        return _list_layouts(as_json=arguments.json)
+    if arguments.json:
+        raise UsageError("--json is for --list", hint=str(hints.LAYOUTS))
     if arguments.of is not None:
         return _make_workspace(arguments.of, Path(arguments.layout_name or "."))
     components = [_component(*split_assignment(text)) for text in arguments.component]
@@ -80,6 +89,36 @@ def init(arguments: Arguments) -> int:
     print(path)
     print(f"start it: {hints.UP_LAYOUT(layout=name)}; or look at it first: {path}", file=sys.stderr)
     return 0
+
+
+def _list_layouts(*, as_json: bool) -> int:
+    from rltui.services import layout_files
+
+    files = layout_files.available(Path.cwd())
+    rows = [(path.stem, layout_files.load(path), path) for path in files]
+    if as_json:
+        documents = [
+            {
+                "name": name,
+                "title": layout.title,
+                "path": str(path),
+                "components": [spec.id for spec in layout.component],
+            }
+            for name, layout, path in rows
+        ]
+        print_json(documents)
+        return 0
+    columns = (Column("LAYOUT"), Column("TITLE", least=20), Column("FILE", least=16, cut="start", goes=1))
+    print_table(columns, [(name, layout.title, _short_path(path)) for name, layout, path in rows])
+    return 0
+
+
+def _short_path(path: Path) -> str:
+    """The path as a person would type it."""
+    home, working_dir = Path.home(), Path.cwd()
+    if path.is_relative_to(working_dir):
+        return str(path.relative_to(working_dir))
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 
 def _make_workspace(kind: str, folder: Path) -> int:

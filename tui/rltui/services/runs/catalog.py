@@ -31,6 +31,7 @@ from rltui.services.runs.experiment_files import (
     copy_on_list,
     list_dir,
     same_folder,
+    with_new_location,
 )
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.moved_folders import (
@@ -39,7 +40,6 @@ from rltui.services.runs.moved_folders import (
     gone_reason,
     metadata_id,
     register_moved,
-    with_new_location,
 )
 from rltui.services.runs.run_metadata import FILE_NAME, make_metadata, new_metadata, path_id, read_metadata
 

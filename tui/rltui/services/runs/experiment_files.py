@@ -8,7 +8,7 @@ import re
 import time
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from pathlib import Path
 
 from rltui import paths
@@ -340,6 +340,23 @@ _REQUIRED = frozenset(
 def same_folder(path: str, other_path: str) -> bool:
     """True if two paths lead to one folder, through links too. It need not exist."""
     return Path(path).resolve() == Path(other_path).resolve()
+
+
+def with_new_location(record: ExperimentRecord, folder: Path) -> ExperimentRecord:
+    """An experiment that was moved to `folder`, with its own paths adjusted."""
+    old, new = record.output_dir, str(folder)
+
+    def moved(path: str) -> str:
+        return new + path[len(old) :] if path == old or path.startswith(f"{old}/") else path
+
+    return replace(
+        record,
+        output_dir=new,
+        run_dir=moved(record.run_dir),
+        workspace=moved(record.workspace),
+        layout_file=moved(record.layout_file),
+        config_files=tuple(map(moved, record.config_files)),
+    )
 
 
 def list_dir() -> Path:

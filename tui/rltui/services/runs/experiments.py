@@ -22,6 +22,7 @@ from rltui.services.runs.experiment_files import (
     copy_on_list,
     list_dir,
     same_folder,
+    with_new_location,
 )
 
 _SOCKET_NAME = re.compile(r"(.+)-[0-9a-f]{8}\.sock")
@@ -91,8 +92,6 @@ def experiment_above(folder: Path) -> ExperimentRecord | None:
                 record = control.read_record()
                 if record is None or same_folder(record.output_dir, str(parent)):
                     return record
-                from rltui.services.runs.moved_folders import with_new_location  # rarely needed
-
                 return with_new_location(record, parent)
     return None
 

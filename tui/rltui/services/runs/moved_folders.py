@@ -109,23 +109,6 @@ def _disks() -> list[Path]:
     return []
 
 
-def with_new_location(record: ExperimentRecord, folder: Path) -> ExperimentRecord:
-    """An experiment that was moved to `folder`, with its own paths adjusted."""
-    old, new = record.output_dir, str(folder)
-
-    def moved(path: str) -> str:
-        return new + path[len(old) :] if path == old or path.startswith(f"{old}/") else path
-
-    return replace(
-        record,
-        output_dir=new,
-        run_dir=moved(record.run_dir),
-        workspace=moved(record.workspace),
-        layout_file=moved(record.layout_file),
-        config_files=tuple(map(moved, record.config_files)),
-    )
-
-
 def register_moved(record: ExperimentRecord) -> ExperimentRecord:
     """Register, there and on the user's list, that an experiment is where `record` says. If another has its
     name, it gets a new one.

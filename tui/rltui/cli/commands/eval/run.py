@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rltui.cli.arguments import FROM, JSON, RUN, WAIT, count, positive
+from rltui.cli.arguments import FROM, JSON, RUN, WAIT, after_dashes, count, positive
 from rltui.cli.choosing import choose, separate_words
 from rltui.cli.command import Arguments, argument, command, exclusive, flag, load
 from rltui.cli.commands.eval import print_report
@@ -19,18 +18,11 @@ from rltui.client import launch
 from rltui.client.transports.unix import Wire
 from rltui.core import hints
 from rltui.errors import ExitCode, RltuiError
-from rltui.frameworks.launchers.line import Options
 from rltui.services.runs.experiments import name_if_needed
 
 if TYPE_CHECKING:
     from rltui.core.evals import EvalReport, EvalTarget, QueuedEval
     from rltui.services.runs.experiment_files import ExperimentRecord
-
-
-def _split_off_evaluator(argv: list[str], _: Options) -> tuple[list[str], Mapping[str, object]]:
-    """Keep what follows `--` for the evaluator, also what looks like an option of ours."""
-    end = argv.index("--") if "--" in argv else len(argv)
-    return argv[:end], {"arguments": tuple(argv[end + 1 :])}
 
 
 @command(
@@ -57,7 +49,7 @@ def _split_off_evaluator(argv: list[str], _: Options) -> tuple[list[str], Mappin
         "eval run demo --base",
     ),
     epilog="What follows -- goes to the evaluator: rltui eval run -- --temperature 0.2",
-    grammar=_split_off_evaluator,
+    grammar=after_dashes,
 )
 def run(arguments: Arguments) -> int:
     """Ask for one, and follow it on stderr until it has ended; or give the standing order."""
@@ -75,7 +67,7 @@ def run(arguments: Arguments) -> int:
         num_examples=arguments.examples,
         rollouts_per_example=arguments.rollouts,
         max_tokens=arguments.max_tokens,
-        arguments=arguments.arguments,
+        arguments=arguments.rest,
         when_done=arguments.when_done,
     )
     name_option = name_if_needed(record.name)
