@@ -41,7 +41,7 @@ def record(box: Box, port: int) -> None:
     retry_until(lambda: step_of(box, "first") >= 9, timeout_s=120.0)
     run("set", "first", "trainer.optim.lr=5e-4", "--restart", "--yes", "--wait")
     run("events", "add", "first", "twice the learning rate")
-    retry_until(lambda: box.json("status", "first")["word"] == "done", timeout_s=120.0)
+    retry_until(lambda: box.json("status", "first")["state"] == "done", timeout_s=120.0)
     run("eval", "run", "first", "--from", "8", "--examples", "6", "--rollouts", "2", "--wait")
     run("eval", "run", "first", "--from", "24", "--examples", "6", "--rollouts", "2", "--wait")
     run("down", "first")
@@ -50,7 +50,7 @@ def record(box: Box, port: int) -> None:
     run("fork", "first", "-n", "second", "--set", "seed=1", "--set", "max_steps=60")
     retry_until(lambda: step_of(box, "second") >= 6, timeout_s=120.0)
     os.kill(int(box.component("trainer", experiment="second")["pid"]), signal.SIGKILL)
-    box_failed = lambda: box.json("status", "second")["word"] == "failed"  # noqa: E731
+    box_failed = lambda: box.json("status", "second")["state"] == "failed"  # noqa: E731
     retry_until(box_failed, timeout_s=60.0)
     run("down", "second")
     run("queue", "pause")

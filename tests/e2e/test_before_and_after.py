@@ -32,7 +32,7 @@ def trained(box: Box, free_port: int) -> Box:
     before = box.json("eval", "run", *SHAPE)["evaluations"][0]
     assert (before["kind"], before["label"]) == ("sft", "sft (now)"), "what the run will begin with"
     assert box.run("start", "--yes", "--wait", timeout_s=60).returncode == 0
-    retry_until(lambda: box.json("status")["done"], timeout_s=120)
+    retry_until(lambda: box.json("status")["state"] == "done", timeout_s=120)
     return box
 
 
@@ -74,7 +74,7 @@ def test_before_and_after_and_a_second_run_on_the_warm_server(trained: Box) -> N
 
     second = ("up", "rl.toml", "-n", "second", "-o", "two", "--inference-of", "first")
     assert trained.run(*second, "--", "--max-steps", "6", timeout_s=90).returncode == 0
-    retry_until(lambda: trained.json("status", "second")["done"], timeout_s=60)
+    retry_until(lambda: trained.json("status", "second")["state"] == "done", timeout_s=60)
     reset = trained.json("metrics", "second", "reward")
     assert reset["series"], "it trained on a server that it did not start"
     refusal = trained.run("eval", "run", "--now", *SHAPE)

@@ -148,13 +148,13 @@ def test_one_broken_and_one_stopped_experiment_leave_the_others_alone(counters: 
         status = counters.run("status", "two")
     assert {name: row["state"] for name, row in rows.items()} == {
         "one": "running",
-        "two": "not answering",
-        "three": "broken",
+        "two": "stalled",
+        "three": "lost",
     }
     assert f"kill -CONT {supervisor_pid}" in rows["two"]["problem"]["hint"]
     assert "experiment.toml is damaged" in rows["three"]["problem"]["title"]
     assert text.returncode == 0
-    assert re.search(r"three +⚠ broken", text.stdout)
+    assert re.search(r"three +\? lost", text.stdout)
     assert "⚠ three: " in text.stdout
     assert mine.returncode == 0
     assert (status.returncode, status.stderr.count("does not answer")) == (1, 1)

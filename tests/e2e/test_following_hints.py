@@ -146,7 +146,7 @@ def test_a_finished_run_of_which_a_server_lives(counters: Box) -> None:
     (counters.work / "counter.py").write_text(PICKY)
     (counters.work / "run.toml").write_text(TEXT.replace("20", "1"))
     counters.run(*UP)
-    retry_until(lambda: counters.json("status")["done"], timeout_s=20.0)
+    retry_until(lambda: counters.json("status")["state"] == "done", timeout_s=20.0)
     assert follow(counters, counters.run("status"), hints.DOWN, name="one").returncode == 0
     assert counters.tagged("one") == []
     missing = counters.run("undo", "one")

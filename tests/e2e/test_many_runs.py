@@ -68,7 +68,7 @@ def test_a_sweep_is_listed_compared_forked_and_kept(swept: Box) -> None:
         timeout_s=120,
     )  # fmt: skip
     assert forked.returncode == 0, forked.stderr
-    retry_until(lambda: swept.json("status", "higher")["done"], timeout_s=90)
+    retry_until(lambda: swept.json("status", "higher")["state"] == "done", timeout_s=90)
     assert swept.run("down", "higher").returncode == 0
     (row,) = runs(swept, "name:higher")
     assert (row["parent"], row["parent_step"], row["step"]) == (parent["id"], 4, 12)
@@ -77,7 +77,7 @@ def test_a_sweep_is_listed_compared_forked_and_kept(swept: Box) -> None:
 
     second = swept.run("rerun", "higher", "--yes", timeout_s=120)
     assert "from checkpoint 4, a copy of" in second.stderr, second.stderr
-    retry_until(lambda: swept.json("status", "higher-again")["done"], timeout_s=90)
+    retry_until(lambda: swept.json("status", "higher-again")["state"] == "done", timeout_s=90)
     assert swept.run("down", "higher-again").returncode == 0
     steps = swept.json("metrics", "higher-again", "reward")["series"][0]["steps"]
     assert min(steps) == 5, "it begins where that one began"

@@ -188,7 +188,7 @@ def test_trainer_without_memory_fails_with_its_cause(box: Box) -> None:
     assert "memory" in component["reason"]
     assert prime.steps("trainer")[-1] == 3
     status = box.json("status")
-    assert (status["state"], status["alive"], status["failed"]) == ("failed", True, ["trainer"])
+    assert (status["state"], status["alive"], status["reason"]["components"]) == ("failed", True, ["trainer"])
     assert "failed: trainer" in box.run("status").stdout.splitlines()[0]
 
 

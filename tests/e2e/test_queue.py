@@ -31,7 +31,7 @@ command = ["/bin/sh", "-c", "echo $1 >> {workspace}/starts; sleep PAUSE; exit CO
 stop = { grace_s = 2 }
 restart = { policy = "never" }
 """
-ENDED = {"done", "failed", "stopped"}
+ENDED = {"done", "failed", "stopped", "lost"}
 
 
 class Queue:

@@ -134,7 +134,7 @@ def test_trains_goes_on_after_a_restart_and_goes_down(prime: PrimeBox) -> None:
     box.wait_for("inference", "ready", timeout_s=START_S)
     prime.wait_for_steps("trainer", 4, timeout_s=START_S)
     status = box.json("status")
-    assert (status["state"], status["failed"]) == ("running", [])
+    assert status["state"] == "running"
     assert status["step"] >= 3
     assert 0 < status["reward"] < 1
     assert "Updating policy in-flight to v2" in prime.text("orchestrator")

@@ -36,7 +36,7 @@ def box(cluster_box: Box) -> Box:
 
 def step(box: Box) -> int:
     status = box.json("status", "one")
-    assert not status["failed"], box.run("logs", "one", "-c", "rl").stdout[-3000:]
+    assert status["state"] != "failed", box.run("logs", "one", "-c", "rl").stdout[-3000:]
     return status["step"] or 0
 
 
