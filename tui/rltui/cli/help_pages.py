@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from rltui.cli.arguments import SLURM
 from rltui.cli.command_help import exit_code_lines, options_text
+from rltui.core.states import COMPONENT_STATES, PENDING, RUN_STATES, STALLED
+from rltui.views.experiment import exit_code
 
-_EXIT_CODES = "{exit codes}"
-"""A line of a page in whose place their table is shown."""
 _FOLDER = Path(__file__).parent / "help"
 
 
@@ -26,7 +27,28 @@ def page(topic: str) -> str:
     text = {_name(file): file for file in _files()}[topic].read_text(encoding="utf-8")
     if topic == SLURM.page:
         text += f"\nOptions of up, sweep and queue add:\n{options_text(SLURM)}\n"
-    return text.replace(_EXIT_CODES, "\n".join(exit_code_lines()))
+    for place, lines in _TABLES.items():
+        text = text.replace(f"{{{place}}}", "\n".join(lines()))
+    return text
+
+
+def _run_states() -> list[str]:
+    return [
+        f"  {exit_code(badge)}  {badge.sign} {badge.word:<9} {badge.meaning}" for badge in RUN_STATES.values()
+    ]
+
+
+def _component_states() -> list[str]:
+    badges = [*COMPONENT_STATES.values(), PENDING, STALLED]
+    return [f"  {badge.sign} {badge.word:<9} {badge.meaning}" for badge in badges]
+
+
+_TABLES: Mapping[str, Callable[[], Sequence[str]]] = {
+    "exit codes": exit_code_lines,
+    "run states": _run_states,
+    "component states": _component_states,
+}
+"""What stands in a page between braces, and the text in its place."""
 
 
 def _files() -> list[Path]:

@@ -18,18 +18,6 @@ HostPhase = Literal["pending", "running", "ended"]
 """State of a component that another host runs, as that host tells it; `pending`: it was not begun there."""
 
 
-class Badge(NamedTuple):
-    """A state as it is shown: always a sign and a word, and a colour on top."""
-
-    sign: str
-    word: str
-    role: Role
-
-
-STALLED = Badge("⚠", "stalled", "busy")
-"""Badge of a component that is alive and does nothing, and of everything that needs a person's eye."""
-
-
 # --- components -------------------------------------------------------------------------------------------
 
 
@@ -52,11 +40,13 @@ class ComponentState(StrEnum):
 
 
 class ComponentBadge(NamedTuple):
+    """A state as it is shown: always a sign and a word, and a colour on top."""
+
     sign: str
     word: str
     role: Role
     meaning: str
-    """For the page of help."""
+    """For the pages of help."""
     is_alive: bool = False
     """A process exists."""
 
@@ -64,29 +54,31 @@ class ComponentBadge(NamedTuple):
 COMPONENT_STATES: Mapping[ComponentState, ComponentBadge] = {
     ComponentState.STOPPED: ComponentBadge("○", "stopped", "faint", "never started, or stopped on request"),
     ComponentState.WAITING: ComponentBadge(
-        "◌", "waiting", "busy", "held back: by a component, a port, GPU memory or leftover processes"
+        "◌", "waiting", "busy", "for a component, a port, GPU memory, or leftover processes to end"
     ),
     ComponentState.STARTING: ComponentBadge(
         "◐",
         "starting",
         "busy",
-        "runs, but does not answer yet; pending: its host has not begun to run it",
+        "runs, but does not answer yet",
         is_alive=True,
     ),
     ComponentState.READY: ComponentBadge("●", "ready", "good", "runs and answers", is_alive=True),
-    ComponentState.STOPPING: ComponentBadge("◑", "stopping", "busy", "was asked to end", is_alive=True),
+    ComponentState.STOPPING: ComponentBadge("◑", "stopping", "busy", "is ending on request", is_alive=True),
     ComponentState.EXITED: ComponentBadge("✓", "exited", "good", "a job that is done"),
     ComponentState.BACKOFF: ComponentBadge(
-        "↻", "backoff", "busy", "failed, and starts again by itself: s at once, x not at all"
+        "↻", "backoff", "busy", "failed; starts again automatically: s at once, x not at all"
     ),
     ComponentState.FAILED: ComponentBadge("✗", "failed", "bad", "ended with an error, or never became ready"),
 }
-PENDING = Badge("◌", "pending", "busy")
-"""Accepted by a host that has not begun to run it: what is shown then, whatever the state is."""
+PENDING = ComponentBadge("◌", "pending", "busy", "accepted by its host, which has not started it yet")
+"""What is shown then, whatever the state is."""
+STALLED = ComponentBadge("⚠", "stalled", "busy", "alive, but makes no progress", is_alive=True)
+"""Shown beside the state of a component; its sign is before everything that needs a person's eye."""
 ALIVE_STATES = frozenset(state for state, badge in COMPONENT_STATES.items() if badge.is_alive)
 
 
-def component_badge(state: str, host: Mapping[str, Any] | None) -> AnyBadge:
+def component_badge(state: str, host: Mapping[str, Any] | None) -> ComponentBadge:
     """The displayed badge of a component. `host`: its `HostStatus` as JSON has it, if it runs on another
     host.
     """
@@ -94,7 +86,7 @@ def component_badge(state: str, host: Mapping[str, Any] | None) -> AnyBadge:
     if is_pending and state in (ComponentState.STARTING, ComponentState.READY):
         return PENDING
     if state not in COMPONENT_STATES:  # of a newer supervisor
-        return Badge("?", state, "faint")
+        return ComponentBadge("?", state, "faint", "")
     return COMPONENT_STATES[ComponentState(state)]
 
 
@@ -111,7 +103,7 @@ class RunBadge(NamedTuple):
     word: str
     role: Role
     meaning: str
-    """For the page of help."""
+    """For the pages of help."""
     has_ended: bool = False
     """Nothing more happens in it without a request."""
     is_failure: bool = False
@@ -119,24 +111,24 @@ class RunBadge(NamedTuple):
 
 
 RUN_STATES: Mapping[RunState, RunBadge] = {
-    "queued": RunBadge("◌", "queued", "busy", "waits in the queue, which starts it"),
+    "queued": RunBadge("◌", "queued", "busy", "waits in the queue"),
     "starting": RunBadge(
-        "◐", "starting", "busy", "a component is on its way up, waits for something, or starts again"
+        "◐", "starting", "busy", "a component comes up, waits for something, or starts again"
     ),
-    "running": RunBadge("●", "running", "good", "its jobs run, or prepare what it needs"),
-    "stalled": RunBadge("⚠", "stalled", "busy", "a component is alive and shows no sign of progress"),
-    "stopping": RunBadge("◑", "stopping", "busy", "a component was asked to end, and has not ended yet"),
+    "running": RunBadge("●", "running", "good", "its jobs run, or prepare what they need"),
+    "stalled": RunBadge("⚠", "stalled", "busy", "a component is alive and makes no progress"),
+    "stopping": RunBadge("◑", "stopping", "busy", "a component is ending on request"),
     "stopped": RunBadge(
         "○", "stopped", "faint", "never started, or stopped on request before its last step", has_ended=True
     ),
     "done": RunBadge("✓", "done", "good", "its steps are done, whatever still serves", has_ended=True),
     "failed": RunBadge(
-        "✗", "failed", "bad", "the named component ended with an error or never became ready",
+        "✗", "failed", "bad", "a component ended with an error, or never became ready",
         has_ended=True, is_failure=True,
     ),
     "lost": RunBadge(
         "?", "lost", "bad",
-        "nobody saw it end: a reboot, a kill of everything; or its folder is gone or damaged",
+        "nobody saw it end (reboot, kill), or its folder is gone",
         has_ended=True, is_failure=True,
     ),
 }  # fmt: skip
@@ -172,4 +164,4 @@ ENTRY_STATES: Mapping[EntryState, EntryTraits] = {
     "lost": EntryTraits(can_be_retried=True),
 }
 
-AnyBadge = Badge | ComponentBadge | RunBadge
+AnyBadge = ComponentBadge | RunBadge

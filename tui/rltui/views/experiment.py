@@ -30,9 +30,9 @@ def status_cell(status: Mapping[str, Any]) -> Cell:
     return state_cell(status["state"], Reason.parse(status["reason"]))
 
 
-def exit_code(status: Mapping[str, Any]) -> ExitCode:
-    """The code with which `rltui status` tells of it."""
-    return ExitCode.COMPONENT_FAILED if badge_of(status["state"]).is_failure else ExitCode.DONE
+def exit_code(badge: RunBadge) -> int:
+    """Exit code of `rltui status` for a run in this state."""
+    return int(ExitCode.COMPONENT_FAILED if badge.is_failure else ExitCode.DONE)
 
 
 def step_text(status: Mapping[str, Any]) -> str:

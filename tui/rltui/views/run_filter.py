@@ -11,10 +11,11 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from rltui.core.runs import RunRow
-from rltui.core.states import RUN_STATES
+from rltui.core.states import RUN_STATES, RunState
 from rltui.core.text import parse_number, unknown_name
 from rltui.core.times import MOMENT_HINT, parse_moment, parse_span
 from rltui.errors import UsageError
@@ -34,8 +35,15 @@ _TOKEN = re.compile(
 _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
+
+
+def _is_in(state: RunState, row: RunRow) -> bool:
+    return row.state == state
+
+
 _IS_WORDS: Mapping[str, tuple[str, Callable[[RunRow], bool]]] = {
     "living": ("state", lambda row: row.is_alive),
+    **{state: ("state", partial(_is_in, state)) for state in RUN_STATES},
     "best": ("best", lambda row: row.is_best),
     "archived": ("archived", lambda row: row.archived_at is not None),
     "trashed": ("trashed", lambda row: row.trashed_at is not None),

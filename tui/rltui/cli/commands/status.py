@@ -27,7 +27,7 @@ from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import BrokenExperiment, experiment_above, listed_experiments
 from rltui.views.component import host_texts
-from rltui.views.experiment import VIEW, exit_code
+from rltui.views.experiment import VIEW, badge_of, exit_code
 
 _COLUMNS = VIEW.named(("name", "state", "step", "reward", "age", "framework", "output folder"))
 _ENDED_RUNS = 5
@@ -71,7 +71,7 @@ def show_status(arguments: Arguments) -> int:
 def _print_one(record: ExperimentRecord, *, as_json: bool) -> int:
     status = read_status(record)
     print_status(status, as_json=as_json)
-    return exit_code(status)
+    return exit_code(badge_of(status["state"]))
 
 
 def _print_runs(arguments: Arguments) -> None:

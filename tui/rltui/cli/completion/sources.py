@@ -253,7 +253,7 @@ def frameworks(_: str, __: TypedValues) -> Words:
 def queue_entries(_: str, __: TypedValues) -> Words:
     file = paths.state_dir() / "queue" / "queue.json"
     entries = json.loads(file.read_text(encoding="utf-8")).get("entries", [])
-    names = [(entry["name"], entry.get("state", "waiting")) for entry in entries]
+    names = [(entry["name"], entry.get("state", "queued")) for entry in entries]
     return [*names, *((entry["group"], "sweep") for entry in entries if entry.get("group"))]
 
 

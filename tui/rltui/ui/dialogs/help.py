@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from textual import on
@@ -14,7 +14,7 @@ from textual.events import Resize
 from textual.widgets import Input, Static
 
 from rltui.core import fuzzy
-from rltui.core.states import COMPONENT_STATES, STALLED
+from rltui.core.states import COMPONENT_STATES, PENDING, RUN_STATES, STALLED, AnyBadge
 from rltui.ui import verbs
 from rltui.ui.actions import ACTIONS, Action, KeyContext, Scope, Use, uses, with_keys
 from rltui.ui.dialogs.base import TypingScreen, keys_line
@@ -128,12 +128,15 @@ def _help_row(action: Action, keys: str, text: str, *, lacks: bool, label: str =
 
 
 def symbol_rows() -> list[HelpRow]:
+    tables: Mapping[str, Iterable[AnyBadge]] = {
+        "States of a run": RUN_STATES.values(),
+        "States of a component": (*COMPONENT_STATES.values(), PENDING, STALLED),
+    }
     rows = [
-        HelpRow("States", f"{badge.sign} {badge.word}", badge.meaning, STYLES[badge.role])
-        for badge in COMPONENT_STATES.values()
+        HelpRow(heading, f"{badge.sign} {badge.word}", badge.meaning, STYLES[badge.role])
+        for heading, badges in tables.items()
+        for badge in badges
     ]
-    stalled = "alive, but nothing has happened for long"
-    rows.append(HelpRow("States", f"{STALLED.sign} {STALLED.word}", stalled, STYLES[STALLED.role]))
     rows.append(HelpRow("Marks", "▸", "selected: keys of components act on it"))
     return rows
 

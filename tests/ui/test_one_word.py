@@ -1,0 +1,98 @@
+"""Every place says the same word of a run, for all that can be known of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import orjson
+from tests.core.test_run_state import combinations
+from tests.fakes.experiment import NOW, running_status
+from tests.fakes.runs import run_row
+
+from rltui.cli.commands.status import Sentences, list_lines
+from rltui.cli.status_text import as_text, document
+from rltui.core.api import Status
+from rltui.core.queue import QueueEntry
+from rltui.core.run_state import FOLDER_DAMAGED, FOLDER_GONE, NO_ANSWER, Reason, Verdict, is_expected
+from rltui.core.runs import RunId, RunRow
+from rltui.core.states import RUN_STATES, EntryState
+from rltui.ui.widgets.bars import header_line
+from rltui.ui.widgets.run_table import RunRows, RunTable
+from rltui.views.experiment import badge_of, exit_code, state_cell
+from rltui.views.queue_entry import VIEW, QueuedRun
+from rltui.views.run import column_of, columns_of, run_summary
+from rltui.views.run_filter import parse_filter
+from rltui.views.run_list import RunListing, RunSelection
+
+ENTRY = QueueEntry(id="e", name="one", folder="/runs/one", added_at=NOW, state="running", run="aaaaaaaaaa")
+ROOM = 28
+"""Cells of the column of states on screen 7; a longer text gives way to its word."""
+COLUMNS = columns_of(("name", "state"))
+
+
+def row_of(verdict: Verdict, *, is_alive: bool) -> RunRow:
+    return run_row(
+        "one", id="aaaaaaaaaa", state=verdict.state, reason=verdict.reason, is_alive=is_alive, entry="e"
+    )
+
+
+def screen_line(row: RunRow) -> str:
+    """The line of screen 7."""
+    lines = RunSelection().lines([row], {})
+    layout = RunTable().layout(RunListing(lines=lines, columns=COLUMNS), 200)
+    return RunRows(layout, None, NOW).lines(0)[0].plain
+
+
+def test_every_place_says_the_same_word() -> None:
+    """Finding U3: the header said `done`, the list `running`; the queue `failed`, the list `stopped`."""
+    verdicts: dict[tuple[Verdict, bool], Any] = {}
+    for parts, facts, verdict in combinations():
+        verdicts.setdefault((verdict, is_expected(parts)), (parts, facts))
+    for code in (FOLDER_GONE, FOLDER_DAMAGED):
+        verdicts[Verdict("lost", Reason(code, "/runs/one was deleted")), False] = ((), {})
+    verdicts[Verdict("stalled", Reason(NO_ANSWER, "no answer")), True] = ((), {})
+    verdicts[Verdict("stopped").in_queue("queued", "behind a"), False] = ((), {})
+    assert {verdict.state for verdict, _ in verdicts} == set(RUN_STATES)
+
+    for (verdict, is_alive), (parts, facts) in verdicts.items():
+        state, reason = verdict
+        told = state_cell(state, reason).text
+        sign, _, text = told.partition(" ")
+        assert text.startswith(state)
+        status = running_status(components=parts, down=facts.get("down"))
+        status = status.model_copy(update={"state": state, "reason": reason, "alive": is_alive})
+        json: dict[str, Any] = status.model_dump(mode="json")
+        assert f" · {told}" in header_line(status, 400).plain, "header"
+        assert f" · {told}" in as_text(json, NOW).splitlines()[0], "status"
+        assert (document(json)["state"], document(json)["reason"]["code"]) == (state, reason.code), "JSON"
+        assert Status.model_validate(json).reason == reason, "laptop"
+        assert next(iter(Sentences().about(json, NOW))).endswith(f" {text}."), "status --plain"
+        assert told in list_lines([{**json, "created_at": NOW}])[1], "status without a run"
+        is_failure = state in ("failed", "lost")
+        assert exit_code(badge_of(state)) == (5 if is_failure else 0), "exit code"
+
+        row = row_of(verdict, is_alive=is_alive)
+        assert column_of("state").text(row, {}, now=NOW, names={}) == text, "runs"
+        assert f"{sign} one" in screen_line(row), "screen 7"
+        assert f" {text if len(text) <= ROOM else state} " in f"{screen_line(row)} ", "screen 7"
+        assert run_summary(row).startswith(told), "runs show"
+        assert RunRow.parse(orjson.loads(orjson.dumps(row))).reason == reason, "index"
+        assert [word for word in RUN_STATES if parse_filter(f"is:{word}").matches(row, {})] == [state]
+        queued = QueuedRun(ENTRY, row)
+        cells = [column.cell(queued, NOW).text for column in VIEW.named(("sign", "state"))]
+        assert cells == [sign, text], "queue"
+
+
+def test_an_entry_and_its_run_have_one_state() -> None:
+    """Of a run of which nothing lives, the queue says whether it waits; of any other, the run does."""
+    failed, running = Verdict("failed", Reason("component_failed", "x", ("trainer",))), Verdict("running")
+    states: tuple[EntryState, ...] = ("queued", "starting", "running", "stopping", "failed")
+    for entry_state in states:
+        entry = ENTRY.model_copy(update={"state": entry_state})
+        ended = QueuedRun(entry, row_of(failed, is_alive=False)).verdict.state
+        assert ended == (entry_state if entry_state in ("queued", "starting") else "failed")
+        assert QueuedRun(entry, row_of(running, is_alive=True)).verdict.state == "running"
+        assert QueuedRun(entry, None).verdict.state == entry_state
+    other = dataclasses.replace(row_of(failed, is_alive=False), id=RunId("earlierrun"))
+    assert QueuedRun(ENTRY, other).verdict.state == "running"
