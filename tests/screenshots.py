@@ -27,7 +27,7 @@ TARGET = REPOSITORY / ".github" / "screenshots"
 SIZE = (150, 42)
 STEP = 30
 """Step of the run at which the pictures are taken …"""
-LATER_STEP = 150
+LATER_STEP = 200
 """… and at which those are that look back."""
 LATER_SCREENS = (("4", "metrics", "Entropy"), ("5", "rollouts", "assistant"), ("2", "logs", "merged"))
 """Key, name of the picture, and a word that the screen shows once it is ready."""
@@ -96,6 +96,13 @@ async def photograph() -> None:
             await pilot.press(key)
             await until(pilot, lambda sign=sign: sign in app.export_screenshot())  # type: ignore[misc]
             await save(pilot, name)
+        await pilot.press("1")
+        edit = ("set", "demo", "lr=50", "--restart", "--yes", "--no-wait")
+        subprocess.run([sys.executable, "-m", "rltui", *edit], check=True)  # noqa: ASYNC221 - nothing else runs here
+        await until(pilot, lambda: "collapsed" in pilot.app.export_screenshot())
+        await pilot.press("B")
+        await until(pilot, lambda: len(app.screen_stack) > 1)
+        await save(pilot, "rescue")
 
 
 async def photograph_gpus(scenario: Path) -> None:
