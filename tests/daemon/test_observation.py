@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rltui.core.api import Curve, HealthIssue
+from rltui.core.health import concept_beside
 from rltui.daemon.observation import ProgressTracker
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.metrics.sources import RunMetrics
@@ -60,3 +62,21 @@ def test_figures_of_the_attempt_before_are_not_those_of_the_new_one(tmp_path: Pa
     write(tmp_path, '{"step": 2, "loss/mean": 0.25}')
     progress.poll()
     assert progress.title_details("trainer") == ("loss 0.250",)
+
+
+def test_the_curve_beside_the_rewards_is_what_health_warns_of_else_the_entropy(tmp_path: Path) -> None:
+    progress = tracker(tmp_path)
+    assert progress.curve_of("entropy") is None
+    for step in range(1, 4):
+        row = (
+            f'{{"step": {step}, "loss/mean": 0.5, "entropy/all/mean": {step}.5, "mismatch_kl/all/mean": 0.1}}'
+        )
+        write(tmp_path, row)
+    write(tmp_path, '{"step": 4, "loss/mean": 0.5, "entropy/all/mean": NaN}')
+    progress.poll()
+    curve = progress.curve_of(concept_beside(()))
+    assert curve == Curve(title="entropy", points=((1, 1.5), (2, 2.5), (3, 3.5)))
+    progress.rewind(1)
+    assert progress.curve_of("entropy") is None
+    kl = HealthIssue(word="KL out of range", text="", id="kl")
+    assert concept_beside((HealthIssue(word="reward collapsed", text="", id="reward-collapse"), kl)) == "kl"

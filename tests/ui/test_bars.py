@@ -15,6 +15,7 @@ from tests.fakes.runs import FakeRuns
 from tests.ui.conftest import Opener, press, settle
 from textual.pilot import Pilot
 
+from rltui.core.api import Curve
 from rltui.ui.dialogs.help import HelpScreen
 from rltui.ui.screens.metrics import MetricsScreen
 from rltui.ui.screens.overview import Overview
@@ -114,6 +115,27 @@ def test_the_curve_of_rewards_is_drawn_from_its_lowest_to_its_highest() -> None:
     assert lines[0].startswith(" reward 0.2 ┤")
     assert lines[2].strip().startswith("0.04 ┤")
     assert all(set(line.split("┤")[-1].split("│")[-1]) - {" "} for line in lines), "over all its rows"
+
+
+def test_a_few_old_outliers_do_not_flatten_the_curve_and_new_ones_are_within_it() -> None:
+    """Finding U27: of a run that began at 0.56 nothing was seen after step 50."""
+    risen = [(step, 0.2 if step < 6 else 0.9 + step / 4000) for step in range(200)]
+    assert curve_lines(risen, 60)[2].plain.strip().startswith("0.90")
+    fallen = [(step, 0.9 if step < 197 else 0.1) for step in range(200)]
+    assert curve_lines(fallen, 60)[2].plain.strip().startswith("0.1 ")
+
+
+async def test_another_metric_is_beside_the_rewards_where_there_is_room(open_app: Opener) -> None:
+    points = tuple((step, 2.0 - step / 20) for step in range(20))
+    curves = {"curve": points, "beside": Curve(title="entropy", points=points)}
+    status = running_status()
+    status = status.model_copy(update={"progress": status.progress.model_copy(update=curves)})
+    for width, shown in ((120, True), (90, False)):
+        experiment = FakeExperiment(status, gpu_report(), knob_table())
+        async with open_app(experiment, size=(width, 40)) as pilot:
+            lines = pilot.app.screen.query_one(RewardCurve).render().plain.split("\n")
+            assert ("entropy 2 ┤" in lines[0]) is shown
+            assert all(len(line) <= width for line in lines)
 
 
 async def test_a_click_on_what_failed_goes_to_its_pane(open_app: Opener) -> None:

@@ -208,6 +208,14 @@ class Bottleneck(Value):
     """Dotted key of the knob that moves it, if this config has one."""
 
 
+class Curve(Value):
+    """A metric beside the reward: what health warns of, else the entropy."""
+
+    title: str
+    points: tuple[tuple[int, float], ...]
+    """Step, counted from 1, and value: at most 200 points, chosen to include the extremes."""
+
+
 class Progress(Value):
     step: int | None = None
     """Number of completed steps."""
@@ -222,6 +230,8 @@ class Progress(Value):
     """Step, counted from 1, and mean reward, over the whole run: at most 400 points, chosen to include the
     extremes.
     """
+    beside: Curve | None = None
+    """`None` if no such metric has two values."""
     tokens_per_s: float | None = None
     step_time_s: float | None = None
     """Median of the recent steps."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Literal
@@ -437,6 +437,18 @@ def findings(
         all_findings += _no_step(run, limits, now, started)
     audible = (finding for finding in all_findings if finding.rule not in limits.silent)
     return tuple(sorted(audible, key=lambda finding: finding.severity))  # `error` goes before `warning`
+
+
+_CONCEPTS: Mapping[str, str] = {
+    "kl": "kl", "importance-ratio": "importance_ratio", "no-signal": "trainable", "truncation": "truncation",
+    "grad-norm": "grad_norm", "throughput": "tokens_per_s", "staleness": "staleness",
+}  # fmt: skip
+"""Rule → the metric that it is about, where that is neither the reward nor the entropy."""
+
+
+def concept_beside(concerns: Sequence[HealthIssue]) -> str:
+    """The metric to look at beside the reward: the one of the worst concern, else the entropy."""
+    return next((_CONCEPTS[issue.id] for issue in concerns if issue.id in _CONCEPTS), "entropy")
 
 
 def spoils(rule: str) -> bool:

@@ -10,10 +10,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rltui.core.api import Link, Progress
+from rltui.core import metric_names
+from rltui.core.api import Curve, Link, Progress
 from rltui.core.engine_metrics import InferenceActivity
+from rltui.core.health import concept_beside
 from rltui.core.metrics import MetricSeries, NonFinite, NonFiniteWatch
 from rltui.core.run_tracks import RunTracks
+from rltui.core.series import downsample
 from rltui.daemon.config import Setup
 from rltui.daemon.events import EventBus
 from rltui.daemon.health import RunHealth
@@ -112,8 +115,10 @@ class Observation:
     @property
     def current_progress(self) -> Progress:
         """The headline metrics and the issues of health, as of the last poll."""
-        health = {"concerns": self.health.concerns, "bottleneck": self.health.bottleneck}
-        return self.progress.progress.model_copy(update=health)
+        concerns = self.health.concerns
+        beside = self.progress.curve_of(concept_beside(concerns))
+        more = {"concerns": concerns, "bottleneck": self.health.bottleneck, "beside": beside}
+        return self.progress.progress.model_copy(update=more)
 
     def title_details(self, component: str) -> tuple[str, ...]:
         """Short texts for the component's title."""
@@ -171,6 +176,9 @@ def _configured_files(setup: Setup) -> RunFiles:
         return framework.files
 
 
+_CURVE_POINTS = 200
+
+
 class ProgressTracker:
     """Reads new metric rows when polled."""
 
@@ -194,6 +202,9 @@ class ProgressTracker:
         self._rows = {component: (0, 0) for _, component in self._owners}
         self._rows_at_start: dict[str, int] = {}
         """Component → its number of rows when its present attempt began."""
+        self._curve: Curve | None = None
+        self._curve_state: tuple[str, int, int] | None = None
+        """Concept, number of values and newest step of the curve that was made last."""
         self._non_finite = NonFiniteWatch(self._writer)
         for row in metrics.earlier():
             self.series.add(row)
@@ -203,6 +214,20 @@ class ProgressTracker:
     def progress(self) -> Progress:
         """The headline metrics as of the last `poll`."""
         return self.series.progress(self.max_steps)
+
+    def curve_of(self, concept: str) -> Curve | None:
+        """The curve of a metric; `None` below two values."""
+        track = self.concept_metrics.track(concept)
+        state = (concept, len(track), track.steps[-1] if track else 0)
+        if state != self._curve_state:
+            pairs = zip(track.steps, track.values, strict=True)
+            points = tuple(downsample([pair for pair in pairs if math.isfinite(pair[1])], _CURVE_POINTS))
+            title = metric_names.concept_of(concept)
+            self._curve_state = state
+            self._curve = (
+                Curve(title=title.title.lower(), points=points) if title and len(points) > 1 else None
+            )
+        return self._curve
 
     @property
     def component_names(self) -> Mapping[str, str]:

@@ -207,6 +207,12 @@ class PanelCommands:
     def save_arrangement(self) -> None:
         self._layout_state.note("arrangement", self.body.arrangement.to_json())
 
+    async def use_default(self) -> None:
+        """Use the default arrangement of now, unless a person has another."""
+        for body in self._screen.query(Body):
+            if body.arrangement != self.arrangement:
+                await body.use(self.arrangement)
+
     async def hide(self) -> None:
         """Hide the panel that has the keys; they go to the next one."""
         body, pane = self.body, self.current_pane

@@ -30,8 +30,8 @@ class Arrangement:
     hidden: frozenset[str] = frozenset()
 
     @classmethod
-    def of_layout(cls, layout: ScreenLayout, reader_ids: Sequence[str]) -> Self:
-        """Panels that the layout does not name are hidden, and so are the charts."""
+    def of_layout(cls, layout: ScreenLayout, reader_ids: Sequence[str], *, has_charts: bool = False) -> Self:
+        """Panels that the layout does not name are hidden; of the charts `has_charts` decides."""
         if layout.columns:
             columns, widths = layout.columns, [_share(text) for text in layout.widths]
         else:
@@ -45,7 +45,7 @@ class Arrangement:
         return cls(
             columns,
             tuple(widths) or (2.0, *(1.0,) * (len(columns) - 1)),
-            hidden=frozenset((*unplaced, *panels)),
+            hidden=frozenset((*unplaced, *panels)) - ({CHARTS} if has_charts else set()),
         )
 
     # as it is saved

@@ -230,7 +230,12 @@ class Body(Widget):
             self.refresh(layout=True)
 
     async def rearrange(self, arrangement: Arrangement) -> None:
-        """Use another arrangement; panes that are new in it get the newest values."""
+        """A person wants another arrangement."""
+        await self.use(arrangement)
+        self.post_message(self.Rearranged())
+
+    async def use(self, arrangement: Arrangement) -> None:
+        """Use another arrangement; panels that are new in it get the newest values."""
         self.arrangement = arrangement
         new = {name: self._pane(name) for name in self._visible_names() if name not in self._panes}
         if new:
@@ -240,7 +245,6 @@ class Body(Widget):
             self.zoom(None)
         self.fill()
         self.update_layout()
-        self.post_message(self.Rearranged())
 
     def _visible_names(self) -> list[str]:
         """Names of the panels that exist and are not hidden, down the columns."""

@@ -50,6 +50,8 @@ _SAVE_INTERVAL_S = 1.0
 
 _CURVE_FROM_ROWS = 36
 """Least height of a screen with the rewards of the whole run, in three rows below the header."""
+_CHARTS_FROM_CELLS = 200
+"""Least width of a screen that has charts beside the other panels by default."""
 _BUSY_S = 10.0
 """A person is at work for so long after a key: nothing else changes the selection."""
 _TINY_ROWS = 9
@@ -92,6 +94,8 @@ class Overview(BaseScreen):
         self._component_ids = description.component_ids
         self._log_ids = description.log_ids
         self._is_tiny = False
+        self._is_wide = False
+        """False until the first frame has been seen: charts take their time."""
         self._readonly = description.readonly
         self._attended_failures: tuple[str, ...] = ()
         """Components that have failed and were selected for it."""
@@ -123,7 +127,8 @@ class Overview(BaseScreen):
     @property
     def _default_arrangement(self) -> Arrangement:
         screen = self.experiment.description.screen
-        return Arrangement.of_layout(screen, (*self._component_ids, *self._log_ids))
+        ids = (*self._component_ids, *self._log_ids)
+        return Arrangement.of_layout(screen, ids, has_charts=self._is_wide)
 
     def on_mount(self) -> None:
         """The first frame need not wait for what was saved of this run."""
@@ -141,6 +146,9 @@ class Overview(BaseScreen):
     def on_resize(self, event: Resize) -> None:
         self.query_one(RewardCurve).is_wanted = event.size.height >= _CURVE_FROM_ROWS
         self._share_header()
+        if (is_wide := event.size.width >= _CHARTS_FROM_CELLS) != self._is_wide:
+            self._is_wide = is_wide
+            self.call_after_refresh(self.panels.use_default)
         is_tiny = event.size.height < _TINY_ROWS
         body = self.panels.body
         if is_tiny != self._is_tiny and body.panes:
@@ -221,7 +229,8 @@ class Overview(BaseScreen):
             return
         self.state.status = status
         self.query_one(HeaderBar).status = status
-        self.query_one(RewardCurve).curve = status.progress.curve
+        rewards = self.query_one(RewardCurve)
+        rewards.curve, rewards.beside = status.progress.curve, status.progress.beside
         self._share_header()
         self.query_one(OrphanBar).orphans = status.orphans
         self.query_one(ServerBar).servers = status.servers

@@ -15,7 +15,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 from textual.widgets import Static
 
-from rltui.core.api import Orphan, Status
+from rltui.core.api import Curve, Orphan, Status
 from rltui.core.curve import curve_rows
 from rltui.core.servers import ServerStatus
 from rltui.core.states import RUN_STATES, STALLED
@@ -183,25 +183,48 @@ class HeaderBar(Widget):
 _CURVE_ROWS = 3
 
 
-def curve_lines(curve: Sequence[tuple[int, float]], width: int) -> list[Content]:
-    """The rewards of the whole run in three rows, from the lowest to the highest."""
-    steps, rewards = [step for step, _ in curve], [reward for _, reward in curve]
-    finite = [reward for reward in rewards if math.isfinite(reward)]
-    low, high = min(finite, default=0.0), max(finite, default=1.0)
-    labels = (f" reward {format_number(high)} ┤", "│", f"{format_number(low)} ┤")
-    cells = max(1, width - len(labels[0]) - 1)
+_BESIDE_FROM_CELLS = 100
+"""Least width with a second curve beside the rewards."""
+_OUTLIERS_FRAC = 0.05
+"""Share of the values at either end that may lie outside the scale, unless they are new."""
+_NEW_FRAC = 0.1
+_MANY_POINTS = 40
+
+
+def _scale(values: Sequence[float]) -> tuple[float, float]:
+    """From the lowest to the highest value, but for a few old outliers: a long run shows its newest part."""
+    finite = [value for value in values if math.isfinite(value)]
+    if not finite:
+        return 0.0, 1.0
+    ordered, new = sorted(finite), finite[-max(1, int(len(finite) * _NEW_FRAC)) :]
+    skipped = int(len(ordered) * _OUTLIERS_FRAC) if len(ordered) >= _MANY_POINTS else 0
+    return min(ordered[skipped], *new), max(ordered[-1 - skipped], *new)
+
+
+def curve_lines(
+    curve: Sequence[tuple[int, float]], width: int, title: str = "reward", style: str = "$text-success"
+) -> list[Content]:
+    """The values of the whole run in three rows."""
+    steps, values = [step for step, _ in curve], [value for _, value in curve]
+    low, high = _scale(values)
+    labels = (f" {title} {format_number(high)} ┤", "│", f"{format_number(low)} ┤")
+    label_cells = max(map(len, labels))
+    cells = max(1, width - label_cells - 1)
     x_span = (float(steps[0]), float(max(steps[-1], steps[0] + 1)))
-    rows = curve_rows(steps, rewards, cells, _CURVE_ROWS, x_span=x_span, y_span=(low, high))
+    rows = curve_rows(steps, values, cells, _CURVE_ROWS, x_span=x_span, y_span=(low, high))
     return [
-        Content.assemble((label.rjust(len(labels[0])), FAINT), (row, "$text-success"))
+        Content.assemble((label.rjust(label_cells), FAINT), (row, style), " ")
         for label, row in zip(labels, rows, strict=True)
     ]
 
 
 class RewardCurve(Widget):
-    """The whole run's `curve`; takes no room unless it `is_wanted` and has two points."""
+    """The rewards of the whole run, and where there is room another metric; takes no room unless it
+    `is_wanted` and has two points.
+    """
 
     curve: reactive[tuple[tuple[int, float], ...]] = reactive(())
+    beside: reactive[Curve | None] = reactive(None)
     is_wanted: reactive[bool] = reactive(False)
 
     @property
@@ -218,7 +241,14 @@ class RewardCurve(Widget):
         await self.screen.run_action(_TO_METRICS)
 
     def render(self) -> Content:
-        return Content("\n").join(curve_lines(self.curve, self.size.width)) if self.curve else Content("")
+        width, beside = self.size.width, self.beside
+        if not self.curve:
+            return Content("")
+        if beside is None or width < _BESIDE_FROM_CELLS:
+            return Content("\n").join(curve_lines(self.curve, width))
+        left = curve_lines(self.curve, width - width // 2)
+        right = curve_lines(beside.points, width // 2, clean_line(beside.title), FAINT)
+        return Content("\n").join(first + second for first, second in zip(left, right, strict=True))
 
 
 _ROWS_ON_TALL_SCREENS = 3

@@ -175,12 +175,8 @@ def table_note(table: KnobTable, staged: StagedEdits | None = None, *, readonly:
     return Content.assemble(*spans)
 
 
-_FOLD = "…"
-"""Key of the row that stands for the rest."""
-
-
 class KnobRows(RowList):
-    """Pinned and changed knobs come first, then the others below the headings of their sections."""
+    """Pinned and changed knobs come first, then those that are turned most, then the others, by section."""
 
     BINDINGS = keys(
         KeyContext.KNOB_TABLE, *list_keys(),
@@ -207,7 +203,8 @@ class KnobRows(RowList):
         self.staged = StagedEdits()
         self._pins: tuple[str, ...] = ()
         self._groups = KnobGroups()
-        self._unfolded = False
+        self._made: tuple[int, tuple[Row, ...]] | None = None
+        """The rows and the width that they were made for."""
 
     @property
     def knob(self) -> KnobInfo | None:
@@ -220,14 +217,16 @@ class KnobRows(RowList):
 
     @property
     def visible_knobs(self) -> list[KnobInfo]:
-        """The knobs that have a row, or would have one were the rest not folded."""
+        """The knobs that have a row."""
         groups = self._groups
         return [*groups.pinned, *groups.changed, *groups.few, *groups.rest]
 
     @property
     def lines_needed(self) -> int:
         """All rows and headings count."""
-        return sum(len(row.lines) for row in self._make(_MAX_WIDTH, None))
+        groups = self._groups
+        sections = [*by_section(groups.few), *by_section(groups.rest)]
+        return len(self.visible_knobs) + len(sections) + bool(groups.pinned) + bool(groups.changed)
 
     def show(
         self, table: KnobTable, staged: StagedEdits, pins: tuple[str, ...] = (), edited: Collection[str] = ()
@@ -235,6 +234,7 @@ class KnobRows(RowList):
         """The cursor stays on its key."""
         self.table, self.staged, self._pins = table, staged, pins
         self._groups = knob_groups(table, staged.edits, pins=pins, edited=edited)
+        self._made = None
         self.reload()
         self.refresh()
 
@@ -247,20 +247,18 @@ class KnobRows(RowList):
 
     def _make(self, width: int, selected: str | None) -> tuple[Row, ...]:
         del selected
-        columns = knob_columns(self.table, width, self.staged.edits)
-        groups = self._groups
-        rows = [
-            *self._section("pinned", groups.pinned, columns, has_section=False),
-            *self._section("changed", groups.changed, columns, has_section=False),
-        ]
-        for section, knobs in by_section(groups.few).items():
-            rows += self._section(section, knobs, columns)
-        if count := len(groups.rest):
-            text = f"▾ {count} that are set or turned seldom" if self._unfolded else f"… {count} more"
-            rows.append(Row(_FOLD, (Content.styled(f"{_INDENT}{text}: enter", FAINT),)))
-        for section, knobs in by_section(groups.rest if self._unfolded else ()).items():
-            rows += self._section(section, knobs, columns)
-        return tuple(rows)
+        if self._made is None or self._made[0] != width:
+            columns, groups = knob_columns(self.table, width, self.staged.edits), self._groups
+            rows = [
+                *self._section("pinned", groups.pinned, columns, has_section=False),
+                *self._section("changed", groups.changed, columns, has_section=False),
+            ]
+            for section, knobs in by_section(groups.few).items():
+                rows += self._section(section, knobs, columns)
+            for section, knobs in by_section(groups.rest).items():
+                rows += self._section(f"{section} · more", knobs, columns)
+            self._made = width, tuple(rows)
+        return self._made[1]
 
     def _section(
         self, heading: str, knobs: Sequence[KnobInfo], columns: KnobColumns, *, has_section: bool = True
@@ -282,12 +280,8 @@ class KnobRows(RowList):
     action_move, action_move_pages, action_move_to_end = RowList.move, RowList.move_pages, RowList.move_to_end
 
     def action_edit(self) -> None:
-        """Ask for the editor; on the line for the rest, show it or fold it."""
-        if self.key == _FOLD:
-            self._unfolded = not self._unfolded
-            self.reload()
-            self.post_message(self.Moved(self))
-        elif self.knob is not None:
+        """Ask for the editor."""
+        if self.knob is not None:
             self.post_message(self.EditRequested(self.knob))
 
     def action_pin(self) -> None:
@@ -342,8 +336,6 @@ class KnobPanel(Vertical):
         table = self.rows.table
         files = ", ".join(clean_line(path.rpartition("/")[2]) for path in table.files)
         title = Content.styled("Knobs", "bold")
-        if files and (hidden_count := len(table.knobs) - sum(knob.known for knob in self.rows.visible_knobs)):
-            files += f" · {key_of('screen.config')}: {hidden_count} more"
         if files:
             title += Content.styled(f" · {files}", FAINT)
         note = table_note(table, self.rows.staged, readonly=self._readonly)
