@@ -34,7 +34,7 @@ def test_owners_are_stacked_engine_lowest_with_the_budget_across() -> None:
         "     │ ▤▤▤▤▤▤▤▤▤▤▤▤▤▤▤▤▤▤▤▤▤▤▤",
         "     │ ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒",
         "     │ ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒",
-        "12.0 ┊┄▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒",
+        "12.0 ┊▁▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒",
         "     │▤▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒",
         *["     │" + "█" * 24] * 4,
         "   0 │" + "█" * 24,
@@ -51,12 +51,23 @@ def test_the_budget_hides_nobody_on_a_small_chart() -> None:  # B6
     assert set(row) == set("12.0 ┊┄")
 
 
+def test_the_budget_is_where_its_value_is() -> None:
+    """Finding U18: 40.6 was drawn below the line of 39.8."""
+    more = history((0.0, 600.0), inference=(int(12.8 * GIB),) * 2)
+    for height, line in ((13, "▁"), (12, "┄")):
+        rows = chart(more, height=height)
+        (budget,) = (row for row in range(len(rows)) if rows[row].startswith("12.0"))
+        assert set(rows[budget]) == set(f"12.0 ┊{line}")
+
+
 def test_the_highest_cell_is_filled_as_far_as_it_is_held() -> None:  # B6
     little = history((0.0, 600.0), inference=(0,) * 2, trainer=(GIB // 5,) * 2)
     *_, lowest, _ = chart(little, height=9)
     assert set(lowest.removeprefix("   0 │")) == {"▁"}, "a row stands for 3 GiB"
     half = history((0.0, 600.0), trainer=(int(4.5 * GIB),) * 2)
-    assert [line[-1] for line in chart(half, height=9)[-3:-1]] == ["▄", "▒"]
+    assert [line[-1] for line in chart(half, height=9)[-3:-1]] == ["▒", "▒"], "of one brightness"
+    engine = history((0.0, 600.0), inference=(int(4.5 * GIB),) * 2)
+    assert [line[-1] for line in chart(engine, height=9)[-3:-1]] == ["▄", "█"]
 
 
 def test_a_peak_between_columns_is_not_lost() -> None:

@@ -51,7 +51,7 @@ def test_one_device_in_full() -> None:
         "██████████████████▒┊▒▒▒▒▒▒▒▒▒▒▒▨░░░░░░ 20.2/24.0 GiB",
         "█ inference 11.2 · peak 11.7 · budget 0.5 ┊ 12.0",
         "▒ trainer 8.6 · peak 9.1",
-        "▨ hidden 0.4  ░ free 3.8",
+        "▨ unattributed 0.4  ░ free 3.8",
     ]
     head = plain(scenarios.SHARED, 52)[0]
     assert head.startswith("0 RTX 4090  ▄")

@@ -135,7 +135,7 @@ async def test_history_is_asked_for_while_the_screen_is_open(open_app: Opener) -
         assert "last 10 minutes" in screen_text(pilot)
         assert "10m ago" in screen_text(pilot)
         await press(pilot, "minus")
-        assert "all that is known" in screen_text(pilot)
+        assert "whole record" in screen_text(pilot)
         assert "20m ago" in screen_text(pilot)
         await press(pilot, "1")
         assert not [worker for worker in pilot.app.workers if worker.group == "history"]
@@ -172,7 +172,7 @@ async def test_processes_of_others_are_left_alone(open_app: Opener) -> None:
         assert said(pilot) == ["pid 4300 belongs to trainer of this experiment: x stops that"]
         assert "K end" not in screen_text(pilot)
         await press(pilot, "j", "j", "K")
-        assert said(pilot)[-1] == "pid 6001 belongs to alice: it is left alone"
+        assert said(pilot)[-1] == "pid 6001 belongs to alice; not ended"
         assert experiment.planned == []
 
 

@@ -22,13 +22,13 @@ LOST = "⚠ 1 H100: fell off the bus (GPU is lost); it usually takes a"
 UNREACHED = "⚠ node8: srun: error: Unable to confirm allocation for job 4711"
 
 WORDS: dict[str, tuple[str, ...]] = {
-    "shared": ("20.2/24.0", INFERENCE_OF_24, TRAINER, "▨ hidden 0.4  ░ free 3.8"),
+    "shared": ("20.2/24.0", INFERENCE_OF_24, TRAINER, "▨ unattributed 0.4  ░ free 3.8"),
     "two": ("71.2/80.0", INFERENCE_OF_80, "░ free 8.8", "54.4/80.0"),
     "eight": ("71.2/80.0  98%  58°", "56.4/80.0  98%  64°"),
     "mig": ("17.1/39.5", "█ inference 17.1 · peak 17.6 · budget 0.5 ┊ 19.8", "░ free 22.4", "12.2/39.5"),
     "lost": (INFERENCE_OF_80, "░ free 8.8", LOST),
     "no-driver": ("No GPU to show: the NVIDIA driver is not installed",),
-    "estimates": ("█ inference ~11.2", "▒ trainer ~8.6 · peak 9.1", "▦ not told 0.7  ░ free 3.5"),
+    "estimates": ("█ inference ~11.2", "▒ trainer ~8.6 · peak 9.1", "▦ unknown owner 0.7  ░ free 3.5"),
     "unified": ("unified memory", "63.0/120", "█ inference 41.0 · peak 41.5 · budget 0.4", "░ free 56.6"),
     "old-driver": ("incl. reserved", "11.2/24.0", INFERENCE_OF_24, "░ free 12.8"),
     "stale": ("⚠ 12s old", "19.8/24.0", INFERENCE_OF_24, TRAINER),
@@ -52,9 +52,9 @@ ON_SCREEN: dict[str, tuple[str, ...]] = {
     "two": ("reserved 0.5 GiB · memory busy 41 %", "PCIe 5 ×16", "18 NVLinks · ECC errors 0"),
     "eight": (INFERENCE_OF_80, "▸ 4242   me"),
     "mig": ("Processes of GPU 0.0", "H100 80GB HBM3 MIG 3g.40gb · MIG-1"),
-    "estimates": ("~11.2 GiB  47 %", "▦ cannot be told", "last 10 minutes · ▤ others"),
+    "estimates": ("~11.2 GiB  47 %", "▦ unknown owner", "last 10 minutes · ▤ others"),
     "worn": ("power 640 of 700 W · ECC errors 3",),
-    "orphans": ("▸ 4711   me", "? ⚠ unknown, yours", "▤ somebody else's", "python eval.py"),
+    "orphans": ("▸ 4711   me", "? ⚠ unknown, yours", "▤ another user's", "python eval.py"),
     "bad-verdict": ("14.9 GiB  62 %", "12.0 ┊"),
 }
 

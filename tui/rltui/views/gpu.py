@@ -181,7 +181,7 @@ def budget_text(budget: GpuBudget) -> str:
 
 def reservation_text(reservation: GpuReservation) -> str:
     amount = f"{gib(reservation.left_bytes)} GiB more"
-    size = amount if reservation.size_bytes else "memory, nobody knows how much,"
+    size = amount if reservation.size_bytes else "an unknown amount of memory"
     return f"{_reserver(reservation)} is starting and will take {size}"
 
 
@@ -219,9 +219,9 @@ def share_label(share: GpuShare) -> str:
         case "other":
             return share.user or OTHERS
         case "unknown":
-            return "not told"
+            return "unknown owner"
         case "hidden":
-            return "hidden"
+            return "unattributed"
 
 
 def shares_text(device: GpuDevice, shares: Sequence[GpuShare], label: str) -> str:
@@ -359,7 +359,7 @@ def _owner_text(holder: Holder, _: float) -> str:
         "hidden": "driver, or processes that are not listed",
     }
     graphics = " (graphics)" if holder.process is not None and holder.process.kind == "G" else ""
-    return f"{texts.get(owner.owner, 'not known whose')}{graphics}{holder.peak}"
+    return f"{texts.get(owner.owner, 'unknown owner')}{graphics}{holder.peak}"
 
 
 def _process_cell(holder: Holder, _: float) -> Cell:
@@ -374,9 +374,9 @@ def _process_cell(holder: Holder, _: float) -> Cell:
         "orphan": f"leftover {component}{attempt}",
         "experiment": f"{process.experiment or 'experiment'}/{process.component or '?'}",
         "mine": "unknown, yours",
-        "other": "somebody else's",
+        "other": "another user's",
     }
-    text = texts.get(process.owner, "cannot be told")
+    text = texts.get(process.owner, "unknown owner")
     return Cell(f"⚠ {text}", "busy") if can_be_freed(process) else Cell(text)
 
 

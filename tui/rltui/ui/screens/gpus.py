@@ -136,21 +136,21 @@ def _why_left_alone(process: GpuProcess, host: str) -> str | None:
     """The owner of a process that is not for us to end; `None` where it may be ended."""
     pid = f"pid {process.pid}"
     if host:
-        return f"{pid} runs on {clean_line(host)}: it can only be ended there"
+        return f"{pid} runs on {clean_line(host)}; end it there"
     if can_be_freed(process):
         return None
     match process.owner:
         case "component":
             component = clean_line(process.component or "a component")
-            return f"{pid} belongs to {component} of this experiment: {key_of('component.stop')} stops that"
-        case "experiment":
             return (
-                f"{pid} belongs to the experiment {clean_line(process.experiment or '?')}: it is left alone"
+                f"{pid} belongs to {component} of this experiment; stop that with {key_of('component.stop')}"
             )
+        case "experiment":
+            return f"{pid} belongs to the experiment {clean_line(process.experiment or '?')}; not ended"
         case "other":
-            return f"{pid} belongs to {clean_line(process.user or 'another user')}: it is left alone"
+            return f"{pid} belongs to {clean_line(process.user or 'another user')}; not ended"
         case _:
-            return f"{pid}: cannot be told whose it is, so it is left alone"
+            return f"{pid} has an unknown owner; not ended"
 
 
 def _process_heading(width: int) -> Content:
@@ -329,7 +329,7 @@ class GpuScreen(BaseScreen):
         chart.show_device(device, self._marks)
         key = "" if device is None else device.key
         chart.history = next((item for item in self._histories.histories if item.device == key), None)
-        notes = ["all that is known" if chart.range_s is None else "last 10 minutes"]
+        notes = ["whole record" if chart.range_s is None else "last 10 minutes"]
         if chart.history is not None and any(series.label == OTHERS for series in chart.history.series):
             notes.append(f"{self._marks[OTHERS].glyph} {OTHERS}")
         if self._history_problem:

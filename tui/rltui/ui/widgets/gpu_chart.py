@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
@@ -13,13 +14,18 @@ from textual.widget import Widget
 from rltui.core.gpu.report import GpuDevice, GpuHistory
 from rltui.core.text import BLOCKS, duration, gib
 from rltui.ui.styles import FAINT
-from rltui.ui.widgets.gpu_marks import UNREAD, CellMark, Marks, joined, mark_cell
+from rltui.ui.widgets.gpu_marks import UNREAD, CellMark, Marks, joined
 from rltui.views.gpu import OTHERS
 
 FINE_RANGE_S = 600.0
 """Default range, about the time that the supervisor keeps in full detail."""
-_BUDGET_LINE = CellMark("┄", "bold $foreground")
+_BUDGET_LINES = "▁┄▔"
+"""A budget's line in the lower, middle or upper part of a cell."""
+_BUDGET_STYLE = "bold $foreground"
+_SOLID = "█"
 _EMPTY = CellMark(" ", "")
+_NEARLY = 0.1
+"""Part of an eighth of a cell that is not drawn."""
 _GOOD_PART = 0.25
 """The share of a cell from which on its owner colours it."""
 _MIN_WIDTH = 24
@@ -60,7 +66,8 @@ def columns(history: GpuHistory, width: int) -> list[Sizes]:
 
 def _stack(sizes: Sizes, glyphs: Sequence[CellMark], total: int, height: int) -> list[CellMark]:
     """A column of cells, lowest first. A cell belongs to the uppermost who holds a good part of it, so that
-    somebody small on top of an engine is seen; the highest is filled as far as it is held.
+    somebody small on top of an engine is seen. The highest is filled as far as it is held where the owner's
+    mark is solid; of another mark, which a part of a cell would outshine, there are whole cells.
     """
     cell = total / height
     full_cells = min(sum(sizes), total) / cell
@@ -72,9 +79,12 @@ def _stack(sizes: Sizes, glyphs: Sequence[CellMark], total: int, height: int) ->
             low += size / cell
             if share > min(largest, _GOOD_PART):
                 largest, owner = share, mark
-        level = round((full_cells - row) * len(BLOCKS))
+        level = math.ceil((full_cells - row) * len(BLOCKS) - _NEARLY)
         if level < len(BLOCKS) and owner is not _EMPTY:
-            owner = CellMark(BLOCKS[level - 1], owner.style) if level > 0 else _EMPTY
+            if owner.glyph == _SOLID or row == 0:
+                owner = CellMark(BLOCKS[level - 1], owner.style) if level > 0 else _EMPTY
+            elif level < len(BLOCKS) / 2:
+                owner = _EMPTY
         cells.append(owner)
     return cells
 
@@ -89,7 +99,9 @@ def chart_lines(
         return [Content.styled("no history yet", FAINT)]
     if rows < _MIN_ROWS or width < _MIN_WIDTH:
         return [Content.styled("no room for a chart", FAINT)]
-    budgets = {mark_cell(budget.budget_bytes, total, rows): budget.budget_bytes for budget in device.budgets}
+    budgets = {
+        _budget_row(budget.budget_bytes, total, rows): budget.budget_bytes for budget in device.budgets
+    }
     # What somebody without a budget holds is not painted over: on a small chart it has no other row.
     engines = [
         marks[device_budget.component] for device_budget in device.budgets if device_budget.component in marks
@@ -110,11 +122,25 @@ def chart_lines(
         is_budget = row in budgets
         size = budgets[row] if is_budget else {rows - 1: total, 0: 0}.get(row)
         label = f"{'' if size is None else gib(size) if size else '0'} ".rjust(_AXIS_WIDTH - 1)
-        line = joined(
-            [_BUDGET_LINE if is_budget and stack[row] in under_budget else stack[row] for stack in stacks]
-        )
+        cells_in_row = [stack[row] for stack in stacks]
+        if is_budget:
+            mark = _budget_line(budgets[row], total, rows)
+            cells_in_row = [mark if cell in under_budget else cell for cell in cells_in_row]
+        line = joined(cells_in_row)
         lines.append(Content.assemble((label + ("┊" if is_budget else "│"), FAINT), line))
     return [*lines, _time_axis(history, cells)]
+
+
+def _budget_row(size_bytes: int, total_bytes: int, rows: int) -> int:
+    """The row, from 0 at the bottom, that a size lies in."""
+    return max(0, min(rows - 1, int(size_bytes / total_bytes * rows)))
+
+
+def _budget_line(size_bytes: int, total_bytes: int, rows: int) -> CellMark:
+    """A line across the row of a budget, at its height."""
+    part = size_bytes / total_bytes * rows - _budget_row(size_bytes, total_bytes, rows)
+    index = max(0, min(len(_BUDGET_LINES) - 1, int(part * len(_BUDGET_LINES))))
+    return CellMark(_BUDGET_LINES[index], _BUDGET_STYLE)
 
 
 def _time_axis(history: GpuHistory, width: int) -> Content:
