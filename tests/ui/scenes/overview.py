@@ -114,7 +114,7 @@ SCENES: dict[str, Scene] = {
     ),
     "zoom": scene(on(FakeExperiment), ("t", "z"), "▸ " + TRAINER, "[red]not markup[/red]", small=()),
     "curve": scene(
-        with_gpus(rising_then_fallen()), (), "step 500/1000", "reward 0.98 ┤", "0.00653 ┤", "50 %",
+        with_gpus(rising_then_fallen()), (), "step 500/1000", "reward 0.98 ┤", "0.03 ┤", "50 %",
         medium=("⢸⣀⣀⣀",), huge=("⠸⣄⣀⣀⣀",),
     ),
     "plan": scene(

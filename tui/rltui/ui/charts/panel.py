@@ -17,6 +17,7 @@ from rltui.ui.charts.catalog import Chart, charts
 from rltui.ui.charts.model import ChartModel, Run
 from rltui.ui.charts.plot import Plot
 from rltui.ui.charts.view import View
+from rltui.ui.panels.geometry import EMPTY
 from rltui.ui.state import ExperimentState
 from rltui.ui.text import clean_line
 
@@ -54,6 +55,7 @@ class ChartPanel(Container, can_focus=True):
         self._plots = [Plot() for _ in range(_MAX_CHARTS)]
         self._wake = asyncio.Event()
         self.border_subtitle = _NOTHING
+        self.add_class(EMPTY)
 
     def compose(self) -> list[Plot]:
         return self._plots
@@ -100,6 +102,9 @@ class ChartPanel(Container, can_focus=True):
             return
         self._charts = visible
         self.border_subtitle = "" if visible else _NOTHING
+        if self.has_class(EMPTY) == bool(visible):
+            self.toggle_class(EMPTY)
+            self.refresh(layout=True)  # it has a use for more room, or for less
         await asyncio.to_thread(model.load, visible)
         with suppress(RltuiError):  # the charts are worth seeing without annotations
             model.annotations = annotations_of(await self._state.experiment.journal())

@@ -10,6 +10,7 @@ from textual.app import App, ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
+from textual.geometry import Size
 from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Button, Input, OptionList, Static
@@ -145,9 +146,23 @@ class Dialog(DialogBase[Answer], Generic[Answer]):
         self.focus_next("Button")
 
 
+_CHOSEN = "▸ "
+
+
+class _MarkedButton(Button):
+    """The one that enter presses has a mark, the others its room."""
+
+    def render(self) -> Content:
+        mark = _CHOSEN if self.has_focus else " " * len(_CHOSEN)
+        return Content.assemble(mark, Content(str(self.label)))
+
+    def get_content_width(self, container: Size, viewport: Size) -> int:
+        return super().get_content_width(container, viewport) + len(_CHOSEN)
+
+
 def button(label: str, answer: str, variant: ButtonVariant = "default") -> Button:
     """The id is the answer of a `ButtonDialog`."""
-    return Button(label, id=answer, compact=True, variant=variant)
+    return _MarkedButton(label, id=answer, compact=True, variant=variant)
 
 
 class ButtonDialog(Dialog[Answer], Generic[Answer]):

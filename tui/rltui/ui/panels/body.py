@@ -17,12 +17,12 @@ from textual.widget import Widget
 from rltui.core.api import Status
 from rltui.ui.actions import key_of
 from rltui.ui.panels.arrangement import CHARTS, GPUS, KNOBS, PANELS, Arrangement
-from rltui.ui.panels.geometry import Attention, Border, Geometry, PanelState, fit
+from rltui.ui.panels.geometry import EMPTY, Attention, Border, Geometry, PanelState, fit
 from rltui.ui.state import ExperimentState
 from rltui.ui.styles import FAINT
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
-from rltui.ui.widgets.panes import ComponentPane, LogFilePane, ReaderPane
+from rltui.ui.widgets.panes import ComponentPane, LogFilePane, ReaderPane, rows_of_a_line
 
 _QUIET_ROWS = 4
 """Height of a healthy server in a frame: its title and its newest two lines."""
@@ -276,7 +276,8 @@ class Body(Widget):
                 case GpuPanel() | KnobPanel():
                     states[name] = PanelState(rows=pane.rows_needed, is_side=True)
                 case _:
-                    states[name] = PanelState(is_side=True)
+                    rows = rows_of_a_line if pane.has_class(EMPTY) else None
+                    states[name] = PanelState(rows=rows, is_side=True)
         return states
 
     def _is_large(self, name: str) -> bool:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 from rltui.ui.panels.arrangement import Arrangement
 
+EMPTY = "-empty"
+"""Class of a panel that has nothing to show yet."""
 _NARROW = 100
 """Below so many cells there is one column."""
 _SHORT = 31

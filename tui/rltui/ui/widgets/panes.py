@@ -263,8 +263,8 @@ def memory_notes(status: ComponentStatus, *, readonly: bool = False) -> Content:
     return Content("\n").join(lines)
 
 
-def _rows_of_empty(width: int) -> int:
-    """Room for a line that says so, in its frame."""
+def rows_of_a_line(width: int) -> int:
+    """Room for one line in a frame: that there is nothing yet."""
     del width
     return 3
 
@@ -274,7 +274,7 @@ class LogFilePane(ReaderPane):
 
     def __init__(self, log_id: str, state: ExperimentState) -> None:
         super().__init__(log_id, state, id_prefix="log", classes="log-file")
-        self.rows = _rows_of_empty
+        self.rows = rows_of_a_line
 
     def watch_log_file(self, log: FollowedLog | None) -> None:
         if log is None:
@@ -282,7 +282,7 @@ class LogFilePane(ReaderPane):
         self.rows, placeholder = None, "Nothing in it yet."
         if log.path is None:
             more = f" and {len(log.wanted) - 1} more" if len(log.wanted) > 1 else ""
-            self.rows, placeholder = _rows_of_empty, f"Looked for {log.wanted[0]}{more}."
+            self.rows, placeholder = rows_of_a_line, f"Looked for {log.wanted[0]}{more}."
         self.show_log(log.path, clean_line(placeholder))
         self.update_title()
 
