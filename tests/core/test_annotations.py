@@ -61,14 +61,36 @@ def test_what_lies_on_an_abandoned_line_has_no_place_on_the_new_one() -> None:
     ]
     assert annotations == [
         ("alert", 3, None, True),
-        ("edit", 5, 0, False),  # the new line has it from its beginning
+        ("edit", 5, 4, True),  # the new line has it from its beginning
         ("restart", 6, 4, True),
         ("resume", 4, None, True),
         ("checkpoint", 8, None, True),
-        ("edit", 9, 0, False),
-        ("restart", 9, 0, False),
+        ("edit", 9, None, True),
+        ("restart", 9, None, True),
         ("resume", None, None, False),
         ("checkpoint", 4, None, False),
+    ]
+
+
+def test_what_has_no_step_lies_on_the_line_of_what_came_before() -> None:
+    """Finding U8: a crash before the first step was drawn at the first step of the line after it."""
+    journal = [
+        entry("resume", "from the beginning", data={"step": None}),
+        entry("exit", "inference failed", component="inference", data={"failed": True}),
+        entry("resume", "from the beginning", data={"step": None}),
+        entry("note", "before"),
+        entry("checkpoint", "checkpoint 8", step=8),
+        entry("note", "on the line that is left"),
+        entry("resume", "from checkpoint 4", step=4, data={"step": 4}),
+        entry("note", "after"),
+    ]
+    places = [(mark.text, mark.is_abandoned) for mark in annotations_of(journal) if mark.step is None]
+    assert places == [
+        ("inference failed", True),
+        ("resumed from the beginning", False),
+        ("before", False),
+        ("on the line that is left", True),
+        ("after", False),
     ]
 
 

@@ -169,7 +169,7 @@ async def test_processes_of_others_are_left_alone(open_app: Opener) -> None:
     experiment = with_orphans()
     async with open_app(experiment) as pilot:
         await press(pilot, "3", "tab", "j", "K")
-        assert said(pilot) == ["pid 4300 belongs to trainer of this experiment: x stops that"]
+        assert said(pilot) == ["pid 4300 belongs to trainer of this experiment; stop that with x"]
         assert "K end" not in screen_text(pilot)
         await press(pilot, "j", "j", "K")
         assert said(pilot)[-1] == "pid 6001 belongs to alice; not ended"
@@ -182,7 +182,7 @@ async def test_processes_of_other_hosts_cannot_be_ended(open_app: Opener) -> Non
     experiment = FakeExperiment(running_status(), report, knob_table())
     async with open_app(experiment) as pilot:
         await press(pilot, "3", "K")
-        assert said(pilot) == ["pid 9 runs on node7: it can only be ended there"]
+        assert said(pilot) == ["pid 9 runs on node7; end it there"]
         assert experiment.planned == []
 
 

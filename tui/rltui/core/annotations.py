@@ -62,27 +62,35 @@ def annotations_of(journal: Iterable[JournalEntry]) -> tuple[Annotation, ...]:
             if entry.step is None:  # it begins, and nothing was before
                 continue
         if kind is AnnotationKind.RESUME:
-            annotations = _after_rewind(annotations, entry.step or 0)
+            annotations = _after_rewind(annotations, entry.step)
         if kind is not None:
             annotations.append(Annotation(entry.at, entry.step, kind, _text(entry, kind), entry.component))
     return tuple(annotations)
 
 
-def _after_rewind(annotations: Sequence[Annotation], step: int) -> list[Annotation]:
+def _after_rewind(annotations: Sequence[Annotation], step: int | None) -> list[Annotation]:
+    """The run continues after `step`; `None`: it begins anew, and nothing before has a place on its line."""
+    if step is None:
+        return [replace(annotation, is_abandoned=True) for annotation in annotations]
     restart = next(
         (annotation for annotation in reversed(annotations) if annotation.kind is AnnotationKind.RESTART),
         None,
     )
-
-    def moved(annotation: Annotation) -> Annotation:
-        step_ = annotation.step if annotation.line_step is None else annotation.line_step
-        if step_ is None or step_ <= step:
-            return annotation
-        if annotation.kind is AnnotationKind.EDIT or (annotation is restart and not annotation.is_abandoned):
-            return replace(annotation, line_step=step)
-        return replace(annotation, is_abandoned=True)
-
-    return [*map(moved, annotations)]
+    newest = 0
+    """The step of an annotation, or of the last one before that has a step."""
+    moved: list[Annotation] = []
+    for annotation in annotations:
+        place = annotation.step if annotation.line_step is None else annotation.line_step
+        newest = newest if place is None or annotation.is_abandoned else place
+        if newest <= step:
+            moved.append(annotation)
+        elif annotation.kind is AnnotationKind.EDIT or (
+            annotation is restart and not annotation.is_abandoned
+        ):
+            moved.append(replace(annotation, line_step=step))
+        else:
+            moved.append(replace(annotation, is_abandoned=True))
+    return moved
 
 
 def annotation_kind(kind: str, data: Mapping[str, Any]) -> AnnotationKind | None:

@@ -93,7 +93,7 @@ def _header_parts(
         waits = progress.bottleneck
         text = waits_text(clean_line(waits.waits), waits.waits_for, waits.share_frac)
         fragments.append(HeaderPart(5, ((text, FAINT),), _TO_METRICS))
-    fragments.append(HeaderPart(7, ((clean_line(status.title or status.framework), FAINT),), _TO_CONFIG))
+    fragments.append(HeaderPart(8, ((clean_line(status.title or status.framework), FAINT),), _TO_CONFIG))
     return fragments
 
 
@@ -113,7 +113,7 @@ def _step_parts(status: Status, bar_width: int) -> list[HeaderPart]:
         full, empty = progress_bar(step / max_steps, bar_width)
         percent = f" {100 * min(step, max_steps) // max_steps} %"
         spans = ((full, FAINT), (empty, "$border-blurred"), (percent, FAINT))
-        parts.append(HeaderPart(8, spans, _TO_METRICS, is_joined=True))
+        parts.append(HeaderPart(7, spans, _TO_METRICS, is_joined=True))
     return parts
 
 
