@@ -43,7 +43,7 @@ INFERENCE = "inference ● ready 41m · :8000 · KV 41 % · 128 run 12 wait"
 TRAINER = "trainer ● ready 41m · step 12 · loss 0.02 · waits for batch"
 CHANGE = "1 change waits for a restart: A"
 FAILED = "✗ failed: inference · step 12/20"
-UNWELL = ("⚠ reward collapsed · step 12/20", "⚠ reward collapsed: the reward held 0.96 around step 38")
+UNWELL = ("⚠ reward collapsed · ", "⚠ reward collapsed: the reward held 0.96 around step 38")
 LEFTOVERS = (
     "⚠ 2 leftover processes of inference attempt 1: pid 4711 VLLM::EngineCore 4m12s 58.0 GiB,",
     "⚠ 1 leftover process of trainer attempt 3: pid 5120 torchrun --nproc-per-node 8 train.py 1h56m 9.8 GiB",
@@ -159,7 +159,7 @@ SCENES: dict[str, Scene] = {
         "enter: open it in a browser · y: copy its address · esc: close", small=(),
     ),
     "backoff": scene(
-        in_trouble(backoff_status()), ("t",), "↻ backoff · step 12/20", "orchestrator ◌ waiting for trainer",
+        in_trouble(backoff_status()), ("t",), "◐ starting · step 12/20", "orchestrator ◌ waiting for trainer",
         "▸ trainer ↻ backoff 12s · exited 1; failure 1 of 3", "s start  x stop", small=(),
         huge=("trainer · backoff",),
     ),
@@ -212,7 +212,7 @@ SCENES: dict[str, Scene] = {
         small=(), middle=(),
     ),
     "watch": scene(
-        lambda folder: make_app(watching(), component_ids=(), log_ids=LOG_IDS), (), "◉ observed · step 12/20",
+        lambda folder: make_app(watching(), component_ids=(), log_ids=LOG_IDS), (), "observed · step 12/20",
         "▸ inference ● growing · logs/latest/inference.log", "trainer ○ quiet 12m · logs/latest/trainer.log",
         "envs ◌ no file yet", "Looked for logs/latest/envs.log and 2 more.", small=(), huge=("observed run",),
     ),
