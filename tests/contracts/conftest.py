@@ -20,7 +20,7 @@ LATER_S = 86_400.0
 """Between the newest recorded file and the time at which it is looked at."""
 PATIENCE = ("checks, and asks the framework's own validators", "reads what is new of the runs")
 """Said where that takes long."""
-ROOM = re.compile(r'[\d.]+ [GT]iB free: \d+ more fit|(?<="free_bytes":) ?\d+|(?<="fits":) ?\d+')
+ROOM = re.compile(r'[\d.]+ [GT]iB free: room for [\d,]+ more|(?<="free_bytes":) ?\d+|(?<="fits":) ?\d+')
 AGE = re.compile(r"⚠ \S+ old([^─\n]*)─*")
 """With the border behind it, whose length depends on the digits."""
 OUTSIDE = ("CUDA", "HF_")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.fakes.experiment import FakeExperiment
 from tests.fakes.runs import FakeRuns, run_row
 from tests.ui.checkpoint_cases import REPORT
-from tests.ui.conftest import make_app, press, settle, until
+from tests.ui.conftest import make_app, press, said, settle, until
 
 from rltui.core.forks import ForkRequest, fork_name, parse_checkpoint
 from rltui.errors import ConflictError
@@ -38,6 +38,19 @@ async def test_f_shows_what_it_comes_to_and_asks_until_it_is_done() -> None:
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, RunsScreen)
         assert runs.forked == [("id-base[b]", ForkRequest(edits={"lr": "0.1"}, begin=20))]
+
+
+async def test_a_fork_may_wait_in_the_queue() -> None:
+    runs = FakeRuns(run_row("base"))
+    async with make_app(None, runs=runs).run_test(size=(100, 30)) as pilot:
+        await press(pilot, "Y", *"lr=0.1", *["tab"] * 3, *"later", "enter")
+        dialog = pilot.app.screen
+        assert isinstance(dialog, ForkDialog)
+        await until(pilot, lambda: "start: not now or queue: later" in shown(dialog))
+        await press(pilot, *["backspace"] * 5, *"queue", "enter")
+        await until(pilot, lambda: runs.forked)
+        assert runs.forked == [("id-base", ForkRequest(edits={"lr": "0.1"}, is_queued=True))]
+        await until(pilot, lambda: any("is queued: Q" in text for text in said(pilot)))
 
 
 async def test_the_checkpoint_under_the_cursor_is_what_it_begins_with() -> None:

@@ -70,4 +70,4 @@ async def test_jobs_that_slurm_holds_back_are_not_counted_as_running() -> None:
     async with app.run_test() as pilot:
         await settle(pilot)
         screen = await opened(pilot, QueueScreen, "7", "Q")
-        assert str(screen.title_line.render()) == " rltui · Queue · 1 starting · 1 running"
+        assert str(screen.title_line.render()) == " rltui Queue · 1 starting · 1 running"

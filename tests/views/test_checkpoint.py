@@ -35,7 +35,7 @@ def test_the_summary_says_what_fits_and_what_was_set_aside() -> None:
     )  # fmt: skip
     assert checkpoint_summary(report) == [
         "1 complete, 1 incomplete, 3.0 GiB",
-        "9.0 GiB free: 4 more fit, 8 to come",
+        "9.0 GiB free: room for 4 more, 8 to come",
         "restarts have set 1.0 GiB aside, checkpoints 7 among it",
     ]
     assert checkpoint_summary(CheckpointReport(experiment="x")) == ["no checkpoint is complete yet"]

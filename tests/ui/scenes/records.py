@@ -155,9 +155,9 @@ SCENES: dict[str, Scene] = {
     "checkpoints": scene(
         on(with_checkpoints), ("9", *"jjjj"), *CHECKPOINTS, *GOING_BACK,
         "/data/outputs/reverse-text/checkpoints/step_420", "0.91 → 0.62", "0.42 → 0.12",
-        "incomplete: no orchestrator", "86 more fit, 25 to come", "enter restart from", small=(),
+        "incomplete: no orchestrator", "room for 86 more", "enter restart from", small=(),
         medium=("0.82 +1", "checkpoints 440 to 500 (4) set aside", "u undo restart"),
-        huge=("trainer orchestrator weights  2.1 GiB  #1", "u undo restart"),
+        huge=("parts     trainer orchestrator weights", "u undo restart"),
     ),
     "checkpoints-prune": scene(
         on(with_checkpoints), to_prune, "Delete checkpoints? They do not come back.",

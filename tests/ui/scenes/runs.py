@@ -100,7 +100,7 @@ SCENES: dict[str, Scene] = {
         "No run yet. rltui up CONFIG.toml starts one, rltui demo too; rltui runs add", small=(),
     ),
     "queue": scene(
-        with_paused_queue, ("7", "Q", "j", "j", "j"), "rltui · Queue · ‖ paused · 2 run · 3 wait · 1 failed",
+        with_paused_queue, ("7", "Q", "j", "j", "j"), "rltui Queue · ‖ paused · 2 run · 3 wait · 1 failed",
         "▸ ◌  big", "4 of 8 GPUs needed, 3 free: GPU 0 is used by sweep-lr1e-6", "4 GPUs · 3 tries",
         "✓  base", "paused, the machine was restarted; it goes on with: rltui queue resume", "P pause",
         small=("unknown knob [red]learning_rte…",),

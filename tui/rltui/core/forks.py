@@ -28,6 +28,8 @@ class ForkRequest:
     """Output folder; `None`: named like the fork, in the folder of the parent's."""
     devices: str | None = None
     """Same grammar as `CUDA_VISIBLE_DEVICES`; `None`: those of the parent."""
+    is_queued: bool = False
+    """The queue starts it when there is room, from the config files as they are then."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,8 +126,8 @@ def _back_text(checkpoint: Checkpoint, report: CheckpointReport) -> str:
 
 def no_checkpoints_text(report: CheckpointReport) -> str:
     return (
-        "no checkpoint yet: the run writes some where its config has an interval for them "
-        f"([ckpt]); looked in {report.folder}"
+        "No checkpoint yet: the run writes them at an interval of its config ([ckpt]); "
+        f"looked in {report.folder}"
     )
 
 
@@ -141,14 +141,14 @@ def checkpoint_note(checkpoint: Checkpoint) -> str:
 
 
 def checkpoint_summary(report: CheckpointReport) -> list[str]:
-    """`12 complete, 24.1 GiB`, `182 GiB free: 90 more fit, 8 to come`, what was set aside: short texts."""
+    """`12 complete, 24.1 GiB`, `182 GiB free: room for 90 more`, what was set aside: short texts."""
     complete_count, incomplete_count = len(report.complete), len(report.checkpoints) - len(report.complete)
     count = f"{complete_count} complete" if complete_count else "no checkpoint is complete yet"
     count += f", {incomplete_count} incomplete" if incomplete_count else ""
     texts = [f"{count}, {size_text(report.total_bytes)}" if report.checkpoints else count]
     if report.free_bytes is not None:
-        more = [f"{report.fits} more fit"] if report.fits is not None else []
-        more += [f"{report.to_come} to come"] if report.to_come is not None else []
+        more = [f"room for {report.fits:,} more"] if report.fits is not None else []
+        more += [f"{report.to_come:,} to come"] if report.to_come else []
         texts.append(f"{size_text(report.free_bytes)} free{': ' if more else ''}{', '.join(more)}")
     if report.archive_bytes:
         among = f", checkpoints {steps_text(report.archived_steps)} among it" if report.archived_steps else ""

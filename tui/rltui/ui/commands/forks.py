@@ -7,6 +7,7 @@ import asyncio
 from rltui.core.forks import ForkPlan, ForkRequest
 from rltui.core.runs import RunRow
 from rltui.errors import RltuiError
+from rltui.ui.actions import key_of
 from rltui.ui.commands.frontend import Frontend
 from rltui.ui.dialogs.fork import ForkDialog
 from rltui.ui.state import AppState
@@ -50,7 +51,10 @@ class ForkCommands:
         async def start(request: ForkRequest) -> str:
             name = (await plan(request)).name
             messages = await asyncio.to_thread(runs.fork, row.id, request)
-            return "\n".join((f"{name} is made; 7 lists it", *messages))
+            done = (
+                f"{name} is queued: {key_of('screen.queue')}" if request.is_queued else f"{name} is made: 7"
+            )
+            return "\n".join((done, *messages))
 
         message = await self._frontend.prompt(ForkDialog(row, plan, start, begin=begin))
         if message:

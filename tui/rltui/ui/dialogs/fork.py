@@ -31,8 +31,9 @@ _PAUSE_S = 0.3
 """The preview asks the framework: it waits so long after the last key."""
 _STYLES = {"+": "$text-success", "-": "$text-error", "@": FAINT}
 """The keys are the signs that lines of a diff begin with."""
-_EDITS, _BEGIN, _NAME = "edits", "begin", "name"
+_EDITS, _BEGIN, _NAME, _START = "edits", "begin", "name", "start"
 
+_NOW, _QUEUE = "now", "queue"
 Plan = Callable[[ForkRequest], Awaitable[ForkPlan]]
 Start = Callable[[ForkRequest], Awaitable[str]]
 
@@ -48,7 +49,10 @@ def fork_request(entries: Mapping[str, str]) -> ForkRequest:
     except ValueError as error:
         raise UsageError(f"set: {error}") from None
     begin = parse_checkpoint(entries[_BEGIN]) if entries[_BEGIN] else None
-    return ForkRequest(edits=edits, begin=begin, name=entries[_NAME] or None)
+    start = entries[_START].casefold() or _NOW
+    if start not in (_NOW, _QUEUE):
+        raise UsageError(f"start: not {_NOW} or {_QUEUE}: {entries[_START]}")
+    return ForkRequest(edits=edits, begin=begin, name=entries[_NAME] or None, is_queued=start == _QUEUE)
 
 
 class ForkDialog(FieldsDialog):
@@ -65,6 +69,7 @@ class ForkDialog(FieldsDialog):
                 "from checkpoint", f"empty: the beginning; {join_words(steps[1:4], 'or') or 'last'} ↑↓", begin
             ),
             _NAME: Field("name", "by what is changed"),
+            _START: Field("start", f"empty: {_NOW}; {_QUEUE}: when there is room"),
         }
         self._preview = Static(id="fork-words", classes="body")
         below = VerticalScroll(self._preview, classes="scroll")
@@ -74,7 +79,7 @@ class ForkDialog(FieldsDialog):
         self._is_busy = False
 
     def footer_hints(self) -> Sequence[KeyHint]:
-        return ("enter", "start it"), ("tab", "next field"), ("evaluate.cancel", "")
+        return ("enter", "fork"), ("tab", "next field"), ("evaluate.cancel", "")
 
     def on_mount(self) -> None:
         self.fields[_EDITS].focus()

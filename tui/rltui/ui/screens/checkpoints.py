@@ -33,7 +33,7 @@ from rltui.views.table import Arranged
 
 _TABLE = ResourceTable(
     VIEW,
-    VIEW.named(("step", "age", "reward", "eval", "parts", "size", "attempt", "note")),
+    VIEW.named(("step", "age", "reward", "eval", "size", "attempt", "note")),
     style=lambda each: "" if each.complete else STYLES["busy"],
 )
 
@@ -50,10 +50,11 @@ def checkpoint_rows(
     if report is None:
         return READING
     if not report.checkpoints:
-        return (note_row(clean_line(no_checkpoints_text(report)), width),)
+        text = f"{no_checkpoints_text(report)}. {key_of('screen.config')} sets the interval."
+        return (note_row(clean_line(text), width),)
     listed = arranged.listed(report.checkpoints[::-1])
     if not listed:
-        text = f"none of {len(report.checkpoints)}: {arranged.filter_title}; {key_of('filter')} shows others"
+        text = f"No checkpoint matches ({arranged.filter_title}). {key_of('filter')} shows others."
         return (Row(None, (Content.styled(text, FAINT),)),)
 
     def details(checkpoint: Checkpoint) -> list[tuple[str, str]]:

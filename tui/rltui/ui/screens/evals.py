@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from rltui.core import hints
 from rltui.core.evals import EvalReport, Evaluation, QueuedEval
 from rltui.core.text import truncate
 from rltui.errors import RltuiError
@@ -55,7 +54,7 @@ def eval_rows(
     if rows:
         rows = [Row(None, (Content.styled("  queue", FAINT),)), *rows, Row(None, (Content(""),))]
     if not report.evaluations:
-        text = f"no evaluation yet: {key_of('component.start')} asks for one, {hints.EVAL} does the same"
+        text = f"No evaluation yet. {key_of('component.start')} starts one."
         return (*rows, note_row(text, width))
     is_of_several = len({evaluation.env for evaluation in report.evaluations}) > 1
     names = [name for name in _COLUMNS if is_of_several or name != "on"]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from rltui.core import hints
+from textual.content import Content
+
 from rltui.core.queue import QueueAction, QueueEntry, RunQueue
 from rltui.core.runs import RunRow
 from rltui.core.states import ENTRY_STATES
 from rltui.errors import RltuiError
 from rltui.ui import verbs
-from rltui.ui.actions import Footer, KeyContext, Scope
+from rltui.ui.actions import Footer, KeyContext, Scope, key_of
 from rltui.ui.base_screen import SCREEN_KEYS
 from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.screens.resource_screen import READING, ResourceScreen, note_row
@@ -23,7 +24,6 @@ from rltui.ui.widgets.row_list import Row, list_keys
 from rltui.views.experiment import badge_of
 from rltui.views.queue_entry import VIEW, QueuedRun, entry_details, queue_counts, queue_notices, queued_runs
 
-_EMPTY = f"nothing is queued: {hints.QUEUE_ADD}, {hints.SWEEP}"
 _TABLE = ResourceTable(
     VIEW,
     VIEW.named(
@@ -77,7 +77,8 @@ class QueueScreen(ResourceScreen):
         facts = ["‖ paused"] if queue is not None and queue.paused else []
         facts += [] if queue is None else queue_counts(queued_runs(queue, self._run_of))
         facts += [f"⚠ {clean_line(self.problem)}"] if self.problem else []
-        self.title_line.update(f" rltui · Queue{''.join(f' · {fact}' for fact in facts)}")
+        title = (" rltui ", "bold $accent"), ("Queue", "bold"), "".join(f" · {fact}" for fact in facts)
+        self.title_line.update(Content.assemble(*title))
         notes = [] if queue is None else queue_notices(queue)
         self.notes.update("\n".join(map(clean_line, notes)))
         self.notes.display = bool(notes)
@@ -86,7 +87,8 @@ class QueueScreen(ResourceScreen):
         if self._queue is None:
             return READING
         if not self._queue.entries:
-            return (note_row(_EMPTY, width),)
+            text = f"The queue is empty. {key_of('fork')} on a run ({key_of('screen.runs')}) adds one."
+            return (note_row(text, width),)
         now = self.app_state.clock()
 
         def details(queued: QueuedRun) -> list[tuple[str, str]]:

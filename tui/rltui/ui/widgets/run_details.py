@@ -14,6 +14,7 @@ from rltui.views.run import run_details, sweep_details
 from rltui.views.run_list import Line
 
 _LABEL = 10
+_MOST_METRICS = 6
 _STYLES = {"problem": "$text-error", "why": "$text-warning", "note": "italic", "tags": "$text-accent"}
 
 
@@ -30,6 +31,8 @@ def detail_lines(line: Line | None, names: Mapping[str, str], width: int, now: f
     lines: list[Content] = []
     for label, texts in details:
         texts, style = [clean_line(text) for text in texts if text], _STYLES.get(label, "")
+        if label == "metrics" and len(texts) > _MOST_METRICS:
+            texts[_MOST_METRICS:] = [f"{len(texts) - _MOST_METRICS} more"]
         if len(texts) == 1:
             text_lines = hanging(texts[0], width - _LABEL, style)
         else:
