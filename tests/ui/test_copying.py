@@ -10,7 +10,7 @@ from tests.fakes.experiment import NOW, FakeExperiment, gpu_report, knob_table, 
 from tests.fakes.rollouts import write_flat_run
 from tests.fakes.runs import FakeRuns, run_row
 from tests.ui.checkpoint_cases import with_checkpoints
-from tests.ui.conftest import Opener, make_app, press, said, settle, until
+from tests.ui.conftest import Opener, make_app, press, said, screen_text, settle, until
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.events import MouseMove
 from textual.pilot import Pilot
@@ -20,6 +20,7 @@ from rltui.core.journal import JournalEntry
 from rltui.core.rollouts import Conversation, Message, Sample, Transcript
 from rltui.ui.copying import CopyRequested, may_keep_it, rows_text
 from rltui.ui.dialogs.base import MessageDialog
+from rltui.ui.dialogs.description import DescriptionDialog
 from rltui.ui.widgets.transcript_view import TranscriptView, transcript_text
 
 SILENT = ("TMUX", "STY", "TERM_PROGRAM", "VTE_VERSION")
@@ -182,3 +183,34 @@ async def test_a_transcript_is_copied_whole_or_what_the_mouse_has_selected(
         await press(pilot, "y")
         await until(pilot, lambda: len(copied) > 1)
         assert copied[-1] == "answer"
+
+
+async def test_a_component_is_described_line_by_line(open_app: Opener) -> None:
+    """Its command comes first and is copied by one key more."""
+    async with open_app(FakeExperiment(), (80, 24)) as pilot:
+        await press(pilot, "t", "I")
+        await until(pilot, lambda: isinstance(pilot.app.screen, DescriptionDialog))
+        await settle(pilot)
+        seen = screen_text(pilot)
+        words = (
+            "trainer of reverse-text",
+            "python -m trainer @ rl.toml --note 'a b'",
+            "/work",
+            "HF_TOKEN=(hidden)",
+        )
+        assert [word for word in words if word not in seen] == []
+        await press(pilot, "enter")
+        assert any("Copied the command" in text for text in said(pilot))
+        await press(pilot, "end")
+        assert "run" in screen_text(pilot)
+        await press(pilot, "escape")
+        assert not isinstance(pilot.app.screen, DescriptionDialog)
+
+
+async def test_a_run_of_the_list_is_described_with_all_components(open_app: Opener) -> None:
+    runs = FakeRuns(run_row("base"))
+    async with open_app(None, (120, 36), runs=runs) as pilot:
+        await press(pilot, "I")
+        await until(pilot, lambda: isinstance(pilot.app.screen, DescriptionDialog))
+        assert runs.opened == ["id-base"]
+        await until(pilot, lambda: "orchestrator" in screen_text(pilot))

@@ -74,6 +74,7 @@ class KeyContext(Enum):
     HELP = "help"
     HELP_LINE = "line of the help"
     MESSAGES = "list of messages"
+    DESCRIPTION = "description"
     PALETTE = "palette"
     TOUR = "tour"
     CONVERTER = "batch converter"

@@ -35,6 +35,8 @@ SORT_BACK = Action(
 SEARCH = Action("search", "slash", "search", "Search as you type; enter keeps the search, esc ends it",
                 Scope.LOOKING)  # fmt: skip
 GROUP = Action("group", "b", "fold", "Fold related lines, or show every line", Scope.LOOKING)
+DESCRIBE = Action("describe", "I", "describe", "Describe: command, variables, folder, pid, ports, attempts",
+                  Scope.PICKING)  # fmt: skip
 COMPARE = Action("compare", "c", "compare", "Compare with others", Scope.PICKING)
 MARK = Action("mark", "m", "mark", "Mark or unmark what is under the cursor", Scope.PICKING)
 COPY = Action("copy", "y", "copy", "Copy what is selected or under the cursor", Scope.PICKING)

@@ -13,6 +13,7 @@ from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, Scope, key_of
 from rltui.ui.base_screen import BaseScreen
+from rltui.ui.commands.description import DescriptionCommands
 from rltui.ui.commands.experiment import ExperimentCommands
 from rltui.ui.commands.frontend import Frontend
 from rltui.ui.dialogs.base import ChoiceMenu
@@ -42,6 +43,8 @@ COMPONENT_KEYS = (
         "Start everything, plan first", Scope.COMPONENTS, changes=True),
     own("component.stop-all", "D", "components.request('stop-all')", "stop all",
         "Stop everything, plan first", Scope.COMPONENTS, changes=True),
+    bind(verbs.DESCRIBE, "components.describe",
+         "Describe the component: command, variables, folder, pid, ports"),
     own("component.attach", "a", "components.attach", "attach",
         "Attach to the terminal of the selected component", Scope.COMPONENTS),
     own("component.script", "", "components.show_script", "job script",
@@ -98,7 +101,7 @@ class ComponentCommands:
                 return makes_sense(str(arguments[0]), self._state.status, component)
             case "attach":
                 return component is not None and component.state in ALIVE_STATES
-            case "restart_menu":
+            case "restart_menu" | "describe":
                 return component is not None
             case "show_script":
                 return bool(self._job_script)
@@ -115,6 +118,11 @@ class ComponentCommands:
         confirmable = request_for(name, self._state.status, self._selected_component())
         if confirmable is not None:
             self._commands.request(confirmable)
+
+    def describe(self) -> None:
+        if (component := self._selected_component()) is not None:
+            description = DescriptionCommands(self._frontend, self._state.clock)
+            description.describe(lambda: self._experiment, component.id)
 
     def attach(self) -> None:
         if (component := self._selected_component()) is not None:

@@ -47,7 +47,7 @@ class RunAnnotationCommands:
         """Commands need enough chosen runs; an undo needs a change to take back."""
         del arguments
         match command:
-            case "describe":
+            case "describe" | "rename":
                 return len(self._selection()) == 1
             case "undo":
                 return bool(self._changes)
@@ -95,6 +95,27 @@ class RunAnnotationCommands:
             return
         if text != row.note:
             await self._keep([row], RunChange(note=text), f"note of {clean_line(row.name)}")
+
+    def rename(self) -> None:
+        if rows := self._selection()[:1]:
+            self._frontend.work(self._rename(rows[0]))
+
+    async def _rename(self, row: RunRow) -> None:
+        """Asks again where the name is refused."""
+        name = row.name
+        while (
+            name := await self._frontend.prompt(
+                NoteDialog(
+                    name, title=f"New name of {clean_line(row.name)}", placeholder="a name", purpose="rename"
+                )
+            )
+            or ""
+        ):
+            before = self._changes
+            if name != row.name:
+                await self._keep([row], RunChange(name=name), f"{row.name} renamed to {name}")
+            if name == row.name or self._changes is not before:
+                return
 
     def mark_best(self) -> None:
         """All of them, or none any more where all are."""

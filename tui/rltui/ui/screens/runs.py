@@ -20,6 +20,7 @@ from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext, Scope, key_of
 from rltui.ui.base_screen import SCREEN_KEYS
+from rltui.ui.commands.description import DescriptionCommands
 from rltui.ui.commands.forks import ForkCommands
 from rltui.ui.commands.run_annotations import RunAnnotationCommands
 from rltui.ui.commands.run_view import RunViewCommands
@@ -70,6 +71,8 @@ class RunsScreen(ResourceScreen):
              footer=Footer.YES),
         bind(verbs.MARK, "mark", "Mark or unmark the run; keys act on all marked runs", footer=Footer.YES),
         bind(verbs.COPY, "copy", "Copy the folder of the run"),
+        bind(verbs.DESCRIBE, "describe", "Describe the run: command, folder, components, attempts"),
+        own("run.rename", "", "annotations.rename", "rename", "Rename the run", Scope.PICKING, changes=True),
         bind(verbs.WRITE, "export", "Write a report with curves, configs and rollouts",
              footer=Footer.FIRST_TO_GO),
         own("star", "asterisk", "annotations.mark_best", "star", "Star the run, or unstar it", Scope.PICKING,
@@ -100,6 +103,7 @@ class RunsScreen(ResourceScreen):
         self._head = Static(id="runs-head", markup=False)
         self.above = (self._filter, self._head)
         self.forks = ForkCommands(self, app_state)
+        self.descriptions = DescriptionCommands(self, app_state.clock)
         self.annotations = RunAnnotationCommands(self, app_state.runs, lambda: self.chosen, self.look)
         self.view = RunViewCommands(self, self.runs, self._filter, lambda: self.line, self._show_at)
 
@@ -234,6 +238,10 @@ class RunsScreen(ResourceScreen):
         if folders:
             self.notify("Written: {}".format("\n".join(folders)), timeout=10, markup=False)
 
+    def action_describe(self) -> None:
+        if len(self.chosen) == 1:
+            self.descriptions.describe(partial(self.app_state.runs.open, self.chosen[0].id))
+
     def action_fork(self) -> None:
         if len(self.chosen) == 1:
             self.forks.fork(self.chosen[0])
@@ -256,7 +264,7 @@ class RunsScreen(ResourceScreen):
                 return isinstance(self.line, TreeLine)
             case "export":
                 return bool(self.chosen)
-            case "fork":
+            case "fork" | "describe":
                 return len(self.chosen) == 1
             case "compare":
                 return len(self.runs.compared(self.rows.key)) > 1
