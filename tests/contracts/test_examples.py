@@ -18,8 +18,6 @@ LOOKING = {
     "rollouts", "runs compare", "runs list", "runs show", "status",
 }  # fmt: skip
 """Commands that change nothing; `runs note RUN` and others change something with a further word."""
-GOING = {"layouts", "shell"}
-"""Commands that become options of others."""
 STAYING = {"-f", "-w", "--end", "--nodes"}
 """Options of these commands with which they go on, act, or ask another machine."""
 IN_THE_BOX = {"demo": "first", "demo/trainer": "first/trainer", "low-lr": "second"}
@@ -45,8 +43,6 @@ EXAMPLES = [(command.name, line) for command in commands() for line in command.e
 
 def test_every_command_has_three_examples_and_every_verb_one() -> None:
     for top in all_commands():
-        if top.name in GOING:
-            continue
         assert len(top.examples) == 3 or top.verbs, top.name
         assert top.verbs == [] or sum(len(verb.examples) for verb in top.verbs) >= 3, top.name
         assert [verb.name for verb in top.verbs if not verb.examples] == []

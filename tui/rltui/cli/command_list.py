@@ -9,69 +9,63 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 BY_JOB: Mapping[str, Mapping[str, str]] = {
-    "start and end a run": {
-        "demo": "a real small run on the CPU, in the TUI",
-        "up": "start an experiment headless; returns when all is ready",
-        "down": "stop everything; leaves no process behind",
-        "watch": "look at a run that somebody else started",
-        "check": "validate a config; no side effects",
-        "init": "write a commented layout for your own programs, by questions or options; or a workspace",
-        "queue": "runs that wait for GPUs, and start by themselves",
+    "start and end runs": {
+        "demo": "try a small real run on the CPU",
+        "up": "start a run without the TUI; return when it is ready",
+        "down": "stop a run; no process is left",
+        "watch": "watch a run that somebody else started",
+        "check": "check a config; changes nothing",
+        "init": "write a layout for your own programs, or make a workspace",
+        "queue": "queue runs that start when GPUs are free",
         "sweep": "queue a run for each combination of values",
-        "fork": "a new run with the config of another, or from a checkpoint of it",
-        "rerun": "a run again, from its recorded config; tells what is another now",
-        "k8s": "Helm releases of prime-rl's chart, on Kubernetes",
+        "fork": "start a new run with the config, or a checkpoint, of another",
+        "rerun": "start a run again from its recorded config",
+        "k8s": "make and follow Helm releases of prime-rl's chart",
     },
-    "look at it": {
-        "status": "components, step and reward of a run; of all that are alive",
-        "describe": "command, variables, folder, pid, ports, config and attempts",
-        "logs": "what a component printed; all of them are searched at once",
-        "metrics": "the curves of a run, whole and up to now",
-        "rollouts": "what the model wrote, and its rewards",
-        "events": "the journal: starts, exits, edits with their diffs, alerts, notes",
-        "gpus": "the GPUs of this box and who holds their memory",
-        "eval": "evaluations: run, list, compare, cancel",
-        "checkpoints": "checkpoints: list, prune, upload, use in a config",
-        "knobs": "every knob: value, default, bounds, readers",
-        "diff": "what the files say beside what runs; or two attempts, or runs",
-        "attach": "show the tmux pane of a component, or a shell where it runs",
+    "look at a run": {
+        "status": "show components, step and reward of a run, or of all runs",
+        "describe": "show command, environment, folder, pid, ports, config, attempts",
+        "logs": "print, follow and search the logs of components",
+        "metrics": "print or plot the metrics of a run",
+        "rollouts": "read rollouts and their rewards",
+        "events": "list what happened to a run; add a note",
+        "gpus": "show GPUs and who holds their memory; end orphans",
+        "eval": "evaluate the model; list and compare evaluations",
+        "checkpoints": "list, prune, upload and use checkpoints",
+        "knobs": "list the knobs: value, default, bounds, readers",
+        "diff": "compare the files with what is running, attempts, or runs",
+        "attach": "open the terminal of a component, or a shell where it runs",
     },
-    "change it": {
-        "set": "edit the TOML; prints the diff and the restart set",
-        "undo": "take back the newest edit of the config, or make it again",
-        "convert": (
-            "count the batch in tokens instead of rollouts, or back; or write a config for another framework"
-        ),
-        "start": "start components (all, where none is named) and what they need",
-        "stop": "stop components and what depends on them",
-        "restart": "restart components, and those that must restart with them",
-        "promote": (
-            "what a run's own copy of the config has changed, written into the files that it was made of"
-        ),
+    "change a run": {
+        "set": "edit knobs; shows the diff and what must restart",
+        "undo": "undo the last edit of the config, or redo it",
+        "convert": "count the batch in tokens or rollouts; convert a config to prime-rl",
+        "start": "start components, by default all, and what they need",
+        "stop": "stop components and their dependents",
+        "restart": "restart components and their dependents",
+        "promote": "write the changes of a run's own config into your files",
     },
     "all runs": {
-        "runs": "all runs: list, compare, tag, rename, archive, delete",
+        "runs": "list, compare, tag, rename, archive and delete runs",
     },
-    "this box, and help": {
-        "doctor": "check that this box, or nodes, have what rltui needs",
-        "trust": (
-            "let rltui run what a folder holds without a start: a layout's gpu_source, a checkout's python"
-        ),
-        "keys": "the keys of the TUI, as they are mapped now",
-        "completion": "what a shell completes: source <(rltui completion bash)",
-        "help": "read about a topic or a command; --man: all as a manual page",
+    "this machine, and help": {
+        "doctor": "check this machine, or the nodes of a layout",
+        "trust": "trust the programs in a folder before any start",
+        "keys": "list the keys of the TUI",
+        "completion": "print the completion script for a shell",
+        "help": "show a topic or a command; --man prints the manual page",
     },
 }
 """Job → name → a sentence about it, without capital and full stop."""
 INTERNAL: Mapping[str, str] = {
-    "open": "open an experiment in the TUI",
+    "open": "open a run in the TUI",
     "serve": "answer an rltui on another machine that named this one with --host",
 }
 """Commands that no list shows: `open` is what a command line without a command means."""
 VERBS: Mapping[str, Mapping[str, str]] = {
     "runs": {
         "list": "list runs, living and finished",
-        "show": "show all that is known of a run",
+        "show": "show everything that is known about a run",
         "compare": "compare runs: the keys that differ, the metrics",
         "export": "write a report of a run: Markdown, curves, configs",
         "tag": "list, add and remove tags",
@@ -104,7 +98,7 @@ VERBS: Mapping[str, Mapping[str, str]] = {
         "orphans": "list processes that outlived their component, or end them",
     },
     "queue": {
-        "list": "list what waits and why, what runs, what has ended",
+        "list": "list what waits and why, what is running, what has ended",
         "add": "queue a run; takes all that `rltui up` takes",
         "cancel": "take runs from the queue; forget those that have ended",
         "pause": "start no more runs; running ones continue",
@@ -114,17 +108,17 @@ VERBS: Mapping[str, Mapping[str, str]] = {
         "limit": "limit how many run at once on this machine",
     },
     "events": {
-        "list": "the journal: starts, exits, edits with their diffs, alerts, notes",
-        "add": "write a sentence into the journal; it is a mark on the charts",
+        "list": "list starts, exits, edits with diffs, alerts and notes",
+        "add": "add a note, which is also a mark on the charts",
     },
     "k8s": {
-        "status": "pods, why they wait, what runs in them; the shared data",
-        "up": "install a release; shows its values, and asks",
-        "upgrade": "give a release other values; shows what changes, and asks",
-        "watch": "open a release: its pods are followed like components here",
-        "logs": "what a pod prints, from the cluster itself",
-        "exec": "a shell in a pod, or a command",
-        "down": "uninstall a release; its data stays unless you say so",
+        "status": "show pods, why they wait, what runs in them, and the shared data",
+        "up": "install a release; shows its values and asks",
+        "upgrade": "change the values of a release; shows the changes and asks",
+        "watch": "open a release; each pod is a component",
+        "logs": "print the log of a pod, from the cluster",
+        "exec": "open a shell in a pod, or run a command",
+        "down": "uninstall a release; its data stays unless you delete it",
     },
 }
 """Command with verbs → verb → a sentence about it. The command alone is its first verb."""

@@ -10,8 +10,8 @@ from rltui.cli.command_list import BY_JOB, SENTENCES
 from rltui.cli.global_options import HELP
 
 DESCRIPTION = """\
-Run reinforcement-learning experiments on this machine: inference, orchestrator and
-trainer, each in a pane, kept alive by tmux. Closing the terminal stops nothing.
+Run reinforcement-learning experiments on this machine: inference, orchestrator
+and trainer, each in a pane. Closing the terminal stops nothing.
 """
 OPENING = {
     "rltui CONFIG…": "open a config; a new run starts only after you confirm",

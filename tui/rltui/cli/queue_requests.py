@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 AFTER_REBOOT = switch(
     "--after-reboot",
-    "the queue goes on by itself once the machine was restarted, with the next rltui command",
+    "resume the queue after a reboot, with the next rltui command",
 )
 QUEUED = (
     argument(
         "--gpus",
         "N",
-        "wait until so many GPUs are free (of a SLURM job: GPUs of each node)",
+        "wait until N GPUs are free (SLURM: GPUs per node)",
         type=positive,
     ),
-    argument("--retries", "N", "start it again if it fails", type=positive, default=0),
-    repeatable("--stop-if", "RULE", "end it early: 'reward < 0.2 at 50', or 'kl > 10' at any step"),
-    argument("--priority", "P", "higher ones go first (default: 0)", type=int, default=0),
+    argument("--retries", "N", "retry up to N times if it fails", type=positive, default=0),
+    repeatable("--stop-if", "RULE", "end it early: 'reward < 0.2 at 50', 'kl > 10'"),
+    argument("--priority", "P", "higher ones start first (default: 0)", type=int, default=0),
     AFTER_REBOOT,
-    flag("--slurm", "each run is a SLURM job; with all that `rltui up` says of one"),
+    flag("--slurm", "submit each run as a SLURM job (rltui help slurm)"),
 )
 """Arguments for how a run waits in the queue."""
 

@@ -27,7 +27,7 @@ from rltui.services.runs.experiments import known_experiments
     "attach",
     RUN,
     COMPONENT,
-    flag("--readonly", "pass no keys on"),
+    flag("--readonly", "look only; send no keys"),
     section(
         "shell",
         flag("--shell", "a shell with the folder, variables and devices of the component (default: trainer)"),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     FRAMEWORK,
     SET,
     DEVICES,
-    flag("--no-own", "do not ask the framework's own validators, if they are found"),
+    flag("--no-own", "do not ask the framework's own validators"),
     JSON,
     examples=(
         "check rl.toml",

@@ -33,23 +33,23 @@ _UNITS = ("tokens", "rollouts")
     argument(
         "what",
         "tokens|rollouts|CONFIG",
-        "tokens or rollouts (default: the other way); with --to, the config file",
+        "tokens or rollouts; with --to, the config file",
         nargs="?",
         completes="conversions",
     ),
     argument(
         "--to",
         "FRAMEWORK",
-        "write CONFIG for this one, such as prime-rl, into a new file",
+        "convert CONFIG for this framework, into a new file",
         completes="frameworks",
     ),
     argument(
         "--output",
         "FILE",
-        "with --to: the new file (default: beside CONFIG)",
+        "with --to: the new file (default: next to CONFIG)",
         completes="files",
     ),
-    argument("--mean-tokens", "N", "tokens of a mean rollout (default: as this run measured)", type=tokens),
+    argument("--mean-tokens", "N", "mean tokens of a rollout (default: as measured)", type=tokens),
     *EDIT,
     examples=(
         "convert demo tokens --plan",

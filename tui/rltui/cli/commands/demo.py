@@ -34,7 +34,7 @@ _KEYS = "{edit} edits a knob, {screen_metrics} charts, {help} all keys, {detach}
     "demo",
     output_dir_option("folder of the demo (default: outputs/demo)"),
     flag("--quick", "shorter words: over in 80 seconds instead of 5 minutes"),
-    flag("--no-tui", "start it headless, like `up`"),
+    flag("--no-tui", "start it without the TUI"),
     KEYMAP,
     examples=(
         "demo",

@@ -39,13 +39,13 @@ _ORIGINAL = "original"
     argument(
         "other",
         "RUN",
-        "another run to compare with: their configs as they last ran",
+        "compare with the last config of another run",
         nargs="?",
         completes="runs",
     ),
     COMPONENT,
-    flag("--original", "with what the run's own copy of the config was made from"),
-    flag("--text", "the lines of the files, not the keys"),
+    flag("--original", "compare with the files that the run's own config was made from"),
+    flag("--text", "compare lines instead of keys"),
     JSON,
     examples=(
         "diff demo",

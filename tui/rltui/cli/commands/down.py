@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @command(
     "down",
     RUN,
-    flag("--all", "end all runs that are alive, and pause the queue"),
+    flag("--all", "stop all runs and pause the queue"),
     PLAN,
     YES,
     JSON,

@@ -60,14 +60,14 @@ ROLE = (
 )
 PLACE = (
     argument("--namespace", "NS", "namespace (default: the context's)"),
-    argument("--context", "CONTEXT", "of the kubeconfig (default: the current one)"),
+    argument("--context", "CONTEXT", "context of the kubeconfig (default: the current one)"),
 )
 MAKING = (
     RELEASE,
     argument(
         "--chart",
         "FOLDER",
-        "the chart (default: prime-rl here, k8s/prime-rl, or of the checkout)",
+        "the chart (default: that of the checkout)",
         completes="folders",
     ),
     repeatable(
@@ -77,8 +77,8 @@ MAKING = (
         completes="files",
     ),
     repeatable("--set", "K=V", "a value, as helm takes it", dest="edits"),
-    flag("--sft", "let the pods sleep (autoStart=false), to run SFT in one first"),
-    plan_flag("only show the command and the values"),
+    flag("--sft", "let the pods sleep (autoStart=false), to run SFT first"),
+    plan_flag("show the command and the values"),
     YES,
     WAIT,
     *PLACE,
@@ -178,9 +178,9 @@ def _row(pod: Mapping[str, Any]) -> list[str]:
 @command(
     "k8s watch",
     RELEASE,
-    name_option("name of the experiment (default: the release's)"),
+    name_option("name of the run (default: that of the release)"),
     output_dir_option("its folder here (default: outputs/NAME)"),
-    flag("--no-tui", "only begin, and print the status"),
+    flag("--no-tui", "print the status instead of opening the TUI"),
     KEYMAP,
     *PLACE,
     JSON,
@@ -206,8 +206,8 @@ def watch(arguments: Arguments) -> int:
 @command(
     "k8s logs",
     *ROLE,
-    flag("-f --follow", "go on, until ctrl+c"),
-    flag("--previous", "of the container before its last restart"),
+    flag("-f --follow", "keep printing until ctrl+c"),
+    flag("--previous", "the container before its last restart"),
     *PLACE,
     examples=("k8s logs my-exp trainer -f",),
 )
@@ -254,7 +254,7 @@ def execute(arguments: Arguments) -> int:
 @command(
     "k8s down",
     RELEASE,
-    flag("--delete-data", "also the shared volume; its name is to be typed"),
+    flag("--delete-data", "delete the shared volume, too; asks for its name"),
     flag("--yes", "do not ask about the release"),
     *PLACE,
     examples=("k8s down my-exp",),

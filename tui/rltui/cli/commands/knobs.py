@@ -32,14 +32,14 @@ _COLUMNS = ("key", "value", "unit", "default", "allowed", "read by")
     argument(
         "pattern",
         "WORD",
-        "only those with all these words; with files among them (rl.toml), the knobs of the files",
+        "only those with all these words; rl.toml: the knobs of a file",
         nargs="*",
         completes="knobs",
     ),
-    layout_option("with files: layout name or file"),
+    layout_option("with files: their layout"),
     FRAMEWORK,
-    flag("--all", "also the keys of the files that are no knobs"),
-    flag("-v --verbose", "also what each one means"),
+    flag("--all", "include keys of the files that are no knobs"),
+    flag("-v --verbose", "with descriptions"),
     JSON,
     examples=(
         "knobs demo",

@@ -16,7 +16,7 @@ from rltui.errors import ConflictError
 @command(
     "promote",
     RUN,
-    flag("--undo", "take the newest one back"),
+    flag("--undo", "undo the last promotion"),
     PLAN,
     YES,
     JSON,

@@ -99,7 +99,7 @@ def add(arguments: Arguments) -> int:
 # --- looking and changing ---------------------------------------------------------------------------------
 
 
-ENTRIES = argument("entry", "ENTRY", "name or id; or a sweep", nargs="+", completes="queue_entries")
+ENTRIES = argument("entry", "ENTRY", "name, id or sweep", nargs="+", completes="queue_entries")
 
 
 @command(
@@ -192,7 +192,7 @@ def _entry_changes(edits: Mapping[str, str], entry: QueueEntry) -> Mapping[str, 
 
 @command(
     "queue move",
-    argument("entry", "ENTRY", "name or id; or a sweep", completes="queue_entries"),
+    argument("entry", "ENTRY", "name, id or sweep", completes="queue_entries"),
     argument("place", "PLACE", "first, last, up, down, or its number in the queue"),
     JSON,
     examples=(
@@ -210,7 +210,7 @@ def move(arguments: Arguments) -> int:
 
 @command(
     "queue limit",
-    argument("most", "N|none", "none: as GPUs allow; without GPUs one"),
+    argument("most", "N|none", "none: as the GPUs allow (without GPUs: 1)"),
     JSON,
     examples=(
         "queue limit 2",

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 @command(
     "rerun",
-    argument("run", "RUN", "name or id; also a finished or archived one", completes="runs"),
-    name_option("of the new run (default: RUN-again)"),
-    output_dir_option("its folder (default: NAME, beside RUN's)"),
+    argument("run", "RUN", "name or id, also of a finished or archived run", completes="runs"),
+    name_option("name of the new run (default: RUN-again)"),
+    output_dir_option("its folder (default: NAME, next to RUN's)"),
     DEVICES,
-    flag("--plan", "only say what would start, and what is another"),
-    flag("--yes", "do not ask where commit, versions or data differ"),
+    flag("--plan", "show what would start, and what has changed"),
+    flag("--yes", "do not ask if commit, versions or data differ"),
     WAIT,
     TIMEOUT,
     JSON,

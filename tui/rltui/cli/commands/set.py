@@ -19,12 +19,12 @@ from rltui.errors import UsageError
     argument(
         "edit",
         "KEY=VALUE",
-        "knob and new value; `none` removes one that may be absent; rl.toml among them: of that file",
+        "knob and value; none clears it; with rl.toml: in that file",
         nargs="*",
         completes="edits",
     ),
     repeatable("--unset", "KEY", "remove a key", completes="knobs"),
-    flag("--force", "also what nobody knows, or our rules refuse"),
+    flag("--force", "also unknown keys, and values that rltui's own rules refuse"),
     *EDIT,
     FRAMEWORK,
     examples=(

@@ -40,9 +40,9 @@ _STEPS_S = 60.0
     "status",
     RUN,
     watch(interval_or_name),
-    flag("--plain", "in sentences, and with --watch one for each change"),
-    limit_option(f"without RUN: so many of the newest ended runs (default: {_ENDED_RUNS})"),
-    flag("--all", "without RUN: all runs, also long ended ones"),
+    flag("--plain", "sentences; with --watch one per change"),
+    limit_option(f"without RUN: number of ended runs (default: {_ENDED_RUNS})"),
+    flag("--all", "without RUN: all runs that ever ended"),
     json_flag("one JSON document on stdout; with --watch, one per line"),
     examples=(
         "status",

@@ -10,7 +10,7 @@ from rltui.cli.component_actions import execute
 @command(
     "stop",
     *COMPONENTS,
-    flag("--kill", "no grace: end the whole tree at once"),
+    flag("--kill", "kill it at once"),
     examples=(
         "stop demo",
         "stop demo/trainer --plan",

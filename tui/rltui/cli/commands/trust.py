@@ -12,7 +12,7 @@ from rltui.paths import require_folder
 @command(
     "trust",
     argument("folder", "FOLDER", "folder (default: this one)", nargs="?", default=".", completes="folders"),
-    flag("--revoke", "trust it no longer"),
+    flag("--revoke", "stop trusting it"),
     examples=(
         "trust",
         "trust ~/prime-rl",

@@ -11,7 +11,7 @@ from rltui.cli.edits import edit_experiment, edit_request
 @command(
     "undo",
     RUN,
-    flag("--redo", "make the edit again that was undone last"),
+    flag("--redo", "redo the last undone edit"),
     *EDIT,
     examples=(
         "undo demo --plan",

@@ -14,11 +14,11 @@ from rltui.paths import require_folder
 
 @command(
     "watch",
-    argument("run_dir", "RUN_DIR", "its output folder, the one with logs/ in it", completes="folders"),
-    name_option("name of the observation (default: the folder's)"),
+    argument("run_dir", "RUN_DIR", "output folder of the run", completes="folders"),
+    name_option("name of the run (default: that of the folder)"),
     layout_option("layout of [[log]] entries (default: watch)"),
     FRAMEWORK,
-    flag("--no-tui", "only begin, and print the status"),
+    flag("--no-tui", "print the status instead of opening the TUI"),
     KEYMAP,
     JSON,
     examples=(

@@ -17,12 +17,12 @@ from rltui.cli.output import print_json
     argument(
         "folder",
         "FOLDER",
-        "of a run, of results of vf-eval, or with any number of them below",
+        "folder of a run or of vf-eval results, or one that contains some",
         nargs="+",
         type=Path,
         completes="folders",
     ),
-    name_option("of a single run (default: as its folder)"),
+    name_option("name of a single run (default: that of its folder)"),
     JSON,
     examples=("runs add outputs",),
 )

@@ -50,12 +50,12 @@ class ComparedRunDocument:
 
 @command(
     "runs compare",
-    argument("run", "RUN", "two or more, by name or id", nargs="+", completes="runs"),
-    repeatable("--metric", "M", "this one: reward, loss, a series (again for more)", completes="metrics"),
-    flag("--all-keys", "also the keys that are alike"),
+    argument("run", "RUN", "two or more runs", nargs="+", completes="runs"),
+    repeatable("--metric", "M", "a metric, such as reward or loss; repeatable", completes="metrics"),
+    flag("--all-keys", "include keys that are equal"),
     exclusive(
-        flag("--csv", "a row for each run, with whole values"),
-        flag("--md", "a table for GitHub"),
+        flag("--csv", "CSV, all values in full"),
+        flag("--md", "a Markdown table"),
         JSON,
     ),
     examples=(

@@ -11,8 +11,8 @@ from rltui.cli.output import print_json
 @command(
     "runs export",
     RUN,
-    output_dir_option("the folder (default: ./RUN-report)"),
-    argument("--rollouts", "N", "so many of the best and the worst (default: 3)", type=count, default=3),
+    output_dir_option("output folder (default: ./RUN-report)"),
+    argument("--rollouts", "N", "number of best and worst rollouts (default: 3)", type=count, default=3),
     JSON,
     examples=("runs export demo",),
 )

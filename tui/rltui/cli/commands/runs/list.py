@@ -37,7 +37,7 @@ _ELASTIC = frozenset({"text", "words", "config"})
 FILTER = argument(
     "filter",
     "FILTER",
-    "only those: a part of the name, tag:baseline, 'reward > 0.8 and lr < 1e-5'",
+    "part of a name, tag:baseline, 'reward > 0.8 and lr < 1e-5'",
     nargs="*",
 )
 
@@ -59,21 +59,21 @@ class _ListedRuns:
     "runs list",
     FILTER,
     argument(
-        "--sort", "COL", "by this column: figures from the largest on, texts from A", completes="run_columns"
+        "--sort", "COL", "sort by this column: numbers descending, texts ascending", completes="run_columns"
     ),
-    flag("--reverse", "the other way round"),
+    flag("--reverse", "reverse the order"),
     argument(
         "--columns",
         "COL,…",
-        "these, or with + before each, also these: fields, metrics, config keys",
+        "these columns; +NAME adds one: fields, metrics, config keys",
         completes="run_columns",
     ),
-    flag("--all", "also the archived"),
-    flag("--group", "sweeps and forks below what they come from"),
+    flag("--all", "include archived runs"),
+    flag("--group", "group forks and sweeps below their parents"),
     argument("--limit", "N", "only the first N", type=positive),
-    flag("--rebuild", "read all folders again, into a new index"),
+    flag("--rebuild", "rebuild the index from all folders"),
     exclusive(
-        flag("--csv", "a row for each run, with whole values"),
+        flag("--csv", "CSV, all values in full"),
         JSON,
     ),
     examples=(

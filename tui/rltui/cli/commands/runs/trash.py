@@ -34,7 +34,7 @@ _TRASH = (
 @command(
     "runs trash",
     flag("--empty", "delete it for good; asks first"),
-    argument("--older-than", "AGE", "only what has lain there so long: 30d, 12h"),
+    argument("--older-than", "AGE", "only what is older: 30d, 12h"),
     YES,
     JSON,
     examples=(
