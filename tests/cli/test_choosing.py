@@ -156,7 +156,11 @@ def test_what_looks_shows_all_that_live(
     assert look("newest") == (0, "step 1\n", "")
     code, out, _ = look("--json")
     assert json.loads(out) == {
-        "runs": [{"experiment": "newest", "items": [1]}, {"experiment": "old", "step": 1}]
+        "runs": [
+            {"experiment": "newest", "items": [1]},
+            {"experiment": "new", "error": {"title": "no metrics yet", "hint": ""}},
+            {"experiment": "old", "step": 1},
+        ]
     }
     assert code == 1
     with pytest.raises(UsageError, match="3 runs are alive: newest, new and old"):

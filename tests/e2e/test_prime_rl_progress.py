@@ -35,7 +35,8 @@ class OrchestratorConfig:
 PLANS = """\
 import json
 from rltui.client import launch
-with launch.connect(launch.choose(None)) as wire:
+from rltui.services.runs.experiments import known_experiments
+with launch.connect(known_experiments()[0]) as wire:
     for size in (64, 32):
         request = {"action": "set", "edits": {"orchestrator.batch_size": size}, "thorough": True}
         print(json.dumps(wire.call("plan", request)["problems"]))

@@ -46,7 +46,7 @@ def test_a_machine_without_rltui_is_told_with_what_to_do(tmp_path: Path) -> None
 
 
 def test_an_older_rltui_is_a_conflict(tmp_path: Path) -> None:
-    error = refused(way(tmp_path, "echo \"rltui: 'serve' is no command, no experiment\" >&2; exit 2"))
+    error = refused(way(tmp_path, 'echo "rltui: unknown command, run or file: serve" >&2; exit 2'))
     assert isinstance(error, ConflictError)
     assert "older" in error.title
 

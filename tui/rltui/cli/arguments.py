@@ -174,8 +174,6 @@ PLAN = plan_flag()
 FOLLOW = flag("-f --follow", "keep printing as it grows")
 SINCE = argument("--since", "WHEN", f"only from then on: {_MOMENTS}", type=moment)
 UNTIL = argument("--until", "WHEN", "only up to then, as --since", type=moment)
-NAME = name_option("which experiment (default: the one that runs)")
-NAME_OR_FIRST = (NAME, argument("experiment", "NAME", "which experiment", nargs="?", completes="experiments"))
 _REFERENCES = "name or its beginning, id, folder, -1 (newest), @best"
 RUN = argument(
     "run",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -43,7 +44,7 @@ def choose(arguments: Arguments, *, acts: bool = False) -> Target:
     """
     targets = _targets(arguments)
     if acts and len(targets) > 1:
-        raise SeveralRunsError([target.record for target in targets], f"{arguments.command_name}")
+        raise SeveralRunsError(targets, arguments)
     return targets[0]
 
 
@@ -60,7 +61,7 @@ def show_runs(arguments: Arguments, show: Callable[[Target], int | None]) -> int
     if len(targets) == 1:
         return show(targets[0]) or 0
     if getattr(arguments, "follow", False):
-        raise SeveralRunsError([target.record for target in targets], f"{arguments.command_name} -f")
+        raise SeveralRunsError(targets, arguments)
     codes, documents = [], []
     for number, target in enumerate(targets):
         name = target.record.name
@@ -71,6 +72,7 @@ def show_runs(arguments: Arguments, show: Callable[[Target], int | None]) -> int
                 codes.append(show(target) or 0)
             except RltuiError as error:
                 codes.append(int(error.exit_code))
+                collected.append({"error": {"title": error.title, "hint": error.hint}})
                 print(f"{name}: {error}", file=sys.stderr)
         documents += [{"experiment": name, **_named_items(document)} for document in collected]
     if arguments.json:
@@ -82,36 +84,28 @@ def _named_items(document: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
     return document if isinstance(document, dict) else {"items": document}
 
 
-def choose_experiment(reference: str | None, *, acts: bool = False, command: str = "") -> ExperimentRecord:
-    """The experiment that `reference` means; without one, chosen as `choose` does.
-
-    Raises:
-        UsageError: if there is none, or the choice is not clear.
-    """
-    if reference is not None:
-        return _find(reference)
-    records = _records_without_name()
-    if len(records) > 1:
-        if acts:
-            raise SeveralRunsError(records, command)
-        record = max(records, key=lambda candidate: candidate.created_at)
-        print(f"{record.name}: the newest of {len(records)} that are alive", file=sys.stderr)
-        return record
-    return records[0]
-
-
-def choose_run(index: RunIndex, reference: str | None) -> RunRow:
-    """The run of the index that `reference` means; without one, chosen as `choose` does for what acts.
+def choose_run(index: RunIndex, arguments: Arguments) -> RunRow:
+    """The run of the index that the first argument names; without one, chosen as `choose` does for what acts.
 
     Raises:
         UsageError: if there is none, or the choice is not clear.
     """
     from rltui.services.runs.references import find_run
 
-    if reference is not None:
-        return find_run(index, reference)
-    record = choose_experiment(None, acts=True)
+    if arguments.run is not None:
+        return find_run(index, arguments.run)
+    record = choose(arguments, acts=True).record
     return index.in_folder(record.output_dir) or find_run(index, record.name)
+
+
+def choose_named(reference: str) -> Target:
+    """The run, and perhaps the component, that a word names.
+
+    Raises:
+        UsageError: if there is none, or the choice is not clear.
+    """
+    run, component = _split(reference)
+    return Target(_find(run), (component,) if component else ())
 
 
 def names_run(word: str) -> bool:
@@ -146,11 +140,13 @@ def attempt_of(component: str) -> tuple[str, int | None]:
 class SeveralRunsError(UsageError):
     """Several runs are alive, and the command must know which is meant."""
 
-    def __init__(self, records: Sequence[ExperimentRecord], command: str = "") -> None:
-        names = join_words([record.name for record in records])
-        line = f"rltui {command} {records[0].name}".replace("  ", " ")
-        super().__init__(f"{len(records)} runs are alive: {names}", hint=f"name one, as in: {line}")
-        self.records = tuple(records)
+    def __init__(self, targets: Sequence[Target], arguments: Arguments) -> None:
+        names = [target.record.name for target in targets]
+        words = (*arguments.command_name.split(), names[0], *getattr(arguments, "words", ()))
+        super().__init__(
+            f"{len(names)} runs are alive: {join_words(names)}",
+            hint=f"name one, as in: {shlex.join(('rltui', *words))}",
+        )
 
 
 def ready_index(*, rebuild: bool = False) -> RunIndex:
@@ -170,7 +166,10 @@ def ready_index(*, rebuild: bool = False) -> RunIndex:
 def _targets(arguments: Arguments) -> list[Target]:
     named = tuple(getattr(arguments, "component", None) or ())
     if arguments.run is None:
-        return [Target(record, named) for record in _records_without_name()]
+        records, note = _meant_without_name()
+        if note:
+            print(note, file=sys.stderr)
+        return [Target(record, named) for record in records]
     run, component = _split(arguments.run)
     if component and not hasattr(arguments, "component"):
         if "/" in run:
@@ -198,8 +197,9 @@ def _split(reference: str) -> tuple[str, str]:
 
 
 def _is_certain(word: str) -> bool:
+    from rltui.core.runs import BEST
     from rltui.services.runs.index import RunIndex
-    from rltui.services.runs.references import BEST, find_exactly, rank_of
+    from rltui.services.runs.references import find_exactly, rank_of
 
     if NAME_PATTERN.fullmatch(word) and find_experiment(word) is not None:
         return True
@@ -245,13 +245,6 @@ def _meant_without_name() -> tuple[list[ExperimentRecord], str]:
     newest = max(candidates, key=lambda candidate: candidate.created_at)
     location = " of this folder" if of_folder else ""
     return [newest], f"{newest.name}: the newest of {len(candidates)} runs{location}; none is alive"
-
-
-def _records_without_name() -> list[ExperimentRecord]:
-    records, note = _meant_without_name()
-    if note:
-        print(note, file=sys.stderr)
-    return records
 
 
 def _is_of(record: ExperimentRecord, folder: Path) -> bool:

@@ -65,11 +65,10 @@ def _show(host: RemoteMachine, argv: Sequence[str]) -> int:
 
     parser = argparse.ArgumentParser(prog="rltui --host HOST", add_help=False)
     parser.add_argument("name", nargs="?", default="")
-    parser.add_argument("-n", dest="named", default="")
     parser.add_argument("--readonly", action="store_true")
     KEYMAP.add_to(parser)
     arguments, unknown = parser.parse_known_args([*argv])
-    name = arguments.name or arguments.named
+    name = arguments.name
     if unknown or name.endswith(".toml"):
         raise UsageError(
             f"what is opened on {host.name} is an experiment or a run, by its name: not {' '.join(argv)}",

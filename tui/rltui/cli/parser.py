@@ -12,9 +12,6 @@ from rltui.cli.command_list import FORMER, INTERNAL, SENTENCES, VERBS
 from rltui.core import hints
 from rltui.errors import RltuiError, UsageError
 
-_MOST_NAMED = 8
-"""Experiments that a refusal names, the newest."""
-
 
 def parse(argv: list[str]) -> Arguments:
     """Parse a command line; `handler` of the result runs it. Without a command, the arguments are
@@ -32,14 +29,14 @@ def parse(argv: list[str]) -> Arguments:
 
         is_config = bool(argv) and (argv[0].startswith("-") or is_pasted(argv))
         if argv and not is_config and not is_file_name(argv[0]):
-            _refuse_unless_experiment(argv[0])
+            _refuse_unless_run(argv[0])
         argv = ["open", *argv]
     command, words = split(argv)
     values: Mapping[str, object] = {}
     if command.grammar is not None:
         words, values = command.grammar(words, command.options)
     try:
-        parsed, unknown = command.parse(words, Arguments(**values))
+        parsed, unknown = command.parse(words, Arguments(**values, words=tuple(words)))
     except HelpRequestedError as request:
         from rltui.cli.command_help import print_help
 
@@ -66,47 +63,39 @@ def unknown_words(command: Command, words: Sequence[str]) -> UsageError:
 
 
 def is_file_name(word: str) -> bool:
-    """True if the word is a config file, or a folder of them, rather than an experiment or a run. A known
-    name counts before a file of that name in the working folder; `./NAME` is always the file.
+    """True if the word is a config file, or a folder of them, rather than a run. A known name counts before
+    a file of that name in the working folder; `./NAME` is always the file.
     """
-    if word.endswith(".toml") or "/" in word:
+    if word.endswith(".toml"):
         return True
-    return Path(word).exists() and not _is_known(word)
+    from rltui.cli.choosing import names_run
+
+    exists = Path(word).exists()
+    return exists if "/" in word and exists else not names_run(word) and (exists or "/" in word)
 
 
-def _is_known(word: str) -> bool:
-    from rltui.services.runs.experiments import find_experiment
-    from rltui.services.runs.index import RunIndex
-
-    if find_experiment(word) is not None:
-        return True
-    with suppress(RltuiError):  # a damaged one is told by those who need it
-        return bool(RunIndex().named(word))
-    return False
-
-
-def _refuse_unless_experiment(word: str) -> None:
+def _refuse_unless_run(word: str) -> None:
     """Refuse a word that names nothing, such as a misspelt command.
 
     Raises:
         UsageError: if it is refused.
     """
-    from rltui.core.text import did_you_mean, first_names
-    from rltui.services.runs.experiments import known_experiments
+    from rltui.cli.choosing import choose_named
+    from rltui.core.text import did_you_mean
     from rltui.services.runs.index import RunIndex
 
-    if _is_known(word):
-        return
     if word in FORMER:
         raise UsageError(f"unknown command: {word}", hint=f"did you mean rltui {FORMER[word]}?")
-    runs: list[str] = []
-    with suppress(RltuiError):  # a damaged one is told by those who need it
-        runs = RunIndex().names()
-    names = [record.name for record in known_experiments()]
-    known_names = f"experiments: {', '.join(first_names(names, _MOST_NAMED))}; " if names else ""
-    run_count = f"{len(runs)} runs: {hints.RUNS}; " if len(runs) > len(names) else ""
-    guess = did_you_mean(word, dict.fromkeys((*SENTENCES, *names, *runs)))
-    raise UsageError(
-        f"{word!r} is no command, no experiment, no run and no file",
-        hint=f"{guess} {known_names}{run_count}commands: {hints.COMMANDS}; topics: {hints.HELP}".strip(),
-    )
+    try:
+        choose_named(word)
+    except UsageError as error:
+        if "not found" not in error.title:
+            raise
+        names: list[str] = []
+        with suppress(RltuiError):  # a damaged one is told by those who need it
+            names = RunIndex().names()
+        guess = did_you_mean(word, dict.fromkeys((*SENTENCES, *names)))
+        raise UsageError(
+            f"unknown command, run or file: {word}",
+            hint=guess or f"commands: {hints.COMMANDS}; runs: {hints.RUNS}",
+        ) from None

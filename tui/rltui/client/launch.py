@@ -14,7 +14,7 @@ from rltui.client.last_status import saved_status
 from rltui.client.transports.unix import CONNECT_TIMEOUT_S, SupervisorGoneError, Wire
 from rltui.core import hints
 from rltui.core.interpreter import module_command
-from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
+from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_experiment, find_socket, known_experiments, names_with_socket
 
@@ -105,27 +105,18 @@ def with_processes(records: Iterable[ExperimentRecord]) -> list[ExperimentRecord
     ]
 
 
-def choose(name: str | None) -> ExperimentRecord:
-    """The experiment called `name`, or the only one alive, or the only one there is.
+def choose(name: str) -> ExperimentRecord:
+    """The experiment called `name`.
 
     Raises:
-        UsageError: if there is none, or the choice is not clear.
+        UsageError: if there is none.
     """
-    if name is not None:
-        record = find_experiment(name)
-        if record is None:
-            from rltui.core.text import unknown_name
+    record = find_experiment(name)
+    if record is None:
+        from rltui.core.text import unknown_name
 
-            raise unknown_name("experiment", name, [experiment.name for experiment in known_experiments()])
-        return record
-    records = known_experiments()
-    alive = running_experiments(records)
-    candidates = alive or records
-    if len(candidates) == 1:
-        return candidates[0]
-    if not candidates:
-        raise UsageError("there is no experiment yet", hint=f"start one: {hints.UP}, or {hints.DEMO}")
-    raise AmbiguousNameError(candidates, are_alive=bool(alive))
+        raise unknown_name("experiment", name, [experiment.name for experiment in known_experiments()])
+    return record
 
 
 def only_running() -> ExperimentRecord | None:
@@ -150,14 +141,6 @@ def only_running() -> ExperimentRecord | None:
         if len(living_records) > 1:
             return None
     return living_records[0] if living_records else None
-
-
-class AmbiguousNameError(UsageError):
-    def __init__(self, candidates: list[ExperimentRecord], *, are_alive: bool) -> None:
-        names = ", ".join(record.name for record in candidates)
-        title = f"{len(candidates)} experiments are {'alive' if are_alive else 'known'}: {names}"
-        super().__init__(title, hint="say which one with -n NAME")
-        self.candidates, self.are_alive = candidates, are_alive
 
 
 def connect(record: ExperimentRecord, *, timeout_s: float = CONNECT_TIMEOUT_S) -> Wire | None:

@@ -14,8 +14,6 @@ from os import environ
 from pathlib import Path
 from typing import Any
 
-from rltui.client import launch
-from rltui.client.draft import ExperimentRequest, plan_record
 from rltui.core.hosts import NodeSpec
 from rltui.core.layout import Layout
 from rltui.core.text import join_words
@@ -58,16 +56,14 @@ class _Requirements:
     """Must be set, by whomever."""
 
 
-def check_nodes(request: ExperimentRequest | None, name: str | None) -> list[NodeFinding]:
-    """Check the nodes of the layout that `request` would use, else of the experiment `name`.
+def check_nodes(record: ExperimentRecord) -> list[NodeFinding]:
+    """Check the nodes of the layout of a run, which need not exist yet.
 
     A file is written into its output folder, or the nearest above it that exists, and removed.
 
     Raises:
-        UsageError: if the layout has no nodes, or it is not clear which experiment is meant.
-        ConfigError, ConflictError: as `plan_record`.
+        UsageError: if the layout has no nodes.
     """
-    record = launch.choose(name) if request is None else plan_record(request)[0]
     layout = layout_files.load_for(record)
     if not layout.node:
         raise UsageError(

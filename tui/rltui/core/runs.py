@@ -17,6 +17,8 @@ RunId = NewType("RunId", str)
 or from a text by `run_id`.
 """
 ID_LENGTH = 10
+BEST = "@best"
+"""Refers to the run with the highest reward; of several, the newest."""
 _ID = re.compile(rf"[a-z0-9]{{{ID_LENGTH}}}")
 
 

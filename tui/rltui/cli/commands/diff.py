@@ -56,9 +56,11 @@ _ORIGINAL = "original"
 )
 def diff(arguments: Arguments) -> int:
     if arguments.other is not None:
+        from rltui.services.runs.references import find_run
+
         index = ready_index()
-        runs = choose_run(index, arguments.run), choose_run(index, arguments.other)
-        _print_differences(_of_runs(index, *runs), arguments)
+        after = find_run(index, arguments.other)
+        _print_differences(_of_runs(index, choose_run(index, arguments), after), arguments)
         return 0
     return show_runs(arguments, partial(_show, arguments))
 

@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rltui import paths
-from rltui.cli.arguments import JSON, NAME, layout_option
+from rltui.cli.arguments import JSON, layout_option
+from rltui.cli.choosing import choose
 from rltui.cli.colour import role_of, style
 from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.output import print_json
+from rltui.cli.parser import is_file_name
 from rltui.cli.progress import working
 from rltui.cli.table import room, wrap
 from rltui.core import hints
@@ -57,13 +59,14 @@ _Answer = tuple[bool, str]
 
 @command(
     "doctor",
-    argument("config", "CONFIG", "with --nodes: the config to run", nargs="*", completes="configs"),
+    argument(
+        "config", "CONFIG|RUN", "with --nodes: a run, or the config of one", nargs="*", completes="openable"
+    ),
     flag(
         "--nodes",
         "check the nodes of a layout: connection, shared folder, clocks, ports, GPUs, versions",
     ),
     layout_option("layout name or file"),
-    NAME,
     JSON,
     examples=(
         "doctor",
@@ -75,7 +78,7 @@ def doctor(arguments: Arguments) -> int:
     """Run every check, of this box or of a layout's nodes; fails where something essential is missing."""
     if arguments.nodes:
         return _of_nodes(arguments)
-    if arguments.config or arguments.layout or arguments.name:
+    if arguments.config or arguments.layout:
         raise UsageError("a config, layout or run needs --nodes", hint="add --nodes, or leave it out")
     findings = [_finding(*check) for check in _CHECKS]
     if arguments.json:
@@ -131,15 +134,18 @@ def _finding(name: str, is_essential: bool, check: Callable[[], _Answer]) -> _Fi
 
 
 def _of_nodes(arguments: Arguments) -> int:
-    from rltui.client.draft import ExperimentRequest
+    from rltui.client.draft import ExperimentRequest, plan_record
     from rltui.client.nodes import check_nodes
 
-    request = None
-    if arguments.config or arguments.layout:
-        files = tuple(Path(name) for name in arguments.config)
-        request = ExperimentRequest(files, layout=arguments.layout, name=arguments.name, earlier_run="resume")
+    words: list[str] = arguments.config
+    if arguments.layout or any(map(is_file_name, words)):
+        files = tuple(map(Path, words))
+        request = ExperimentRequest(files, layout=arguments.layout, earlier_run="resume")
+        record, _ = plan_record(request)
+    else:
+        record = choose(Arguments(**vars(arguments), run=words[0] if words else None), acts=True).record
     with working("asks the nodes"):
-        findings = check_nodes(request, arguments.name)
+        findings = check_nodes(record)
     is_ready = _is_ready(findings)
     if arguments.json:
         print_json(findings)

@@ -43,7 +43,7 @@ from rltui.views.run import fork_lines
 def fork(arguments: Arguments) -> int:
     from rltui.client.fork import plan_fork, prepared
 
-    row = choose_run(ready_index(), arguments.run)
+    row = choose_run(ready_index(), arguments)
     fork_request = ForkRequest(
         edits=split_assignments(arguments.edits),
         begin=None if arguments.begin is None else parse_checkpoint(arguments.begin),

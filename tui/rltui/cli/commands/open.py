@@ -1,4 +1,4 @@
-"""Chooses the experiment that `rltui [NAME]` or `rltui CONFIG…` opens."""
+"""Chooses the experiment that `rltui [RUN]` or `rltui CONFIG…` opens."""
 
 from __future__ import annotations
 
@@ -8,30 +8,29 @@ from pathlib import Path
 
 from rltui.cli.app import need_terminal, show, show_readonly, show_run, show_runs
 from rltui.cli.arguments import CREATION, KEYMAP, SLURM
+from rltui.cli.choosing import choose_named
 from rltui.cli.command import Arguments, argument, command, flag
-from rltui.cli.commands.status import list_lines
 from rltui.cli.config_line import read_config_line
 from rltui.cli.new_run import requested_run, start_or_submit
 from rltui.cli.parser import is_file_name
-from rltui.cli.status_text import rows_of
 from rltui.cli.terminal import confirm
 from rltui.client import launch
 from rltui.core import hints
 from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import same_folder
-from rltui.services.runs.experiments import experiment_at, find_experiment
+from rltui.services.runs.experiments import experiment_above, experiment_at, find_experiment
 
 
 @command(
     "open",
     argument(
         "config",
-        "CONFIG",
-        "TOML files of the run, or their folder; or the name of an experiment",
+        "CONFIG|RUN",
+        "a run, or TOML files of a new one, or their folder",
         nargs="*",
-        completes="configs",
+        completes="openable",
     ),
-    flag("--readonly", "only look; in place of CONFIG, the experiment's name may follow"),
+    flag("--readonly", "only look at a run that is alive"),
     *CREATION,
     SLURM,
     KEYMAP,
@@ -41,58 +40,55 @@ def open_experiment(arguments: Arguments) -> int:
     """Attach to an experiment, or create it, if a person says so; the TUI asks before anything starts."""
     gc.disable()  # what is made until the app is shown, stays; looking through it took a tenth of the time
     if arguments.readonly:
-        name = _name_to_watch(arguments)
-        return _open_home(readonly=True) if name is None else show_readonly(launch.choose(name))
-    if not arguments.config and not arguments.layout and arguments.config_line.is_plain:
-        return _open_home(readonly=False) if arguments.name is None else _open_named(arguments.name)
-    if len(arguments.config) == 1 and arguments.config_line.is_plain:
-        (config_argument,) = arguments.config
-        if not is_file_name(config_argument):
-            return _open_named(config_argument)
-        if (record := experiment_at(Path(config_argument))) is not None:
+        return _look(arguments)
+    words, is_plain = arguments.config, arguments.config_line.is_plain
+    if not words and not arguments.layout and is_plain:
+        if arguments.name is not None:
+            name = arguments.name
+            raise UsageError("-n names a new run, whose config is missing", hint=hints.OPEN(name=name))
+        return _open_home()
+    if len(words) == 1 and is_plain:
+        if not is_file_name(words[0]):
+            return _open_run(words[0])
+        path = Path(words[0])
+        if (record := experiment_at(path)) is not None:
             return show(record)
+        if experiment_above(path.absolute()) is not None and path.is_dir() and not [*path.glob("*.toml")]:
+            return _open_run(words[0])
     return start_or_submit(_open_config, arguments)
 
 
-def _open_home(*, readonly: bool) -> int:
-    """The experiment that lives, where it is one; else all runs.
-
-    Raises:
-        UsageError: where there is no terminal: says which there are.
-    """
-    if not sys.stdin.isatty() or not sys.stdout.isatty():
-        try:
-            record = launch.choose(None)
-        except launch.AmbiguousNameError as error:
-            lines = list_lines(rows_of(error.candidates))
-            raise UsageError(error.title, details=lines, hint="open one: rltui NAME") from None
-    elif (experiment := launch.only_running()) is not None:
-        record = experiment
-    else:
-        return show_runs(readonly=readonly)
-    return show_readonly(record) if readonly else show(record)
+def _open_home() -> int:
+    """Open the run of this folder, else the only one alive; else the list of all runs."""
+    need_terminal()
+    if experiment_above(Path.cwd()) is not None:
+        return _open_run(".")
+    record = launch.only_running()
+    return show_runs(readonly=False) if record is None else show(record)
 
 
-def _open_named(name: str) -> int:
-    """The experiment of that name; else the run of that name or id, whatever became of it."""
-    record = find_experiment(name)
-    if record is not None:
-        return show(record)
+def _open_run(reference: str) -> int:
+    """Open a run; from its files where it is on no list any more, or its name is another's by now."""
+    record = choose_named(reference).record
+    listed = find_experiment(record.name)
+    if listed is not None and same_folder(listed.output_dir, record.output_dir):
+        return show(listed)
     from rltui.client.local_runs import LocalRuns
 
-    return show_run(LocalRuns().find(name))
+    return show_run(LocalRuns().find(record.output_dir))
 
 
-def _name_to_watch(arguments: Arguments) -> str | None:
-    """The experiment to look at, `None` for the one there is.
+def _look(arguments: Arguments) -> int:
+    """Open a run that is alive to look at it only.
 
     Raises:
         UsageError: for arguments that would create one.
     """
-    names = [*arguments.config, *([arguments.name] if arguments.name else [])]
+    words = arguments.config
     creation_options = [
         arguments.layout,
         arguments.framework,
+        arguments.name,
         arguments.output_dir,
         arguments.workspace,
         arguments.resume,
@@ -100,17 +96,16 @@ def _name_to_watch(arguments: Arguments) -> str | None:
         arguments.force,
         not arguments.config_line.is_plain,
     ]
-    if any(creation_options) or len(names) > 1:
+    if any(creation_options) or len(words) > 1 or any(word.endswith(".toml") for word in words):
         raise UsageError(
-            "--readonly only looks at an experiment that runs, it creates none",
-            hint=f"{hints.OPEN_READONLY}, without further options",
+            "--readonly looks at one run that is alive",
+            hint=f"{hints.OPEN_READONLY}; runs: {hints.STATUS_ALL}",
         )
-    if names and names[0].endswith(".toml"):
-        raise UsageError(
-            f"--readonly takes the name of an experiment, {names[0]!r} is a config file",
-            hint=f"`{hints.STATUS_ALL}` lists the names",
-        )
-    return names[0] if names else None
+    if words:
+        return show_readonly(choose_named(words[0]).record)
+    need_terminal()
+    record = experiment_above(Path.cwd()) or launch.only_running()
+    return show_runs(readonly=True) if record is None else show_readonly(record)
 
 
 def _open_config(arguments: Arguments) -> int:

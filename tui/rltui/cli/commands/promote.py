@@ -31,7 +31,7 @@ def promote(arguments: Arguments) -> int:
     from rltui.client import promote as promoting
 
     plan = promoting.plan_undo if arguments.undo else promoting.plan_promotion
-    promotion = plan(choose_run(ready_index(), arguments.run))
+    promotion = plan(choose_run(ready_index(), arguments))
     diff = promotion.diff
     undo_hints: tuple[str, ...] = ()
     text = "\n".join(style_diff(diff.splitlines())) or "nothing to write"

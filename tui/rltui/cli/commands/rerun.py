@@ -43,7 +43,7 @@ def rerun(arguments: Arguments) -> int:
     from rltui.client.rerun import plan_rerun
     from rltui.core.api import Request
 
-    row = choose_run(ready_index(), arguments.run)
+    row = choose_run(ready_index(), arguments)
     planned_rerun = plan_rerun(
         row,
         name=arguments.name,

@@ -360,7 +360,7 @@ def _no_hello_error(
     last = errors[-1] if errors else ""
     if code == _NO_PROGRAM or "command not found" in last:
         return host.without_rltui(*errors[-1:])
-    if any("invalid choice: 'serve'" in line or "is no command" in line for line in errors):
+    if any("invalid choice: 'serve'" in line or "unknown command" in line for line in errors):
         return ConflictError(
             f"the rltui on {host.name} cannot be looked at from here: it is older",
             hint="install the same version at both ends",

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from rltui.core.runs import BEST
+
 Options = Mapping[str, bool]
 """Every name of every option of a command of rltui: whether a value follows it."""
 _NUMBER = re.compile(r"-[\d.]")
@@ -26,8 +28,8 @@ class LauncherLine:
 
 
 def is_file_sign(arg: str) -> bool:
-    """`@`, with the file in the same argument or the next."""
-    return arg.startswith("@")
+    """`@`, with the file in the same argument or the next; `@best` is a run."""
+    return arg.startswith("@") and arg != BEST
 
 
 def is_option(arg: str) -> bool:

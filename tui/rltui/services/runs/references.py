@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rltui.core import hints
 from rltui.core.run_state import FOLDER_GONE
-from rltui.core.runs import RunRow
+from rltui.core.runs import BEST, RunRow
 from rltui.core.text import closest, first_names, join_words
 from rltui.errors import RltuiError, UsageError
 from rltui.services.runs import catalog
@@ -17,8 +17,6 @@ from rltui.services.runs.experiment_files import NAME_PATTERN
 from rltui.services.runs.experiments import find_experiment
 from rltui.services.runs.index import RunIndex
 
-BEST = "@best"
-"""Refers to the run with the highest reward; of several, the newest."""
 _RANK = re.compile(r"-([1-9]\d{0,5})")
 _MOST_NAMED = 8
 

@@ -68,7 +68,7 @@ def compare(arguments: Arguments) -> int:
     separate_words(arguments, "id", lambda word: names_run(word) and not _ID_OF_RUN.fullmatch(word))
     if not arguments.id:
         raise UsageError("compare with which evaluation?", hint=f"{hints.EVALS} lists their ids")
-    report = _report(choose(arguments).record)
+    report = _report(choose(arguments, acts=True).record)
     reference, *others = [_evaluation_with_id(report.evaluations, id_) for id_ in arguments.id]
     if others:
         report = report.model_copy(update={"evaluations": tuple(others)})

@@ -9,7 +9,7 @@ from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from rltui.cli.arguments import interval, json_flag, watch
-from rltui.cli.choosing import choose_experiment
+from rltui.cli.choosing import choose_named
 from rltui.cli.colour import style_line
 from rltui.cli.command import Arguments, argument, command
 from rltui.cli.output import print_json
@@ -99,7 +99,7 @@ def _documents_of(reference: str, interval_s: float | None) -> Generator[dict[st
     """
     from rltui.client import launch
 
-    record = choose_experiment(reference)
+    record = choose_named(reference).record
     wire = launch.connect(record)
     if wire is None:
         raise UsageError(f"{record.name} is not running", hint=f"{hints.GPUS} reads the GPUs itself")

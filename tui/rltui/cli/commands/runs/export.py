@@ -21,7 +21,7 @@ def export(arguments: Arguments) -> int:
     from rltui.ui.charts.export import drawings  # brings numpy
 
     index = ready_index()
-    run = choose_run(index, arguments.run)
+    run = choose_run(index, arguments)
     folder = LocalRuns(index).export(run.id, arguments.output_dir or "", drawings, samples=arguments.rollouts)
     if arguments.json:
         print_json({"run": run.id, "name": run.name, "folder": folder})

@@ -28,7 +28,7 @@ _LABEL_WIDTH = 11
 )
 def show(arguments: Arguments) -> int:
     index = ready_index()
-    row = choose_run(index, arguments.run)
+    row = choose_run(index, arguments)
     config = index.config(row.id) or {}
     if arguments.json:
         print_json(asdict(row) | {"config": config}, is_compact=True)
