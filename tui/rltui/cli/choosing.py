@@ -142,7 +142,7 @@ class SeveralRunsError(UsageError):
 
     def __init__(self, targets: Sequence[Target], arguments: Arguments) -> None:
         names = [target.record.name for target in targets]
-        words = (*arguments.command_name.split(), names[0], *getattr(arguments, "words", ()))
+        words = (*arguments.command_name.split(), names[0], *getattr(arguments, "typed_words", ()))
         super().__init__(
             f"{len(names)} runs are alive: {join_words(names)}",
             hint=f"name one, as in: {shlex.join(('rltui', *words))}",

@@ -36,7 +36,7 @@ def parse(argv: list[str]) -> Arguments:
     if command.grammar is not None:
         words, values = command.grammar(words, command.options)
     try:
-        parsed, unknown = command.parse(words, Arguments(**values, words=tuple(words)))
+        parsed, unknown = command.parse(words, Arguments(**values, typed_words=tuple(words)))
     except HelpRequestedError as request:
         from rltui.cli.command_help import print_help
 
