@@ -13,7 +13,7 @@ from rltui.errors import UsageError
 def test_a_step_is_a_number() -> None:
     assert parse(["restart", "--from", "0"]).begin == 0
     assert parse(["set", "lr=1", "--restart", "--from", "best"]).begin == "best"
-    assert parse(["up", "rl.toml", "--resume-step", "420"]).resume_step == 420
+    assert parse(["up", "rl.toml", "--from", "420"]).begin == 420
     with pytest.raises(UsageError, match="not a checkpoint: worst; write a step, last or best"):
         parse(["restart", "--from", "worst"])
 
@@ -32,7 +32,13 @@ def run(counters: Box) -> Path:
 @pytest.mark.tmux
 def test_a_life_with_checkpoints(counters: Box, run: Path) -> None:
     """Listed, pruned and gone back to, with a supervisor and without."""
-    counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out", "--resume-step", "6")
+    up = ("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
+    assert counters.json(*up, "--from", "last", "--plan")["archived"] == []
+    planned = counters.json(*up, "--from", "6", "--plan")
+    assert planned["start"] == ["inference", "orchestrator", "trainer"]
+    assert planned["archived"] == [{"folder": "checkpoints", "steps": [9]}]
+    assert not (run / ".rltui").exists(), "nothing is left of a plan"
+    counters.json(*up, "--from", "6")
     assert "from checkpoint 6; earlier files are in" in counters.run("events").stdout
     listed = counters.json("checkpoints")
     assert [(each["step"], each["complete"]) for each in listed["checkpoints"]] == [(3, True), (6, True)]

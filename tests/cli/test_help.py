@@ -52,7 +52,7 @@ def test_a_page_is_a_screenful_of_commands_that_there_are(topic: str, tmp_path: 
 def test_pages_are_found_by_topic_and_by_command(cli: CommandLine) -> None:
     listed = cli("help")
     assert all(topic in listed for topic in topics())
-    assert "--resume-step" in cli("help", "resume")
+    assert "--from 420" in cli("help", "resume")
     assert "\nUsage: rltui restart " in cli("help", "restart")
     assert "\nUsage: rltui queue add " in cli("help", "queue", "add")
     assert cli("help", "--ascii").isascii()
@@ -87,7 +87,7 @@ def test_the_manual_has_every_command_and_option(cli: CommandLine) -> None:
         assert f"\n.SH {section}\n" in source
     for top in all_commands():
         assert f"\n.SS rltui {top.name}\n" in source
-    assert "\n\\fB--resume-step STEP\\fR\n" in source
+    assert "\n\\fB--from best|last|STEP\\fR\n" in source
     assert "--entry" not in source, "is hidden"
 
 

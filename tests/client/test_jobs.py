@@ -31,7 +31,6 @@ def test_dry_run_prints_scripts_and_leaves_nothing(here: Box) -> None:
 
     for line, words in (
         ("rl.toml --partition gpu", "what is said of a job has no meaning here"),
-        ("rl.toml --plan", "--plan shows the script of a job"),
         ("rl.toml --slurm -l tinyrl", "tinyrl.toml: nothing in it runs as a SLURM job"),
         ("rl.toml --slurm --slurm-option=--output=x --plan", "which rltui sets itself"),
     ):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from rltui.cli.choosing import FrameworkChooser, choose_devices
 from rltui.cli.command import Arguments
 from rltui.cli.config_line import run_config_of
 from rltui.cli.consent import require_plan_consent
+from rltui.cli.output import print_json
 from rltui.cli.progress import working
 from rltui.cli.status_text import print_status
 from rltui.cli.terminal import confirm
@@ -53,11 +55,12 @@ def start_headless(
     as_json: bool,
     evals: Sequence[EvalRequest] = (),
     consents: Arguments | None = None,
+    only_plan: bool = False,
 ) -> int:
     """Create, start, follow on stderr until all is ready, print the status on stdout; queue the `evals`.
 
     Where nothing can be started, or shall not be, nothing of it is left either. `consents`: of a command that
-    may go back in an earlier run, whether its user agrees to what that loses.
+    may go back in an earlier run, whether its user agrees to what that loses. `only_plan`: print the plan.
     """
     from rltui.client import creation
     from rltui.core.consent import loss_of_plan
@@ -71,6 +74,9 @@ def start_headless(
         with working("starts its supervisor, and asks it for a plan"):
             wire = launch.connect_or_start(creation_result.record)
             plan = request_plan(wire, "plan", request)
+        if only_plan:
+            starts.append((wire, plan, False))
+            return
         sys.stderr.write(styled_plan_text(plan))
         if loss_of_plan(plan, request) > request.accepts and consents is not None:
             requests.append(require_plan_consent(plan, request, consents, verb="up"))
@@ -81,6 +87,14 @@ def start_headless(
     creation_result = creation.create(new_run, begin)
     ((wire, plan, has_begun),) = starts
     with wire:
+        if only_plan:
+            creation.undo(creation_result)
+            record = creation_result.record
+            if as_json:
+                print_json(plan)
+            else:
+                print(f"{record.name} in {record.output_dir}\n{styled_plan_text(plan)}", end="")
+            return 0
         if not has_begun:  # a person may take their time, and holds up nobody meanwhile
             try:
                 is_meant = confirm("start all the same?")
@@ -109,11 +123,12 @@ def start_headless(
 def requested_run(arguments: Arguments) -> Iterator[draft.ExperimentRequest]:
     """The request of the arguments of `up` and `open`, once it is clear which framework the config is for."""
     from rltui.client import creation, draft
+    from rltui.client.reader import ExperimentReader
 
-    checkpoint = getattr(arguments, "resume_step", None)
-    if checkpoint is not None and arguments.new:
-        raise UsageError("a new run has no checkpoint to continue from", hint="leave out --new")
-    earlier = "resume" if arguments.resume or checkpoint is not None else "new" if arguments.new else "ask"
+    begin = getattr(arguments, "begin", None)
+    if begin is not None and arguments.new:
+        raise UsageError("--from continues a run, --new starts another", hint="give one of the two")
+    earlier = "resume" if arguments.resume or begin is not None else "new" if arguments.new else "ask"
     workspace = Path(arguments.workspace) if arguments.workspace else None
     folder = workspace or Path.cwd()
     require_folder(folder)
@@ -122,7 +137,7 @@ def requested_run(arguments: Arguments) -> Iterator[draft.ExperimentRequest]:
     devices = choose_devices(arguments) if slurm is None else None
 
     def request(copies: RunConfig) -> draft.ExperimentRequest:
-        return draft.ExperimentRequest(
+        new_run = draft.ExperimentRequest(
             config_files=copies.files,
             copies=copies,
             layout=_layout(arguments, copies.files, framework := choose.id_of(copies.files), workspace),
@@ -131,7 +146,7 @@ def requested_run(arguments: Arguments) -> Iterator[draft.ExperimentRequest]:
             output_dir=Path(arguments.output_dir) if arguments.output_dir else None,
             slurm=None if slurm is None else _on_devices(arguments, slurm, choose(copies.files)),
             workspace=workspace,
-            checkpoint=checkpoint,
+            checkpoint=begin if isinstance(begin, int) else None,
             devices=devices,
             earlier_run=earlier,  # type: ignore[arg-type]  # one of three literals
             inference=()
@@ -141,6 +156,10 @@ def requested_run(arguments: Arguments) -> Iterator[draft.ExperimentRequest]:
             force=arguments.force,
             origin=RunOrigin(entry=getattr(arguments, "entry", ""), group=getattr(arguments, "group", "")),
         )
+        if begin is None or isinstance(begin, int):
+            return new_run
+        record, _ = draft.plan_record(new_run)
+        return replace(new_run, checkpoint=ExperimentReader(record).checkpoint_step(begin))
 
     with run_config_of(arguments, choose, workspace=folder, force=arguments.force) as copies:
         for line in copies.warnings:
@@ -198,11 +217,6 @@ def _slurm_options(arguments: Arguments) -> JobOptions | None:
     }
     if arguments.slurm or (arguments.layout is not None and options):
         return options
-    if getattr(arguments, "plan", False):
-        raise UsageError(
-            "--plan shows the script of a job, and this is none",
-            hint=f"with --slurm; {hints.CHECK} validates a config",
-        )
     if options:
         raise UsageError("what is said of a job has no meaning here", hint="--slurm submits the run as one")
     return None

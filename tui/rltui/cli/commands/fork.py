@@ -5,32 +5,37 @@ from __future__ import annotations
 import sys
 from functools import partial
 
-from rltui.cli.arguments import DEVICES, JSON, SET, TIMEOUT, WAIT, name_option, output_dir_option
+from rltui.cli.arguments import (
+    DEVICES,
+    FROM,
+    JSON,
+    PLAN,
+    RUN,
+    SET,
+    TIMEOUT,
+    WAIT,
+    name_option,
+    output_dir_option,
+)
 from rltui.cli.choosing import choose_devices, choose_run, ready_index
 from rltui.cli.colour import style_diff
-from rltui.cli.command import Arguments, argument, command, flag
+from rltui.cli.command import Arguments, command
 from rltui.cli.new_run import start_headless
 from rltui.cli.output import print_json
-from rltui.core.forks import ForkRequest, parse_checkpoint
+from rltui.core.forks import ForkRequest
 from rltui.core.knobs import split_assignments
 from rltui.views.run import fork_lines
 
 
 @command(
     "fork",
-    argument("run", "RUN", "name or id, also of a finished or archived run", completes="runs"),
-    argument(
-        "--from",
-        "STEP|last|best",
-        "start from a copy of this checkpoint (default: step 0)",
-        dest="begin",
-        completes="starts",
-    ),
+    RUN,
+    FROM,
     SET,
     name_option("name of the new run (default: by its changes)"),
     output_dir_option("its folder (default: NAME, next to RUN's)"),
     DEVICES,
-    flag("--plan", "show what would be copied and started"),
+    PLAN,
     WAIT,
     TIMEOUT,
     JSON,
@@ -46,7 +51,7 @@ def fork(arguments: Arguments) -> int:
     row = choose_run(ready_index(), arguments)
     fork_request = ForkRequest(
         edits=split_assignments(arguments.edits),
-        begin=None if arguments.begin is None else parse_checkpoint(arguments.begin),
+        begin=arguments.begin,
         name=arguments.name,
         folder=arguments.output_dir,
         devices=choose_devices(arguments),

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rltui.cli.arguments import DEVICES, JSON, TIMEOUT, WAIT, name_option, output_dir_option
+from rltui.cli.arguments import DEVICES, JSON, PLAN, RUN, TIMEOUT, WAIT, YES, name_option, output_dir_option
 from rltui.cli.choosing import choose_devices, choose_run, ready_index
-from rltui.cli.command import Arguments, argument, command, flag
+from rltui.cli.command import Arguments, command
 from rltui.cli.consent import require_consent
 from rltui.cli.new_run import start_headless
 from rltui.cli.output import print_json
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 @command(
     "rerun",
-    argument("run", "RUN", "name or id, also of a finished or archived run", completes="runs"),
+    RUN,
     name_option("name of the new run (default: RUN-again)"),
     output_dir_option("its folder (default: NAME, next to RUN's)"),
     DEVICES,
-    flag("--plan", "show what would start, and what has changed"),
-    flag("--yes", "do not ask if commit, versions or data differ"),
+    PLAN,
+    YES,
     WAIT,
     TIMEOUT,
     JSON,

@@ -6,7 +6,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from rltui.cli.arguments import CONFIG, CREATION, JSON, SLURM, TIMEOUT, WAIT, YES, plan_flag, step
+from rltui.cli.arguments import CONFIG, CREATION, FROM, JSON, PLAN, SLURM, TIMEOUT, WAIT, YES
 from rltui.cli.command import Arguments, argument, command, hidden, section
 from rltui.cli.component_actions import execute
 from rltui.cli.config_line import read_config_line
@@ -32,19 +32,13 @@ if TYPE_CHECKING:
             "start only these and what they need",
             completes="components",
         ),
-        argument(
-            "--resume-step",
-            "STEP",
-            "as --resume, from the checkpoint of this step",
-            type=step,
-            completes="checkpoints",
-        ),
-        plan_flag("with --slurm: print the job's script, submit nothing"),
+        FROM,
     ),
     SLURM,
     hidden("--entry", default=""),
     hidden("--group", default=""),
     hidden("--array", default=""),
+    PLAN,
     YES,
     WAIT,
     TIMEOUT,
@@ -67,19 +61,22 @@ def _up(arguments: Arguments) -> int:
     components = tuple(arguments.only.split(",")) if arguments.only else ()
     with requested_run(arguments) as request:
         draft.trust_what_runs(request)
-        if arguments.plan:
+        if arguments.plan and request.slurm is not None:
             return _print_jobs(request)
         if (live_run := _living_run_of(arguments, request)) is not None:
             values = {"run": live_run.name, "component": components, "wait": arguments.wait}
-            start = Arguments(command_name="start", plan=False, yes=True, json=arguments.json, **values)
+            start = Arguments(
+                command_name="start", plan=arguments.plan, yes=True, json=arguments.json, **values
+            )
             return execute("start", start)
         return start_headless(
             request,
-            Request(action="start", components=components, resume_step=arguments.resume_step),
+            Request(action="start", components=components, resume_step=request.checkpoint),
             wait=arguments.wait,
             timeout_s=arguments.timeout,
             as_json=arguments.json,
             consents=arguments,
+            only_plan=arguments.plan,
         )
 
 
