@@ -40,7 +40,7 @@ PROBES = ("http", "tcp", "log", "file")
 class Ready(TomlTable):
     """When a component counts as ready. Without a probe: as soon as its process runs.
 
-    Of several, whose placeholders may be empty, the first counts that is not.
+    If several are set, the first one whose placeholders are not empty is used.
     """
 
     http: str | None = None
@@ -52,7 +52,7 @@ class Ready(TomlTable):
     file: str | None = None
     """A path that exists. One in rltui's own folder is removed before the component starts."""
     timeout_s: float = Field(default=600.0, gt=0)
-    """A component that is not ready by then has failed, and is stopped."""
+    """A component that is not ready by then is stopped, as failed."""
 
     @model_validator(mode="after")
     def _one_probe(self) -> Ready:
@@ -77,18 +77,18 @@ class Ready(TomlTable):
 
 
 class Stop(TomlTable):
-    """How a component is asked to end."""
+    """How a component is stopped."""
 
     signal: str = "SIGTERM"
     grace_s: float = Field(default=20.0, ge=0)
-    """After this the whole tree gets SIGTERM, and seconds later SIGKILL."""
+    """Then the whole process tree gets SIGTERM, and seconds later SIGKILL."""
     again_s: float | None = Field(default=None, gt=0)
-    """After this the signal is sent once more, within the grace: many programs end in order at the first
-    SIGINT, which may wait for something that never comes, and at once at the second. Of a launcher's
-    job on SLURM, its script is told first, and then all of its processes."""
+    """Then the signal is sent again, within the grace period: many programs shut down gracefully at the
+    first SIGINT, which may take forever, and at once at the second. A launcher's SLURM job: first its
+    script gets the signal, then all of its processes."""
     leftovers: Literal["end", "keep"] = "end"
-    """What becomes of processes that outlive an attempt which ended by itself: ended at once, or kept and
-    listed until a person ends them. A stop on request always ends them."""
+    """What happens to processes that outlive an attempt that exited by itself: end them, or keep and list
+    them. A stop on request always ends them."""
 
     @field_validator("signal")
     @classmethod
@@ -99,20 +99,20 @@ class Stop(TomlTable):
 
 
 class Restart(TomlTable):
-    """The policy says whether a component that ended by itself is started again."""
+    """Whether a component that exited restarts automatically."""
 
     policy: Literal["never", "on-failure", "always"] = "never"
-    """`always` also starts a job again that ended with code 0. A config error or an out-of-memory error is
-    never answered with another start."""
+    """`always` also restarts a job that exited with 0. A config or out-of-memory error never leads to a
+    restart."""
     backoff_s: tuple[float, float] = (1.0, 300.0)
-    """First and longest pause before a start; each is twice the one before."""
+    """First and longest pause before a restart; the pause doubles each time."""
     max_failures: int = Field(default=3, ge=1)
-    """So many failures within `window_s` and it stays failed."""
+    """After this many failures within `window_s` it stays failed."""
     window_s: float = Field(default=3600.0, gt=0)
     healthy_s: float = Field(default=600.0, gt=0)
-    """Having been ready for so long, earlier failures are forgiven."""
+    """After being ready for this long, earlier failures no longer count."""
     together: tuple[ComponentId, ...] = ()
-    """Living components that must restart when this one does, besides those that the framework names."""
+    """Running components that must restart with it, in addition to those of the framework."""
     because: str = "the layout says so"
     """Why `together`, for the plan."""
 
@@ -125,15 +125,15 @@ class Restart(TomlTable):
 
 
 class Stall(TomlTable):
-    """When a living component counts as stalled."""
+    """When a running component counts as stalled."""
 
     silence_s: float = Field(default=300.0, ge=0)
-    """Shortest silence (no output, metrics, or tokens while requests run) that counts; 0: never stalled.
-    A service without `metrics` may just have nothing to do: its output is watched only where this is set."""
+    """Shortest silence (no output, metrics, or tokens while requests run) that counts; 0: never stalled. A
+    service without `metrics` may simply be idle: its output is only watched if this is set."""
     factor: float = Field(default=10.0, gt=1)
-    """A silence must also be so many times the median pause of the component's own signs of life."""
+    """The silence must also be this many times the median pause between the component's signs of life."""
     dump: bool = True
-    """Write down its stacks with `py-spy dump`, where py-spy is installed."""
+    """Record its stacks with `py-spy dump`, if py-spy is installed."""
 
 
 class ComponentSpec(TomlTable):
@@ -141,76 +141,76 @@ class ComponentSpec(TomlTable):
 
     id: ComponentId
     command: tuple[str, ...] = Field(min_length=1)
-    """Argument list, never a shell line. `{name}` is filled from the framework; an argument that is
-    nothing but one placeholder may become several arguments, or none."""
+    """List of arguments, never a shell line. `{name}` is filled in by the framework; an argument that is
+    just a placeholder may become several arguments, or none."""
     kind: Literal["service", "job"] = "job"
     """A service must not exit by itself; a job may end with code 0."""
     start: Literal["auto", "manual"] = "auto"
-    """`manual`: only when somebody names it, such as an evaluation or a shell. Such a component is never part
-    of the run, in no restart set, and shown only from its start to its end."""
+    """`manual`: only on request, such as an evaluation or a shell. Such a component is never part of the
+    run or of a restart set, and only shown while it is running."""
     tty: bool = False
-    """It gets a terminal of its own, for programs that talk to a person: `rltui attach -c ID`; ctrl+] leaves.
-    What it shows is logged as well. It is never stalled, and its end counts as wanted, whatever its code."""
+    """It gets a terminal of its own, for interactive programs: `rltui attach -c ID`; ctrl+] leaves. Its
+    output is logged as well. It is never stalled, and never fails, whatever its exit code."""
     like: str = ""
-    """Id of the component in whose surroundings it runs: of that come its folder, variables and devices, as
-    far as it has none of its own. It counts as given no device."""
+    """Id of the component whose folder, variables and devices it uses, unless it has its own. It does not
+    count as a user of these devices."""
     launches: tuple[str, ...] = ()
-    """Programs that it starts itself, by the ids they have as components elsewhere: what those read of the
-    config, it reads."""
+    """Programs that it starts itself, by their ids in other layouts: it reads what they read of the
+    config."""
     cwd: str = "{workspace}"
     env: dict[str, str] = Field(default={})
     each: str = ""
-    """One such component per instance that the framework names under this word, such as `env_servers`. The
-    ids are `<id>-<instance>`, and `{instance}` in its values is the instance's name, also inside another
-    placeholder. A config that names other instances later needs `rltui up --resume`. With `nodes` or
-    `nodes.GROUP`, one per `[[node]]`, on which it runs: `{rank}` is its number among them from 0, `{nodes}`
-    how many there are, `{head.address}` the address of the first; they restart together."""
+    """One component per instance of this kind that the framework names, such as `env_servers`. The ids are
+    `<id>-<instance>`; `{instance}` in its values is the name of the instance, also inside another
+    placeholder. If the config names other instances later, use `rltui up --resume`. With `nodes` or
+    `nodes.GROUP`, one per `[[node]]`, which runs there: `{rank}` is its number from 0, `{nodes}` their
+    count, `{head.address}` the address of the first; they restart together."""
     gpus: str = ""
-    """Its devices, in the grammar of `CUDA_VISIBLE_DEVICES`, numbers as NVML has them; usually `{gpus.<id>}`.
-    Empty: those that its `CUDA_VISIBLE_DEVICES` in `env` names, if any."""
+    """Its devices, written like `CUDA_VISIBLE_DEVICES` with the numbers of nvidia-smi; usually
+    `{gpus.<id>}`. Empty: those of `CUDA_VISIBLE_DEVICES` in `env`, if set."""
     port: str = ""
     """TCP port it listens on; must be free before it starts. Usually `{port.<id>}`."""
     ports: tuple[str, ...] = ()
-    """Further ports that must be free before it starts, on the machine where it runs: of a rendezvous, of
-    vLLM's data-parallel RPC."""
+    """More ports that must be free before it starts, on the machine where it runs, such as those of a
+    rendezvous or of vLLM's data-parallel RPC."""
     gpu_memory: str = ""
-    """Makes it an inference engine: the fraction of the memory of each of its `gpus` that it takes, and that
+    """Makes it an inference engine: the fraction of the memory of each of its `gpus` that it takes and that
     must be free before it starts (vLLM's `gpu_memory_utilization`)."""
     wait_s: float = Field(default=60.0, ge=0)
     """How long a start waits for its port, its GPU memory and the leftovers of earlier attempts."""
     metrics: str = ""
     """URL of its Prometheus metrics, such as vLLM's `/metrics`; shows whether requests make progress."""
     after: tuple[ComponentId, ...] = ()
-    """Waits until these services are ready and these jobs are done."""
+    """It starts after these services are ready and these jobs are done."""
     reads: tuple[str, ...] | None = None
-    """What of the config it reads, for frameworks that do not say (`generic`): names of config files, as in
-    `{config.NAME}`, or keys and tables such as `trainer` and `trainer.lr`. An edit restarts only its readers.
-    Left out: the files that its own values name, or all where no component names any."""
+    """The part of the config that it reads, for frameworks that do not say so (`generic`): config files, as
+    in `{config.NAME}`, or keys and tables such as `trainer.lr` and `trainer`. An edit restarts only its
+    readers. Default: the files that its own values name, or all files if no component names any."""
     progress: tuple[str, ...] = ()
     """Regular expressions for lines of its output, for the framework `generic`. `(?P<step>…)` is the step
-    that the line reports on, `reward`, `loss`, `tokens_per_s` and `step_time` are the headline figures, any
-    other group is a metric under its own name."""
+    of the line; `reward`, `loss`, `tokens_per_s` and `step_time` are the headline figures; every other
+    group is a metric of that name."""
     creates: str = ""
-    """A path this job makes. Where it exists already, the job is not run."""
+    """A path that this job makes. If it exists already, the job does not run."""
     check: tuple[str, ...] = ()
-    """Argument list that must succeed in its surroundings, within a minute, before it starts, such as one
-    that asks whether a person is logged in. What it says last is the reason where it does not."""
+    """A command that must succeed within a minute before it starts, such as a check for a login. If it
+    fails, its last line is the reason."""
     outcome: str = ""
-    """Regular expression, searched in the end of its output once it has ended with code 0: the last text that
-    it finds says what came of it, such as the address of what was uploaded."""
+    """Regular expression for the end of its output, once it has exited with 0: the last match is its
+    result, such as the URL of an upload."""
     part_of_run: bool | None = None
-    """Whether this job writes the run: ends with it, resumes from its checkpoints, is why files move aside.
-    Left out: those jobs that the framework knows by their ids; where it knows none of them, every job."""
+    """Whether this job writes the run: ends with it, resumes from its checkpoints, makes restarts set files
+    aside. Default: the jobs that the framework knows by their ids, or every job if it knows none of them."""
     ready: Ready | None = None
     node: str = ""
-    """The `[[node]]` on which it runs, by name; `{instance}` with `each = "nodes"`. Empty: here."""
+    """Name of the `[[node]]` on which it runs; `{instance}` with `each = "nodes"`. Empty: this machine."""
     slurm: SlurmSpec | None = None
     """It runs as a SLURM job."""
     pod: PodSpec | None = None
-    """It runs in a Kubernetes pod that is there already."""
+    """It runs in an existing Kubernetes pod."""
     forward: tuple[str, ...] = ()
-    """Ports of this machine that lead to it while it runs, `PORT` or `HERE:THERE`, where a node or pod cannot
-    be reached otherwise; `ready` and `metrics` may use them."""
+    """Ports of this machine that are forwarded to it while it runs, `PORT` or `HERE:THERE`, if its node or
+    pod cannot be reached otherwise; `ready` and `metrics` may use them."""
     stop: Stop = Stop()
     restart: Restart = Restart()
     stall: Stall = Stall()
@@ -275,12 +275,12 @@ class ComponentSpec(TomlTable):
 
 
 class LogSpec(TomlTable):
-    """A log file that no component of the experiment prints: a pane follows it."""
+    """A log file that no component prints; a pane follows it."""
 
     id: ComponentId
     files: tuple[str, ...] = Field(min_length=1)
-    """Paths relative to the run's folder, with `*` and `?`. The first that leads to a file counts; of several
-    files, the newest is followed, also when it appears later."""
+    """Paths relative to the run's folder, with `*` and `?`. The first one with a match is used; of several
+    files the newest is followed, even if it appears later."""
     title: str = ""
 
     @field_validator("files")
@@ -292,38 +292,38 @@ class LogSpec(TomlTable):
 
 
 class GpuSourceSpec(TomlTable):
-    """Another machine whose GPUs are shown beside those of this one."""
+    """Another machine whose GPUs are shown with those of this one."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
-    """What its GPUs are shown under."""
+    """Name under which its GPUs are shown."""
     command: tuple[str, ...] = Field(min_length=1)
-    """Argument list that prints what `rltui gpus --json` prints, once (it is run again every 10 s) or, with
-    `--watch`, a document per line. Never a shell line; placeholders as in components."""
+    """List of arguments that prints what `rltui gpus --json` prints, once (it runs again every 10 s) or,
+    with `--watch`, one document per line. Never a shell line; placeholders as in components."""
 
 
 class Screen(TomlTable):
-    """The layout decides here which panels the overview has, and where."""
+    """Which panels the overview has, and where."""
 
     columns: tuple[tuple[str, ...], ...] = ()
-    """Ids of components and logs, and the panels `gpus` and `knobs`, top to bottom.
-    Empty: all components and logs left, panels right."""
+    """Ids of components and logs, and the panels `gpus` and `knobs`, from top to bottom. Empty: components
+    and logs left, panels right."""
     widths: tuple[str, ...] = ()
-    """The share of each column, such as `2fr`."""
+    """Width of each column, such as `2fr`."""
     ask_to_start: bool = True
-    """Where nothing runs yet, the screen opens with the question whether to start everything."""
+    """If nothing is running yet, the screen asks whether to start everything."""
 
 
 class Layout(TomlTable):
-    """A layout file has these keys."""
+    """The keys of a layout file."""
 
     title: str = ""
     framework: str = ""
-    """Id of the framework whose configs it runs. Empty: the config tells; `generic` where none knows it."""
+    """Id of the framework whose configs it runs. Empty: detected from the config, else `generic`."""
     run_dir: str = ""
-    """The folder that the framework writes the run into, relative to the output folder: for programs that
-    refuse a folder in which something lies already. Empty: the output folder itself."""
+    """Folder of the run, relative to the output folder, for programs that refuse a folder that is not
+    empty. Empty: the output folder itself."""
     component: tuple[ComponentSpec, ...] = ()
-    """Empty only where `log` panes observe a run that somebody else started."""
+    """Empty only if `log` panes watch a run that somebody else started."""
     log: tuple[LogSpec, ...] = ()
     gpu_source: tuple[GpuSourceSpec, ...] = ()
     node: tuple[NodeSpec, ...] = ()
