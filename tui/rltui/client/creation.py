@@ -27,8 +27,10 @@ from rltui.services.config import origins
 from rltui.services.config.editor import readers_of
 from rltui.services.config.run_config import ConfigLine, RunConfig, RunConfigBuilder
 from rltui.services.own_files import FileLock, make_folder
+from rltui.services.runs import catalog
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_experiment, forget
+from rltui.services.runs.index import RunIndex
 from rltui.services.runs.leases import save_lease
 from rltui.services.runs.run_metadata import change_metadata, new_metadata, read_metadata, save_metadata
 from rltui.services.shell import make_room_for_files, save_shell
@@ -249,9 +251,13 @@ def _undo(created: Created) -> None:
         return
     control = created.record.control
     if control.path in created.made:
+        metadata = read_metadata(control.path)
         forget(created.record)
         launch.clear_away(created.record)
         shutil.rmtree(control.path, ignore_errors=True)
+        if metadata is not None:
+            with suppress(RltuiError):  # then it is listed as lost
+                catalog.forget(RunIndex(), [metadata.id])
     for folder in reversed(created.made):
         with suppress(OSError):  # something else lies there by now
             folder.rmdir()
