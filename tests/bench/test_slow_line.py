@@ -48,7 +48,7 @@ def training(box: Box, free_port: int) -> Box:
 @contextmanager
 def watched(box: Box, line: Line = NEAR) -> Iterator[Terminal]:
     argv = [*RLTUI, "-n", "demo"]
-    with opened(argv, "trainer ● ready", " S Step", cwd=box.work, env=box.env, line=line, **SIZE) as (
+    with opened(argv, "trainer ● running", " S Step", cwd=box.work, env=box.env, line=line, **SIZE) as (
         terminal,
         _,
     ):

@@ -33,7 +33,7 @@ def test_a_sentence_for_each_change() -> None:
     assert "orchestrator is waiting: waits for inference." in first
     assert told(sentences, waiting_status(), NOW + 1) == []
     then = told(sentences, running_status(), NOW + 12)
-    assert "orchestrator is ready after 12s." in then
+    assert "orchestrator is running after 12s." in then
     assert told(sentences, running_status(), NOW + 13) == []
     assert any(line.startswith("warning: ") for line in told(sentences, stalled_status(), NOW + 14))
     again = told(sentences, backoff_status(), NOW + 20)
@@ -92,7 +92,7 @@ def test_the_watch_in_its_shapes(
     assert [json.loads(line) for line in capfd.readouterr().out.splitlines()] == [*map(document, seen)]
     statuses += seen
     assert main(["status", "-w", "one"]) == 130, "without a terminal, in sentences"
-    assert re.search(r"\d\d:\d\d:\d\d orchestrator is ready", capfd.readouterr().out)
+    assert re.search(r"\d\d:\d\d:\d\d orchestrator is running", capfd.readouterr().out)
     statuses += seen[:1]
     assert main(["status", "--plain"]) == 0
     assert "orchestrator is waiting" in capfd.readouterr().out

@@ -10,7 +10,7 @@ from rltui.core.states import (
     ENTRY_STATES,
     PENDING,
     RUN_STATES,
-    STALLED,
+    SHOWN_COMPONENT_STATES,
     AnyBadge,
     ComponentState,
     EntryState,
@@ -32,7 +32,7 @@ def test_every_state_has_a_row_and_a_sign_of_its_own() -> None:
 def test_one_word_has_one_sign_and_one_role() -> None:
     """The queue said `■ stopped` where all others said `○`."""
     looks: dict[str, set[tuple[str, str]]] = {}
-    badges: list[AnyBadge] = [*COMPONENT_STATES.values(), *RUN_STATES.values(), STALLED, PENDING]
+    badges: list[AnyBadge] = [*SHOWN_COMPONENT_STATES, *RUN_STATES.values()]
     for badge in badges:
         looks.setdefault(badge.word, set()).add((badge.sign, badge.role))
     assert {word: look for word, look in looks.items() if len(look) > 1} == {}
@@ -43,12 +43,18 @@ def test_what_an_entry_comes_to_is_a_state_in_which_nothing_is_to_be_done() -> N
 
 
 def test_a_component_that_its_host_does_not_run_yet_is_pending() -> None:
-    assert component_badge("starting", {"phase": "pending"}) is PENDING
-    assert component_badge("starting", {"phase": "running"}).word == "starting"
-    assert component_badge("failed", {"phase": "pending"}).word == "failed"
+    assert component_badge({"state": "starting", "host": {"phase": "pending"}}) is PENDING
+    assert component_badge({"state": "starting", "host": {"phase": "running"}}).word == "starting"
+    assert component_badge({"state": "failed", "host": {"phase": "pending"}}).word == "failed"
     assert PENDING.sign == COMPONENT_STATES[ComponentState.WAITING].sign
 
 
+def test_a_job_that_runs_is_running_and_a_service_is_ready() -> None:
+    """Finding U15: `sft ● running 0s` of a job."""
+    assert component_badge({"state": "ready", "kind": "job"}).word == "running"
+    assert component_badge({"state": "ready", "kind": "service"}).word == "ready"
+
+
 def test_a_state_of_a_newer_supervisor_is_shown_by_its_name() -> None:
-    badge = component_badge("hibernating", None)
+    badge = component_badge({"state": "hibernating"})
     assert (badge.sign, badge.word) == ("?", "hibernating")

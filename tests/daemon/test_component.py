@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 from tests.daemon import shim_harness
+from tests.fakes.past_run import write_attempt
 from tests.waiting import retry_until
 
 from rltui.core.layout import ComponentSpec, Stop
@@ -22,7 +23,7 @@ from rltui.daemon.tasks import Signal
 from rltui.services import processes
 from rltui.services.processes import ProcessId, details, is_alive
 from rltui.services.processes.identity import ProcessStat
-from rltui.services.runs.attempt_end import OomKills
+from rltui.services.runs.attempt_end import OomKills, last_known
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 PARENT = 'import subprocess, sys, time; subprocess.Popen(["sleep", "600"]); time.sleep(600)'
@@ -153,9 +154,12 @@ def test_a_kill_while_the_kernel_was_short_of_memory_says_so(
 ) -> None:
     record = ExperimentRecord("one", str(tmp_path), "/", (), "/l", "generic", 1.0)
     attempt = Attempt(record, ComponentSpec(id="trainer", command=["x"]), 1)
-    kills = iter([OomKills(3, is_own=True), OomKills(4, is_own=True)])
-    monkeypatch.setattr("rltui.daemon.attempt.oom_kills", lambda: next(kills))
+    kills = iter([OomKills(count, is_own=True) for count in (3, 4, 4, 4)])
     monkeypatch.setattr("rltui.services.runs.attempt_end.oom_kills", lambda: next(kills))
-    attempt.note_started()
-    explained = attempt.explain_exit(ExitInfo(signal="SIGKILL"), ())
-    assert explained.cause == "killed by the kernel: out of memory, the machine's or its container's"
+    for text in ("by the kernel's OOM killer: ", "from outside, not by the kernel's OOM killer (oom_kill "):
+        attempt.folder.mkdir(parents=True, exist_ok=True)
+        attempt.note_started()
+        assert (attempt.explain_exit(ExitInfo(signal="SIGKILL"), ()).cause or "").startswith(text)
+        write_attempt(attempt.folder, ended_at=2.0, signal="SIGKILL")
+        read = last_known(record.control, attempt.spec, (), ())
+        assert f"killed by SIGKILL ({text}" in (read.reason or ""), "also by the next who reads the files"

@@ -119,7 +119,7 @@ def test_an_open_app_says_who_took_it_down_and_revives_nothing(counters: Box) ->
     counters.json(*up)
     terminal = Terminal([sys.executable, "-m", "rltui", "one"], cwd=counters.work, env=counters.env)
     try:
-        terminal.wait_for("trainer ● ready")
+        terminal.wait_for("trainer ● running")
         assert counters.run("down").returncode == 0
         terminal.wait_for("one was taken down by")
         terminal.wait_for("S starts it again")
@@ -137,7 +137,7 @@ def test_an_open_app_says_who_took_it_down_and_revives_nothing(counters: Box) ->
         terminal.press(typed("component.start-all"))
         terminal.wait_for("Start everything?")
         terminal.press("Enter")
-        terminal.wait_for("trainer ● ready")
+        terminal.wait_for("trainer ● running")
         counters.run("stop", "one", "--yes", "--wait")
         assert counters.json(*up, "--resume", "--only", "trainer")["state"] == "running"
     finally:

@@ -125,7 +125,7 @@ def test_what_a_restart_set_aside_is_brought_back_and_trains_on(box: Box) -> Non
         terminal.press("1", "S")
         terminal.wait_for("Start everything?")
         terminal.press("Enter")
-        terminal.wait_for("trainer ● ready")
+        terminal.wait_for("trainer ● running")
         assert goes_on_from(box, "one", 20)
         terminal.press("9")
         terminal.wait_for("u bring back")

@@ -29,7 +29,7 @@ def test_a_person_sees_what_is_waited_for_and_what_was_written(counters: Box) ->
     assert "restarting " in screen
     after = screen.partition("restarting ")[2]
     assert "after the edit" in after, "it has waited"
-    assert screen.count("● trainer ready") <= 2, "lines are drawn in place"
+    assert screen.count("● trainer running") <= 2, "lines are drawn in place"
 
 
 def test_status_is_drawn_in_place_as_it_changes(counters: Box) -> None:
@@ -57,8 +57,8 @@ def test_a_log_gets_a_sentence_for_each_change(counters: Box) -> None:
     ) as process:
         assert process.stdout is not None
         sentences = iter(process.stdout)
-        assert any("trainer is ready." in line for line in sentences)
+        assert any("trainer is running." in line for line in sentences)
         counters.run("restart", "-c", "trainer", "--yes", "--wait")
-        assert any("trainer is ready" in line and "attempt 2." in line for line in sentences)
+        assert any("trainer is running" in line and "attempt 2." in line for line in sentences)
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=20) == 130

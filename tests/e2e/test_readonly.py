@@ -31,13 +31,13 @@ def test_readonly_app_shows_all_changes_nothing_and_starts_nothing(counters: Box
     argv = [sys.executable, "-m", "rltui", "--readonly", "one"]
     terminal = Terminal(argv, cwd=counters.work, env=counters.env)
     try:
-        terminal.wait_for("trainer ● ready")
+        terminal.wait_for("trainer ● running")
         terminal.wait_for("count ")
         terminal.wait_for("read-only")
         for action in ("stop", "restart", "start", "kill"):
             terminal.press(typed("component.trainer"), typed(f"component.{action}"), "Enter")
         terminal.press(typed("zoom"))
-        terminal.wait_for("trainer ● ready")
+        terminal.wait_for("trainer ● running")
         after = counters.json("status")["components"]
         assert [(item["pid"], item["state"]) for item in after] == [
             (item["pid"], item["state"]) for item in before
@@ -49,7 +49,7 @@ def test_readonly_app_shows_all_changes_nothing_and_starts_nothing(counters: Box
         terminal.wait_for("a read-only client starts none")
         assert journal(counters) == entries, "it started no supervisor"
         counters.json("status")  # this does
-        terminal.wait_for("trainer ● ready")
+        terminal.wait_for("trainer ● running")
         retry_until(lambda: "reconnecting" not in terminal.screen())
     finally:
         terminal.close()

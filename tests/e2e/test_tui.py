@@ -63,7 +63,7 @@ def step(box: Box) -> int:
 
 
 def test_edit_and_restart_keep_inference_warm(learning: Box, terminal: Terminal) -> None:
-    screen = terminal.wait_for("trainer ● ready")
+    screen = terminal.wait_for("trainer ● running")
     assert "inference ● ready" in screen
     assert "GPU" in screen
     terminal.wait_for(" S Step")
@@ -98,12 +98,12 @@ def test_edit_and_restart_keep_inference_warm(learning: Box, terminal: Terminal)
 
 @pytest.mark.slow
 def test_killed_app_and_lost_terminal_stop_nothing(learning: Box, terminal: Terminal) -> None:
-    terminal.wait_for("trainer ● ready")
+    terminal.wait_for("trainer ● running")
     before = pids(learning)
     os.kill(terminal.pid, signal.SIGKILL)
     assert pids(learning) == before
     with closing(open_terminal(learning, columns=80, rows=24)) as second_terminal:
-        second_terminal.wait_for("trainer ● ready")
+        second_terminal.wait_for("trainer ● running")
     assert pids(learning) == before
     reached = step(learning)
     retry_until(lambda: step(learning) > reached, timeout_s=60)
@@ -114,14 +114,14 @@ def test_app_survives_its_supervisor_and_detaches_with_q(counters: Box) -> None:
     box = counters
     box.json("up", "run.toml", "-l", "counters.toml", "-n", "demo", "-o", "out")
     with closing(open_terminal(box)) as terminal:
-        terminal.wait_for("trainer ● ready")
+        terminal.wait_for("trainer ● running")
         before = pids(box)
         journal = box.work / "out/.rltui/journal.jsonl"
         first = box.json("events")[0]
         assert first["kind"] == "supervisor"
         os.kill(first["data"]["pid"], signal.SIGKILL)
         retry_until(lambda: journal.read_text().count("supervisor started") == 2)
-        terminal.wait_for("trainer ● ready")
+        terminal.wait_for("trainer ● running")
         assert pids(box) == before
         os.kill(before["trainer"][0], signal.SIGKILL)
         terminal.wait_for("trainer ✗ failed")

@@ -27,7 +27,7 @@ def terminal(experiment: Experiment) -> Iterator[Terminal]:
 
 @pytest.mark.slow
 def test_killed_tui_ends_nothing(experiment: Experiment, terminal: Terminal) -> None:
-    terminal.wait_for("trainer ● ready")
+    terminal.wait_for("trainer ● running")
     before = experiment.truth.mains()
     supervisor = experiment.supervisor_pid()
     terminal.press(typed("component.trainer"), typed("component.restart"))
@@ -39,7 +39,7 @@ def test_killed_tui_ends_nothing(experiment: Experiment, terminal: Terminal) -> 
 
 @pytest.mark.faults
 def test_killed_tui_after_the_restart_was_confirmed(experiment: Experiment, terminal: Terminal) -> None:
-    terminal.wait_for("trainer ● ready")
+    terminal.wait_for("trainer ● running")
     before = experiment.truth.mains()
     terminal.press(typed("component.trainer"), typed("component.restart"))
     terminal.wait_for("Restart trainer?")
@@ -53,7 +53,7 @@ def test_killed_tui_after_the_restart_was_confirmed(experiment: Experiment, term
 
 @pytest.mark.faults
 def test_200_restart_keys(experiment: Experiment, terminal: Terminal) -> None:
-    terminal.wait_for("trainer ● ready")
+    terminal.wait_for("trainer ● running")
     before = experiment.truth.mains()
     terminal.press(typed("component.trainer"))
     for _ in range(200):
@@ -61,7 +61,7 @@ def test_200_restart_keys(experiment: Experiment, terminal: Terminal) -> None:
     # An Enter that came before the plan was there has done nothing: the last plan may still be asked about.
     terminal.wait_until(lambda screen: _at_rest(experiment, terminal, screen), "the end of all restarts")
     invariants.assert_all(experiment, before, may_end={"trainer"})
-    terminal.wait_for("trainer ● ready")
+    terminal.wait_for("trainer ● running")
 
 
 def _at_rest(experiment: Experiment, terminal: Terminal, screen: str) -> str:
@@ -77,7 +77,7 @@ def _at_rest(experiment: Experiment, terminal: Terminal, screen: str) -> str:
 def test_tui_shows_the_truth_after_the_supervisor_was_killed(
     experiment: Experiment, terminal: Terminal
 ) -> None:
-    terminal.wait_for("trainer ● ready")
+    terminal.wait_for("trainer ● running")
     before = experiment.truth.mains()
     events.kill_supervisor(experiment)
     events.kill_main(experiment, "trainer")

@@ -65,8 +65,14 @@ def test_a_launcher_that_submits_and_leaves_says_where_the_run_is(tmp_path: Path
 
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
-HOST_OOM = Cause("killed by the kernel: out of memory, the machine's or its container's", hopeless=True)
-PERHAPS = Cause("killed, perhaps by the kernel: the machine ran out of memory", hopeless=False)
+HOST_OOM = Cause(
+    "by the kernel's OOM killer: the machine, or its container, ran out of memory; use less of it",
+    hopeless=True,
+)
+PERHAPS = Cause(
+    "perhaps by the kernel's OOM killer, which killed something on this machine: `dmesg` tells",
+    hopeless=False,
+)
 
 
 def cause(
@@ -107,8 +113,8 @@ def test_only_the_end_of_the_log_is_read(log: Path) -> None:
 @pytest.mark.parametrize(
     ("signal", "host_oom", "text"),
     [
-        ("SIGKILL", "", "from outside, not for want of memory"),
-        ("SIGKILL", None, "from outside, or by the kernel for want of memory"),
+        ("SIGKILL", "", "from outside, not by the kernel's OOM killer (oom_kill is unchanged): restart it"),
+        ("SIGKILL", None, "from outside, or by the kernel's OOM killer: `dmesg` tells; restart it"),
         ("SIGTERM", None, "from outside"),
         ("SIGINT", "own", "from outside"),
     ],
@@ -126,7 +132,9 @@ def test_a_kill_below_a_shell_is_from_outside_where_the_output_says_nothing(log:
     assert found.text.startswith("out of GPU memory")
     log.write_text("step 1\n")
     assert cause(log, exit_code=137) == Cause(
-        "from outside, not for want of memory", hopeless=False, from_outside=True
+        "from outside, not by the kernel's OOM killer (oom_kill is unchanged): restart it",
+        hopeless=False,
+        from_outside=True,
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rltui.core.api import Down
 from rltui.core.lifecycle import Lifecycle
 from rltui.services.runs.intent import IntentFile, intent_of
 
@@ -37,3 +38,14 @@ def test_it_is_written_when_it_changes_and_over_a_damaged_one(
         assert file.read() == type(intent)(), "nothing is known"
     file.write(intent)
     assert file.read() == intent
+
+
+def test_after_a_restart_of_the_machine_only_who_took_it_down_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`status` did not say it any more after a reboot."""
+    file, down = IntentFile(tmp_path / "intent.json"), Down(by="ada", at=1.0, left=("pid 9",))
+    file.write(intent_of({}, None, None, down).model_copy(update={"waiting": ("trainer",)}))
+    monkeypatch.setattr("rltui.services.runs.intent.boot_identity", lambda: "another boot")
+    after = file.read()
+    assert (after.waiting, after.down) == ((), Down(by="ada", at=1.0, complete=True))

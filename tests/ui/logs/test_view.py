@@ -31,7 +31,7 @@ class PaneApp(App[None]):
         yield self.pane
 
     def on_mount(self) -> None:
-        self.pane.border_title = "trainer ● ready"
+        self.pane.border_title = "trainer ● running"
         self.pane.focus()
 
 

@@ -40,7 +40,7 @@ from rltui.ui.app import RltuiApp
 
 RUNNING = "● running · step 12/20 "
 INFERENCE = "inference ● ready 41m · :8000 · KV 41 % · 128 run 12 wait"
-TRAINER = "trainer ● ready 41m · step 12 · loss 0.02 · waits for batch"
+TRAINER = "trainer ● running 41m · step 12 · loss 0.02 · waits for batch"
 CHANGE = "1 change waits for a restart: A"
 FAILED = "✗ failed: inference · step 12/20"
 UNWELL = ("⚠ reward collapsed · ", "⚠ reward collapsed: the reward held 0.96 around step 38")
@@ -83,7 +83,7 @@ SCENES: dict[str, Scene] = {
         "default 64 · 1 to 4096 rollouts · read by orchestrator", small=(),
     ),
     "overview-gpus": scene(
-        on(FakeExperiment), ("tab", "tab", "tab"), "▸ trainer ● ready", "█ inference 60.1 · peak 60.6",
+        on(FakeExperiment), ("tab", "tab", "tab"), "▸ trainer ● running", "█ inference 60.1 · peak 60.6",
         "▤ alice 1.3  ░ free 69.8", small=(),
     ),
     "overview-eight-gpus": scene(
@@ -104,7 +104,7 @@ SCENES: dict[str, Scene] = {
         "GPUs · none", "s start", small=(),
     ),
     "external": scene(
-        on(lambda: FakeExperiment(external_status())), (), RUNNING, "▸ orchestrator ● ready",
+        on(lambda: FakeExperiment(external_status())), (), RUNNING, "▸ orchestrator ● running",
         "inference (external) ● ready · KV 41 % · 128 run 12 wait · http://gpu-2:8000/", small=(),
     ),
     "external-down": scene(

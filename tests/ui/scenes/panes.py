@@ -35,7 +35,7 @@ class PanesApp(App[None]):
         self._wrap = wrap
 
     def compose(self) -> ComposeResult:
-        for title in ("inference ● ready", "orchestrator ○ waiting", "trainer ● ready"):
+        for title in ("inference ● ready", "orchestrator ○ waiting", "trainer ● running"):
             pane = LogView()
             pane.border_title = title
             yield pane

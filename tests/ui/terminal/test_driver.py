@@ -47,7 +47,7 @@ def opened(
         background=background,
     )
     try:
-        ready = "trainer * ready" if "LC_ALL" in variables else "trainer ● ready"
+        ready = "trainer * running" if "LC_ALL" in variables else "trainer ● running"
         terminal.expect(ready, "1 change waits", "A apply")
         terminal.painted_at()
         yield terminal

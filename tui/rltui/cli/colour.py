@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Literal
 
-from rltui.core.states import COMPONENT_STATES, PENDING, RUN_STATES, STALLED, AnyBadge, Role
+from rltui.core.states import RUN_STATES, SHOWN_COMPONENT_STATES, AnyBadge, Role
 
 When = Literal["auto", "always", "never"]
 
@@ -27,10 +27,8 @@ _CODES: dict[Role, str] = {
 }
 """Parameters of SGR (ECMA-48)."""
 _STATES: tuple[AnyBadge, ...] = (
-    *COMPONENT_STATES.values(),
+    *SHOWN_COMPONENT_STATES,
     *RUN_STATES.values(),
-    PENDING,
-    STALLED,
 )
 _ROLES: dict[str, Role] = {
     **{badge.word: badge.role for badge in _STATES},

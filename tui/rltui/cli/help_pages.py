@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rltui.cli.arguments import SLURM
 from rltui.cli.command_help import exit_code_lines, options_text
-from rltui.core.states import COMPONENT_STATES, PENDING, RUN_STATES, STALLED
+from rltui.core.states import RUN_STATES, SHOWN_COMPONENT_STATES
 from rltui.views.experiment import exit_code
 
 _FOLDER = Path(__file__).parent / "help"
@@ -39,8 +39,7 @@ def _run_states() -> list[str]:
 
 
 def _component_states() -> list[str]:
-    badges = [*COMPONENT_STATES.values(), PENDING, STALLED]
-    return [f"  {badge.sign} {badge.word:<9} {badge.meaning}" for badge in badges]
+    return [f"  {badge.sign} {badge.word:<9} {badge.meaning}" for badge in SHOWN_COMPONENT_STATES]
 
 
 _TABLES: Mapping[str, Callable[[], Sequence[str]]] = {

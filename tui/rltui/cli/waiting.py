@@ -120,7 +120,7 @@ class StateChanges:
 
     def _print_line(self, item: dict[str, Any]) -> None:
         id_, now, host = item["id"], time.monotonic(), item.get("host")
-        badge = component_badge(item["state"], host)
+        badge = component_badge(item)
         since = self._since.setdefault(id_, now)
         is_on_the_way = item["state"] in _ON_THE_WAY
         if not is_on_the_way:

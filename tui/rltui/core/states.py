@@ -63,7 +63,7 @@ COMPONENT_STATES: Mapping[ComponentState, ComponentBadge] = {
         "runs, but does not answer yet",
         is_alive=True,
     ),
-    ComponentState.READY: ComponentBadge("●", "ready", "good", "runs and answers", is_alive=True),
+    ComponentState.READY: ComponentBadge("●", "ready", "good", "a service that answers", is_alive=True),
     ComponentState.STOPPING: ComponentBadge("◑", "stopping", "busy", "is ending on request", is_alive=True),
     ComponentState.EXITED: ComponentBadge("✓", "exited", "good", "a job that is done"),
     ComponentState.BACKOFF: ComponentBadge(
@@ -71,20 +71,25 @@ COMPONENT_STATES: Mapping[ComponentState, ComponentBadge] = {
     ),
     ComponentState.FAILED: ComponentBadge("✗", "failed", "bad", "ended with an error, or never became ready"),
 }
+RUNNING_JOB = ComponentBadge("●", "running", "good", "a job that runs", is_alive=True)
+"""Shown in place of `ready`, which only a service can be."""
 PENDING = ComponentBadge("◌", "pending", "busy", "accepted by its host, which has not started it yet")
 """What is shown then, whatever the state is."""
 STALLED = ComponentBadge("⚠", "stalled", "busy", "alive, but makes no progress", is_alive=True)
 """Shown beside the state of a component; its sign is before everything that needs a person's eye."""
+SHOWN_COMPONENT_STATES = (*COMPONENT_STATES.values(), RUNNING_JOB, PENDING, STALLED)
+"""All that people read of a component."""
 ALIVE_STATES = frozenset(state for state, badge in COMPONENT_STATES.items() if badge.is_alive)
 
 
-def component_badge(state: str, host: Mapping[str, Any] | None) -> ComponentBadge:
-    """The displayed badge of a component. `host`: its `HostStatus` as JSON has it, if it runs on another
-    host.
-    """
+def component_badge(component: Mapping[str, Any]) -> ComponentBadge:
+    """The displayed badge of a component. `component`: its `ComponentStatus` as JSON has it."""
+    state, host = component["state"], component.get("host")
     is_pending = host is not None and host["phase"] == "pending"
     if is_pending and state in (ComponentState.STARTING, ComponentState.READY):
         return PENDING
+    if state == ComponentState.READY and component.get("kind") == "job":
+        return RUNNING_JOB
     if state not in COMPONENT_STATES:  # of a newer supervisor
         return ComponentBadge("?", state, "faint", "")
     return COMPONENT_STATES[ComponentState(state)]

@@ -23,7 +23,7 @@ from rltui.services.job_status import JobStatus, read_job_status
 from rltui.services.launch import SPEC_FILE, Launch, read_launch
 from rltui.services.own_files import write_atomically
 from rltui.services.processes import termination
-from rltui.services.runs.attempt_end import OomKills, exit_info, explained, killed_since, oom_kills
+from rltui.services.runs.attempt_end import exit_info, explained, host_oom_of, note_oom_kills
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.shell import read_shell
 
@@ -52,8 +52,6 @@ class Attempt:
         """The launch that it was started with; `None` until that is written."""
         self.record = processes.read_attempt(self.folder)
         """The record that its shim last wrote; `None` before that."""
-        self._oom_kills_before: OomKills | None = None
-        """The kernel's count of kills for want of memory when it began; `None`: unknown."""
 
     # --- its files ----------------------------------------------------------------------------------------
 
@@ -198,7 +196,7 @@ class Attempt:
 
     def note_started(self) -> None:
         """Record the kernel's count of kills for want of memory, as a process of it runs from now on."""
-        self._oom_kills_before = oom_kills()
+        note_oom_kills(self.folder)
 
     def explain_exit(self, exit_info: ExitInfo, patterns: Sequence[FailurePattern]) -> ExitInfo:
         """`exit_info` with the cause, by its output, the framework's failure patterns and the kernel.
@@ -206,7 +204,7 @@ class Attempt:
         An end that was asked for has no cause.
         """
         is_here = self.launch is None or self.launch.host is None
-        host_oom = killed_since(self._oom_kills_before) if is_here else None
+        host_oom = host_oom_of(self.folder) if is_here else None
         return explained(exit_info, self.spec, self.log, patterns, host_oom=host_oom)
 
     # --- its processes ------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from rltui.core.states import (
     ALIVE_STATES,
     COMPONENT_STATES,
     STALLED,
+    ComponentBadge,
     ComponentState,
     Role,
     component_badge,
@@ -45,20 +46,16 @@ class ListedComponent(NamedTuple):
     @property
     def role(self) -> Role:
         is_stalled = self.status["stalled"]
-        return (
-            STALLED.role
-            if is_stalled
-            else component_badge(self.status["state"], self.status.get("host")).role
-        )
+        return STALLED.role if is_stalled else component_badge(self.status).role
 
 
 def _signed_id(component: ListedComponent, _: float) -> Cell:
-    badge = component_badge(component.status["state"], component.status.get("host"))
+    badge = component_badge(component.status)
     return Cell(f"{badge.sign} {component.status['id']}", component.role, len(badge.sign))
 
 
 def _state(component: ListedComponent, _: float) -> Cell:
-    state = component_badge(component.status["state"], component.status.get("host")).word
+    state = component_badge(component.status).word
     stalled = f" {STALLED.sign} {STALLED.word}" if component.status["stalled"] else ""
     return Cell(f"{state}{stalled}", component.role)
 
@@ -110,9 +107,14 @@ VIEW: View[ListedComponent] = View(
 )
 
 
+def badge_of(status: ComponentStatus) -> ComponentBadge:
+    host = None if status.host is None else {"phase": status.host.phase}
+    return component_badge({"state": status.state, "kind": status.kind, "host": host})
+
+
 def component_state_text(status: ComponentStatus, now: float) -> str:
     """`● ready 41m`, `✓ exited 0`, `↻ backoff 12s`, `✗ failed code 1`."""
-    badge = component_badge(status.state, None if status.host is None else status.host.model_dump())
+    badge = badge_of(status)
     extra = ""
     match status.state:
         case ComponentState.READY | ComponentState.STARTING:
@@ -142,7 +144,7 @@ def component_title(
     Most important first: the border cuts off what has no room. Of a reason that does not fit only the part
     before its first colon is told; that of a failure is always told below.
     """
-    role = COMPONENT_STATES[status.state].role
+    role = badge_of(status).role
     cells = [Cell(status.id, "head"), Cell(" "), Cell(component_state_text(status, now), role)]
     if status.host is not None and status.state in ALIVE_STATES:
         for text in host_texts(status.host.model_dump(), now):
@@ -175,7 +177,7 @@ def _behind_state(state: ComponentState, reason: str) -> list[Cell]:
 
 def component_notes(status: ComponentStatus, *, has_reason: bool) -> list[Cell]:
     """Lines below its log: the reason unless the title has it, signs of a stall, the worst health issue."""
-    badge = COMPONENT_STATES[status.state]
+    badge = badge_of(status)
     lines = []
     if status.reason and not has_reason:
         lines.append(Cell(f"{badge.sign} {status.reason}", badge.role))

@@ -155,7 +155,7 @@ class Sentences:
         self._steps_at = 0.0
 
     def about(self, status: Mapping[str, Any], now: float) -> Iterator[str]:
-        """Sentences about changes since the last status, as `14:02:11 trainer is ready after 12s.`; at
+        """Sentences about changes since the last status, as `14:02:11 trainer is running after 12s.`; at
         first, about all.
         """
         clock = clock_text(now)
@@ -199,12 +199,12 @@ class Sentences:
 
     def _component(self, component: Mapping[str, Any], now: float) -> str:
         id_, reason, host = component["id"], component["reason"], component.get("host")
-        state = component_badge(component["state"], host).word
+        state = component_badge(component).word
         verbs = {"exited": "is done", "failed": "has failed", "backoff": "has failed and starts again"}
         text = f"{id_} {verbs.get(state, f'is {state}')}"
         if state in ("waiting", "pending", "starting"):
             self._started_at.setdefault(id_, now)
-        elif (started_at := self._started_at.pop(id_, None)) is not None and state == "ready":
+        elif (started_at := self._started_at.pop(id_, None)) is not None and state in ("ready", "running"):
             text += f" after {duration(now - started_at)}"
         if (component["attempt"] or 0) > 1:
             text += f", attempt {component['attempt']}"

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from rltui.core.api import ComponentStatus
 from rltui.core.failure_cause import LONGEST_TEXT, Cause, FailurePattern, find_cause
+from rltui.core.kinds import FLAG, INTEGER, TEXT, Kind, check_document
 from rltui.core.layout import ComponentSpec
 from rltui.core.lifecycle import Ended, ExitInfo, Lifecycle, Spawned, advance
 from rltui.core.log_lines import LINE_BREAK, decode_line, plain_text
 from rltui.core.states import ComponentState
+from rltui.errors import RltuiError
 from rltui.frameworks.failures import CHILD_KILLED
 from rltui.services import processes
+from rltui.services.own_files import read_own, write_atomically
 from rltui.services.processes import AttemptRecord
 from rltui.services.redaction import without_secrets
 from rltui.services.runs.experiment_files import ControlFolder
@@ -70,6 +74,48 @@ def killed_since(before: OomKills | None) -> Literal["own", "machine", ""] | Non
     return ("own" if now.is_own else "machine") if now.count > before.count else ""
 
 
+_KERNEL_FILE = "kernel.json"
+"""In the folder of an attempt: the kernel's counter at its start, and at its end what became of it."""
+
+
+def note_oom_kills(folder: Path) -> None:
+    """Store the kernel's counter with the attempt that starts now."""
+    if (kills := oom_kills()) is not None:
+        _save_kernel_file(folder, {"boot": processes.boot_identity(), **asdict(kills)})
+
+
+def host_oom_of(folder: Path) -> str | None:
+    """The result of `killed_since` for the attempt, which has just ended, and is stored with it."""
+    document = _kernel_file(folder)
+    if document.get("boot") != processes.boot_identity():
+        return None
+    host_oom = killed_since(OomKills(document["count"], is_own=document["is_own"]))
+    _save_kernel_file(folder, {**document, "host_oom": host_oom})
+    return host_oom
+
+
+def saved_host_oom(folder: Path) -> str | None:
+    """The stored result; `None` if it is unknown."""
+    host_oom = _kernel_file(folder).get("host_oom")
+    return host_oom if host_oom in ("", *_OOM) else None
+
+
+def _kernel_file(folder: Path) -> dict[str, Any]:
+    try:
+        document = check_document(json.loads(read_own(folder / _KERNEL_FILE)), _KERNEL_KINDS, frozenset())
+    except (OSError, ValueError):
+        return {}
+    return document if {"count", "is_own"} <= document.keys() else {}
+
+
+def _save_kernel_file(folder: Path, document: Mapping[str, Any]) -> None:
+    with suppress(RltuiError):  # no room: the cause is less exact
+        write_atomically(folder / _KERNEL_FILE, json.dumps(document).encode())
+
+
+_KERNEL_KINDS: Mapping[str, Kind] = {
+    "boot": TEXT, "count": INTEGER, "is_own": FLAG, "host_oom": TEXT.or_none,
+}  # fmt: skip
 TAIL_BYTES = 64 * 1024
 """Size of the end of a log that is read. vLLM writes 20 kB between the root cause and its end."""
 _USAGE_ERROR = 2
@@ -82,8 +128,14 @@ _OUTSIDE_SIGNALS = frozenset({"SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT
 _USAGE = re.compile(r"^\s*usage: |\berror: |^Error\b|^\W*Usage: ", re.MULTILINE | re.IGNORECASE)
 _ERROR_LINE = re.compile(r"^.*?\berror: (?P<what>[^\n]+)$", re.MULTILINE | re.IGNORECASE)
 _OOM = {
-    "own": Cause("killed by the kernel: out of memory, the machine's or its container's", hopeless=True),
-    "machine": Cause("killed, perhaps by the kernel: the machine ran out of memory", hopeless=False),
+    "own": Cause(
+        "by the kernel's OOM killer: the machine, or its container, ran out of memory; use less of it",
+        hopeless=True,
+    ),
+    "machine": Cause(
+        "perhaps by the kernel's OOM killer, which killed something on this machine: `dmesg` tells",
+        hopeless=False,
+    ),
 }
 """Result of `killed_since` → cause."""
 
@@ -121,9 +173,12 @@ def cause_of_end(
 
 
 def _outside_cause(host_oom: str | None) -> Cause:
-    """The cause of a SIGKILL that did not come from the kernel for lack of memory, as far as known."""
-    memory = ", not for want of memory" if host_oom is not None else ", or by the kernel for want of memory"
-    return Cause(f"from outside{memory}", hopeless=False, from_outside=True)
+    """The cause of a SIGKILL that the kernel did not send for lack of memory, as far as is known."""
+    if host_oom is None:
+        text = "from outside, or by the kernel's OOM killer: `dmesg` tells; restart it"
+    else:
+        text = "from outside, not by the kernel's OOM killer (oom_kill is unchanged): restart it"
+    return Cause(text, hopeless=False, from_outside=True)
 
 
 def last_lines(log: Path, *, end: int | None = None) -> list[str]:
@@ -213,7 +268,7 @@ def finished_lifecycle(
     spec: ComponentSpec, record: AttemptRecord | None, log: Path, patterns: Sequence[FailurePattern]
 ) -> Lifecycle:
     waiting = Lifecycle(kind=spec.kind, state=ComponentState.WAITING)
-    explained_exit = explained(exit_info(record), spec, log, patterns)
+    explained_exit = explained(exit_info(record), spec, log, patterns, host_oom=saved_host_oom(log.parent))
     return advance(advance(waiting, Spawned(epoch=0, ready=True)), Ended(epoch=0, exit=explained_exit))
 
 

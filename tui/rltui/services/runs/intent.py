@@ -109,7 +109,9 @@ class IntentFile:
         """The last error that was logged."""
 
     def read(self) -> Intent:
-        """Empty if there is no valid file of this boot."""
+        """Empty if there is no valid file. Of another boot only who took the run down: nothing of that is
+        pending any more.
+        """
         try:
             intent = Intent.model_validate_json(read_own(self._path))
         except (FileNotFoundError, NotADirectoryError):
@@ -117,7 +119,9 @@ class IntentFile:
         except (OSError, ValidationError) as error:
             logger.error("%s cannot be read: %s", self._path, error)
             return Intent()
-        return intent if intent.boot == boot_identity() else Intent()
+        if intent.boot == boot_identity():
+            return intent
+        return Intent(down=intent.down and intent.down.model_copy(update={"complete": True, "left": ()}))
 
     def write(self, intent: Intent) -> None:
         """Store it; again if the file was damaged. A full disk has no other effect, unless we are killed."""

@@ -14,7 +14,7 @@ from textual.events import Resize
 from textual.widgets import Input, Static
 
 from rltui.core import fuzzy
-from rltui.core.states import COMPONENT_STATES, PENDING, RUN_STATES, STALLED, AnyBadge
+from rltui.core.states import RUN_STATES, SHOWN_COMPONENT_STATES, AnyBadge
 from rltui.ui import verbs
 from rltui.ui.actions import ACTIONS, Action, KeyContext, Scope, Use, uses, with_keys
 from rltui.ui.dialogs.base import TypingScreen, keys_line
@@ -130,7 +130,7 @@ def _help_row(action: Action, keys: str, text: str, *, lacks: bool, label: str =
 def symbol_rows() -> list[HelpRow]:
     tables: Mapping[str, Iterable[AnyBadge]] = {
         "States of a run": RUN_STATES.values(),
-        "States of a component": (*COMPONENT_STATES.values(), PENDING, STALLED),
+        "States of a component": SHOWN_COMPONENT_STATES,
     }
     rows = [
         HelpRow(heading, f"{badge.sign} {badge.word}", badge.meaning, STYLES[badge.role])

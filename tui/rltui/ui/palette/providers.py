@@ -10,7 +10,6 @@ from typing import Any
 from textual.screen import Screen
 from textual.widget import Widget
 
-from rltui.core.states import COMPONENT_STATES
 from rltui.core.text import truncate
 from rltui.ui import themes
 from rltui.ui.actions import Use, offered_in, offered_on
@@ -21,6 +20,7 @@ from rltui.ui.screens.overview import Overview
 from rltui.ui.text import clean_line, value_text
 from rltui.ui.themed_app import ThemedApp
 from rltui.views.checkpoint import checkpoint_words
+from rltui.views.component import badge_of
 from rltui.views.run import run_summary
 
 Provider = Callable[[BaseScreen], Iterable[PaletteEntry]]
@@ -57,7 +57,7 @@ def components(screen: BaseScreen) -> Iterable[PaletteEntry]:
             overview.panels.focus_component(component_id)
 
     for component in state.status.components:
-        badge, label = COMPONENT_STATES[component.state], clean_line(component.id)
+        badge, label = badge_of(component), clean_line(component.id)
         choose = partial(focus, component.id)
         yield PaletteEntry(Kind.COMPONENT, component.id, label, choose, f"{badge.sign} {badge.word}")
     for log in state.status.logs:

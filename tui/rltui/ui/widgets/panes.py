@@ -18,7 +18,7 @@ from textual.widgets import Static
 from rltui.core.api import ComponentStatus, FollowedLog
 from rltui.core.gpu.out_of_memory import verdict
 from rltui.core.log_lines import LogSource
-from rltui.core.states import COMPONENT_STATES, STALLED, ComponentState
+from rltui.core.states import STALLED, ComponentState
 from rltui.errors import RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.background import in_background
@@ -27,7 +27,7 @@ from rltui.ui.messages import waiting
 from rltui.ui.state import ExperimentState
 from rltui.ui.styles import FAINT, STYLES, styled
 from rltui.ui.text import clean_line
-from rltui.views.component import component_notes, component_title, log_title
+from rltui.views.component import badge_of, component_notes, component_title, log_title
 from rltui.views.table import Cell
 
 _SELECTED = "▸ "
@@ -238,7 +238,7 @@ class ComponentPane(ReaderPane):
         """`trainer · ready`."""
         if self.status is None:
             return self.reader_id
-        return f"{self.reader_id} · {STALLED.word if self.status.stalled else self.status.state.value}"
+        return f"{self.reader_id} · {STALLED.word if self.status.stalled else badge_of(self.status).word}"
 
     @property
     def is_over(self) -> bool:
@@ -253,7 +253,7 @@ def memory_notes(status: ComponentStatus, *, readonly: bool = False) -> Content:
     """
     if status.out_of_memory is None:
         return Content("")
-    badge = COMPONENT_STATES[status.state]
+    badge = badge_of(status)
     lines = [Content.styled(f"{badge.sign} {verdict(status.out_of_memory)}", STYLES[badge.role])]
     if status.remedies:
         first, *other_remedies = (clean_line(remedy.title) for remedy in status.remedies)
