@@ -23,7 +23,7 @@ def cells(*names: str, has_reason: bool = True, **fields: Any) -> list[Cell]:
 def test_the_sign_has_the_colour_of_the_state_and_a_stall_that_of_trouble() -> None:
     assert cells("component", "state") == [Cell("● trainer", "good", 1), Cell("running", "good")]
     stalled = cells("component", "state", stalled=True)
-    assert stalled == [Cell("● trainer", "busy", 1), Cell("ready ⚠ stalled", "busy")]
+    assert stalled == [Cell("● trainer", "busy", 1), Cell("running ⚠ stalled", "busy")]
 
 
 @pytest.mark.parametrize(("state", "port"), [("ready", ":8000"), ("failed", "")])
