@@ -19,27 +19,27 @@ from rltui.errors import EXIT_MEANINGS
 
 _SOURCE_WIDTH = 64
 """Width of the source before `-` becomes two characters; mandoc advises against lines over 80."""
-_DATE = "2026-11-23"
+_DATE = "2026-11-26"
 _FILES = (
-    ("OUTPUT_DIR/.rltui/", "journal, starts with logs and configs, own copies: what rltui keeps of a run"),
-    ("$XDG_CONFIG_HOME/rltui/settings.toml", "settings; ~/.config where the variable is not set"),
+    ("OUTPUT_DIR/.rltui/", "journal, attempts with logs and configs, and the run's own copy of the config"),
+    ("$XDG_CONFIG_HOME/rltui/settings.toml", "settings (default: in ~/.config)"),
     ("$XDG_CONFIG_HOME/rltui/layouts/*.toml", "layouts for all folders"),
-    (".rltui/layouts/*.toml", "layouts of this folder"),
-    ("$XDG_STATE_HOME/rltui/", "the list of experiments, the index of runs, the queue; else ~/.local/state"),
-    ("$XDG_CACHE_HOME/rltui/", "what can be found out again; else ~/.cache"),
-    ("$XDG_RUNTIME_DIR/rltui/", "sockets; else a folder of yours below TMPDIR or /tmp"),
+    (".rltui/layouts/*.toml", "layouts for this folder"),
+    ("$XDG_STATE_HOME/rltui/", "index of runs, queue (default: in ~/.local/state)"),
+    ("$XDG_CACHE_HOME/rltui/", "a cache that can be deleted at any time (default: in ~/.cache)"),
+    ("$XDG_RUNTIME_DIR/rltui/", "sockets (default: in your own folder below TMPDIR or /tmp)"),
 )  # fmt: skip
 _ENVIRONMENT = (
-    ("RLTUI_PRIME_RL, RLTUI_VERIFIERS, RLTUI_MEDARC", "checkouts to use where none lies above the config"),
-    ("RLTUI_KEYMAP", "a keymap of the TUI, as --keymap names one"),
-    ("RLTUI_TMUX_SOCKET", "name of the tmux server that keeps everything alive (default: rltui)"),
-    ("NO_COLOR", "no colours, if it is not empty"),
-    ("FORCE_COLOR, CLICOLOR_FORCE", "colours also where the output is no terminal"),
-    ("TERM", "where it is dumb, nothing is coloured or drawn in place"),
-    ("COLUMNS", "width of tables on a terminal, if that is wider"),
-    ("LC_ALL, LC_CTYPE, LANG", "without UTF-8, output is ASCII; also with --ascii"),
-    ("VISUAL, EDITOR, PAGER", "what the TUI opens files and logs with"),
-    ("RLTUI_EXPERIMENT, RLTUI_COMPONENT, RLTUI_ATTEMPT", "are set for every component, to tell which it is"),
+    ("RLTUI_PRIME_RL, RLTUI_VERIFIERS, RLTUI_MEDARC", "checkouts to use if there is none above the config"),
+    ("RLTUI_KEYMAP", "keymap of the TUI, like --keymap"),
+    ("RLTUI_TMUX_SOCKET", "name of rltui's own tmux server (default: rltui)"),
+    ("NO_COLOR", "no colours, if not empty"),
+    ("FORCE_COLOR, CLICOLOR_FORCE", "colours even if the output is not a terminal"),
+    ("TERM", "if dumb, no colours and no output in place"),
+    ("COLUMNS", "maximum width of tables on a terminal"),
+    ("LC_ALL, LC_CTYPE, LANG", "without UTF-8, the output is ASCII, as with --ascii"),
+    ("VISUAL, EDITOR, PAGER", "programs with which the TUI opens files and logs"),
+    ("RLTUI_EXPERIMENT, RLTUI_COMPONENT, RLTUI_ATTEMPT", "set for every component"),
 )
 
 
@@ -62,9 +62,7 @@ def print_manual() -> None:
 
 def manual() -> Iterator[Block]:
     yield Block("section", "name")
-    yield Block(
-        "text", "rltui - runs reinforcement learning of language models on a GPU box, and keeps it alive"
-    )
+    yield Block("text", "rltui - run and supervise reinforcement learning of language models")
     yield Block("section", "synopsis")
     for line in ("rltui [CONFIG... | RUN]", "rltui COMMAND [OPTION...]", str(hints.HELP_TOPIC)):
         yield Block("verbatim", line)
