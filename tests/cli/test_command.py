@@ -71,6 +71,7 @@ def test_help_of_every_command_is_a_screenful_of_sentence_usage_examples_and_opt
         assert len(lines) <= LONGEST, (each.name, len(lines))
         assert [line for line in lines if len(line) > WIDEST] == [], each.name
         assert any(line.startswith(f"Usage: rltui {each.name}") for line in lines), each.name
+        assert [item.metavar for item in each.arguments if len(item.metavar) == 1] == [], each.name
 
 
 @pytest.mark.parametrize(

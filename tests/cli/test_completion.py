@@ -21,11 +21,10 @@ from rltui.cli.completion import candidates, is_path, sources
 from rltui.cli.overview import all_commands
 
 FREE = {
-    "ACCOUNT", "GPUS", "NUMBER", "REVISION", "JOBS", "SECONDS",
-    "AGE", "COMMAND", "CONTEXT", "ENV", "EXPERIMENT", "FILTER", "GLOB", "ID", "JOB", "K",
-    "K=V", "LIMIT", "M", "MODEL", "N", "NAME", "NAME='COMMAND'", "NS", "N|none", "OPTION", "P", "PID",
-    "PATTERN", "PLACE", "QOS", "R", "RE", "RULE", "STEP", "S", "STEP|FOLDER", "T", "TEXT", "URL",
-    "USER/NAME", "WHAT", "WHEN", "WORD", "WORDS", "0,…",
+    "ACCOUNT", "AGE", "COMMAND", "CONTEXT", "ENV", "FILTER", "GLOB", "GPUS", "ID", "JOBS", "KEY=VALUE",
+    "LIMIT", "NAME", "NAME='COMMAND'", "NAMESPACE", "NUMBER", "NUMBER|none", "OPTION", "PATTERN", "PID",
+    "PLACE", "QOS", "REVISION", "RULE", "SECONDS", "STEP", "TEXT", "URL", "USER/NAME", "WHEN", "WORD",
+    "WORDS",
 }  # fmt: skip
 """Arguments of which nobody can say what they may be: numbers, texts, new names; files are the shell's."""
 

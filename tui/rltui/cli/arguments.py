@@ -166,7 +166,7 @@ def plan_flag(text: str = "show the plan and change nothing") -> Argument:
 
 
 def limit_option(text: str) -> Argument:
-    return argument("--limit", "N", text, type=positive)
+    return argument("--limit", "NUMBER", text, type=positive)
 
 
 JSON = json_flag()

@@ -32,13 +32,13 @@ AFTER_REBOOT = switch(
 QUEUED = (
     argument(
         "--gpus",
-        "N",
-        "wait until N GPUs are free (SLURM: GPUs per node)",
+        "NUMBER",
+        "free GPUs to wait for (SLURM: GPUs per node)",
         type=positive,
     ),
-    argument("--retries", "N", "retry up to N times if it fails", type=positive, default=0),
+    argument("--retries", "NUMBER", "times to retry if it fails", type=positive, default=0),
     repeatable("--stop-if", "RULE", "end it early: 'reward < 0.2 at 50', 'kl > 10'"),
-    argument("--priority", "P", "higher ones start first (default: 0)", type=int, default=0),
+    argument("--priority", "NUMBER", "higher ones start first (default: 0)", type=int, default=0),
     AFTER_REBOOT,
     flag("--slurm", "submit each run as a SLURM job (rltui help slurm)"),
 )

@@ -185,7 +185,7 @@ QUEUE = Hint("queue-not-kept", "queue")
 QUEUE_ADD = Hint("queue-empty", "queue add CONFIG.toml")
 QUEUE_RETRY = Hint("entry-changed", "queue retry {entry}")
 QUEUE_RESUME = Hint("queue-paused", "queue resume")
-QUEUE_LIMIT = Hint("queue-limited", "queue limit N|none")
+QUEUE_LIMIT = Hint("queue-limited", "queue limit NUMBER|none")
 SWEEP = Hint("queue-empty", "sweep CONFIG.toml lr=1e-6,3e-6 seed=0..2")
 
 # --- Kubernetes ---------------------------------------------------------------------------------------------

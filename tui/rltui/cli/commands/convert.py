@@ -49,7 +49,7 @@ _UNITS = ("tokens", "rollouts")
         "with --to: the new file (default: next to CONFIG)",
         completes="files",
     ),
-    argument("--mean-tokens", "N", "mean tokens of a rollout (default: as measured)", type=tokens),
+    argument("--mean-tokens", "NUMBER", "mean tokens of a rollout (default: as measured)", type=tokens),
     *EDIT,
     examples=(
         "convert demo tokens --plan",

@@ -41,7 +41,7 @@ _WIDTHS = {"step": 6, "kind": -10}
     repeatable("--kind", "KIND,…", "edit, crash, alert, note, …; repeatable", completes="event_kinds"),
     SINCE,
     UNTIL,
-    limit_option("only the newest N of them"),
+    limit_option("only the newest ones"),
     argument("--grep", "WORDS", "only those with all these words", default=""),
     flag("--brief", "one line each, without diffs"),
     FOLLOW,

@@ -59,7 +59,7 @@ ROLE = (
     argument("role", "ROLE", "trainer, inference, …; of several pods trainer-1", completes="pod_roles"),
 )
 PLACE = (
-    argument("--namespace", "NS", "namespace (default: the context's)"),
+    argument("--namespace", "NAMESPACE", "namespace (default: the context's)"),
     argument("--context", "CONTEXT", "context of the kubeconfig (default: the current one)"),
 )
 MAKING = (
@@ -76,7 +76,7 @@ MAKING = (
         "file of values, or the name of one of the chart's examples; repeatable",
         completes="files",
     ),
-    repeatable("--set", "K=V", "a value, as helm takes it", dest="edits"),
+    repeatable("--set", "KEY=VALUE", "a value, as helm takes it", dest="edits"),
     flag("--sft", "let the pods sleep (autoStart=false), to run SFT first"),
     plan_flag("show the command and the values"),
     YES,

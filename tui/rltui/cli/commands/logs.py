@@ -50,7 +50,7 @@ _BATCH_LINES = 500
     RUN,
     COMPONENT,
     FOLLOW,
-    limit_option(f"only the newest N lines (default: {_DEFAULT_LINES}; into a file, all)"),
+    limit_option(f"only the newest lines (default: {_DEFAULT_LINES}; into a file, all)"),
     flag("--full", f"all lines, not only the newest {_DEFAULT_LINES}"),
     flag("--all", "all attempts, not only the newest"),
     argument("--grep", "PATTERN", "only lines that match the regular expression, of all logs without -c"),

@@ -95,8 +95,8 @@ class SeriesDocument:
     flag("--all", "all series"),
     SINCE,
     UNTIL,
-    limit_option("only the newest N points"),
-    argument("--every", "N", "every Nth point, and the newest", type=positive),
+    limit_option("only the newest points"),
+    argument("--every", "NUMBER", "one point in NUMBER, and the newest", type=positive),
     exclusive(
         flag("--csv", "one row per step"),
         flag("--plot", "draw curves in the terminal"),

@@ -210,7 +210,7 @@ def move(arguments: Arguments) -> int:
 
 @command(
     "queue limit",
-    argument("most", "N|none", "none: as the GPUs allow (without GPUs: 1)"),
+    argument("most", "NUMBER|none", "none: as the GPUs allow (without GPUs: 1)"),
     JSON,
     examples=(
         "queue limit 2",

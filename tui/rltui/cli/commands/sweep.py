@@ -45,8 +45,8 @@ _MANY_TIMES = 10.0
     argument(
         "config", "CONFIG|KEY=VALUES", "as `rltui up`; lr=1e-6,3e-6 seed=0..2", nargs="*", completes="edits"
     ),
-    argument("--random", "N", "only N of the combinations, by chance", type=positive),
-    argument("--max-parallel", "N", "at most N of them at once (SLURM jobs: N submitted)", type=positive),
+    argument("--random", "NUMBER", "a random choice of the combinations", type=positive),
+    argument("--max-parallel", "NUMBER", "so many at once (SLURM: so many submitted)", type=positive),
     flag("--array", "with --slurm: the jobs are one job array (then N at once run)"),
     *QUEUED,
     NEW_RUN,

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     RUN,
     section(
         "what is kept, besides the newest and the best",
-        argument("--keep-last", "N", "the newest N (default: 3)", type=positive),
-        argument("--keep-every", "N", "those of multiples of N", type=positive),
+        argument("--keep-last", "NUMBER", "keep the newest ones (default: 3)", type=positive),
+        argument("--keep-every", "NUMBER", "keep steps that are multiples of NUMBER", type=positive),
         argument("--keep", "STEP,…", "those of these steps", type=steps, completes="checkpoints"),
     ),
     flag("--set-aside", "also delete what restarts have set aside", dest="archive"),

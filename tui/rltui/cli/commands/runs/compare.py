@@ -51,7 +51,7 @@ class ComparedRunDocument:
 @command(
     "runs compare",
     argument("run", "RUN", "two or more runs", nargs="+", completes="runs"),
-    repeatable("--metric", "M", "a metric, such as reward or loss; repeatable", completes="metrics"),
+    repeatable("--metric", "METRIC", "a metric, such as reward or loss; repeatable", completes="metrics"),
     flag("--all-keys", "include keys that are equal"),
     exclusive(
         flag("--csv", "CSV, all values in full"),

@@ -12,7 +12,7 @@ from rltui.cli.output import print_json
     "runs export",
     RUN,
     output_dir_option("output folder (default: ./RUN-report)"),
-    argument("--rollouts", "N", "number of best and worst rollouts (default: 3)", type=count, default=3),
+    argument("--rollouts", "NUMBER", "number of best and worst rollouts (default: 3)", type=count, default=3),
     JSON,
     examples=("runs export demo",),
 )

@@ -59,18 +59,21 @@ class _ListedRuns:
     "runs list",
     FILTER,
     argument(
-        "--sort", "COL", "sort by this column: numbers descending, texts ascending", completes="run_columns"
+        "--sort",
+        "COLUMN",
+        "sort by this column: numbers descending, texts ascending",
+        completes="run_columns",
     ),
     flag("--reverse", "reverse the order"),
     argument(
         "--columns",
-        "COL,…",
+        "COLUMN,…",
         "these columns; +NAME adds one: fields, metrics, config keys",
         completes="run_columns",
     ),
     flag("--all", "include archived runs"),
     flag("--group", "group forks and sweeps below their parents"),
-    argument("--limit", "N", "only the first N", type=positive),
+    argument("--limit", "NUMBER", "only the first ones", type=positive),
     flag("--rebuild", "rebuild the index from all folders"),
     exclusive(
         flag("--csv", "CSV, all values in full"),

@@ -20,9 +20,13 @@ from rltui.views.run_list import usual_order
     section(
         "what is kept, besides the running and the starred",
         argument(
-            "--keep-best", "N", "the N with the best mean reward over ten steps", type=positive, default=0
+            "--keep-best",
+            "NUMBER",
+            "keep those with the best mean reward over ten steps",
+            type=positive,
+            default=0,
         ),
-        argument("--keep-last", "N", "the newest N", type=positive, default=0),
+        argument("--keep-last", "NUMBER", "keep the newest ones", type=positive, default=0),
         repeatable("--keep-tag", "TAG", "those with this tag", completes="tags"),
         argument("--older-than", "AGE", "those that ended more recently: 30d, 12h"),
     ),
