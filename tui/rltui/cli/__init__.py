@@ -39,7 +39,7 @@ def _run(argv: list[str], out: terminal.CleanStream) -> int:
     out.is_json = False
     try:
         appearance, command_argv = appearance_of(argv)
-        terminal.guard(appearance.colours, is_ascii=appearance.is_ascii)
+        terminal.guard(appearance.colours, is_ascii=appearance.is_ascii, is_quiet=appearance.is_quiet)
         host, command_argv = host_of(command_argv)
         if host:
             from rltui.cli.host import run_on_host  # the settings need pydantic
@@ -63,7 +63,8 @@ def _run(argv: list[str], out: terminal.CleanStream) -> int:
 
 
 def _report(error: RltuiError, *, as_json: bool) -> int:
-    print(f"{style('rltui:', 'bad')} {error}", file=sys.stderr)
+    with terminal.spoken():
+        print(f"{style('rltui:', 'bad')} {error}", file=sys.stderr)
     if as_json:
         document = {"title": error.title, "details": error.details, "hint": error.hint}
         print_json({"error": document, "exit_code": int(error.exit_code)})

@@ -1,4 +1,4 @@
-"""Options of every command, before its name or behind it: `--color`, `--ascii`; and `--host`, before it."""
+"""Options of every command, before or after its name: `--color`, `--ascii`, `--quiet`; `--host` before it."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ HELP = (
         ),
         flag("--no-color", "the same as --color=never"),
         flag("--ascii", "ASCII only"),
+        flag("--quiet", "on stderr only errors and questions"),
     ),
     section(
         "options before a command",
@@ -39,6 +40,7 @@ class Appearance(NamedTuple):
 
     colours: When = "auto"
     is_ascii: bool = False
+    is_quiet: bool = False
 
 
 def appearance_of(argv: Sequence[str]) -> tuple[Appearance, list[str]]:
@@ -60,6 +62,8 @@ def appearance_of(argv: Sequence[str]) -> tuple[Appearance, list[str]]:
             looks = looks._replace(colours="never")
         elif arg == "--ascii":
             looks = looks._replace(is_ascii=True)
+        elif arg == "--quiet":
+            looks = looks._replace(is_quiet=True)
         else:
             remaining.append(arg)
     return looks, [*remaining, *argv[end:]]

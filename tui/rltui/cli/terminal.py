@@ -34,6 +34,8 @@ class CleanStream:
         self.raw = stream
         self.is_json = False
         self.has_colours = False
+        self.is_silent = False
+        """Drop what is written."""
         self.encoding = _encoding(stream)
         self.errors = getattr(stream, "errors", None)
         self.isatty: Callable[[], bool] = stream.isatty
@@ -46,6 +48,8 @@ class CleanStream:
             BrokenPipeError: if nobody reads it any more.
             UnwritableError: if it cannot be written.
         """
+        if self.is_silent:
+            return len(text)
         try:
             self.raw.write(self.clean(text))
         except OSError as error:
@@ -93,10 +97,10 @@ def _encoding(stream: TextIO) -> str:
     return getattr(stream, "encoding", None) or "utf-8"
 
 
-def guard(colours: When = "auto", *, is_ascii: bool = False) -> CleanStream:
+def guard(colours: When = "auto", *, is_ascii: bool = False, is_quiet: bool = False) -> CleanStream:
     """Clean all output from here on, and drop it where its stream is closed. Returns stdout.
 
-    `is_ascii`: whatever the terminal could show.
+    `is_ascii`: whatever the terminal could show. `is_quiet`: on stderr only what is `spoken`.
     """
     for descriptor in range(3):
         try:
@@ -109,9 +113,24 @@ def guard(colours: When = "auto", *, is_ascii: bool = False) -> CleanStream:
     for stream in (err, out):
         stream.has_colours = is_wanted(colours, is_terminal=stream.isatty())
         stream.encoding = "ascii" if is_ascii else _encoding(stream.raw)
+    err.is_silent = is_quiet
     switch(is_on=err.has_colours or out.has_colours)
     sys.stderr, sys.stdout = cast(TextIO, err), cast(TextIO, out)
     return out
+
+
+@contextmanager
+def spoken() -> Iterator[None]:
+    """What is written to stderr inside is seen in spite of `--quiet`: errors and questions."""
+    stream = sys.stderr
+    is_silent = isinstance(stream, CleanStream) and stream.is_silent
+    if isinstance(stream, CleanStream):
+        stream.is_silent = False
+    try:
+        yield
+    finally:
+        if isinstance(stream, CleanStream):
+            stream.is_silent = is_silent
 
 
 def _guarded(stream: TextIO) -> CleanStream:
@@ -228,7 +247,8 @@ def displayable(text: str) -> str:
 
 def prompt(question: str) -> str:
     """Ask a person; returns the answer without spaces around it. Called only where stdin is a terminal."""
-    print(question, end=" ", file=sys.stderr, flush=True)
+    with spoken():
+        print(question, end=" ", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip()
 
 

@@ -23,7 +23,8 @@ _BREAKS = re.compile(r"[=:]+")
 _GLOBAL_OPTIONS = {
     "--color": "auto, always, never",
     "--no-color": "no colours",
-    "--ascii": "no signs but ASCII's",
+    "--ascii": "ASCII only",
+    "--quiet": "on stderr only errors and questions",
     "--host": "on another machine",
 }
 
