@@ -93,10 +93,15 @@ class Box:
         assert result.returncode == 0 or tells_of_failure, result.stderr + result.stdout
         return json.loads(result.stdout)
 
+    def status(self) -> dict[str, Any]:
+        """Status of the run that is alive, else of the newest."""
+        document: dict[str, Any] = self.json("status")["runs"][0]
+        return document
+
     def component(self, name: str, *, experiment: str | None = None) -> dict[str, Any]:
         """Status of one component, by the way that costs least: it is asked for again and again."""
-        status = self._ask_supervisor(experiment) or self.json(
-            "status", *([experiment] if experiment else [])
+        status = self._ask_supervisor(experiment) or (
+            self.json("status", experiment) if experiment else self.status()
         )
         return next(item for item in status["components"] if item["id"] == name)
 

@@ -39,6 +39,6 @@ def until_ready(running: Running) -> float:
     """Seconds until a status says that all is well."""
     started = time.monotonic()
     while True:
-        components = running.box.json("status")["components"]
+        components = running.box.status()["components"]
         if {item["state"] for item in components} == {"ready"}:
             return time.monotonic() - started

@@ -20,8 +20,8 @@ MOST = 8.0
 """Times a bare start of Python, in CPU time."""
 RUNNING = (
     ("status", "--json"),
-    ("ls", "--json"),
-    ("ls",),
+    ("status", "bench", "--json"),
+    ("status", "--all"),
     ("knobs", "--json"),
     ("knobs",),
     ("diff",),
@@ -29,7 +29,12 @@ RUNNING = (
     ("logs", "-c", "trainer", "--limit", "100"),
     ("gpus", "bench", "--json"),
 )
-STOPPED = (("status", "--json"), ("ls", "--json"), ("events", "--json"), ("logs", "-c", "trainer"))
+STOPPED = (
+    ("status", "--json"),
+    ("status", "bench", "--json"),
+    ("events", "--json"),
+    ("logs", "-c", "trainer"),
+)
 
 
 def test_asking_beside_the_start_of_python(box: Box, table: list[Row]) -> None:

@@ -77,7 +77,7 @@ def test_resumed_from_the_newest_checkpoint_then_stopped_it_can_be_read_and_edit
     assert "the name one is taken" in conflict.stderr
 
     counters.run("down")
-    assert counters.json("status")["step"] == 4, "from the metrics file alone"
+    assert counters.status()["step"] == 4, "from the metrics file alone"
     assert counters.run("set", "max_steps=7").returncode == 0
     table = counters.json("knobs")
     assert next(knob["value"] for knob in table["knobs"] if knob["key"] == "max_steps") == 7

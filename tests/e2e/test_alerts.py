@@ -59,7 +59,7 @@ def test_a_crash_a_recovery_and_a_nan_reach_command_tmux_and_journal(counters: B
             file.write('{"step": 12, "time": 1.0, "loss/mean": NaN}\n')
         desk.wait_for("a metric is not finite: loss/mean is nan at step 12")
         retry_until(lambda: len(alert_documents(box)) == 3)
-        assert box.json("status")["step"] == 12
+        assert box.status()["step"] == 12
         assert [entry["alert"] for entry in journal(box)] == ["crash", "recovered", "metric"]
         settings.write_text("[alerts]\ncomand = []\n")
         retry_until(lambda: journal(box)[-1]["alert"] == "config")

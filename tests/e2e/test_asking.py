@@ -39,8 +39,8 @@ def exit_codes_and_imports(box: Box, *commands: Sequence[str]) -> dict[Sequence[
 ASKING: Sequence[Sequence[str]] = (
     ("status",),
     ("status", "--json"),
-    ("ls",),
-    ("ls", "--json"),
+    ("status", "--all"),
+    ("status", "one"),
     ("knobs",),
     ("knobs", "--json"),
     ("diff",),
@@ -56,7 +56,7 @@ def test_asking_a_supervisor_imports_nothing_heavy(counters: Box) -> None:
     imports = exit_codes_and_imports(counters, *ASKING)
     assert all(value == LIGHT for value in imports.values()), imports
     counters.run("down", "one")
-    asking = [command for command in ASKING if command[0] in ("status", "ls", "events", "logs")]
+    asking = [command for command in ASKING if command[0] in ("status", "events", "logs")]
     imports = exit_codes_and_imports(counters, *asking)
     assert all(value == LIGHT for value in imports.values()), (
         "what is known of a stopped one is kept",
@@ -79,24 +79,28 @@ def test_an_edit_says_what_was_done(counters: Box) -> None:
 def test_a_stopped_experiment_is_told_anew_once_it_has_changed(counters: Box) -> None:
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
     counters.run("down", "one")
-    before = counters.json("ls")
-    assert counters.json("ls") == before
+    before = counters.json("status", "--all")["runs"]
+    assert counters.json("status", "--all")["runs"] == before
     assert (before[0]["state"], before[0]["max_steps"]) == ("stopped", 20)
     (counters.work / "run.toml").write_text("max_steps = 30\n")
     assert counters.json("status", "one")["max_steps"] == 30
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
-    assert {component["state"] for component in counters.json("ls")[0]["components"]} == {"ready"}
+    assert {
+        component["state"] for component in counters.json("status", "--all")["runs"][0]["components"]
+    } == {"ready"}
     counters.run("stop", "-c", "trainer", "--yes", "--wait")
     assert retry_until(lambda: counters.component("trainer")["state"] == "stopped")
 
 
 @pytest.mark.slow
-def test_ls_is_a_line_per_experiment(counters: Box) -> None:
-    assert "no experiments yet" in counters.run("ls").stdout
+def test_status_shows_what_is_alive_and_lists_the_newest_ended(counters: Box) -> None:
+    assert "no runs yet" in counters.run("status").stdout
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
-    head, line = counters.run("ls").stdout.splitlines()
+    assert counters.run("status").stdout.startswith("one · ")
+    counters.run("down", "one")
+    head, line = counters.run("status").stdout.splitlines()
     assert head.split()[:5] == ["NAME", "STATE", "STEP", "REWARD", "AGE"]
-    assert line.split()[:3] == ["one", "●", "running"]
+    assert line.split()[:3] == ["one", "○", "stopped"]
     assert line.index("generic") == head.index("FRAMEWORK")
     assert line.endswith("/out")
     for command in ("restart", "stop", "logs", "attach"):

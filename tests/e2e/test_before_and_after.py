@@ -32,7 +32,7 @@ def trained(box: Box, free_port: int) -> Box:
     before = box.json("eval", "run", *SHAPE)["evaluations"][0]
     assert (before["kind"], before["label"]) == ("sft", "sft (now)"), "what the run will begin with"
     assert box.run("start", "--yes", "--wait", timeout_s=60).returncode == 0
-    retry_until(lambda: box.json("status")["state"] == "done", timeout_s=120)
+    retry_until(lambda: box.status()["state"] == "done", timeout_s=120)
     return box
 
 

@@ -119,13 +119,15 @@ def test_a_deleted_folder_and_a_killed_supervisor(counters: Box) -> None:
     before = pids(counters)
     out = counters.work / "out"
     freeze_and_kill(counters, lambda: remove_at_once(out))
-    assert [row["experiment"] for row in counters.json("ls")] == ["one"]
+    assert [row["experiment"] for row in counters.json("status", "--all")["runs"]] == ["one"]
     assert pids(counters) == before
     assert counters.run("down").returncode == 0
     assert counters.tagged("one") == []
     assert not any(map(is_running, before.values()))
     remove_at_once(out)
-    assert counters.json("ls") == [], "a deleted folder of which nothing lives is forgotten"
+    assert counters.json("status", "--all")["runs"] == [], (
+        "a deleted folder of which nothing lives is forgotten"
+    )
 
 
 @pytest.mark.slow
@@ -142,8 +144,8 @@ def test_one_broken_and_one_stopped_experiment_leave_the_others_alone(counters: 
     (counters.root / "state/rltui/experiments/three").write_text(str(counters.work / "three"))
     supervisor_pid = counters.supervisor_pid("two")
     with frozen(counters, supervisor_pid):
-        rows = {row["experiment"]: row for row in counters.json("ls")}
-        text = counters.run("ls")
+        rows = {row["experiment"]: row for row in counters.json("status", "--all")["runs"]}
+        text = counters.run("status")
         mine = counters.run("status", "one")
         status = counters.run("status", "two")
     assert {name: row["state"] for name, row in rows.items()} == {

@@ -78,14 +78,21 @@ def test_down_all_ends_what_lives_and_is_asked_about_as_any_other(box: Box) -> N
     for name in ("two", "three"):
         box.json("queue", "add", "run.toml", "-l", "sleeper.toml", "-n", name, "-o", name)
     retry_until(lambda: [entry["state"] for entry in box.json("queue")["entries"]] == ["running", "queued"])
-    assert "2 are running; end all of them: rltui down --all\n" in box.run("ls").stdout
-    assert "say which one with -n NAME; all of them: rltui down --all" in box.run("down").stderr
+    assert "2 are alive; end all of them: rltui down --all\n" in box.run("status").stdout
+    refusal = box.run("down").stderr
+    assert (
+        "2 runs are alive: two and one\n→ name one, as in: rltui down two; all of them: rltui down --all"
+        in refusal
+    )
     plan = box.run("down", "--all", "--plan").stdout
     assert plan.splitlines()[::2] == ["two", "one", "queue: 1 run would start next; it is paused"]
-    assert [experiment["experiment"] for experiment in box.json("down", "--all", "--plan")] == ["two", "one"]
+    assert [experiment["experiment"] for experiment in box.json("down", "--all", "--plan")["runs"]] == [
+        "two",
+        "one",
+    ]
     assert box.run("down", "--all", "one").returncode == 2
-    assert {row["state"] for row in box.json("ls")} == {"running"}
-    assert [status["state"] for status in box.json("down", "--all")] == ["stopped", "stopped"]
+    assert {row["state"] for row in box.json("status", "--all")["runs"]} == {"running"}
+    assert [status["state"] for status in box.json("down", "--all")["runs"]] == ["stopped", "stopped"]
     assert box.tagged("one") == box.tagged("two") == []
     queue = box.json("queue")
     assert queue["paused"]
@@ -102,7 +109,7 @@ def test_nothing_starts_while_everything_is_being_stopped(slow: Box) -> None:
             assert refusal.returncode == 4
             assert "one is being taken down by " in refusal.stderr
             assert f"pid {down.pid}" in refusal.stderr
-        status = slow.json("status")
+        status = slow.status()
         assert status["down"]["complete"] is False
         assert slow.run("stop", "-c", "slow", "--kill", "--yes").returncode == 0, "impatience is no start"
         assert down.wait(60) == 0
@@ -124,14 +131,14 @@ def test_an_open_app_says_who_took_it_down_and_revives_nothing(counters: Box) ->
         terminal.wait_for("one was taken down by")
         terminal.wait_for("S starts it again")
         assert "keep running" not in terminal.screen()
-        down = counters.json("status")["down"]
+        down = counters.status()["down"]
         assert counters.run("restart", "-c", "trainer", "--plan").returncode == 0
-        assert counters.json("status")["down"]["by"] == down["by"], "a look changes nothing"
+        assert counters.status()["down"]["by"] == down["by"], "a look changes nothing"
         counters.json("up", "run.toml", "-l", "counters.toml", "-n", "two", "-o", "out2", "--only", "trainer")
-        assert counters.json("status")["experiment"] == "two", "the only one of which something runs"
+        assert counters.status()["experiment"] == "two", "the only one of which something runs"
         terminal.press(typed("component.start-all"))
         terminal.wait_for("Start everything?")
-        assert counters.json("status")["experiment"] == "two", "a supervisor alone is nothing"
+        assert counters.status()["experiment"] == "two", "a supervisor alone is nothing"
         terminal.press("Escape")
         assert counters.run("down", "two").returncode == 0, "it had the port"
         terminal.press(typed("component.start-all"))
@@ -156,7 +163,7 @@ def test_a_failed_up_leaves_nothing_behind(box: Box) -> None:
     refusal = box.run(*up, "-n", "one")
     assert (refusal.returncode, "port is 'x'" in refusal.stderr) == (3, True), refusal.stderr
     assert not (box.work / "out").exists()
-    assert box.json("ls") == []
+    assert box.json("status", "--all")["runs"] == []
     layout.write_text(layout.read_text().replace('port = "x"', ""))
     assert box.json(*up, "-n", "another")["state"] == "running"
 
@@ -202,7 +209,7 @@ def test_a_killed_supervisors_successor_finishes_taking_it_down(slow: Box) -> No
     pid = slow.component("slow")["pid"]
     assert slow.run("start", "-c", "quick", "--yes").returncode == 4
     os.kill(pid, signal.SIGKILL)
-    retry_until(lambda: slow.json("status")["down"]["complete"], timeout_s=30)
+    retry_until(lambda: slow.status()["down"]["complete"], timeout_s=30)
     assert slow.tagged("one") == []
 
 

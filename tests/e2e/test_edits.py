@@ -84,7 +84,7 @@ def test_undo_survives_the_supervisor_and_goes_on_without_one(counters: Box) -> 
     assert run_toml(counters).read_text() == TEXT
     assert counters.run("down").returncode == 0
 
-    assert counters.run("redo").returncode == 0
+    assert counters.run("undo", "--redo").returncode == 0
     assert run_toml(counters).read_text() == TEXT.replace("20", "30").replace('"counters"', '"other"')
     assert [(edit["action"], edit["takes_back"]) for edit in edits(counters)] == [
         ("set", None),
@@ -128,15 +128,15 @@ def test_an_edit_that_kills_a_component_can_be_rolled_back(counters: Box) -> Non
     layout.write_text(layout.read_text() + 'restart = { policy = "never" }\n')
     counters.json(*UP)
     assert counters.run("set", "max_steps=200", "--restart", "--yes").returncode == 0
-    retry_until(lambda: counters.json("status")["rollback"], timeout_s=20.0)
+    retry_until(lambda: counters.status()["rollback"], timeout_s=20.0)
     os.kill(counters.supervisor_pid(), signal.SIGKILL)
-    offer = counters.json("status")["rollback"]
+    offer = counters.status()["rollback"]
     assert offer["edit"] == "max_steps 20 → 200"
     assert "cannot do 200 steps" in offer["reason"] or "exited 1" in offer["reason"]
     plan = counters.json("undo", "--restart", "--yes")
     assert offer["component"] in plan["start"]
     assert run_toml(counters).read_text() == TEXT
-    assert counters.json("status")["rollback"] is None
+    assert counters.status()["rollback"] is None
     counters.wait_for("trainer", "ready")
 
 
@@ -154,7 +154,7 @@ def test_a_secret_is_nowhere_but_in_the_files(counters: Box) -> None:
     counters.json(*UP)
     edit = counters.run("set", "token=second-one", "max_steps=200", "--restart", "--yes")
     assert edit.returncode == 0
-    retry_until(lambda: counters.json("status")["rollback"], timeout_s=20.0)
+    retry_until(lambda: counters.status()["rollback"], timeout_s=20.0)
     retry_until(lambda: told_file.exists() and "did not survive" in told_file.read_text(), timeout_s=20.0)
     commands = [
         ("events",),
@@ -201,7 +201,7 @@ def test_a_config_that_becomes_something_else_harms_nobody(counters: Box) -> Non
         for command in (("set", "max_steps=30"), ("check", "run.toml", "-l", "counters.toml")):
             result = counters.run(*command, timeout_s=30)
             assert (result.returncode, "run.toml" in result.stderr) == (3, True), result.stderr
-        assert counters.json("status")["state"] == "running"
+        assert counters.status()["state"] == "running"
         if path.is_dir():
             path.rmdir()
         else:

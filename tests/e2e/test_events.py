@@ -50,4 +50,4 @@ def test_a_restart_is_a_mark_and_so_is_a_note(counters: Box) -> None:
     assert [entry["kind"] for entry in counters.json("events", "--kind", "restart")] == ["restart"]
     counters.run("down")
     assert as_the_screen(counters, "after the end")[1][-1] == "after the end"
-    assert counters.json("ls")[0]["state"] == "stopped", "a note starts nothing"
+    assert counters.json("status", "--all")["runs"][0]["state"] == "stopped", "a note starts nothing"

@@ -24,7 +24,7 @@ UP = ("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
 
 
 def pids(box: Box) -> dict[str, int | None]:
-    return {item["id"]: item["pid"] for item in box.json("status")["components"]}
+    return {item["id"]: item["pid"] for item in box.status()["components"]}
 
 
 def assert_counts_up(log: Path) -> None:
@@ -41,7 +41,7 @@ def test_up_status_logs_down(counters: Box) -> None:
         "trainer": "ready",
     }
     assert status["max_steps"] == 20
-    experiments = counters.json("ls")
+    experiments = counters.json("status", "--all")["runs"]
     assert [(row["experiment"], row["state"]) for row in experiments] == [("one", "running")]
     lines = retry_until(lambda: counters.run("logs", "-c", "trainer", "--limit", "5").stdout.splitlines())
     assert lines[-1].startswith("count ")
@@ -53,7 +53,7 @@ def test_up_status_logs_down(counters: Box) -> None:
     result = counters.run("down")
     assert result.returncode == 0, result.stderr
     assert counters.tagged("one") == []
-    after = counters.json("status")
+    after = counters.status()
     assert after["state"] == "stopped"
     assert {item["state"] for item in after["components"]} == {"stopped"}
     assert not list((counters.root / "run/rltui").iterdir()), "the socket is gone"
@@ -79,9 +79,9 @@ def test_restart_one_keeps_the_others_and_stop_takes_dependents(counters: Box) -
     assert counters.component("trainer")["attempt"] == 2
 
     assert counters.run("stop", "-c", "inference", "--yes", "--wait").returncode == 0
-    assert {item["state"] for item in counters.json("status")["components"]} == {"stopped"}
+    assert {item["state"] for item in counters.status()["components"]} == {"stopped"}
     assert counters.run("start", "--yes", "--wait").returncode == 0
-    assert {item["state"] for item in counters.json("status")["components"]} == {"ready"}
+    assert {item["state"] for item in counters.status()["components"]} == {"ready"}
 
 
 def test_killed_shim_leaves_the_component_and_a_killed_component_is_told_with_its_signal(
@@ -119,10 +119,10 @@ def test_set_edits_one_value_and_without_the_config_nothing_is_restarted(counter
     ).read_text() == '# how long\nmax_steps = 30 # steps\nname = "counters"\n'
     row = next(knob for knob in counters.json("knobs")["knobs"] if knob["key"] == "max_steps")
     assert (row["running"], row["value"]) == (20, 30)
-    assert counters.json("status")["max_steps"] == 30
+    assert counters.status()["max_steps"] == 30
 
     (counters.work / "run.toml").unlink()
-    assert counters.json("status")["state"] == "running"
+    assert counters.status()["state"] == "running"
     refusal = counters.run("restart", "-c", "trainer", "--yes")
     assert refusal.returncode == 3
     assert "run.toml" in refusal.stderr
@@ -137,7 +137,7 @@ def test_killed_supervisor_is_replaced_and_nothing_else_dies(counters: Box) -> N
     os.kill(first, signal.SIGKILL)
     assert pids(counters) == before
     assert counters.supervisor_pid() != first
-    states = {item["id"]: item["state"] for item in counters.json("status")["components"]}
+    states = {item["id"]: item["state"] for item in counters.status()["components"]}
     assert states == dict.fromkeys(states, "ready")
     assert counters.run("restart", "-c", "trainer", "--yes", "--wait").returncode == 0
     counters.run("stop", "--yes", "--wait")
@@ -193,9 +193,9 @@ def test_failing_component_ends_up_with_exit_code_5(counters: Box) -> None:
     result = counters.run(*UP)
     assert result.returncode == 5
     assert "inference failed: exited 3" in result.stderr
-    assert "rltui logs inference" in result.stderr
+    assert "rltui logs -c inference" in result.stderr
     assert "no GPU" in result.stderr, "its last words"
-    reasons: dict[str, Any] = {item["id"]: item["reason"] for item in counters.json("status")["components"]}
+    reasons: dict[str, Any] = {item["id"]: item["reason"] for item in counters.status()["components"]}
     assert reasons["trainer"] == "inference is failed: exited 3"
 
 

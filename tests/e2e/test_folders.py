@@ -24,7 +24,7 @@ def up(name: str, folder: str, *more: str) -> tuple[str, ...]:
 
 
 def names(box: Box) -> list[str]:
-    return [row["experiment"] for row in box.json("ls")]
+    return [row["experiment"] for row in box.json("status", "--all")["runs"]]
 
 
 def run_at_once(box: Box, *commands: Sequence[str]) -> list[tuple[int, str]]:
@@ -61,7 +61,7 @@ def test_folder_of_a_living_experiment_is_refused(counters: Box, folder: str, ho
     assert f"{counters.work}/out is the folder of the experiment one, which is running" in result.stderr
     assert "rltui down one" in result.stderr
     assert names(counters) == ["one"]
-    assert counters.json("status")["experiment"] == "one"
+    assert counters.status()["experiment"] == "one"
     same = counters.run(*up("one", "link"))
     assert same.returncode == 4
     assert "the experiment one is running" in same.stderr, "through a link it is the same"

@@ -73,7 +73,7 @@ def test_killed_from_outside_after_an_undo(picky: Box) -> None:
     assert "from outside" in picky.wait_for("trainer", "failed")["reason"]
     status = picky.run("status")
     assert "undo" not in status.stdout
-    assert picky.json("status")["rollback"] is None
+    assert picky.status()["rollback"] is None
     assert [
         event for event in picky.json("events", "one", "--kind", "alert") if "undo" in event["text"]
     ] == []
@@ -86,7 +86,7 @@ def test_killed_from_outside_after_an_undo(picky: Box) -> None:
 def test_died_after_an_edit(picky: Box) -> None:
     assert picky.run("set", "max_steps=30").returncode == 0
     assert picky.run("set", "max_steps=200", "--restart", "--yes").returncode == 0
-    retry_until(lambda: picky.json("status")["rollback"], timeout_s=20.0)
+    retry_until(lambda: picky.status()["rollback"], timeout_s=20.0)
     alert = next(
         event["text"] for event in picky.json("events", "one") if "take that edit back" in event["text"]
     )
@@ -146,7 +146,7 @@ def test_a_finished_run_of_which_a_server_lives(counters: Box) -> None:
     (counters.work / "counter.py").write_text(PICKY)
     (counters.work / "run.toml").write_text(TEXT.replace("20", "1"))
     counters.run(*UP)
-    retry_until(lambda: counters.json("status")["state"] == "done", timeout_s=20.0)
+    retry_until(lambda: counters.status()["state"] == "done", timeout_s=20.0)
     assert follow(counters, counters.run("status"), hints.DOWN, name="one").returncode == 0
     assert counters.tagged("one") == []
     missing = counters.run("undo", "one")
@@ -165,7 +165,7 @@ def test_a_layout_that_was_changed(picky: Box) -> None:
     assert record.resume_command in plan.stdout, plan.stdout
     result = picky.run(*shlex.split(record.resume_command)[1:])
     assert result.returncode == 0, result.stderr
-    assert picky.json("status")["title"] == "Others"
+    assert picky.status()["title"] == "Others"
     assert "changed" not in picky.run("restart", "one", "-c", "trainer", "--plan").stdout
 
 
@@ -200,7 +200,10 @@ def test_a_queue_that_is_paused_and_an_entry_that_was_changed(counters: Box) -> 
     retry = hints.QUEUE_RETRY(entry="one")
     retry_until(lambda: retry in counters.run("queue").stdout, timeout_s=20.0)
     assert follow(counters, counters.run("queue"), hints.QUEUE_RETRY, entry="one").returncode == 0
-    retry_until(lambda: any(row["state"] == "running" for row in counters.json("ls")), timeout_s=30.0)
+    retry_until(
+        lambda: any(row["state"] == "running" for row in counters.json("status", "--all")["runs"]),
+        timeout_s=30.0,
+    )
     assert run_toml(counters) == TEXT.replace("20", "30")
 
 
@@ -213,13 +216,13 @@ def test_a_damaged_index(picky: Box) -> None:
 
 
 def concerns(box: Box) -> list[str]:
-    return [concern["word"] for concern in box.json("status")["progress"]["concerns"]]
+    return [concern["word"] for concern in box.status()["progress"]["concerns"]]
 
 
 def until_it_learns_again(box: Box, step: int) -> None:
     """Beyond what a collapse takes to be seen, counted from the step that it went back to."""
-    retry_until(lambda: box.json("status")["step"] >= step + 40, timeout_s=200)
-    status = box.json("status")
+    retry_until(lambda: box.status()["step"] >= step + 40, timeout_s=200)
+    status = box.status()
     assert not {"reward collapsed", "loss is nan"} & set(concerns(box)), status["progress"]
     assert status["reward"] > 0.8
 
@@ -264,7 +267,7 @@ def test_collapsed_after_an_edit(box: Box, free_port: int) -> None:
     write_example(box.work, port=free_port, steps=5000, replaced={"interval = 10": "interval = 5"})
     assert box.run("up", "rl.toml", "-n", "one", "-o", "out", timeout_s=200).returncode == 0
     path = box.work / "rl.toml"
-    retry_until(lambda: box.json("status")["step"] >= 30, timeout_s=200)
+    retry_until(lambda: box.status()["step"] >= 30, timeout_s=200)
     curves = box.run("status", "--json")
     follow(box, curves, hints.METRICS_JSON, code=0)
     for newer, hint in ((None, hints.UNDO_AND_GO_BACK), ("max_steps=3000", hints.SET_AND_GO_BACK)):
@@ -274,7 +277,7 @@ def test_collapsed_after_an_edit(box: Box, free_port: int) -> None:
             assert box.run("set", newer, "--restart", "--yes", "--wait", timeout_s=200).returncode == 0
         ruined = path.read_text()
         retry_until(lambda: "reward collapsed" in concerns(box), timeout_s=200)
-        offer = box.json("status")["rollback"]
+        offer = box.status()["rollback"]
         assert "lr 0.00025 → 2.5" in offer["edit"]
         status, step = box.run("status"), offer["resume_step"]
         values: dict[str, Any] = (

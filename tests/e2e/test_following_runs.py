@@ -26,7 +26,7 @@ UP = ("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
 def test_where_to_look(counters: Box) -> None:
     counters.json(*UP)
     assert counters.run("restart", "-c", "trainer", "--yes", "--wait").returncode == 0
-    before = {component["id"]: component["pid"] for component in counters.json("status")["components"]}
+    before = {component["id"]: component["pid"] for component in counters.status()["components"]}
     cases: tuple[tuple[tuple[str, ...], int, Hint, dict[str, Any], dict[str, str] | None], ...] = (
         (("diff", "-c", "a", "-c", "b", "-c", "c"), 2, hints.DIFF_TWO, {}, {}),
         (("logs", "-f"), 2, hints.LOGS_OF, {}, {"COMPONENT": "trainer"}),
@@ -52,9 +52,7 @@ def test_where_to_look(counters: Box) -> None:
     plot = counters.run("metrics")
     name = counters.run("metrics", "--all").stdout.splitlines()[1].split()[0]
     follow(counters, plot, hints.METRICS_PLOT, code=0, fill={"METRIC…": name})
-    assert {
-        component["id"]: component["pid"] for component in counters.json("status")["components"]
-    } == before
+    assert {component["id"]: component["pid"] for component in counters.status()["components"]} == before
     assert counters.run("down", "one").returncode == 0
     nothing = counters.run("diff")
     follow(counters, nothing, hints.DIFF, code=0, fill={"COMPONENT": "trainer"})

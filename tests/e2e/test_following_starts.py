@@ -80,7 +80,7 @@ def test_a_missing_checkout(box: Box) -> None:
     box.env["RLTUI_PRIME_RL"] = folder
     assert box.run(*up).returncode == 0
     counted = box.run("convert", "rollouts")
-    retry_until(lambda: box.json("status")["step"], timeout_s=30)
+    retry_until(lambda: box.status()["step"], timeout_s=30)
     follow(box, counted, hints.CONVERT, "--plan", code=0, way="tokens")
 
 

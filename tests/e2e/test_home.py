@@ -120,7 +120,7 @@ def test_a_folder_of_configs_does_not_hide_the_run_of_its_name(box: Box) -> None
             terminal.wait_for("walker is here")
             terminal.press("q")
             terminal.wait_for_end()
-    assert [experiment["experiment"] for experiment in box.json("ls")] == ["one"]
+    assert [experiment["experiment"] for experiment in box.json("status", "--all")["runs"]] == ["one"]
 
 
 def test_a_terminal_that_reports_no_rows_can_be_worked_in(box: Box) -> None:

@@ -110,7 +110,7 @@ def test_commands_run_there(counters: Box, laptop: dict[str, str]) -> None:
 
     assert "inference" in rltui("status").stdout
     assert rltui("status", "other").returncode == 2
-    assert "one" in rltui("ls").stdout
+    assert "one" in rltui("status").stdout
     following = subprocess.Popen(
         [sys.executable, "-m", "rltui", "--host", "gpubox", "logs", "trainer", "-f"],
         env=laptop,

@@ -19,11 +19,11 @@ UP = ("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
 
 
 def states(box: Box) -> set[str]:
-    return {item["state"] for item in box.json("status")["components"]}
+    return {item["state"] for item in box.status()["components"]}
 
 
 def pids(box: Box) -> dict[str, int]:
-    return {item["id"]: item["pid"] for item in box.json("status")["components"]}
+    return {item["id"]: item["pid"] for item in box.status()["components"]}
 
 
 def tmux(box: Box, *arguments: str) -> str:

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
 def test_without_its_sockets_the_same_supervisor_is_found_and_all_is_ended(counters: Box) -> None:
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
-    before = {item["id"]: item["pid"] for item in counters.json("status")["components"]}
+    before = {item["id"]: item["pid"] for item in counters.status()["components"]}
     shutil.rmtree(counters.root / "run/rltui")
     after = {item["id"]: item["pid"] for item in counters.json("status", "one")["components"]}
     assert after == before
@@ -36,10 +36,10 @@ def test_without_its_sockets_the_same_supervisor_is_found_and_all_is_ended(count
 @pytest.mark.slow
 def test_a_client_with_another_environment_finds_the_same_supervisor(counters: Box) -> None:
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
-    before = {item["id"]: item["pid"] for item in counters.json("status")["components"]}
+    before = {item["id"]: item["pid"] for item in counters.status()["components"]}
     (counters.root / "elsewhere").mkdir(mode=0o700)
     cron = replace(counters, env={**counters.env, "XDG_RUNTIME_DIR": str(counters.root / "elsewhere")})
-    assert {item["id"]: item["pid"] for item in cron.json("status")["components"]} == before
+    assert {item["id"]: item["pid"] for item in cron.status()["components"]} == before
     assert cron.run("restart", "-c", "trainer", "--yes", "--wait").returncode == 0
     assert cron.component("trainer")["attempt"] == 2
     assert cron.run("down").returncode == 0

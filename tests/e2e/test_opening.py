@@ -32,4 +32,4 @@ def test_nothing_is_made_before_the_answer(counters: Box) -> None:
                 assert sorted(counters.work.rglob("*")) == before[0]
             else:
                 opened.wait_for("Nothing runs yet")
-    assert {component["state"] for component in counters.json("status")["components"]} == {"stopped"}
+    assert {component["state"] for component in counters.status()["components"]} == {"stopped"}

@@ -39,7 +39,7 @@ def family(box: Box) -> dict[str, int]:
     pids: dict[str, int] = json.loads(pids_file.read_text())
     main = retry_until(lambda: box.component("serve")["pid"])
     os.kill(main, signal.SIGKILL)
-    retry_until(lambda: len(box.json("status")["orphans"]) == 2)
+    retry_until(lambda: len(box.status()["orphans"]) == 2)
     return pids
 
 

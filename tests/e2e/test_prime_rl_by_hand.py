@@ -32,7 +32,7 @@ def test_a_shell_has_the_programs_of_the_checkout_and_the_dashboard_its_link(box
     (programs / "dashboard").chmod(0o755)
     prime.done("start", "-c", "dashboard", "--yes", "--wait")
     assert f"prime-rl dashboard · {prime.output}" in prime.text("dashboard")
-    links = retry_until(lambda: box.json("status")["links"])
+    links = retry_until(lambda: box.status()["links"])
     assert [link["url"] for link in links] == ["http://localhost:7788"]
     prime.done("down", "one")
     assert not box.tagged("one")

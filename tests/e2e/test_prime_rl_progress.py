@@ -55,7 +55,7 @@ def test_steps_count_as_the_trainer_completes_them(box: Box, generation: Name) -
     prime.up(LAYOUTS[generation])
     prime.wait_for_steps("trainer", 4)
     before = completed_steps(prime)
-    status = box.json("status")
+    status = box.status()
     assert before <= status["step"] <= completed_steps(prime)
     assert status["reward"] is not None
     trainer = box.component("trainer")
@@ -63,9 +63,7 @@ def test_steps_count_as_the_trainer_completes_them(box: Box, generation: Name) -
 
     prime.done("set", "orchestrator.batch_size=64", "--restart", "--yes")
     prime.wait_for_steps("trainer", 2, attempt=2)
-    assert box.json("status")["step"] <= completed_steps(prime), (
-        "the resumed attempt counts on from its checkpoint"
-    )
+    assert box.status()["step"] <= completed_steps(prime), "the resumed attempt counts on from its checkpoint"
     derived = {item["name"] for item in box.json("knobs")["derived"]}
     assert "estimated step time" in derived
     if generation != "A1":
@@ -76,7 +74,7 @@ def test_steps_count_as_the_trainer_completes_them(box: Box, generation: Name) -
 
     prime.done("down")
     last = completed_steps(prime)
-    assert box.json("status")["step"] == last, "from the files alone"
+    assert box.status()["step"] == last, "from the files alone"
 
 
 @pytest.mark.slow
@@ -84,7 +82,7 @@ def test_steps_count_as_the_trainer_completes_them(box: Box, generation: Name) -
 def test_sft_steps(box: Box, generation: Name) -> None:
     prime = prime_sft_box(box, generation)
     prime.up("prime-rl-sft")
-    retry_until(lambda: (box.json("status")["step"] or 0) >= 3, timeout_s=30)
+    retry_until(lambda: (box.status()["step"] or 0) >= 3, timeout_s=30)
     assert any(fact.startswith("loss") for fact in box.component("sft")["facts"])
     prime.done("down")
 

@@ -153,7 +153,7 @@ def test_run_ends_by_itself(box: Box, generation: Name) -> None:
     box.wait_for("trainer", "exited", timeout_s=30)
     component = box.wait_for("orchestrator", "exited", timeout_s=30)
     assert component["exit_code"] == 0
-    status = box.json("status")
+    status = box.status()
     assert status["max_steps"] == 4
     assert status["step"] in (3, 4), "the last one, as its generation counts"
     assert status["reward"] == pytest.approx(0.5, abs=0.1)
@@ -187,7 +187,7 @@ def test_trainer_without_memory_fails_with_its_cause(box: Box) -> None:
     component = box.wait_for("trainer", "failed", timeout_s=30)
     assert "memory" in component["reason"]
     assert prime.steps("trainer")[-1] == 3
-    status = box.json("status")
+    status = box.status()
     assert (status["state"], status["alive"], status["reason"]["components"]) == ("failed", True, ["trainer"])
     assert "failed: trainer" in box.run("status").stdout.splitlines()[0]
 

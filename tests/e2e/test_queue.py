@@ -127,7 +127,11 @@ def test_a_run_is_started_once_though_its_supervisor_is_killed_meanwhile(queue: 
     sheet = json.loads((run_config.parents[1] / "run.json").read_text())
     assert sheet["entry"] == queue.entries["a"]["id"]
     retry_until(lambda: not queue.supervisors())
-    assert "a" not in [entry["experiment"] for entry in queue.box.json("ls") if entry["state"] == "running"]
+    assert "a" not in [
+        entry["experiment"]
+        for entry in queue.box.json("status", "--all")["runs"]
+        if entry["state"] == "running"
+    ]
 
 
 def test_what_check_refuses_is_never_queued(box: Box) -> None:

@@ -26,7 +26,7 @@ def journal(box: Box) -> str:
 @pytest.mark.slow
 def test_readonly_app_shows_all_changes_nothing_and_starts_nothing(counters: Box) -> None:
     counters.json(*UP)
-    before = counters.json("status")["components"]
+    before = counters.status()["components"]
     entries = journal(counters)
     argv = [sys.executable, "-m", "rltui", "--readonly", "one"]
     terminal = Terminal(argv, cwd=counters.work, env=counters.env)
@@ -38,7 +38,7 @@ def test_readonly_app_shows_all_changes_nothing_and_starts_nothing(counters: Box
             terminal.press(typed("component.trainer"), typed(f"component.{action}"), "Enter")
         terminal.press(typed("zoom"))
         terminal.wait_for("trainer ● running")
-        after = counters.json("status")["components"]
+        after = counters.status()["components"]
         assert [(item["pid"], item["state"]) for item in after] == [
             (item["pid"], item["state"]) for item in before
         ]
@@ -48,7 +48,7 @@ def test_readonly_app_shows_all_changes_nothing_and_starts_nothing(counters: Box
         os.kill(supervisor, signal.SIGKILL)
         terminal.wait_for("a read-only client starts none")
         assert journal(counters) == entries, "it started no supervisor"
-        counters.json("status")  # this does
+        counters.status()  # this does
         terminal.wait_for("trainer ● running")
         retry_until(lambda: "reconnecting" not in terminal.screen())
     finally:
@@ -71,10 +71,10 @@ def test_readonly_app_shows_all_changes_nothing_and_starts_nothing(counters: Box
 @pytest.mark.parametrize(
     ("arguments", "output_texts"),
     [
-        (("run.toml",), "'run.toml' is a config file"),
-        (("a", "b"), "creates none"),
-        (("a", "-o", "elsewhere"), "creates none"),
-        (("-n", "nobody"), "run not found: nobody"),
+        (("run.toml",), "--readonly looks at one run that is alive"),
+        (("a", "b"), "--readonly looks at one run that is alive"),
+        (("a", "-o", "elsewhere"), "--readonly looks at one run that is alive"),
+        (("nobody",), "run not found: nobody"),
     ],
 )
 def test_readonly_usage(counters: Box, arguments: tuple[str, ...], output_texts: str) -> None:

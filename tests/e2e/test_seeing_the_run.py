@@ -36,7 +36,7 @@ def learning(box: Box, free_port: int) -> Box:
 
 
 def status(box: Box) -> dict[str, Any]:
-    return dict(box.json("status"))
+    return dict(box.status())
 
 
 def issue_titles(box: Box) -> list[str]:

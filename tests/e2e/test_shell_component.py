@@ -46,7 +46,7 @@ def test_a_shell_runs_as_a_component_does_and_is_no_part_of_the_run(counters: Bo
         terminal.wait_for("exited 3 at")
     finally:
         terminal.close()
-    status = counters.json("status")
+    status = counters.status()
     assert "shell" not in [component["id"] for component in status["components"]]
     assert status["state"] != "failed"
     assert "still 42" in counters.run("logs", "-c", "shell").stdout

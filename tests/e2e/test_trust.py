@@ -118,7 +118,7 @@ def test_policies_of_components_that_fail(box: Box) -> None:
     # A stop during the back-off is the end of it.
     status = box.wait_for("waits", "backoff")
     assert status["retry_at"] > 0
-    assert box.json("status")["state"] == "failed", "of others"
+    assert box.status()["state"] == "failed", "of others"
     assert box.run("stop", "-c", "waits", "--yes", "--wait").returncode == 0
     assert box.component("waits")["state"] == "stopped"
     assert (box.work / "waits").read_text() == "1"
@@ -212,7 +212,7 @@ def test_kept_leftovers_are_listed_and_a_restart_ends_them_first(box: Box) -> No
     os.kill(main, signal.SIGKILL)
     component = box.wait_for("serve", "failed")
     assert component["signal"] == "SIGKILL"
-    orphans = retry_until(lambda: box.json("status")["orphans"])
+    orphans = retry_until(lambda: box.status()["orphans"])
     assert {orphan["pid"] for orphan in orphans} == {pids["titled"], pids["port"]}
     assert [orphan["ports"] for orphan in orphans if orphan["pid"] == pids["port"]] == [[pids["listens"]]]
     assert all(orphan["attempt"] == 1 and orphan["age_s"] > 0 for orphan in orphans)
@@ -223,7 +223,7 @@ def test_kept_leftovers_are_listed_and_a_restart_ends_them_first(box: Box) -> No
     assert box.run("restart", "-c", "serve", "--yes", "--wait").returncode == 0
     assert not any(identity and is_alive(identity) for identity in identities)
     assert box.component("serve")["attempt"] == 2
-    assert box.json("status")["orphans"] == []
+    assert box.status()["orphans"] == []
 
 
 @pytest.mark.slow
@@ -239,4 +239,4 @@ def test_leftovers_of_a_killed_shim_and_component_are_ended_by_the_layout(box: B
     os.kill(record["pid"], signal.SIGKILL)
     box.wait_for("serve", "failed")
     retry_until(lambda: not any(is_alive(identity) for identity in identities))
-    assert box.json("status")["orphans"] == []
+    assert box.status()["orphans"] == []

@@ -55,11 +55,11 @@ def another_knob(before: str, screen: str) -> str:
 
 
 def pids(box: Box) -> dict[str, tuple[int, int]]:
-    return {item["id"]: (item["pid"], item["attempt"]) for item in box.json("status")["components"]}
+    return {item["id"]: (item["pid"], item["attempt"]) for item in box.status()["components"]}
 
 
 def step(box: Box) -> int:
-    return int(box.json("status")["step"])
+    return int(box.status()["step"])
 
 
 def test_edit_and_restart_keep_inference_warm(learning: Box, terminal: Terminal) -> None:

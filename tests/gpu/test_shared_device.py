@@ -27,7 +27,7 @@ def component_shares(device: Any) -> dict[str, Any]:
 
 def settled(box: Box, cuda: Cuda) -> Any:
     """The device, once both hold memory and the trainer has trained; `None` before."""
-    if (box.json("status")["step"] or 0) < 2:
+    if (box.status()["step"] or 0) < 2:
         return None
     device = cuda.row_of(box.json("gpus", "shared"))
     return device if set(OURS) <= component_shares(device).keys() else None

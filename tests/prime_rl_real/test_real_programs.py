@@ -133,7 +133,7 @@ def test_trains_goes_on_after_a_restart_and_goes_down(prime: PrimeBox) -> None:
     prime.up("prime-rl", "--no-wait")
     box.wait_for("inference", "ready", timeout_s=START_S)
     prime.wait_for_steps("trainer", 4, timeout_s=START_S)
-    status = box.json("status")
+    status = box.status()
     assert status["state"] == "running"
     assert status["step"] >= 3
     assert 0 < status["reward"] < 1
@@ -150,7 +150,7 @@ def test_trains_goes_on_after_a_restart_and_goes_down(prime: PrimeBox) -> None:
     assert "cleanup complete (forced)" in prime.text("orchestrator", 1), "finding P4"
     assert box.component("inference")["pid"] == engine
     assert box.component("env-train-reverse-text")["pid"] == servers
-    assert box.json("status")["orphans"] == []
+    assert box.status()["orphans"] == []
 
     prime.assert_down_leaves_nothing(STEP_S)
 

@@ -110,7 +110,7 @@ def test_killed_api_server_leaves_an_engine_that_is_ended_before_the_restart(ser
     failed = serving.wait_for("inference", "failed", timeout_s=60)
     assert failed["signal"] == "SIGKILL"
     if leftovers_policy(serving) == "keep":
-        orphans = retry_until(lambda: serving.json("status")["orphans"])
+        orphans = retry_until(lambda: serving.status()["orphans"])
         assert {identity.pid for identity in parts} <= {orphan["pid"] for orphan in orphans}
         assert all(is_alive(identity) for identity in parts), "nothing is ended before somebody asks"
         listed = serving.run("gpus", "orphans").stdout
@@ -120,7 +120,7 @@ def test_killed_api_server_leaves_an_engine_that_is_ended_before_the_restart(ser
     assert not any(is_alive(identity) for identity in parts)
     again = serving.component("inference")
     assert (again["state"], again["attempt"]) == ("ready", 2)
-    assert serving.json("status")["orphans"] == []
+    assert serving.status()["orphans"] == []
 
 
 def test_stop_while_the_model_loads_leaves_nothing(serving: Box) -> None:
@@ -131,7 +131,7 @@ def test_stop_while_the_model_loads_leaves_nothing(serving: Box) -> None:
     assert stopped.returncode == 0, stopped.stderr
     assert serving.component("inference")["state"] == "stopped"
     assert not any(is_alive(identity) for identity in parts)
-    assert serving.json("status")["orphans"] == []
+    assert serving.status()["orphans"] == []
 
 
 def test_engine_terminated_while_the_model_loads_is_told_and_cleared_up(serving: Box) -> None:
@@ -150,7 +150,7 @@ def test_engine_terminated_while_the_model_loads_is_told_and_cleared_up(serving:
     restarted = serving.run("restart", "-c", "inference", "--yes", "--wait", timeout_s=START_S)
     assert restarted.returncode == 0, restarted.stderr
     assert not any(is_alive(identity) for identity in everything)
-    assert serving.json("status")["orphans"] == []
+    assert serving.status()["orphans"] == []
     assert serving.component("inference")["evidence"] is None
 
 
