@@ -77,7 +77,7 @@ def statuses(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
             raise KeyboardInterrupt
         return queue.pop(0)
 
-    monkeypatch.setattr("rltui.cli.commands.status.row_of", look)
+    monkeypatch.setattr("rltui.cli.commands.status.rows_of", lambda records: [*map(look, records)])
     monkeypatch.setattr(time, "sleep", lambda _: None)
     return queue
 
@@ -89,7 +89,8 @@ def test_the_watch_in_its_shapes(
     seen = [each.model_dump(mode="json") for each in (waiting_status(), running_status())]
     statuses += seen
     assert main(["status", "-w", "--json"]) == 130
-    assert [json.loads(line) for line in capfd.readouterr().out.splitlines()] == [*map(document, seen)]
+    documents = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert documents == [{"runs": [document(status)]} for status in seen]
     statuses += seen
     assert main(["status", "-w", "one"]) == 130, "without a terminal, in sentences"
     assert re.search(r"\d\d:\d\d:\d\d orchestrator is running", capfd.readouterr().out)

@@ -187,7 +187,7 @@ RUNS = argument("run", "RUN", _REFERENCES, nargs="+", completes="runs")
 COMPONENT = repeatable(
     "-c --component",
     "COMPONENT",
-    "component, as in RUN/COMPONENT; trainer#2 is attempt 2; repeatable",
+    "a component, or its second attempt: trainer#2; repeatable; also RUN/COMPONENT",
     completes="components",
 )
 CONFIG = argument(
@@ -289,7 +289,7 @@ SLURM = section(
 FROM = argument(
     "--from",
     "best|last|STEP",
-    "from the checkpoint of that step, the newest, or the one with the highest reward",
+    "from a checkpoint: highest reward, newest, or that step",
     dest="begin",
     type=checkpoint,
     completes="starts",

@@ -42,7 +42,7 @@ def choose(arguments: Arguments, *, acts: bool = False) -> Target:
     Raises:
         UsageError: if there is none, or the choice is not clear.
     """
-    targets = _targets(arguments)
+    targets = meant(arguments)
     if acts and len(targets) > 1:
         raise SeveralRunsError(targets, arguments)
     return targets[0]
@@ -57,7 +57,7 @@ def show_runs(arguments: Arguments, show: Callable[[Target], int | None]) -> int
     Returns:
         The first exit code that is not 0.
     """
-    targets = _targets(arguments)
+    targets = meant(arguments)
     if len(targets) == 1:
         return show(targets[0]) or 0
     if getattr(arguments, "follow", False):
@@ -163,7 +163,12 @@ def ready_index(*, rebuild: bool = False) -> RunIndex:
     return index
 
 
-def _targets(arguments: Arguments) -> list[Target]:
+def meant(arguments: Arguments) -> list[Target]:
+    """The run that is named; else all that `show_runs` shows.
+
+    Raises:
+        UsageError: if there is none.
+    """
     named = tuple(getattr(arguments, "component", None) or ())
     if arguments.run is None:
         records, note = _meant_without_name()

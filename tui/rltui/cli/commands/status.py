@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from rltui.cli.arguments import RUN, WATCH_S, interval_or_name, json_flag, limit_option, watch
-from rltui.cli.choosing import choose
+from rltui.cli.choosing import choose, meant
 from rltui.cli.colour import style_line
 from rltui.cli.command import Arguments, command, flag
 from rltui.cli.output import print_json
-from rltui.cli.status_text import as_text, document, gist_of, print_status, read_status, row_of, rows_of
+from rltui.cli.status_text import as_text, document, gist_of, print_status, read_status, rows_of
 from rltui.cli.table import room, table_lines, view_cells, view_shapes
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
 from rltui.client import launch
@@ -58,8 +58,8 @@ def show_status(arguments: Arguments) -> int:
             raise UsageError(f"not a number of seconds: {interval_s}", hint=str(hints.STATUS_WATCH))
         arguments.run, interval_s = interval_s, WATCH_S
     if interval_s is not None or arguments.plain:
-        record = choose(arguments, acts=True).record
-        return _watch(record, interval_s, as_json=arguments.json, is_plain=arguments.plain)
+        records = [target.record for target in meant(arguments)]
+        return _watch(records, interval_s, arguments)
     if arguments.run is not None:
         return _print_one(choose(arguments).record, as_json=arguments.json)
     if not arguments.json and not arguments.all and (here := experiment_above(Path.cwd())) is not None:
@@ -91,7 +91,7 @@ def _print_runs(arguments: Arguments) -> None:
     if not experiments:
         print(f"no runs yet; start one: {hints.UP}, or {hints.DEMO}")
         return
-    blocks = [as_text(row, width=room()) for row in living_rows]
+    blocks = _blocks(living_rows)
     if ended_rows:
         blocks.append("".join(f"{line}\n" for line in list_lines(ended_rows, width=room())))
     print("\n".join(blocks), end="")
@@ -116,28 +116,36 @@ def list_lines(rows: Sequence[Mapping[str, Any]], *, width: int | None = None) -
     return lines
 
 
-def _watch(record: ExperimentRecord, interval_s: float | None, *, as_json: bool, is_plain: bool) -> int:
-    """Print the status until ctrl+c, or until nobody reads it; once, where `interval_s` is `None`."""
+def _blocks(rows: Sequence[dict[str, Any]]) -> list[str]:
+    return [as_text(row, width=room()) for row in rows]
+
+
+def _watch(records: Sequence[ExperimentRecord], interval_s: float | None, arguments: Arguments) -> int:
+    """Print the statuses until ctrl+c, or until nobody reads them; once, where `interval_s` is `None`."""
     with nullcontext() if interval_s is None else while_read():
-        if as_json:
-            for status in _statuses(record, interval_s):
-                print_status(status, as_json=True)
-        elif is_plain or not can_be_drawn_on(sys.stdout):
-            sentences = Sentences()
-            for status in _statuses(record, interval_s):
-                for sentence in sentences.about(status, time.time()):
-                    print(sentence, flush=True)
+        if arguments.json:
+            for rows in _statuses(records, interval_s):
+                documents = [*map(document, rows)]
+                print_json({"runs": documents} if arguments.run is None else documents[0])
+        elif arguments.plain or not can_be_drawn_on(sys.stdout):
+            sentences = [Sentences(f"{record.name}: " if len(records) > 1 else "") for record in records]
+            for rows in _statuses(records, interval_s):
+                for sentences_of_run, row in zip(sentences, rows, strict=True):
+                    for sentence in sentences_of_run.about(row, time.time()):
+                        print(sentence, flush=True)
         else:
             area = InPlace(sys.stdout)
-            for status in _statuses(record, interval_s):
-                area.draw(as_text(status, width=room()).splitlines())
+            for rows in _statuses(records, interval_s):
+                area.draw("\n".join(_blocks(rows)).splitlines())
     return 0
 
 
-def _statuses(record: ExperimentRecord, interval_s: float | None) -> Iterator[dict[str, Any]]:
+def _statuses(
+    records: Sequence[ExperimentRecord], interval_s: float | None
+) -> Iterator[list[dict[str, Any]]]:
     due = time.monotonic()
     while True:
-        yield row_of(record)
+        yield rows_of(records)
         if interval_s is None:
             return
         due = max(due + interval_s, time.monotonic())
@@ -147,7 +155,9 @@ def _statuses(record: ExperimentRecord, interval_s: float | None) -> Iterator[di
 class Sentences:
     """Tells what is new in each status in sentences: for screen readers, and for logs."""
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str = "") -> None:
+        """`prefix`: goes before each sentence, after the time."""
+        self._prefix = prefix
         self._reported: dict[str, object] = {}
         """Subject → gist of its last sentence; a new gist makes another sentence."""
         self._started_at: dict[str, float] = {}
@@ -165,7 +175,7 @@ class Sentences:
         for key, (gist, text) in sentences.items():
             if self._reported.get(key) != gist:
                 self._reported[key] = gist
-                yield f"{clock} {text}."
+                yield f"{clock} {self._prefix}{text}."
 
     def _sentences(self, status: Mapping[str, Any], now: float) -> Iterator[tuple[str, object, str]]:
         """Subject, gist and sentence of each fact."""
