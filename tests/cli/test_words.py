@@ -26,7 +26,7 @@ from rltui.core.api import Down, HostStatus, Status
 from rltui.core.gpu.report import Remedy
 from rltui.core.states import ComponentState
 from rltui.errors import ComponentFailedError, RltuiError
-from rltui.services.runs import experiments
+from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.views.component import host_texts
 
 
@@ -185,7 +185,10 @@ def test_a_folder_does_not_hide_the_experiment_of_its_name(
     (tmp_path / "two/rl.toml").touch()
     assert is_file_name("one")
     assert is_file_name("two")
-    monkeypatch.setattr(experiments, "find_experiment", lambda name: object())
+    for name in ("one", "two"):
+        folder = str(tmp_path / "out" / name)
+        record = ExperimentRecord(name, folder, str(tmp_path), (), "/l.toml", "generic", 1.0)
+        record.control.write_record(record)
     assert not is_file_name("one")
     assert not is_file_name("two")
     assert is_file_name("./one")
