@@ -225,6 +225,7 @@ async def test_a_refused_keymap_is_told_and_the_usual_keys_hold(open_app: Opener
         ("r", KeyContext.METRICS, "r does nothing here. restart works on the overview (1)"),
         ("shift+down", KeyContext.LOGS, "shift+↓ does nothing here. later works on the queue screen (Q)"),
         ("delete", KeyContext.OVERVIEW, "del: remove is not available now"),
+        ("t", KeyContext.LOGS, "t: no trainer in this run; tab goes to the next pane"),
         ("u", KeyContext.CONFIG, "u: undo is not available now"),
         ("f9", KeyContext.CONFIG, "f9 does nothing here. ?: all keys"),
     ],

@@ -15,6 +15,7 @@ from rltui.ui.actions import ACTIONS, PANES, SCREENS, KeyContext, key_of, uses
 from rltui.ui.key_names import key_text, typed_key
 
 _DEFAULTS = {action.id: action.default_keys for action in ACTIONS}
+_ROLE_IDS = ("component.inference", "component.orchestrator", "component.trainer")
 _LABELS = {action.id: action.label for action in ACTIONS}
 
 
@@ -34,6 +35,9 @@ def idle_key(key: str, screen: KeyContext) -> str:
     with_it = [use for use in uses() if key in use.keys.split(",")]
     for use in with_it:
         if screen in use.places:
+            if use.id in _ROLE_IDS:
+                other = f"{key_of('pane.next')} goes to the next pane"
+                return f"{name}: no {use.label} in this run; {other}"
             return f"{name}: {use.label} is not available now"
         if pane := next((context for context in use.places if context in contexts), None):
             return f"{name}: {use.label} works in the {pane.value}"

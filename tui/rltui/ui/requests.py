@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rltui.client.experiment import Experiment
@@ -18,6 +19,21 @@ OPENS_AGAIN = ("command", ("components.request", "start-all"))
 _STOPPABLE = ALIVE_STATES | {ComponentState.WAITING, ComponentState.BACKOFF}
 """States in which there is something to stop, be it a start to come."""
 _RESTARTABLE = ALIVE_STATES | {ComponentState.FAILED, ComponentState.BACKOFF, ComponentState.EXITED}
+
+
+_ROLES: Mapping[str, tuple[str, ...]] = {
+    "inference": ("infer", "vllm"),
+    "orchestrator": ("orch",),
+    "trainer": ("train", "sft"),
+}
+"""Beginnings of ids by which a layout of one's own may name the component of a role."""
+
+
+def component_of_role(role: str, ids: Sequence[str]) -> str | None:
+    """The id of the component that a key for `role` selects: of that name, else one that begins like it."""
+    if role in ids:
+        return role
+    return next((id_ for id_ in ids if id_.startswith(_ROLES[role])), None)
 
 
 def finished_text() -> str:

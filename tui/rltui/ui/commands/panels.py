@@ -14,6 +14,7 @@ from rltui.ui.key_bindings import bind, own
 from rltui.ui.logs.view import LogView
 from rltui.ui.panels.arrangement import CHARTS, Arrangement, Direction
 from rltui.ui.panels.body import Body
+from rltui.ui.requests import component_of_role
 from rltui.ui.state import UiStateStore
 from rltui.ui.widgets.knob_table import KnobPanel
 from rltui.ui.widgets.panes import ComponentPane, ReaderPane
@@ -22,9 +23,9 @@ _ROWS, _CELLS = 2, 4
 """The distance that a key moves a border by."""
 
 PANEL_KEYS = (
-    bind(verbs.COMPONENT_INFERENCE, "panels.focus_component('inference')"),
-    bind(verbs.COMPONENT_ORCHESTRATOR, "panels.focus_component('orchestrator')"),
-    bind(verbs.COMPONENT_TRAINER, "panels.focus_component('trainer')"),
+    bind(verbs.COMPONENT_INFERENCE, "panels.focus_role('inference')"),
+    bind(verbs.COMPONENT_ORCHESTRATOR, "panels.focus_role('orchestrator')"),
+    bind(verbs.COMPONENT_TRAINER, "panels.focus_role('trainer')"),
     own("knob.focus", "ctrl+k", "panels.focus_knobs", "knobs", "Go to the knobs", Scope.KNOBS),
     own("panels.hide", "", "panels.hide", "hide panel", "Hide the focused panel", Scope.LOOKING),
     bind(verbs.PANE_NEXT, "panels.focus_beside(1)"),
@@ -61,8 +62,8 @@ class PanelCommands:
     def allows(self, command: str, *arguments: object) -> bool:
         """The target panel has to exist: while panels are being replaced none does."""
         match command:
-            case "focus_component":
-                return any(body.reader(str(arguments[0])) is not None for body in self._screen.query(Body))
+            case "focus_role":
+                return any(self._of_role(body, str(arguments[0])) for body in self._screen.query(Body))
             case "focus_knobs":
                 return bool(self._screen.query(KnobPanel))
             case _:
@@ -161,6 +162,15 @@ class PanelCommands:
     def focus_component(self, component_id: str) -> None:
         if (pane := self.body.reader(component_id)) is not None:
             self.go_to(pane)
+
+    def focus_role(self, role: str) -> None:
+        if (pane := self._of_role(self.body, role)) is not None:
+            self.go_to(pane)
+
+    @staticmethod
+    def _of_role(body: Body, role: str) -> ReaderPane | None:
+        id_ = component_of_role(role, [pane.reader_id for pane in body.readers])
+        return None if id_ is None else body.reader(id_)
 
     def focus_knobs(self) -> None:
         for panel in self._screen.query(KnobPanel):

@@ -24,6 +24,7 @@ from rltui.ui.dialogs.base import SearchPrompt
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.logs.search_all import AllLogsSearch
 from rltui.ui.logs.view import LogView
+from rltui.ui.requests import component_of_role
 from rltui.ui.state import AppState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
@@ -61,9 +62,9 @@ class LogScreen(BaseScreen):
         KeyContext.LOGS, *EXPERIMENT_KEYS,
         bind(verbs.OPEN, "open_found", "Open the log where the line was found", footer=Footer.YES,
              palette=InPalette.NO),
-        bind(verbs.COMPONENT_INFERENCE, "focus_component('inference')"),
-        bind(verbs.COMPONENT_ORCHESTRATOR, "focus_component('orchestrator')"),
-        bind(verbs.COMPONENT_TRAINER, "focus_component('trainer')"),
+        bind(verbs.COMPONENT_INFERENCE, "focus_role('inference')"),
+        bind(verbs.COMPONENT_ORCHESTRATOR, "focus_role('orchestrator')"),
+        bind(verbs.COMPONENT_TRAINER, "focus_role('trainer')"),
         bind(verbs.PANE_NEXT, "show_beside(1)", footer=Footer.YES),
         bind(verbs.PANE_PREVIOUS, "show_beside(-1)"),
         bind(verbs.ALL, "show_merged", "Show all components, merged by time", footer=Footer.YES),
@@ -217,10 +218,13 @@ class LogScreen(BaseScreen):
         index = names.index(name) if name in names else 0
         self._go(tabs[(index + step) % len(tabs)])
 
-    def action_focus_component(self, component_id: str) -> None:
-        for log in newest_logs(self._logs):
-            if log.component == component_id:
-                self._go(log)
+    def action_focus_role(self, role: str) -> None:
+        if (log := self._log_of_role(role)) is not None:
+            self._go(log)
+
+    def _log_of_role(self, role: str) -> LogEntry | None:
+        logs = {log.component: log for log in newest_logs(self._logs)}
+        return logs.get(component_of_role(role, [*logs]) or "")
 
     def _go(self, tab: _Tab) -> None:
         self._next_tab = tab
@@ -332,7 +336,7 @@ class LogScreen(BaseScreen):
         match command:
             case "open_found":
                 return self._tab == Combined.MATCHES
-            case "focus_component":
-                return any(log.component == arguments[0] for log in self._logs)
+            case "focus_role":
+                return self._log_of_role(str(arguments[0])) is not None
             case _:
                 return super().enabled(command, *arguments)
