@@ -82,8 +82,7 @@ SCENES: dict[str, Scene] = {
     ),
     "runs-filter": scene(
         with_runs, ("slash", *"reward > and"), TITLE,
-        "the filter is not understood: reward cannot be compared with 'and'", "a number: 0.8, 1e-5, 50%, 10k",
-        small=(),
+        "the filter is not understood: reward cannot be",
     ),
     "runs-columns": scene(
         with_runs, ("vertical_line", "j"), "─ Columns ─", "✓ name", "▸✓ state",

@@ -8,15 +8,17 @@ from dataclasses import asdict, replace
 from functools import partial
 
 from rltui.core.run_tree import TreeLine
+from rltui.core.text import count_text
 from rltui.errors import RltuiError, UsageError
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import BaseScreen
 from rltui.ui.dialogs.base import ChoiceMenu
 from rltui.ui.dialogs.columns import ColumnDialog
+from rltui.ui.dialogs.search_line import Search, SearchLine
 from rltui.ui.run_list import RunList
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.run_filter_bar import RunFilterBar
-from rltui.views.run_list import USUAL, Line, RunSelection, RunView
+from rltui.views.run_filter import parse_filter
+from rltui.views.run_list import USUAL, Line, RunSelection, RunView, line_key
 
 
 class RunViewCommands:
@@ -24,15 +26,19 @@ class RunViewCommands:
         self,
         screen: BaseScreen,
         runs: RunList,
-        filter_bar: RunFilterBar,
         cursor: Callable[[], Line | None],
+        move: Callable[[int], None],
         on_change: Callable[[str], None],
     ) -> None:
-        """`on_change` shows the list anew, with the cursor on the line of that key; empty: where it is."""
+        """`move`: the cursor by so many lines.
+
+        `on_change` shows the list anew, with the cursor on the line of that key; empty: where it is.
+        """
         self._screen = screen
         self._runs = runs
-        self._filter_bar = filter_bar
+        self._query, self._query_problem = "", ""
         self._cursor = cursor
+        self._move = move
         self._on_change = on_change
 
     def allows(self, command: str, *arguments: object) -> bool:
@@ -40,7 +46,7 @@ class RunViewCommands:
         match command:
             case "fold":
                 return self._runs.selection.view.is_grouped
-            case "choose_columns" | "show_archived":
+            case "choose_columns" | "show_archived" | "filter":
                 return True
             case _:
                 return bool(self._runs.rows)
@@ -56,7 +62,7 @@ class RunViewCommands:
             try:
                 selection.filter.check(self._runs.configs)
             except UsageError as error:
-                self._filter_bar.show_error(error)
+                self._query_problem = error.title
 
     def _keep(self, view: RunView) -> None:
         """Show it so from now on, also the next time."""
@@ -72,7 +78,31 @@ class RunViewCommands:
             self._screen.notify(text, severity="warning", markup=False)
 
     def filter(self) -> None:
-        self._filter_bar.open(self._runs.selection.filter)
+        key = line_key(line) if (line := self._cursor()) is not None else ""
+        self._screen.app.push_screen(
+            SearchLine(
+                Search(
+                    self._query if self._runs.selection.filter is not None else "",
+                    "a part of the name, tag:baseline, reward > 0.8 and lr < 1e-5",
+                    self.search_for,
+                    lambda: self._query_problem or count_text(len(self._runs.listing.lines), "run"),
+                    self._move,
+                    lambda: self.select(self._runs.selection, key),
+                )
+            )
+        )
+
+    def search_for(self, text: str) -> None:
+        """List what a filter admits; one that cannot be understood changes nothing, and says why."""
+        self._query, self._query_problem = text, ""
+        ids = {name: id_ for id_, name in self._runs.names.items()}
+        try:
+            now = self._screen.app_state.clock()
+            filter_ = parse_filter(text, now=now, ids=ids) if text.strip() else None
+        except UsageError as error:
+            self._query_problem = error.title
+            return
+        self.select(replace(self._runs.selection, filter=filter_))
 
     def sort(self, columns: int) -> None:
         """The next visible column sorts, or the one before; no column: the default order."""

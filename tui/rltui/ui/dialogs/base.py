@@ -393,19 +393,6 @@ class NoteDialog(DialogBase[str]):
         return text if text or self._may_be_empty else None
 
 
-class SearchPrompt(NoteDialog):
-    """A line at the foot of the screen; its answer is the text just as it was typed."""
-
-    def __init__(self, text: str = "", *, where: str = "this log") -> None:
-        placeholder = "text, or a regular expression; upper case counts"
-        super().__init__(
-            text, title=f"Search {where}", placeholder=placeholder, purpose="search", max_length=0
-        )
-
-    def answer(self, text: str) -> str | None:
-        return text
-
-
 class Field(NamedTuple):
     label: str
     placeholder: str = ""

@@ -187,6 +187,28 @@ class LogModel:
             self.only = False
         self.start_search(query, self.level)
 
+    @property
+    def search_status(self) -> str:
+        """How much of the log matches; the reason where nothing can be searched."""
+        if self.open_search is None:
+            return "no log to search yet"
+        return "" if self.search is None else self.search.status(self.current, only=self.shows_matches_alone)
+
+    def place(self) -> int | None:
+        """Byte offset of the first line in view; `None` while the end is followed."""
+        window = self.window
+        if window.follow or not window.visible or window.source is None:
+            return None
+        return window.source.offset(window.first_line)
+
+    def go_to_place(self, place: int | None) -> None:
+        """`place`: as `place()` said it."""
+        self.current = None
+        if place is None:
+            self.window.move_to_end()
+        else:
+            self.window.show_offset(place)
+
     def search_errors(self) -> None:
         self.only, self.level = False, None
         self.start_search(None, Level.ERROR)

@@ -24,7 +24,7 @@ from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext, Scope, key_of
 from rltui.ui.background import is_in_front
 from rltui.ui.copying import CopyRequested
-from rltui.ui.dialogs.base import SearchPrompt
+from rltui.ui.dialogs.search_line import Search, SearchLine
 from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.logs.model import LogModel, VisibleRow
 from rltui.ui.logs.mouse import MouseSelection
@@ -320,17 +320,32 @@ class LogView(Widget, can_focus=True):
             self.prompt_search()
 
     def prompt_search(self) -> None:
-        """Open the prompt even if there is no log yet, so that text typed after the key is not taken for
-        keys.
-        """
-        query = self.window.query
-        self.app.push_screen(SearchPrompt(query.text if query is not None else ""), self._search_text)
+        """Open the line even if there is no log yet: what is typed after the key is never taken for keys."""
+        query, place = self.window.query, self.model.place()
 
-    def _search_text(self, text: str | None) -> None:
-        if text is None:
-            return
+        def show(text: str) -> None:
+            self.model.go_to_place(place)
+            self._search_text(text)
+
+        def go_back() -> None:
+            self.model.go_to_place(place)
+            self._update()
+
+        self.app.push_screen(
+            SearchLine(
+                Search(
+                    query.text if query is not None else "",
+                    "text, or a regular expression; uppercase letters match case",
+                    show,
+                    lambda: self.model.search_status,
+                    partial(self.action_command, "model.go_to_match"),
+                    go_back,
+                )
+            )
+        )
+
+    def _search_text(self, text: str) -> None:
         if self.model.open_search is None:
-            self.notify("There is no log to search yet", markup=False)
             return
         try:
             self.model.search_text(text)

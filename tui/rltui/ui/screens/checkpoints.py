@@ -81,7 +81,8 @@ class CheckpointScreen(ResourceScreen):
         bind(verbs.REMOVE, "checkpoints.prune", "Remove old checkpoints (prune); choose which to keep",
              footer=Footer.YES),
         bind(verbs.FORK, "fork", "Fork: start another run from this checkpoint"),
-        bind(verbs.BACK, "show_overview", footer=Footer.YES),
+        bind(verbs.SEARCH, "search", "Search the rows", footer=Footer.FIRST_TO_GO),
+        bind(verbs.BACK, footer=Footer.YES),
     )  # fmt: skip
     place = KeyContext.CHECKPOINTS
 

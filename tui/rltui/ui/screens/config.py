@@ -15,12 +15,13 @@ from textual.widgets import Static
 
 from rltui.core.config_report import KnobInfo, KnobTable, Problem
 from rltui.core.knobs import pattern, rank
-from rltui.core.text import truncate
+from rltui.core.text import count_text, truncate
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext
 from rltui.ui.base_screen import EXPERIMENT_KEYS, BaseScreen
 from rltui.ui.commands.config import CONFIG_KEYS, ConfigCommands
 from rltui.ui.copying import CopyRequested
+from rltui.ui.dialogs.search_line import Search, SearchLine
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.plan_view import derived_lines, figures
 from rltui.ui.state import AppState
@@ -36,7 +37,6 @@ from rltui.ui.widgets.knob_table import (
     value_style,
 )
 from rltui.ui.widgets.row_list import Row, RowList, list_keys
-from rltui.ui.widgets.search_line import SearchLine
 from rltui.views.knob import change_text, name_in_section, readers_text, section_of, worst_problem
 
 _GAP = 2
@@ -203,7 +203,6 @@ class ConfigScreen(BaseScreen):
         self._filter = RowFilter()
         self._cached: tuple[object, tuple[Row, ...]] | None = None
         self._title = Static(id="config-title", classes="screen-title", markup=False)
-        self._search = SearchLine("words of a key, a meaning or a value", id="config-search")
         self._heading = Static(id="config-heading", markup=False)
         self._rows = RowList(self._make_rows, id="config-rows")
         self._detail = Static(id="config-detail", markup=False)
@@ -213,7 +212,6 @@ class ConfigScreen(BaseScreen):
     def compose(self) -> ComposeResult:
         yield self._title
         yield KeyBar()
-        yield self._search
         with Container(id="config-body"):
             with Vertical(id="config-left"):
                 yield self._heading
@@ -303,27 +301,33 @@ class ConfigScreen(BaseScreen):
     # search and filter
 
     def action_search(self) -> None:
-        self._search.open()
+        key = self._rows.key
+        self.app.push_screen(
+            SearchLine(
+                Search(
+                    self._filter.words,
+                    "words of a key, a meaning or a value",
+                    self._search_for,
+                    lambda: count_text(len(self._rows.keys), "key"),
+                    self._rows.move,
+                    lambda: self._rows.go_to(key or ""),
+                )
+            )
+        )
 
-    @on(SearchLine.Changed)
-    def _searched(self, event: SearchLine.Changed) -> None:
-        self._filter = RowFilter(event.value, self._filter.only_changed)
+    def _search_for(self, words: str) -> None:
+        self._filter = RowFilter(words, self._filter.only_changed)
         self.reload()
-        if event.value:
+        if words:
             self._rows.move_to_end(last=False)  # to the likeliest
-
-    @on(SearchLine.Submitted)
-    def _focus_rows(self) -> None:
-        self._rows.focus()
 
     def action_toggle_changed(self) -> None:
         self._filter = RowFilter(self._filter.words, not self._filter.only_changed)
         self.reload()
 
     def action_back(self) -> None:
-        if self._search.is_open:
-            self._search.close()
-            self._rows.focus()
+        if self._filter.words:
+            self._search_for("")
         else:
             self.action_show_overview()
 
@@ -353,7 +357,6 @@ class ConfigScreen(BaseScreen):
             self.notify("No key of the files is named by this problem", markup=False)
             return
         self._filter = RowFilter()
-        self._search.close()
         self._rows.reload()
         self._rows.go_to(problem.key or "")
         self._rows.focus()

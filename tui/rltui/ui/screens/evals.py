@@ -92,7 +92,8 @@ class EvalScreen(ResourceScreen):
         bind(verbs.COMPARE, "choose_baseline", "Compare all with this one; again: with the base model",
              footer=Footer.YES),
         bind(verbs.COPY),
-        bind(verbs.BACK, "show_overview", footer=Footer.YES),
+        bind(verbs.SEARCH, "search", "Search the rows", footer=Footer.FIRST_TO_GO),
+        bind(verbs.BACK, footer=Footer.YES),
     )  # fmt: skip
     place = KeyContext.EVALS
 

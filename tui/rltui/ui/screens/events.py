@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from textual import on
-
 from rltui.core.events import first_line
+from rltui.core.text import count_text
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext, key_of
 from rltui.ui.base_screen import EXPERIMENT_KEYS
 from rltui.ui.copying import CopyRequested
 from rltui.ui.dialogs.base import ChoiceMenu
+from rltui.ui.dialogs.search_line import Search, SearchLine
 from rltui.ui.event_listing import EventListing
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.screens import SCREENS
@@ -22,7 +22,6 @@ from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.event_list import EventItem, EventRows
 from rltui.ui.widgets.row_list import Row, list_keys
-from rltui.ui.widgets.search_line import SearchLine
 
 
 class EventScreen(ResourceScreen):
@@ -53,8 +52,6 @@ class EventScreen(ResourceScreen):
         self._is_folded = False
         self._sought_time: float | None = None
         """A moment to go to, once the journal is read."""
-        self._search = SearchLine("words of an event or its diff", id="events-search")
-        self.above = (self._search,)
         self.notes.display = False
 
     def go_to(self, moment: float, component: str | None) -> None:
@@ -108,21 +105,27 @@ class EventScreen(ResourceScreen):
         self.rows.reload()
 
     def action_search(self) -> None:
-        self._search.open()
+        key = self.rows.key
+        self.app.push_screen(
+            SearchLine(
+                Search(
+                    self._listing.filter.words,
+                    "words of an event or its diff",
+                    self._search_for,
+                    lambda: count_text(len(self._listing.listed), "event"),
+                    self.rows.move,
+                    lambda: self.rows.go_to(key or ""),
+                )
+            )
+        )
 
-    @on(SearchLine.Changed)
-    def _searched(self, event: SearchLine.Changed) -> None:
-        self._listing.filter = replace(self._listing.filter, words=event.value)
+    def _search_for(self, words: str) -> None:
+        self._listing.filter = replace(self._listing.filter, words=words)
         self._list_again()
 
-    @on(SearchLine.Submitted)
-    def _focus_list(self) -> None:
-        self.rows.focus()
-
     def action_back(self) -> None:
-        if self._search.is_open:
-            self._search.close()
-            self.rows.focus()
+        if self._listing.filter.words:
+            self._search_for("")
         elif self._listing.is_filtered:
             self._listing.show_usual()
             self._list_again()
@@ -159,7 +162,7 @@ class EventScreen(ResourceScreen):
                 return self.selected is not None and bool({"logs", "metrics"} & SCREENS.keys())
             case "jump_to":
                 return self.selected is not None and str(arguments[0]) in SCREENS
-            case "choose_kind" | "fold" | "search":
+            case "choose_kind" | "fold":
                 return bool(self._listing.items)
             case _:
                 return super().enabled(command, *arguments)

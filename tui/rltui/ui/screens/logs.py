@@ -15,12 +15,13 @@ from textual.widgets import Static
 
 from rltui.core.log_lines import LogEntry, LogScan, LogSource, MergedSource
 from rltui.core.log_query import Query
+from rltui.core.text import count_text
 from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext, key_of
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import EXPERIMENT_KEYS, SEARCH_AIM, BaseScreen
-from rltui.ui.dialogs.base import SearchPrompt
+from rltui.ui.dialogs.search_line import Search, SearchLine
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.logs.search_all import AllLogsSearch
 from rltui.ui.logs.view import LogView
@@ -287,11 +288,40 @@ class LogScreen(BaseScreen):
 
     def action_search_all(self) -> None:
         text = self._search.query.text if self._search is not None else ""
-        self.app.push_screen(SearchPrompt(text, where="all components and attempts"), self._search_all)
+        tab = self._next_tab or self._tab
 
-    def _search_all(self, text: str | None) -> None:
-        if not text:
-            return
+        def show(text: str) -> None:
+            if text:
+                self._search_all(text)
+            else:
+                self._end_search(tab)
+
+        self.app.push_screen(
+            SearchLine(
+                Search(
+                    text,
+                    "text, or a regular expression, in the logs of all components and attempts",
+                    show,
+                    self._match_count,
+                    partial(self._pane.action_command, "model.move_rows"),
+                    lambda: self._go(tab),
+                )
+            )
+        )
+
+    def _match_count(self) -> str:
+        if self._search is None:
+            return ""
+        return f"{count_text(len(self._search.matches), 'line')}{'' if self._search.is_over else ' …'}"
+
+    def _end_search(self, tab: _Tab) -> None:
+        """Show `tab` again, or all merged where it was of the search."""
+        if self._search is not None:
+            self._search.close()
+        self._search = None
+        self._go(Combined.MERGED if tab == Combined.MATCHES else tab)
+
+    def _search_all(self, text: str) -> None:
         try:
             query = Query.from_text(text)
         except RltuiError as error:

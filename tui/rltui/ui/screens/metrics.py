@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import ClassVar
 
 from textual import on
@@ -16,6 +17,7 @@ from textual.widgets import Static
 
 from rltui.core.annotations import annotations_of
 from rltui.core.series import SeriesKey
+from rltui.core.text import count_text
 from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext, Scope
@@ -27,11 +29,11 @@ from rltui.ui.charts.grid import ChartGrid
 from rltui.ui.charts.model import ChartModel, Run
 from rltui.ui.charts.plot import Plot
 from rltui.ui.commands.charts import ChartCommands
+from rltui.ui.dialogs.search_line import Search, SearchLine
 from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.state import AppState, ExperimentState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
-from rltui.ui.widgets.search_line import SearchLine
 
 _INTERVAL_S = 2.0
 """The files are read this often."""
@@ -105,7 +107,6 @@ class MetricsScreen(BaseScreen):
         self._selected_by: tuple[tuple[SeriesKey, ...], tuple[str, ...], str] | None = None
         """Series, pins and pattern by which the charts were selected last."""
         self._title = Static(id="metrics-title", classes="screen-title", markup=False)
-        self._filter = SearchLine("regular expression: titles and names", id="metrics-filter")
         self._grid = ChartGrid()
         self.charts = ChartCommands(self, self.experiment, self._grid, draw=self._draw, select=self._wake.set)
         self._readings = Static(id="metrics-readings", markup=False)
@@ -115,7 +116,6 @@ class MetricsScreen(BaseScreen):
     def compose(self) -> ComposeResult:
         yield self._title
         yield KeyBar()
-        yield self._filter
         with Container(id="metrics-body"):
             yield self._grid
             yield self._readings
@@ -186,7 +186,7 @@ class MetricsScreen(BaseScreen):
             self._grid.set_charts(charts(model.keys, pins=self.charts.pins, pattern=self._pattern))
             self._problem = ""
         except re.error as error:
-            self._problem = f"no regular expression: {error}"
+            self._problem = f"not a regular expression: {error}"
         self.refresh_bindings()
         return True
 
@@ -244,30 +244,32 @@ class MetricsScreen(BaseScreen):
         self.call_after_refresh(self._rearrange)
 
     def enabled(self, command: str, *arguments: object) -> bool:
-        """A person who types in the filter can only go back; commands on a chart need one."""
-        if self.focused is self._filter and command != "back":
-            return False
+        """Commands on a chart need one."""
         if command == "toggle_zoom":
             return self._grid.chosen is not None
         return super().enabled(command, *arguments)
 
     def action_back(self) -> None:
-        if self._filter.is_open:
-            self._filter.close()
-            self.set_focus(None)
+        if self._pattern:
+            self._search_for("")
         elif self._grid.zoomed:
             self._set_zoom(False)
         else:
             self.action_show_overview()
 
     def action_search(self) -> None:
-        self._filter.open()
+        self.app.push_screen(
+            SearchLine(
+                Search(
+                    self._pattern,
+                    "regular expression for titles and names of series",
+                    self._search_for,
+                    lambda: self._problem or count_text(len(self._grid.charts), "chart"),
+                    partial(self.action_move, 0),
+                )
+            )
+        )
 
-    @on(SearchLine.Changed)
-    def _searched(self, event: SearchLine.Changed) -> None:
-        self._pattern = event.value
+    def _search_for(self, pattern: str) -> None:
+        self._pattern = pattern
         self._wake.set()
-
-    @on(SearchLine.Submitted)
-    def _leave_filter(self) -> None:
-        self.set_focus(None)

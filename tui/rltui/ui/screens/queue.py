@@ -52,7 +52,8 @@ class QueueScreen(ResourceScreen):
             Scope.PICKING, footer=Footer.YES, changes=True),
         own("queue.first", "", "change('move', 'first')", "first", "Move the queued run to the front",
             Scope.PICKING, changes=True),
-        bind(verbs.BACK, "show_screen('runs')", footer=Footer.YES),
+        bind(verbs.SEARCH, "search", "Search the rows", footer=Footer.FIRST_TO_GO),
+        bind(verbs.BACK, footer=Footer.YES),
     )  # fmt: skip
     place = KeyContext.QUEUE
     is_of_all_runs = True
@@ -113,6 +114,10 @@ class QueueScreen(ResourceScreen):
     def action_change(self, action: QueueAction, position: str = "") -> None:
         if self._entry is not None:
             self.work(self._change(action, self._entry.id, position))
+
+    def action_back(self) -> None:
+        if not self.end_search():
+            self.show_screen("runs")
 
     def action_toggle_pause(self) -> None:
         if self._queue is not None:

@@ -12,9 +12,11 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
+from rltui.core.text import count_text
 from rltui.errors import RltuiError
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import BaseScreen
+from rltui.ui.dialogs.search_line import Search, SearchLine
 from rltui.ui.paragraphs import hanging
 from rltui.ui.state import AppState
 from rltui.ui.styles import FAINT
@@ -50,10 +52,12 @@ class ResourceScreen(BaseScreen):
         self.hurry = asyncio.Event()
         """Set it to have the next question asked at once."""
         self._arranged = arranged
+        self._words = ""
+        """Only rows with these words are listed."""
         self.above: Sequence[Widget] = ()
         """Widgets between the title and the rows."""
         self.title_line = Static(id=f"{self.part}-title", classes="screen-title", markup=False)
-        self.rows = RowList(self.make_rows, id=f"{self.part}-rows", classes="resource-rows")
+        self.rows = RowList(self._matching_rows, id=f"{self.part}-rows", classes="resource-rows")
         self.notes = Static(id=f"{self.part}-notes", classes="resource-notes", markup=False)
 
     @property
@@ -75,6 +79,17 @@ class ResourceScreen(BaseScreen):
     def make_rows(self, width: int, selected: str | None) -> tuple[Row, ...] | LazyRows:
         """The arguments are those of `MakeRows`."""
         raise NotImplementedError
+
+    def _matching_rows(self, width: int, selected: str | None) -> tuple[Row, ...] | LazyRows:
+        """Rows of which only those in view are made are searched by their own screen."""
+        rows = self.make_rows(width, selected)
+        if not self._words or not isinstance(rows, tuple):
+            return rows
+        return tuple(row for row in rows if row.key is None or self._has_words(row))
+
+    def _has_words(self, row: Row) -> bool:
+        text = "\n".join(line.plain for line in row.lines).casefold()
+        return all(word in text for word in self._words.casefold().split())
 
     def update_title(self) -> None:
         """Write what stands above and below the rows anew."""
@@ -140,6 +155,33 @@ class ResourceScreen(BaseScreen):
     @on(RowList.Moved)
     def _look_at_row(self) -> None:
         self.refresh_bindings()
+
+    def action_search(self) -> None:
+        key = self.rows.key
+        search = Search(
+            self._words,
+            "words of a row",
+            self._search_for,
+            lambda: count_text(len(self.rows.keys), "row"),
+            self.rows.move,
+            lambda: self.rows.go_to(key or ""),
+        )
+        self.app.push_screen(SearchLine(search))
+
+    def _search_for(self, words: str) -> None:
+        self._words = words
+        self.show()
+
+    def end_search(self) -> bool:
+        """Whether there was one."""
+        was_searched = bool(self._words)
+        if was_searched:
+            self._search_for("")
+        return was_searched
+
+    def action_back(self) -> None:
+        if not self.end_search():
+            self.action_show_overview()
 
     def action_sort(self, step: int) -> None:
         if self._arranged is not None:

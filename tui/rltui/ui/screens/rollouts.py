@@ -16,6 +16,7 @@ from textual.widgets import Static
 
 from rltui.core.log_query import Query
 from rltui.core.rollouts import Batch, BatchKey, Sample, Transcript
+from rltui.core.text import count_text
 from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext
@@ -23,6 +24,7 @@ from rltui.ui.background import in_background
 from rltui.ui.base_screen import EXPERIMENT_KEYS, BaseScreen
 from rltui.ui.commands.samples import SampleComparison, SampleExport
 from rltui.ui.copying import CopyRequested
+from rltui.ui.dialogs.search_line import Search, SearchLine
 from rltui.ui.found_prompts import FindPrompts, FoundPrompt, at_other_steps
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.rollout_listing import RolloutListing, RolloutUpdate
@@ -32,7 +34,6 @@ from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.rollout_lines import RolloutLines
 from rltui.ui.widgets.row_list import list_keys
-from rltui.ui.widgets.search_line import SearchLine
 from rltui.ui.widgets.transcript_view import TranscriptView
 from rltui.ui.widgets.virtual_list import VirtualList
 from rltui.views.rollout import no_rollouts_text, reward_text
@@ -122,13 +123,13 @@ class RolloutScreen(BaseScreen):
             show=self._show_beside,
         )
         self._title = Static(id="rollout-title", classes="screen-title", markup=False)
-        self._search = SearchLine("words or a regular expression that the text has", id="rollout-search")
+        self._query = ""
+        """Text of the search whose matches are listed."""
         self._progress = ""
 
     def compose(self) -> ComposeResult:
         yield self._title
         yield KeyBar()
-        yield self._search
         yield self._summary
         with Horizontal(id="rollout-body"):
             with self._steps_box:
@@ -349,10 +350,7 @@ class RolloutScreen(BaseScreen):
         return super().enabled(command, *arguments)
 
     def action_back(self) -> None:
-        if self._search.is_open:
-            self._search.remove_class("-shown")
-            self._samples.focus()
-        elif self._progress:
+        if self._progress:
             for group in ("search", "compare"):
                 self.workers.cancel_group(self, group)
             self.say("")
@@ -400,20 +398,31 @@ class RolloutScreen(BaseScreen):
     # search
 
     def action_search(self) -> None:
-        self._search.open()
+        index = self._samples.cursor_index
+        self.app.push_screen(
+            SearchLine(
+                Search(
+                    self._query if self._listing.matches is not None else "",
+                    "text, or a regular expression, of the samples of this step",
+                    self._search_for,
+                    lambda: self._progress or count_text(len(self._listing.matches or ()), "sample"),
+                    self.action_next_sample,
+                    lambda: self._samples.go_to(index),
+                )
+            )
+        )
 
-    @on(SearchLine.Submitted)
-    def _begin_search(self, event: SearchLine.Submitted) -> None:
-        self._search.remove_class("-shown")
-        self._samples.focus()
-        if not event.value:
+    def _search_for(self, text: str) -> None:
+        self._query = text
+        self.workers.cancel_group(self, "search")
+        if not text:
             self._listing.matches = None
             self._lay_out()
             return
         try:
-            pattern = Query.from_text(event.value).pattern
+            pattern = Query.from_text(text).pattern
         except RltuiError as error:
-            self.notify(clean_line(error.title), severity="error", markup=False)
+            self.say(error.title)
             return
         in_background(self, partial(self._find, pattern), group="search")
 

@@ -34,7 +34,6 @@ from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.row_list import RowList, list_keys
 from rltui.ui.widgets.run_details import detail_lines
-from rltui.ui.widgets.run_filter_bar import RunFilterBar
 from rltui.ui.widgets.run_table import RunRows, RunTable
 from rltui.views.run_list import Line, RunView, title_facts
 
@@ -99,13 +98,12 @@ class RunsScreen(ResourceScreen):
         self.runs = RunList(app_state.runs)
         self._looks = 0
         self._table = RunTable()
-        self._filter = RunFilterBar(lambda: self.runs.names, app_state.clock)
         self._head = Static(id="runs-head", markup=False)
-        self.above = (self._filter, self._head)
+        self.above = (self._head,)
         self.forks = ForkCommands(self, app_state)
         self.descriptions = DescriptionCommands(self, app_state.clock)
         self.annotations = RunAnnotationCommands(self, app_state.runs, lambda: self.chosen, self.look)
-        self.view = RunViewCommands(self, self.runs, self._filter, lambda: self.line, self._show_at)
+        self.view = RunViewCommands(self, self.runs, lambda: self.line, self.rows.move, self._show_at)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._show_details)
@@ -174,14 +172,6 @@ class RunsScreen(ResourceScreen):
             return "No run matches. esc ends the filter."
         return f"No run yet. {hints.UP} starts one, {hints.DEMO} too; {hints.ADD} lists those of others."
 
-    @on(RunFilterBar.Changed)
-    def _narrow_to(self, event: RunFilterBar.Changed) -> None:
-        self.view.select(replace(self.runs.selection, filter=event.filter))
-
-    @on(RunFilterBar.Ready)
-    def _leave_filter(self) -> None:
-        self.rows.focus()
-
     @property
     def line(self) -> Line | None:
         return self.runs.line(self.rows.key)
@@ -247,9 +237,8 @@ class RunsScreen(ResourceScreen):
             self.forks.fork(self.chosen[0])
 
     def action_back(self) -> None:
-        if self._filter.is_open:
-            self._filter.close()
-            self.rows.focus()
+        if self.runs.selection.filter is not None:
+            self.view.search_for("")
         elif self.runs.marked:
             self.runs.unmark()
             self.show()

@@ -1,0 +1,102 @@
+"""The line at the foot of a screen: what is typed there is searched at once, with the number of matches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.widgets import Input, Static
+
+from rltui.ui.actions import KeyContext, Scope
+from rltui.ui.dialogs.base import TypingScreen
+from rltui.ui.key_bindings import keys, own
+from rltui.ui.text import clean_line
+
+_STATUS_INTERVAL_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a screen or pane can be searched for, and how."""
+
+    text: str
+    """What is searched already; it is searched again where the typing is cancelled."""
+    placeholder: str
+    show: Callable[[str], object]
+    """Show what matches a text; empty: everything."""
+    status: Callable[[], str]
+    """How much matches, or why a text cannot be searched."""
+    move: Callable[[int], object]
+    """Go to the next match or row (1), or to the one before (-1), while the line is open."""
+    go_back: Callable[[], object] = lambda: None
+    """Go to the place where the typing began."""
+
+
+class SearchLine(TypingScreen[None]):
+    """Searches as a person types, and hides nothing of it: `enter` keeps the search, `esc` goes back."""
+
+    DEFAULT_CSS = """
+    SearchLine {
+        align: left bottom;
+        background: transparent;
+        & > Horizontal { height: 1; background: $surface; }
+        & > Horizontal > .search-sign { width: 3; padding: 0 1; color: $accent; text-style: bold; }
+        & > Horizontal > Input { width: 1fr; }
+        & > Horizontal > .search-status { width: auto; max-width: 80%; padding: 0 1; color: $text-muted; }
+    }
+    """
+    BINDINGS = keys(
+        KeyContext.SEARCH,
+        own("search.keep", "enter", "keep", "keep", "Keep the search", Scope.DIALOG),
+        own("search.cancel", "escape", "cancel", "cancel", "Cancel the search and go back", Scope.DIALOG),
+        own("search.next", "down", "move(1)", "next", "Go to the next match", Scope.DIALOG),
+        own("search.previous", "up", "move(-1)", "previous", "Go to the previous match", Scope.DIALOG),
+    )  # fmt: skip
+
+    def __init__(self, search: Search) -> None:
+        super().__init__(Input(search.text, placeholder=search.placeholder, compact=True))
+        self._search = search
+        self._shown_text = search.text
+        self._status = Static(classes="search-status", markup=False)
+
+    def compose(self) -> ComposeResult:
+        with Horizontal():
+            yield Static("/", classes="search-sign", markup=False)
+            yield self.line
+            yield self._status
+
+    def on_mount(self) -> None:
+        self.set_interval(_STATUS_INTERVAL_S, self._show_status)
+        self._show_status()
+
+    @on(Input.Changed)
+    def _look_soon(self) -> None:
+        """Letters that come in one burst are searched once."""
+        self.call_later(self._look)
+
+    def _look(self) -> None:
+        if self.entered_text != self._shown_text:
+            self._shown_text = self.entered_text
+            self._search.show(self.entered_text)
+        self._show_status()
+
+    def _show_status(self) -> None:
+        self._status.update(clean_line(self._search.status()) if self.entered_text else "")
+
+    def action_move(self, step: int) -> None:
+        self._look()
+        self._search.move(step)
+
+    @on(Input.Submitted)
+    def action_keep(self) -> None:
+        self._look()
+        self.dismiss(None)
+
+    def action_cancel(self) -> None:
+        if self._shown_text != self._search.text:
+            self._search.show(self._search.text)
+        self._search.go_back()
+        self.dismiss(None)
