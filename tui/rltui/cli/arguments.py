@@ -88,7 +88,7 @@ def moment(text: str) -> Moment:
         return Moment(step=int(text))
     at = parse_moment(text, time.time())
     if at is None:
-        raise argparse.ArgumentTypeError(f"not a time or step: {text!r}; {_MOMENTS}")
+        raise argparse.ArgumentTypeError(f"not a time or step: {text}")
     return Moment(at=at)
 
 

@@ -225,6 +225,29 @@ class Command(NamedTuple):
             parser.error(_refusal(error))
 
 
+_FORMER_OPTIONS = {
+    "--dry-run": "--plan",
+    "--free": "--end",
+    "--last": "--limit",
+    "--lines": "--limit",
+    "--resume-step": "--from",
+    "--tail": "--limit",
+    "-n": "--limit",
+}
+"""An option that people may type → the one that does it."""
+
+
+def option_meant(name: str, options: Iterable[str], *, least: float = 0.7) -> str:
+    """The option that a misspelt one most resembles, by at least `least` of 1; empty if none does."""
+    from difflib import get_close_matches  # rarely needed
+
+    names = {option.removeprefix("--"): option for option in options if option.startswith("--")}
+    if _FORMER_OPTIONS.get(name) in names.values():
+        return _FORMER_OPTIONS[name]
+    matches = get_close_matches(name.lstrip("-"), names, n=1, cutoff=least)
+    return names[matches[0]] if matches else ""
+
+
 class HelpRequestedError(Exception):
     """The words ask for the help of a command."""
 
@@ -252,7 +275,9 @@ class CommandParser(argparse.ArgumentParser):
             raise unknown_name(f"value of {name}", str(value), map(str, action.choices))
 
     def error(self, message: str) -> NoReturn:
-        message = re.sub(r"^the following arguments are required: (.*)", r"missing: \1", message)
+        if missing := re.match("the following arguments are required: (.*)", message):
+            visible = {item.metavar for item in self._command.arguments if not item.is_hidden}
+            message = f"missing: {', '.join(name for name in missing[1].split(', ') if name in visible)}"
         raise UsageError(message, hint=hints.OPTIONS(command=self._command.name.split()))
 
 

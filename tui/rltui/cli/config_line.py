@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rltui.cli.command import Arguments
+from rltui.cli.command import Arguments, option_meant
 from rltui.errors import UsageError
 from rltui.frameworks import launchers
 from rltui.frameworks.launchers.line import LauncherLine, Options, is_file_sign, is_option
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from rltui.services.config.run_config import Choose, RunConfig
 
 _KEY = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*")
+_CLOSE_OPTION = 0.8
+"""Similarity of a misspelt option, which might as well be a key of the config."""
 _SET = "--set"
 """The option for a knob's value, of the commands that take it."""
 
@@ -122,9 +124,9 @@ class ConfigArguments:
             if any(option.startswith(name) for option in self._options):  # argparse takes beginnings, too
                 self.rest.append(arg)
                 return
-            raise UsageError(
-                f"unknown option: {name}", hint=f"to set a config key, put it after --: rl.toml -- {name} …"
-            )
+            guess = option_meant(name, self._options, least=_CLOSE_OPTION)
+            hint = f"to set a config key, put it after --: rl.toml -- {name} …"
+            raise UsageError(f"unknown option: {name}", hint=f"did you mean {guess}?" if guess else hint)
         if values is None:
             values = []
             while self._argv and not is_option(self._argv[0]):
@@ -133,6 +135,8 @@ class ConfigArguments:
 
     def _program(self, arg: str) -> None:
         """A word of a launcher's, before its `@`; or a file without a suffix."""
+        if not self._options:
+            raise UsageError(f"not a config key: {arg}", hint="after --: --KEY VALUE")
         if self.overlays or arg in launchers.REFUSED:
             raise UsageError(f"not understood here: {arg}", hint="write it like: rl @ FILE --KEY VALUE")
         if Path(arg).exists():

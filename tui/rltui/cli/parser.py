@@ -7,10 +7,13 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from rltui.cli.command import Arguments, Command, HelpRequestedError, split
+from rltui.cli.command import Arguments, Command, HelpRequestedError, option_meant, split
 from rltui.cli.command_list import FORMER, INTERNAL, SENTENCES, VERBS
 from rltui.core import hints
 from rltui.errors import RltuiError, UsageError
+
+_CLOSE_VERB = 0.8
+"""Similarity of a misspelt verb, from 0 to 1."""
 
 
 def parse(argv: list[str]) -> Arguments:
@@ -32,6 +35,8 @@ def parse(argv: list[str]) -> Arguments:
             _refuse_unless_run(argv[0])
         argv = ["open", *argv]
     command, words = split(argv)
+    if command.name in VERBS and words:
+        _refuse_misspelt_verb(command.name, words[0])
     values: Mapping[str, object] = {}
     if command.grammar is not None:
         words, values = command.grammar(words, command.options)
@@ -48,18 +53,30 @@ def parse(argv: list[str]) -> Arguments:
 
 def unknown_words(command: Command, words: Sequence[str]) -> UsageError:
     """The error for words that no argument of the command takes; the first of them is named."""
-    from rltui.core.text import did_you_mean, unknown_name
+    from rltui.core.text import unknown_name
 
-    word = words[0].partition("=")[0]
+    word, hint = words[0].partition("=")[0], hints.OPTIONS(command=command.name.split())
     if word.startswith("-"):
-        guess = did_you_mean(word, [option for option in command.options if option.startswith("--")])
-        return UsageError(
-            f"unknown option: {word}", hint=guess or hints.OPTIONS(command=command.name.split())
-        )
+        guess = option_meant(word, command.options)
+        return UsageError(f"unknown option: {word}", hint=f"did you mean {guess}?" if guess else hint)
     if verbs := VERBS.get(command.name):
         return unknown_name("verb", word, verbs)
-    hint = hints.OPTIONS(command=command.name.split())
-    return UsageError(f"rltui {command.name} takes no further argument: {word}", hint=hint)
+    return UsageError(f"unexpected argument: {word}", hint=hint)
+
+
+def _refuse_misspelt_verb(noun: str, word: str) -> None:
+    """Refuse `eval rn`, where `rn` is no run; what a command without a verb takes could be anything.
+
+    Raises:
+        UsageError: if it is refused.
+    """
+    from difflib import get_close_matches
+
+    from rltui.cli.choosing import names_run
+
+    verbs = get_close_matches(word, VERBS[noun], n=1, cutoff=_CLOSE_VERB)
+    if verbs and not word.startswith("-") and not names_run(word):
+        raise UsageError(f"unknown verb: {word}", hint=f"did you mean {verbs[0]}?")
 
 
 def is_file_name(word: str) -> bool:

@@ -277,11 +277,11 @@ def pattern_of(text: str | None, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[
     try:
         return None if text is None else compile_pattern(text, flags)
     except ValueError as error:
-        raise UsageError(f"--grep {text!r} is no regular expression: {error}") from None
+        raise UsageError(f"not a regular expression: {text}: {error}") from None
 
 
 def _level(text: str | None) -> Level | None:
     level = None if text is None else parse_level(text)
     if text is not None and level is None:
-        raise UsageError(f"--level {text!r} is not known", hint=f"use one of: {', '.join(Level)}")
+        raise unknown_name("level", text, Level)
     return level
