@@ -98,7 +98,7 @@ def test_what_is_found_is_one_document(experiment: None, cli: CommandLine) -> No
         (["-c", "trainer#3", "--all", "--grep", "x"], "trainer has no attempt 3\n→ there are: 1, 2"),
         (["trianer"], "did you mean rltui logs -c trainer?"),
         (["trainer#1"], "trainer#1 is a component, not a run\n→ rltui logs -c trainer#1"),
-        (["-c", "trainer", "--grep", "("], "no regular expression"),
+        (["-c", "trainer", "--grep", "("], "not a regular expression"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )
