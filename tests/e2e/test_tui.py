@@ -128,3 +128,35 @@ def test_app_survives_its_supervisor_and_detaches_with_q(counters: Box) -> None:
         terminal.wait_for("SIGKILL")
         terminal.press("q")
         retry_until(lambda: "ready" in box.component("inference")["state"])
+
+
+@pytest.mark.slow
+def test_after_sigkill_all_is_found_and_mended_from_the_screen(counters: Box) -> None:
+    """The command of what failed, a restart, the log of the first attempt, another terminal."""
+    counters.json("up", "run.toml", "-l", "counters.toml", "-n", "demo", "-o", "out")
+    with closing(open_terminal(counters)) as terminal:
+        terminal.wait_for("trainer ● running")
+        terminal.press(typed("component.trainer"))
+        terminal.wait_for("▸ trainer")
+        os.kill(pids(counters)["trainer"][0], signal.SIGKILL)
+        terminal.wait_for("trainer ✗ failed")
+        terminal.press(typed("describe"))
+        terminal.wait_for("trainer of demo")
+        terminal.wait_for("attempt 1")
+        terminal.wait_for("SIGKILL")
+        terminal.press("Enter")
+        terminal.wait_for("Copied the command")
+        terminal.press("Escape")
+        terminal.wait_until(lambda screen: "" if "trainer of demo" in screen else "closed", "no dialog")
+        terminal.press(typed("component.restart"))
+        terminal.wait_for("Restart trainer?")
+        terminal.press("Enter")
+        retry_until(lambda: pids(counters)["trainer"][1] == 2, timeout_s=20)
+        terminal.wait_for("trainer ● running")
+        terminal.press(typed("component.full-log"))
+        terminal.wait_for("attempt 2 of 2")
+        terminal.press(typed("earlier"))
+        terminal.wait_for("attempt 1 of 2")
+        terminal.press("q")
+    with closing(open_terminal(counters, columns=80, rows=24)) as second_terminal:
+        second_terminal.wait_for("all merged    inference    trainer    orchestrator")

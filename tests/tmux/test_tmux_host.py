@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 from tests.waiting import retry_until
 
+from rltui import paths
 from rltui.errors import ConflictError, RltuiError
 from rltui.services import processes, tmux
-from rltui.services.tmux import TmuxHost, session_name
+from rltui.services.tmux import TmuxHost
 
 pytestmark = pytest.mark.tmux
 
@@ -258,10 +259,10 @@ def test_what_a_loader_complains_of_does_not_keep_tmux_from_working(
 
 def test_session_name_keeps_names_apart() -> None:
     names = ["a.b", "a:b", "a_b", "a b", "-a", "a", "ü", "", "x" * 300, "x" * 301, "=a", "@1", "$1"]
-    sessions = [session_name(name) for name in names]
+    sessions = [paths.tmux_session(name) for name in names]
     assert len(set(sessions)) == len(names)
     for name in ("a", "reverse-text", "A_b-9"):
-        assert session_name(name) == name
+        assert paths.tmux_session(name) == name
     assert not any(set(session) & set(".:") or session.startswith("-") for session in sessions)
 
 

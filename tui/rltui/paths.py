@@ -16,6 +16,9 @@ _LONGEST_SOCKET = 107
 _LAST_RESORT = Path("/tmp")  # noqa: S108 - a private folder in it
 
 
+_LONGEST_SESSION = 48
+
+
 def shipped_dir(name: str) -> Path:
     """Folder `layouts` or `examples`: inside an installed wheel, or in the checkout."""
     installed = Path(__file__).parent / "_shipped" / name
@@ -142,6 +145,22 @@ def _socket_name(experiment: str, output_dir: str) -> str:
 def tmux_socket() -> str:
     """Name of the private tmux server, `tmux -L <name>`. Tests and second installations set their own."""
     return os.environ.get("RLTUI_TMUX_SOCKET", "rltui")
+
+
+def tmux_session(experiment: str) -> str:
+    """The tmux session of an experiment: a different one for each name, letters, digits, `_` and `-` only.
+
+    tmux itself turns `.` and `:` into `_`, which would let two experiments share a session.
+    """
+    letters = (
+        letter if letter.isascii() and (letter.isalnum() or letter in "_-") else "_" for letter in experiment
+    )
+    readable = "".join(letters)[:_LONGEST_SESSION].lstrip("-")
+    if readable == experiment:
+        return experiment
+    import hashlib  # names that tmux takes as they are need none
+
+    return f"{readable}-{hashlib.sha256(experiment.encode()).hexdigest()[:6]}"
 
 
 def require_folder(folder: Path, *, hint: str = "") -> None:

@@ -180,7 +180,7 @@ def start_supervisor(record: ExperimentRecord) -> None:
     """
     # Here, since libtmux takes 0.1 s to import.
     from rltui.services.shell import make_room_for_files
-    from rltui.services.tmux import SUPERVISOR_WINDOW, TmuxHost, session_name
+    from rltui.services.tmux import SUPERVISOR_WINDOW, TmuxHost
 
     tmux = TmuxHost(paths.tmux_socket())
     tmux.check()
@@ -189,7 +189,7 @@ def start_supervisor(record: ExperimentRecord) -> None:
     control = record.control
     _bring_back(control, record)
     log_start = control.supervisor_log.stat().st_size if control.supervisor_log.exists() else 0
-    session = session_name(record.name)
+    session = paths.tmux_session(record.name)
     argv = module_command("rltui.daemon", record.output_dir)
 
     def open_window() -> None:
@@ -241,9 +241,9 @@ def attach_command(record: ExperimentRecord, component: str, *, readonly: bool =
     Raises:
         RltuiError: if there is no such window, with the reason and what to do instead.
     """
-    from rltui.services.tmux import TmuxHost, session_name
+    from rltui.services.tmux import TmuxHost
 
-    tmux, session = TmuxHost(paths.tmux_socket()), session_name(record.name)
+    tmux, session = TmuxHost(paths.tmux_socket()), paths.tmux_session(record.name)
     if all(window.name != component for window in tmux.list_windows(session)):
         raise _no_terminal(record, component)
     return tmux.attach_argv(session, component, readonly=readonly)
@@ -286,9 +286,9 @@ def _no_terminal(record: ExperimentRecord, component: str) -> RltuiError:
 
 def clear_away(record: ExperimentRecord) -> None:
     """Remove what an experiment of which nothing lives has left outside its folder: terminals and socket."""
-    from rltui.services.tmux import TmuxHost, session_name
+    from rltui.services.tmux import TmuxHost
 
-    TmuxHost(paths.tmux_socket()).kill_session(session_name(record.name))
+    TmuxHost(paths.tmux_socket()).kill_session(paths.tmux_session(record.name))
     find_socket(record).unlink(missing_ok=True)
 
 

@@ -17,7 +17,7 @@ from rltui.daemon.tasks import spawn
 from rltui.errors import ConfigError, RltuiError
 from rltui.services import subprocesses
 from rltui.services.own_files import file_fingerprint
-from rltui.services.tmux import session_name, show_message
+from rltui.services.tmux import show_message
 from rltui.settings import AlertSettings, Settings
 
 logger = logging.getLogger(__name__)
@@ -127,7 +127,7 @@ class AlertDelivery:
         """Show it on a line to clients attached to the experiment, and to clients named in the settings."""
         text = f"rltui {self._experiment}: {alert.title}: {alert.text}"
         duration_s = _DISPLAY_S[alert.severity]
-        session = session_name(self._experiment)
+        session = paths.tmux_session(self._experiment)
         await show_message(paths.tmux_socket(), text, session=session, duration_s=duration_s)
         for server in self.alerts.tmux:
             await show_message(server, text, patterns=self.alerts.tmux_clients, duration_s=duration_s)

@@ -42,7 +42,7 @@ from rltui.services.processes.origin import holder_text
 from rltui.services.processes.orphans import leftovers_text
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.experiments import name_if_needed
-from rltui.services.tmux import TmuxHost, session_name
+from rltui.services.tmux import TmuxHost
 
 _SHIM = Path(shim_program.__file__).with_name("__main__.py")
 _POLL_S = 1.0
@@ -80,7 +80,7 @@ class Processes:
         self._observation = observation
         self._readings = readings
         self._servers = servers
-        self.terminal = _Terminal(tmux, session_name(setup.record.name), setup.workspace)
+        self.terminal = _Terminal(tmux, paths.tmux_session(setup.record.name), setup.workspace)
         self.runners = {
             spec.id: ComponentRunner(spec=spec, runner_host=self) for spec in setup.layout.component
         }

@@ -9,7 +9,6 @@ Every call blocks for about 2 ms on a tmux client: call from one executor thread
 from __future__ import annotations
 
 import fnmatch
-import hashlib
 import logging
 import os
 import re
@@ -342,17 +341,6 @@ _EXIT_EMPTY_ON = ("set-option", "-s", "exit-empty", "on")
 _MAX_NAME = 48
 _MAX_NAMES_BYTES = 8000
 """Half of what tmux takes in one command (16 KiB), the rest is for the command that follows."""
-
-
-def session_name(experiment: str) -> str:
-    """The tmux session of an experiment: a different one for each name, letters, digits, `_` and `-` only.
-
-    tmux itself turns `.` and `:` into `_`, which would let two experiments share a session.
-    """
-    readable = re.sub(r"[^A-Za-z0-9_-]", "_", experiment)[:_MAX_NAME].lstrip("-")
-    if readable == experiment:
-        return experiment
-    return f"{readable}-{hashlib.sha256(experiment.encode()).hexdigest()[:6]}"
 
 
 def _parse_window(line: str) -> TmuxWindow:

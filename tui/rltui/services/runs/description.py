@@ -24,7 +24,6 @@ from rltui.services.redaction import without_secrets
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import find_socket
 from rltui.services.runs.run_metadata import read_metadata
-from rltui.services.tmux import session_name
 
 
 class RunDescriber:
@@ -58,7 +57,7 @@ class RunDescriber:
             command=record.resume_command,
             socket=str(find_socket(record)),
             supervisor_log=str(self._control.supervisor_log),
-            session=session_name(record.name),
+            session=paths.tmux_session(record.name),
             tmux_socket=paths.tmux_socket(),
             components=tuple(self._components()),
         )
@@ -97,7 +96,7 @@ class RunDescriber:
             cwd=launch.cwd,
             host=_host_text(launch.host),
             pid=self._pid(spec.id, attempts[-1].number) if is_running else None,
-            session=f"{session_name(self._record.name)}:{spec.id}" if is_running else "",
+            session=f"{paths.tmux_session(self._record.name)}:{spec.id}" if is_running else "",
             ports=tuple(ports),
             devices=launch.gpus,
             ready=launch.ready,

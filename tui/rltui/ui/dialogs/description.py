@@ -63,7 +63,8 @@ class DescriptionDialog(Dialog[None]):
             for at, fact in enumerate(facts):
                 key = f"{part}:{at}"
                 style = "bold" if key == selected else ""
-                lines = hanging(clean_line(fact.text), width - label_cells, style)
+                text = clean_line(fact.text.removeprefix(f"{fact.label} = "))
+                lines = hanging(text, width - label_cells, style)
                 name = "" if fact.label == label else clean_line(fact.label)
                 rows.append(Row(key, tuple(labelled(name, lines, label_cells))))
                 label = fact.label
