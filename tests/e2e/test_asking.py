@@ -98,7 +98,9 @@ def test_status_shows_what_is_alive_and_lists_the_newest_ended(counters: Box) ->
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
     assert counters.run("status").stdout.startswith("one · ")
     counters.run("down", "one")
-    head, line = counters.run("status").stdout.splitlines()
+    assert counters.run("status").stdout.startswith("one · generic · ○ stopped"), "the newest, with all"
+    counters.json("up", "run.toml", "-l", "counters.toml", "-n", "two", "-o", "two")
+    head, line = counters.run("status").stdout.partition("\n\n")[2].splitlines()
     assert head.split()[:5] == ["NAME", "STATE", "STEP", "REWARD", "AGE"]
     assert line.split()[:3] == ["one", "○", "stopped"]
     assert line.index("generic") == head.index("FRAMEWORK")

@@ -113,7 +113,7 @@ def test_an_edit_that_is_not_in_effect(picky: Box) -> None:
     waits = picky.run("set", "max_steps=25")
     match = re.search(r"to take effect: rltui restart (.*)", waits.stderr)
     assert match is not None, waits.stderr
-    assert follow(picky, waits, hints.APPLY, components=match[1].split()).returncode == 0
+    assert follow(picky, waits, hints.APPLY, components=match[1].replace("-c ", "").split()).returncode == 0
     retry_until(lambda: not picky.json("diff")["keys"], timeout_s=20.0)
     assert run_toml(picky) == TEXT.replace("20", "25")
 
@@ -176,7 +176,7 @@ def test_lists_that_messages_point_to(picky: Box) -> None:
         (("set", "max_stps_of_all=5"), 3, hints.KNOBS_ALL, {}),
         (("runs", "compare", "one"), 2, hints.RUNS, {}),
         (("metrics", "nosuch"), 2, hints.METRICS_ALL, {}),
-        (("statsu",), 2, hints.HELP, {}),
+        (("graphs",), 2, hints.COMMANDS, {}),
         (("status", "--nosuch"), 2, hints.OPTIONS, {"command": "status"}),
     )
     for arguments, code, hint, values in cases:

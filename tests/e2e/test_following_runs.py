@@ -34,7 +34,7 @@ def test_where_to_look(counters: Box) -> None:
         (("metrics",), 0, hints.METRICS_ALL, {}, {}),
         (("restart", "--from", "last", "--yes"), 4, hints.CHECKPOINTS, {"name": "one"}, {}),
         (("set",), 2, hints.SET, {}, {"KEY=VALUE…": "max_steps=21"}),
-        (("statsu",), 2, hints.COMMANDS, {}, {}),
+        (("graphs",), 2, hints.COMMANDS, {}, {}),
         (("help",), 0, hints.HELP_TOPIC, {}, {"TOPIC": "keys"}),
         (("help",), 0, hints.HELP_COMMAND, {}, {"COMMAND": "status"}),
         (("help",), 0, hints.MAN, {}, {}),

@@ -286,8 +286,8 @@ TWELFTH_TASK = [
     for trial in TRIALS
     if str(trial)
     in (
-        "living: restart --from-scratch", "living: set lr=50 --restart", "living: trash --empty",
-        "stopped: start --from 10 -n old", "copied: promote own",
+        "living: restart --from-scratch", "living: set lr=50 --restart", "living: runs trash --empty",
+        "stopped: start old --from 10", "copied: promote own",
         "copied: checkpoints prune own --keep-last 1",
     )
 ]  # fmt: skip

@@ -75,7 +75,9 @@ def _print_one(record: ExperimentRecord, *, as_json: bool) -> int:
 
 
 def _print_runs(arguments: Arguments) -> None:
-    """Print the runs that are alive, each with its components, and a table of those that have ended."""
+    """Print the runs that are alive, or else the newest, each with its components; and a table of others that
+    have ended.
+    """
     experiments = listed_experiments()
     broken = [item for item in experiments if isinstance(item, BrokenExperiment)]
     records = [item for item in experiments if isinstance(item, ExperimentRecord)]
@@ -91,6 +93,8 @@ def _print_runs(arguments: Arguments) -> None:
     if not experiments:
         print(f"no runs yet; start one: {hints.UP}, or {hints.DEMO}")
         return
+    if not living_rows and len(broken) < len(ended_rows):
+        living_rows = [ended_rows.pop(len(broken))]
     blocks = _blocks(living_rows)
     if ended_rows:
         blocks.append("".join(f"{line}\n" for line in list_lines(ended_rows, width=room())))
