@@ -49,7 +49,7 @@ def test_a_long_reason_has_a_line_of_its_own() -> None:
 
 def test_status_says_what_ran_out_of_memory_and_what_to_type() -> None:
     assert lines(out_of_memory_status(*REMEDIES))[-4:] == [
-        "  ✗ trainer       failed                   1",
+        "  ✗ trainer       failed                    1",
         (
             "      out of memory on GPU 1: tried to allocate 2.0 GiB, 0.3 GiB of 79.2 GiB free; it held 20.1"
             " GiB; pid 4242 of the host held 58.6 GiB"

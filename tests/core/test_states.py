@@ -53,6 +53,7 @@ def test_a_job_that_runs_is_running_and_a_service_is_ready() -> None:
     """Finding U15: `sft ● running 0s` of a job."""
     assert component_badge({"state": "ready", "kind": "job"}).word == "running"
     assert component_badge({"state": "ready", "kind": "service"}).word == "ready"
+    assert component_badge({"state": "failed", "lost": True}).word == "lost"
 
 
 def test_a_state_of_a_newer_supervisor_is_shown_by_its_name() -> None:

@@ -243,3 +243,15 @@ def test_what_ran_elsewhere_is_not_called_ended(box: Box) -> None:
     output = box.run("down").stdout
     assert "no process is left on this machine." in output
     assert "cannot be seen: trainer on node7" in output
+
+
+@pytest.mark.slow
+def test_a_refused_request_leaves_no_supervisor_behind(counters: Box) -> None:
+    """Finding U22: after `restart --from 7` of a stopped run one stayed."""
+    up = ("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
+    assert counters.json(*up)["alive"]
+    assert counters.run("down", "one").returncode == 0
+    refusal = counters.run("restart", "one", "--from", "7", "--yes")
+    assert refusal.returncode != 0
+    assert not list((counters.root / "run/rltui").iterdir()), "its socket is gone"
+    assert counters.json("status", "one")["reason"]["code"] == "down", "who took it down is still known"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from typing import TYPE_CHECKING, Literal
 
@@ -17,8 +16,7 @@ from rltui.cli.waiting import (
     wait_and_report,
     wait_for_first_attempt,
 )
-from rltui.client import launch
-from rltui.errors import ConflictError, UsageError
+from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
 
 if TYPE_CHECKING:
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
 
 
 def execute(action: Literal["start", "stop", "restart"], arguments: Arguments) -> int:
+    from rltui.client.down import visited_supervisor
     from rltui.client.reader import ExperimentReader
     from rltui.core.api import Request
     from rltui.services.runs.observed import refuse_observed
@@ -45,7 +44,7 @@ def execute(action: Literal["start", "stop", "restart"], arguments: Arguments) -
     )
     if arguments.plan:
         return _only_plan(record, request, as_json=arguments.json)
-    with launch.connect_or_start(record) as wire:
+    with visited_supervisor(record) as wire:
         plan = request_plan(wire, "plan", request)
         sys.stderr.write(styled_plan_text(plan))
         if not plan.stop and not plan.start and not plan.problems:
@@ -63,15 +62,10 @@ def execute(action: Literal["start", "stop", "restart"], arguments: Arguments) -
 
 
 def _only_plan(record: ExperimentRecord, request: Request, *, as_json: bool) -> int:
-    """Print the plan. A supervisor that had to be started for it is sent away again."""
-    from rltui.client.down import stop_idle_supervisor
+    from rltui.client.down import visited_supervisor
 
-    was_alive = launch.has_supervisor(record)
-    with launch.connect_or_start(record) as wire:
+    with visited_supervisor(record) as wire:
         plan = request_plan(wire, "plan", request)
-    if not was_alive and not plan.keep and not plan.stop:
-        with contextlib.suppress(ConflictError):  # somebody has started something meanwhile
-            stop_idle_supervisor(record)
     if as_json:
         print_json(plan)
     else:

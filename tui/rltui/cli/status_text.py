@@ -173,7 +173,7 @@ def _head_lines(status: dict[str, Any], name: str | None) -> list[str]:
         lines.append(f"  {status['reason']['text']}")
     if under_way := status.get("transaction"):
         lines.append(f"  {style('under way:', 'busy')} {under_way}")
-    elif (down := status.get("down")) and not status["alive"]:
+    elif (down := status.get("down")) and not status["alive"] and not down.get("idle"):
         lines.append(f"  taken down by {down['by']}, {date_text(down['at'])}")
         lines.extend(style_line(f"  ⚠ cannot be ended: {what}") for what in down["left"])
     return lines

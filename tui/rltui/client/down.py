@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rltui.client import launch
@@ -112,6 +113,21 @@ def stop_idle_supervisor(record: ExperimentRecord) -> None:
         except SupervisorGoneError:
             return
         wire.wait_for_end()
+
+
+@contextlib.contextmanager
+def visited_supervisor(record: ExperimentRecord) -> Iterator[Wire]:
+    """A connection to its supervisor. One that had to be started, and then has nothing to do, ends again:
+    a request may be refused, or only planned.
+    """
+    was_alive = launch.has_supervisor(record)
+    try:
+        with launch.connect_or_start(record) as wire:
+            yield wire
+    finally:
+        if not was_alive:
+            with contextlib.suppress(RltuiError):  # it has something to do, or has ended
+                stop_idle_supervisor(record)
 
 
 def _watch(record: ExperimentRecord, report: Tell) -> None:

@@ -250,6 +250,8 @@ class Down(Value):
     at: float
     complete: bool = False
     """Everything that can be ended is ended."""
+    idle: bool = False
+    """Nothing of the run was alive: only its supervisor ended."""
     left: tuple[str, ...] = ()
     """Processes that could not be ended, and the reason, in words."""
     unseen: tuple[str, ...] = ()

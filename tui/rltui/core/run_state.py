@@ -127,7 +127,7 @@ def _ended(parts: Sequence[ComponentStatus], still_up: tuple[str, ...], down: Do
     if lost := [part for part in deciding if part.lost]:
         text = f"nobody saw how {join_words(_ids(lost))} ended: killed, or the machine was restarted"
         return Verdict("lost", Reason("end_unseen", text, _ids(lost)))
-    if down is not None:
+    if down is not None and not down.idle:
         return Verdict("stopped", Reason("down", f"taken down by {down.by}"))
     if still_up:
         return Verdict("stopped", Reason(STILL_UP, f"{join_words(still_up)} still up", still_up))

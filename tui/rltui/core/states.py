@@ -73,11 +73,13 @@ COMPONENT_STATES: Mapping[ComponentState, ComponentBadge] = {
 }
 RUNNING_JOB = ComponentBadge("●", "running", "good", "a job that runs", is_alive=True)
 """Shown in place of `ready`, which only a service can be."""
+LOST = ComponentBadge("?", "lost", "bad", "ended, and nobody saw how")
+"""Shown in place of `failed`."""
 PENDING = ComponentBadge("◌", "pending", "busy", "accepted by its host, which has not started it yet")
 """What is shown then, whatever the state is."""
 STALLED = ComponentBadge("⚠", "stalled", "busy", "alive, but makes no progress", is_alive=True)
 """Shown beside the state of a component; its sign is before everything that needs a person's eye."""
-SHOWN_COMPONENT_STATES = (*COMPONENT_STATES.values(), RUNNING_JOB, PENDING, STALLED)
+SHOWN_COMPONENT_STATES = (*COMPONENT_STATES.values(), LOST, RUNNING_JOB, PENDING, STALLED)
 """All that people read of a component."""
 ALIVE_STATES = frozenset(state for state, badge in COMPONENT_STATES.items() if badge.is_alive)
 
@@ -90,6 +92,8 @@ def component_badge(component: Mapping[str, Any]) -> ComponentBadge:
         return PENDING
     if state == ComponentState.READY and component.get("kind") == "job":
         return RUNNING_JOB
+    if state == ComponentState.FAILED and component.get("lost"):
+        return LOST
     if state not in COMPONENT_STATES:  # of a newer supervisor
         return ComponentBadge("?", state, "faint", "")
     return COMPONENT_STATES[ComponentState(state)]

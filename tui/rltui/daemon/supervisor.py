@@ -175,7 +175,7 @@ class Supervisor:
                 raise ConflictError(f"{name} is running", hint=f"{hints.STATUS(name=name)} tells what")
             self.events.journal.add("supervisor", f"is taken down by {by}", by=by)
             earlier = self._down if only_idle else None  # nothing was started since: that one did it
-            self._start_shutdown(Down(by=by, at=time.time()) if earlier is None else earlier)
+            self._start_shutdown(Down(by=by, at=time.time(), idle=only_idle) if earlier is None else earlier)
         assert self._shutdown_task is not None
         await asyncio.shield(self._shutdown_task)
 

@@ -109,7 +109,8 @@ VIEW: View[ListedComponent] = View(
 
 def badge_of(status: ComponentStatus) -> ComponentBadge:
     host = None if status.host is None else {"phase": status.host.phase}
-    return component_badge({"state": status.state, "kind": status.kind, "host": host})
+    fields = {"state": status.state, "kind": status.kind, "lost": status.lost, "host": host}
+    return component_badge(fields)
 
 
 def component_state_text(status: ComponentStatus, now: float) -> str:

@@ -191,13 +191,17 @@ _PLAN_S = 10.0
 """A supervisor that takes longer hangs."""
 
 
+_LEAST_ASIDE_BYTES = 1 << 20
+"""Less than this is not worth a line."""
+
+
 def _set_aside(record: ExperimentRecord) -> str:
     """Say what restarts moved out of the way of the run; empty where they moved nothing."""
     from rltui.services.runs.disk import size_of
 
     archive = record.control.archive
     size_bytes = size_of(archive)
-    if not size_bytes:
+    if size_bytes < _LEAST_ASIDE_BYTES:
         return ""
     prune = hints.PRUNE_ASIDE(name=name_if_needed(record.name))
     return f"restarts have set {size_text(size_bytes)} aside in {archive}: `{prune}` deletes that"

@@ -214,7 +214,12 @@ class Sentences:
     def _component(self, component: Mapping[str, Any], now: float) -> str:
         id_, reason, host = component["id"], component["reason"], component.get("host")
         state = component_badge(component).word
-        verbs = {"exited": "is done", "failed": "has failed", "backoff": "has failed and starts again"}
+        verbs = {
+            "exited": "is done",
+            "failed": "has failed",
+            "lost": "is lost",
+            "backoff": "has failed and starts again",
+        }
         text = f"{id_} {verbs.get(state, f'is {state}')}"
         if state in ("waiting", "pending", "starting"):
             self._started_at.setdefault(id_, now)
