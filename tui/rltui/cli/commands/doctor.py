@@ -84,9 +84,10 @@ def doctor(arguments: Arguments) -> int:
     if arguments.json:
         print_json(_Report(_is_ready(findings), _verdict(findings), _next(findings), findings))
     else:
-        print(style(_verdict(findings), "good" if _is_ready(findings) else "bad"))
+        _print_wrapped(style(_verdict(findings), "good" if _is_ready(findings) else "bad"))
         _show(findings)
-        print(f"Next: {'' if _is_ready(findings) else 'fix the lines with ✗, then '}{_next(findings)}")
+        fix = "" if _is_ready(findings) else "fix the lines with ✗, then "
+        _print_wrapped(f"Next: {fix}{_next(findings)}")
     return 0 if _is_ready(findings) else 1
 
 
@@ -153,11 +154,15 @@ def _of_nodes(arguments: Arguments) -> int:
     bad_nodes = {finding.node: None for finding in findings if finding.essential and not finding.ok}
     names = join_words([node or "the nodes together" for node in bad_nodes])
     verdict = "the nodes are ready" if is_ready else f"not ready: {names}"
-    print(style(verdict, "good" if is_ready else "bad"))
+    _print_wrapped(style(verdict, "good" if is_ready else "bad"))
     for node, node_findings in groupby(findings, key=lambda finding: finding.node):
         print(node or "compared with each other")
         _show(node_findings)
     return 0 if is_ready else 1
+
+
+def _print_wrapped(text: str) -> None:
+    print("\n".join(wrap(text, room())))
 
 
 def _show(findings: Iterable[_Finding | NodeFinding]) -> None:
