@@ -102,6 +102,8 @@ def test_help_of_every_command_is_a_screenful_of_sentence_usage_examples_and_opt
         ),
         ("up rl.toml -- lr=1", "not a config key: lr=1\n→ after --: --KEY VALUE"),
         ("queue ad", "unknown verb: ad\n→ did you mean add?"),
+        ("queue rm x", "unknown verb: rm\n→ did you mean rltui queue cancel?"),
+        ("checkpoints --prune", "unknown option: --prune\n→ did you mean rltui checkpoints prune?"),
         ("status a b", "unexpected argument: b\n→ rltui status --help"),
         ("runs rm", "missing: RUN\n→ rltui runs rm --help"),
         ("logs --level", "--level needs a value\n→ rltui logs --help"),
@@ -150,10 +152,10 @@ def test_there_are_36_commands_and_a_former_name_leads_to_one(
 ) -> None:
     monkeypatch.chdir(own_user)
     assert len(SENTENCES) <= 36
-    for word, now in FORMER.items():
-        assert f"did you mean rltui {now}?" in cli(word, code=2), word
+    for words, now in FORMER.items():
+        assert f"did you mean rltui {now}?" in cli(*words.split(), code=2), words
         command = split(now.split())[0]
         name, _, option = now.partition(" --")
         assert command.name == name
         assert not option or f"--{option}" in command.options
-        assert word not in SENTENCES
+        assert words not in SENTENCES

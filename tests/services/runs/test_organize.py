@@ -206,7 +206,7 @@ def test_a_rule_says_what_it_keeps_and_why() -> None:
         assert {row.id for row in plan.go} == {row.id for row in rows} - {row.id for row, _ in plan.keep}
         return {row.name: why for row, why in plan.keep}
 
-    always = {"d": "marked as best", "e": "lives"}
+    always = {"d": "starred", "e": "running"}
     assert kept(keep_best=1) == {**always, "a": "the best"}
     assert kept(keep_best=2, keep_last=1) == {
         **always, "a": "among the 2 best", "b": "among the 2 best", "f": "the last"

@@ -135,6 +135,8 @@ FORMER: Mapping[str, str] = {
     "note": "events add",
     "orphans": "gpus orphans",
     "publish": "checkpoints upload",
+    "queue ls": "queue list",
+    "queue rm": "queue cancel",
     "redo": "undo --redo",
     "restore": "runs restore",
     "rm": "runs rm",
@@ -144,7 +146,7 @@ FORMER: Mapping[str, str] = {
     "unarchive": "runs unarchive",
     "use-checkpoint": "checkpoints use",
 }
-"""A word that people may type for a command → the command."""
+"""Words that people may type for a command → the command."""
 SENTENCES: Mapping[str, str] = {name: text for commands in BY_JOB.values() for name, text in commands.items()}
 """Name → sentence of every command, in the order of the overview."""
 

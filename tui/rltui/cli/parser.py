@@ -57,8 +57,13 @@ def unknown_words(command: Command, words: Sequence[str]) -> UsageError:
 
     word, hint = words[0].partition("=")[0], hints.OPTIONS(command=command.name.split())
     if word.startswith("-"):
+        noun, verb = command.name.split()[0], word.lstrip("-")
+        if verb in VERBS.get(noun, ()):
+            return UsageError(f"unknown option: {word}", hint=f"did you mean rltui {noun} {verb}?")
         guess = option_meant(word, command.options)
         return UsageError(f"unknown option: {word}", hint=f"did you mean {guess}?" if guess else hint)
+    if former := FORMER.get(f"{command.name} {word}"):
+        return UsageError(f"unknown verb: {word}", hint=f"did you mean rltui {former}?")
     if verbs := VERBS.get(command.name):
         return unknown_name("verb", word, verbs)
     return UsageError(f"unexpected argument: {word}", hint=hint)

@@ -355,9 +355,9 @@ def retention_plan(rows: Sequence[RunRow], retention: RunRetention, now: float) 
 
     def keep_reason(row: RunRow) -> str:
         if row.is_alive:
-            return "lives"
+            return "running"
         if row.is_best:
-            return "marked as best"
+            return "starred"
         if row.id in best:
             return f"among the {retention.keep_best} best" if retention.keep_best > 1 else "the best"
         if row.id in last:
