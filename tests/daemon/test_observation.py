@@ -75,7 +75,7 @@ def test_the_curve_beside_the_rewards_is_what_health_warns_of_else_the_entropy(t
     write(tmp_path, '{"step": 4, "loss/mean": 0.5, "entropy/all/mean": NaN}')
     progress.poll()
     curve = progress.curve_of(concept_beside(()))
-    assert curve == Curve(title="entropy", points=((1, 1.5), (2, 2.5), (3, 3.5)))
+    assert curve == Curve(title="entropy", unit="nats", points=((1, 1.5), (2, 2.5), (3, 3.5)))
     progress.rewind(1)
     assert progress.curve_of("entropy") is None
     kl = HealthIssue(word="KL out of range", text="", id="kl")

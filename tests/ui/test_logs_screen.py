@@ -13,7 +13,7 @@ from textual.widgets import Input
 from rltui.core.log_lines import LogEntry
 from rltui.ui.copying import clipboard_sequence
 from rltui.ui.logs.view import LogView
-from rltui.ui.screens.logs import LogScreen
+from rltui.ui.screens.logs import LogScreen, tabs_around
 
 
 def rows(pilot: Pilot[None]) -> list[str]:
@@ -121,3 +121,17 @@ def test_the_clipboard_is_told_in_base64_alone() -> None:
     within = clipboard_sequence("a", inside_tmux=True)
     assert within == "\x1b]52;c;YQ==\x07\x1bPtmux;\x1b\x1b]52;c;YQ==\x07\x1b\\"
     assert clipboard_sequence("x" * 80_000, inside_tmux=False) is None
+
+
+@pytest.mark.parametrize(
+    ("index", "room", "names"),
+    [
+        (0, 100, ["all merged", "inference", "trainer", "eval"]),
+        (0, 13, ["all merged"]),
+        (2, 30, ["inference", "trainer", "eval"]),
+        (3, 17, ["trainer", "eval"]),
+        (1, 1, ["inference"]),
+    ],
+)
+def test_the_tabs_around_the_chosen_one_are_seen(index: int, room: int, names: list[str]) -> None:
+    assert tabs_around(["all merged", "inference", "trainer", "eval"], index, room) == names

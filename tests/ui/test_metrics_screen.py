@@ -180,7 +180,7 @@ async def test_nothing_measured_yet_is_said(open_app: Opener) -> None:
         await press(pilot, "4")
         await until(pilot, lambda: "0 charts of 0 series" in text_of(pilot, "title"))
         await press(pilot, *("enter", "comma", "plus", "M", "W", "p", "left_square_bracket"))
-        assert "No value was measured yet" in text_of(pilot, "line")
+        assert "No metrics yet" in text_of(pilot, "line")
         await press(pilot, "1")
         assert isinstance(pilot.app.screen, Overview)
 

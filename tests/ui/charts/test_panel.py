@@ -67,4 +67,4 @@ async def test_a_run_without_values_says_so(open_app: Opener) -> None:
         assert isinstance(overview, Overview)
         await overview.panels.toggle_charts()
         panel = overview.query_one(ChartPanel)
-        await until(pilot, lambda: "no value" in str(panel.border_subtitle))
+        await until(pilot, lambda: "no metrics" in str(panel.border_subtitle))

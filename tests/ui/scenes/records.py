@@ -88,7 +88,7 @@ def rollouts(*keys: str) -> Walk:
 
 SCENES: dict[str, Scene] = {
     "logs": scene(
-        on(with_status), ("2",), "reverse-text", "all merged    inference    orchestrator    trainer", *LOGS,
+        on(with_status), ("2",), "reverse-text", "▸ all merged   inference   orchestrator   trainer", *LOGS,
         small=(),
         medium=("inference    Engine 000: generation 8213.0", "E errors", "w wrap"),
         huge=("inference    Engine 000: generation 8213.0", "E errors", "w wrap"),

@@ -212,6 +212,8 @@ class Curve(Value):
     """A metric beside the reward: what health warns of, else the entropy."""
 
     title: str
+    unit: str = ""
+    """As that of `MetricConcept`."""
     points: tuple[tuple[int, float], ...]
     """Step, counted from 1, and value: at most 200 points, chosen to include the extremes."""
 

@@ -222,11 +222,10 @@ class ProgressTracker:
         if state != self._curve_state:
             pairs = zip(track.steps, track.values, strict=True)
             points = tuple(downsample([pair for pair in pairs if math.isfinite(pair[1])], _CURVE_POINTS))
-            title = metric_names.concept_of(concept)
-            self._curve_state = state
-            self._curve = (
-                Curve(title=title.title.lower(), points=points) if title and len(points) > 1 else None
-            )
+            metric = metric_names.concept_of(concept)
+            self._curve_state, self._curve = state, None
+            if metric is not None and len(points) > 1:
+                self._curve = Curve(title=metric.title.lower(), unit=metric.unit, points=points)
         return self._curve
 
     @property

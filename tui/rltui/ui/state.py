@@ -159,7 +159,7 @@ class ExperimentState:
         ones are left out), and why what is shown may be old, or not all there is.
         """
         line: list[Content | tuple[str, str]] = [
-            (" rltui ", "bold $accent"),
+            (" rltui ", "$accent"),
             (clean_line(self.full_name), "bold"),
         ]
         troubles = [f"⚠ {clean_line(text)}" for text in (problem, self.connection_problem) if text]

@@ -27,7 +27,7 @@ _ROWS = 7
 """Height of a chart at least, with its title and its axis."""
 _WIDE_CELLS = 96
 """From here on two stand side by side."""
-_NOTHING = "no value was measured yet"
+_NOTHING = "no metrics yet"
 _INTERVAL_S = 3.0
 """Between two looks at the files."""
 _PAUSE_PER_WORK = 100.0

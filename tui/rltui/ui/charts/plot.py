@@ -26,6 +26,7 @@ from rltui.views.event import ANNOTATIONS
 
 _LEFT = 7
 """Cells of the labels at the left and the axis."""
+_CELLS_PER_TICK = 7
 _CELLS_PER_CHECKPOINT = 5
 """Least number of cells per checkpoint; below it none is drawn: they would hide the axis."""
 _MIN_SIZE = (16, 3)
@@ -192,7 +193,9 @@ class Plot(Canvas):
                 self._text(0, row, label[: _LEFT - 1].rjust(_LEFT - 1), "tick")
                 self.set_pixel(_LEFT - 1, row, "┤", self._style("axis"))
         x_axis = TimeAxis() if frame.by_time else StepAxis()
-        ticks, labels = x_axis.get_ticks_and_labels(*frame.span, max_ticks=max(2, min(12, cells // 10)))
+        ticks, labels = x_axis.get_ticks_and_labels(
+            *frame.span, max_ticks=max(3, min(12, cells // _CELLS_PER_TICK))
+        )
         free_x = 0
         for tick, label in zip(ticks, labels, strict=True):
             if (column := _column(tick, frame.span, cells)) is None:

@@ -57,6 +57,25 @@ def newest_logs(logs: tuple[LogEntry, ...]) -> tuple[LogEntry, ...]:
     return tuple({log.component: log for log in logs}.values())
 
 
+_MORE_TABS = "   …"
+_TAB_CELLS = 3
+"""Cells before the name of a tab."""
+
+
+def tabs_around(names: list[str], index: int, room: int) -> list[str]:
+    """As many names as `room` cells hold, in order: the one at `index`, then its nearest neighbours."""
+    first = last = index
+    room -= len(names[index]) + _TAB_CELLS
+    while True:
+        for neighbour in (last + 1, first - 1):
+            if 0 <= neighbour < len(names) and len(names[neighbour]) + _TAB_CELLS <= room:
+                room -= len(names[neighbour]) + _TAB_CELLS
+                first, last = min(first, neighbour), max(last, neighbour)
+                break
+        else:
+            return names[first : last + 1]
+
+
 class LogScreen(BaseScreen):
     CSS_PATH: ClassVar = ["logs.tcss"]
     BINDINGS = keys(
@@ -190,12 +209,15 @@ class LogScreen(BaseScreen):
         tab_name = _tab_name(self._tab)
         heading = self.state.heading()
         tail = f" · {self._tail()}" if self._tail() else ""
-        if sum(len(name) + 3 for name in names) > width - heading.cell_length - len(tail) - 4:
-            names = [tab_name]
+        room = width - heading.cell_length - len(tail) - len(_MORE_TABS)
         fragments: list[tuple[str, str]] = []
-        for name in names:
-            style = "bold reverse" if name == tab_name else "$foreground 60%"
-            fragments += [("  ", ""), (f" {clean_line(name)} ", style)]
+        visible_names = tabs_around([clean_line(name) for name in names], names.index(tab_name), room)
+        for name in visible_names:
+            is_chosen = name == clean_line(tab_name)
+            style = "bold $text-accent" if is_chosen else "$foreground 60%"
+            fragments.append((f"{' ▸ ' if is_chosen else '   '}{name}", style))
+        if len(visible_names) < len(names):
+            fragments.append((_MORE_TABS, "$foreground 60%"))
         self._title.update(Content.assemble(heading, *fragments, (tail, "$foreground 60%")))
 
     def _tail(self) -> str:

@@ -218,7 +218,11 @@ class MetricsScreen(BaseScreen):
             self._readings.update(reading_lines(model, view, self._visible_charts, self._grid.chosen))
 
     def _nothing(self) -> str:
-        return "Nothing matches: esc shows all again." if self._pattern else "No value was measured yet."
+        return (
+            "No match; esc shows all charts."
+            if self._pattern
+            else "No metrics yet; the first training step brings them."
+        )
 
     # keys
 

@@ -202,12 +202,16 @@ def _scale(values: Sequence[float]) -> tuple[float, float]:
 
 
 def curve_lines(
-    curve: Sequence[tuple[int, float]], width: int, title: str = "reward", style: str = "$text-success"
+    curve: Sequence[tuple[int, float]],
+    width: int,
+    title: str = "reward",
+    unit: str = "",
+    style: str = "$text-success",
 ) -> list[Content]:
     """The values of the whole run in three rows."""
     steps, values = [step for step, _ in curve], [value for _, value in curve]
     low, high = _scale(values)
-    labels = (f" {title} {format_number(high)} ┤", "│", f"{format_number(low)} ┤")
+    labels = (f" {title} {_label(high, unit)} ┤", "│", f"{_label(low, unit)} ┤")
     label_cells = max(map(len, labels))
     cells = max(1, width - label_cells - 1)
     x_span = (float(steps[0]), float(max(steps[-1], steps[0] + 1)))
@@ -216,6 +220,11 @@ def curve_lines(
         Content.assemble((label.rjust(label_cells), FAINT), (row, style), " ")
         for label, row in zip(labels, rows, strict=True)
     ]
+
+
+def _label(value: float, unit: str) -> str:
+    """`0.62`, `98 %`."""
+    return f"{format_number(value, unit)}{' %' if unit == 'frac' else ''}"
 
 
 class RewardCurve(Widget):
@@ -247,7 +256,7 @@ class RewardCurve(Widget):
         if beside is None or width < _BESIDE_FROM_CELLS:
             return Content("\n").join(curve_lines(self.curve, width))
         left = curve_lines(self.curve, width - width // 2)
-        right = curve_lines(beside.points, width // 2, clean_line(beside.title), FAINT)
+        right = curve_lines(beside.points, width // 2, clean_line(beside.title), beside.unit, FAINT)
         return Content("\n").join(first + second for first, second in zip(left, right, strict=True))
 
 
@@ -352,7 +361,7 @@ def _resources_text(orphans: Sequence[Orphan]) -> str:
 
 _RANKS = {use.id: rank for rank, use in enumerate(uses())}
 
-_LEAST_ABOUT = 12
+_LEAST_ABOUT = 24
 """Cells; with less room at the right of the keys nothing stands there."""
 
 
