@@ -81,9 +81,10 @@ def _stack(sizes: Sizes, glyphs: Sequence[CellMark], total: int, height: int) ->
                 largest, owner = share, mark
         level = math.ceil((full_cells - row) * len(BLOCKS) - _NEARLY)
         if level < len(BLOCKS) and owner is not _EMPTY:
-            if owner.glyph == _SOLID or row == 0:
+            is_little = level < len(BLOCKS) / 2
+            if owner.glyph == _SOLID or (is_little and row == 0):
                 owner = CellMark(BLOCKS[level - 1], owner.style) if level > 0 else _EMPTY
-            elif level < len(BLOCKS) / 2:
+            elif is_little:
                 owner = _EMPTY
         cells.append(owner)
     return cells
