@@ -361,8 +361,8 @@ def _resources_text(orphans: Sequence[Orphan]) -> str:
 
 _RANKS = {use.id: rank for rank, use in enumerate(uses())}
 
-_LEAST_ABOUT = 24
-"""Cells; with less room at the right of the keys nothing stands there."""
+_LEAST_ABOUT, _LEAST_CUT = 12, 24
+"""Cells at the right of the keys: with fewer nothing stands there, or nothing that is cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,7 +424,8 @@ def footer_line(
         line += Content.assemble((f" {entry.key}", "bold $accent"), (f" {entry.label} ", ""))
     room = width - line.cell_length - 2
     texts = [" · ".join(filter(None, (description, enter))), description, enter]
-    hint = next((text for text in texts if text and len(text) <= room), truncate(description or enter, room))
+    cut = truncate(description or enter, room) if room >= _LEAST_CUT else ""
+    hint = next((text for text in texts if text and len(text) <= room), cut)
     if room < _LEAST_ABOUT or not hint:
         return line
     return Content.assemble(line, " " * (room + 1 - len(hint)), (hint, FAINT))
