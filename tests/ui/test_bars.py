@@ -63,9 +63,9 @@ async def test_the_footer_follows_the_focus_and_the_cursor(
     open_app: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_app(make_experiment(), size=(200, 50)) as pilot:
-        assert text_of(pilot, KeyBar).endswith("orchestrator · ready")
+        assert text_of(pilot, KeyBar).endswith("orchestrator · running")
         await press(pilot, "t")
-        assert text_of(pilot, KeyBar).endswith("trainer · ready")
+        assert text_of(pilot, KeyBar).endswith("trainer · running")
         await press(pilot, "ctrl+k")
         first = text_of(pilot, KeyBar)
         knob = pilot.app.screen.query_one(KnobRows).knob
