@@ -78,6 +78,8 @@ def test_leftovers_are_listed_and_they_alone_are_ended_one_or_all(box: Box, fami
     assert box.run("gpus", "orphans", "--end", "serve").returncode == 2
     assert is_alive(port)
 
+    planned = box.json("gpus", "orphans", "--end", str(daemon.pid), "--plan")
+    assert [orphan["pid"] for orphan in planned["free"]] == [daemon.pid]
     one = box.json("gpus", "orphans", "--end", str(daemon.pid), "--yes")
     assert [orphan["pid"] for orphan in one["ended"]] == [daemon.pid]
     assert [orphan["pid"] for orphan in one["orphans"]] == [port.pid]

@@ -75,7 +75,7 @@ def option_names(option: Argument) -> str:
         return f"--[no-]{names[0].removeprefix('--')}"
     value = option.metavar or "|".join(option.choices)
     if option.takes_value and option.nargs in ("?", "*"):
-        value = f"[{value}]"
+        value = f"[{value}{_ENDING[option.nargs]}]"
     return f"{', '.join(names)} {value if option.takes_value else ''}".rstrip()
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rltui.cli.arguments import JSON, RUN, YES
+from rltui.cli.arguments import JSON, PLAN, RUN, YES
 from rltui.cli.choosing import Target, choose, show_runs
 from rltui.cli.colour import style
 from rltui.cli.command import Arguments, argument, command
@@ -52,6 +52,7 @@ _TIMEOUT_S = 30.0
         "take it for ended: its machine is gone for good; asks first",
         completes="components",
     ),
+    PLAN,
     YES,
     JSON,
     examples=(
@@ -74,6 +75,8 @@ def orphans(arguments: Arguments) -> int:
     else:
         with wire:
             ended_orphans = _free(wire, record, arguments)
+    if arguments.plan:
+        return 0
     if arguments.json:
         print_json(_report(record).model_copy(update={"ended": ended_orphans}))
     else:
@@ -142,6 +145,8 @@ def _forget(record: ExperimentRecord, arguments: Arguments) -> int:
         f"{name} is taken for ended: {_where(remote)}. If it goes on there, nobody will know.",
         file=sys.stderr,
     )
+    if arguments.plan:
+        return 0
     require_consent("forget", arguments, "forget it?")
     try:
         write_job_status(folder, replace(remote, phase="ended", since=time.time(), error="it was given up"))
@@ -188,7 +193,7 @@ def _free(wire: Wire, record: ExperimentRecord, arguments: Arguments) -> tuple[O
     request = Request(action="free", pids=tuple(arguments.end))
     plan = request_plan(wire, "plan", request)
     request_with_consent = _with_consent(plan, request, record, arguments)
-    if plan.free:
+    if plan.free and not arguments.plan:
         request_plan(wire, "execute", request_with_consent)
         _wait_until_done(wire, plan.free, record.name)
     return plan.free
@@ -206,6 +211,8 @@ def _free_offline(record: ExperimentRecord, arguments: Arguments) -> tuple[Orpha
     report = _report(record)
     plan = Plan(action="free", free=orphans_to_free(request, report.orphans, report.strangers))
     _with_consent(plan, request, record, arguments)
+    if arguments.plan:
+        return ()
     journal = journal_of(record)
     if survivors := asyncio.run(leftovers.end(plan.free, journal, "on request")):
         raise _still_alive(survivors)
@@ -220,7 +227,13 @@ def _with_consent(plan: Plan, request: Request, record: ExperimentRecord, argume
             f"not a leftover of {record.name}: pid {strange[0]}",
             hint=f"list them: {hints.ORPHANS(name=record.name)}; other processes are never touched",
         )
-    sys.stderr.write(styled_plan_text(plan) if plan.free else f"{record.name} has no leftover process\n")
+    if arguments.plan and arguments.json:
+        print_json(plan)
+        return request
+    stream = sys.stdout if arguments.plan else sys.stderr
+    stream.write(styled_plan_text(plan) if plan.free else f"{record.name} has no leftover process\n")
+    if arguments.plan:
+        return request
     request_with_consent = require_plan_consent(plan, request, arguments, question="end them?")
     return request_with_consent.model_copy(update={"pids": tuple(orphan.pid for orphan in plan.free)})
 
