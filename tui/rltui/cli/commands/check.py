@@ -48,7 +48,7 @@ def check(arguments: Arguments) -> int:
         for line in copies.warnings:
             print(line, file=sys.stderr)
         framework, devices = choose.id_of(copies.files), choose_devices(arguments)
-        with working("checks, and asks the framework's own validators"):
+        with working("checking the config with the framework's own validators"):
             report = checking.check(
                 copies.files,
                 arguments.layout,

@@ -145,7 +145,7 @@ def _of_nodes(arguments: Arguments) -> int:
         record, _ = plan_record(request)
     else:
         record = choose(Arguments(**vars(arguments), run=words[0] if words else None), acts=True).record
-    with working("asks the nodes"):
+    with working("checking the nodes"):
         findings = check_nodes(record)
     is_ready = _is_ready(findings)
     if arguments.json:
