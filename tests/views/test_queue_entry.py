@@ -62,6 +62,6 @@ def test_an_entry_in_columns() -> None:
 def test_the_details_say_what_starts_it_and_what_it_needs() -> None:
     queued_run = entry("big", words=["rl.toml"], overrides=["--lr=1"], gpus=4, retries=2, stop_if=["kl > 10"])
     assert {label: texts for label, texts in entry_details(queued_run, NOW) if any(texts)} == {
-        "needs": ["4 GPUs", "3 tries"], "stops if": ("kl > 10",), "queued": ["1m00s ago"],
+        "needs": ["4 GPUs", "3 tries"], "stops if": ("kl > 10",), "added": ["1m00s ago"],
         "command": ["rltui up rl.toml -- --lr=1"], "folder": ["/out/big"],
     }  # fmt: skip

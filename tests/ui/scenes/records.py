@@ -176,6 +176,10 @@ SCENES: dict[str, Scene] = {
         small=(),
         medium=("▸ 4   checkpoint 20 (run 1)", "asked for by eval_every · 31s", "it needs 40", "90 %"),
     ),
+    "description": scene(
+        on(with_status), ("t", "I"), "trainer of reverse-text", "command", "python -m trainer @ rl.toml",
+        "CUDA_VISIBLE_DEVICES=0", "enter: copy the line", small=(), huge=("/run/trainer.log",),
+    ),
     "evaluations-ask": scene(
         on(with_evals), ("V", "s"), "─ Evaluate ─", "the one that the config trains on", "rollouts of each",
         "60 rollouts · the newest weights, asked of the run's own server", "enter: ask for it", small=(),

@@ -67,7 +67,7 @@ SCENES: dict[str, Scene] = {
     "runs-grouped": scene(
         with_runs, ("b", "home", "f"), TITLE,
         "3 runs · 2 running · 1 done · highest reward 0.92 ± 0.02: lr-lr1e-05", "├ ● lr-lr3e-06",
-        "✓ ★ baseline", "└ ○ half", "⚠ torn", medium=(),
+        "✓ ★ baseline", "└ ○ half", "? torn", medium=(),
     ),
     "runs-forked": scene(
         with_runs, ("j", "j"), TITLE, "from      forked from baseline at step 100",
@@ -86,7 +86,7 @@ SCENES: dict[str, Scene] = {
     ),
     "runs-columns": scene(
         with_runs, ("vertical_line", "j"), "─ Columns ─", "✓ name", "▸✓ state",
-        "completed steps, and of how many", "shift+↑↓: move · space: show or not", medium=(),
+        "completed steps, and of how many", "shift+↑↓: move · space: toggle", medium=(),
     ),
     "runs-trash": scene(
         with_runs, (*"jjjjjj", "delete"), "Put baseline into the trash?", "baseline  /runs/baseline",
@@ -99,9 +99,9 @@ SCENES: dict[str, Scene] = {
         "No run yet. rltui up CONFIG.toml starts one, rltui demo too; rltui runs add", small=(),
     ),
     "queue": scene(
-        with_paused_queue, ("7", "Q", "j", "j", "j"), "rltui Queue · ‖ paused · 2 run · 3 wait · 1 failed",
+        with_paused_queue, ("7", "Q", "j", "j", "j"), "rltui Queue · ‖ paused · 3 queued · 1 starting",
         "▸ ◌  big", "4 of 8 GPUs needed, 3 free: GPU 0 is used by sweep-lr1e-6", "4 GPUs · 3 tries",
-        "✓  base", "paused, the machine was restarted; it goes on with: rltui queue resume", "P pause",
+        "✓  base", "Paused: the machine was restarted. P resumes.", "P pause",
         small=("unknown knob [red]learning_rte…",),
         medium=("it is tried again, in 1m30s", "unknown knob [red]learning_rte[/red]"),
         huge=("stopped by the rule 'kl > 10': kl 14.2 at step 31",),

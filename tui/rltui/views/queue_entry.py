@@ -103,7 +103,7 @@ def entry_details(entry: QueueEntry, now: float) -> Details:
         ("changed", [entry.told]),
         ("needs", needs),
         ("stops if", entry.stop_if),
-        ("queued", [f"{duration(now - entry.added_at)} ago"]),
+        ("added", [f"{duration(now - entry.added_at)} ago"]),
         ("command", [f"rltui up {shlex.join([*entry.words, *overrides])}"]),
         ("folder", [entry.folder]),
     ]
@@ -115,10 +115,11 @@ def queue_counts(queued: Iterable[QueuedRun]) -> list[str]:
     return [f"{counts[state]} {badge.word}" for state, badge in RUN_STATES.items() if counts[state]]
 
 
-def queue_notices(queue: RunQueue) -> list[str]:
+def queue_notices(queue: RunQueue, resume: str = "") -> list[str]:
+    """`resume`: what lets the queue go on, in a sentence; empty: the command."""
     notices = [f"⚠ {queue.told}"] if queue.told else []
     if queue.paused:
-        notices.append(f"paused, {queue.paused}; it goes on with: {hints.QUEUE_RESUME}")
+        notices.append(f"Paused: {queue.paused}. {resume or f'To resume: {hints.QUEUE_RESUME}'}")
     if queue.max_parallel is not None:
         notices.append(f"at most {queue.max_parallel} at once: {hints.QUEUE_LIMIT}")
     return notices

@@ -29,8 +29,7 @@ _TABLE = ResourceTable(
     VIEW.named(
         ("sign", "run", "state", "step", "reward", "what", "why"), first_to_go=("reward", "what", "step")
     ),
-    style=lambda queued: STYLES[badge_of(queued.verdict.state).role],
-    has_roles=False,
+    style=lambda queued: STYLES[badge_of(queued.verdict.state).role] if not queued.entry.is_open else "",
     last_least=24,
 )
 
@@ -80,7 +79,7 @@ class QueueScreen(ResourceScreen):
         facts += [f"⚠ {clean_line(self.problem)}"] if self.problem else []
         title = (" rltui ", "bold $accent"), ("Queue", "bold"), "".join(f" · {fact}" for fact in facts)
         self.title_line.update(Content.assemble(*title))
-        notes = [] if queue is None else queue_notices(queue)
+        notes = [] if queue is None else queue_notices(queue, f"{key_of('queue.pause')} resumes.")
         self.notes.update("\n".join(map(clean_line, notes)))
         self.notes.display = bool(notes)
 
