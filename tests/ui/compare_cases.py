@@ -10,8 +10,8 @@ from tests.fakes.series import example_run
 from tests.ui.conftest import settle, until
 from textual.pilot import Pilot
 
-from rltui.core.run_state import Reason
 from rltui.core.runs import RunRow
+from rltui.core.states import Reason
 from rltui.services.runs.rollouts import open_rollouts
 from rltui.ui.base_screen import BaseScreen
 from rltui.ui.screens.compare import CompareScreen

@@ -9,8 +9,8 @@ from tests.fakes.runs import run_row, running_row
 
 from rltui.core.metric_levels import MetricLevel
 from rltui.core.queue import QueueEntry, RunQueue
-from rltui.core.run_state import Reason
 from rltui.core.runs import RunRow
+from rltui.core.states import Reason
 
 DAY_S = 86400.0
 

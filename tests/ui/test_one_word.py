@@ -14,9 +14,9 @@ from rltui.cli.commands.status import Sentences, list_lines
 from rltui.cli.status_text import as_text, document
 from rltui.core.api import Status
 from rltui.core.queue import QueueEntry
-from rltui.core.run_state import FOLDER_DAMAGED, FOLDER_GONE, NO_ANSWER, Reason, Verdict, is_expected
+from rltui.core.run_state import FOLDER_DAMAGED, FOLDER_GONE, NO_ANSWER, Verdict, is_expected
 from rltui.core.runs import RunId, RunRow
-from rltui.core.states import RUN_STATES, EntryState
+from rltui.core.states import RUN_STATES, EntryState, Reason
 from rltui.ui.widgets.bars import header_line
 from rltui.ui.widgets.run_table import RunRows, RunTable
 from rltui.views.experiment import badge_of, exit_code, state_cell

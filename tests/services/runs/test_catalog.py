@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from tests.fakes.past_run import write_finished_run
 
-from rltui.core.run_state import Reason
 from rltui.core.runs import RunMetadata, RunOrigin, RunRow
+from rltui.core.states import Reason
 from rltui.errors import ConfigError, RltuiError, UsageError
 from rltui.services.runs import catalog, moved_folders, organize
 from rltui.services.runs.experiment_files import ControlFolder

@@ -15,8 +15,8 @@ from rltui.cli.table import Row, room, table_lines, view_cells, view_shapes, wra
 from rltui.client import launch
 from rltui.client.transports.unix import CONNECT_TIMEOUT_S
 from rltui.core import hints
-from rltui.core.run_state import FOLDER_DAMAGED, NO_ANSWER, Reason, Verdict
-from rltui.core.states import ALIVE_STATES, STALLED, RunState
+from rltui.core.run_state import FOLDER_DAMAGED, NO_ANSWER, Verdict
+from rltui.core.states import ALIVE_STATES, STALLED, Reason, RunState
 from rltui.core.text import duration
 from rltui.core.times import date_text
 from rltui.errors import RltuiError

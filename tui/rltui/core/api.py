@@ -15,9 +15,8 @@ from rltui.core.config_report import DerivedValue, FileConflict, KnobTable, Pend
 from rltui.core.evals import QueuedEval
 from rltui.core.gpu.report import GpuReport, MemoryVerdict, OutOfMemory, Remedy
 from rltui.core.journal import JournalEntry
-from rltui.core.run_state import Reason
 from rltui.core.servers import ServerStatus
-from rltui.core.states import ComponentKind, ComponentState, HostPhase, RunState
+from rltui.core.states import ComponentKind, ComponentState, HostPhase, Reason, RunState
 from rltui.core.values import Value
 
 

@@ -6,11 +6,11 @@ steps, and of the entry of the queue. Words, signs and meanings: `core/states.py
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rltui.core.states import ALIVE_STATES, ComponentState, EntryState, RunState
+from rltui.core.states import ALIVE_STATES, ComponentState, EntryState, Reason, RunState
 from rltui.core.text import join_words
 
 if TYPE_CHECKING:
@@ -23,23 +23,6 @@ NO_ANSWER = "no_answer"
 STILL_UP = "still_up"
 """Code of the reason where the run has ended and services are still up."""
 _EXPECTED = ALIVE_STATES | {ComponentState.WAITING, ComponentState.BACKOFF}
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """The reason for the state of a run."""
-
-    code: str = ""
-    """Stable, for programs."""
-    text: str = ""
-    """For people; empty where the state says it all."""
-    components: tuple[str, ...] = ()
-    """Ids of the components that it is about."""
-
-    @classmethod
-    def parse(cls, values: Mapping[str, Any]) -> Reason:
-        """The reason from its JSON."""
-        return cls(values["code"], values["text"], tuple(values["components"])) if values else cls()
 
 
 class Verdict(NamedTuple):

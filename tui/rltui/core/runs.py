@@ -9,8 +9,8 @@ from typing import Any, Literal, NewType, Self
 
 from rltui.core.kinds import FLAG, INTEGER, LINE, TEXT, TIME, Kind, check_document, list_of
 from rltui.core.metric_levels import MetricLevel
-from rltui.core.run_state import FOLDER_DAMAGED, FOLDER_GONE, Reason
-from rltui.core.states import RUN_STATES, RunState
+from rltui.core.run_state import FOLDER_DAMAGED, FOLDER_GONE
+from rltui.core.states import RUN_STATES, Reason, RunState
 
 RunId = NewType("RunId", str)
 """Ten letters and digits, never used twice; files are named by it. Made by `services/runs/run_metadata.py`,

@@ -8,6 +8,7 @@ Tuples, and no pydantic: `rltui status` imports it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
@@ -142,6 +143,23 @@ RUN_STATES: Mapping[RunState, RunBadge] = {
     ),
 }  # fmt: skip
 """In the order of a run's life, in which they are counted where several are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """The reason for the state of a run."""
+
+    code: str = ""
+    """Stable, for programs."""
+    text: str = ""
+    """For people; empty where the state says it all."""
+    components: tuple[str, ...] = ()
+    """Ids of the components that it is about."""
+
+    @classmethod
+    def parse(cls, values: Mapping[str, Any]) -> Reason:
+        """The reason from its JSON."""
+        return cls(values["code"], values["text"], tuple(values["components"])) if values else cls()
 
 
 # --- entries of the queue ---------------------------------------------------------------------------------

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rltui.core.run_state import Reason, state_text
-from rltui.core.states import RUN_STATES, RunBadge
+from rltui.core.run_state import state_text
+from rltui.core.states import RUN_STATES, Reason, RunBadge
 from rltui.core.text import duration
 from rltui.errors import ExitCode
 from rltui.views.table import Cell, Column, View

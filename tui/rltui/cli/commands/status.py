@@ -19,8 +19,8 @@ from rltui.cli.table import room, table_lines, view_cells, view_shapes
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
 from rltui.client import launch
 from rltui.core import hints
-from rltui.core.run_state import Reason, state_text
-from rltui.core.states import component_badge
+from rltui.core.run_state import state_text
+from rltui.core.states import Reason, component_badge
 from rltui.core.text import duration
 from rltui.core.times import clock_text
 from rltui.errors import UsageError

@@ -20,8 +20,9 @@ import orjson
 from rltui import paths
 from rltui.core import hints
 from rltui.core.kinds import PATH, TEXT, TIME, Kind, check_document
-from rltui.core.run_state import FOLDER_DAMAGED, FOLDER_GONE, Reason
+from rltui.core.run_state import FOLDER_DAMAGED, FOLDER_GONE
 from rltui.core.runs import RunId, RunMetadata, RunOrigin, RunRow, run_id
+from rltui.core.states import Reason
 from rltui.errors import ConfigError, RltuiError
 from rltui.services.own_files import entry_names, is_text, make_folder, may_exist, read_own, write_atomically
 from rltui.services.runs.experiment_files import (
