@@ -43,7 +43,7 @@ INFERENCE = "inference ● ready 41m · :8000 · KV 41 % · 128 run 12 wait"
 TRAINER = "trainer ● running 41m · step 12 · loss 0.02 · waits for batch"
 CHANGE = "1 change waits for a restart: A"
 FAILED = "✗ failed: inference · step 12/20"
-UNWELL = ("⚠ reward collapsed · ", "⚠ reward collapsed: the reward held 0.96 around step 38")
+UNWELL = ("· ⚠ reward collapsed", "⚠ reward collapsed: the reward held 0.96 around step 38")
 LEFTOVERS = (
     "⚠ 2 leftover processes of inference attempt 1: pid 4711 VLLM::EngineCore 4m12s 58.0 GiB,",
     "⚠ 1 leftover process of trainer attempt 3: pid 5120 torchrun --nproc-per-node 8 train.py 1h56m 9.8 GiB",
@@ -83,7 +83,7 @@ SCENES: dict[str, Scene] = {
         "default 64 · 1 to 4096 rollouts · read by orchestrator", small=(),
     ),
     "overview-gpus": scene(
-        on(FakeExperiment), ("tab", "tab", "tab"), "▸ trainer ● running", "█ inference 60.1 · peak 60.6",
+        on(FakeExperiment), ("tab", "tab"), "▸ trainer ● running", "█ inference 60.1 · peak 60.6",
         "▤ alice 1.3  ░ free 69.8", small=(),
     ),
     "overview-eight-gpus": scene(
@@ -115,7 +115,7 @@ SCENES: dict[str, Scene] = {
     "zoom": scene(on(FakeExperiment), ("t", "z"), "▸ " + TRAINER, "[red]not markup[/red]", small=()),
     "curve": scene(
         with_gpus(rising_then_fallen()), (), "step 500/1000", "reward 0.98 ┤", "0.03 ┤", "50 %",
-        medium=("⢸⣀⣀⣀",), huge=("⠸⣄⣀⣀⣀",),
+        medium=("⢸⣀⣀⣀",), huge=("⣀⣀⣀⣀",),
     ),
     "plan": scene(
         on(FakeExperiment), ("o", "r"), "Restart orchestrator?", *RESTART,
@@ -168,14 +168,14 @@ SCENES: dict[str, Scene] = {
         "trainer ✗ failed code 1", "✗ exited 1 (out of memory)", small=(), huge=(),
     ),
     "stalled": scene(
-        in_trouble(stalled_status()), (), "⚠ stalled · step 12/20",
+        in_trouble(stalled_status()), (), "⚠ stalled: inference · step 12/20",
         "inference ● ready 41m · ⚠ stalled · :8000",
         "⚠ no output for 6m20s, no metrics row for 6m25s (usually every 4s), 128",
         small=(), huge=("inference · stalled",),
     ),
     "unwell": scene(
         in_trouble(unwell_status()), (), *UNWELL, "last good checkpoint 40", "⚠ KL out of range:",
-        small=(), medium=("trainer waits for a batch 62 %",), huge=("trainer waits for a batch 62 %",),
+        small=(), medium=(), huge=("trainer waits for a batch 62 %",),
     ),
     "orphans-of-two": scene(
         in_trouble(orphans_status(SECOND_LEFTOVER)), (), FAILED, "inference ✗ failed SIGKILL",
