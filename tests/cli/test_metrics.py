@@ -83,7 +83,7 @@ def test_drawn_between_the_lines(cli: CommandLine) -> None:
     out = cli("metrics", "loss", "lr", "--plot")
     assert "loss · newest 0.0357" in out
     assert "no number at step 20" in out
-    assert "left behind by a resume: steps 29 to 30" in out
+    assert "left after by a resume: steps 29 to 30" in out
     assert "logarithmic" in out
     assert any("\u2800" < sign < "\u28ff" for sign in out)
     assert max(map(len, out.splitlines())) <= 80

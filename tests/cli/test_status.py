@@ -30,7 +30,7 @@ def told(sentences: Sentences, status: Status, now: float) -> list[str]:
 def test_a_sentence_for_each_change() -> None:
     sentences = Sentences()
     first = told(sentences, waiting_status(), NOW)
-    assert "orchestrator is waiting: waits for inference." in first
+    assert "orchestrator is waiting: waiting for inference." in first
     assert told(sentences, waiting_status(), NOW + 1) == []
     then = told(sentences, running_status(), NOW + 12)
     assert "orchestrator is running after 12s." in then

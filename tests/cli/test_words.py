@@ -44,15 +44,15 @@ def test_a_long_reason_has_a_line_of_its_own() -> None:
     text = lines(waiting_status())
     at = text.index(f"      {GPU_REASON}")
     assert text[at - 1] == "  ◌ inference     waiting"
-    assert "  ◌ orchestrator  waiting                           waits for inference" in text
+    assert "  ◌ orchestrator  waiting                           waiting for inference" in text
 
 
 def test_status_says_what_ran_out_of_memory_and_what_to_type() -> None:
     assert lines(out_of_memory_status(*REMEDIES))[-4:] == [
         "  ✗ trainer       failed                    1",
         (
-            "      out of memory on GPU 1: tried to allocate 2.0 GiB, 0.3 GiB of 79.2 GiB free; it held 20.1"
-            " GiB; pid 4242 of the host held 58.6 GiB"
+            "      out of memory on GPU 1: tried to allocate 2.0 GiB, 0.3 GiB of 79.2 GiB free; this"
+            " process held 20.1 GiB; pid 4242 of the host held 58.6 GiB"
         ),
         "      → rltui set inference.gpu_memory_utilization=0.6 && rltui restart -c inference -c trainer",
         "      → rltui set trainer.model.seq_len=2048 --restart",

@@ -122,7 +122,7 @@ def test_override_is_kept_while_its_port_is_free(tmp_path: Path, held_port: int,
     )
     record, notes = ports.with_ports(with_override)
     assert record == with_override
-    assert notes == (f"inference uses port {free_port}, as before; the config says {held_port}",)
+    assert notes == (f"inference uses port {free_port} (before; the config) {held_port}",)
 
 
 def test_override_ends_when_a_person_writes_another_port(tmp_path: Path, free_port: int) -> None:

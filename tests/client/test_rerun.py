@@ -55,7 +55,7 @@ def test_a_run_is_planned_again_from_what_was_recorded(
     words.write_text("two one\n")
     config.write_text("colour = 4\n")
     with plan_rerun(row, name="b") as plan:
-        assert plan.differences == ("words.txt has another content of the same size",)
+        assert plan.differences == ("words.txt changed, with the same size",)
         assert plan.notes == (f"{config} says something else by now: what it said then is used",)
         assert plan.request.origin.again == row.id
         (copy,) = plan.request.config_files

@@ -21,10 +21,10 @@ def test_the_first_passes_and_repeats_are_counted_for_the_next() -> None:
     limits = AlertLimits(60.0)
     assert texts(limits, 0, 10, 20, 40, 59.9) == ["exited 1", None, None, None, None]
     assert limits.admit(crash(), 60.0) == (
-        crash().model_copy(update={"text": "exited 1 (4 more like this in 59s)"}),
+        crash().model_copy(update={"text": "exited 1 (4 more like this within 59s)"}),
         4,
     )
-    assert texts(limits, 119, 120) == [None, "exited 1 (1 more like this in 59s)"]
+    assert texts(limits, 119, 120) == [None, "exited 1 (1 more like this within 59s)"]
     assert texts(limits, 300) == ["exited 1"], "nothing was held back since"
 
 
@@ -49,7 +49,10 @@ def test_notices_with_other_titles_are_other_notices() -> None:
 def test_a_worse_one_passes_at_once_with_the_count() -> None:
     limits = AlertLimits(60.0)
     assert texts(limits, 0, 5) == ["exited 1", None]
-    assert texts(limits, 6, 7, alert=crash(severity="error")) == ["exited 1 (1 more like this in 5s)", None]
+    assert texts(limits, 6, 7, alert=crash(severity="error")) == [
+        "exited 1 (1 more like this within 5s)",
+        None,
+    ]
     assert texts(limits, 8) == [None], "a milder one is no news"
 
 

@@ -46,7 +46,7 @@ def test_what_lies_on_an_abandoned_line_has_no_place_on_the_new_one() -> None:
     pair = {"stop": ["trainer"], "start": ["trainer"]}
     journal = [
         entry("resume", "from the beginning", data={"step": None}),
-        entry("alert", "reward fell: …", step=3, data={"alert": "notice", "severity": "warning"}),
+        entry("alert", "reward dropped: …", step=3, data={"alert": "notice", "severity": "warning"}),
         entry("edit", "lr 1 → 2", step=5),
         entry("plan", "…", step=6, data=pair),
         entry("resume", "from checkpoint 4", step=4, data={"step": 4}),

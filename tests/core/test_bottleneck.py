@@ -33,9 +33,7 @@ def busy(running: int, waiting: int, kv: float | None) -> list[InferenceActivity
 def test_whoever_waits_most_is_told_with_the_knob() -> None:
     assert bottleneck_of(run(batch=1.0, policy=2.0)) == ("", None), "nobody waits much"
     text, knob = bottleneck_of(run(batch=6.0, policy=3.0))
-    assert text.startswith(
-        "trainer waits for a batch 60 % of the time, in the last 10 steps; rollouts are slower"
-    )
+    assert text.startswith("trainer waits for a batch 60 % of the time (last 10 steps); rollouts are slower")
     assert knob == "in.flight"
     text, knob = bottleneck_of(run(batch=1.0, policy=4.0))
     assert text.startswith("orchestrator waits for weights 40 % of the time")
@@ -46,9 +44,9 @@ def test_what_the_servers_do_tells_why_batches_are_late() -> None:
     late = run(batch=6.0)
     assert "the KV cache is full (97 %)" in bottleneck_of(late, busy(64, 100, 0.97))[0]
     assert bottleneck_of(late, busy(64, 100, 0.97))[1] == "kv.memory"
-    assert "100 requests wait for the server" in bottleneck_of(late, busy(64, 100, 0.4))[0]
+    assert "100 requests are waiting for the server" in bottleneck_of(late, busy(64, 100, 0.4))[0]
     assert bottleneck_of(late, busy(64, 100, 0.4))[1] == "max.seqs"
-    assert "the server has room (3 requests run)" in bottleneck_of(late, busy(3, 0, 0.1))[0]
+    assert "the server has room (3 requests running)" in bottleneck_of(late, busy(3, 0, 0.1))[0]
 
 
 def test_where_no_metrics_tell_the_queue_does() -> None:
@@ -56,7 +54,7 @@ def test_where_no_metrics_tell_the_queue_does() -> None:
     assert bottleneck_of(silent) == ("", None)
     assert bottleneck_of(silent, busy(60, 2, 0.5)) == ("", None)
     assert bottleneck_of(silent, busy(30, 90, 0.95)) == (
-        "90 of 120 requests to inference wait for KV cache: give it more (kv.memory)", "kv.memory"
+        "90 of 120 requests to inference wait for KV cache; give it more (kv.memory)", "kv.memory"
     )  # fmt: skip
     assert bottleneck_of(silent, busy(30, 90, None))[1] == "max.seqs"
 

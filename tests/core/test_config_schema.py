@@ -132,16 +132,16 @@ def test_what_the_schema_takes_is_no_problem(text: str) -> None:
         ("source = 'x'", "error", "source", 'source must be one of policy, not "x"'),
         ("env = 'x'", "error", "env", "env must be a list of tables: write [[env]]"),
         ("env = [1]", "error", "env", "env must be a list of tables: write [[env]]"),
-        ("[[env]]", "error", "env.0.id", "env.0.id is missing, and has no default"),
+        ("[[env]]", "error", "env.0.id", "env.0.id is required"),
         ("env = [{ id = 'a' }, { id = 'b' }, { id = 'c' }]", "error", "env",
          "env must have at most 2 elements, not 3"),
         ("[[env]]\nid = 'a'\n[[env]]\nid = 'b'\nidd = 1", "error", "env.1.idd",
          "unknown key env.1.idd: did you mean env.id?"),
         ("[[environment]]\nid = 1", "error", "environment.0.id", "environment.0.id must be text, not 1"),
         ("optim.lrr = 1", "warning", "optim.lrr",
-         "optim.lrr is ignored without a word: did you mean optim.lr?"),
+         "optim.lrr is silently ignored: did you mean optim.lr?"),
         ("optim.zz = 1", "warning", "optim.zz",
-         "optim.zz is ignored without a word: the trainer does not know it"),
+         "optim.zz is silently ignored: the trainer does not know it"),
         ('model."a.b" = 1', "error", 'model."a.b"', 'unknown key model."a.b": the trainer does not know it'),
         ("opt.momentum = 1", "error", "opt.momentum",
          'opt.momentum belongs to type sgd, but opt.type is "adam"'),
@@ -151,7 +151,7 @@ def test_what_the_schema_takes_is_no_problem(text: str) -> None:
         ("opt.type = 5", "error", "opt.type", "opt.type must be one of adam, sgd, not 5"),
         ("steps = 'None'", "error", "steps", 'steps must have a value: "None" stands for none'),
         ("model = 'None'", "error", "model", 'model must have a table: "None" stands for none'),
-        ("steps = '12'", "warning", "steps", "steps is read as 12: write it so"),
+        ("steps = '12'", "warning", "steps", "steps is read as 12; write it that way"),
         ("steps = '0'", "error", "steps", 'steps must be a whole number ≥ 1, not "0"'),
         ("on = 'maybe'", "error", "on", 'on must be true or false, not "maybe"'),
     ],
@@ -177,7 +177,12 @@ def test_a_key_twice_in_an_alias_and_its_name_is_read_twice() -> None:
     [
         ("setps = 1", DATED, "error", "did you mean steps? (rltui knows the trainer as of May 2026)"),
         ("setps = 1", PARTIAL, "warning", "did you mean steps? (rltui knows the trainer as of May 2026)"),
-        ("zz = 1", DATED, "warning", "it may be newer, or older (rltui knows the trainer as of May 2026)"),
+        (
+            "zz = 1",
+            DATED,
+            "warning",
+            "may be from a newer or older version (rltui knows the trainer as of May 2026)",
+        ),
         ("mode = 'odd'", DATED, "warning", "(rltui knows the choices as of May 2026)"),
         ("mode = 5", DATED, "error", "mode must be one of fast, slow, not 5"),
         ("opt.type = 'lion'", DATED, "warning", "(rltui knows those as of May 2026)"),
@@ -316,7 +321,7 @@ def test_thousands_of_unknown_keys_do_not_take_long() -> None:
     reading = SCHEMA.read(data, role="rl", reader="the trainer")
     assert time.process_time() - began < 5
     assert len(reading.problems) == 51
-    assert reading.problems[-1].message == "more than 50 unknown keys: is it a config of the trainer?"
+    assert reading.problems[-1].message == "more than 50 unknown keys: is this a config for the trainer?"
     assert len(reading.unknown) == 10_000
 
 

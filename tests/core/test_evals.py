@@ -111,7 +111,7 @@ ASKED = EvalRequest(num_examples=20, rollouts_per_example=3)
 @pytest.mark.parametrize(
     ("result", "ended", "is_verdict", "says"),
     [
-        (EvalStatistics(), "", "empty", "without an error and left no results"),
+        (EvalStatistics(), "", "empty", "without an error, but left no results"),
         (EvalStatistics(), "exit code 1: no such environment", "empty", "no such environment"),
         (EvalStatistics(rollouts=60, failed=60, mean=0.0), "", "failed", "60 of 60 rollouts failed"),
         (EvalStatistics(rollouts=60, failed=30, mean=0.4), "", "failed", "30 of 60 rollouts failed"),

@@ -79,8 +79,8 @@ def test_there_are_eight_good_ones() -> None:
     ("name", "from_step", "words"),
     [
         ("lr-from-start", 1, {"KL out of range", "rollouts are cut off"}),
-        ("lr-after-40", 40, {"KL out of range", "reward collapsed", "rollouts are cut off", "entropy is gone",
-                             "no signal"}),
+        ("lr-after-40", 40, {"KL out of range", "reward collapsed", "rollouts are cut off", "no signal",
+                             "entropy collapsed"}),
         ("reward-one-from-start", 1, {"no signal"}),
         ("reward-one-after-40", 40, {"no signal"}),
         ("entropy-bonus-turned-after-20", 20, {"gradient spikes"}),
@@ -93,7 +93,7 @@ def test_an_unwell_run_is_told_within_twenty_steps(name: str, from_step: int, wo
 
 
 def test_entropy_that_is_pressed_out_of_a_policy_is_told() -> None:
-    assert set(replayed("entropy-pressed")) == {"entropy falls"}
+    assert set(replayed("entropy-pressed")) == {"entropy is falling"}
 
 
 def test_without_a_bonus_the_engine_learns_better_and_nothing_is_said() -> None:
@@ -125,10 +125,10 @@ def test_a_reward_that_fell_to_nothing_has_collapsed() -> None:
     rewards_before = CLIMB + [0.98] * 10
     (finding,) = findings(figures(REWARD=[*rewards_before, 0.0, 0.0, 0.01, 0.0, 0.0]), USUAL)
     assert (finding.rule, finding.severity, finding.since) == ("reward-collapse", "error", 61)
-    assert finding.evidence == "the reward held 0.98 around step 54 and has been at most 0.01 since step 61"
+    assert finding.evidence == "the reward was 0.98 around step 54 and has been at most 0.01 since step 61"
     assert words(figures(REWARD=rewards_before + [0.0] * 4)) == [], "not yet for sure"
     assert words(figures(REWARD=rewards_before + [0.0] * 400)) == ["reward collapsed"], "not forgotten"
-    assert words(figures(REWARD=rewards_before + [0.4] * 10)) == ["reward fell"]
+    assert words(figures(REWARD=rewards_before + [0.4] * 10)) == ["reward dropped"]
     assert words(figures(REWARD=CLIMB + [0.0] * 10 + [0.9])) == [], "it is back"
 
 
@@ -187,19 +187,21 @@ def test_where_there_is_no_going_back_nobody_is_sent_to_a_checkpoint() -> None:
         "trainer",
         3,
         "it is 1",
-        "lower the rate; go back to a checkpoint from before that",
+        "lower the rate; go back to an earlier checkpoint",
     )
     issue = health_issue_of(
         finding, component="trainer", last_good=None, edits=(), more_advice="lr 2 → 1", no_resume="no resume"
     )
-    assert issue.advice == "lower the rate; begin anew; lr 2 → 1"
-    assert issue.text == "it is 1; lower the rate; begin anew; lr 2 → 1. No resume"
+    assert issue.advice == "lower the rate; start over; lr 2 → 1"
+    assert issue.text == "it is 1; lower the rate; start over; lr 2 → 1. No resume"
 
 
 def test_a_policy_that_explores_no_more() -> None:
     falling = [1.0] * 20 + [0.001] * 10
-    assert words(figures(REWARD=[0.5] * 20 + [0.3] * 10, ENTROPY=falling)) == ["entropy is gone"]
-    assert words(figures(REWARD=[0.5] * 30, ENTROPY=falling)) == ["entropy is gone"], "it stays where it was"
+    assert words(figures(REWARD=[0.5] * 20 + [0.3] * 10, ENTROPY=falling)) == ["entropy collapsed"]
+    assert words(figures(REWARD=[0.5] * 30, ENTROPY=falling)) == ["entropy collapsed"], (
+        "it stays where it was"
+    )
     assert words(figures(REWARD=[0.1] * 20 + [0.95] * 10, ENTROPY=falling)) == [], "it has learnt"
 
 
@@ -217,7 +219,7 @@ def test_a_loss_that_the_trainer_leaves_out_is_no_number() -> None:
         run.add({"step": step, "optim/lr": 1e-6}, float(step))
     (finding,) = findings(run, USUAL)
     assert (finding.word, finding.since) == ("loss is not finite", 6)
-    assert finding.evidence.endswith("the trainer leaves it out of its metrics")
+    assert finding.evidence.endswith("(the trainer omits the metric)")
 
 
 def test_figures_out_of_their_range() -> None:
@@ -250,7 +252,7 @@ def test_evals_that_fall_while_the_reward_rises() -> None:
     for step, score in ((10, 0.3), (20, 0.6), (30, 0.5), (40, 0.45)):
         run.add({"step": step, "eval/gsm8k/effective/agent/reward/mean": score}, 0.0)
     (finding,) = findings(run, USUAL)
-    assert (finding.word, finding.since) == ("evals fall", 21)
+    assert (finding.word, finding.since) == ("evals are falling", 21)
     assert "was 0.6 at step 20 and is 0.45 at step 40, while the reward rose" in finding.evidence
 
 
@@ -273,7 +275,7 @@ def test_a_step_that_stays_out() -> None:
     last = 1e9 + 200
     assert words(run, now=last + 190) == []
     (finding,) = findings(run, USUAL, now=last + 250)
-    assert finding.evidence == "no step for 4m10s after step 10, usually there is one every 20s"
+    assert finding.evidence == "no step for 4m10s after step 10; usually one every 20s"
     assert words(run, now=last + 250, started=last + 200) == [], "it was restarted just now"
     assert words(run) == [], "nobody expects one"
 
@@ -299,9 +301,9 @@ def test_the_name_of_a_metric_cannot_write_to_the_terminal() -> None:
 
 def test_rules_are_silenced_and_changed_by_the_settings() -> None:
     run = figures(REWARD=CLIMB + [0.98] * 10 + [0.4] * 10, KL=[0.1] * 70)
-    assert words(run) == ["reward fell"]
+    assert words(run) == ["reward dropped"]
     assert words(run, Thresholds(silent=("reward-collapse",))) == []
-    assert words(run, Thresholds(kl_max=0.05)) == ["reward fell", "KL out of range"]
+    assert words(run, Thresholds(kl_max=0.05)) == ["reward dropped", "KL out of range"]
     assert words(run, Thresholds(reward_collapse_frac=0.45)) == ["reward collapsed"]
 
 
@@ -342,7 +344,7 @@ def test_a_concern_names_the_last_good_checkpoint_and_the_edits_since() -> None:
 
 def test_a_concern_without_a_checkpoint_and_with_many_edits() -> None:
     issue = health_issue_of(FOUND, component=None, last_good=None, edits=tuple("abcde"))
-    assert issue.text.endswith("No complete checkpoint is older than that. Edited since: 2 more and c; d; e")
+    assert issue.text.endswith("No earlier checkpoint is complete. Edited since: 2 more and c; d; e")
 
 
 _VALUES = st.one_of(

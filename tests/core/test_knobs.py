@@ -179,7 +179,7 @@ def test_an_unknown_name_finds_what_is_meant() -> None:
     rate = Knob("trainer.optim.lr", "float", (), "Learning rate of the optimizer.")
     with pytest.raises(ConfigError) as caught:
         find_knob([rate, BATCH, MODEL], "learning_rate")
-    assert caught.value.hint == "is it trainer.optim.lr?"
+    assert caught.value.hint == "did you mean trainer.optim.lr?"
 
 
 @pytest.mark.parametrize(

@@ -116,8 +116,8 @@ def test_one_component_per_node_or_per_node_of_a_group() -> None:
     [
         ({"node": "d"}, "unknown node 'd'; known: a, b, c"),
         ({"each": "nodes.none"}, "there is no such [[node]]"),
-        ({"node": "a", "pod": {"name": "x"}}, "leave out all but one of node, pod"),
-        ({"node": "a", "stop": {"leftovers": "keep"}}, "elsewhere they are ended"),
+        ({"node": "a", "pod": {"name": "x"}}, "set only one of node, pod"),
+        ({"node": "a", "stop": {"leftovers": "keep"}}, "elsewhere leftovers are always ended"),
     ],
     ids=["node", "group", "two places", "leftovers"],
 )
@@ -130,7 +130,7 @@ def test_a_wrong_place_is_named(component: dict[str, object], message: str) -> N
 def test_only_ssh_forwards() -> None:
     node = {"name": "a", "reach": ["docker", "exec", "-i", "a"]}
     part = {"id": "x", "command": ["x"], "node": "a", "forward": ["8000"]}
-    with pytest.raises(ValidationError, match="forward is for a node that is reached by ssh"):
+    with pytest.raises(ValidationError, match="forward needs a node that is reached by ssh"):
         Layout.model_validate({"node": [node], "component": [part]})
 
 
@@ -270,12 +270,15 @@ def test_parts_are_added_unless_the_layout_has_its_own() -> None:
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"id": "eval", "command": ["a"], "start": "manual", "part_of_run": True}, "excludes part_of_run"),
+        (
+            {"id": "eval", "command": ["a"], "start": "manual", "part_of_run": True},
+            "cannot be combined with part_of_run",
+        ),
         (
             {"id": "eval", "command": ["a"], "start": "manual", "creates": "x"},
             "run, creates",
         ),
-        ({"id": "train", "command": ["a"], "after": ["by-hand"]}, "which only a person starts"),
+        ({"id": "train", "command": ["a"], "after": ["by-hand"]}, "which only starts on request"),
     ],
 )
 def test_nothing_automatic_waits_for_what_starts_by_hand(table: dict[str, object], message: str) -> None:

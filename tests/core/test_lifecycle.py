@@ -89,7 +89,7 @@ def test_clearing_up_behind_a_main_process_shows_that_it_is_gone(kind: str, code
     main_end = MainEnded(1, ExitInfo(code=code))
     clearing = run(START, Spawned(1, ready=True), main_end, kind=kind)
     assert clearing.state is S.STOPPING
-    assert clearing.reason == f"exited {code}; ending what it left"
+    assert clearing.reason == f"exited {code}; ending leftover processes"
     assert advance(clearing, Ended(1, ExitInfo(code=code))).state is state
 
 
@@ -125,7 +125,7 @@ def test_pauses_double_up_to_the_cap_and_then_it_stays_failed() -> None:
         pauses.append(life.retry_at - now)
         now = life.retry_at
     assert pauses == [1, 2, 4, 8, 8]
-    assert life.reason == "killed by SIGKILL; not started again after 6 failures within 1m40s"
+    assert life.reason == "killed by SIGKILL; no restart after 6 failures within 1m40s"
 
 
 def test_old_failures_fall_out_of_the_window() -> None:
@@ -169,7 +169,7 @@ def test_a_hopeless_failure_is_never_retried() -> None:
     oom = ExitInfo(code=1, cause="out of memory", hopeless=True)
     life = died(started(Lifecycle(kind="service", restart=ON_FAILURE), 0), 1, oom)
     assert life.state is S.FAILED
-    assert life.reason == "exited 1 (out of memory); another start would end the same way"
+    assert life.reason == "exited 1 (out of memory); a restart would fail the same way"
 
 
 def test_a_persons_start_forgives_and_an_automatic_one_does_not() -> None:

@@ -105,8 +105,8 @@ def test_nothing_yet() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "text"),
     [
-        (1e-6, 0.2, "0.2 is 200,000 times higher than 1e-06: is that meant?"),
-        (1e-3, 1e-5, "1e-05 is 100 times lower than 0.001: is that meant?"),
+        (1e-6, 0.2, "0.2 is 200,000 times higher than 1e-06. Intended?"),
+        (1e-3, 1e-5, "1e-05 is 100 times lower than 0.001. Intended?"),
         (1e-6, 1e-5, None),
         (None, 1e-5, None),
         (0.0, 1e-5, None),
@@ -161,7 +161,7 @@ def test_many_at_once_are_one_alert_per_component() -> None:
     assert (first.component, first.title) == (None, "a metric is not finite")
     assert (second.component, second.title) == ("trainer", "5 metrics are not finite")
     assert second.text.startswith("loss/mean is nan at step 3 (trainer), loss/a is inf at step 3 (trainer),")
-    assert " and 2 more. What is trained" in second.text
+    assert " and 2 more. Further training" in second.text
     assert {(alert.kind, alert.severity) for alert in (first, second)} == {("metric", "error")}
 
 

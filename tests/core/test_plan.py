@@ -145,7 +145,7 @@ def test_start_pulls_in_what_is_needed_and_leaves_living_ones_alone() -> None:
 def test_start_all_skips_the_job_whose_work_is_there() -> None:
     result = plan("start", {})
     assert "sft" not in result.start
-    assert any("what it makes is there already" in reason for reason in result.reasons)
+    assert any("its output already exists" in reason for reason in result.reasons)
     fresh = make_plan(Request(action="start"), situation({}, is_made=lambda name: False), readers={})
     assert fresh.start[0] == "sft"
     assert "sft" in plan("restart", {}, "sft").start, "an explicit restart runs it again"
@@ -155,7 +155,7 @@ def test_a_dependant_that_no_rule_knows_is_told_of_a_restart() -> None:  # G10
     request = Request(action="restart", components=("inference",))
     result = make_plan(request, replace(situation(RUNNING), rules=()), readers={})
     assert result.stop == ("inference",)
-    reasons = [reason for reason in result.reasons if "may fail of it" in reason]
+    reasons = [reason for reason in result.reasons if "may fail;" in reason]
     assert [reason.partition(" ")[0] for reason in reasons] == ["orchestrator", "trainer"]
     both = Request(action="restart", components=("inference", "orchestrator", "trainer"))
     assert "may fail" not in str(make_plan(both, replace(situation(RUNNING), rules=()), readers={}).reasons)
@@ -202,7 +202,7 @@ SIDE_JOBS = Layout(
 
 
 def test_jobs_beside_the_run_are_not_part_of_it() -> None:
-    """Finding A2: the framework's roles tell, unless the layout says so itself."""
+    """Finding A2: the framework's roles tell, unless required by the layout itself."""
     assert SIDE_JOBS.run_jobs({"orchestrator", "trainer"}) == {"orchestrator", "trainer"}
     assert SIDE_JOBS.run_jobs(()) == {"orchestrator", "trainer", "eval", "notes"}, "who could tell"
     spoken = (ComponentSpec(id="a", command=("a",), part_of_run=False), ComponentSpec(id="b", command=("b",)))

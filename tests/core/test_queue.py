@@ -41,20 +41,20 @@ def next_of(
 def test_without_devices_one_runs_at_a_time_unless_the_sweep_or_the_queue_says_more() -> None:
     a, b, c = entry("a"), entry("b"), entry("c")
     running = a.model_copy(update={"state": "running"})
-    assert next_of(queue(a, b)) == ("a:", {"b": "a is being started"})
+    assert next_of(queue(a, b)) == ("a:", {"b": "a is starting"})
     start, waits = next_of(queue(running, b, c))
     assert start == ""
     assert waits == {
-        "b": "a runs, and without devices one runs at a time",
-        "c": "behind b: a runs, and without devices one runs at a time",
+        "b": "a is running; without devices, runs start one at a time",
+        "c": "after b: a is running; without devices, runs start one at a time",
     }
     assert next_of(queue(running, b, c, max_parallel=2))[0] == "b:"
     of_sweep = [item.model_copy(update={"group": "s", "max_parallel": 2}) for item in (running, b, c)]
     assert next_of(queue(*of_sweep))[0] == "b:"
     two = [of_sweep[0], of_sweep[1].model_copy(update={"state": "running"}), of_sweep[2]]
-    assert next_of(queue(*two)) == ("", {"c": "s has 2 at work, of at most 2"})
+    assert next_of(queue(*two)) == ("", {"c": "s runs 2 of at most 2"})
     starting = a.model_copy(update={"state": "starting"})
-    assert next_of(queue(starting, b, max_parallel=9)) == ("", {"b": "a is being started"})
+    assert next_of(queue(starting, b, max_parallel=9)) == ("", {"b": "a is starting"})
 
 
 def test_jobs_take_nothing_of_this_machine_and_wait_for_nothing_here_but_for_others_of_their_sweep() -> None:
@@ -62,27 +62,27 @@ def test_jobs_take_nothing_of_this_machine_and_wait_for_nothing_here_but_for_oth
     jobs = [entry(name, is_job=True, group="s") for name in ("j1", "j2", "j3")]
     start, waits = next_of(queue(here, big, *jobs, max_parallel=1))
     assert start == "j1:"
-    assert waits["big"] == "1 at work, of at most 1"
-    assert waits["j2"] == "j1 is being started"
+    assert waits["big"] == "1 of at most 1 running"
+    assert waits["j2"] == "j1 is starting"
     submitted = [item.model_copy(update={"state": "running"}) for item in jobs]
     assert next_of(queue(*submitted, entry("b"), max_parallel=1))[0] == "b:"
     limited = [item.model_copy(update={"max_parallel": 2}) for item in (*submitted[:2], jobs[2])]
-    assert next_of(queue(*limited)) == ("", {"j3": "s has 2 at work, of at most 2"})
+    assert next_of(queue(*limited)) == ("", {"j3": "s runs 2 of at most 2"})
     starting = jobs[0].model_copy(update={"state": "starting"})
     start, waits = next_of(queue(starting, jobs[1], entry("b", gpus=1)), free=1)
-    assert (start, set(waits.values())) == ("", {"j1 is being started"})
+    assert (start, set(waits.values())) == ("", {"j1 is starting"})
 
 
 def test_nobody_overtakes_who_waits_for_devices_but_those_who_wait_for_themselves_hold_up_nobody() -> None:
     big, small = entry("big", gpus=4), entry("small", gpus=1)
     start, waits = next_of(queue(big, small), free=2)
-    assert (start, waits["small"]) == ("", "behind big: 4 GPUs, 2 free")
+    assert (start, waits["small"]) == ("", "after big: 4 GPUs, 2 free")
     assert next_of(queue(big, small), free=4)[0] == "big:0,1,2,3"
     urgent = small.model_copy(update={"priority": 1})
     assert next_of(queue(big, urgent), free=2)[0] == "small:0"
     later = big.model_copy(update={"not_before": 200.0, "failure": "trainer: exited 1"})
     start, waits = next_of(queue(later, small), free=2)
-    assert (start, waits) == ("small:0", {"big": "trainer: exited 1; it is tried again"})
+    assert (start, waits) == ("small:0", {"big": "trainer: exited 1; retrying"})
     assert next_of(queue(later, small), free=4, now=201.0)[0] == "big:0,1,2,3"
     assert next_of(queue(big, small), free=4, change="big") == ("small:0", {"big": "rl.toml was changed"})
     assert next_of(queue(big, small, paused="by hand"), free=4)[0] == ""

@@ -79,7 +79,7 @@ def test_rows_and_output_must_both_be_silent() -> None:
     assert job.run(1000, log_bytes=5) is None, "a trainer that logs is alive"
     job.run(100, log_bytes=5, metric_rows=1, metric_step=1)
     evidence = job.run(310)
-    assert evidence == "no metric row for 5m10s (usually every 2.0s), no output for 5m10s"
+    assert evidence == "no metrics for 5m10s (usually every 2.0s), no output for 5m10s"
 
 
 def test_the_own_rhythm_of_slow_steps_counts() -> None:
@@ -90,7 +90,7 @@ def test_the_own_rhythm_of_slow_steps_counts() -> None:
     assert job.run(1000) is None, "10 × 102 s are not over"
     evidence = job.run(30)
     assert evidence is not None
-    assert evidence.startswith("no metric row for 17m (usually every 1m42s)")
+    assert evidence.startswith("no metrics for 17m (usually every 1m42s)")
 
 
 def test_the_own_rhythm_of_rare_output_counts() -> None:
@@ -111,7 +111,7 @@ def test_output_at_every_look_does_not_lengthen_a_short_silence() -> None:
 def test_steps_faster_than_the_looks_have_their_true_period() -> None:
     job = Watched(JOB, LivenessSignals(pid=7, metric_rows=0))
     job.run(100, metric_rows=8, metric_step=8)
-    assert job.run(310) == "no metric row for 5m10s (usually every 0.2s)"
+    assert job.run(310) == "no metrics for 5m10s (usually every 0.2s)"
 
 
 def test_a_resume_that_repeats_steps_is_a_sign_of_life_without_a_period() -> None:
@@ -119,14 +119,14 @@ def test_a_resume_that_repeats_steps_is_a_sign_of_life_without_a_period() -> Non
     job.run(100, metric_rows=1, metric_step=1)
     job.signs = replace(job.signs, metric_rows=151, metric_step=40)
     assert job.run(300) is None
-    assert job.run(10) == "no metric row for 5m10s (usually every 2.0s)"
+    assert job.run(10) == "no metrics for 5m10s (usually every 2.0s)"
 
 
 def test_a_step_that_is_written_down_is_a_sign_of_life() -> None:
     job = Watched(JOB, LivenessSignals(pid=7, log_bytes=0, beat=1))
     job.run(100, log_bytes=5, beat=1)
     assert job.run(1000, beat=1) is None, "silent, but it trains"
-    assert job.run(310) == "no step written down for 5m10s (usually every 2.0s), no output for 21m"
+    assert job.run(310) == "no step recorded for 5m10s (usually every 2.0s), no output for 21m"
 
 
 def test_zero_means_never() -> None:
@@ -138,7 +138,7 @@ def test_a_stopped_process_is_stalled_at_once_and_excused_when_it_goes_on() -> N
     job = Watched(JOB, LivenessSignals(pid=4711, log_bytes=0))
     job.run(100, log_bytes=5)
     job.signs = replace(job.signs, is_stopped=True)
-    assert job.observe() == "pid 4711 is stopped by a signal; go on with: kill -CONT 4711"
+    assert job.observe() == "pid 4711 is stopped by a signal; resume it: kill -CONT 4711"
     job.run(1000)
     job.signs = replace(job.signs, is_stopped=False)
     assert job.run(300) is None
@@ -163,7 +163,7 @@ def test_requests_without_tokens_are_a_stall_even_if_it_logs() -> None:
     busy = InferenceActivity(running=128, waiting=12, generated_tokens=344)
     server = Watched(SERVICE, LivenessSignals(pid=7, log_bytes=10), activity=busy)
     assert server.run(300, log_bytes=5) is None
-    evidence = "no token for 5m10s while 128 requests run and 12 wait"
+    evidence = "no token for 5m10s while 128 requests are running and 12 waiting"
     assert server.run(10, log_bytes=5) == evidence
     server.generate(1)
     assert server.run(300, log_bytes=5) is None
@@ -207,7 +207,7 @@ def test_a_server_that_answered_once_and_is_silent_now() -> None:
     server.run(100)
     server.answers = False
     assert server.run(300) is None
-    assert server.run(12) == "no output for 6m52s, no answer about its requests for 5m12s"
+    assert server.run(12) == "no output for 6m52s, no request metrics for 5m12s"
     assert server.run(2, log_bytes=1) is None, "it logs, so it lives"
     server.answers = True
     assert server.run(400) is None
@@ -245,7 +245,7 @@ def test_a_server_that_answers_no_more_is_a_stall_though_it_last_said_that_nothi
     assert pulse.observe(LivenessSignals(log_bytes=100), 300) is None
     assert (
         pulse.observe(LivenessSignals(log_bytes=100), 320)
-        == "no output for 5m20s, no answer about its requests for 5m10s"
+        == "no output for 5m20s, no request metrics for 5m10s"
     )
 
 
@@ -257,36 +257,36 @@ def test_a_real_start_goes_through_its_phases() -> None:
     phases = dict.fromkeys(phase_of(lines[:end]) for end in range(1, len(lines)))
     assert list(phases) == [
         None,
-        "reads its arguments",
-        "reads the model's config",
-        "starts its engine",
-        "loads the model",
-        *[phase for phase in phases if phase and phase.startswith("loads weights")],
+        "reading arguments",
+        "reading the model's config",
+        "starting the engine",
+        "loading the model",
+        *[phase for phase in phases if phase and phase.startswith("loading weights")],
         "weights loaded",
-        *[phase for phase in phases if phase in ("warms up", "warmed up", "compiles", "compiled")],
-        "KV cache made",
+        *[phase for phase in phases if phase in ("warming up", "warmed up", "compiles", "compiled")],
+        "KV cache ready",
         "engine ready",
-        "opens its port",
+        "opening the port",
     ]
 
 
 @pytest.mark.parametrize(
     ("line", "phase"),
     [
-        ("Loading safetensors checkpoint shards:  50% Completed | 1/2 [00:01<00:01]", "loads weights 50 %"),
-        ("Capturing CUDA graphs (decode, FULL):  25%|██▌  | 1/4", "captures CUDA graphs 25 %"),
+        ("Loading safetensors checkpoint shards:  50% Completed | 1/2 [00:01<00:01]", "loading weights 50 %"),
+        ("Capturing CUDA graphs (decode, FULL):  25%|██▌  | 1/4", "capturing CUDA graphs 25 %"),
         (
             "(EngineCore_DP0 pid=7) INFO 11-20 23:33:00 [x.py:1] Model loading took 1.1201 GiB memory",
             "model loaded",
         ),
-        ("09:00:00    INFO Waiting for policy inference pool to be ready", "waits for inference"),
-        ("09:00:09 SUCCESS Policy inference pool ready after 9s", "inference is there"),
-        ("09:00:00    INFO Loading train environments (a, b)", "waits for the env servers"),
+        ("09:00:00    INFO Waiting for policy inference pool to be ready", "waiting for inference"),
+        ("09:00:09 SUCCESS Policy inference pool ready after 9s", "inference ready"),
+        ("09:00:00    INFO Loading train environments (a, b)", "waiting for the env servers"),
         (
             "09:00:09    INFO Syncing inference to the trainer's startup broadcast (v0)",
-            "waits for the trainer's weights",
+            "waiting for the trainer's weights",
         ),
-        ("09:01:00 WARNING Still waiting for the receiver of v0 after 60s", "waits for its partner"),
+        ("09:01:00 WARNING Still waiting for the receiver of v0 after 60s", "waiting for its peer"),
         ("step 3", None),
         ("7" * 65_000, None),
     ],

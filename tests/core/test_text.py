@@ -127,8 +127,8 @@ def test_a_name_that_nobody_knows_is_told_with_the_nearest() -> None:
     assert did_you_mean("lerning_rate", ["learning_rate", "seed"]) == "did you mean learning_rate?"
     assert did_you_mean("x", ["learning_rate", "seed"]) == ""
     error = unknown_name("knob", "sed", ["seed", "lr"])
-    assert (error.title, error.hint) == ("no knob 'sed'", "did you mean seed? there are: seed, lr")
-    assert unknown_name("knob", "sed", []).hint == "there is none yet"
+    assert (error.title, error.hint) == ("no knob 'sed'", "did you mean seed? available: seed, lr")
+    assert unknown_name("knob", "sed", []).hint == "none yet"
 
 
 def test_of_many_names_some_are_told() -> None:

@@ -132,7 +132,7 @@ def test_crashes_before_ready_are_counted(tmp_path: Path) -> None:
         component.end(1)
     first, last = component.alerts()
     assert (first.severity, last.severity) == ("warning", "error")
-    assert last.text.endswith("(1 more like this in 7s)")
+    assert last.text.endswith("(1 more like this within 7s)")
     assert [entry.data["suppressed"] for entry in component.journal if entry.kind == "alert"] == [0, 1]
 
 

@@ -147,7 +147,7 @@ async def test_what_becomes_worse_is_told_again(room: Room) -> None:
         room.run.add({"step": step, "loss/mean": 0.1, reward: value}, float(step))
         room.health.refresh(room.run)
         room.health.report(room.run)
-    assert [text.partition(":")[0] for _, text in room.new_entries] == ["reward fell", "reward collapsed"]
+    assert [text.partition(":")[0] for _, text in room.new_entries] == ["reward dropped", "reward collapsed"]
 
 
 async def test_a_damaged_journal_is_no_reason_to_say_nothing(room: Room) -> None:

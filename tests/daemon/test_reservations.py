@@ -80,7 +80,7 @@ async def test_all_that_a_plan_starts_is_claimed_at_once_and_given_back_piece_by
     assert await a.asks("inference") == ""
     assert claimed("a") == set(SIZES), "the trainer's is kept for it"
     assert await a.asks("trainer") == ""
-    text = "GPU 0: needs 70.0 GiB, 80.0 GiB free, of which 70.0 GiB are claimed by a, which is starting"
+    text = "GPU 0: needs 70.0 GiB, 80.0 GiB free; 70.0 GiB reserved for a, which is starting"
     assert [await b.asks("inference"), await b.asks("trainer")] == [text] * 2
     assert claimed("b") == set()
 
@@ -90,7 +90,7 @@ async def test_all_that_a_plan_starts_is_claimed_at_once_and_given_back_piece_by
     a.release_finished()
     assert claimed("a") == {"trainer"}
     b.readings.newest = GpuReport(available=True, devices=(device(a=50),))
-    assert "of which 20.0 GiB are claimed by a" in await b.asks("inference")
+    assert "of which 20.0 GiB reserved for a" in await b.asks("inference")
     a.are(ComponentState.READY, "trainer")
     for completed, remaining in ((1, {"trainer"}), (2, {"trainer"}), (3, set())):
         a.steps = completed

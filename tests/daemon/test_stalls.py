@@ -176,7 +176,7 @@ async def test_metric_rows_count_for_their_writer_only(supervisor: Supervisor) -
         now = poll_for(watch, now, 2.0)
     assert (trainer.evidence, orchestrator.evidence) == (None, "no output for 52s")
     poll_for(watch, now, 22.0)
-    assert trainer.evidence == "no metric row for 22s (usually every 2.0s), no output for 1m18s"
+    assert trainer.evidence == "no metrics for 22s (usually every 2.0s), no output for 1m18s"
 
 
 async def test_a_frozen_engine_is_told_although_its_server_answers_that_nothing_runs(
@@ -195,7 +195,7 @@ async def test_a_frozen_engine_is_told_although_its_server_answers_that_nothing_
     os.kill(engine, signal.SIGSTOP)
     retry_until(lambda: is_stopped(engine))
     watch.poll(14.0)
-    assert runner.evidence == f"pid {engine} is stopped by a signal; go on with: kill -CONT {engine}"
+    assert runner.evidence == f"pid {engine} is stopped by a signal; resume it: kill -CONT {engine}"
     os.kill(engine, signal.SIGCONT)
     retry_until(lambda: not is_stopped(engine))
     watch.poll(16.0)
@@ -217,9 +217,7 @@ async def test_a_stopped_process_is_told_at_the_next_look(
     hanging.send_signal(signal.SIGSTOP)
     retry_until(lambda: is_stopped(hanging.pid))
     watch.poll(2.0)
-    assert (
-        runner.evidence == f"pid {hanging.pid} is stopped by a signal; go on with: kill -CONT {hanging.pid}"
-    )
+    assert runner.evidence == f"pid {hanging.pid} is stopped by a signal; resume it: kill -CONT {hanging.pid}"
     hanging.send_signal(signal.SIGCONT)
     retry_until(lambda: not is_stopped(hanging.pid))
     watch.poll(4.0)
@@ -280,7 +278,7 @@ async def test_a_server_is_asked_and_its_silence_told(
     assert runner.evidence is None
     await pass_time(60)
     alert = supervisor.events.outbox.get_nowait()
-    assert alert.text == "no token for 1m08s while 2 requests run and 0 wait"
+    assert alert.text == "no token for 1m08s while 2 requests are running and 0 waiting"
     answers.append(InferenceActivity(running=2, generated_tokens=6))
     await pass_time(12)
     assert (runner.evidence, activities) == (None, {"inference": answers[-1]})
@@ -318,10 +316,10 @@ async def test_a_start_tells_how_far_it_is_and_what_it_will_die_of(
     enter(supervisor, "inference", ComponentState.STARTING)
     append(runner.log, "Starting to load model x...\n")
     await look_at_starts(supervisor, monkeypatch)
-    assert (runner.phase, runner.evidence) == ("loads the model", None)
+    assert (runner.phase, runner.evidence) == ("loading the model", None)
     append(runner.log, "nothing of interest\n" * 10_000)
     await look_at_starts(supervisor, monkeypatch)
-    assert runner.phase == "loads the model", "until it says otherwise"
+    assert runner.phase == "loading the model", "until it says otherwise"
     append(runner.log, "ValueError: No available memory for the cache blocks. Try\n")
     await look_at_starts(supervisor, monkeypatch)
     assert "its output says: out of GPU memory" in (runner.evidence or "")

@@ -77,13 +77,12 @@ def test_two_that_start_at_once_take_turns(box: Box) -> None:
 
     first, second = retry_until(turns, timeout_s=20)
     assert inference_of(second)["reason"] == (
-        f"waits for GPU 0: needs 48.6 GiB, 80.0 GiB free, of which 48.6 GiB are claimed by {first}, which is"
-        " starting"
+        f"waits for GPU 0: needs 48.6 GiB, 80.0 GiB free; 48.6 GiB reserved for {first}, which is starting"
     )
     output = box.run("gpus").stdout
     assert f"{first}/inference is starting and will take 48.6 GiB more" in output
     checked = json.loads(box.run("check", "-l", f"./{second}.toml", "--json").stdout)
-    assert f"48.6 GiB are claimed by {first}, which is starting" in json.dumps(checked["memory"])
+    assert f"48.6 GiB reserved for {first}, which is starting" in json.dumps(checked["memory"])
 
     # It loads its model, while its supervisor is killed, and is ready.
     os.kill(box.supervisor_pid(first), signal.SIGKILL)

@@ -46,8 +46,8 @@ def test_a_run_is_repeated_from_what_was_recorded(box: Box) -> None:
     plan = box.run("rerun", "a", "--plan")
     assert plan.returncode == 0, plan.stderr
     assert "colours.toml says something else by now: what it said then is used" in plan.stdout
-    assert "⚠ the workspace has changes without a commit, and had none" in plan.stdout
-    assert "⚠ words.txt has another content of the same size" in plan.stdout
+    assert "⚠ the workspace has uncommitted changes and had none" in plan.stdout
+    assert "⚠ words.txt changed, with the same size" in plan.stdout
     assert not (box.work / "a-again").exists()
 
     repeated_run = box.json("rerun", "a", "-n", "b", "--yes")

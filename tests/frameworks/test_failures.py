@@ -24,7 +24,7 @@ CASE = re.compile(
     r"(?P<text>[^\n]+)\n--\n(?P<output>(?:(?!== )[^\n]*\n)*)",
     re.MULTILINE,
 )
-"""A name, whether another start would end the same way, whose patterns are used; the cause, `-` for none; the
+"""A name, whether a restart would fail the same way, whose patterns are used; the cause, `-` for none; the
 output.
 """
 CASES = [pytest.param(case, id=case["name"]) for case in CASE.finditer((DATA / "failures.txt").read_text())]

@@ -231,7 +231,8 @@ def test_a_rule_is_asked_where_all_that_it_looks_at_is_there_and_sound(
 def test_rules_see_what_is_read() -> None:
     rule = Rule("max_steps", ("max_steps",), lambda v: "large" if v["max_steps"] == 128 else None)
     assert problems(over((rule,)), files("max_steps = '128'")) == [
-        ("warning", "max_steps", "max_steps is read as 128: write it so"), ("error", "max_steps", "large"),
+        ("warning", "max_steps", "max_steps is read as 128; write it that way"),
+        ("error", "max_steps", "large"),
     ]  # fmt: skip
 
 

@@ -189,7 +189,7 @@ def test_a_clock_that_was_set_back_holds_up_no_retry(
     change_queue(lambda queue: queue.with_entries([failed]))
     monkeypatch.setattr(time, "time", lambda: now)
     scheduler.look()
-    assert why(scheduler) == {"a": "it died; it is tried again"}
+    assert why(scheduler) == {"a": "it died; retrying"}
     monkeypatch.setattr(time, "time", lambda: now - 86400)
     scheduler.look()
     assert why(scheduler) == {"a": "starting"}

@@ -112,7 +112,7 @@ def test_find_takes_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         ('[[log]]\nid = "t"\nfile = "x.log"\n', ":1:1: log 't', files: "),
         (
             '[[log]]\nid = "t"\nfiles = ["/x.log"]\n',
-            ":3:1: log 't', files: '/x.log' is no path below the run's folder",
+            ":3:1: log 't', files: '/x.log' is not a path below the run's folder",
         ),
         (
             ONE + 2 * '[[gpu_source]]\nname = "node-2"\ncommand = ["ssh"]\n',

@@ -32,7 +32,7 @@ def queued(number: int, target: EvalTarget, why: str, **values: object) -> Queue
     return QueuedEval.model_validate(base | values)
 
 
-CUT_OFF = "54 of 60 rollouts were cut off before their end: give more with --max-tokens"
+CUT_OFF = "54 of 60 rollouts were cut off; raise --max-tokens"
 HUB = "PrimeIntellect/Qwen3-0.6B-Reverse-Text-RL"
 REPORT = EvalReport(
     experiment="reverse-text",

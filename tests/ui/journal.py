@@ -54,8 +54,8 @@ def journal() -> list[JournalEntry]:
         entry(
             5_000,
             "alert",
-            "reward collapsed: reward 0.02 over the last 8 steps, it held 0.61 before; "
-            "take back the edit of the learning rate (B), or go back to checkpoint 100",
+            "reward collapsed: reward 0.02 over the last 8 steps, 0.61 before; take back"
+            " the edit of the learning rate (B), or go back to checkpoint 100",
             step=151,
             data={"alert": "metric", "severity": "warning", "suppressed": 3},
         ),

@@ -25,11 +25,11 @@ def queue() -> RunQueue:
         entries=(
             entry("sweep-lr1e-6", state="running", told="lr=1e-6", overrides=["--lr=1e-6"], **lr),
             entry("sweep-lr3e-6", state="starting", told="lr=3e-6", overrides=["--lr=3e-6"], **lr),
-            entry("sweep-lr1e-5", told="lr=1e-5", why="sweep has 2 at work, of at most 2",
+            entry("sweep-lr1e-5", told="lr=1e-5", why="sweep already runs 2 of at most 2",
                   overrides=["--lr=1e-5"], **lr),
             entry("big", gpus=4, retries=2, why="4 of 8 GPUs needed, 3 free: GPU 0 is used by sweep-lr1e-6"),
             entry("again", retries=2, failures=1, not_before=NOW + 90,
-                  why="trainer: exited 1; it is tried again"),
+                  why="trainer: exited 1; retrying"),
             entry("base", state="done", ended_at=NOW - 60),
             entry("hot", state="stopped", ended_at=NOW - 90, stop_if=["kl > 10"],
                   why="stopped by the rule 'kl > 10': kl 14.2 at step 31"),

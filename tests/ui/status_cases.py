@@ -29,7 +29,7 @@ def failed_status() -> Status:
     return running_status(
         components=(
             component("inference", FAILED, exit_code=1, reason=reason, log="/run/inference.log", attempt=2),
-            component("orchestrator", ComponentState.WAITING, reason="waits for inference"),
+            component("orchestrator", ComponentState.WAITING, reason="waiting for inference"),
             component("trainer", ComponentState.STARTING, started_at=NOW - 12, log="/run/trainer.log"),
         )
     )

@@ -44,7 +44,7 @@ TRAINER_MEMORY = OutOfMemory(
 REMEDIES = (
     Remedy(
         title="inference.gpu_memory_utilization 0.7 → 0.6",
-        reason="leaves more of the GPU to trainer: tried to allocate 2.0 GiB, 0.3 GiB of 79.2 GiB free",
+        reason="leaves more of the GPU for trainer: tried to allocate 2.0 GiB, 0.3 GiB of 79.2 GiB free",
         edits={"inference.gpu_memory_utilization": 0.6},
         components=("inference", "trainer"),
     ),
@@ -64,13 +64,13 @@ REMEDIES = (
 EDIT = "trainer.optim.lr 1e-6 → 0.01"
 COLLAPSE = Finding(
     "reward-collapse", "reward collapsed", "error", "orchestrator", 43,
-    "the reward held 0.96 around step 38 and has been at most 0.01 since step 43",
-    "go back to a checkpoint from before that, with a lower learning rate",
+    "the reward was 0.96 around step 38 and has been at most 0.01 since step 43",
+    "go back to an earlier checkpoint with a lower learning rate",
 )  # fmt: skip
 RUNAWAY = Finding(
     "kl", "KL out of range", "warning", "trainer", 42,
-    "the KL of the trainer's policy to the one that draws the rollouts is 4.59 since step 42, and should"
-    " be at most 0.2", "lower the learning rate",
+    "the KL of the trainer to the sampler is 4.59 since step 42; expected at most 0.2",
+    "lower the learning rate",
 )  # fmt: skip
 
 
@@ -89,8 +89,11 @@ def unwell_status() -> Status:
     waits = Bottleneck(
         waits="trainer", waits_for="a batch", share_frac=0.62, steps=10,
         knob="orchestrator.max_inflight_rollouts",
-        text="trainer waits for a batch 62 % of the time, in the last 10 steps; rollouts are slower than the"
-        " training: have more rollouts in flight, or add inference GPUs (orchestrator.max_inflight_rollouts)",
+        text=(
+            "trainer waits for a batch 62 % of the time (last 10 steps); rollouts are slower than"
+            " training: keep more rollouts in flight, or add inference GPUs"
+            " (orchestrator.max_inflight_rollouts)"
+        ),
     )  # fmt: skip
     progress = status.progress.model_copy(
         update={"concerns": concerns, "bottleneck": waits, "reward": 0.01, "step": 12}
@@ -100,9 +103,10 @@ def unwell_status() -> Status:
 
 def out_of_memory_status(*remedies: Remedy) -> Status:
     reason = (
-        "exited 1 (out of GPU memory: 2.00 GiB asked for, 300.00 MiB of 79.20 GiB free; pid 4242 of the host"
-        " holds 58.6 GiB; trainer: lower seq_len or the micro batch, or turn on activation checkpointing;"
-        " inference: lower gpu_memory_utilization or max_num_seqs); another start would end the same way"
+        "exited 1 (out of GPU memory: 2.00 GiB asked for, 300.00 MiB of 79.20 GiB free; pid 4242 of the"
+        " host holds 58.6 GiB; trainer: lower seq_len or the micro batch, or turn on activation"
+        " checkpointing; inference: lower gpu_memory_utilization or max_num_seqs); a restart would fail"
+        " the same way"
     )
     return running_status(
         components=(
@@ -148,7 +152,7 @@ def waiting_status() -> Status:
     return running_status(
         components=(
             component("inference", ComponentState.WAITING, reason=GPU_REASON),
-            component("orchestrator", ComponentState.WAITING, reason="waits for inference"),
+            component("orchestrator", ComponentState.WAITING, reason="waiting for inference"),
             component(
                 "trainer", FAILED, exit_code=1, reason="exited 1 (out of memory)", log="/run/trainer.log"
             ),

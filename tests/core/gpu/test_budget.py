@@ -226,7 +226,7 @@ def test_a_figure_that_contradicts_itself_is_not_used() -> None:
 
 def test_layers_that_are_left_out_are_told_of() -> None:
     result = cache(ENGINE, shape=replace(SHAPE, kv_is_lower_bound=True))
-    assert any("at most" in note for note in result.notes)
+    assert any("upper bound" in note for note in result.notes)
 
 
 @given(st.integers(1, 99), st.integers(1, 99), st.integers(0, 40 * GIB))

@@ -56,7 +56,7 @@ def with_utilization(user: MemoryUser, utilization: float) -> MemoryUser:
 
 def test_an_engine_on_an_empty_device_fits() -> None:
     verdict = one([device(79.9)], [engine(0.9)])
-    assert verdict.text == "fits: inference takes 71.9 GiB (0.9 × 79.9) of GPU 0, of which 79.9 are free"
+    assert verdict.text == "fits: inference takes 71.9 GiB (0.9 × 79.9) of GPU 0; 79.9 free"
     assert verdict.verdict == "fits"
     assert verdict.safe_utilization is verdict.suggested_utilization is None
 
@@ -64,8 +64,8 @@ def test_an_engine_on_an_empty_device_fits() -> None:
 def test_a_trainer_that_runs_makes_it_refuse() -> None:
     verdict = one([device(79.9, share_of("trainer", 18.2))], [engine(0.9), trainer()])
     assert verdict.text == (
-        "inference needs 71.9 GiB free on GPU 0 (0.9 × 79.9), 61.7 are free: 18.2 held by trainer;"
-        " write gpu_memory_utilization = 0.76, or free the memory first"
+        "inference needs 71.9 GiB free on GPU 0 (0.9 × 79.9), 61.7 free: 18.2 held by trainer; set"
+        " gpu_memory_utilization = 0.76, or free the memory first"
     )
     assert verdict.verdict == "will_refuse"
     assert verdict.is_bad
@@ -109,7 +109,7 @@ def test_a_trainer_that_starts_too_gets_what_is_left() -> None:
     users = [engine(0.5), trainer(11.2, starts=True)]
     verdict = one([device(79.9)], users)
     assert verdict.text == (
-        "fits: inference takes 40.0 GiB (0.5 × 79.9) of GPU 0, leaves 39.4 for trainer, whose peak was 11.2"
+        "fits: inference takes 40.0 GiB (0.5 × 79.9) of GPU 0, leaves 39.4 for trainer, peak 11.2"
     )
     assert verdict.peak_bytes == round(11.2 * GIB)
     assert verdict.safe_utilization == 0.83
@@ -121,11 +121,11 @@ def test_a_trainer_whose_peak_is_known_may_be_short() -> None:
     )
     assert verdict.verdict == "trainer_short"
     assert verdict.text == (
-        "trainer will not fit: the peak was 30.0 GiB, inference (0.9 × 80.0) leaves 7.4 on GPU 0;"
-        " largest safe gpu_memory_utilization is 0.6"
+        "trainer will not fit: the peak was 30.0 GiB, inference (0.9 × 80.0) leaves 7.4 on GPU 0; largest"
+        " safe gpu_memory_utilization: 0.6"
     )
     assert verdict.suggested_utilization == verdict.safe_utilization == 0.6
-    assert "since the peak of trainer was seen: seq_len was 2048, is 4096" in verdict.notes
+    assert "since the last peak of trainer: seq_len was 2048, is 4096" in verdict.notes
 
 
 def test_a_trainer_that_stays_may_still_grow() -> None:
@@ -137,8 +137,8 @@ def test_a_trainer_that_stays_may_still_grow() -> None:
 def test_a_trainer_that_never_ran_is_said_to_be_unknown() -> None:
     verdict = one([device(80)], [engine(0.5), trainer(starts=True)])
     assert verdict.verdict == "fits"
-    assert "whose need is not known yet" in verdict.text
-    assert any("a first run will show it" in note for note in verdict.notes)
+    assert "peak unknown until its first run" in verdict.text
+    assert any("unknown until a first run" in note for note in verdict.notes)
 
 
 def test_a_shared_device_with_little_left_for_a_trainer_that_never_ran_is_a_warning() -> None:
@@ -147,7 +147,7 @@ def test_a_shared_device_with_little_left_for_a_trainer_that_never_ran_is_a_warn
     assert verdict.is_bad
     assert verdict.suggested_utilization == 0.5
     assert "(0.9 × 80.0) of GPU 0 and leaves" in verdict.text
-    assert verdict.text.endswith("not known yet: begin with gpu_memory_utilization = 0.5")
+    assert verdict.text.endswith("unknown until its first run; start with gpu_memory_utilization = 0.5")
 
 
 def test_a_trainer_beside_an_engine_that_runs() -> None:
@@ -156,8 +156,8 @@ def test_a_trainer_beside_an_engine_that_runs() -> None:
     verdict = one([shared], [running, trainer(30, starts=True)])
     assert (verdict.component, verdict.verdict) == ("trainer", "trainer_short")
     assert verdict.text == (
-        "trainer will not fit: its peak was 30.0 GiB, 20.0 are free on GPU 0: 60.0 held by inference;"
-        " restart inference with gpu_memory_utilization = 0.6 or less"
+        "trainer will not fit: its peak was 30.0 GiB, 20.0 free on GPU 0: 60.0 held by inference; restart"
+        " inference with gpu_memory_utilization = 0.6 or less"
     )
     assert one([shared], [running, trainer(19, starts=True)]).verdict == "fits"
     assert one([shared], [running, trainer(starts=True)]).verdict == "unknown"
@@ -166,8 +166,8 @@ def test_a_trainer_beside_an_engine_that_runs() -> None:
 def test_a_trainer_alone() -> None:
     verdict = one([device(80, share_of(None, 60, "other"))], [trainer(30, starts=True)])
     assert verdict.text == (
-        "trainer will not fit: its peak was 30.0 GiB, 20.0 are free on GPU 0: 60.0 held by another user;"
-        " free the memory first, or make trainer smaller"
+        "trainer will not fit: its peak was 30.0 GiB, 20.0 free on GPU 0: 60.0 held by another user; free"
+        " the memory first, or reduce the needs of trainer"
     )
 
 
@@ -213,7 +213,7 @@ def test_a_model_that_leaves_no_way_gets_no_suggestion() -> None:
     verdict = one([device(80, share_of("trainer", 40))], [huge, trainer()])
     assert verdict.verdict == "will_refuse"
     assert verdict.suggested_utilization is None
-    assert "no smaller gpu_memory_utilization does" in verdict.text
+    assert "no gpu_memory_utilization is small enough" in verdict.text
 
 
 def test_a_cache_of_a_set_size_does_not_follow_the_utilization() -> None:
@@ -230,7 +230,7 @@ def test_engines_that_start_one_after_another_on_one_device() -> None:
     judge = replace(engine(0.5), component="judge")
     first, second = forecast([device(80)], [engine(0.5), judge])
     assert (first.verdict, second.verdict) == ("fits", "will_refuse")
-    assert "will be taken by inference" in second.text
+    assert "to be taken by inference" in second.text
     assert second.free_bytes == 40 * GIB - CONTEXT_BYTES
 
 
@@ -248,21 +248,21 @@ def test_a_device_that_cannot_be_read() -> None:
     broken = GpuDevice(index=3, uuid="GPU-a", problem="fell off the bus")
     verdict = one([broken], [engine(0.9)])
     assert (verdict.verdict, verdict.is_bad) == ("unknown", False)
-    assert verdict.text == "inference: the memory of GPU 3 cannot be read (fell off the bus)"
+    assert verdict.text == "inference: cannot read the memory of GPU 3 (fell off the bus)"
 
 
 def test_a_close_call_is_told() -> None:
     close = one([device(80, share_of(None, 7.8, "other"))], [engine(0.9), trainer(starts=False)])
     assert close.verdict == "fits"
-    assert "only 205 MiB more than needed are free" in close.notes[0]
+    assert "only 205 MiB to spare" in close.notes[0]
     tight = one([device(80)], [engine(0.9), trainer(7, starts=True)])
     assert tight.verdict == "fits"
-    assert any("only 410 MiB remain beyond the peak of trainer" in note for note in tight.notes)
+    assert any("only 410 MiB beyond the peak of trainer" in note for note in tight.notes)
 
 
 def test_figures_that_look_alike_get_more_digits() -> None:
     verdict = one([device(80, share_of(None, 8.01, "other"))], [engine(0.9)])
-    assert verdict.text.startswith("inference needs 72.0000 GiB free on GPU 0 (0.9 × 80.0), 71.9900 are free")
+    assert verdict.text.startswith("inference needs 72.0000 GiB free on GPU 0 (0.9 × 80.0), 71.9900 free")
 
 
 def test_nothing_starts_nothing_is_said() -> None:
@@ -322,12 +322,12 @@ def test_the_safe_utilization_fits_with_room_and_the_next_does_not(
         assert 0.01 <= safe <= 1
         best = one(devices, [with_utilization(users[0], safe), users[1]])
         assert best.verdict == "fits"
-        assert not any(note.startswith("close") for note in best.notes)
+        assert not any(note.startswith("tight") for note in best.notes)
     above = one(devices, [with_utilization(users[0], round((safe or 0) + 0.01, 2)), users[1]])
     assert above.left_bytes is not None
     assert above.peak_bytes is not None
     assert above.left_bytes - above.peak_bytes < MARGIN_BYTES
-    assert above.is_bad or any(note.startswith("close") for note in above.notes)
+    assert above.is_bad or any(note.startswith("tight") for note in above.notes)
 
 
 @pytest.mark.parametrize("kind", ["unified", "v1"])

@@ -72,7 +72,10 @@ def test_words_of_vllm_get_the_figures_of_torch() -> None:
     [
         (
             ALLOCATION.model_copy(update={"device": 6}),
-            "out of memory on GPU 6: tried to allocate 2.0 GiB, 0.3 GiB of 79.0 GiB free; it held 70.0 GiB",
+            (
+                "out of memory on GPU 6: tried to allocate 2.0 GiB, 0.3 GiB of 79.0 GiB free;"
+                " this process held 70.0 GiB"
+            ),
         ),
         (
             OutOfMemory(kind="allocation", tried_bytes=1 << 30, holders=((7, GIB), (8, 9 * GIB))),
@@ -96,13 +99,13 @@ def test_words_of_vllm_get_the_figures_of_torch() -> None:
                 kind="kv_cache_small", needed_bytes=4 * GIB, available_bytes=GIB, possible_model_len=9808
             ),
             (
-                "out of memory for the KV cache: one request of max_model_len needs 4.0 GiB, there are 1.0"
-                " GiB, 9808 tokens would fit"
+                "out of memory for the KV cache: one request of max_model_len needs 4.0 GiB, available:"
+                " 1.0 GiB, 9808 tokens would fit"
             ),
         ),
-        (OutOfMemory(kind="no_kv_cache"), "out of memory: nothing is left for the KV cache"),
+        (OutOfMemory(kind="no_kv_cache"), "out of memory: no room left for the KV cache"),
         (OutOfMemory(kind="warm_up", requests=1024), "out of memory in the warm-up with 1024 requests"),
-        (OutOfMemory(kind="graph_capture"), "out of memory while CUDA graphs were captured"),
+        (OutOfMemory(kind="graph_capture"), "out of memory while capturing CUDA graphs"),
         (OutOfMemory(kind="other"), "out of memory"),
     ],
 )

@@ -72,7 +72,10 @@ def test_a_trainer_is_given_shorter_sequences_then_checkpointing_then_offload() 
         {"trainer.model.fsdp_cpu_offload": True},
     ]
     assert advised_[0].title == "trainer.model.seq_len 4096 → 2048"
-    assert "tried to allocate 2.0 GiB, 0.3 GiB of 80.0 GiB free; it held 70.0 GiB" in advised_[0].reason
+    assert (
+        "tried to allocate 2.0 GiB, 0.3 GiB of 80.0 GiB free; this process held 70.0 GiB"
+        in advised_[0].reason
+    )
     assert advised_[1].title == "trainer.model.ac.freq unset → 1"
     assert not advised_[0].components, "it reads that knob, and restarts for it"
 
@@ -99,7 +102,7 @@ def test_a_trainer_on_a_shared_gpu_is_first_given_more_of_it() -> None:
     first, second, *_ = advice(TORCH, *MERGED, component="trainer", **facts)
     assert first.edits == {"inference.gpu_memory_utilization": 0.55}
     assert first.components == ("inference", "trainer"), "it does not read that knob, and shall start again"
-    assert "leaves more of the GPU to trainer, which held up to 30.0 GiB" in first.reason
+    assert "leaves more of the GPU for trainer, which used up to 30.0 GiB" in first.reason
     assert second.edits == {"trainer.model.seq_len": 2048}
 
 

@@ -52,7 +52,7 @@ def test_two_that_do_not_fit_are_in_each_others_way() -> None:
     assert contention([empty], mine, others=[claim("a", 30)]) is None
     result = contention([empty], mine, others=[claim("a", 20), claim("c", 20)])
     assert result == (
-        "GPU 0: needs 50.0 GiB, 80.0 GiB free, of which 40.0 GiB are claimed by a and c, which are starting",
+        "GPU 0: needs 50.0 GiB, 80.0 GiB free; 40.0 GiB reserved for a and c, which are starting",
         True,
     )
     assert contention([device(free=40)], mine) is None, "used memory is told when it is planned"
@@ -82,8 +82,8 @@ def test_free_devices_are_those_that_nobody_uses_or_claims() -> None:
     none, why = free_devices(everything, 2, 40 * GIB)
     assert none == ()
     assert why == (
-        "2 of 4 GPUs needed, 1 free: GPU 0 is used by a; GPU 1 is claimed by b, which is starting;"
-        " GPU 2 has 10.0 of 40.0 GiB free"
+        "2 of 4 GPUs needed, 1 free: GPU 0 is used by a; GPU 1 is reserved for b, which is starting; GPU 2"
+        " has 10.0 of 40.0 GiB free"
     )
     assert free_devices([full], 1, 0) == ((), "1 of 1 GPUs needed, 0 free: GPU 2 has 10.0 of 72.0 GiB free")
     assert free_devices([free], 2, 0) == ((), "2 GPUs are needed, there is 1")

@@ -65,7 +65,7 @@ def test_forecast_says_so_before_the_first_start() -> None:
     kind, text = verdict(NEED, 0)
     assert kind == "unknown"
     assert text.startswith(
-        "sft should fit: about 62.8 GiB by the sizes of model and micro-batch (4 × 4096 tokens"
+        "sft should fit: about 62.8 GiB estimated from model and micro-batch (4 × 4096 tokens"
     )
     kind, text = verdict(NEED, 20)
     assert kind == "unknown", "so near that the figure is too rough to stop anybody"
@@ -75,7 +75,7 @@ def test_forecast_says_so_before_the_first_start() -> None:
     assert kind == "trainer_tight", "asks before it starts"
     kind, text = verdict(TrainingNeed(SEED), 0)
     assert kind == "unknown"
-    assert "not known before its first run" in text
+    assert "unknown until its first run" in text
     assert "if that is too little, lower data.micro_batch_size 4 → 2 → 1" in text
     assert "if that is too little" not in verdict(None, 0)[1]
 

@@ -75,7 +75,7 @@ def test_a_learning_rate_far_from_the_last_one_is_a_warning(store: ConfigStore) 
     far = store.preview({"trainer.optim.lr": 0.6})
     assert [
         (problem.severity, problem.message) for problem in far.problems if problem.severity == "warning"
-    ] == [("warning", "trainer.optim.lr: 0.6 is 200,000 times higher than 3e-06: is that meant?")]
+    ] == [("warning", "trainer.optim.lr: 0.6 is 200,000 times higher than 3e-06. Intended?")]
     assert not far.blocked
     assert not store.preview({"trainer.optim.lr": 1e-5}).problems
 

@@ -91,7 +91,7 @@ def test_devices_are_reserved_until_the_experiment_claims_itself(monkeypatch: py
     assert reservations.reserve_devices("b", 1, 40 * GIB).devices == ("0",)
     refused = reservations.reserve_devices("c", 1, 40 * GIB)
     assert refused.devices == ()
-    assert "GPU 1 is claimed by a, which is starting; GPU 0 is claimed by b" in refused.reason
+    assert "GPU 1 is reserved for a, which is starting; GPU 0 is claimed by b" in refused.reason
     reservations.release_devices("a")
     assert reservations.reserve_devices("c", 1, 40 * GIB).devices == ("1",)
     reservations.release_devices("c")

@@ -59,7 +59,7 @@ def test_the_weights_of_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert weights.folder_of_step(record, 100) == folder
     with pytest.raises(ConfigError, match="no weights of step 50") as refused:
         weights.folder_of_step(record, 50)
-    assert refused.value.hint == "there are: 100"
+    assert refused.value.hint == "available: 100"
 
 
 @pytest.mark.usefixtures("own_user")

@@ -62,8 +62,8 @@ def numbers(first: int, last: int) -> list[str]:
 
 
 async def test_placeholder_until_there_is_a_log() -> None:
-    async with running(None, "waits for inference") as (pane, _):
-        assert [row.strip() for row in shown(pane) if row] == ["waits for inference"]
+    async with running(None, "waiting for inference") as (pane, _):
+        assert [row.strip() for row in shown(pane) if row] == ["waiting for inference"]
         pane.set_source(None, "[b]not[/b] \x1b[31mstarted")
         assert [row.strip() for row in shown(pane) if row] == ["[b]not[/b] started"]
         pane.set_source(FakeLog(), "no output yet")

@@ -43,14 +43,14 @@ class PanesApp(App[None]):
     def on_mount(self) -> None:
         inference, orchestrator, trainer = self.query(LogView)
         inference.set_source(LogFile(DATA / "vllm-0.32-cpu-startup.log"))
-        orchestrator.set_source(None, "waits for inference")
+        orchestrator.set_source(None, "waiting for inference")
         trainer.set_source(LogFile(self._trainer))
         for pane in (inference, trainer):
             pane.model.window.wrap = self._wrap
 
 
 SHOWN = (
-    "waits for inference",
+    "waiting for inference",
     "23:34:20 S Step 3 | Time: 3.21s | Loss: 0.0012",
     "Generating:  50% ▰▰▰▰▰▱▱▱▱▱  8/16",
     "palette true reverse under [red]not markup[/red]",

@@ -162,7 +162,7 @@ SCENES: dict[str, Scene] = {
     "checkpoints-prune": scene(
         on(with_checkpoints), to_prune, "Delete checkpoints? They do not come back.",
         "checkpoint 440 (2.1 GiB), incomplete: no orchestrator", "free      6.3 GiB",
-        "checkpoint 480: a plain resume takes it", "enter: Cancel · y: Delete · esc: Cancel", small=(),
+        "checkpoint 480: default for resume", "enter: Cancel · y: Delete · esc: Cancel", small=(),
     ),
     "checkpoints-upload": scene(
         on(with_checkpoints), ("9", "colon", *"upload", "enter", *"alice/m", "enter"), "Upload to alice/m?",

@@ -334,7 +334,7 @@ class ExperimentReader:
         Raises:
             ConflictError: if somebody starts it.
         """
-        busy = ConflictError(f"{self.record.name} is being started", hint=f"ask again; {outcome}")
+        busy = ConflictError(f"{self.record.name} is starting", hint=f"ask again; {outcome}")
         with FileLock(self._control.lock_file).hold(busy):
             yield
 

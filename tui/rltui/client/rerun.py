@@ -80,7 +80,7 @@ def _begin_of(row: RunRow, record: ExperimentRecord) -> ForkStart | None:
     folder = next((candidate for candidate in folders if row.parent_step in candidate.checkpoints()), None)
     if folder is None:
         raise ConflictError(
-            f"{row.name} began with checkpoint {row.parent_step} of another run, which is not there any more",
+            f"{row.name} began with checkpoint {row.parent_step} of another run, which no longer exists",
             hint=f"begin anew: {hints.FORK(run=row.name)}",
         )
     return ForkStart(row.parent_step, folder)

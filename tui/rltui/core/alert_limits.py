@@ -51,7 +51,7 @@ class AlertLimits:
         self._passed[key] = _Passed(severity, now)
         if last is None or not last.suppressed:
             return alert, 0
-        more = f"({last.suppressed} more like this in {duration(last.last_time - last.time)})"
+        more = f"({last.suppressed} more like this within {duration(last.last_time - last.time)})"
         return alert.model_copy(update={"text": f"{alert.text} {more}"}), last.suppressed
 
     def _forget(self, component: str | None) -> None:

@@ -93,7 +93,7 @@ def single_rollout_groups(group: str) -> Rule:
     """A group of one has nothing to compare with."""
     return bad_if(
         lambda v: v[group] == 1, group, (),
-        f"{group} is 1: alone in its group, a rollout has advantage 0 and nothing is learnt; try 8 or 16",
+        f"{group} is 1: a rollout alone in its group has advantage 0, so nothing is learned; try 8 or 16",
         "warning",
     )  # fmt: skip
 
@@ -255,7 +255,7 @@ def _token_batch(v: Values, names: BatchKnobs) -> Iterator[DerivedValue]:
     )  # fmt: skip
     yield derived_value(
         "tokens per step", tokens, "tokens",
-        f"about {tokens}, as {last(names.token_batch_size)} says",
+        f"about {tokens} ({last(names.token_batch_size)})",
     )  # fmt: skip
     yield derived_value(
         "rollouts per step", least, "rollouts",
@@ -325,7 +325,7 @@ def _in_tokens(names: BatchKnobs, rows: Mapping[str, KnobInfo], mean: float) -> 
     old_count = int(size * (factor or 1.0)) if fixed is None else fixed
     at_once = edits[names.inflight] = max(old_count, group)
     if at_once != old_count:
-        lines.append(f"{at_once} rollouts in flight: at least a group of {group} (before: {old_count})")
+        lines.append(f"{at_once} rollouts in flight: at least a group of {group} (was {old_count})")
     elif factor is not None:
         lines.append(f"{size} rollouts * {factor:g} oversampling = {at_once} rollouts in flight")
     else:

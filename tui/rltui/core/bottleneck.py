@@ -57,24 +57,24 @@ def bottleneck(
         load = _load(activities)
         if load is not None and load.is_full:
             advice, knob = f"the KV cache is full ({load.kv_text})", knobs.kv_memory
-            do = "give it more memory, or have fewer or shorter rollouts"
+            do = "give it more memory, or use fewer or shorter rollouts"
         elif load is not None and load.is_queued:
-            advice, knob = f"{load.waiting:.0f} requests wait for the server", knobs.sequences
-            do = "let it work on more at the same time, or add inference GPUs"
+            advice, knob = f"{load.waiting:.0f} requests are waiting for the server", knobs.sequences
+            do = "let it process more requests at a time, or add inference GPUs"
         elif load is not None:
-            advice, knob = f"the server has room ({load.running:.0f} requests run)", knobs.in_flight
-            do = "have more rollouts in flight"
+            advice, knob = f"the server has room ({load.running:.0f} requests running)", knobs.in_flight
+            do = "keep more rollouts in flight"
         else:
-            advice, knob = "rollouts are slower than the training", knobs.in_flight
-            do = "have more rollouts in flight, or add inference GPUs"
+            advice, knob = "rollouts are slower than training", knobs.in_flight
+            do = "keep more rollouts in flight, or add inference GPUs"
         where = f" ({knob})" if knob else ""
         return _bottleneck(names.get("trainer", "trainer"), "a batch", waits, f"{advice}: {do}{where}", knob)
-    ahead = f"let them be further ahead with {knobs.lead}" if knobs.lead else "give the trainer more GPUs"
+    ahead = f"raise {knobs.lead}" if knobs.lead else "give the trainer more GPUs"
     return _bottleneck(
         names.get("orchestrator", "orchestrator"),
         "weights",
         waits,
-        f"training is slower than the rollouts: {ahead}, or train on less per step",
+        f"training is slower than rollouts: {ahead}, or use smaller batches",
         knobs.lead,
     )
 
@@ -86,17 +86,17 @@ def _in_queue(
     load = _load(activities)
     if load is None or not load.is_queued:
         return None
-    what, knob = ("KV cache", knobs.kv_memory) if load.is_full else ("a free place", knobs.sequences)
+    what, knob = ("KV cache", knobs.kv_memory) if load.is_full else ("a free slot", knobs.sequences)
     where = f" ({knob})" if knob else ""
     name, share = names.get("inference", "inference"), load.waiting / (load.waiting + load.running)
     total = load.waiting + load.running
-    text = f"{load.waiting:.0f} of {total:.0f} requests to {name} wait for {what}: give it more{where}"
+    text = f"{load.waiting:.0f} of {total:.0f} requests to {name} wait for {what}; give it more{where}"
     return Bottleneck(waits=name, waits_for=what, share_frac=round(share, 3), steps=0, text=text, knob=knob)
 
 
 def _bottleneck(who: str, what: str, waits: tuple[float, int], advice: str, knob: str | None) -> Bottleneck:
     share, steps = waits
-    text = f"{who} waits for {what} {100 * share:.0f} % of the time, in the last {steps} steps; {advice}"
+    text = f"{who} waits for {what} {100 * share:.0f} % of the time (last {steps} steps); {advice}"
     return Bottleneck(
         waits=who, waits_for=what, share_frac=round(share, 3), steps=steps, text=text, knob=knob
     )

@@ -38,12 +38,12 @@ class Checkpoint(Value):
 
 WINDOW = 8
 """Number of steps for the mean reward around a checkpoint."""
-NAMED = "the config names it"
+NAMED = "named in the config"
 BEING_WRITTEN = "being written"
-NEWEST = "a plain resume takes it"
+NEWEST = "default for resume"
 HIGHEST = "highest reward"
 """Judged by the mean of some steps, whose deviation is displayed with it; `best` on the command line."""
-GOOD = "last good one before the fall"
+GOOD = "last good one before the drop"
 
 
 class SetAside(Value):
@@ -145,7 +145,7 @@ def prune_plan(
         if not reason:
             reason = _keep_reason(checkpoint, retention, newest, complete[-1] if complete else None)
         if not reason and only is not None and checkpoint.step not in only:
-            reason = "it came meanwhile"
+            reason = "saved since the plan"
         if reason:
             keep.append(KeptCheckpoint(step=checkpoint.step, why=reason))
         else:
@@ -164,7 +164,7 @@ def _keep_reason(
         return "named"
     if not checkpoint.complete:
         is_old = newest_step is not None and checkpoint.step < newest_step
-        return "" if is_old else "it may be under way"
+        return "" if is_old else "may still be being written"
     if checkpoint.step in newest:
         return f"one of the newest {retention.keep_last}"
     if retention.keep_every and checkpoint.step % retention.keep_every == 0:

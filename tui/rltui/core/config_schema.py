@@ -205,7 +205,7 @@ class _Walk:
         default_value = defaults.get(prop.name, prop.default) if is_on else None
         is_none = value is not None and value == self._schema.none
         if value is None and is_on and prop.required and prop.name not in defaults:
-            self._fault(position, "is missing, and has no default")
+            self._fault(position, "is required")
         if is_none and not node.nullable:
             what = "a table" if node.members else "a value"
             self._fault(position, f'must have {what}: "{self._schema.none}" stands for none')
@@ -247,7 +247,9 @@ class _Walk:
             self._length(node, value, position)
         elif (coerced := coerce_value(knob, value)) is not None:
             self._set(position, coerced)
-            self._problem(position, f"{knob.name} is read as {display(coerced)}: write it so", "warning")
+            self._problem(
+                position, f"{knob.name} is read as {display(coerced)}; write it that way", "warning"
+            )
         elif self._schema.date and isinstance(value, str) and knob.choices:
             self._problem(position, f"{fault} ({self._as_of('the choices')})", "warning")
         else:
@@ -329,7 +331,7 @@ class _Walk:
         present_tag = next(tag for tag, table in tags.items() if table is member)
         is_now = f"{position.child(union.tag).name} is {display(present_tag)}"
         if member.extra == "ignore":
-            text = f"{here.name} is ignored while {is_now}: it is read with {owners}"
+            text = f"{here.name} is ignored while {is_now}; only {owners} reads it"
             self._problem(here, text, "warning")
         else:
             self._unknown.append(here.name)
@@ -351,7 +353,7 @@ class _Walk:
             return
         if len(self._unknown) > _MOST_UNKNOWN:
             if len(self._unknown) == _MOST_UNKNOWN + 1:
-                text = f"more than {_MOST_UNKNOWN} unknown keys: is it a config of {self._reader}?"
+                text = f"more than {_MOST_UNKNOWN} unknown keys: is this a config for {self._reader}?"
                 self._problems.append(Problem(severity="warning", message=text, file=self._file))
             return
         start = position.key.partition(ENTRY)[0]
@@ -361,13 +363,16 @@ class _Walk:
         hint = (correction or slip).replace(ENTRY, "")
         if table.extra == "ignore":
             nobody = hint or f"{self._reader} does not know it"
-            self._problem(position, f"{name} is ignored without a word: {nobody}", "warning")
+            self._problem(position, f"{name} is silently ignored: {nobody}", "warning")
         elif not self._schema.date:
             self._problem(position, f"{_UNKNOWN}{name}: {hint or f'{self._reader} does not know it'}")
         else:
             is_foreign = position.key.rpartition(".")[0] in self._words.foreign
             severity = self._of_date(is_slip=bool(slip) and not is_foreign)
-            text = f"{_UNKNOWN}{name}: {hint or 'it may be newer, or older'} ({self._as_of(self._reader)})"
+            text = (
+                f"{_UNKNOWN}{name}: {hint or 'may be from a newer or older version'}"
+                f" ({self._as_of(self._reader)})"
+            )
             self._problem(position, text, severity)
 
     def _of_date(self, *, is_slip: bool) -> Literal["error", "warning"]:

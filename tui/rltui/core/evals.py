@@ -322,10 +322,10 @@ def verdict(stats: EvalStatistics, request: EvalRequest, evaluator_error: str = 
             "empty",
             f"no results: {evaluator_error}"
             if evaluator_error
-            else "it ended without an error and left no results",
+            else "ended without an error, but left no results",
         )
     clauses = [evaluator_error] if evaluator_error else []
-    problems = ((stats.failed, "failed"), (stats.truncated, "were cut off before their end"))
+    problems = ((stats.failed, "failed"), (stats.truncated, "were cut off"))
     clauses += [f"{count} of {stats.rollouts} rollouts {problem}" for count, problem in problems if count]
     missing = request.rollouts - stats.rollouts
     if missing > 0:
@@ -336,7 +336,7 @@ def verdict(stats: EvalStatistics, request: EvalRequest, evaluator_error: str = 
     if missing > _MOST_FRAC * request.rollouts and evaluator_error:
         return "failed", text
     if stats.truncated >= _MOST_FRAC * stats.rollouts:
-        text = f"{text}: give more with --max-tokens"
+        text = f"{text}; raise --max-tokens"
     return "truncated" if stats.truncated >= _NEARLY_ALL_FRAC * stats.rollouts else "ok", text
 
 
@@ -347,7 +347,12 @@ def refusal(max_tokens: int | None, context: int | None, prompt: int | None) -> 
     if max_tokens is None or context is None:
         return ""
     if max_tokens >= context:
-        return f"answers of {max_tokens} tokens leave no room for a prompt in a context of {context}"
+        return (
+            f"answers of {max_tokens} tokens leave no room for a prompt in a context of {context}"
+            " tokens tokens"
+        )
     if prompt is not None and prompt + max_tokens > context:
-        return f"a prompt of {prompt} tokens and answers of {max_tokens} do not fit a context of {context}"
+        return (
+            f"a prompt of {prompt} tokens and an answer of {max_tokens} do not fit in a context of {context}"
+        )
     return ""

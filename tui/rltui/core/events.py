@@ -80,8 +80,8 @@ def note_text(text: str) -> str:
     """
     note = text.strip()
     if not note:
-        raise UsageError("an empty note", hint="say what is to be remembered")
+        raise UsageError("empty note", hint="write what to remember")
     if len(note) > LONGEST_NOTE:
         title = f"a note of {len(note)} characters: {truncate(first_line(note), 40)}"
-        raise UsageError(title, hint=f"a note has at most {LONGEST_NOTE}; say where the rest is")
+        raise UsageError(title, hint=f"at most {LONGEST_NOTE} characters; put the rest in a file and name it")
     return note

@@ -98,7 +98,7 @@ _CLEAR = 2.0
 _SPIKES, _SPIKE_WINDOW = 3, 10
 _EDITS = 3
 """Number of edits that are described."""
-_BACK = "go back to a checkpoint from before that"
+_BACK = "go back to an earlier checkpoint"
 
 
 def _non_finite(run: RunTracks, _: Thresholds) -> Iterator[Finding]:
@@ -114,7 +114,7 @@ def _non_finite(run: RunTracks, _: Thresholds) -> Iterator[Finding]:
         since = (
             missing_steps[0] if math.isfinite(newest) else track.since(lambda value: not math.isfinite(value))
         )
-        more = ": the trainer leaves it out of its metrics" if missing_steps else ""
+        more = " (the trainer omits the metric)" if missing_steps else ""
         yield Finding(
             "non-finite",
             f"{noun} {state}",
@@ -122,7 +122,7 @@ def _non_finite(run: RunTracks, _: Thresholds) -> Iterator[Finding]:
             "trainer",
             since,
             f"the {noun} {state} since step {since}{more}",
-            f"what is trained from now on is likely lost: {_BACK}, with a lower learning rate",
+            f"further training is likely wasted: {_BACK} with a lower learning rate",
         )
         return
 
@@ -145,13 +145,13 @@ def _reward(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
     since = rewards.since(lambda value: not value > edge)
     yield Finding(
         "reward-collapse",
-        "reward collapsed" if collapsed else "reward fell",
+        "reward collapsed" if collapsed else "reward dropped",
         "error" if collapsed else "warning",
         "orchestrator",
         since,
-        f"the reward held {best.value:.2f} around step {best.step} and has been at most {max(newest):.2f}"
+        f"the reward was {best.value:.2f} around step {best.step} and has been at most {max(newest):.2f}"
         f" since step {since}",
-        f"{_BACK}, with a lower learning rate",
+        f"{_BACK} with a lower learning rate",
     )
 
 
@@ -188,13 +188,13 @@ def _entropy(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
     since = track.since(lambda value: value <= edge)
     yield Finding(
         "entropy-collapse",
-        "entropy is gone" if is_gone else "entropy falls",
+        "entropy collapsed" if is_gone else "entropy is falling",
         "warning",
         "trainer",
         since,
         f"the entropy fell from {reference:.2g} to {now:.2g}, and the reward ({reward:.2f}) does not rise"
-        " with it: the policy explores less and learns nothing by that",
-        f"{_BACK}, with a lower learning rate, a higher temperature or more weight on the entropy",
+        " with it: the policy explores less without learning more",
+        f"{_BACK} with a lower learning rate, a higher temperature or more weight on entropy",
     )
 
 
@@ -218,8 +218,8 @@ def _out_of_range(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
             "warning",
             "trainer",
             since,
-            f"the {name} of the trainer's policy to the one that draws the rollouts is {middle:.3g} since"
-            f" step {since}, and should be {limits_text}",
+            f"the {name} of the trainer to the sampler is {middle:.3g} since step {since}; expected"
+            f" {limits_text}",
             f"lower the learning rate; if that does not help, {_BACK}",
         )
 
@@ -231,7 +231,7 @@ def _no_signal(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
         newest = track.last(steps)  # log lines round it: one that is only small does not stay below
         if len(newest) < steps or any(newest):
             continue
-        symptom = "no rollout can be learnt from" if concept == "trainable" else "the gradient is 0"
+        symptom = "no trainable rollout" if concept == "trainable" else "zero gradient"
         mean = f", {rewards[-1]:.3g} on average" if (rewards := run.track("reward").last(1)) else ""
         since = track.since(lambda value: value == 0)
         yield Finding(
@@ -240,8 +240,9 @@ def _no_signal(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
             "warning",
             "orchestrator",
             since,
-            f"{symptom} since step {since}: it seems that all rollouts of a group get the same reward{mean}",
-            "check the reward function; use tasks that are neither too easy nor too hard, or larger groups",
+            f"no learning signal since step {since} ({symptom}): probably all rollouts of a group get the"
+            f" same reward{mean}",
+            "check the reward function; use tasks of medium difficulty, or larger groups",
         )
         return
 
@@ -259,9 +260,9 @@ def _empty_batches(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
         "error" if count >= limits.many_empty_batches else "warning",
         "orchestrator",
         step,
-        f"the last {count} batches for step {step} were empty: no rollout in them can be learnt from",
-        f"read them ({hints.ROLLOUTS_ALL()}): do all rollouts of a group get the same reward, or fail? Check"
-        " the reward function; use tasks that are neither too easy nor too hard, or larger groups",
+        f"the last {count} batches for step {step} were empty: no trainable rollout in them",
+        f"read them ({hints.ROLLOUTS_ALL()}): do all rollouts of a group get the same reward, or fail?"
+        " Check the reward function; use tasks of medium difficulty, or larger groups",
     )
 
 
@@ -283,8 +284,8 @@ def _flat(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
         rewards.steps[0],
         f"the reward was {start:.3g} in the first {_LEVEL} steps and is {now:.3g} in the last {_LEVEL} of"
         f" {len(rewards)}",
-        "the task may be too hard for the model, or the learning rate too low: see what the model can do"
-        " without training, and read its rollouts",
+        "the task may be too hard for the model, or the learning rate too low; evaluate the base model,"
+        " and read its rollouts",
     )
 
 
@@ -299,9 +300,8 @@ def _too_high(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
             "warning",
             "orchestrator",
             since,
-            f"{100 * truncation.values[-1]:.0f} % of the rollouts reach their longest length since"
-            f" step {since}",
-            "their rewards mean little: allow more tokens, or look whether the policy still ends its answers",
+            f"{100 * truncation.values[-1]:.0f} % of the rollouts hit the length limit since step {since}",
+            "their rewards mean little; allow more tokens, or check that the policy still ends its answers",
         )
     if (since := _above(staleness, limits.staleness_steps, steps)) is not None:
         yield Finding(
@@ -310,8 +310,8 @@ def _too_high(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
             "warning",
             "orchestrator",
             since,
-            f"rollouts are drawn with weights {staleness.values[-1]:.3g} updates old since step {since}",
-            "have fewer rollouts in flight, or lower max_off_policy_steps",
+            f"rollouts are sampled with weights {staleness.values[-1]:.3g} updates old since step {since}",
+            "keep fewer rollouts in flight, or lower max_off_policy_steps",
         )
 
 
@@ -340,8 +340,8 @@ def _grad_norm(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
         "warning",
         "trainer",
         since,
-        f"{len(spikes)} of the last {len(newest)} gradient norms are up to {max(newest):.3g}; usually they"
-        f" are {median:.3g}",
+        f"{len(spikes)} of the last {len(newest)} gradient norms are up to {max(newest):.3g}; the median"
+        f" is {median:.3g}",
         f"lower the learning rate or trainer.optim.max_norm; if the reward falls, {_BACK}",
     )
 
@@ -361,13 +361,14 @@ def _eval_falls(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
             continue
         yield Finding(
             "eval-falls",
-            "evals fall",
+            "evals are falling",
             "warning",
             "orchestrator",
             best_step + 1,
             f"{plain_text(key.name)} was {best:.3g} at step {best_step} and is {newest[-1]:.3g} at step"
             f" {track.steps[-1]}, while the reward rose from {reward_then:.3g} to {reward_now:.3g}",
-            "the policy may exploit the reward: read its rollouts; go back to a checkpoint of the best eval",
+            "the policy may be exploiting the reward: read its rollouts; go back to the checkpoint with"
+            " the best eval",
         )
         return
 
@@ -390,8 +391,8 @@ def _throughput(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
         "warning",
         "trainer",
         since,
-        f"{newest[-1]:,.0f} tokens/s since step {since}, it held {best.value:,.0f} around step {best.step}",
-        "look at what else runs on this machine and its disks, and at how long the rollouts have become",
+        f"{newest[-1]:,.0f} tokens/s since step {since}, was {best.value:,.0f} around step {best.step}",
+        "check what else uses this machine and its disks, and whether rollouts have become longer",
     )
 
 
@@ -410,8 +411,8 @@ def _no_step(run: RunTracks, limits: Thresholds, now: float, started: float) -> 
         "warning",
         "trainer",
         step + 1,
-        f"no step for {duration(silence)} after step {step}, usually there is one every {_seconds(median)}",
-        "look at the newest lines of all components, and at who waits for whom",
+        f"no step for {duration(silence)} after step {step}; usually one every {_seconds(median)}",
+        "check the last lines of all components, and which one the others wait for",
     )
 
 
@@ -484,7 +485,7 @@ def health_issue_of(
         more_advice: of the framework.
         no_resume: reason why there is no going back to a checkpoint.
     """
-    advice = finding.advice.replace(_BACK, "begin anew") if no_resume else finding.advice
+    advice = finding.advice.replace(_BACK, "start over") if no_resume else finding.advice
     advice = f"{advice}; {more_advice}" if more_advice else advice
     sentences = [f"{finding.evidence}; {advice}"]
     if no_resume:
@@ -494,7 +495,7 @@ def health_issue_of(
     elif last_good is not None:
         sentences.append(f"the last good checkpoint is {last_good}")
     elif spoils(finding.rule):
-        sentences.append("no complete checkpoint is older than that")
+        sentences.append("no earlier checkpoint is complete")
     if edits and (back is None or tuple(edits) != (back.edit,)):
         more = f"{len(edits) - _EDITS} more and " if len(edits) > _EDITS else ""
         sentences.append(f"edited since: {more}{'; '.join(edits[-_EDITS:])}")

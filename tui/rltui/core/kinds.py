@@ -35,7 +35,7 @@ def parse_pattern(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except re.error as error:
-        raise ValueError(f"{text!r} is no regular expression: {error}") from error
+        raise ValueError(f"{text!r} is not a regular expression: {error}") from error
 
 
 def is_integer(value: object) -> TypeIs[int]:
@@ -68,7 +68,7 @@ def table_of(kind: Kind, words: str) -> Kind:
 
 
 TEXT = Kind(lambda value: type(value) is str, "a text")
-LINE = Kind(lambda value: type(value) is str and value.isprintable(), "a text of one line")
+LINE = Kind(lambda value: type(value) is str and value.isprintable(), "a one-line text")
 TEXTS = list_of(TEXT, "a list of texts")
 FLAG = Kind(lambda value: type(value) is bool, "true or false")
 INTEGER = Kind(lambda value: type(value) is int and abs(value) <= 2**53, "an integer")

@@ -252,11 +252,11 @@ def find_knob(
             return candidates[0]
         if candidates:
             names = join_words([knob.name for knob in candidates], "or")
-            raise ConfigError(f"{name} could be {names}", hint="write the whole name")
+            raise ConfigError(f"{name} could be {names}", hint="write the full name")
     explanation = next((text for key, text in renamed.items() if f".{key}".endswith(f".{suffix}")), "")
     guess = did_you_mean(name, [*by_name, *(full_name.rpartition(".")[2] for full_name in by_name)])
     hint = explanation or guess or _by_meaning(name, knobs)
-    raise _UnknownKnobError(f"unknown knob {name}", hint=hint or f"{hints.KNOBS_ALL} lists all there are")
+    raise _UnknownKnobError(f"unknown knob {name}", hint=hint or f"{hints.KNOBS_ALL} lists all knobs")
 
 
 def _by_meaning(name: str, knobs: Sequence[Knob]) -> str:
@@ -266,7 +266,7 @@ def _by_meaning(name: str, knobs: Sequence[Knob]) -> str:
         (rank_, knob.name) for knob in knobs if (rank_ := rank(words, knob.name, knob.help)) is not None
     ]
     likeliest = [name_ for _, name_ in sorted(ranked)[:_MOST_GUESSES]]
-    return f"is it {join_words(likeliest, 'or')}?" if likeliest else ""
+    return f"did you mean {join_words(likeliest, 'or')}?" if likeliest else ""
 
 
 def _ends_with(knob: Knob, suffix: str) -> bool:
@@ -375,7 +375,7 @@ def _check(knob: Knob, value: TomlValue) -> KnobValue:
     if value is None:
         return None
     if is_secret(knob.key) and isinstance(value, str) and (MASK in value or OTHER_MASK in value):
-        raise ConfigError(f"{knob.name} is a secret, which is not shown", hint="type the value itself")
+        raise ConfigError(f"{knob.name} is a secret and not shown", hint="type the value")
     if fault := knob.fault(value):
         raise ConfigError(fault)
     if knob.kind == "float":
@@ -397,7 +397,7 @@ def _parse_literal(knob: Knob, text: str) -> TomlValue:
         return text
     try:
         if "\n" in text and knob.kind != "list":
-            raise ConfigError(f"{knob.name} must be {knob.expected}, in one line")
+            raise ConfigError(f"{knob.name} must be {knob.expected} on one line")
         return read_value(text)
     except tomllib.TOMLDecodeError as error:
         if knob.kind in ("int", "float") and (number := _convert(knob.kind, text)) is not None:

@@ -214,7 +214,7 @@ def advance(life: Lifecycle, event: LifecycleEvent) -> Lifecycle:
         case MainEnded(exit=exit_info):
             if life.state not in (ComponentState.STARTING, ComponentState.READY):
                 return life
-            reason = f"{exit_info}; ending what it left"
+            reason = f"{exit_info}; ending leftover processes"
             return replace(life, state=ComponentState.STOPPING, exit=exit_info, reason=reason)
         case Ended(exit=exit_info, at=at):
             return _finish(life, exit_info, at) if life.alive else life
@@ -256,7 +256,7 @@ def _finish(life: Lifecycle, exit_info: ExitInfo, at: float) -> Lifecycle:
         return _fail(life, exit_info, str(exit_info), at)
     if life.kind == "service":
         cause = f" ({exit_info.cause})" if exit_info.cause else ""
-        return _fail(life, exit_info, f"exited 0, but a service must not end by itself{cause}", at)
+        return _fail(life, exit_info, f"exited 0, but a service must not exit{cause}", at)
     if life.restart.policy == "always":
         restarted = replace(life, exit=exit_info, failures=())
         return replace(
@@ -272,7 +272,7 @@ def _fail(life: Lifecycle, exit_info: ExitInfo, reason: str, at: float) -> Lifec
     was_healthy = life.ready_at is not None and at - life.ready_at >= life.restart.healthy_s
     failures = () if was_healthy else life.failures
     if exit_info.port_lost and not failures:  # one more try, whatever the policy
-        text = f"{reason}; it starts again with another port"
+        text = f"{reason}; restarting on another port"
         backoff = replace(life, state=ComponentState.BACKOFF, exit=exit_info, reason=text)
         return replace(backoff, failures=(at,), retry_at=at)
     policy = life.restart
@@ -299,8 +299,8 @@ def _restart_refusal(policy: Restart, failure_count: int, *, hopeless: bool) -> 
     if policy.policy == "never":
         return ""
     if hopeless:
-        return "another start would end the same way"
+        return "a restart would fail the same way"
     if failure_count < policy.max_failures:
         return None
     within = "" if failure_count == 1 else f" within {duration(policy.window_s)}"
-    return f"not started again after {count_text(failure_count, 'failure')}{within}"
+    return f"no restart after {count_text(failure_count, 'failure')}{within}"

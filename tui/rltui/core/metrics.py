@@ -28,7 +28,7 @@ def large_step(key: str, old: object, new: object) -> str | None:
     if factor <= _LARGE_STEP * (1 + 1e-9):
         return None
     direction = "higher" if new > old else "lower"
-    return f"{new:g} is {factor:,.0f} times {direction} than {old:g}: is that meant?"
+    return f"{new:g} is {factor:,.0f} times {direction} than {old:g}. Intended?"
 
 
 HISTORY = 200
@@ -214,7 +214,7 @@ class MetricSeries:
 _NAMED_METRICS = 3
 """Number of metrics named in one alert; a diverged run has dozens at once."""
 
-ADVICE = "What is trained from now on is likely lost: restart from a checkpoint, with a lower learning rate"
+ADVICE = "Further training is likely wasted: restart from a checkpoint with a lower learning rate"
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,7 +199,7 @@ def _plan_restart(request: Request, requested: list[str], reasons: list[str], si
     for name in sorted(to_start):
         if situation.is_made(name) and not (request.action == "restart" and name in request.components):
             to_start.discard(name)
-            reasons.append(f"{name} is not run: what it makes is there already")
+            reasons.append(f"{name} is skipped: its output already exists")
     stop = {name for name in to_start if situation.busy(name)}
     return _build_plan(request, stop, to_start, reasons, situation)
 
@@ -247,7 +247,7 @@ def _stale_dependents(to_start: Collection[str], situation: Situation) -> Iterab
         ]
         if restarting and name not in to_start and name not in ruled and situation.busy(name):
             names = join_words(restarting)
-            yield f"{name} goes on while {names} restarts, and may fail of it: name both if both shall"
+            yield f"{name} keeps running while {names} restarts and may fail; name both to restart both"
 
 
 def _pull_in_dependencies(to_start: set[str], reasons: list[str], situation: Situation) -> None:

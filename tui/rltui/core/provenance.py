@@ -32,12 +32,12 @@ class DataPrint:
         if self.revision and other.revision and self.revision != other.revision:
             return f"is at revision {_short(self.revision)}, was at {_short(other.revision)}"
         if (self.size is None) != (other.size is None):
-            return "is not there any more" if self.size is None else "was not there then"
+            return "no longer exists" if self.size is None else "did not exist then"
         if self.size != other.size:
             return f"has {size_text(self.size or 0)}, had {size_text(other.size or 0)}"
         if self.sha256 and other.sha256:
-            return "" if self.sha256 == other.sha256 else "has another content of the same size"
-        return "" if self.mtime == other.mtime else "was written since"
+            return "" if self.sha256 == other.sha256 else "changed, with the same size"
+        return "" if self.mtime == other.mtime else "has been written since"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,17 +105,17 @@ def _code(current: Provenance, earlier: Provenance) -> Iterator[str]:
         old_commit = _short(earlier.commit) or "none"
         yield f"the workspace is at commit {_short(current.commit) or 'none'}{branch}, was at {old_commit}"
     if earlier.is_dirty and not current.is_dirty:
-        yield f"the changes without a commit that it ran with are gone ({_patch_note(earlier)})"
+        yield f"the uncommitted changes of that run are gone ({_patch_note(earlier)})"
     elif current.is_dirty and not earlier.is_dirty:
-        yield "the workspace has changes without a commit, and had none"
+        yield "the workspace has uncommitted changes and had none"
     elif current.diff != earlier.diff:
-        yield f"the workspace has other changes without a commit than it ran with ({_patch_note(earlier)})"
+        yield f"the workspace has different uncommitted changes ({_patch_note(earlier)})"
     added = [name for name in current.untracked if name not in earlier.untracked]
     removed = [name for name in earlier.untracked if name not in current.untracked]
     if removed:
-        yield f"files that git does not know are gone: {join_some(removed, _SHOWN_NAMES)}"
+        yield f"untracked files are gone: {join_some(removed, _SHOWN_NAMES)}"
     if added:
-        yield f"there are files that git does not know: {join_some(added, _SHOWN_NAMES)}"
+        yield f"untracked files: {join_some(added, _SHOWN_NAMES)}"
     if current.checkout_commit != earlier.checkout_commit:
         yield (
             f"the framework's checkout is at commit {_short(current.checkout_commit) or 'none'},"
@@ -123,7 +123,7 @@ def _code(current: Provenance, earlier: Provenance) -> Iterator[str]:
         )
     if current.checkout_is_dirty != earlier.checkout_is_dirty:
         verb = "has" if current.checkout_is_dirty else "had"
-        yield f"the framework's checkout {verb} changes without a commit"
+        yield f"the framework's checkout {verb} uncommitted changes"
 
 
 def _patch_note(earlier: Provenance) -> str:

@@ -208,7 +208,7 @@ def decide(
     start: QueueEntry | None = None
     starting_name = next((candidate.name for candidate in holding if candidate.state == "starting"), "")
     blockers = dict.fromkeys(
-        (True, False), f"{starting_name} is being started" if starting_name else ""
+        (True, False), f"{starting_name} is starting" if starting_name else ""
     )  # jobs, others
     for entry in sorted(
         (candidate for candidate in queue.entries if candidate.state == "queued"),
@@ -218,12 +218,11 @@ def decide(
         if not reason:
             devices_text, reason = _assign_devices(queue, entry, holding, devices)
             if reason:
-                blockers[entry.is_job] = f"behind {entry.name}: {reason}"
+                blockers[entry.is_job] = f"after {entry.name}: {reason}"
             else:
                 start = entry.model_copy(update={"devices": devices_text})
                 blockers = {
-                    kind: candidate or f"{entry.name} is being started"
-                    for kind, candidate in blockers.items()
+                    kind: candidate or f"{entry.name} is starting" for kind, candidate in blockers.items()
                 }
                 continue
         waits[entry.id] = reason
@@ -235,11 +234,11 @@ def _blocking_reason(queue: RunQueue, entry: QueueEntry, holding: Sequence[Queue
     if queue.paused:
         return f"the queue is paused: {queue.paused}" if queue.paused == REBOOTED else "the queue is paused"
     if 0 < (entry.not_before or 0.0) - now <= _LONGEST_BACKOFF_S:  # longer: the clock was set back
-        return f"{entry.failure}; it is tried again"
+        return f"{entry.failure}; retrying"
     if entry.group and entry.max_parallel is not None:
         running = sum(other.group == entry.group for other in holding)
         if running >= entry.max_parallel:
-            return f"{entry.group} has {running} at work, of at most {entry.max_parallel}"
+            return f"{entry.group} runs {running} of at most {entry.max_parallel}"
     return ""
 
 
@@ -251,13 +250,13 @@ def _assign_devices(
         return "", ""
     here = [other for other in holding if not other.is_job]
     if queue.max_parallel is not None and len(here) >= queue.max_parallel:
-        return "", f"{len(here)} at work, of at most {queue.max_parallel}"
+        return "", f"{len(here)} of at most {queue.max_parallel} running"
     if entry.gpus:
         return devices(entry)
     if queue.max_parallel is None and entry.max_parallel is None:
         others = [other.name for other in here if not other.gpus]
         if others:
-            return "", f"{others[0]} runs, and without devices one runs at a time"
+            return "", f"{others[0]} is running; without devices, runs start one at a time"
     return "", ""
 
 

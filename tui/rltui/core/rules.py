@@ -187,8 +187,10 @@ def overruled(name: str, shared: str) -> Rule:
     """A value that is set but not read, since the shared one precedes it."""
     return bad_if(
         lambda v: _are_set(v, name, shared) and v[name] != v[shared], name, (shared,),
-        lambda v: f"{name} ({display(v[name])}) is not read, since the shared {shared} "
-        f"({display(v[shared])}) goes before it: remove one of them", "warning",
+        lambda v: (
+            f"{name} ({display(v[name])}) is ignored: the shared {shared} ({display(v[shared])}) takes"
+            " precedence; remove one of them"
+        ), "warning",
     )  # fmt: skip
 
 
@@ -267,14 +269,14 @@ def same_port(url: str, port: str, *, severity: ProblemSeverity = "error") -> Ru
             return None
         url_port = _port_of(address)
         if url_port is None:
-            return f"{url} ({address}) is no address: it should look like http://localhost:{v[port]}/v1"
+            return f"{url} ({address}) is not a URL such as http://localhost:{v[port]}/v1"
         if url_port == v[port]:
             return None
         if (host := urlsplit(address).hostname) not in _THIS_MACHINE:
             return (
-                f"{url} ({address}) is on another host, {host}: nothing here asks the server at {port}"
-                f" ({v[port]}). Use http://localhost:{v[port]}/v1, or let no server be"
-                f" started here, with --inference {address}"
+                f"{url} ({address}) is on another host, {host}: nothing would use the server at {port}"
+                f" ({v[port]}). Use http://localhost:{v[port]}/v1, or start no server here: --inference"
+                f" {address}"
             )
         return f"{url} ({address}) must name the port of {port} ({v[port]}): use the same port in both"
 

@@ -14,7 +14,7 @@ from typing import Any
 from rltui.errors import ConfigError
 
 MASK = "(hidden)"
-OTHER_MASK = "(hidden, another)"
+OTHER_MASK = "(hidden, different)"
 """Used beside `MASK`, if the two values differ."""
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")

@@ -55,12 +55,11 @@ def server_url(text: str) -> str:
     except ValueError:  # no port number
         is_address, url = False, urlsplit("")
     if not is_address:
-        raise UsageError(f"{text!r} is no address of an inference server", hint=_EXAMPLE)
+        raise UsageError(f"{text!r} is not the address of an inference server", hint=_EXAMPLE)
     if "@" in url.netloc or url.query or url.fragment:
         raise UsageError(
-            f"the address of the inference server at {url.hostname} has more than host, port and path",
-            hint="a key belongs into the environment variable that the config names as api_key_var; "
-            + _EXAMPLE,
+            f"an inference server's address is host, port and path only ({url.hostname})",
+            hint="put a key into the environment variable named by api_key_var; " + _EXAMPLE,
         )
     path = url.path.rstrip("/")
     return f"{url.scheme}://{url.netloc}{path or _API}"
@@ -129,12 +128,17 @@ def judge_server(
     variable = address.key_variable
     if answer.status in (401, 403):
         if not variable:
-            return "refused", f"it wants a key (status {answer.status}), and the config names no variable"
+            return "refused", (
+                f"the server requires an API key (status {answer.status}), and the config names no"
+                " variable for one"
+            )
         if not key_is_set:
-            return "refused", f"it wants a key: set {variable} in the shell that starts the experiment"
-        return "refused", f"it does not take the key that is in {variable} (status {answer.status})"
+            return "refused", (
+                f"the server requires an API key: set {variable} in the shell that starts the experiment"
+            )
+        return "refused", f"the server rejects the key in {variable} (status {answer.status})"
     if answer.status in (404, 405):
-        return "refused", f"there is no OpenAI API at {address.url} (status {answer.status} for /models)"
+        return "refused", f"no OpenAI API at {address.url} (status {answer.status} for /models)"
     if answer.fault:
         return "down", answer.fault
     model = address.model
@@ -147,12 +151,12 @@ def server_warnings(address: ServerAddress, answer: Answer) -> tuple[str, ...]:
     warnings = []
     if answer.updates_weights is False:
         warnings.append(
-            f"{address.root} has no /update_weights: its policy stays as it is, whatever the trainer learns"
-            " (a plain vLLM? or a router, behind which admin_base_url must name the engine)"
+            f"{address.root} has no /update_weights: its policy never changes, whatever the trainer learns"
+            " (a plain vLLM? For a router, set admin_base_url to the engine)"
         )
     if not address.is_here:
         warnings.append(
-            "new weights go through files: its machine must see the output folder at the same path, and its"
-            " own config say so (weight_broadcast.type filesystem)"
+            "new weights travel through files: the server's machine must see the output folder at the same"
+            " path, and its config must set weight_broadcast.type = filesystem"
         )
     return tuple(warnings)

@@ -16,32 +16,35 @@ from rltui.core.text import duration
 _PHASES = tuple(
     (re.compile(regex), words)
     for regex, words in (
-        (r"non-default args: \{", "reads its arguments"),
-        (r"Resolved architecture: ", "reads the model's config"),
-        (r"Initializing a V1 LLM engine \(v", "starts its engine"),
+        (r"non-default args: \{", "reading arguments"),
+        (r"Resolved architecture: ", "reading the model's config"),
+        (r"Initializing a V1 LLM engine \(v", "starting the engine"),
         (r"Time spent downloading weights for ", "weights downloaded"),
-        (r"Starting to load model ", "loads the model"),
-        (r"Loading (?:safetensors|pt) checkpoint shards: +(?P<percent>\d{1,3})% Completed", "loads weights"),
+        (r"Starting to load model ", "loading the model"),
+        (
+            r"Loading (?:safetensors|pt) checkpoint shards: +(?P<percent>\d{1,3})% Completed",
+            "loading weights",
+        ),
         (r"Loading weights took [\d.]+ seconds", "weights loaded"),
         (r"Model loading took -?[\d.]+ GiB", "model loaded"),
-        (r"Warming up model for the compilation", "warms up"),  # CPU builds, eager ones too
+        (r"Warming up model for the compilation", "warming up"),  # CPU builds, eager ones too
         (r"Warming up done\.", "warmed up"),
         (r"Dynamo bytecode transform time: ", "compiles"),
         (r"torch\.compile (?:takes|took) [\d.]+ s in total", "compiled"),
-        (r"Available KV cache memory: |Profiling CUDA graph memory: ", "measures its memory"),
-        (r"[A-Z]{3} KV cache size: [\d,]+ tokens", "KV cache made"),
+        (r"Available KV cache memory: |Profiling CUDA graph memory: ", "measuring memory"),
+        (r"[A-Z]{3} KV cache size: [\d,]+ tokens", "KV cache ready"),
         (
             r"Capturing CUDA graphs?(?: shapes)?(?: \([^)]{0,60}\))?: +(?P<percent>\d{1,3})%",
-            "captures CUDA graphs",
+            "capturing CUDA graphs",
         ),
         (r"Graph capturing finished in ", "CUDA graphs captured"),
         (r"init engine \(profile, create kv cache, warmup model\) took ", "engine ready"),
-        (r"Starting vLLM (?:API )?server(?: \d+)? on ", "opens its port"),
-        (r"Waiting for (?:policy )?inference pool to be ready", "waits for inference"),
-        (r"[Ii]nference pool ready", "inference is there"),
-        (r"Loading (?:train(?:ing)?|eval) environments?\b", "waits for the env servers"),
-        (r"Syncing inference to the trainer's startup broadcast", "waits for the trainer's weights"),
-        (r"Still waiting for .{1,80} after \d+s", "waits for its partner"),
+        (r"Starting vLLM (?:API )?server(?: \d+)? on ", "opening the port"),
+        (r"Waiting for (?:policy )?inference pool to be ready", "waiting for inference"),
+        (r"[Ii]nference pool ready", "inference ready"),
+        (r"Loading (?:train(?:ing)?|eval) environments?\b", "waiting for the env servers"),
+        (r"Syncing inference to the trainer's startup broadcast", "waiting for the trainer's weights"),
+        (r"Still waiting for .{1,80} after \d+s", "waiting for its peer"),
     )
 )
 
@@ -202,10 +205,10 @@ class Heartbeat:
                     sign.newest = now
             self._still_since = self._answered_at = now
             self._unanswered_since = None
-            return f"pid {signs.pid} is stopped by a signal; go on with: kill -CONT {signs.pid}"
+            return f"pid {signs.pid} is stopped by a signal; resume it: kill -CONT {signs.pid}"
         silences = [
-            *self._silent("no metric row", self._rows, now),
-            *self._silent("no step written down", self._beats, now),
+            *self._silent("no metrics", self._rows, now),
+            *self._silent("no step recorded", self._beats, now),
             *self._silent_output(now),
             *self._silent_server(now),
         ]
@@ -241,7 +244,7 @@ class Heartbeat:
             return []
         if self._unanswered_since is not None:
             silence_s = now - self._unanswered_since
-            text = f"no answer about its requests for {duration(silence_s)}"
+            text = f"no request metrics for {duration(silence_s)}"
             return [text if silence_s > self._rule.silence_s else None]
         return [self._stillness(self._activity) if self._is_still else None]
 
@@ -256,7 +259,10 @@ class Heartbeat:
 
     def _stillness(self, activity: InferenceActivity) -> str:
         silence = duration(self._answered_at - self._still_since)
-        return f"no token for {silence} while {activity.running} requests run and {activity.waiting} wait"
+        return (
+            f"no token for {silence} while {activity.running} requests are running and"
+            f" {activity.waiting} waiting"
+        )
 
 
 def _silence_text(what: str, sign: LivenessSignal, now: float) -> str:

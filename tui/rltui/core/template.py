@@ -66,5 +66,5 @@ def _lookup(name: str, values: Mapping[str, TemplateValue], where: str) -> str |
 
 def _single(value: str | tuple[str, ...], name: str, where: str) -> str:
     if isinstance(value, tuple):
-        raise ConfigError(f"{where}: {{{name}}} holds several arguments and must stand alone in the list")
+        raise ConfigError(f"{where}: {{{name}}} holds several arguments and must be a list item of its own")
     return value

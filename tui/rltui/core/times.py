@@ -13,7 +13,7 @@ _DATES = ("%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "
 _TIMES = ("%H:%M", "%H:%M:%S")
 _SECONDS = re.compile(r"\d{9,11}(?:\.\d+)?")
 MOMENT_HINT = (
-    "so long ago: 90s, 30m, 2h, 1d12h; or a time: 14:30, 2026-11-22, '2026-11-22 14:30', or an `at` of --json"
+    "an age (90s, 30m, 2h, 1d12h) or a time (14:30, 2026-11-22, '2026-11-22 14:30', an `at` of --json)"
 )
 """Grammar of `parse_moment`."""
 

@@ -182,16 +182,16 @@ MEMORY: tuple[FailurePattern, ...] = (
         rf"Available memory on node (?P<node>{_COUNT}) \((?P<free>{_NUMBER})/(?P<total>{_NUMBER}) GiB\) on"
         r" (?:startup|kv cache allocation) is less than"
         rf"(?: desired CPU memory utilization \((?P<util>{_NUMBER}), (?P<want>{_NUMBER}) GiB\))?",
-        "out of memory: {free} of {total} GiB are free on node {node}, less than the server asks for;"
-        " lower gpu_memory_utilization",
+        "out of memory: {free} of {total} GiB free on node {node}, less than the server asks for; lower"
+        " gpu_memory_utilization",
         hopeless=True,
         memory=_start_check,
     ),
     FailurePattern(
         "F_NOKV",
         r"No available memory for the cache blocks",
-        "out of GPU memory: nothing is left for the KV cache; raise gpu_memory_utilization,"
-        " or lower max_model_len or max_num_batched_tokens",
+        "out of GPU memory: no room left for the KV cache; raise gpu_memory_utilization, or lower"
+        " max_model_len or max_num_batched_tokens",
         hopeless=True,
         memory=_only("no_kv_cache"),
     ),
@@ -217,7 +217,7 @@ MEMORY: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_LOAD_OOM",
         r"Failed to load model - not enough GPU memory",
-        "out of GPU memory while the model was loaded; end what else holds the GPU, or use more GPUs",
+        "out of GPU memory while loading the model; end what else holds the GPU, or use more GPUs",
         hopeless=True,
         memory=_only("load"),
     ),
@@ -234,8 +234,8 @@ MEMORY: tuple[FailurePattern, ...] = (
         # A frame of vLLM's traceback, and its end a few dozen frames below.
         rf"\bin capture_model\b(?:(?!\bin capture_model\b)[\s\S]){{1,{_LONGEST_TRACEBACK}}}?"
         rf"(?:{_OOM}|CUDA error: out of memory)",
-        "out of GPU memory while CUDA graphs were captured; lower gpu_memory_utilization,"
-        " or turn on enforce_eager",
+        "out of GPU memory while capturing CUDA graphs; lower gpu_memory_utilization, or turn on"
+        " enforce_eager",
         hopeless=True,
         memory=_only("graph_capture"),
     ),

@@ -267,7 +267,7 @@ def kv_cache(
     size.
     """
     if engine.kv_cache_memory_bytes is not None:
-        note = "KV cache: its size is set by kv_cache_memory_bytes, not by gpu_memory_utilization"
+        note = "KV cache: size set by kv_cache_memory_bytes, not by gpu_memory_utilization"
         size = engine.kv_cache_memory_bytes
     else:
         non_cache = non_cache_bytes(engine, usable_bytes, measurements, shape)
@@ -280,7 +280,7 @@ def kv_cache(
     if not per_token:
         return KvCache(size, longest_request=longest, notes=tuple(notes))
     if shape and shape.kv_is_lower_bound and not _measured_per_token(measurements):
-        notes.append("KV cache: at most so many tokens; layers that keep a window or a state are left out")
+        notes.append("KV cache: upper bound; sliding-window and state layers are not counted")
     tokens = int(max(0, size) / per_token)
     return KvCache(size, tokens, tokens / longest if longest else None, longest, tuple(notes))
 
@@ -293,7 +293,7 @@ def non_cache_bytes(
 ) -> tuple[int, str] | None:
     """Bytes of the budget that are not KV cache, on each device, and a note on how that is known."""
     if (measured_bytes := _measured_non_cache(usable_bytes, measurements)) is not None:
-        return measured_bytes, "KV cache: as measured in the last attempt with this model"
+        return measured_bytes, "KV cache: measured in the last attempt with this model"
     weights = _weights(engine, measurements, shape)
     if weights is None:
         return None
@@ -307,7 +307,7 @@ def non_cache_bytes(
         graphs = GRAPHS_BYTES
     return (
         weights + max(forward, logits) + graphs,
-        "KV cache: estimated from the model's files; activations roughly",
+        "KV cache: estimated from the model's files; activations are approximate",
     )
 
 

@@ -47,7 +47,7 @@ def _name(share: GpuShare) -> str:
         case "experiment":
             return f"experiment {share.experiment}" if share.experiment else "another experiment"
         case "mine":
-            return "other processes of yours"
+            return "your other processes"
         case "other":
             return f"user {share.user}" if share.user else "another user"
         case "unknown":
@@ -101,32 +101,33 @@ class EngineFit:
         takes = f"takes {gib(self.budget_bytes)} GiB ({self.share}) of {self.gpu}"
         start = f"fits: {self.name} {takes}"
         if not self.trainers:
-            return f"{start}, of which {gib(self.free_bytes)} are free"
+            return f"{start}; {gib(self.free_bytes)} free"
         peak = self.trainers_peak
-        history = f"whose peak was {gib(peak)}" if peak is not None else "whose need is not known yet"
+        history = f"peak {gib(peak)}" if peak is not None else "peak unknown until its first run"
         remaining = gib(self.left_bytes)
         return f"{start}, leaves {remaining} for {self.trainer}, {history}"
 
     def will_refuse(self, suggested: float | None) -> str:
         needed, free = _distinct_gib(self.budget_bytes, self.free_bytes)
-        will_take = [f"{gib(size)} will be taken by {name}" for name, size in self.earlier_demands if size]
+        will_take = [f"{gib(size)} to be taken by {name}" for name, size in self.earlier_demands if size]
         holders = [text for text in (_holders_text(self.device, self.stopped), *will_take) if text]
         reason = f": {', '.join(holders)}" if holders else ""
         if suggested is None:
-            advice = f"free {self.gpu} first: no smaller gpu_memory_utilization does"
+            advice = f"free {self.gpu} first; no gpu_memory_utilization is small enough"
         else:
-            advice = f"write gpu_memory_utilization = {suggested:g}, or free the memory first"
+            advice = f"set gpu_memory_utilization = {suggested:g}, or free the memory first"
         if any(share.owner == "orphan" for share in self.device.shares):
             advice += f" (`{hints.FREE_LEFTOVERS}` ends leftovers)"
-        needs = f"{self.name} needs {needed} GiB free on {self.gpu} ({self.share}), {free} are free"
+        needs = f"{self.name} needs {needed} GiB free on {self.gpu} ({self.share}), {free} free"
         return f"{needs}{reason}; {advice}"
 
     def no_kv_cache(self, cache: KvCache, suggested: float | None) -> str:
         """The engine begins to load, and fails when it sizes its cache."""
         if cache.size_bytes <= 0:
             what = (
-                f"{self.name} has no room for a KV cache on {self.gpu}: of its {gib(self.budget_bytes)} GiB"
-                f" ({self.share}) model and activations take {gib(self.budget_bytes - cache.size_bytes)}"
+                f"{self.name} has no room for a KV cache on {self.gpu}: model and activations take"
+                f" {gib(self.budget_bytes - cache.size_bytes)} of {gib(self.budget_bytes)} GiB"
+                f" ({self.share}) {gib(self.budget_bytes - cache.size_bytes)}"
             )
             other = "a smaller max_num_batched_tokens, or more devices per copy of the model"
         else:
@@ -138,8 +139,8 @@ class EngineFit:
         if self.engine.kv_cache_memory_bytes is not None:
             return f"{what}; raise kv_cache_memory_bytes, or set {other}"
         if suggested is not None:
-            return f"{what}; write gpu_memory_utilization = {suggested:g}, or set {other}"
-        return f"{what}; no gpu_memory_utilization helps: set {other}"
+            return f"{what}; set gpu_memory_utilization = {suggested:g}, or set {other}"
+        return f"{what}; no gpu_memory_utilization helps; set {other}"
 
     def trainer_short(self, peak_bytes: int, suggested: float | None) -> str:
         """Both start, and the trainer runs out of memory."""
@@ -149,19 +150,18 @@ class EngineFit:
             f" {remaining} on {self.gpu}"
         )
         if self.engine.kv_cache_memory_bytes is not None:
-            return f"{what}; lower kv_cache_memory_bytes, or what {self.trainer} needs"
+            return f"{what}; lower kv_cache_memory_bytes, or reduce the needs of {self.trainer}"
         if suggested is not None:
-            return f"{what}; largest safe gpu_memory_utilization is {suggested:g}"
-        advice = f"make {self.trainer} smaller, or give it another device"
-        return f"{what}; no gpu_memory_utilization is safe: {advice}"
+            return f"{what}; largest safe gpu_memory_utilization: {suggested:g}"
+        advice = f"reduce the needs of {self.trainer}, or give it another device"
+        return f"{what}; no gpu_memory_utilization is safe; {advice}"
 
     def trainer_tight(self, suggested: float | None) -> str:
         what = (
-            f"{self.name} takes {gib(self.budget_bytes)} GiB ({self.share}) of"
-            f" {self.gpu} and leaves {gib(self.left_bytes)} for {self.trainer}, whose need is not"
-            f" known yet"
+            f"{self.name} takes {gib(self.budget_bytes)} GiB ({self.share}) of {self.gpu} and leaves"
+            f" {gib(self.left_bytes)} for {self.trainer}, peak unknown until its first run"
         )
-        return f"{what}: begin with gpu_memory_utilization = {suggested:g}" if suggested is not None else what
+        return f"{what}; start with gpu_memory_utilization = {suggested:g}" if suggested is not None else what
 
     def refusal_note(self) -> str:
         rule = engine_rule(self.engine, self.user.measurements)
@@ -172,53 +172,53 @@ class EngineFit:
             budget_bytes=self.budget_bytes,
             local_device=self.user.devices.index(self.device.key),
         )
-        return f"vLLM's words for it: {refusal}"
+        return f"vLLM says: {refusal}"
 
     def close_start(self) -> str:
         """The start check may fail after all."""
         spare = _mib(self.free_bytes - self.budget_bytes)
         return (
-            f"close: only {spare} MiB more than needed are free, and the CUDA context, up to"
-            f" {_mib(CONTEXT_BYTES)} MiB, is made before vLLM looks"
+            f"tight: only {spare} MiB to spare, and the CUDA context (up to {_mib(CONTEXT_BYTES)} MiB) is"
+            " created before vLLM checks"
         )
 
     def close_peak(self, peak_bytes: int) -> str:
         spare = _mib(self.left_bytes - peak_bytes)
-        return f"close: only {spare} MiB remain beyond the peak of {self.trainer}"
+        return f"tight: only {spare} MiB beyond the peak of {self.trainer}"
 
     def user_notes(self) -> tuple[str, ...]:
         overhead = gib(self.overhead_bytes)
-        notes = [f"beside its budget {self.name} takes about {overhead} GiB (context, graphs)"]
+        notes = [f"{self.name} takes about {overhead} GiB on top of its budget (context, graphs)"]
         key = self.device.key
         unknown = [user.component for user in self.trainers if key not in user.peak_bytes]
         if unknown:
-            notes.append(f"the need of {' and '.join(unknown)} is not known yet: a first run will show it")
+            notes.append(f"peak of {' and '.join(unknown)} unknown until a first run")
         if self.device.memory_kind == "unified":
-            notes.append("unified memory: programs on the CPU take from it, too")
+            notes.append("unified memory: CPU programs use it, too")
         return (*notes, *change_notes(self.trainers))
 
 
 def unreadable(device: GpuDevice, component: str) -> str:
     reason = f" ({device.problem})" if device.problem else ""
-    return f"{component}: the memory of {_gpu(device)} cannot be read{reason}"
+    return f"{component}: cannot read the memory of {_gpu(device)}{reason}"
 
 
 def trainer_alone(device: GpuDevice, component: str, *, free_bytes: int, peak_bytes: int | None) -> str:
     """The text about a trainer beside which no engine starts."""
-    free = f"{gib(free_bytes)} GiB are free on {_gpu(device)}"
+    free = f"{gib(free_bytes)} GiB free on {_gpu(device)}"
     if peak_bytes is None:
-        return f"what {component} needs is not known before its first run; {free}"
-    return f"fits: {component} held {gib(peak_bytes)} GiB at most, {free}"
+        return f"memory needs of {component} unknown until its first run; {free}"
+    return f"fits: {component} peaked at {gib(peak_bytes)} GiB, {free}"
 
 
 def trainer_unseen(device: GpuDevice, component: str, need: TrainingNeed, *, free_bytes: int) -> str:
     """The text about a supervised trainer before its first run."""
-    free = f"{gib(free_bytes)} GiB are free on {_gpu(device)}"
+    free = f"{gib(free_bytes)} GiB free on {_gpu(device)}"
     estimate, advice = need.estimate_bytes(), need.advice(free_bytes)
     if estimate is None:
-        unknown = f"what {component} needs is not known before its first run; {free}"
-        return f"{unknown}: if that is too little, {advice}" if advice else unknown
-    about = f"about {gib(estimate)} GiB by the sizes of model and micro-batch ({need.sizes()}), {free}"
+        unknown = f"memory needs of {component} unknown until its first run; {free}"
+        return f"{unknown}; if that is too little, {advice}" if advice else unknown
+    about = f"about {gib(estimate)} GiB estimated from model and micro-batch ({need.sizes()}), {free}"
     if estimate <= free_bytes:
         return f"{component} should fit: {about}"
     return f"{component} may not fit: {about}" + (f"; {advice}" if advice else "")
@@ -240,23 +240,21 @@ def trainer_alone_short(
     need, free = _distinct_gib(peak_bytes, free_bytes)
     holders = _holders_text(device, (user.component,))
     reason = f": {holders}" if holders else ""
-    what = (
-        f"{user.component} will not fit: its peak was {need} GiB, {free} are free on {_gpu(device)}{reason}"
-    )
+    what = f"{user.component} will not fit: its peak was {need} GiB, {free} free on {_gpu(device)}{reason}"
     if suggested is not None:
         return f"{what}; restart {engine} with gpu_memory_utilization = {suggested:g} or less"
     lower = (
         user.training and user.training.advice(free_bytes, peak_bytes)
-    ) or f"make {user.component} smaller"
+    ) or f"reduce the needs of {user.component}"
     if engine:
-        return f"{what}; no gpu_memory_utilization of {engine} is safe: {lower}"
+        return f"{what}; no gpu_memory_utilization of {engine} is safe; {lower}"
     return f"{what}; free the memory first, or {lower}"
 
 
 def change_notes(users: Iterable[MemoryUser]) -> tuple[str, ...]:
     """Reasons why a peak may be a different one this time."""
     return tuple(
-        f"since the peak of {user.component} was seen: {user.peak_note}" for user in users if user.peak_note
+        f"since the last peak of {user.component}: {user.peak_note}" for user in users if user.peak_note
     )
 
 

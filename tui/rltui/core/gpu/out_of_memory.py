@@ -17,10 +17,10 @@ _ACCOMPANIED = frozenset({"load", "warm_up", "graph_capture", "other"})
 
 _WHEN = {
     "start_check": " at the start check",
-    "no_kv_cache": ": nothing is left for the KV cache",
+    "no_kv_cache": ": no room left for the KV cache",
     "kv_cache_small": " for the KV cache",
-    "load": " while the model was loaded",
-    "graph_capture": " while CUDA graphs were captured",
+    "load": " while loading the model",
+    "graph_capture": " while capturing CUDA graphs",
 }
 
 
@@ -80,7 +80,7 @@ def _kv_cache(memory: OutOfMemory) -> str:
     clauses = []
     if memory.needed_bytes is not None and memory.available_bytes is not None:
         needed, available = size_text(memory.needed_bytes), size_text(memory.available_bytes)
-        clauses.append(f"one request of max_model_len needs {needed}, there are {available}")
+        clauses.append(f"one request of max_model_len needs {needed}, available: {available}")
     if memory.possible_model_len is not None:
         clauses.append(f"{memory.possible_model_len} tokens would fit")
     return ", ".join(clauses)
@@ -90,7 +90,7 @@ def _allocation(memory: OutOfMemory) -> str:
     attempts = [] if memory.tried_bytes is None else [f"tried to allocate {size_text(memory.tried_bytes)}"]
     clauses = [", ".join(clause for clause in (*attempts, _free(memory)) if clause)]
     if memory.in_use_bytes is not None:
-        clauses.append(f"it held {size_text(memory.in_use_bytes)}")
+        clauses.append(f"this process held {size_text(memory.in_use_bytes)}")
     if memory.holders:
         pid, held_bytes = max(memory.holders, key=lambda holder: holder[1])
         clauses.append(f"pid {pid} of the host held {size_text(held_bytes)}")

@@ -301,8 +301,8 @@ def _edits(case: Case, levers: Sequence[Lever]) -> Iterator[tuple[Lever, Edits, 
 def _remedy(case: Case, lever: Lever, edits: Edits, *, is_own: bool) -> Remedy:
     by_key = {knob.key: knob for knob in case.knobs}
     title = ", ".join(f"{key} {_text(by_key[key].value)} → {_text(value)}" for key, value in edits.items())
-    peak = "" if case.peak_bytes is None else f", which held up to {size_text(case.peak_bytes)}"
-    reason = lever.reason if is_own else f"leaves more of the GPU to {case.component}{peak}"
+    peak = "" if case.peak_bytes is None else f", which used up to {size_text(case.peak_bytes)}"
+    reason = lever.reason if is_own else f"leaves more of the GPU for {case.component}{peak}"
     readers = tuple(dict.fromkeys(reader for key in edits for reader in by_key[key].readers))
     return Remedy(
         title=title,

@@ -49,7 +49,7 @@ def reservation_text(reservations: Sequence[GpuReservation]) -> str:
     if not remaining:
         return ""
     size = gib(sum(remaining.values()))
-    return f"{size} GiB are claimed by {join_words(list(remaining))}, which {_is(remaining)} starting"
+    return f"{size} GiB reserved for {join_words(list(remaining))}, which {_is(remaining)} starting"
 
 
 def _is(names: Collection[str]) -> str:
@@ -97,7 +97,7 @@ def contention(
             continue
         need = f"GPU {device.label}: needs {gib(size)} GiB, {gib(device.free_bytes)} GiB free"
         if text := reservation_text(theirs):
-            return Contention(f"{need}, of which {text}", is_starting=True)
+            return Contention(f"{need}; {text}", is_starting=True)
         held_bytes = _held_by_others(device)
         if has_waited and held_bytes:
             text = f"{need}, {gib(sum(held_bytes.values()))} GiB held by {join_words(list(held_bytes))}"
@@ -148,7 +148,7 @@ def _unavailable_reason(device: GpuDevice, bytes_each: int) -> str:
         return f"is used by {join_words(sorted(users))}"
     claimants = sorted({reservation.experiment for reservation in device.claims})
     if claimants:
-        return f"is claimed by {join_words(claimants)}, which {_is(claimants)} starting"
+        return f"is reserved for {join_words(claimants)}, which {_is(claimants)} starting"
     needed = bytes_each or round(_UNUSED_FRAC * (device.usable_bytes or 0))
     if device.free_bytes < needed:
         return f"has {gib(device.free_bytes)} of {gib(needed)} GiB free"
