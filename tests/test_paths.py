@@ -48,7 +48,7 @@ def test_what_is_no_private_folder_is_refused(base: Path) -> None:
     assert "not a private folder of yours" in refusal()
     (base / "rltui").unlink()
     (base / "rltui").touch()
-    assert "cannot make the folder" in refusal()
+    assert "cannot create the folder" in refusal()
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="giving a folder away needs root")

@@ -176,7 +176,7 @@ def test_a_folder_whose_name_is_no_text_is_left_out(
     odd = Path(os.fsdecode(os.fsencode(tmp_path / "out") + b"/b\xff"))
     (tmp_path / "out" / "b").rename(odd)
     main(["runs"])
-    assert "is left out: its path is not UTF-8" in capsys.readouterr().err
+    assert "is skipped: its path is not UTF-8" in capsys.readouterr().err
     states = {row["name"]: row["state"] for row in cli.json("runs")}
     assert states["a"] == "done"
     config = tmp_path / "rl.toml"
@@ -192,7 +192,7 @@ def test_what_is_typed_at_great_length_is_refused_in_words(
     many, digits = 3000, "9" * 5000
     assert "brackets stand in each other" in cli("runs", "(" * 1000 + "a" + ")" * 1000, code=2)
     assert "are the most" in cli("runs", "(" * 5000, code=2)
-    assert "is no regular expression" in cli("runs", f"name:~{'(' * 1500}a{')' * 1500}", code=2)
+    assert "is not a regular expression" in cli("runs", f"name:~{'(' * 1500}a{')' * 1500}", code=2)
     cli("runs", "not " * 900 + "a")
     config = tmp_path / "rl.toml"
     shutil.copy(write_finished_run(tmp_path / "out" / "a").config_files[0], config)

@@ -129,13 +129,13 @@ def test_figures_that_only_tick_are_not_told_again(capsys: pytest.CaptureFixture
         return status.model_copy(update={"components": (held, *status.components[1:])})
 
     settle(waiting("12.1"), waiting("12.2"), waiting("13.0"), running_status())
-    assert capsys.readouterr().err.count("waits for GPU 0") == 1
+    assert capsys.readouterr().err.count("waiting for GPU 0") == 1
 
 
 def queued_status() -> Status:
     """The trainer is a job that waits for nodes."""
     host = HostStatus(
-        where="job 12", phase="pending", reason="waits for free nodes (Resources)", since=NOW - 180.0
+        where="job 12", phase="pending", reason="waiting for free nodes (Resources)", since=NOW - 180.0
     )
     trainer = (
         running_status()

@@ -79,7 +79,7 @@ def recorded_box() -> Iterator[RecordedBox]:
 def shared_box() -> Iterator[RecordedBox]:
     """One for all tests that only look, in any order: the index, which no recording has, is made first."""
     with recorded_box() as box:
-        assert "there was no index of runs: it is made anew from the folders" in box.output("runs")
+        assert "no index of runs: rebuilding it from the folders" in box.output("runs")
         yield box
 
 

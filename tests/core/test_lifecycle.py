@@ -32,7 +32,7 @@ START = StartRequested()
 
 def test_start_waits_then_starts_then_is_ready() -> None:
     assert run(START).state is S.WAITING
-    assert run(START, StartBlocked(1, "waits for x")).reason == "waits for x"
+    assert run(START, StartBlocked(1, "waiting for x")).reason == "waiting for x"
     assert run(START, Spawned(1, ready=False)).state is S.STARTING
     assert run(START, Spawned(1, ready=False), ProbeSucceeded(1)).state is S.READY
     assert run(START, Spawned(1, ready=True)).state is S.READY

@@ -71,7 +71,7 @@ class Happening:
                     StartFailed(epoch, "no port"),
                     NotNeeded(epoch, "it is made"),
                 ]
-                likely = [*launch, *launch, *given_up, StartBlocked(epoch, "waits"), requests[1]]
+                likely = [*launch, *launch, *given_up, StartBlocked(epoch, "waiting"), requests[1]]
             case S.STARTING | S.READY:
                 likely = [*ended, ProbeSucceeded(epoch, at=at), *requests[1:]]
             case S.STOPPING:
@@ -84,7 +84,7 @@ class Happening:
             *ended,
             ProbeSucceeded(epoch, at=at),
             StartFailed(epoch, "no port"),
-            StartBlocked(epoch, "waits"),
+            StartBlocked(epoch, "waiting"),
         ]
         every.append(NotNeeded(epoch, "it is made"))
         events = [*every, *launch, *requests, StartRequested(automatic=True)] if self.wild else likely

@@ -183,7 +183,7 @@ def test_the_runtime_folder_is_gone_and_the_shell_has_another(counters: Box) -> 
         assert pids(counters) == before
         (counters.work / "out/.rltui/supervisor.socket").unlink()
         assert pids(bare) == before
-        assert "cannot make the folder" in counters.run("doctor").stdout
+        assert "cannot create the folder" in counters.run("doctor").stdout
         assert bare.run("down").returncode == 0
         journal = (counters.work / "out/.rltui/journal.jsonl").read_text()
         assert journal.count("supervisor started") == 1
@@ -202,6 +202,6 @@ def test_another_users_control_folder_is_not_touched(counters: Box) -> None:
     control.chmod(0o777)
     refusal = counters.run(*UP)
     assert (refusal.returncode, "Traceback" in refusal.stderr) == (4, False)
-    assert "others may write to it" in refusal.stderr
+    assert "other users may write to it" in refusal.stderr
     assert victim.read_text() == "mine\n"
     assert sorted(path.name for path in control.iterdir()) == ["journal.jsonl", "supervisor.log"]

@@ -77,7 +77,7 @@ def test_two_that_start_at_once_take_turns(box: Box) -> None:
 
     first, second = retry_until(turns, timeout_s=20)
     assert inference_of(second)["reason"] == (
-        f"waits for GPU 0: needs 48.6 GiB, 80.0 GiB free; 48.6 GiB reserved for {first}, which is starting"
+        f"waiting for GPU 0: needs 48.6 GiB, 80.0 GiB free; 48.6 GiB reserved for {first}, which is starting"
     )
     output = box.run("gpus").stdout
     assert f"{first}/inference is starting and will take 48.6 GiB more" in output

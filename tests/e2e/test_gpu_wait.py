@@ -30,7 +30,7 @@ def test_start_waits_for_gpu_memory_and_names_its_holders(box: Box) -> None:
     assert started.returncode == 0, started.stderr
     reason = retry_until(lambda: box.component("serve")["reason"])
     assert box.component("serve")["state"] == "waiting"
-    assert reason.startswith("waits for GPU 0: needs 21.2 GiB free, ")
+    assert reason.startswith("waiting for GPU 0: needs 21.2 GiB free, ")
     assert "12.0 GiB held by pid 4100001" in reason
     scenario_of(box).write_text(SHARED.replace("0.used 19327352832", "0.used 1073741824"))
     box.wait_for("serve", "ready")

@@ -222,7 +222,7 @@ def test_without_helm_or_kubectl_it_says_so(box: Box) -> None:
     path = box.env["PATH"]
     try:
         box.env["PATH"] = str(box.work)
-        assert "there is no helm on this machine" in box.run("k8s", "up", RELEASE).stderr
+        assert "helm is not installed" in box.run("k8s", "up", RELEASE).stderr
         assert "cannot run kubectl" in box.run("k8s", "status").stderr
     finally:
         box.env["PATH"] = path

@@ -58,5 +58,5 @@ def test_a_living_run_a_killed_supervisor_and_the_end(box: Box, monkeypatch: pyt
     assert (row().state, row().attempts) == ("stopped", 1)
     index.close()
     index.path.unlink()
-    assert catch_up(index).messages == ("there was no index of runs: it is made anew from the folders",)
+    assert catch_up(index).messages == ("no index of runs: rebuilding it from the folders",)
     assert row().state == "stopped"

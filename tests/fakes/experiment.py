@@ -167,7 +167,7 @@ def running_status(**values: object) -> Status:
         "components": (
             component("inference", kind="service", port=8000, facts=("KV 41 %", "128 run 12 wait")),
             component("orchestrator", facts=("step 12", "4.1 s/step")),
-            component("trainer", facts=("step 12", "loss 0.02", "waits for batch")),
+            component("trainer", facts=("step 12", "loss 0.02", "waiting for batch")),
         ),
         "progress": Progress(
             step=12,

@@ -83,7 +83,7 @@ def test_lines_become_rows() -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "fault"),
-    [("(", "is no regular expression"), ("step", "has no group")],
+    [("(", "is not a regular expression"), ("step", "has no group")],
     ids=["broken", "step"],
 )
 def test_patterns_that_tell_no_step_are_refused(pattern: str, fault: str) -> None:

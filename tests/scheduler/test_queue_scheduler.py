@@ -81,7 +81,7 @@ def test_a_pipe_in_place_of_a_config_holds_up_nobody(scheduler: QueueScheduler, 
     os.mkfifo(config)
     scheduler.look()
     assert why(scheduler) == {
-        "a": f"{config} cannot be read: it is no regular file; as it is now: rltui queue retry a",
+        "a": f"{config} cannot be read: it is not a regular file; as it is now: rltui queue retry a",
         "b": "starting",
     }
 
@@ -101,7 +101,7 @@ def test_a_disk_that_does_not_answer_holds_up_nobody(
     monkeypatch.setattr(fingerprints, "_DISK_TIMEOUT_S", 0.2)
     scheduler.look()
     assert why(scheduler)["b"] == "starting"
-    assert "its disk does not answer" in why(scheduler)["a"]
+    assert "its disk does not respond" in why(scheduler)["a"]
     begun = time.monotonic()
     for _ in range(20):
         scheduler.look()

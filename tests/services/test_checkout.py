@@ -69,7 +69,7 @@ def test_find_looks_into_a_project_that_contains_one(tmp_path: Path) -> None:
 
 def test_variable_that_names_something_else_is_refused(tmp_path: Path) -> None:
     variable = {"RLTUI_PRIME_RL": str(tmp_path)}
-    with pytest.raises(ConfigError, match=r"RLTUI_PRIME_RL names .* no checkout of prime-rl"):
+    with pytest.raises(ConfigError, match=r"RLTUI_PRIME_RL names .* not a checkout of prime-rl"):
         _ = near(tmp_path, environment=variable).folder
     prefix = near(tmp_path, environment=variable).run_prefix()
     assert isinstance(prefix, Missing)

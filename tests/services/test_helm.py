@@ -35,7 +35,7 @@ def test_a_chart_is_found_where_the_page_of_prime_rl_has_people_be(
     assert chart_folder(None, None) == "./prime-rl"
     assert chart_folder("./prime-rl", None) == "./prime-rl"
     assert chart_folder("oci://registry/prime-rl", None) == "oci://registry/prime-rl"
-    with pytest.raises(UsageError, match="is no chart"):
+    with pytest.raises(UsageError, match="is not a chart"):
         chart_folder("prime-rl/examples", None)
 
 

@@ -67,7 +67,7 @@ def test_array_is_read_as_it_was_written(tmp_path: Path, monkeypatch: pytest.Mon
     assert ArrayMember(f"{folder}:0").read() == array
     (folder / "array.json").write_text("{")
     assert place.read() is None
-    with pytest.raises(ValueError, match="names no task"):
+    with pytest.raises(ValueError, match="is not a task"):
         ArrayMember("somewhere:3")
 
     os.utime(folder, (0, 0))

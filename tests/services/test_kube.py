@@ -55,16 +55,16 @@ KILLED = {"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": "
 
 def test_why_a_pod_does_not_run() -> None:
     cases = {
-        "no node takes it: 0/5 nodes are available: 5 Insufficient nvidia.com/gpu": described(UNSCHEDULED),
-        "its node has not begun with it": described({"phase": "Pending"}),
-        "its container is being made": with_state({"waiting": {"reason": "ContainerCreating"}}),
+        "no node can run it: 0/5 nodes are available: 5 Insufficient nvidia.com/gpu": described(UNSCHEDULED),
+        "its node has not started it yet": described({"phase": "Pending"}),
+        "its container is being created": with_state({"waiting": {"reason": "ContainerCreating"}}),
         'its image cannot be pulled (ImagePullBackOff): Back-off pulling image "x"': with_state(
             {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "x"'}}
         ),
-        'its container cannot be made (CreateContainerConfigError): secret "hf" not found': with_state(
+        'its container cannot be created (CreateContainerConfigError): secret "hf" not found': with_state(
             {"waiting": {"reason": "CreateContainerConfigError", "message": 'secret "hf" not found'}}
         ),
-        "it exited 137 (OOMKilled), and is started again after a pause (CrashLoopBackOff)": with_state(
+        "it exited 137 (OOMKilled), and restarts after a delay (CrashLoopBackOff)": with_state(
             {"waiting": {"reason": "CrashLoopBackOff"}}, lastState=KILLED
         ),
         "SomethingNew": with_state({"waiting": {"reason": "SomethingNew"}}),
@@ -87,7 +87,7 @@ def test_a_container_that_is_not_there_is_named() -> None:
     with pytest.raises(NoContainerError, match="has no container other") as caught:
         pod_of(described({}), "other")
     assert caught.value.hint == "it has: prime-rl-trainer, sidecar"
-    with pytest.raises(RltuiError, match="does not know"):
+    with pytest.raises(RltuiError, match="unexpected pod"):
         pod_of({"kind": "Status"})
 
 

@@ -97,7 +97,7 @@ def test_unknown_options_say_what_else_can_be_done(tmp_path: Path) -> None:
 def test_refusal_shows_its_last_words_without_frames(tmp_path: Path) -> None:
     says = r'print("╭─ Config error ─╮\n│ \x1b[31mseq_len\x1b[0m is wrong │\n╰───╯")'
     run = program(tmp_path, f"import sys; {says}; sys.exit(1)")
-    with pytest.raises(ConfigError, match=r"make\.py refuses the config \(exit code 1\)") as caught:
+    with pytest.raises(ConfigError, match=r"make\.py rejects the config \(exit code 1\)") as caught:
         make(tmp_path, run)
     assert caught.value.details == ("Config error", "seq_len is wrong")
     assert not scratch_folders(tmp_path)
@@ -105,7 +105,7 @@ def test_refusal_shows_its_last_words_without_frames(tmp_path: Path) -> None:
 
 def test_command_that_never_ends_is_ended_with_its_children(tmp_path: Path) -> None:
     program(tmp_path, "sleep 600 & echo $! > pids; echo thinking; sleep 600")
-    with pytest.raises(RltuiError, match="was not done after"):
+    with pytest.raises(RltuiError, match="did not finish within"):
         make(tmp_path, ("sh",), replace(RESOLUTION, timeout_s=0.3))
     child = int((tmp_path / "pids").read_text())
     stat = Path(f"/proc/{child}/stat")
@@ -212,7 +212,7 @@ def test_shared_copies_lie_where_programs_look_for_them(tmp_path: Path) -> None:
 def test_edit_that_is_refused_as_unknown_is_left_out_where_it_may(tmp_path: Path) -> None:
     edits = {"rl": {**RESOLUTION.edits["rl"], "env.base_port": 7}}
     resolution = replace(attempts(tmp_path), edits=edits)
-    with pytest.raises(ConfigError, match="refuses the config"):
+    with pytest.raises(ConfigError, match="rejects the config"):
         make(tmp_path, program(tmp_path, ATTEMPTS), resolution)
     allowed = replace(resolution, unless_unknown=frozenset({"env.base_port"}))
     assert "trainer" in make(tmp_path, program(tmp_path, ATTEMPTS), allowed).files

@@ -57,7 +57,7 @@ def test_parse_job_reads_what_scontrol_prints() -> None:
     assert found.start == NOW + 300
     assert (found.output, found.nodes) == ("/home/me/my runs/job.log", "")
     assert found.command == "/home/me/my runs/job.sh"
-    with pytest.raises(ValueError, match="no job"):
+    with pytest.raises(ValueError, match="unexpected answer"):
         slurm.parse_job("slurm_load_jobs error")
 
 
@@ -68,15 +68,15 @@ def test_parse_job_names_task_of_array() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ((), "waits for free nodes (Resources), starts about 16:05"),
+        ((), "waiting for free nodes (Resources), starts about 16:05"),
         ((("Resources", "Priority"), ("T16:05", "T09:05")),
-         "waits behind jobs of higher priority (Priority)"),
+         "waiting for jobs of higher priority (Priority)"),
         ((("Resources", "QOSMaxGRESPerUser"), ("2026-11-23T16:05:00", "Unknown")),
-         "waits for a limit of its account or QOS (QOSMaxGRESPerUser)"),
+         "waiting for a limit of its account or QOS (QOSMaxGRESPerUser)"),
         ((("Resources", "BeginTime"), ("Restarts=0", "Restarts=1"), ("2026-11-23T16:05", "2026-11-24T09:05")),
-         "requeued, start 2: waits for its begin time (BeginTime), starts about Tue 24 Nov 09:05"),
-        ((("Resources", "SomethingNew"), ("2026-11-23T16:05:00", "N/A")), "waits (SomethingNew)"),
-        ((("PENDING", "COMPLETING"),), "SLURM ends its processes"),
+         "requeued, start 2: waiting for its begin time (BeginTime), starts about Tue 24 Nov 09:05"),
+        ((("Resources", "SomethingNew"), ("2026-11-23T16:05:00", "N/A")), "waiting (SomethingNew)"),
+        ((("PENDING", "COMPLETING"),), "SLURM is ending its processes"),
         ((("PENDING", "RUNNING"),), ""),
     ],
 )  # fmt: skip

@@ -103,7 +103,7 @@ async def test_failures_are_told_in_words(hanging: ProcessId, tmp_path: Path) ->
     denied = fake_py_spy(tmp_path, "echo 'Permission Denied: Try running again' >&2; exit 1")
     told = await dump_stacks(hanging, py_spy=denied)
     assert told is not None
-    assert "py-spy may not look into it" in told
+    assert "py-spy lacks permission" in told
     broken = fake_py_spy(tmp_path, "echo 'Error: Failed to find python version' >&2; exit 1")
     told = await dump_stacks(hanging, py_spy=broken)
     assert told is not None
@@ -129,5 +129,5 @@ async def test_a_long_dump_is_cut(
     stacks = await dump_stacks(hanging, py_spy=fake_py_spy(tmp_path, "yes | head -c 100000"))
     assert stacks is not None
     assert len(stacks) < 4096 + 200
-    assert "cut after 4 KiB" in stacks
-    assert "… and 1 more Python processes, not asked" in stacks
+    assert "truncated after 4 KiB" in stacks
+    assert "… and 1 more Python processes, skipped" in stacks

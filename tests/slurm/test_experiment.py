@@ -51,7 +51,7 @@ def test_experiment_goes_through_queue_lost_supervisor_and_stop(job_box: Box, ri
         "up", "-l", "./job.toml", "--slurm", "-n", "one", "-o", "out", "--time", "7", "--no-wait"
     )
     assert started.returncode == 0, started.stderr
-    retry_until(lambda: "waits for free nodes (Resources)" in _host(box).get("reason", ""), timeout_s=30.0)
+    retry_until(lambda: "waiting for free nodes (Resources)" in _host(box).get("reason", ""), timeout_s=30.0)
     assert box.component("train")["state"] == "starting"
     assert "pending" in box.run("status", "one").stdout
     number = _host(box)["where"].removeprefix("job ")

@@ -95,7 +95,7 @@ def test_refused_job_is_told_in_slurms_words(attempt: Attempt) -> None:
 def test_queue_is_told_with_reason_and_cancelled_at_once(attempt: Attempt, rig: Rig) -> None:
     rig.fill()
     attempt.start("sleep", "600")
-    remote = attempt.until(lambda remote: "waits for free nodes (Resources), starts about" in remote.reason)
+    remote = attempt.until(lambda remote: "waiting for free nodes (Resources), starts about" in remote.reason)
     assert remote.phase == "pending"
     attempt.signal()
     _, remote = attempt.ended()
@@ -183,7 +183,7 @@ def test_preempted_job_is_queued_again_and_started_again(attempt: Attempt, rig: 
     queued = attempt.until(is_queued)
     assert set(told) == {1}  # while its processes are ended, it is not started again yet
     assert queued.starts == 1
-    assert queued.reason.startswith("requeued, start 2: waits for its begin time (BeginTime)")
+    assert queued.reason.startswith("requeued, start 2: waiting for its begin time (BeginTime)")
     rig.say("scancel", urgent)
     rig.hurry(queued.id)
     again = attempt.until(lambda remote: remote.phase == "running" and remote.starts == 2)
@@ -286,7 +286,7 @@ def test_array_is_submitted_once_also_if_its_number_was_never_written(
 ) -> None:
     one, other = pair
     one.follow()
-    one.until(lambda remote: remote.reason == "waits for 1 more run of its sweep, to be one job array with")
+    one.until(lambda remote: remote.reason == "waiting for 1 more run of its sweep, to be one job array with")
     other.follow()
     for attempt in pair:
         attempt.until(lambda remote: bool(remote.id))
@@ -310,7 +310,7 @@ def test_array_is_submitted_once_also_if_its_number_was_never_written(
 def test_who_stops_before_is_not_in_the_array(pair: tuple[Attempt, Attempt], rig: Rig) -> None:
     one, other = pair
     one.follow()
-    one.until(lambda remote: "waits for 1 more run" in remote.reason)
+    one.until(lambda remote: "waiting for 1 more run" in remote.reason)
     one.signal()
     assert one.ended()[1].id == ""
     other.follow()

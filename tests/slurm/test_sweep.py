@@ -50,7 +50,7 @@ def test_sweep_of_jobs_submits_as_many_as_were_allowed_until_all_have_run(cluste
     retry_until(lambda: len(submitted()) == 3, timeout_s=90.0)
     assert set(submitted()) == {f"s-seed{seed}-train 7:00" for seed in (1, 2, 3)}
     retry_until(
-        lambda: sum("waits" in each["why"] and each["state"] == "running" for each in _entries(box)) == 3,
+        lambda: sum("waiting" in each["why"] and each["state"] == "running" for each in _entries(box)) == 3,
         timeout_s=30.0,
     )
     last = _entries(box)[-1]
@@ -81,7 +81,7 @@ def test_sweep_as_one_array_whose_tasks_are_runs(cluster_box: Box, rig: Rig) -> 
     number = tasks()[0][0].partition("_")[0]
     states = ("RUNNING", "RUNNING", "PENDING", "PENDING")
     assert tasks() == [[f"{number}_{task}", state, "s", "7:00"] for task, state in enumerate(states)]
-    waits = "waits for other tasks of its array (JobArrayTaskLimit)"
+    waits = "waiting for other tasks of its array (JobArrayTaskLimit)"
     retry_until(
         lambda: [each["why"].partition(",")[0] for each in _entries(box)] == ["", "", waits, waits],
         timeout_s=30.0,

@@ -309,7 +309,7 @@ def test_a_stopped_server_is_named_and_not_waited_for(host: TmuxHost) -> None:
         retry_until(lambda: processes.is_stopped(server) or None)  # not before it is out of the kernel
         with pytest.raises(RltuiError, match=rf"pid {line}, is stopped") as caught:
             host.start_window("s", "trainer", ["sleep", "1000"], cwd="/")
-        assert caught.value.hint == f"let it go on: kill -CONT {line}"
+        assert caught.value.hint == f"resume it: kill -CONT {line}"
     finally:
         os.kill(int(line), signal.SIGCONT)
     assert host.start_window("s", "trainer", ["sleep", "1000"], cwd="/").name == "trainer"

@@ -100,10 +100,10 @@ def test_header_says_that_a_run_does_not_learn() -> None:  # B1
 
 def test_header_says_who_waits_for_whom_where_there_is_room() -> None:
     assert "trainer waits for a batch 62 %" in header_line(unwell_status(), 200).plain
-    assert "waits for" not in header_line(unwell_status(), 80).plain
+    assert "waiting for" not in header_line(unwell_status(), 80).plain
     assert "⚠ reward collapsed" in header_line(unwell_status(), 80).plain
     stopped = unwell_status().model_copy(update={"state": "stopped"})
-    assert "waits for" not in header_line(stopped, 200).plain, "nobody waits any more"
+    assert "waiting for" not in header_line(stopped, 200).plain, "nobody waits any more"
 
 
 def test_header_says_what_all_rollouts_got_where_some_are_not_trained_on() -> None:

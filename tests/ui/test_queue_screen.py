@@ -65,7 +65,7 @@ async def test_who_only_looks_changes_nothing(open_app: Opener) -> None:
 
 async def test_jobs_that_slurm_holds_back_are_not_counted_as_running() -> None:
     job = {"is_job": True, "state": "running"}
-    entries = (entry("one", **job), entry("two", why="waits for free nodes (Resources)", **job))
+    entries = (entry("one", **job), entry("two", why="waiting for free nodes (Resources)", **job))
     app = make_app(FakeExperiment(), runs=with_queue(entries=entries))
     async with app.run_test() as pilot:
         await settle(pilot)

@@ -60,7 +60,7 @@ def test_the_snapshot_is_what_the_last_release_says(project: Path) -> None:
         ("batch_size = 128", [], []),
         ("batch_size = 100", ["nearest valid"], ["batch_size must be divisible by"]),
         ("rollouts_per_example = 1", ["a whole number ≥ 2"], ["2 or more rollouts per example"]),
-        ("wandb = { project = 'x' }", ["unknown key"], ["RLConfig takes no argument of that name"]),
+        ("wandb = { project = 'x' }", ["unknown key"], ["RLConfig has no such argument"]),
         ("lr_scheduler_type = 'cosin'", ["must be one of"], ["is not a valid SchedulerType"]),
     ],
 )  # fmt: skip

@@ -127,7 +127,7 @@ def test_it_is_not_meant(text: str) -> None:
         ("reward >", "reward > what?", 8, ""),
         ("reward > 1 and", "something is missing at its end", 14, ""),
         ("is:livin", "no 'livin'", 3, "did you mean living?"),
-        ("name:~(a", "is no regular expression", 6, ""),
+        ("name:~(a", "is not a regular expression", 6, ""),
         ("age < yesterday", "age cannot be compared with 'yesterday'", 6, "so long: 90s"),
         ("age == 2h", "age is compared with < and >", 7, ""),
         ("> 3", "'>' does not belong here", 0, ""),

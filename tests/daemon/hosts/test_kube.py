@@ -141,7 +141,7 @@ def test_why_it_is_not_running_is_told(cluster: FakeCluster, attempts: Attempts)
     attempt = attempts(pod)
     status = attempt.until(lambda status: bool(status.reason))
     assert status.phase == "pending"
-    assert status.reason == "no node takes it: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu"
+    assert status.reason == "no node can run it: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu"
     cluster.ask("trouble", name="my-exp-trainer", trouble="image")
     attempt.until(lambda status: "its image cannot be pulled (ImagePullBackOff)" in status.reason)
 

@@ -75,7 +75,7 @@ class Engine:
         if self.in_memory or folder is None:
             return 500, {"detail": "no weight transfer has been initialised"}
         if not Path(folder).is_dir():
-            return 500, {"detail": f"{folder} is no folder"}
+            return 500, {"detail": f"{folder} is not a folder"}
         name = Path(folder).name
         return self._load(int(name.removeprefix("step_")) if name.startswith("step_") else 0, folder)
 

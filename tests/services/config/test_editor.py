@@ -78,7 +78,7 @@ def test_undo_of_a_key_that_others_changed_is_a_conflict(desk: Desk) -> None:
     ]
     with pytest.raises(ConflictError, match="changed since") as caught:
         desk.undo()
-    assert caught.value.details[0] == "max_steps: was 30, is 31 now, you want 20"
+    assert caught.value.details[0] == "max_steps: was 30, is 31 now; your edit: 20"
     assert "31" in desk.text
 
 
@@ -108,11 +108,11 @@ def test_an_edit_on_what_was_not_seen_is_refused_with_three_sides(desk: Desk) ->
     assert "-max_steps = 20   # short\n+max_steps = 30   # short\n" in conflict.yours
     with pytest.raises(ConflictError) as caught:
         desk.do(fits)
-    assert "fits onto what is there now" in caught.value.hint
+    assert "still applies to the new content" in caught.value.hint
     clash = Request(action="set", edits={"orchestrator.batch_size": 256}, base=base)
     with pytest.raises(ConflictError) as caught:
         desk.do(clash)
-    assert caught.value.details[0] == "orchestrator.batch_size: was 128, is 64 now, you want 256"
+    assert caught.value.details[0] == "orchestrator.batch_size: was 128, is 64 now; your edit: 256"
     assert desk.text == theirs
     desk.do(fits.model_copy(update={"base": {}}))
     assert desk.text == theirs.replace("20", "30")
@@ -185,7 +185,7 @@ def test_of_two_writers_one_gets_the_conflict(desk: Desk) -> None:
     desk.reopen()
     previews = [editor.preview(request) for editor in (first, desk.editor)]
     assert first.apply(request, previews[0]) is not None
-    with pytest.raises(ConflictError, match="was changed by somebody else meanwhile"):
+    with pytest.raises(ConflictError, match="was changed by someone else in the meantime"):
         desk.editor.apply(request, previews[1])
     assert desk.text == TEXT.replace("20", "31")
 
@@ -268,7 +268,7 @@ def test_secrets_are_in_no_record_and_come_back_all_the_same(desk: Desk) -> None
     desk.reopen()
     desk.undo()
     assert desk.text == before + "# mine\n"
-    with pytest.raises(ConfigError, match="is a secret, which is not shown"):
+    with pytest.raises(ConfigError, match="is a secret and not shown"):
         desk.set(wandb__api_key="(hidden)")
     base = desk.store.base()
     desk.path.write_text(desk.text.replace("old-secret", "their-secret"))
@@ -289,5 +289,5 @@ def test_a_secret_that_was_not_kept_is_set_by_hand(desk: Desk) -> None:
     desk.reopen()
     for path in (desk.control.path / "backups").iterdir():
         path.unlink()
-    with pytest.raises(ConfigError, match=r"the value of env\.1\.token, a secret, was not kept"):
+    with pytest.raises(ConfigError, match=r"the value of env\.1\.token, a secret, was not saved"):
         desk.undo()

@@ -132,7 +132,7 @@ def test_what_the_framework_takes_or_a_person_forces_is_written(store: ConfigSto
     assert not store.preview(edit, force=True).blocked
     store.accept(refused.after)
     taken = store.preview(edit)
-    assert any("itself takes it" in problem.message for problem in taken.problems)
+    assert any("itself accepts it" in problem.message for problem in taken.problems)
     store.apply(taken)
     assert "batch_size = 100" in rl.read_text()
     assert store.preview({"orchestrator.batch_size": 101}).blocked, "of those contents alone"
@@ -249,7 +249,7 @@ def test_load_says_what_is_wrong_with_a_file(tmp_path: Path, content: bytes, wor
 def test_load_asks_for_the_main_file(rl: Path) -> None:
     with pytest.raises(ConfigError, match=r"needs its rl\.toml; .*/sft\.toml is for sft alone") as caught:
         ConfigStore([rl.parent / "sft.toml"], TINYRL).load()
-    assert "sft.toml beside it is found by itself" in caught.value.hint
+    assert "sft.toml next to it is found automatically" in caught.value.hint
     with pytest.raises(ConfigError, match="both the 'rl' file"):
         ConfigStore([rl, rl], TINYRL).load()
     with pytest.raises(ConfigError, match="is a folder"):
@@ -275,7 +275,7 @@ def test_what_is_no_config_file_is_refused_at_once_and_in_words(
     store.load()
     preview = store.preview({"orchestrator.batch_size": 64})
     rl.unlink()
-    words = "is no regular file"
+    words = "is not a regular file"
     match kind:
         case "gone":
             words = "file not found"

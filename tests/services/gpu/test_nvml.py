@@ -90,7 +90,7 @@ def test_card_lost_before_a_new_session_keeps_its_name(reports: Reports) -> None
 def test_nothing_to_show_has_a_reason(reports: Reports) -> None:
     for scenario, words in {
         "mismatch": "reboot",
-        "not_loaded": "driver not loaded",
+        "not_loaded": "kernel module is not loaded",
         "denied_at_init": "no permission",
         "none_listed": "no NVIDIA GPU",
         "revoked": "unknown error",

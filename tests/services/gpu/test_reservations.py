@@ -91,7 +91,7 @@ def test_devices_are_reserved_until_the_experiment_claims_itself(monkeypatch: py
     assert reservations.reserve_devices("b", 1, 40 * GIB).devices == ("0",)
     refused = reservations.reserve_devices("c", 1, 40 * GIB)
     assert refused.devices == ()
-    assert "GPU 1 is reserved for a, which is starting; GPU 0 is claimed by b" in refused.reason
+    assert "GPU 1 is reserved for a, which is starting; GPU 0 is reserved for b" in refused.reason
     reservations.release_devices("a")
     assert reservations.reserve_devices("c", 1, 40 * GIB).devices == ("1",)
     reservations.release_devices("c")
@@ -102,4 +102,4 @@ def test_devices_are_reserved_until_the_experiment_claims_itself(monkeypatch: py
     monkeypatch.setattr(
         reservations, "read_once", lambda experiment=None: GpuReport(available=False, reason="no")
     )
-    assert reservations.reserve_devices("c", 1, 0).reason == "no GPU of this machine can be read: no"
+    assert reservations.reserve_devices("c", 1, 0).reason == "cannot read any GPU of this machine: no"

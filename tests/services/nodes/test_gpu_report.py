@@ -76,7 +76,7 @@ def test_figures_and_owners(node: Path, is_old: bool) -> None:
 def test_a_node_without_gpus_says_so(node: Path) -> None:
     report = report_of(node)
     assert not report.available
-    assert report.reason == "has no GPU: there is no nvidia-smi"
+    assert report.reason == "has no GPU: nvidia-smi not found"
 
 
 def test_the_programs_text_is_on_no_command_line(node: Path) -> None:

@@ -11,7 +11,7 @@ from rltui.services.processes.identity import ProcessStat, living_processes, rea
 
 def test_where_nothing_tells_what_runs_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rltui.services.processes.identity.PROC", tmp_path)
-    with pytest.raises(RltuiError, match="no /proc here"):
+    with pytest.raises(RltuiError, match="/proc is not mounted"):
         living_processes()
 
 

@@ -147,7 +147,7 @@ def test_what_cannot_be_deleted_is_told_and_the_rest_goes(tmp_path: Path) -> Non
     going = [tmp_path / "a", tmp_path / "b"]
     going[1].mkdir()
     (tmp_path / "file").touch()
-    with pytest.raises(RltuiError, match="not everything"):
+    with pytest.raises(RltuiError, match="some files could not be deleted"):
         delete([tmp_path / "file" / "below", *going])
     assert not going[1].exists()
 
@@ -162,7 +162,7 @@ def test_what_lies_in_the_way_is_never_moved_for_what_comes_back(tmp_path: Path)
     (aside / "mine").write_text("of the restart")
     (tmp_path / "mine").write_text("of a person")
     write(tmp_path, *places, step=30)
-    with pytest.raises(ConflictError, match="mine cannot be brought back"):
+    with pytest.raises(ConflictError, match="mine cannot be restored"):
         found.bring_back(aside.name, 10)
     assert found.checkpoints() == [10, 30]
     (tmp_path / "mine").unlink()

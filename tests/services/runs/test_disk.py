@@ -50,14 +50,14 @@ def test_without_a_checkpoint_only_little_space_is_told() -> None:
 def test_the_text_says_where_how_much_when_and_what_to_do() -> None:
     found = disk_forecast(RUN, reading(3.0, 10, 20), 100)
     assert found.text == (
-        "/data/run: 3.0 GiB free, a checkpoint takes 2.0 GiB, 8 more to come: full in about 19m. "
-        "Make room there (see what is big: du -sh /data/run/* | sort -h), or keep fewer checkpoints "
-        "or save them less often"
+        "/data/run: 3.0 GiB free, a checkpoint needs 2.0 GiB, 8 more to come: full in about 19m. Free"
+        " space there (largest files: du -sh /data/run/* | sort -h), or keep fewer checkpoints, or save"
+        " them less often"
     )
     assert found.title == "the disk is nearly full"
     worse = disk_forecast(RUN, reading(1.0, 10, 20), 100)
-    assert worse.title == "the next checkpoint does not fit on the disk"
-    assert worse.text.startswith("/data/run: 1.0 GiB free, a checkpoint takes 2.0 GiB, 8 more to come. Make")
+    assert worse.title == "no disk space for the next checkpoint"
+    assert worse.text.startswith("/data/run: 1.0 GiB free, a checkpoint needs 2.0 GiB, 8 more to come. Free")
 
 
 @pytest.mark.parametrize(

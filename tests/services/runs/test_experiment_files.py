@@ -159,8 +159,8 @@ def hostile_owner(control: ControlFolder) -> None:
     ("harm", "words"),
     [
         (hostile_link, "symbolic link"),
-        (hostile_mode, "others may write to it"),
-        (hostile_owner, "belongs to another user, number 12345"),
+        (hostile_mode, "other users may write to it"),
+        (hostile_owner, "belongs to another user, uid 12345"),
     ],
 )
 def test_a_control_folder_that_is_not_the_users_own_is_refused(
@@ -185,7 +185,7 @@ def test_a_control_folder_that_is_not_the_users_own_is_refused(
 def test_a_record_that_is_a_link_or_open_to_others_is_not_read(tmp_path: Path) -> None:
     control = written(tmp_path)
     control.record_file.chmod(0o666)
-    with pytest.raises(ConfigError, match="others may write to it"):
+    with pytest.raises(ConfigError, match="other users may write to it"):
         control.read_record()
     control.record_file.rename(tmp_path / "elsewhere")
     control.record_file.symlink_to(tmp_path / "elsewhere")

@@ -65,7 +65,7 @@ def test_a_damaged_file_is_set_aside(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "runs.sqlite").write_bytes(content)
     index = RunIndex(tmp_path / "runs.sqlite")
     assert not index.is_whole
-    assert "it lies in" in index.was_damaged
+    assert "it was saved as" in index.was_damaged
     index.put([(row(1), None)])
     index.set_whole(0)
     assert RunIndex(tmp_path / "runs.sqlite").is_whole

@@ -62,7 +62,7 @@ def test_a_new_step_in_the_config_wins_once(points: ResumePoints) -> None:
     """Finding A1. Won every time, a run would never get beyond it."""
     point = points.of(START, config(420))
     assert (point.step, point.requested_step, point.problem) == (420, 420, None)
-    assert point.because == "ckpt.resume_step = 420 asks for that checkpoint"
+    assert point.because == "ckpt.resume_step = 420 selects that checkpoint"
     started(points, "[ckpt]\nresume_step = 420\n")
     assert points.of(START, config(420)).step == 500
     assert points.of(START, config(420), edited={"rl": ["ckpt.resume_step"]}).step == 420, "said again"
@@ -76,7 +76,7 @@ def test_a_step_that_is_not_there_is_refused_with_those_that_are(points: ResumeP
     assert problem is not None
     assert (problem.key, problem.file) == ("ckpt.resume_step", "/w/rl.toml")
     assert problem.message.startswith("ckpt.resume_step = 455: ")
-    assert problem.message.endswith("it has: 400, 420, 440, 460, 480, 500")
+    assert problem.message.endswith("complete: 400, 420, 440, 460, 480, 500")
     asked = points.of(START.model_copy(update={"resume_step": 7}), config(420)).problem
     assert asked is not None
     assert "checkpoint 7: " in asked.message
@@ -109,13 +109,13 @@ def test_every_generation_has_its_own_key(points: ResumePoints, name: str) -> No
 def test_a_step_in_the_config_that_something_else_goes_before_is_told(points: ResumePoints) -> None:
     """It is never overruled without a word."""
     asked = points.of(START.model_copy(update={"resume_step": 440}), config(420))
-    assert asked.passed_over == "ckpt.resume_step = 420 is passed over: another start was asked for"
+    assert asked.passed_over == "ckpt.resume_step = 420 is ignored: a different start was requested"
     scratch = points.of(START.model_copy(update={"resume": "scratch"}), config(420))
     assert scratch.passed_over == asked.passed_over
     started(points, "[ckpt]\nresume_step = 420")
     again = points.of(START, config(420))
     assert again.step == 500
-    assert again.passed_over.endswith("the run was started with it before; --from 420 goes back to it")
+    assert again.passed_over.endswith("the run was already started with it; --from 420 goes back to it")
     assert points.of(START.model_copy(update={"resume_step": 420}), config(420)).passed_over == ""
     started(points, "[ckpt]\nresume_step = 7")
     assert points.of(START, config(None)).passed_over == ""

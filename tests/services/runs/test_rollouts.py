@@ -88,7 +88,7 @@ def test_a_batch_grows_and_a_resume_takes_steps_away(tmp_path: Path) -> None:
     (tmp_path / "rollouts/step_3").rename(tmp_path / "aside")
     source.poll(key)
     assert labels(source) == {"2": None, "1": None}
-    with pytest.raises(RltuiError, match="no rollouts of 3 any more"):
+    with pytest.raises(RltuiError, match="the rollouts of 3 are gone"):
         source.open(key, sample)
 
 

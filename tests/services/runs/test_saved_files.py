@@ -39,5 +39,5 @@ def test_a_name_from_outside_stays_in_the_folder(tmp_path: Path) -> None:
 
 def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "exports").write_text("in the way")
-    with pytest.raises(RltuiError, match="cannot make the folder"):
+    with pytest.raises(RltuiError, match="cannot create the folder"):
         SavedFiles(tmp_path).save("loss.csv", "")

@@ -73,7 +73,7 @@ def test_where_only_the_trainers_state_is_kept_weights_are_made(
     (tmp_path / "checkpoints/step_20/trainer").mkdir(parents=True)
     (tmp_path / "checkpoints/step_20/trainer/.metadata").touch()
     folder = tmp_path / "checkpoints/step_20/weights"
-    with pytest.raises(RltuiError, match="the state of the trainer alone") as refused:
+    with pytest.raises(RltuiError, match="has only trainer state") as refused:
         weights.folder_of_step(record, 20)
     assert refused.value.details == ("no torch",)
     assert weights.folder_of_step(record, 20, only_look=True) == folder
@@ -91,12 +91,12 @@ def test_what_is_still_written_is_not_taken(tmp_path: Path) -> None:
     (folder / "STABLE").touch()
     assert weights.incompleteness(folder) == ""
     safetensors(folder / "model.safetensors", cut=1)
-    assert weights.incompleteness(folder) == "model.safetensors is cut short"
+    assert weights.incompleteness(folder) == "model.safetensors is truncated"
     (folder / "model.safetensors.index.json").write_text('{"weight_map": {"a": "x-1.safetensors"}}')
     assert weights.incompleteness(folder) == "x-1.safetensors is missing"
     (folder / "model.safetensors.index.json").write_text("{")
     (folder / "model.safetensors").write_bytes(b"")
-    assert weights.incompleteness(folder) == "model.safetensors is cut short"
+    assert weights.incompleteness(folder) == "model.safetensors is truncated"
     (folder / "config.json").unlink()
     assert weights.incompleteness(folder) == "it has no config.json"
     assert "no weights" in weights.incompleteness(_empty(tmp_path / "empty"))

@@ -51,7 +51,7 @@ class Fingerprints:
     def of(self, path: str) -> Fingerprint:
         """The fingerprint; the file is read again if it has changed."""
         if not self._is_read_in_time(self._read_file, path):
-            return Fingerprint(problem="cannot be read: its disk does not answer")
+            return Fingerprint(problem="cannot be read: its disk does not respond")
         return self._cached[path][1]
 
     def answers(self, folder: str) -> bool:

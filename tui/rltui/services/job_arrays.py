@@ -98,7 +98,7 @@ class ArrayMember:
         """Raises ValueError if the text is invalid."""
         folder, _, number = text.rpartition(":")
         if not Path(folder).is_absolute():
-            raise ValueError(f"{text!r} names no task of a job array")
+            raise ValueError(f"{text!r} is not a task of a job array")
         self.folder = Path(folder)
         self.number = int(number)
         self.script = self.folder / "array.sh"

@@ -44,13 +44,13 @@ _PROCESS_COMMAND = (
 _COMMAND_LINE = re.compile(rb"^==> (\d+)/cmdline <==\n", re.MULTILINE)
 _MAX_TEXT = 160
 _WAITING = {
-    "ContainerCreating": "its container is being made",
-    "PodInitializing": "its init containers run",
+    "ContainerCreating": "its container is being created",
+    "PodInitializing": "its init containers are running",
     "ErrImagePull": "its image cannot be pulled (ErrImagePull)",
     "ImagePullBackOff": "its image cannot be pulled (ImagePullBackOff)",
-    "InvalidImageName": "the name of its image is none (InvalidImageName)",
-    "CreateContainerConfigError": "its container cannot be made (CreateContainerConfigError)",
-    "CreateContainerError": "its container cannot be made (CreateContainerError)",
+    "InvalidImageName": "its image name is invalid (InvalidImageName)",
+    "CreateContainerConfigError": "its container cannot be created (CreateContainerConfigError)",
+    "CreateContainerError": "its container cannot be created (CreateContainerError)",
     "RunContainerError": "its container cannot be started (RunContainerError)",
 }
 
@@ -185,9 +185,7 @@ def pod_of(document: Mapping[str, Any], container: str = "") -> Pod:
     try:
         return _pod(document, container)
     except (LookupError, TypeError, AttributeError, ValueError) as error:
-        raise RltuiError(
-            f"the cluster describes a pod in a way that rltui does not know: {error!r}"
-        ) from error
+        raise RltuiError(f"unexpected pod description from the cluster: {error!r}") from error
 
 
 def _pod(document: Mapping[str, Any], container: str) -> Pod:
@@ -237,11 +235,11 @@ def _phase(status: Mapping[str, Any], state: Mapping[str, Any], end: End | None)
     waiting = state.get("waiting") or {}
     if (reason := waiting.get("reason", "")) == "CrashLoopBackOff":
         end_text = f"it {end.text}, and " if end is not None else ""
-        return "pending", f"{end_text}is started again after a pause (CrashLoopBackOff)"
+        return "pending", f"{end_text}restarts after a delay (CrashLoopBackOff)"
     if "terminated" in state:
-        return "pending", f"it {end.text if end is not None else 'ended'}, and is started again"
+        return "pending", f"it {end.text if end is not None else 'ended'}, and restarts"
     if (problem := _scheduling_problem(status)) or reason in ("", "ContainerCreating", "PodInitializing"):
-        return "pending", problem or _WAITING.get(reason, "its node has not begun with it")
+        return "pending", problem or _WAITING.get(reason, "its node has not started it yet")
     message = waiting.get("message", "")
     return "pending", _truncate(f"{_WAITING.get(reason, reason)}{f': {message}' if message else ''}")
 
@@ -250,7 +248,7 @@ def _scheduling_problem(status: Mapping[str, Any]) -> str:
     for condition in status.get("conditions") or ():
         if condition["type"] == "PodScheduled" and condition["status"] != "True":
             message = condition.get("message", "").split(" preemption:")[0].rstrip(". ")
-            return _truncate(f"no node takes it: {message or condition.get('reason', 'unknown')}")
+            return _truncate(f"no node can run it: {message or condition.get('reason', 'unknown')}")
     return ""
 
 
@@ -383,9 +381,7 @@ async def read_sets(kubectl: Kubectl, release: str) -> tuple[PodSet, ...]:
     try:
         sets = [_set(item) for item in _document(output)["items"]]
     except (LookupError, TypeError, AttributeError, ValueError) as error:
-        raise RltuiError(
-            f"the cluster describes a StatefulSet as rltui does not know it: {error!r}"
-        ) from error
+        raise RltuiError(f"unexpected StatefulSet description from the cluster: {error!r}") from error
     return tuple(sorted(sets, key=lambda item: item.name))
 
 
@@ -465,7 +461,7 @@ class PodHandle:
         """Number of pods that its StatefulSet specifies. Raises NoPodError if there is none."""
         owner, number = self.owner
         if number < 0:
-            raise NoPodError(f"{self.name} is no name of a StatefulSet's pod")
+            raise NoPodError(f"{self.name} is not the name of a StatefulSet's pod")
         output = await kubectl_output(
             self.kubectl.argv("get", f"statefulset/{owner}", "-o", "jsonpath={.spec.replicas}")
         )
@@ -501,7 +497,7 @@ def _document(output: bytes) -> Mapping[str, Any]:
     try:
         document = json.loads(output)
     except ValueError as error:
-        raise RltuiError(f"kubectl answers what is no JSON: {_truncate(repr(output[:80]))}") from error
+        raise RltuiError(f"kubectl did not answer with JSON: {_truncate(repr(output[:80]))}") from error
     if not isinstance(document, dict):
-        raise RltuiError("kubectl answers with something else than an object")
+        raise RltuiError("kubectl did not answer with an object")
     return document

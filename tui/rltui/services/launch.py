@@ -190,7 +190,7 @@ class Launcher:
         for name in placeholders(spec.command):
             if name.startswith(GIVEN) and name.removeprefix(GIVEN) not in arguments:
                 raise ConfigError(
-                    f"{label}: {{{name}}} is not given", hint="it comes with the request to start it"
+                    f"{label}: {{{name}}} is not given", hint="the request to start the component provides it"
                 )
         port = render(spec.port, values, where=label)
         cwd_owner = component if "cwd" in spec.model_fields_set else self._environment_owner(component, files)
@@ -427,7 +427,7 @@ class Launcher:
         if (order := variables.setdefault(DEVICE_ORDER, BY_BUS)) != BY_BUS:
             raise ConfigError(
                 f"{label}: env sets {DEVICE_ORDER} to {order!r}",
-                hint=f"leave it out: rltui counts GPUs as nvidia-smi does, in the order {BY_BUS}",
+                hint=f"leave it out: rltui numbers GPUs as nvidia-smi does, in the order {BY_BUS}",
             )
         return variables
 
@@ -435,7 +435,9 @@ class Launcher:
         """The component in whose environment it runs: mostly itself."""
         owner = self._render(component, self._layout[component].like, files) or component
         if all(spec.id != owner for spec in self._layout.component):
-            raise ConfigError(f"{self._component_label(component)}: like is {owner!r}, which is no component")
+            raise ConfigError(
+                f"{self._component_label(component)}: like is {owner!r}, which is not a component"
+            )
         return owner
 
     def _render(self, component: str, text: str, files: ConfigFiles) -> str:
@@ -589,4 +591,4 @@ def _port_number(text: str, label: str) -> int:
     """
     if (port := parse_whole_number(text)) is not None and 0 < port <= LAST_PORT:
         return port
-    raise ConfigError(f"{label}: port is {text!r}, which is no port number", hint="use 1 to 65535")
+    raise ConfigError(f"{label}: port is {text!r}, which is not a port number", hint="use 1 to 65535")

@@ -36,7 +36,7 @@ def open_own(path: Path, flags: int) -> int:
             raise _refusal(path, "it is a symbolic link") from None
         raise
     info = os.fstat(descriptor)
-    reason = None if stat.S_ISREG(info.st_mode) else "it is no regular file"
+    reason = None if stat.S_ISREG(info.st_mode) else "it is not a regular file"
     if reason := reason or _foreign_reason(info, path.parent):
         os.close(descriptor)
         raise _refusal(path, reason)
@@ -69,7 +69,7 @@ def open_regular(path: Path) -> BufferedReader:
     os.close(descriptor)
     if stat.S_ISDIR(mode):
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    raise OSError(errno.EINVAL, "it is not a regular file", str(path))
 
 
 def read_regular(path: Path, most: int = LARGEST) -> bytes:
@@ -92,11 +92,11 @@ def foreign_folder_reason(folder: Path) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        return f"it cannot be looked at: {error.strerror}"
+        return f"cannot inspect it: {error.strerror}"
     if stat.S_ISLNK(info.st_mode):
         return "it is a symbolic link"
     if not stat.S_ISDIR(info.st_mode):
-        return "it is no folder"
+        return "it is not a folder"
     return _foreign_reason(info, folder.parent)
 
 
@@ -110,9 +110,9 @@ def _foreign_reason(info: os.stat_result, folder: Path) -> str | None:
         return None
     new_file = _new_file_stat(folder)
     if info.st_uid not in (os.getuid(), 0, new_file.st_uid if new_file else None):
-        return f"it belongs to another user, number {info.st_uid}"
+        return f"it belongs to another user, uid {info.st_uid}"
     if info.st_mode & _OTHERS_WRITE & ~(new_file.st_mode if new_file else 0):
-        return "others may write to it"
+        return "other users may write to it"
     return None
 
 
@@ -184,7 +184,7 @@ def make_folder(folder: Path, *, mode: int = 0o777) -> None:
     try:
         folder.mkdir(mode=mode, parents=True, exist_ok=True)
     except OSError as error:
-        title = f"cannot make the folder {folder}: {error.strerror}"
+        title = f"cannot create the folder {folder}: {error.strerror}"
         raise RltuiError(
             title, hint=_other_folder_hint(folder) or "choose another with -o OUTPUT_DIR"
         ) from error

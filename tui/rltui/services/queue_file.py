@@ -24,7 +24,7 @@ from rltui.services.queue_states import queue_file
 _LOCK_TIMEOUT_S = 30.0
 _LARGEST_JOURNAL = 4 << 20
 """Size in bytes at which a new journal is started, and the old one renamed."""
-_RUNS_CONTINUE = "the runs that it had started go on by themselves"
+_RUNS_CONTINUE = "runs that it started continue"
 
 
 def supervisor_lock() -> FileLock:
@@ -64,11 +64,11 @@ def change_queue(change: Callable[[RunQueue], RunQueue], *, fallback: RunQueue |
             location_text = ""
             with suppress(FileNotFoundError):
                 queue_file().rename(damaged_file)
-                location_text = f". It lies in {damaged_file}"
+                location_text = f". It was saved as {damaged_file}"
             outcome = (
-                f"begins anew; {_RUNS_CONTINUE}"
+                f"starts empty; {_RUNS_CONTINUE}"
                 if fallback is None
-                else "was written again as it was known last"
+                else "was restored from its last known state"
             )
             message = f"the file of the queue {damage}: the queue {outcome}{location_text}"
             add_to_journal(message)

@@ -199,11 +199,11 @@ class Resolver:
             if code != _UNKNOWN_OPTION:
                 last_lines = _last_lines(output)
                 raise ConfigError(
-                    f"{command[0]} refuses the config (exit code {code})",
+                    f"{command[0]} rejects the config (exit code {code})",
                     details=last_lines,
-                    hint="mend the config; nothing was started",
+                    hint="fix the config; nothing was started",
                 )
-        title = f"{resolution.commands[0][0]} knows no option to write out the config of each process"
+        title = f"{resolution.commands[0][0]} has no option to write the config of each process"
         raise ConfigError(title, details=_last_lines(output), hint=resolution.unsupported)
 
     async def _outcome(self, argv: Sequence[str], *, timeout_s: float) -> tuple[int, bytes]:
@@ -218,7 +218,7 @@ class Resolver:
         )
         if outcome.code is None:
             raise RltuiError(
-                f"{' '.join(argv[:3])} … was not done after {duration(timeout_s)} and was ended",
+                f"{' '.join(argv[:3])} … did not finish within {duration(timeout_s)} and was ended",
                 details=_last_lines(outcome.output),
             )
         return outcome.code, outcome.output
@@ -269,7 +269,7 @@ def _is_fresh(results: Path) -> bool:
 
 
 def _disk_error(results: Path, error: OSError) -> RltuiError:
-    return RltuiError(f"cannot keep what {results} needs: {error.strerror}", hint="is the disk full?")
+    return RltuiError(f"cannot save what {results} needs: {error.strerror}", hint="is the disk full?")
 
 
 def _last_lines(output: bytes) -> list[str]:
@@ -296,8 +296,8 @@ def _collect(resolution: Resolution, scratch: Path, output_folder: Path) -> None
         if not files and name not in resolution.optional:
             raise ConfigError(
                 f"the config of {name} was not written",
-                details=[f"{' or '.join(patterns)} is not among what was made"],
-                hint=resolution.unsupported or "does this layout suit the config?",
+                details=[f"{' or '.join(patterns)} is not in the output"],
+                hint=resolution.unsupported or "check that this layout matches the config",
             )
         for path in files:
             full_name = f"{name}.{path.stem}" if resolution.is_many(name) else name

@@ -39,7 +39,7 @@ def load_state(owner: str) -> Mapping[str, Any]:
         data = orjson.loads(read_own(path))
         if isinstance(data, dict):
             return data
-        raise ValueError("it is no table")
+        raise ValueError("not a table")
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
@@ -79,4 +79,4 @@ def _delete_oldest(folder: Path) -> None:
         for path in files[:-_MAX_FILES]:
             path.unlink(missing_ok=True)
     except OSError as error:  # another one tidies up as well; the next one tries again
-        raise RltuiError(f"{folder} could not be tidied: {error}") from error
+        raise RltuiError(f"{folder} could not be cleaned up: {error}") from error

@@ -70,8 +70,8 @@ def make_room_for_files() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < _FEWEST_FILES:
         raise RltuiError(
-            f"only {hard} files may be open at once in this shell, and rltui needs {_FEWEST_FILES}",
-            hint=f"start it from a shell with more; a container may need --ulimit nofile={_ENOUGH_FILES}",
+            f"this shell allows {hard} open files, and rltui needs {_FEWEST_FILES}",
+            hint=f"raise the limit (ulimit -n); a container may need --ulimit nofile={_ENOUGH_FILES}",
         )
     target = _ENOUGH_FILES if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH_FILES)
     if soft != resource.RLIM_INFINITY and soft < target:

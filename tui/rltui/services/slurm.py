@@ -49,11 +49,11 @@ _ENDED = {
     "CANCELLED": "cancelled in SLURM",
     "TIMEOUT": "SLURM ended it at its time limit",
     "DEADLINE": "SLURM ended it at its deadline",
-    "PREEMPTED": "SLURM ended it for a job of higher priority",
+    "PREEMPTED": "SLURM preempted it for a job of higher priority",
     "NODE_FAIL": "a node of the job failed",
     "BOOT_FAIL": "a node of the job did not boot",
     "OUT_OF_MEMORY": "it used more memory than the job has",
-    "REVOKED": "it went to another cluster",
+    "REVOKED": "it moved to another cluster",
     "LAUNCH_FAILED": "SLURM could not launch it",
     "RECONFIG_FAIL": "SLURM could not reconfigure a node for it",
 }
@@ -61,32 +61,32 @@ _ENDED = {
 _WHILE_RUNNING = {
     "SUSPENDED": "suspended in SLURM",
     "STOPPED": "stopped in SLURM",
-    "COMPLETING": "SLURM ends its processes",
-    "STAGE_OUT": "SLURM moves its files",
+    "COMPLETING": "SLURM is ending its processes",
+    "STAGE_OUT": "SLURM is moving its files",
 }
 
 _REASONS = {
-    "None": "waits for the scheduler to look at it",
-    "Priority": "waits behind jobs of higher priority",
-    "Resources": "waits for free nodes",
-    "Dependency": "waits for another job",
-    "DependencyNeverSatisfied": "never starts: the job that it waits for did not end as it had to",
-    "BeginTime": "waits for its begin time",
-    "JobHeldUser": "held by its user: `scontrol release` lets it go",
+    "None": "waiting for the scheduler",
+    "Priority": "waiting for jobs of higher priority",
+    "Resources": "waiting for free nodes",
+    "Dependency": "waiting for another job",
+    "DependencyNeverSatisfied": "never starts: the job it depends on did not end as required",
+    "BeginTime": "waiting for its begin time",
+    "JobHeldUser": "held by its user: `scontrol release` releases it",
     "JobHeldAdmin": "held by an administrator",
     "JobHoldMaxRequeue": "held: it was requeued too often",
-    "JobArrayTaskLimit": "waits for other tasks of its array",
-    "Licenses": "waits for a licence",
-    "Reservation": "waits for its reservation",
-    "ReqNodeNotAvail": "waits for nodes that are down, drained or reserved",
-    "NodeDown": "waits for a node that is down",
+    "JobArrayTaskLimit": "waiting for other tasks of its array",
+    "Licenses": "waiting for a licence",
+    "Reservation": "waiting for its reservation",
+    "ReqNodeNotAvail": "waiting for nodes that are down, drained or reserved",
+    "NodeDown": "waiting for a node that is down",
     "PartitionDown": "its partition is down",
-    "PartitionInactive": "its partition takes no jobs",
+    "PartitionInactive": "its partition accepts no jobs",
     "PartitionNodeLimit": "never starts: it asks for more nodes than the partition has or allows",
     "PartitionTimeLimit": "never starts: it asks for more time than the partition allows",
-    "BadConstraints": "never starts: no node is as it asks",
+    "BadConstraints": "never starts: no node meets its constraints",
     "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions": (
-        "waits for nodes that are down, drained or reserved"
+        "waiting for nodes that are down, drained or reserved"
     ),
     "NonZeroExitCode": "requeued after it failed",
     "SystemFailure": "SLURM failed to start it",
@@ -94,9 +94,9 @@ _REASONS = {
     "InvalidAccount": "never starts: its account is not valid",
     "InvalidQOS": "never starts: its QOS is not valid",
     "Prolog": "the nodes are being prepared",
-    "BurstBufferStageIn": "its files are being brought in",
-    "FrontEndDown": "waits for a front-end node that is down",
-    "Cleaning": "what is left of its last start is being cleared away",
+    "BurstBufferStageIn": "its files are being staged in",
+    "FrontEndDown": "waiting for a front-end node that is down",
+    "Cleaning": "its previous start is being cleaned up",
 }
 """Meanings of SLURM's reasons for a pending job; those that begin with QOS, Assoc or Max are limits."""
 
@@ -141,7 +141,7 @@ class Job:
         if self.phase != "pending":
             return _WHILE_RUNNING.get(self.state, "")
         if self.state == "CONFIGURING":
-            return f"{self.nodes or 'its nodes'}: being made ready"
+            return f"{self.nodes or 'its nodes'}: being prepared"
         requeue_text = f"requeued, start {self.restarts + 1}: " if self.restarts else ""
         start = f", starts about {_clock(self.start, now)}" if self.start and self.start > now else ""
         return f"{requeue_text}{_reason_text(self.reason)} ({self.reason}){start}"
@@ -151,8 +151,8 @@ def _reason_text(code: str) -> str:
     if code in _REASONS:
         return _REASONS[code]
     if code.startswith(("QOS", "Assoc", "Max", "GrpAssoc")):
-        return "waits for a limit of its account or QOS"
-    return _REASONS.get(code.partition(",")[0], "waits")
+        return "waiting for a limit of its account or QOS"
+    return _REASONS.get(code.partition(",")[0], "waiting")
 
 
 def _clock(moment: float, now: float) -> str:
@@ -198,7 +198,7 @@ def parse_job(text: str) -> Job:
             command=values.get("Command", ""),
         )
     except (LookupError, ValueError) as error:
-        raise ValueError(f"scontrol says what is no job: {text[:200]!r}") from error
+        raise ValueError(f"unexpected answer of scontrol: {text[:200]!r}") from error
 
 
 def _time(text: str) -> float | None:
@@ -290,7 +290,7 @@ def _numbers(ranges: str) -> Iterator[str]:
     for item in ranges.split(","):
         first, _, last = item.partition("-")
         if int(last or first) - int(first) > _LONGEST_NODES:
-            raise ValueError(f"{ranges!r} are no numbers of nodes")
+            raise ValueError(f"not a list of nodes: {ranges!r}")
         yield from (f"{number:0{len(first)}}" for number in range(int(first), int(last or first) + 1))
 
 
@@ -430,7 +430,7 @@ def error_text(errors: str) -> str:
     """The last error message of a command of SLURM, without the prefix."""
     lines = [line.strip() for line in errors.splitlines() if line.strip()]
     if not lines:
-        return "it said nothing"
+        return "no output"
     return re.sub(r"^(?:\w+: (?:error|fatal): |slurm_load_jobs error: )", "", lines[-1])
 
 

@@ -43,7 +43,7 @@ async def dump_stacks(root: ProcessId, *, py_spy: str | None = None) -> str | No
     dumped = tree[:MOST_PROCESSES]
     dumps = await asyncio.gather(*(_dump(program, process, turns, deadline) for process in dumped))
     remaining = len(tree) - len(dumped)
-    more = [f"… and {remaining} more Python processes, not asked"] if remaining else []
+    more = [f"… and {remaining} more Python processes, skipped"] if remaining else []
     return "\n\n".join([*dumps, *more]) + "\n"
 
 
@@ -67,7 +67,7 @@ async def _dump(program: str, process: ProcessId, turns: asyncio.Semaphore, dead
     async with turns:
         remaining_s = deadline - asyncio.get_running_loop().time()
         if remaining_s <= 0:
-            return f"{heading}\n  not asked: the others took {_TOTAL_TIMEOUT_S:.0f} s"
+            return f"{heading}\n  skipped: the others took {_TOTAL_TIMEOUT_S:.0f} s"
         stat = read_stat(process.pid)
         # py-spy 0.4 gives up on a process that is stopped already, unless it need not stop it itself.
         stopped = ("--nonblocking",) if stat is not None and stat.state in {"T", "t"} else ()
@@ -84,17 +84,15 @@ async def _dump(program: str, process: ProcessId, turns: asyncio.Semaphore, dead
 def _failure(errors: str) -> str:
     if "permission denied" in errors.lower() or "operation not permitted" in errors.lower():
         return (
-            "py-spy may not look into it: run rltui as the same user with CAP_SYS_PTRACE, "
-            "or set kernel.yama.ptrace_scope = 0"
+            "py-spy lacks permission: run rltui as the same user with CAP_SYS_PTRACE, or set"
+            " kernel.yama.ptrace_scope = 0"
         )
     lines = [line.strip() for line in errors.splitlines() if line.strip()]
     return (
-        f"py-spy failed: {lines[0].removeprefix('Error: ')}"
-        if lines
-        else "py-spy failed and does not say why"
+        f"py-spy failed: {lines[0].removeprefix('Error: ')}" if lines else "py-spy failed without a message"
     )
 
 
 def _truncate(output: bytes) -> str:
     text = output[:LONGEST_DUMP].decode(errors="replace")
-    return text if len(output) <= LONGEST_DUMP else f"{text}\n  … cut after {LONGEST_DUMP // 1024} KiB"
+    return text if len(output) <= LONGEST_DUMP else f"{text}\n  … truncated after {LONGEST_DUMP // 1024} KiB"

@@ -106,7 +106,7 @@ def distrust(folder: Path) -> None:
 
 
 def untrusted(folder: Path) -> str:
-    return f"{folder} is not trusted; to let rltui run what it holds: {hints.TRUST(folder=folder)}"
+    return f"{folder} is not trusted; to allow rltui to run its files: {hints.TRUST(folder=folder)}"
 
 
 def _file() -> Path:

@@ -78,7 +78,7 @@ def attempt_files(name: str, control: ControlFolder, framework: Framework) -> Lo
         if not started:
             components = (folder.parent.name for folder in control.newest_attempts())
             raise unknown_name("started component", component, components)
-        raise UsageError(f"there is no attempt {name}", hint=f"there are: {started}")
+        raise UsageError(f"no attempt {name}", hint=f"available: {started}")
     return read_snapshot(control.attempt_dir(component, selected), framework)
 
 

@@ -101,9 +101,9 @@ class ConfigEditor:
         """
         if preview.conflicts:
             advice = (
-                "its keys were changed meanwhile; set them by hand"
+                "its keys have changed since; set them by hand"
                 if request.action in ("undo", "redo")
-                else "the same edit fits onto what is there now: look again, and repeat it"
+                else "the edit still applies to the new content: review it, and repeat the edit"
             )
             raise _conflict_error(preview.conflicts, advice=advice)
         if preview.blocked or not preview.roles:
@@ -148,13 +148,11 @@ class ConfigEditor:
             run = self._control.read_record()
             promotion = hints.PROMOTE_UNDO(run="RUN" if run is None else run.name)
         if record is None:
-            hint = (
-                f"to take the promotion back: {promotion}" if promotion else f"{hints.EVENTS} lists the edits"
-            )
+            hint = f"to undo the promotion: {promotion}" if promotion else f"{hints.EVENTS} lists the edits"
             raise ConflictError(f"there is nothing to {request.action}", hint=hint)
-        reasons = [f"takes back an edit of {record.by}: {record.words}"] if record.by else []
+        reasons = [f"undoes an edit by {record.by}: {record.words}"] if record.by else []
         if promotion:
-            reasons.append(f"what was promoted since stays in your files; to take that back: {promotion}")
+            reasons.append(f"what was promoted since stays in your files; to undo that: {promotion}")
         self._store.load()
         contents: dict[Path, bytes] = {}
         conflicts: list[FileConflict] = []
@@ -211,7 +209,7 @@ class ConfigEditor:
         texts = {key: pair[sha == file.after] for key, pair in file.keys.items()}
         for key, text in texts.items():
             if text is not None and MASK in text:
-                raise ConfigError(f"the value of {key}, a secret, was not kept", hint="set it by hand")
+                raise ConfigError(f"the value of {key}, a secret, was not saved", hint="set it by hand")
         return {key: None if text is None else read_value(text) for key, text in texts.items()}
 
 
@@ -285,15 +283,15 @@ def _conflict_error(conflicts: Sequence[FileConflict], *, advice: str) -> Confli
     for conflict in conflicts:
         details.extend(f"{key.key}: {_sides(key)}" for key in conflict.keys)
         if conflict.theirs:
-            details.extend(("changed by somebody else:", *conflict.theirs.splitlines()))
+            details.extend(("changed by someone else:", *conflict.theirs.splitlines()))
         if conflict.yours:
             details.extend(("your edit:", *conflict.yours.splitlines()))
     names = " and ".join(conflict.file for conflict in conflicts)
     clash = any(conflict.keys for conflict in conflicts)
     return ConflictError(
-        f"{names} changed since you looked",
+        f"{names} has changed since you opened it",
         details=details,
-        hint="nothing was written; look at both sides and decide"
+        hint="nothing was written; compare both sides and decide"
         if clash
         else f"nothing was written; {advice}",
     )
@@ -304,7 +302,7 @@ def _sides(key: KeyConflict) -> str:
         "not set" if value is None else display(value) if isinstance(value, dict) else format_value(value)
         for value in (key.base, key.theirs, key.yours)
     )
-    return f"was {base}, is {theirs} now, you want {yours}"
+    return f"was {base}, is {theirs} now; your edit: {yours}"
 
 
 # --- who else reads the files ---------------------------------------------------------------------------
@@ -317,8 +315,8 @@ def shared_configs(files: Iterable[str | Path], own: ExperimentRecord | None = N
             severity="warning",
             file=file,
             message=(
-                f"the experiment {other.name}, which runs in {other.output_dir}, reads this file too: it "
-                "starts next with what is edited here; give one of them a copy of its own to keep them apart"
+                f"the experiment {other.name}, which runs in {other.output_dir}, reads this file too and"
+                " will use this edit at its next start; copy the file for one of them to keep them apart"
             ),
         )
         for other, shared in readers_of(files, own)

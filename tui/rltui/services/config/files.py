@@ -77,7 +77,7 @@ def named(paths: Sequence[Path]) -> tuple[Path, ...]:
     for path in paths:
         files = sorted(path.glob("*.toml")) if path.is_dir() else [path]
         if not files:
-            raise ConfigError(f"{path} holds no TOML file", hint="name the config file, or another folder")
+            raise ConfigError(f"{path} has no TOML file", hint="name the config file or another folder")
         paths_named.extend(file.absolute() for file in files)
     return tuple(paths_named)
 
@@ -117,8 +117,10 @@ def load_files(paths: Sequence[Path], framework: Framework) -> LoadedFiles:
         if role in sources:
             raise ConfigError(
                 f"{path} and {sources[role].path} are both the {role!r} file of {framework.title}",
-                hint="give one of them; what `@ base.toml @ overlay.toml` merges, write into one file: "
-                "a copy of the base with the tables of the overlay",
+                hint=(
+                    "pass only one of them; to merge `@ base.toml @ overlay.toml`, write one file: a"
+                    " copy of the base with the tables of the overlay"
+                ),
             )
         sources[role] = source
     _require(framework, sources)
@@ -142,9 +144,9 @@ def _require(framework: Framework, sources: Mapping[str, Source]) -> None:
     )
     raise ConfigError(
         f"{framework.title} needs its {' and '.join(f'{role}.toml' for role in missing_roles)}{scope}",
-        hint=f"name that file; {companions} beside it is found by itself"
+        hint=f"name that file; {companions} next to it is found automatically"
         if companions
-        else "name that file too; one program alone is run by a layout of your own, with framework = "
+        else "name that file too; to run one program alone, write a layout with framework = "
         '"generic" and its command',
     )
 

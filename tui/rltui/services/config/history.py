@@ -145,7 +145,7 @@ class EditIntent:
                 if entry == self._read():  # nobody else settled it meanwhile
                     self._reconcile(entry)
         except OSError as error:
-            raise RltuiError(f"cannot settle the edit in {self._path}: {error.strerror}") from error
+            raise RltuiError(f"cannot finish the edit in {self._path}: {error.strerror}") from error
 
     def _read(self) -> _Entry | None:
         """A file that cannot be parsed is removed."""
@@ -169,7 +169,7 @@ class EditIntent:
                 self._journal.add("edit", entry.text, **entry.data)
         else:
             self._restore(record)
-            self._journal.add("config", f"not made, rltui was ended while writing it: {entry.text}")
+            self._journal.add("config", f"not made; rltui was ended while writing it: {entry.text}")
         self._path.unlink(missing_ok=True)
 
     def _is_applied(self, file: FileEdit) -> bool:

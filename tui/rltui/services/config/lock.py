@@ -36,7 +36,7 @@ def config_lock(files: Iterable[Path], *, wait_s: float = _WAIT_S) -> Iterator[N
                         holder = _holder(os.fstat(descriptor).st_ino)
                         raise ConflictError(
                             f"another rltui is writing config files in {folder}: {holder}",
-                            hint="nothing was written; try again, or end that process if it hangs",
+                            hint="nothing was written; try again, or end that process if it is stuck",
                         )
                     time.sleep(_POLL_S)
             except BaseException:
@@ -68,5 +68,5 @@ def _holder(inode: int) -> str:
                 command = Path(f"/proc/{fields[4]}/cmdline").read_bytes().replace(b"\0", b" ")
                 return f"pid {fields[4]} ({command.decode(errors='replace').strip()})"
     except OSError:
-        return "a process that cannot be looked at"
+        return "a process that cannot be inspected"
     return "a process of another machine or container"

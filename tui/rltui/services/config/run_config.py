@@ -329,8 +329,8 @@ def _dropped_keys(deep: str, shallow: str, title: str) -> Iterator[str]:
     for table in dict.fromkeys(key.partition(".")[0] for key in dropped):
         keys = [key for key in dropped if key.startswith(f"{table}.")]
         yield (
-            f"[{table}] of the later file takes the place of the whole table, as in {title}: what only the "
-            f"earlier one says is gone ({', '.join(keys)})"
+            f"[{table}] of the later file replaces the whole table, as in {title}; dropped from the"
+            f" earlier file: ({', '.join(keys)})"
         )
 
 
@@ -380,7 +380,7 @@ def _write_none(knob: Knob, store: ConfigStore, framework: Framework) -> None:
     none = framework.none_text(loaded.files[knob.file])
     if none is None:
         default = display(knob.default, key=knob.key)
-        raise ConfigError(f"{knob.name} is {default} where the file does not have it, and cannot be none")
+        raise ConfigError(f"{knob.name} is {default} if the file does not set it, and cannot be none")
     source = with_key(loaded.sources[knob.file], knob.key, none)
     write_atomically(source.path, source.content)
 

@@ -125,13 +125,13 @@ def conversion(
     way = other_way(names, rows)
     if names is None or way is None:
         raise ConfigError(
-            f"{framework.title} counts a batch in one way only, at least in these files",
-            hint="there is nothing to convert",
+            f"{framework.title} counts a batch in one way only in these files",
+            hint="nothing to convert",
         )
     if to is not None and to != way:
         raise ConfigError(
-            f"the batch is counted in {to} already",
-            hint=f"{hints.CONVERT(way=way)} does the opposite",
+            f"the batch is already counted in {to}",
+            hint=f"{hints.CONVERT(way=way)} converts back",
         )
     mean_rollout = series.mean(names.token_metric)
     mean = (

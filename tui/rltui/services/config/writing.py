@@ -44,7 +44,7 @@ class ForeignSaveError(Exception):
     """
 
     def __init__(self, path: Path, content: bytes | None) -> None:
-        super().__init__(f"{path} was saved by somebody else")
+        super().__init__(f"{path} was saved by someone else")
         self.path, self.content = path, content
 
 
@@ -90,7 +90,7 @@ def replace_files(changes: Mapping[Path, FileChange]) -> None:
     except OSError as error:
         changed = _undo(applied)
         names = ", ".join(str(path) for path in changes)
-        outcome = f"changed all the same: {', '.join(changed)}" if changed else "the files are as they were"
+        outcome = f"still changed: {', '.join(changed)}" if changed else "the files are unchanged"
         target = applied[-1].target if applied else next(iter(changes)).resolve()
         raise RltuiError(
             f"cannot write {names}: {error.strerror or error}", details=[outcome], hint=_remedy(error, target)
@@ -219,10 +219,10 @@ def _remedy(error: OSError, target: Path) -> str:
         folder, owner = target.parent.stat(), target.stat().st_uid
         if error.errno in (errno.EPERM, errno.EACCES) and folder.st_mode & stat.S_ISVTX:
             return (
-                f"in {target.parent} only the owner of a file may replace it (sticky bit), here uid {owner}: "
-                "copy the file to a folder of your own"
+                f"in {target.parent} only the owner of a file may replace it (sticky bit, owner uid"
+                f" {owner}); copy the file to your own folder"
             )
-    return "make room on the disk, or make the file and its folder writable"
+    return "free disk space, or make the file and its folder writable"
 
 
 def _write_adjacent(target: Path, change: FileChange) -> Path:
@@ -387,7 +387,7 @@ def _open_regular(path: Path, flags: int) -> Iterator[int]:
     descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is no file any more")
+            raise OSError(errno.EINVAL, "it is no longer a file")
         yield descriptor
     finally:
         os.close(descriptor)  # a lease ends with it

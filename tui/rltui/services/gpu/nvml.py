@@ -37,7 +37,7 @@ class NvmlReader:
     """
 
     driver = "the NVIDIA driver"
-    stuck_hint = "does nvidia-smi answer? A driver that hangs often needs a reboot; see `dmesg`"
+    stuck_hint = "check that nvidia-smi responds; a hanging driver often needs a reboot (see `dmesg`)"
 
     def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic

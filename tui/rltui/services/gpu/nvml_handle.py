@@ -48,28 +48,29 @@ _ABSENT_CALL = frozenset(
 )
 """This driver or card does not have the call. An older form of it may work."""
 
-NO_DEVICES = "no NVIDIA GPU on this machine: the driver is there and lists none"
-NOT_LISTED = "gone: the driver no longer lists it (see Xid in dmesg)"
-NO_SLICES = "MIG is on, and the GPU is not divided into slices yet"
+NO_DEVICES = "no NVIDIA GPU on this machine: the driver is loaded but lists none"
+NOT_LISTED = "lost: no longer listed by the driver (see Xid in dmesg)"
+NO_SLICES = "MIG is enabled, but the GPU has no slices yet"
 
 _SESSION_REASONS: dict[int, str] = {
     _NvmlCode.NO_PERMISSION: "no permission to use the NVIDIA driver: check the rights of /dev/nvidia*, "
     "or the container's device rules",
-    _NvmlCode.DRIVER_NOT_LOADED: "NVIDIA driver not loaded: it is installed, "
-    "its kernel module is not running",
+    _NvmlCode.DRIVER_NOT_LOADED: "NVIDIA driver installed, but its kernel module is not loaded",
     _NvmlCode.TIMEOUT: "the NVIDIA driver did not answer in time",
     _NvmlCode.LIBRARY_NOT_FOUND: "no NVIDIA driver here (libnvidia-ml.so.1 not found)",
-    _NvmlCode.FUNCTION_NOT_FOUND: "the NVIDIA driver is too old to be read",
-    _NvmlCode.GPU_IS_LOST: "a GPU fell off the bus, and the driver answers no more: reboot",
-    _NvmlCode.RESET_REQUIRED: "a GPU needs a reset before the driver answers again",
+    _NvmlCode.FUNCTION_NOT_FOUND: "the NVIDIA driver is too old for NVML",
+    _NvmlCode.GPU_IS_LOST: "a GPU fell off the bus and the driver no longer responds: reboot",
+    _NvmlCode.RESET_REQUIRED: "a GPU needs a reset before the driver responds again",
     _NvmlCode.OPERATING_SYSTEM: "the operating system blocks the NVIDIA driver (cgroup or seccomp)",
     _NvmlCode.LIB_RM_VERSION_MISMATCH: "the NVIDIA driver's library and kernel module differ in version, "
     "as after an update: reboot",
     _NvmlCode.IN_USE: "the NVIDIA driver is busy",
     _NvmlCode.NOT_READY: "the NVIDIA driver is still starting",
     _NvmlCode.GPU_NOT_FOUND: NO_DEVICES,
-    _NvmlCode.UNKNOWN: "the NVIDIA driver reports an unknown error: "
-    "in a container its devices were probably revoked, recreate it",
+    _NvmlCode.UNKNOWN: (
+        "the NVIDIA driver reports an unknown error: in a container, its devices were probably"
+        " revoked: recreate the container"
+    ),
 }
 
 _DEVICE_PROBLEMS: dict[int, str] = {

@@ -95,7 +95,7 @@ class ReportReader:
         try:
             report = parse_report(text)
         except ValueError as error:
-            self.problem = f"prints a report that cannot be understood: {error}"
+            self.problem = f"prints an invalid report: {error}"
             return None
         self.problem = None
         return report
@@ -147,14 +147,14 @@ def _fraction(value: float | None) -> float | None:
 def _integer(text: str) -> int:
     value = int(text) if len(text) < 20 else _LARGEST_INTEGER
     if not 0 <= value < _LARGEST_INTEGER:
-        raise ValueError(f"{text[:30]} is no figure of a GPU")
+        raise ValueError(f"{text[:30]} is not a GPU value")
     return value
 
 
 def _number(text: str) -> float:
     value = float(text)
     if not math.isfinite(value) or abs(value) >= _LARGEST_INTEGER:
-        raise ValueError(f"{text[:30]} is no figure of a GPU")
+        raise ValueError(f"{text[:30]} is not a GPU value")
     return value
 
 
@@ -283,7 +283,7 @@ class _Source:
             timeout_s = max(SILENCE_S, 2 * stale_s)
             silent_s = time.monotonic() - self._last_report_at
             if silent_s >= stale_s:
-                self._set_problem(reader.problem or f"has said nothing for more than {duration(stale_s)}")
+                self._set_problem(reader.problem or f"no report for more than {duration(stale_s)}")
             if silent_s >= timeout_s:
                 limit.reschedule(asyncio.get_running_loop().time())
                 return

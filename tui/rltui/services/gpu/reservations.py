@@ -149,7 +149,7 @@ def reserve_devices(
     """
     report = read_once()
     if not report.available:
-        return FreeDevices((), f"no GPU of this machine can be read: {report.reason}")
+        return FreeDevices((), f"cannot read any GPU of this machine: {report.reason}")
     visible = chosen_devices(os.environ.get(VISIBLE_DEVICES), report.devices)
     visible = tuple(device for device in visible if device.as_choice not in without)
     reserved = FreeDevices((), "")

@@ -164,7 +164,7 @@ def report(tag: str, of_job: tuple[str, int] | None) -> dict[str, Any]:
     except FileNotFoundError:
         return {
             "available": False,
-            "reason": "has no GPU: there is no nvidia-smi",
+            "reason": "has no GPU: nvidia-smi not found",
             "interval_s": _NO_GPU_INTERVAL_S,
         }
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:

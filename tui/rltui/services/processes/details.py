@@ -36,14 +36,14 @@ def survival_reason(process: ProcessId) -> str:
     name = f"pid {process.pid} {command_name(process.pid)}".rstrip()
     stat = read_stat(process.pid)
     if stat is None or stat.id != process or stat.is_dead:
-        return f"{name} has ended meanwhile"
+        return f"{name} has already ended"
     owner = uid(process.pid)
     if os.getuid() not in (0, owner):
         return f"{name} belongs to {owner_name(process.pid)}"
     if stat.state != "D":
-        return f"{name} is in state {stat.state} and goes on ending"
+        return f"{name} is in state {stat.state} and still ending"
     wait_text = _wait_channel(process.pid)
-    return f"{name} is in an uninterruptible sleep (D){wait_text}, which SIGKILL must wait for"
+    return f"{name} is in an uninterruptible sleep (D){wait_text}; SIGKILL takes effect only after it"
 
 
 def _wait_channel(pid: int) -> str:

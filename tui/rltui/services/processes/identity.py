@@ -70,7 +70,9 @@ def is_alive(process: ProcessId) -> bool:
 def require_proc() -> None:
     """Raises RltuiError if the system does not show its processes, without which nothing is known to live."""
     if not (PROC / "self").exists():
-        raise RltuiError("there is no /proc here, which tells what runs", hint="mount -t proc proc /proc")
+        raise RltuiError(
+            "/proc is not mounted, so running processes cannot be listed", hint="mount -t proc proc /proc"
+        )
 
 
 def living_processes() -> list[ProcessStat]:

@@ -232,14 +232,14 @@ def delete(paths: Sequence[Path]) -> None:
     """
     problems = [problem for path in paths if (problem := _remove(path))]
     if problems:
-        raise RltuiError("not everything could be deleted", details=problems)
+        raise RltuiError("some files could not be deleted", details=problems)
 
 
 def pruned_text(plan: PrunePlan) -> str:
     """Journal text about what was deleted."""
     steps = [checkpoint.step for checkpoint in plan.delete]
     deleted = [f"checkpoint{'s' if len(steps) > 1 else ''} {steps_text(steps)}"] if steps else []
-    deleted += [f"what was set aside in {plan.archive}"] if plan.archive else []
+    deleted += [f"files set aside in {plan.archive}"] if plan.archive else []
     return f"deleted {' and '.join(deleted)}: {size_text(plan.frees_bytes)}"
 
 

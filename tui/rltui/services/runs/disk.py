@@ -86,12 +86,12 @@ def disk_forecast(
     required = minimum if remaining is None else min(minimum, remaining)
     state = f"{folder}: {size_text(free_bytes)} free"
     if size is not None:
-        state += f", a checkpoint takes {size_text(size)}"
+        state += f", a checkpoint needs {size_text(size)}"
     if remaining is not None:
         state += f", {remaining} more to come" if remaining else ", no more to come"
     advice = _advice(folder, max(0, len(reading.steps) - _KEPT_BY_PRUNE) * (size or 0), name)
     if size is not None and fitting == 0 and required:
-        return DiskForecast("error", "the next checkpoint does not fit on the disk", f"{state}. {advice}")
+        return DiskForecast("error", "no disk space for the next checkpoint", f"{state}. {advice}")
     if fitting is not None and fitting < required:
         state += _when(fitting, reading)
     elif free_bytes >= _LEAST_FREE_BYTES:
@@ -117,8 +117,8 @@ def _when(fitting: int, reading: DiskReading) -> str:
 def _advice(folder: str, prunable_bytes: int, name: str | None) -> str:
     prune = f"`{hints.PRUNE(name=name)}` frees about {size_text(prunable_bytes)}; " if prunable_bytes else ""
     return (
-        f"Make room there ({prune}see what is big: du -sh {folder}/* | sort -h), or keep fewer checkpoints "
-        "or save them less often"
+        f"Free space there ({prune}largest files: du -sh {folder}/* | sort -h), or keep fewer checkpoints,"
+        " or save them less often"
     )
 
 

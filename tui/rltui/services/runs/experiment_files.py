@@ -237,8 +237,10 @@ class ControlFolder:
         if reason := foreign_folder_reason(self.path):
             raise ConflictError(
                 f"{self.path} is not trusted: {reason}",
-                hint="choose another folder with -o OUTPUT_DIR; "
-                f"if all in it is yours: chmod -R go-w {self.path}",
+                hint=(
+                    "choose another folder with -o OUTPUT_DIR; if everything in it is yours: chmod -R"
+                    f" go-w {self.path}"
+                ),
             )
 
     def holds(self, list_entry: bytes) -> bool:
@@ -267,7 +269,7 @@ class ControlFolder:
             return None
         except OSError as error:
             raise ConfigError(
-                f"cannot read {self.record_file}: {error.strerror}", hint="whose folder is it?"
+                f"cannot read {self.record_file}: {error.strerror}", hint="check who owns the folder"
             ) from error
         except ValueError as error:
             raise ConfigError(

@@ -272,7 +272,7 @@ class RunIndex:
         try:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version not in (0, _SCHEMA):
-                raise sqlite3.DatabaseError(f"it is of version {version}, this rltui knows {_SCHEMA}")
+                raise sqlite3.DatabaseError(f"its version is {version}, this rltui supports {_SCHEMA}")
             if version == 0:
                 connection.executescript(
                     f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {_SCHEMA}; COMMIT;"
@@ -290,7 +290,7 @@ class RunIndex:
         with suppress(OSError):
             self.path.rename(target)
             self.path.with_name(f"{self.path.name}-journal").unlink(missing_ok=True)
-            self.was_damaged = f"{reason}; it lies in {target}"
+            self.was_damaged = f"{reason}; it was saved as {target}"
             logger.warning("the index of runs was set aside: %s", self.was_damaged)
 
 

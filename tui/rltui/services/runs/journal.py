@@ -136,8 +136,10 @@ class Journal:
         try:
             self._write(entry)
         except OSError as error:
-            title = f"the note was not kept: cannot write {self._path}: {error.strerror}"
-            raise RltuiError(title, hint="make room or mend its folder, then note it again") from error
+            title = f"the note was not saved: cannot write {self._path}: {error.strerror}"
+            raise RltuiError(
+                title, hint="free disk space or fix the folder's permissions, then add the note again"
+            ) from error
         self._listener(entry)
         return entry
 

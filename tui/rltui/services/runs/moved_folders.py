@@ -84,7 +84,7 @@ def gone_reason(path: Path) -> str:
         path.stat()
     except OSError as error:
         if isinstance(error, PermissionError):
-            return f"{path} cannot be looked at: permission denied"
+            return f"{path}: permission denied"
     for disk in _disks():
         if path.is_relative_to(disk) and not disk.is_mount():
             return f"{path} is on a disk that is not mounted: {disk}"
@@ -92,7 +92,8 @@ def gone_reason(path: Path) -> str:
     if nearest == path.parent:
         return f"{path} was deleted or moved away"
     return (
-        f"{path} is gone, and all of {nearest / path.relative_to(nearest).parts[0]}: deleted, or not mounted?"
+        f"{path} is gone with everything in {nearest / path.relative_to(nearest).parts[0]}: deleted or not"
+        " mounted"
     )
 
 

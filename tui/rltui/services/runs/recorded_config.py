@@ -27,7 +27,7 @@ def recorded_config(row: RunRow) -> Iterator[RunConfig]:
     """
     if not row.configs:
         raise ConfigError(
-            f"nothing is known of the config of {row.name}", hint="it was not started by rltui, or had none"
+            f"no config is recorded for {row.name}", hint="it was not started by rltui, or has no config"
         )
     with temporary_folder() as folder:
         contents: dict[Path, str] = {}
@@ -62,6 +62,6 @@ def _recorded_content(file: RunConfigFile) -> bytes:
         return read_own(content_file(file.sha256))
     except OSError as error:
         raise ConfigError(
-            f"what {file.path} said when it was run is not kept any more: {error.strerror}",
-            hint=f"{hints.RUNS_REBUILD} keeps it again where the run still has it",
+            f"{file.path} as it was run is no longer stored: {error.strerror}",
+            hint=f"{hints.RUNS_REBUILD} records it again if the run still has it",
         ) from error

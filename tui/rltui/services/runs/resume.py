@@ -76,7 +76,7 @@ class ResumePoints:
         if requested is None:
             step = steps[-1] if steps and request.resume == "latest" else None
             return ResumePoint(step, passed_over=self._ignored_step_text(configured, step, is_new=is_new))
-        because = f"{requested.key} = {requested.step} asks for that checkpoint" if requested.key else ""
+        because = f"{requested.key} = {requested.step} selects that checkpoint" if requested.key else ""
         if requested.step in steps or requested.step == 0:
             step = requested.step if requested.step in steps else None
             passed_over = "" if requested.key else self._ignored_step_text(configured, step, is_new=is_new)
@@ -86,18 +86,18 @@ class ResumePoints:
     def _ignored_step_text(self, configured: _RequestedStep | None, step: int | None, *, is_new: bool) -> str:
         """A note that the step of the config does not count, and how it would; or that there is no resume."""
         if self.folder.files.no_resume and self.folder.checkpoint_folders():
-            return f"it begins at step 0 again: {self.folder.files.no_resume}"
+            return f"it starts at step 0: {self.folder.files.no_resume}"
         if configured is None or configured.step == (step or 0):
             return ""
-        statement = f"{configured.key} = {configured.step} is passed over"
+        statement = f"{configured.key} = {configured.step} is ignored"
         if is_new:
-            return f"{statement}: another start was asked for"
+            return f"{statement}: a different start was requested"
         advice = (
             f"; --from {configured.step} goes back to it"
             if configured.step in self.folder.checkpoints()
             else ""
         )
-        return f"{statement}: the run was started with it before{advice}"
+        return f"{statement}: the run was already started with it{advice}"
 
     def _last_configured_steps(self) -> list[int]:
         """The step in the config of each of the run's jobs at its last start."""
@@ -113,9 +113,7 @@ class ResumePoints:
     def _missing_problem(self, requested: _RequestedStep, available: Sequence[int]) -> Problem:
         file = requested.file.path if requested.file is not None else None
         if self.folder.files.no_resume:
-            statement = (
-                f"there is no going on from checkpoint {requested.step}: {self.folder.files.no_resume}"
-            )
+            statement = f"cannot resume from checkpoint {requested.step}: {self.folder.files.no_resume}"
             return Problem(key=requested.key or None, file=file, message=statement)
         nearest = sorted(sorted(available, key=lambda step: abs(step - requested.step))[:_MAX_NAMED])
         names = ", ".join(map(str, nearest)) or "none"
@@ -124,8 +122,10 @@ class ResumePoints:
         return Problem(
             key=requested.key or None,
             file=file,
-            message=f"{statement}: {self.folder.path} has no complete checkpoint of that step; "
-            f"it has: {names}{more}",
+            message=(
+                f"{statement}: {self.folder.path} has no complete checkpoint of that step; complete:"
+                f" {names}{more}"
+            ),
         )
 
 

@@ -202,8 +202,8 @@ class RunFolder:
         if occupied := [target for target in existing if leaving.isdisjoint((target, *target.parents))]:
             names = join_words([str(target.relative_to(self.path)) for target in occupied])
             raise ConflictError(
-                f"{names} cannot be brought back: something of that name lies in {self.path}",
-                hint="move that elsewhere, and ask again; nothing was moved",
+                f"{names} cannot be restored: the name is taken in {self.path}",
+                hint="move that elsewhere, and try again; nothing was moved",
             )
         archive = self.move_stale_aside(resume_step)
         for entry, target in moves():

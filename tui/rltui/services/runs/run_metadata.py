@@ -52,7 +52,7 @@ def read_metadata(control: Path) -> RunMetadata | None:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:
         raise ConfigError(
-            f"{path} is damaged: {error}", hint="remove it: its tags and notes are lost, the run is not"
+            f"{path} is damaged: {error}", hint="remove it; tags and notes are lost, the run is not"
         ) from error
 
 

@@ -234,7 +234,7 @@ def _dataclass_verdict(model: Any, text: str, table: str) -> dict[str, Any]:  # 
     fields = {field.name for field in dataclasses.fields(model) if field.init}
     unknown = [key for key in values if key not in fields]
     if unknown:
-        message = f"{model.__name__} takes no argument of that name"
+        message = f"{model.__name__} has no such argument"
         return {
             "errors": [{"at": [*path, key], "type": "extra_forbidden", "text": message} for key in unknown]
         }

@@ -70,7 +70,7 @@ class _Rollouts:
             for reader in self._readers:
                 if reader.table(key) is not None:
                     return reader.open(key, sample)
-        raise RltuiError(f"there are no rollouts of {key.label} any more", hint="they were moved aside")
+        raise RltuiError(f"the rollouts of {key.label} are gone", hint="they were moved aside")
 
     def search(self, key: BatchKey, samples: Iterable[Sample], pattern: Pattern[str]) -> Iterator[bool]:
         """Yield for each of the samples whether its text matches. Only records that contain the pattern's
@@ -148,7 +148,7 @@ def export_transcripts(transcripts: Sequence[Transcript], path: Path) -> None:
         with path.open("x", encoding="utf-8", errors="replace") as file:
             file.writelines(without_secrets(write(transcript)) for transcript in transcripts)
     except FileExistsError:
-        raise ConflictError(f"{path} exists", hint="choose another name, or remove it") from None
+        raise ConflictError(f"{path} exists", hint="choose another name or remove it") from None
     except OSError as error:
         raise RltuiError(f"cannot write {path}: {error.strerror}") from error
 
@@ -179,7 +179,7 @@ def _as_markdown(transcript: Transcript) -> str:
     summary = f"reward {sample.reward:g} · advantage {sample.advantage:g} · {sample.output_tokens} tokens"
     blocks = [f"## {' '.join(text for text in (sample.env, sample.group) if text) or 'sample'}", summary]
     if sample.stop or sample.truncated:
-        blocks.append(f"ended: {sample.stop or 'not told'}{', truncated' if sample.truncated else ''}")
+        blocks.append(f"ended: {sample.stop or 'unknown'}{', truncated' if sample.truncated else ''}")
     if transcript.facts:
         blocks.append("\n".join(f"- {name}: {value}" for name, value in transcript.facts))
     blocks += [_fenced("error", error) for error in transcript.errors]

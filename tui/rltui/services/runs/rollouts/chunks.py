@@ -264,8 +264,8 @@ def _decompress(file: BinaryIO, position: int, size: int, path: Path) -> bytes:
     with file:
         if size > _LARGEST_FRAME:
             raise RltuiError(
-                f"{path} is compressed in one piece of {size >> 20} MiB",
-                hint="decompress it beside itself: zstd -d --keep",
+                f"{path} is a single compressed block of {size >> 20} MiB",
+                hint="decompress it in place: zstd -d --keep",
             )
         file.seek(position)
         try:

@@ -73,8 +73,8 @@ class RolloutFile:
         row = None if line is None else record(line)
         if row is None:
             raise RltuiError(
-                f"{self.path} has no rollout any more where there was one",
-                hint="it was moved aside or written anew",
+                f"{self.path} no longer has a rollout at this position",
+                hint="the file was moved aside or rewritten",
             )
         if "traces" in row:
             return rollout_rows.episode_transcript(row, sample)

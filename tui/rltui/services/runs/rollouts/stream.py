@@ -285,7 +285,7 @@ class TraceStream:
             raise RltuiError(
                 f"chunk {sample.where >> _OFFSET_BITS} of {self._folder / 'stream'} has no episode at byte"
                 f" {sample.where & ((1 << _OFFSET_BITS) - 1)}",
-                hint="its index does not fit: delete stream.index.jsonl to have it derived from the stream",
+                hint="its index does not match: delete stream.index.jsonl to rebuild it from the stream",
             )
         return row
 
@@ -365,7 +365,7 @@ class _LiveTraces:
 
     def open(self, sample: Sample) -> Transcript:
         if not 0 <= sample.where < len(self._open_traces):
-            raise RltuiError("this rollout has ended", hint="it is among those of its step now")
+            raise RltuiError("this rollout has ended", hint="it is now listed under its step")
         return rollout_rows.live_transcript(self._open_traces[sample.where], sample)
 
 
