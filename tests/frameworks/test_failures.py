@@ -56,11 +56,11 @@ TORCHRUN = {  # P2; written by torchrun of torch 2.13 as prime-rl starts it
     "value": "ValueError: num_heads 3 does not divide 8",
     "recorded": "ValueError: num_heads 3 does not divide 8",
     "import": "ImportError: cannot import name 'nothing_there' from 'torch'",
-    "module": "No module named 'flash_attn_x'; install it where the framework runs",
+    "module": "No module named 'flash_attn_x'; install it in the framework's environment",
     "file": "FileNotFoundError: [Errno 2] No such file or directory: '/nope/checkpoints/step_3/trainer.pt'",
     "timeout": "httpx.ReadTimeout in prog.py:14",
     "chain": "RuntimeError: no rewards in the batch",
-    "killed": "rank 0 was killed by SIGKILL; if nobody did, look at the host's memory",
+    "killed": "rank 0 was killed by SIGKILL; if that was not you, check the host's memory",
 }
 
 
@@ -74,7 +74,7 @@ def test_the_rank_s_own_line_goes_before_torchrun_s_report(case: str, text: str)
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        ("RuntimeError: Found no NVIDIA driver on your system. Please", "no GPU can be used: Found no"),
+        ("RuntimeError: Found no NVIDIA driver on your system. Please", "no usable GPU: Found no"),
         (
             (
                 "[rank0]:[E1122 02:12:25.943 ProcessGroupNCCL.cpp:632] Watchdog caught collective operation "

@@ -27,7 +27,7 @@ sft = "trainer"
 seq_len = ["trainer.seq_len", "orchestrator.seq_len"]
 
 [gone]
-"old" = "it is gone: nobody asked for it"
+"old" = "removed: nobody asked for it"
 "trainer.fake" = "it is gone"
 
 [concept.batch]
@@ -153,12 +153,12 @@ def test_knobs_get_what_the_overlay_knows_and_main_ones_come_first_in_its_order(
     ("text", "sft", "key", "words"),
     [
         ("orchestrator.batch = 1", None, "orchestrator.batch",
-         "it is orchestrator.batch_size in this generation"),
-        ("sampling.temperature = 1", None, "sampling", "it is orchestrator.sampling in this generation"),
-        ("old.deep = 1", None, "old", "it is gone: nobody asked for it"),
+         "use orchestrator.batch_size in this generation"),
+        ("sampling.temperature = 1", None, "sampling", "use orchestrator.sampling in this generation"),
+        ("old.deep = 1", None, "old", "removed: nobody asked for it"),
         ("trainer.fake.x = 1", None, "trainer.fake", "it is gone"),
-        ("trainer.offload = 1", None, "trainer.offload", "it is trainer.offload_all in this generation"),
-        ("", "offload = 1", "sft.offload", "it is sft.offload_all in this generation"),
+        ("trainer.offload = 1", None, "trainer.offload", "use trainer.offload_all in this generation"),
+        ("", "offload = 1", "sft.offload", "use sft.offload_all in this generation"),
         ('trainer."a.b" = 1', None, 'trainer."a.b"', "the engine does not know it"),
     ],
 )  # fmt: skip
@@ -196,10 +196,10 @@ def test_the_name_that_the_file_uses_goes_first() -> None:
 
 def test_keys_of_other_releases_are_told_by_their_names_here() -> None:
     assert over().renamed(files("")) == {
-        "orchestrator.batch": "it is orchestrator.batch_size in this generation",
-        "sampling": "it is orchestrator.sampling in this generation",
-        "trainer.offload": "it is trainer.offload_all in this generation",
-        "old": "it is gone: nobody asked for it",
+        "orchestrator.batch": "use orchestrator.batch_size in this generation",
+        "sampling": "use orchestrator.sampling in this generation",
+        "trainer.offload": "use trainer.offload_all in this generation",
+        "old": "removed: nobody asked for it",
         "trainer.fake": "it is gone",
     }
 

@@ -97,7 +97,7 @@ def test_template_values() -> None:
     assert TINYRL.template_values(resumes, context())["resume"] == ("--ckpt.resume-step", "0")
     with pytest.raises(ConfigError, match=r"no sft\.toml") as caught:
         render("{config.sft}", moved, where="tinyrl.toml: component 'sft'")
-    assert "add sft.toml beside the config" in caught.value.hint
+    assert "add sft.toml next to the config" in caught.value.hint
 
 
 def test_port_may_be_chosen_anew_unless_the_config_gives_the_address_too() -> None:
@@ -165,7 +165,7 @@ def test_models_to_evaluate_are_folders_of_this_run() -> None:
         model = TINYRL.eval_model(files(), context(), target)
         assert [*model.places] == folders
         assert (model.kind, model.label, model.step) == (target.kind, target.label, target.step)
-    with pytest.raises(ConfigError, match="the config names no model"):
+    with pytest.raises(ConfigError, match="no model in the config"):
         TINYRL.eval_model(files("[model]\nname = 3\n"), context(), EvalTarget(kind="base"))
 
 

@@ -121,8 +121,8 @@ def test_figures_as_texts_and_wild_ones(figures: str, row: dict[str, Any] | None
     [
         ({}, ""),
         ({"verifiers": "0.1.9.post3", "vllm": "0.10.2"}, ""),
-        ({"verifiers": "0.1.9.post3"}, "without its extra rl: uv add 'verifiers[rl]==0.1.9.post3'"),
-        ({"verifiers": "0.1.10"}, "in the package verifiers-rl, which is not installed"),
+        ({"verifiers": "0.1.9.post3"}, "without the extra rl: uv add 'verifiers[rl]==0.1.9.post3'"),
+        ({"verifiers": "0.1.10"}, "in a separate package, verifiers-rl"),
         ({"verifiers": "0.1.14", "verifiers-rl": "0.1.14"}, ""),
         ({"verifiers": "0.4.0"}, "has no vf-rl: it was removed in July 2026"),
     ],
@@ -154,7 +154,7 @@ def test_it_is_written_for_prime_rl(to: str, group: tuple[str, str], environment
     notes = "\n".join(made.notes)
     for words in (
         "micro_batch_size has no counterpart",
-        "mask_ratio_low = 0.2 is left out",
+        "mask_ratio_low = 0.2 is dropped",
         "prime-rl has constant",
     ):
         assert words in notes

@@ -55,7 +55,7 @@ REMEDIES = (
     ),
     Remedy(
         title="trainer.model.ac.freq unset → 1",
-        reason="computes activations again instead of keeping them; a step takes longer",
+        reason="recomputes activations instead of storing them; slower steps",
         edits={"trainer.model.ac.freq": 1},
     ),
 )

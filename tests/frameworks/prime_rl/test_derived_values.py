@@ -96,7 +96,7 @@ def test_the_group_size_of_the_sources_counts() -> None:
     both = figures(CURRENT, "rl", real("era_d/rl") + SOURCE + "group_size = 4\n")
     assert both["prompts per step"].value is None
     assert both["prompts per step"].text == (
-        "128 rollouts / 4 or 16 per example, as the source says = 8 to 32 prompts per step"
+        "128 rollouts / 4 or 16 per example (set by the source) = 8 to 32 prompts per step"
     )
 
 

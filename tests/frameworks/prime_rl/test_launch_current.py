@@ -113,7 +113,7 @@ def test_too_few_devices_are_told() -> None:
     )
     fault = values["gpus.trainer"]
     assert isinstance(fault, Missing)
-    assert "asks for 5 GPUs (1 for inference, 4 for the trainer), and 2 GPUs can be used" in fault.reason
+    assert "asks for 5 GPUs (1 for inference, 4 for the trainer); available: 2" in fault.reason
 
 
 @pytest.mark.parametrize(
@@ -207,15 +207,15 @@ def test_environment_follows_the_launcher_and_the_config() -> None:
 
 def test_pair_says_why_by_its_transports() -> None:
     handshake, group = PRIME_RL.restart_rules(of_text(RL))
-    assert "says once" in handshake[2]
+    assert "announces itself once" in handshake[2]
     assert "group" in group[2]
     through_files = of_text(
         RL + '[weight_broadcast]\ntype = "filesystem"\n[rollout_transport]\ntype = "filesystem"'
     )
     pair, server = PRIME_RL.restart_rules(through_files)
     assert "counters" in pair[2]
-    assert "says once" not in pair[2]
-    assert "base model" in server[2]
+    assert "announces itself once" not in pair[2]
+    assert "base weights" in server[2]
     assert not PRIME_RL.fresh_rules(of_text(RL))
 
 

@@ -84,7 +84,7 @@ def test_restart_rules_know_the_pair_and_the_new_server() -> None:
     pair, server = SPLIT.restart_rules(RUN)
     assert pair[:2] == (frozenset({"orchestrator", "trainer"}),) * 2
     assert server[0] == {"inference"}
-    assert "base model" in server[2]
+    assert "base weights" in server[2]
     assert not SPLIT.fresh_rules(RUN)
     nccl = {**RUN, **of(trainer={"weight_broadcast": {"type": "nccl"}})}
     assert "group" in SPLIT.restart_rules(nccl)[1][2]

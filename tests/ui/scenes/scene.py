@@ -74,7 +74,7 @@ def scene(
 
 
 def on(experiment: Callable[[], FakeExperiment]) -> Callable[[Path], RltuiApp]:
-    """The app on an experiment of its own."""
+    """The app on an separate experiment."""
     return lambda folder: make_app(experiment())
 
 

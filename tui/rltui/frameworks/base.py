@@ -29,7 +29,9 @@ from rltui.core.template import Missing, TemplateValue
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks.failures import COMMON
 
-EVAL_HINT = f"{hints.EVAL_MODEL(model='FOLDER')} evaluates any folder of weights; --now what the server has"
+EVAL_HINT = (
+    f"{hints.EVAL_MODEL(model='FOLDER')} evaluates any folder of weights; --now evaluates what the server has"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -468,8 +470,8 @@ class Framework:
             UsageError: if it is unknown how to send its programs there.
         """
         raise UsageError(
-            f"how a run of {self.title} is sent to {' and '.join(urls)} is not known",
-            hint="name the address in its own config, and leave its inference server out of the layout",
+            f"cannot send a run of {self.title} to {' and '.join(urls)} is not known",
+            hint="set the address in its own config, and remove its inference server from the layout",
         )
 
     def file_schema(self, role: str, document: Json) -> Json:

@@ -58,8 +58,8 @@ def verifiers_eval(
         return _vf_eval(call, run, legacy.version, args or {})
     if not by_package:
         raise ConfigError(
-            "verifiers, whose eval or vf-eval would do it, is not in the environment of the framework",
-            hint=f"uv sync --all-extras in its checkout; {hints.DOCTOR} says which one is found",
+            "verifiers (eval, vf-eval) is not installed in the framework's environment",
+            hint=f"uv sync --all-extras in its checkout; {hints.DOCTOR} shows what is installed",
         )
     package, name = next(iter(by_package.items()))
     table = {"agent": _ANSWER} if env is None else env
@@ -71,8 +71,8 @@ def _vf_eval(call: EvalCall, run: Sequence[str], version: str, args: Mapping[str
     numbers = tuple(map(int, match[0].split("."))) if match else ()
     if numbers < (0, 1, 8):
         raise ConfigError(
-            f"verifiers {version} is too old for an evaluation from here",
-            hint="0.1.8 is the first whose vf-eval is known: uv add 'verifiers>=0.1.8'",
+            f"verifiers {version} is too old for evaluations",
+            hint="rltui supports vf-eval from 0.1.8: uv add 'verifiers>=0.1.8'",
         )
     request = call.request
     # It writes below this folder, or in the workspace where that is not there, whatever else there is.
@@ -97,7 +97,7 @@ def _taskset_eval(
     """The options of the config go into a file next to the results, which the program reads."""
     request = call.request
     if any(argument.startswith("--push") for argument in request.arguments):
-        raise ConfigError("--push would upload the samples to Prime Intellect", hint="leave it out")
+        raise ConfigError("--push would upload the samples to Prime Intellect", hint="remove it")
     has_agent = any(argument.startswith("--env.agent.") for argument in request.arguments)
     table = {key: value for key, value in env.items() if key != "agent" or not has_agent}
     file = f"{call.results}/env.toml"

@@ -40,7 +40,7 @@ _CONFIG: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_PRIME_RL",
         r"Failed to validate config:",
-        "config error: prime-rl refuses the config; see the end of the log",
+        "config error: prime-rl rejects the config; see the end of the log",
         hopeless=True,
         weight=Confidence.BROAD,
     ),
@@ -89,7 +89,7 @@ _CONFIG: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_MODEL_NAME",
         r"OSError: (?P<name>\S+) is not a local folder and is not a valid model identifier",
-        "config error: the model {name} is neither a folder here nor one that can be downloaded",
+        "config error: the model {name} is neither a local folder nor downloadable",
         hopeless=True,
     ),
     FailurePattern(
@@ -102,20 +102,20 @@ _CONFIG: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_SLEEP",
         r"Sleep mode is not supported on current platform",
-        "config error: sleep mode does not work on this machine; drop enable_sleep_mode",
+        "config error: sleep mode does not work on this machine; remove enable_sleep_mode",
         hopeless=True,
     ),
     FailurePattern(
         "F_DUP_GPU",
         r"Duplicate GPU detected",
-        "config error: two ranks were given the same GPU; NCCL weight broadcast needs two",
+        "config error: two ranks have the same GPU; NCCL weight broadcast needs two",
         hopeless=True,
     ),
     FailurePattern(
         "F_PRIME_LOGIN",
         r"not authenticated with prime - run `prime login`",
-        "config error: this harness works in Prime's sandboxes, which need `prime login`; tasks without tools"
-        " do without: --env.agent.harness.id null --env.agent.runtime.type subprocess",
+        "config error: this harness uses Prime's sandboxes, which need `prime login`; tasks without tools"
+        " do not need them: --env.agent.harness.id null --env.agent.runtime.type subprocess",
         hopeless=True,
     ),
     FailurePattern(
@@ -126,10 +126,10 @@ _CONFIG: tuple[FailurePattern, ...] = (
     ),
 )
 
-_INDEX = "an index was out of range on the GPU"
+_INDEX = "index out of range on the GPU"
 _INDEX_REMEDY = (
-    "compare the tokenizer's and the model's vocabulary, and the sequence length with the model's;"
-    " CUDA_LAUNCH_BLOCKING=1 shows the line"
+    "check that tokenizer and model have the same vocabulary size and that the sequence length suits the"
+    " model; CUDA_LAUNCH_BLOCKING=1 shows the line"
 )
 
 
@@ -147,8 +147,8 @@ def _message(groups: Groups) -> str:
 
 def _timeout_text(groups: Groups) -> str:
     return (
-        f"communication between GPUs timed out: {groups['what']} waited {duration(int(groups['ms']) / 1000)}"
-        " for another rank; look at the other ranks first"
+        f"communication between GPUs timed out: {groups['what']} waited"
+        f" {duration(int(groups['ms']) / 1000)} for another rank; check the other ranks first"
     )
 
 
@@ -156,10 +156,13 @@ def _rank_ended(groups: Groups) -> str:
     """Text about a rank in torchrun's report: one without output, or whose output is not displayed."""
     if groups["signal"] == "?":
         return (
-            f"rank {groups['rank']} exited {groups['code']}; its output is in its own file,"
-            " below torchrun/ in the folder of logs"
+            f"rank {groups['rank']} exited {groups['code']}; its output is in its own file under torchrun/"
+            " in the logs folder"
         )
-    return f"rank {groups['rank']} was killed by {groups['signal']}; if nobody did, look at the host's memory"
+    return (
+        f"rank {groups['rank']} was killed by {groups['signal']}; if that was not you, check the"
+        " host's memory"
+    )
 
 
 _ENVIRONMENT: tuple[FailurePattern, ...] = (
@@ -167,24 +170,24 @@ _ENVIRONMENT: tuple[FailurePattern, ...] = (
         "F_UV_SYNC",
         r"^error: (?:Request failed after|Failed to (?:build|download|fetch|install|prepare))[^\n]*\n"
         r"\s+(?:cause|Caused by): (?P<what>[^\n]{1,300})",
-        "uv could not make the environment: {what}; UV_NO_SYNC=1 takes one that is ready as it is",
+        "uv could not create the environment: {what}; UV_NO_SYNC=1 uses an existing one unchanged",
         hopeless=True,
     ),
     FailurePattern(
         "F_PORT",
         r"\[Errno 98\] (?:Address already in use|error while attempting to bind on address)[^\n]*?"
         r"[:,] ?(?P<port>\d{2,5})\b",
-        "port {port} is taken by another process; end it, or change the port",
+        "port {port} is in use by another process; end it, or change the port",
     ),
     FailurePattern(
         "F_PORT_TORCH",
         r"failed to listen on any local network address\.[^\n]*?\bport: (?P<port>\d+)[^\n]*EADDRINUSE",
-        "port {port} is taken by another process; end it, or change the port",
+        "port {port} is in use by another process; end it, or change the port",
     ),
     FailurePattern(
         "F_PORT_ANY",
         r"\[Errno 98\]|EADDRINUSE|[Aa]ddress already in use",
-        "its port is taken by another process; end it, or change the port",
+        "its port is in use by another process; end it, or change the port",
         weight=Confidence.BROAD,
     ),
     FailurePattern(
@@ -212,14 +215,14 @@ _ENVIRONMENT: tuple[FailurePattern, ...] = (
         "F_NO_GPU",
         r"(?P<what>Found no NVIDIA driver on your system|No CUDA GPUs are available"
         r"|Torch not compiled with CUDA enabled|Unexpected error from cudaGetDeviceCount\(\))",
-        "no GPU can be used: {what}; see nvidia-smi, and CUDA_VISIBLE_DEVICES",
+        "no usable GPU: {what}; check nvidia-smi and CUDA_VISIBLE_DEVICES",
         weight=Confidence.BROAD,
     ),
     FailurePattern(
         "F_CUDA",
         r"(?P<what>CUDA driver initialization failed|no CUDA-capable device is detected"
         r"|CUDA error: [\w ,-]+)",
-        "the GPU or its driver failed: {what}; see nvidia-smi and dmesg",
+        "the GPU or its driver failed: {what}; check nvidia-smi and dmesg",
         weight=Confidence.BROAD,
     ),
     FailurePattern(
@@ -232,7 +235,7 @@ _ENVIRONMENT: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_NCCL",
         r"(?P<what>ncclInternalError|ncclSystemError|ncclUnhandledCudaError|ncclRemoteError|NCCL error)",
-        "communication between GPUs failed: {what}; look at the other ranks first",
+        "communication between GPUs failed: {what}; check the other ranks first",
         weight=Confidence.BROAD,
     ),
 )
@@ -266,7 +269,7 @@ _GENERIC: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_WORKER_KILLED",
         r"Worker proc (?P<name>\S+) died unexpectedly \(exit code: (?P<code>-\d+)\)",
-        "its worker {name} was killed (exit code {code}); look at the host's memory, and above in the log",
+        "its worker {name} was killed (exit code {code}); check the host's memory, and the log above",
         weight=Confidence.GENERIC,
     ),
     FailurePattern(
@@ -279,7 +282,7 @@ _GENERIC: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_WORKER",
         r"Worker proc (?P<name>\S+) died unexpectedly",
-        "its worker {name} died; look above in the log, and at the host's memory",
+        "its worker {name} died; check the log above, and the host's memory",
         weight=Confidence.GENERIC,
     ),
     FailurePattern(
@@ -291,26 +294,26 @@ _GENERIC: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_MODULE",
         r"(?<!\S)ModuleNotFoundError: (?P<what>[^\n]+)\Z",
-        "{what}; install it where the framework runs",
+        "{what}; install it in the framework's environment",
         hopeless=True,
         weight=Confidence.GENERIC,
     ),
     FailurePattern(
         "F_INIT",
         r"Engine core initialization failed\. See root cause above|EngineCore failed to start\.",
-        "the engine did not start; look above in the log",
+        "the engine did not start; check the log above",
         weight=Confidence.GENERIC,
     ),
     FailurePattern(
         "F_DEAD",
         r"EngineDeadError|EngineCore encountered a(?:n issue| fatal error)",
-        "the engine died while it served; look above in the log, and at the host's memory",
+        "the engine died while serving; check the log above, and the host's memory",
         weight=Confidence.GENERIC,
     ),
     FailurePattern(
         "F_INFERENCE",
         r"(?:Inference server is not ready after|The vLLM server can't be reached at)[^\n]+",
-        "the inference server was not reached in time",
+        "the inference server did not answer in time",
         weight=Confidence.GENERIC,
     ),
     FailurePattern(

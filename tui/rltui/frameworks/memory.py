@@ -142,8 +142,8 @@ def _too_little_free(groups: Groups) -> str:
     fits = passing_utilization(free, total)
     lower = f", or lower it to {fits:.2f}" if fits > 0.05 else ""
     return (
-        f"out of GPU memory: {free:g} of {total:g} GiB are free, gpu_memory_utilization {groups['util']}"
-        f" asks for {groups['want']} GiB; end what else holds the GPU{lower}"
+        f"out of GPU memory: {free:g} of {total:g} GiB free, gpu_memory_utilization {groups['util']} asks"
+        f" for {groups['want']} GiB; end what else holds the GPU{lower}"
     )
 
 
@@ -151,7 +151,7 @@ def _cache_too_small(groups: Groups) -> str:
     length = "max_model_len" if groups["est"] == "?" else f"max_model_len to {groups['est']}"
     return (
         f"out of GPU memory: one request of {groups['len']} tokens needs {groups['need']} GiB of KV cache,"
-        f" there are {groups['have']}; lower {length}, or raise gpu_memory_utilization"
+        f" available: {groups['have']}; lower {length}, or raise gpu_memory_utilization"
     )
 
 
@@ -209,7 +209,7 @@ MEMORY: tuple[FailurePattern, ...] = (
         "F_KVTOKENS",
         rf"max seq len \((?P<len>{_COUNT})\) is larger than the maximum number of tokens that can be stored"
         rf" in KV cache \((?P<have>{_COUNT})\)",
-        "out of GPU memory: max_model_len {len} is more than the {have} tokens that fit into the KV cache;"
+        "out of GPU memory: max_model_len {len} exceeds the {have} tokens that fit into the KV cache;"
         " lower it, or raise gpu_memory_utilization",
         hopeless=True,
         memory=lambda groups: OutOfMemory(kind="kv_cache_small", possible_model_len=_count(groups["have"])),
@@ -274,8 +274,7 @@ MEMORY: tuple[FailurePattern, ...] = (
         "F_OOM_ASYNC",
         r"CUDA error: out of memory|(?:CUDA error: )?CUBLAS_STATUS_ALLOC_FAILED"
         r"|NCCL[^\n]{0,300}?out of memory|(?:NCCL error(?:[^\n]*\n){1,6}?[^\n]*)?Cuda failure 2 'out of",
-        "out of GPU memory, as CUDA itself reports; lower gpu_memory_utilization by 0.05,"
-        " or the trainer's batch",
+        "out of GPU memory (reported by CUDA); lower gpu_memory_utilization by 0.05, or the trainer's batch",
         hopeless=True,
         weight=Confidence.BROAD,
         memory=_unspecified,
@@ -284,8 +283,7 @@ MEMORY: tuple[FailurePattern, ...] = (
         "F_PROFILE",
         rf"Error in memory profiling\. Initial free memory (?P<a>{_NUMBER}) GiB, "
         rf"current free memory (?P<b>{_NUMBER})",
-        "another process gave GPU memory back while vLLM measured it ({a} GiB free, then {b} GiB);"
-        " start it again",
+        "another process freed GPU memory while vLLM was measuring it ({a} GiB free, then {b} GiB); restart",
     ),
     FailurePattern(
         "F_SHM",
@@ -297,7 +295,7 @@ MEMORY: tuple[FailurePattern, ...] = (
         "F_HOST_OOM",
         r"DefaultCPUAllocator: (?:can't allocate memory|not enough memory)[^\n]{0,300}?"
         r"(?<!\d)(?P<req>\d{1,20}) bytes",
-        "out of memory: the machine refused {req} bytes; use a smaller batch or model",
+        "out of memory: the machine could not allocate {req} bytes; use a smaller batch or model",
         hopeless=True,
         weight=Confidence.BROAD,
     ),
@@ -305,7 +303,7 @@ MEMORY: tuple[FailurePattern, ...] = (
         "F_HOST_OOM_PYTHON",
         r"(?<!\S)(?:MemoryError\b|OSError: \[Errno 12\] Cannot allocate memory)"
         r"|_ArrayMemoryError: Unable to allocate",
-        "out of memory: the machine has no more to give; use a smaller batch or model",
+        "out of memory: no memory left on the machine; use a smaller batch or model",
         hopeless=True,
         weight=Confidence.BROAD,
     ),

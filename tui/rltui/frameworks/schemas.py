@@ -154,7 +154,7 @@ class Names:
             if names := self._overlay.names_of(start):
                 here = (name + rest for name in names if name != start and self.has(name + rest))
                 if name := next(here, None):
-                    return f"it is {name} in this generation"
+                    return f"use {name} in this generation"
                 break
         return next(
             (self._overlay.gone[start_] for start_, _ in _ends(key) if start_ in self._overlay.gone), ""

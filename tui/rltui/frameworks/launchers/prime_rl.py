@@ -15,7 +15,7 @@ REFUSED = frozenset({"env-server"})
 NOT_KEYS = {
     "dry_run": f"{hints.CHECK} validates, and changes nothing",
     "dump_config": f"{hints.CHECK} validates",
-    "api_key": "export VLLM_API_KEY, from which vLLM takes it too, and which `ps` does not show",
+    "api_key": "export VLLM_API_KEY, which vLLM reads, and which `ps` does not show",
 }
 _PROGRAMS = ("inference", "orchestrator", "trainer")
 """Each with a file of its own: a line that begins with one starts that component alone."""
@@ -48,10 +48,12 @@ def _of_torchrun(argv: list[str]) -> LauncherLine:
     """A trainer on so many GPUs as it has ranks."""
     script = next((index for index, arg in enumerate(argv) if _SCRIPT.search(arg)), None)
     if script is None:
-        raise UsageError("torchrun is understood with prime-rl's trainers", hint="… sft/train.py @ sft.toml")
+        raise UsageError(
+            "torchrun is only supported with prime-rl's trainers", hint="… sft/train.py @ sft.toml"
+        )
     if any(_NODES.match(arg) for arg in argv[:script]):
-        hint = "copy the layout torchrun-nodes: examples/several-machines says how"
-        raise UsageError("a trainer over several nodes has a layout", hint=hint)
+        hint = "copy the layout torchrun-nodes (see examples/several-machines)"
+        raise UsageError("a trainer on several nodes needs a layout", hint=hint)
     options = " ".join(argv[:script]).replace("=", " ").split()
     text = next((value for name, value in pairwise(options) if _RANKS.fullmatch(name)), "1")
     ranks = int(text) if text.isdigit() else 1

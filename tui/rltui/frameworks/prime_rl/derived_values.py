@@ -77,7 +77,7 @@ _PROMPTS = "prompts per step"
 def _prompts(batch: int | None, groups: dict[str, int]) -> DerivedValue:
     """Prompts of sources with groups of several sizes: chance decides how often each source is drawn from."""
     sizes = sorted({*groups.values()})
-    size_text = f"{', '.join(map(str, sizes[:-1]))} or {sizes[-1]} per example, as the source says"
+    size_text = f"{', '.join(map(str, sizes[:-1]))} or {sizes[-1]} per example (set by the source)"
     if batch is None:
         return derived_value(_PROMPTS, None, "prompts", f"varies: whole groups of {size_text}")
     low, high = -(-batch // sizes[-1]), batch // sizes[0]
@@ -93,11 +93,11 @@ def _episodes(v: Values, table: str, name: str) -> Iterator[DerivedValue]:
         return
     first, low, high = (v[bound] for bound in bounds)
     if low == high:
-        text = f"always {low}: min_inflight and max_inflight are the same"
+        text = f"always {low}: min_inflight equals max_inflight"
         yield derived_value(name, low, "episodes", text)
         return
-    start = f"starts with {first}" if first is not None else "starts with what the KV cache surely holds"
-    most = "without an upper bound" if high is None else f"at most {high}"
+    start = f"starts with {first}" if first is not None else "starts with what certainly fits the KV cache"
+    most = "no upper bound" if high is None else f"at most {high}"
     text = f"{start}, then adapts to the load of inference: at least {low}, {most}"
     yield derived_value(name, first, "episodes", text)
 
@@ -110,7 +110,7 @@ def _gpus(v: Values, names: Names) -> Iterator[DerivedValue]:
     text = f"{infer} for inference (the first ones) + {train} for the trainer = {infer + train} GPUs"
     if infer > 1:
         copies, tensor = v.get(names("data_parallel")), v.get(names("tensor_parallel"))
-        text += f"; {copies} copies of the model on {tensor} each"
+        text += f"; {copies} copies of the model on {tensor} GPUs each"
     yield derived_value("GPUs", infer + train, "GPUs", text)
 
 

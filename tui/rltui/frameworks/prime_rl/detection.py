@@ -66,7 +66,7 @@ def not_alone(path: str, data: Mapping[str, Any]) -> str:
         return f"has only {', '.join(data)}: an overlay; name its base before it: @ BASE.toml @ {path}"
     evals = {"source", "env", "taskset"} & data.keys()
     if evals and {"model", "sampling", "client", "select", "num_examples"} & data.keys():
-        return f"is the config of an evaluation; beside a run: {hints.EVAL_ENV(model='NAME')}"
+        return f"is an evaluation config; to evaluate a run: {hints.EVAL_ENV(model='NAME')}"
     return ""
 
 

@@ -76,12 +76,12 @@ def model(
         return EvalModel("sft" if is_sft else "checkpoint", label, folders[0], target.step, folders, marker)
     if target.kind == "sft":
         raise ConfigError(
-            "the SFT of a prime-rl model is an experiment of its own",
+            "SFT of a prime-rl model is a separate experiment",
             hint="evaluate its checkpoints there, or here with --model FOLDER",
         )
     name = text(data, *_MODEL)
     if name is None:
-        raise ConfigError("the config names no model", hint=hints.EVAL_MODEL(model="NAME"))
+        raise ConfigError("no model in the config", hint=hints.EVAL_MODEL(model="NAME"))
     return EvalModel("base", "base", name, step=0)
 
 

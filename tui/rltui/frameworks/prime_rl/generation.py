@@ -230,7 +230,7 @@ _CURRENT = Generation(
         suffix=".json",
         run="run",
         dropped=("slurm", "inference.slurm"),
-        unsupported=f"is this checkout older or newer than what rltui knows? {SINGLE}",
+        unsupported=f"this checkout may be older or newer than rltui supports. {SINGLE}",
     ),
     environment={
         "": {

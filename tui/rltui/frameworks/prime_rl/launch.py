@@ -49,15 +49,15 @@ _INFERENCE = frozenset({"inference"})
 _WRITERS = ("orchestrator", "trainer", "sft")
 """Roles of files whose programs write into the run's folder."""
 
-_STEPS = "each counts the steps for itself, and the counters must agree"
+_STEPS = "each counts steps on its own, and the counters must agree"
 _HANDSHAKE = (
-    "the trainer says once that it is there, and a new partner would wait for that for ever; "
-    "their step counters must agree too"
+    "the trainer announces itself once, and a new peer would wait for that forever; their step counters"
+    " must agree too"
 )
-_BASE_WEIGHTS = "a new server has the weights of the base model until the orchestrator sends it newer ones"
-_GROUP = "a new server must join the group that broadcasts weights, which those two set up as they start"
-_TRAINED = "it still has the trained weights of the run before, and nothing sends it those of the model"
-_ADDRESS = "it listens at a new port, which stands in a file that the orchestrator reads only as it starts"
+_BASE_WEIGHTS = "a new server has the base weights until the orchestrator sends newer ones"
+_GROUP = "a new server must join the weight broadcast group, which those two set up at start"
+_TRAINED = "it still has the trained weights of the previous run, and nothing resets them"
+_ADDRESS = "it listens on a new port, written to a file that the orchestrator reads only at start"
 
 _OUT = "{scratch}/out"
 _FIRST_ATTEMPT = {
@@ -66,11 +66,11 @@ _FIRST_ATTEMPT = {
     "logs/attempt_1": ports.attempt_logs,
 }
 """Folders of the first attempt in an empty folder, and of those before there were several."""
-_BROADCAST_NOTE = "one GPU for inference and trainer: weights go through files, since NCCL needs two GPUs"
-_MADE_AT_START = Missing("it is made as the component starts")
+_BROADCAST_NOTE = "inference and trainer share one GPU: weights go through files, since NCCL needs two GPUs"
+_MADE_AT_START = Missing("it is created when the component starts")
 _NO_INFERENCE = Missing(
-    "the config has no [inference] table, so there is no server to start",
-    hint="add [inference]; or take the experiment down and resume it: then the server at base_url is used",
+    "the config has no [inference] table, so no server is started",
+    hint="add [inference]; or shut the experiment down and resume it to use the server at base_url",
 )
 _SERVER = "http://localhost:8000/v1"
 """Default address of a server in prime-rl."""
@@ -81,7 +81,7 @@ _TENSOR_PARALLEL = ("inference.vllm.tensor_parallel_size", "inference.parallel.t
 
 
 _ON_CLUSTER = Missing(
-    "the config asks for a cluster with [slurm], and would run on this machine",
+    "the config has [slurm] for a cluster, but would run on this machine",
     hint="--slurm submits it; to run it here, remove [slurm]",
 )
 
@@ -271,7 +271,7 @@ class PrimeRlLaunch(SchemaFramework):
             return ()
         port_values = ports.values(self._generation_of(files), self._rl(files), context)
         url = f"http://{port_values['host.inference']}:{port_values['port.engine']}/resume"
-        return (ServiceCall("inference", url, "resume an engine that was left paused"),)
+        return (ServiceCall("inference", url, "resume a paused engine"),)
 
     # --- inference that somebody else runs ---
 
@@ -332,7 +332,7 @@ class PrimeRlLaunch(SchemaFramework):
         model = self.values(files).get("orchestrator.model.name")
         folder = PurePath(context.workspace) / str(model)
         if str(model).startswith((".", "/")):
-            purpose = "give it back the weights of the model"
+            purpose = "reset it to the base weights"
             return ServiceCall(
                 "inference", f"{root}/update_weights", purpose, {"weight_dir": str(folder)}, required=True
             )
@@ -425,9 +425,11 @@ def _split(
     have = count_text(len(devices), "GPU")
     return _GpuSplit(
         fault=Missing(
-            f"the config asks for {total} GPUs ({inference} for inference, {trainer} for the trainer), "
-            f"and {have} can be used here",
-            hint="lower the numbers of GPUs in the config, or make more visible with CUDA_VISIBLE_DEVICES",
+            f"the config asks for {total} GPUs ({inference} for inference, {trainer} for the trainer);"
+            f" available: {have}",
+            hint=(
+                "lower the numbers of GPUs in the config, or make more GPUs visible with CUDA_VISIBLE_DEVICES"
+            ),
         )
     )
 
@@ -456,8 +458,8 @@ def _inherits(files: ConfigFiles) -> Missing | None:
     if file is None:
         return None
     return Missing(
-        f"{file.path} names others in toml_files, and of a table that these have, all that it says is lost",
-        hint=f"leave toml_files out, and give one file after the other: {hints.UP_OVERLAYS}",
+        f"{file.path} lists other files in toml_files, whose tables replace its own",
+        hint=f"remove toml_files, and pass the files in order: {hints.UP_OVERLAYS}",
     )
 
 
@@ -473,7 +475,7 @@ def _not_by_parts(data: Mapping[str, Any]) -> Missing | None:
         return _ON_CLUSTER
     if isinstance(deployment, Mapping) and deployment.get("type", "single_node") != "single_node":
         return Missing(
-            "the config is for several nodes, whose processes SLURM starts",
+            "the config is for several nodes, whose processes are started by SLURM",
             hint="--slurm submits it; without SLURM, copy the layout prime-rl-nodes or torchrun-nodes",
         )
     if is_table(data, "teacher_inference") or (

@@ -210,8 +210,8 @@ _NO_METRICS_PORT = r"[Ff]ailed to install Prometheus metrics exporter[^\n]{0,200
 def _router_metrics(groups: Groups) -> str:
     port = int(groups["port"])
     return (
-        f"port {port + ROUTER_METRICS_ABOVE}, of the router's metrics, is taken by another process; end it, "
-        f"or change inference.server.port ({port}), which it follows"
+        f"port {port + ROUTER_METRICS_ABOVE}, of the router's metrics, is in use by another process; end"
+        f" it, or change inference.server.port ({port}), which it follows"
     )
 
 
@@ -219,24 +219,24 @@ FAILURES: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_PRIME_GPU_BUSY",
         r"Existing processes found on GPUs:",
-        "prime-rl's launcher needs empty GPUs; end what runs there, or start the parts by themselves",
+        "prime-rl's launcher needs idle GPUs; end what runs there, or start the parts separately",
     ),
     FailurePattern(
         "F_PRIME_GPU_COUNT",
         r"Requested (?P<wanted>\d+) GPUs via deployment settings, but only (?P<there>\d+)",
-        "the config asks for {wanted} GPUs and {there} can be used; lower the numbers in [deployment]",
+        "the config asks for {wanted} GPUs; available: {there}; lower the numbers in [deployment]",
         hopeless=True,
     ),
     FailurePattern(
         "F_PRIME_FOLDER",
         r"(?P<what>(?:Run|Output|Checkpoint) directory [^\n]* already contains [^\n.]*)",
-        "{what}; continue it from a checkpoint, or begin anew",
+        "{what}; resume from a checkpoint, or start over",
         hopeless=True,
     ),
     FailurePattern(
         "F_PRIME_PORTS",
         r"base_url port \((?P<client>\d+)\) does not match\s+inference\.server\.port \((?P<server>\d+)\)",
-        "the orchestrator asks at port {client} and the server listens on {server}; give both the same port",
+        "the orchestrator uses port {client}, but the server listens on {server}; set both to the same port",
         hopeless=True,
     ),
     FailurePattern(
@@ -248,8 +248,8 @@ FAILURES: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_PRIME_ROUTER_METRICS_ANY",
         _NO_METRICS_PORT,
-        f"the port of the router's metrics, inference.server.port + {ROUTER_METRICS_ABOVE}, is taken by "
-        "another process; end it, or change that port",
+        f"the port of the router's metrics, inference.server.port + {ROUTER_METRICS_ABOVE}, is in use by"
+        " another process; end it, or change that port",
     ),
     FailurePattern(
         "F_PRIME_TASKSET",
@@ -260,25 +260,24 @@ FAILURES: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_PRIME_EMPTY",
         r"RuntimeError: (?P<count>\d+) consecutive empty train batches",
-        f"{{count}} batches in a row had nothing to train on; read their rollouts ({hints.ROLLOUTS_ALL()}): "
-        "do all of a group get the same reward, or fail?",
+        "{count} consecutive batches had nothing to train on; read their rollouts"
+        f" ({hints.ROLLOUTS_ALL()}): all of a group may get the same reward, or fail",
     ),
     FailurePattern(
         "F_PRIME_ADDRESS",
         r"env server never published its address to (?P<path>\S+)",
-        "the env server that was to write {path} did not get so far: its own output says why; restart it, "
-        "and the orchestrator with it",
+        "the env server did not write {path}: see its output; restart it with the orchestrator",
     ),
     FailurePattern(
         "F_PRIME_SUBMITTED",
         r"Submitted batch job (?P<job>\d+)",
-        "submitted to SLURM as job {job}, and runs there: squeue -j {job}; its logs are in the run's folder",
+        "submitted to SLURM as job {job}; status: squeue -j {job}; logs are in the run's folder",
         ends_well=True,
     ),
     FailurePattern(
         "F_PRIME_DRY",
         r"Dry run complete",
-        "a dry run, as dry_run in the config asks: nothing was started",
+        "dry_run is set in the config: nothing was started",
         ends_well=True,
     ),
     *COMMON,

@@ -58,7 +58,7 @@ def _weights(source: str) -> dict[str, Any]:
     if not state:
         sys.exit(f"{source} has no weights of a model ({_MODEL}…)")
     if any("lora_" in key for key in state):
-        sys.exit(f"{source} has a LoRA adapter, which is no whole model")
+        sys.exit(f"{source} has a LoRA adapter, not a complete model")
     checkpoint.load(state, storage_reader=reader, no_dist=True)
     return {key.removeprefix(_MODEL): value.to(torch.bfloat16) for key, value in state.items()}
 

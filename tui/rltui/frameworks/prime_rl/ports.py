@@ -104,7 +104,7 @@ def sent_to(g: Generation, data: Mapping[str, Any], urls: Sequence[str]) -> dict
     key = base_url_key(g, data)
     if len(urls) > 1 and g.has_router:
         raise UsageError(
-            f"{key} takes one address here, not {len(urls)}", hint="put a router before the servers"
+            f"{key} takes one address here, not {len(urls)}", hint="put a router in front of the servers"
         )
     result: dict[str, KnobValue] = {"inference": None, key: urls[0] if g.has_router else list(urls)}
     if value_at(data, admin := f"{client_table(key)}.admin_base_url") is not None:

@@ -165,7 +165,7 @@ def _sampling_rules(table: str) -> Iterator[Rule]:
     heat, top_p, top_k, extra = (f"{table}.{key}" for key in ("temperature", "top_p", "top_k", "extra_body"))
     yield bad_if(
         lambda v: v[heat] == 0 and ((v[top_p] or 1) < 1 or v[top_k] is not None), heat, (top_p, top_k),
-        f"{heat} must be above 0 while {top_p} is below 1 or {top_k} is set: the choices are replayed",
+        f"{heat} must be above 0 while {top_p} is below 1 or {top_k} is set, since choices are replayed",
     )  # fmt: skip
     yield bad_if(lambda v: (v[top_k] or 0) > _MOST_CHOICES, top_k, (),
         lambda v: f"{top_k} ({v[top_k]}) must be at most {_MOST_CHOICES}")  # fmt: skip
@@ -264,7 +264,7 @@ def _shared_rules(names: Names) -> Iterator[Rule]:
 
 def _unread_table(table: str) -> Rule:
     return bad_if(lambda v: own(v, table) is not None, BROADCAST, (table,),
-        lambda v: f"[{table}] is not read: rl fills it from [weight_broadcast], here {v[BROADCAST]}",
+        lambda v: f"[{table}] is ignored: rl fills it from [weight_broadcast], here {v[BROADCAST]}",
         "warning")  # fmt: skip
 
 
@@ -322,8 +322,8 @@ def _fits_machine(train: str, prefix: str, others: Collection[str]) -> Rule:
         total_text = " + ".join(f"{name} ({number})" for name, number in gpus.items() if number)
         total_text += f" = {total}" if total > v[train] else ""
         return (
-            f"{total_text} is more than {machine} ({v[machine]}): "
-            f"lower it by {total - v[machine]}, or raise that"
+            f"{total_text} is more than {machine} ({v[machine]}): lower it by {total - v[machine]}, or"
+            " raise the limit"
         )
 
     return Rule(train, (train, machine), fault)
@@ -369,7 +369,7 @@ def _one_step_ahead(level: str, kind: str) -> Rule:
 def _counted_by_rl(name: str) -> Rule:
     return bad_if(
         lambda v: own(v, name) is not None, name, (),
-        lambda v: f"{name} ({display(own(v, name))}) is not read: rl counts inference's GPUs itself",
+        lambda v: f"{name} ({display(own(v, name))}) is ignored: rl counts inference's GPUs itself",
         "warning",
     )  # fmt: skip
 
@@ -391,8 +391,10 @@ def _inference_rules(prefix: str, names: Names) -> Iterator[Rule]:
         f"num_infer_gpus is {nearest_multiples(count(v), v[tensor])}")  # fmt: skip
     yield bad_if(lambda v: is_on(v.get(base)) and own(v, copies) is not None and v[tensor]
         and count(v) % v[tensor] == 0 and v[copies] * v[tensor] != count(v), copies, (gpus, tensor),
-        lambda v: f"{copies} ({v[copies]}) is not read: {gpus} ({display(v[gpus])}) / {tensor} ({v[tensor]}) "
-        f"= {count(v) // v[tensor]} copies fill the GPUs", "warning")  # fmt: skip
+        lambda v: (
+            f"{copies} ({v[copies]}) is ignored: {gpus} ({display(v[gpus])}) / {tensor} ({v[tensor]})"
+            f" = {count(v) // v[tensor]} copies fill the GPUs"
+        ), "warning")  # fmt: skip
     yield bad_if(
         lambda v: (v[rank] or 0) > LORA_RANKS[-1], rank, (),
         lambda v: f"{rank} ({v[rank]}) is too large for vLLM: the largest allowed is {LORA_RANKS[-1]}",
@@ -417,7 +419,7 @@ def _trainer_rules(prefix: str, names: Names) -> Iterator[Rule]:
     yield make.not_both(fsdp, full, reason="each moves the optimizer's state to the CPU")
     yield make.requires(full, kind, "adamw", "sign_sgd")
     yield bad_if(lambda v: v[kind] == "muon" and v[fsdp], kind, (fsdp,),
-        f"{kind} (muon) does not work with {fsdp}: turn it off, or take adamw")  # fmt: skip
+        f"{kind} (muon) does not work with {fsdp}: turn it off, or use adamw")  # fmt: skip
     flash = ("flash_attention_4", "fa4", *(("auto",) if names.has(full) else ()))
     yield bad_if(lambda v: v[impl] == "hf" and v[attn] in flash, attn, (impl,),
         lambda v: f"{attn} ({display(v[attn])}) needs {impl} to be custom or auto, not hf: set attn to "
@@ -435,8 +437,8 @@ def _trainer_rules(prefix: str, names: Names) -> Iterator[Rule]:
         yield make.requires(f"{model}.quantization", impl, *_OWN)
         offloading = f"{ac}_offloading"
         yield bad_if(lambda v: is_on(v.get(offloading)) and not is_on(v.get(ac)), offloading, (ac,),
-            f'{ac} = "None" has no effect while {offloading} is on, which it is unless it is "None" too: '
-            f"activation checkpointing stays on", "warning")  # fmt: skip
+            f'{ac} = "None" has no effect while {offloading} is on (the default): activation checkpointing'
+            ' stays on', "warning")  # fmt: skip
     remote = ("hf", "auto") if names.has(optim) else ("hf",)
     yield make.requires(f"{model}.trust_remote_code", impl, *remote)
     yield from _scheduler_rules(f"{prefix}scheduler", f"{prefix}max_steps", is_checked=names.has(full))
@@ -444,7 +446,7 @@ def _trainer_rules(prefix: str, names: Names) -> Iterator[Rule]:
 
 def _not_with_optimizer(other: str, optim: str, *, is_set: bool, severity: ProblemSeverity) -> Rule:
     """`is_set`: the file sets it; otherwise it is the default, which was not always so."""
-    reason = "" if is_set else ", and the latter is on unless it is set"
+    reason = "" if is_set else ", and the latter is on by default"
     return bad_if(
         lambda v: is_on(v.get(other)) and v[optim] and (own(v, optim) is not None) == is_set, other, (optim,),
         f"{other} and {optim} cannot be used together{reason}: set {optim} = false, or remove {other}",
@@ -458,15 +460,17 @@ def _scheduler_rules(table: str, steps: str, *, is_checked: bool) -> Iterator[Ru
     if not is_checked:
         yield bad_if(
             lambda v: v[kind] != "constant" and v[warmup] >= (v[steps] or math.inf), warmup, (steps, kind),
-            lambda v: f"{warmup} ({v[warmup]}) is not below {steps} ({v[steps]}): the learning rate never "
-            f"reaches its full size; lower it to {max(0, v[steps] - 1)} or less", "warning",
+            lambda v: (
+                f"{warmup} ({v[warmup]}) is not below {steps} ({v[steps]}): the learning rate never"
+                f" reaches its maximum; lower it to {max(0, v[steps] - 1)} or less"
+            ), "warning",
         )  # fmt: skip
         return
     yield bad_if(lambda v: v[kind] == "linear" and v[warmup] == v[decay] == 0, kind, (warmup, decay),
         f"{kind} linear needs {warmup} or {decay} above 0: use constant instead")  # fmt: skip
     yield bad_if(
         lambda v: (v[kind] == "cosine" or (v[kind] == "linear" and v[decay] > 0)) and v[steps] is None,
-        kind, (steps,), lambda v: f"{kind} {v[kind]} needs max_steps, to know where the run ends",
+        kind, (steps,), lambda v: f"{kind} {v[kind]} needs max_steps to know where the run ends",
     )  # fmt: skip
     yield bad_if(lambda v: v[kind] == "cosine" and v[warmup] >= (v[steps] or math.inf), warmup, (kind, steps),
         lambda v: f"{warmup} ({v[warmup]}) must be less than max_steps ({v[steps]})")  # fmt: skip
@@ -501,12 +505,14 @@ def _sft_rules(names: Names) -> Iterator[Rule]:
     yield bad_if(lambda v: is_on(v.get(server)) and not is_on(v.get(evals)), server, (evals,),
         "[inference] is only for evals: add [eval] with a source, or remove [inference]")  # fmt: skip
     yield bad_if(lambda v: is_on(v.get(evals)) and not is_on(v.get(server)), evals, (server, url),
-        lambda v: "[eval] without [inference]: sft starts no server, so one must answer at "
-        f"{url[4:]} ({v[url]})", "hint")  # fmt: skip
+        lambda v: (
+            f"[eval] without [inference]: sft starts no server, so a server must run at {url[4:]}"
+            f" ({v[url]})"
+        ), "hint")  # fmt: skip
     yield make.when(make.same(f"{server}.vllm.model", "sft.model.name"), both)
     yield make.when(make.same_port(url, f"{server}.server.port"), both)
     yield bad_if(lambda v: is_on(v.get(evals)) and v[kind] == "nixl", kind, (evals,),
-        f"{kind} nixl is not for SFT: use nccl or filesystem")  # fmt: skip
+        f"{kind} nixl does not support SFT: use nccl or filesystem")  # fmt: skip
     yield bad_if(
         lambda v: is_on(v.get(evals)) and v[kind] == "nccl" and is_on(v.get(lora)), kind, (evals, lora),
         f"{kind} nccl cannot carry {lora}: set it to filesystem",

@@ -104,9 +104,9 @@ def _vllm(prefix: str, v: Values) -> Problems:
     for key in table if isinstance(table, Mapping) else ():
         if key.replace("-", "_") not in _vllm_arguments():
             guess = closest(key, _vllm_arguments())
-            guess_text = f"did you mean {guess}?" if guess else "no argument of that name is known here"
+            guess_text = f"did you mean {guess}?" if guess else "no such argument is known"
             name = f"{prefix}inference.vllm.{format_key((key,))}"
-            stops = "goes to vLLM unchecked, which stops at once if it does not know it"
+            stops = "goes to vLLM unchecked, which exits if it does not know it"
             yield "warning" if guess else "hint", name, f"{stops}: {guess_text}"
 
 
@@ -131,10 +131,10 @@ def _sources(prefix: str, v: Values, names: Names) -> Problems:
                 example = 'env.taskset.id = "reverse-text"'
                 yield "error", f"{path}.env", f"must say which environment it is, such as {example}"
             elif is_named and name == _RESERVED:
-                message = f'cannot be "{name}", which stands for all environments in the metrics'
+                message = f'cannot be "{name}", the name for all environments in the metrics'
                 yield "error", f"{path}.name", message
             elif is_named and name and name_counts[name] > 1:
-                message = f'("{name}") is that of another source too: give each a name of its own'
+                message = f'("{name}") is used by another source too: use distinct names'
                 yield "error", f"{path}.name", message
             size, key = v.get(f"{path}.group_size"), f"{path}.group_size"
             if group == names("train_source") and isinstance(size, int):
@@ -145,10 +145,10 @@ def _of_group(key: str, size: int, entry: Mapping[str, Any], v: Values, names: N
     batch, algorithm = v.get("orchestrator.batch_size"), value_at(entry, "algo.type")
     algorithm = algorithm or v.get(f"{names('algo')}.type") or "grpo"
     if size == 1 and algorithm in _GROUPED:
-        reason = f"alone in its group, a rollout has advantage 0 with {algorithm}; try 8 or 16"
+        reason = f"a rollout alone in its group has advantage 0 with {algorithm}; try 8 or 16"
         yield "warning", key, f"is 1: {reason}"
     if own(v, key) is not None and batch is not None and batch % size:
-        message = f"({size}) does not divide orchestrator.batch_size ({batch}): the last group is cut"
+        message = f"({size}) does not divide orchestrator.batch_size ({batch}): the last group is incomplete"
         yield "warning", key, message
 
 
@@ -166,16 +166,18 @@ def _renderers(prefix: str, v: Values, names: Names) -> Problems:
     renderers = _known_renderers()
     if name == "auto" and model not in renderers["models"]:
         message = (
-            f'is "auto", but {model} is not among the models that a renderer is known for: name one of '
-            "the same family, such as qwen3" + ("" if prefix else ', or "default"')
+            f'is "auto", but {model} has no known renderer: name one of the same family, such as qwen3'
+            + ("" if prefix else ', or "default"')
         )
         yield "warning", key, message
     elif name == "default" and prefix:
-        message = 'cannot be "default" for SFT, which must tell answers from the rest: name a typed one'
+        message = (
+            'cannot be "default" for SFT, which must tell answers apart from the rest: name a specific one'
+        )
         yield "error", key, message
     elif name not in renderers["names"]:
         guess = did_you_mean(name, renderers["names"])
-        yield "warning", key, f'("{name}") is not known here: {guess or "a newer one?"}'
+        yield "warning", key, f'("{name}") is unknown: {guess or "a newer one?"}'
 
 
 def _ports(v: Values, names: Names) -> Problems:
@@ -187,7 +189,7 @@ def _ports(v: Values, names: Names) -> Problems:
             yield strict(names), name, message
         elif port > _LAST_PORT:
             message = (
-                f"leaves no port for the {purpose}, which would be {port}: lower it by {port - _LAST_PORT}"
+                f"leaves no port for the {purpose} ({port} is too high): lower it by {port - _LAST_PORT}"
             )
             yield "error", name, message
         used.setdefault(port, f"{name} ({purpose})")

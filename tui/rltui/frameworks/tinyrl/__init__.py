@@ -244,7 +244,7 @@ class _TinyRl(SchemaFramework):
         folder = str(_model_path(self.sound_value(files, "model.name"), context.workspace))
         body = {"weight_dir": folder}
         return ServiceCall(
-            "inference", f"{root}/update_weights", "take the weights of the model", body, required=True
+            "inference", f"{root}/update_weights", "reset the weights to the model's", body, required=True
         )
 
     def _options(self, context: RunContext) -> Mapping[str, int | str]:
@@ -344,9 +344,7 @@ class _TinyRl(SchemaFramework):
     def restart_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
         """The same for every config: weights go through the file system, step counters must agree."""
         del files
-        has_base = (
-            "a new server holds the weights of the base model until the orchestrator sends it newer ones"
-        )
+        has_base = "a new server has the base weights until the orchestrator sends newer ones"
         return (
             (_PAIR, _PAIR, "their step counters must agree"),
             (frozenset({"inference"}), _PAIR, has_base),
@@ -364,14 +362,14 @@ def _sft_config(files: ConfigFiles) -> TemplateValue:
     if "sft" in files:
         return files["sft"].path
     return Missing(
-        "there is no sft.toml to make the model with",
-        hint="add sft.toml beside the config, or let model.name point to a model that exists",
+        "no sft.toml to train the model with",
+        hint="add sft.toml next to the config, or set model.name to an existing model",
     )
 
 
 def _model_path(name: TomlValue, workspace: str) -> str | Missing:
     if not isinstance(name, str) or not name:
-        return Missing("the config names no model", hint='set [model] name = "outputs/reverse-text-sft"')
+        return Missing("no model in the config", hint='set [model] name = "outputs/reverse-text-sft"')
     return str(PurePath(workspace) / name)
 
 

@@ -54,16 +54,16 @@ from rltui.frameworks.verifiers.files import ARGS, is_vf_rl
 _DATA = resources.files(__package__) / "data"
 _PAIR = frozenset({"inference", "trainer"})
 _SYNC = (
-    "they share a connection for weights that is made once, and the server keeps the weights of the run "
-    "before: one without the other hangs, or trains on"
+    "they share a weight connection that is made once, and the server keeps the previous run's weights:"
+    " restarting only one hangs or continues the old training"
 )
-_NO_RESUME = "vf-train cannot continue from a checkpoint, which has the weights alone"
+_NO_RESUME = "vf-train cannot resume from a checkpoint, which holds only weights"
 _UTILIZATION = "inference.args.gpu_memory_utilization"
 _BATCH = BatchKnobs(
     batch_size=rules.BATCH, token_batch_size="", group_size=rules.GROUP, seq_len=rules.LENGTH
 )  # fmt: skip
 _LAST_WITH_VF_RL, _FIRST_WITHOUT = (0, 1, 9), (0, 2)
-INSTEAD = f"{hints.CONVERT_FILE} makes the config of prime-rl that does the same"
+INSTEAD = f"{hints.CONVERT_FILE} writes an equivalent prime-rl config"
 
 
 def lacking(installed: Mapping[str, str]) -> str:
@@ -72,15 +72,16 @@ def lacking(installed: Mapping[str, str]) -> str:
     if version is None or "verifiers-rl" in installed:
         return ""
     release = tuple(int(number) for number in re.findall(r"\d+", version)[:3])
-    fix = "uv add 'verifiers[rl]==0.1.9.post3' brings back the last one that has it"
+    fix = "uv add 'verifiers[rl]==0.1.9.post3' installs the last version that has it"
     if release >= _FIRST_WITHOUT:
         return f"verifiers {version} has no vf-rl: it was removed in July 2026; {fix}"
     if release > _LAST_WITH_VF_RL:
         return (
-            f"verifiers {version} has vf-rl in the package verifiers-rl, which is not installed here; {fix}"
+            f"verifiers {version} has vf-rl in a separate package, verifiers-rl, which is not installed;"
+            f" {fix}"
         )
     if "vllm" not in installed:
-        return f"verifiers {version} is installed without its extra rl: uv add 'verifiers[rl]=={version}'"
+        return f"verifiers {version} is installed without the extra rl: uv add 'verifiers[rl]=={version}'"
     return ""
 
 
@@ -178,7 +179,7 @@ class VfRl(SchemaFramework):
         answer = v[rules.ANSWER] or v[rules.LENGTH]
         longest = derived_value(
             "longest answer", answer, "tokens",
-            "" if v[rules.ANSWER] else f"{rules.ANSWER} is not set, so it is {rules.LENGTH}",
+            "" if v[rules.ANSWER] else f"{rules.ANSWER} is not set, so it equals {rules.LENGTH}",
         )  # fmt: skip
         return (
             *batch_values(v, _BATCH, max_tokens=rules.ANSWER),
@@ -309,8 +310,9 @@ class VfRl(SchemaFramework):
             return super().eval_model(files, context, target)
         if self.sound_value(files, f"{ARGS}.use_lora"):
             raise ConfigError(
-                f"{target.label} holds adapters (trainer.args.use_lora), which no server can load alone",
-                hint=f"{hints.EVAL_NOW} asks the server that has them merged, also when the run is done",
+                f"{target.label} holds adapters (trainer.args.use_lora), which a server cannot load on"
+                " their own",
+                hint=f"{hints.EVAL_NOW} uses the server that has them merged, even after the run is done",
             )
         folder = f"{context.run_folder}/checkpoint-{target.step}"
         return EvalModel("checkpoint", target.label, folder, target.step)
@@ -359,9 +361,9 @@ class VfRl(SchemaFramework):
             return {"inference": "", "trainer": ""}
         if first + second > len(devices):
             fault = Missing(
-                f"the config asks for {first + second} GPUs ({first} for vf-vllm, {second} for vf-train), "
-                f"and {len(devices)} can be used here",
-                hint="weights go from one GPU to the other, so the two cannot share one; prime-rl can: "
+                f"the config asks for {first + second} GPUs ({first} for vf-vllm, {second} for vf-train);"
+                f" available: {len(devices)}",
+                hint="weights go from one GPU to the other, so both need their own; prime-rl can share one: "
                 + INSTEAD,
             )
             return {"inference": fault, "trainer": fault}

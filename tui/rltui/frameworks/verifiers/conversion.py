@@ -58,13 +58,13 @@ _HANDLED = frozenset(
 """Keys that are handled below, or need no counterpart."""
 _SCHEDULERS = frozenset({"constant", "linear", "cosine"})
 _PACKING = (
-    "micro_batch_size has no counterpart: prime-rl packs rollouts into micro-batches of seq_len tokens; "
-    "where memory does not suffice, lower seq_len or compute activations again"
+    "micro_batch_size has no counterpart: prime-rl packs rollouts into micro-batches of seq_len tokens; if"
+    " memory runs out, lower seq_len or recompute activations"
 )
 _OTHER_MEANING = {
-    "mask_ratio_low": "prime-rl's loss masks by other bounds (trainer.loss)",
-    "mask_ratio_high": "prime-rl's loss masks by other bounds (trainer.loss)",
-    "max_prompt_len": "prime-rl leaves no prompt out",
+    "mask_ratio_low": "prime-rl's loss masks with different bounds (trainer.loss)",
+    "mask_ratio_high": "prime-rl's loss masks with different bounds (trainer.loss)",
+    "max_prompt_len": "prime-rl drops no prompts",
 }
 
 
@@ -104,7 +104,7 @@ def to_prime_rl(file: ConfigFile, values: Values, to: Framework) -> Converted | 
         if key_ not in {*_CONVERTED, *_CONVERTED_IF_SET, *_HANDLED, "micro_batch_size"}
     ]
     notes += [
-        f"{ARGS}.{key_} = {display(arguments[key_], key=key_)} is left out: "
+        f"{ARGS}.{key_} = {display(arguments[key_], key=key_)} is dropped: "
         + _OTHER_MEANING.get(key_, f"{to.title} has no such knob")
         for key_ in unmatched
     ]
@@ -138,11 +138,11 @@ def _tracking(
     reports = v[f"{ARGS}.report_to"]
     if reports in ("wandb", "all") or (isinstance(reports, list) and "wandb" in reports):
         set_key("wandb_name", v[f"{ARGS}.run_name"] or "vf-rl", f"{ARGS}.run_name")
-        yield "W&B is on, as vf-rl has it: without a login, remove its table"
+        yield "W&B is on, as in vf-rl; without a login, remove its table"
     scheduler = arguments.get("lr_scheduler_type")
     if scheduler is not None and scheduler not in _SCHEDULERS:
         schedulers = ", ".join(sorted(_SCHEDULERS))
-        yield f"{ARGS}.lr_scheduler_type = {display(scheduler)} is left out: prime-rl has {schedulers}"
+        yield f"{ARGS}.lr_scheduler_type = {display(scheduler)} is dropped: prime-rl has {schedulers}"
 
 
 def _environment(data: Mapping[str, Any], *, by_sources: bool) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -154,8 +154,8 @@ def _environment(data: Mapping[str, Any], *, by_sources: bool) -> tuple[dict[str
     agent = {"harness": {"id": "null"}, "runtime": {"type": "subprocess"}}
     entry = {"name": id_, "env": {"taskset": {"id": id_, **arguments}, "agent": agent}}
     note = (
-        f"{full_id} must be installed for the verifiers that prime-rl has, as a taskset: its arguments may "
-        "be called otherwise there, and one with tools needs another harness than null"
+        f"{full_id} must be installed as a taskset for the verifiers version of prime-rl; its arguments"
+        " may have other names there, and one with tools needs a harness other than null"
     )
     return entry, (note,)
 

@@ -95,32 +95,32 @@ FAILURES: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_VF_SYNC_PORT",
         rf"failed to listen on any local network address\.[^\n]*?\bport: {_SYNC_PORT}\b",
-        f"port {_SYNC_PORT}, over which verifiers sends weights, is fixed and taken: another run of vf-vllm "
-        "is on this machine; stop that one first",
+        f"port {_SYNC_PORT}, which verifiers uses to send weights, is fixed and in use: another vf-vllm"
+        " runs on this machine; stop it first",
     ),
     FailurePattern(
         "F_VF_SERVER",
         r"The vLLM server can't be reached at (?P<where>[\w.]+:\d+) after (?P<s>[\d.]+)",
-        "vf-train asked for vf-vllm at {where} for {s} s: look at its log; trainer.args.vllm_server_port "
-        "must be inference.args.port; a large model needs a longer trainer.args.vllm_server_timeout",
+        "vf-train waited {s} s for vf-vllm at {where}: check its log; trainer.args.vllm_server_port must"
+        " be inference.args.port; a large model needs a longer trainer.args.vllm_server_timeout",
     ),
     FailurePattern(
         "F_VF_BATCH",
         r"TimeoutError: Batch (?P<batch>\d+) timed out after (?P<s>[\d.]+)s",
-        "the rollouts of batch {batch} took longer than trainer.args.generation_timeout ({s} s): raise it, "
-        "or have fewer or shorter ones (batch_size, max_tokens)",
+        "the rollouts of batch {batch} took longer than trainer.args.generation_timeout ({s} s): raise it,"
+        " or use fewer or shorter rollouts (batch_size, max_tokens)",
     ),
     FailurePattern(
         "F_VF_ENVIRONMENT",
         r"Could not import '(?P<id>[^'\n]{1,200})' environment",
-        "the environment {id} is not installed where vf-train runs: "
-        f"{hints.START(component='environment')}",
+        "the environment {id} is not installed in the environment of vf-train:"
+        f" {hints.START(component='environment')}",
         hopeless=True,
     ),
     FailurePattern(
         "F_VF_ARGUMENT",
         r"TypeError: RLConfig\.__init__\(\) got an unexpected keyword argument '(?P<key>\w{1,100})'",
-        f"config error: trainer.args.{{key}} is no argument of RLConfig; {hints.CHECK} says which are",
+        f"config error: trainer.args.{{key}} is not an argument of RLConfig; {hints.CHECK} lists them",
         hopeless=True,
     ),
     FailurePattern(
@@ -132,7 +132,7 @@ FAILURES: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_VF_WANDB",
         r"wandb\.errors\.(?:\w+\.)?UsageError: (?:api_key not configured|No API key configured)",
-        f"W&B has no login here: wandb login, or WANDB_MODE=offline, or {hints.SET_REPORT}",
+        f"not logged in to W&B: wandb login, or WANDB_MODE=offline, or {hints.SET_REPORT}",
         hopeless=True,
     ),
     *COMMON,

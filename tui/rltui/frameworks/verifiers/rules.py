@@ -43,18 +43,21 @@ def rules() -> tuple[Rule, ...]:
         divisible("inference.gpus", TENSOR),
         bad_if(
             lambda v: v["trainer.gpus"] > 1, "trainer.gpus", (),
-            lambda v: f"trainer.gpus is {v['trainer.gpus']}, and vf-train is one process: the further GPUs "
-            "only share its micro-batches (nn.DataParallel); give them to inference.gpus, or use prime-rl: "
-            f"{hints.CONVERT_FILE}", "warning",
+            lambda v: (
+                f"trainer.gpus is {v['trainer.gpus']}, but vf-train is one process: additional GPUs"
+                " only share its micro-batches (nn.DataParallel); give them to inference.gpus, or use"
+                f" prime-rl: {hints.CONVERT_FILE}"
+            ), "warning",
         ),
         bad_if(
             lambda v: v[CLIENT_HOST] not in LOOPBACK_HOSTS, CLIENT_HOST, (),
-            lambda v: f"vf-train would ask {v[CLIENT_HOST]}, and vf-vllm is started here: leave it out",
+            lambda v: f"vf-train would use {v[CLIENT_HOST]}, but vf-vllm is started here: remove it",
             "warning",
         ),
         bad_if(
             lambda v: bool(v[f"{ARGS}.resume_from_checkpoint"]), f"{ARGS}.resume_from_checkpoint", (),
-            "vf-train passes over resume_from_checkpoint and begins at step 0: name weights as the model",
+            "vf-train ignores resume_from_checkpoint and starts at step 0; to continue, set its weights as"
+            " the model",
             "warning",
         ),
         _common_rate(),
@@ -66,9 +69,11 @@ def _whole_groups() -> Rule:
     """vf-train takes whole groups and silently drops the rest."""
     return bad_if(
         lambda v: v[BATCH] >= v[GROUP] and v[BATCH] % v[GROUP], BATCH, (GROUP,),
-        lambda v: f"{BATCH} ({v[BATCH]}) is no multiple of {GROUP} ({v[GROUP]}): vf-train makes "
-        f"{v[BATCH] // v[GROUP] * v[GROUP]} rollouts and drops the rest without a word; nearest are "
-        f"{nearest_multiples(v[BATCH], v[GROUP])}", "warning",
+        lambda v: (
+            f"{BATCH} ({v[BATCH]}) is not a multiple of {GROUP} ({v[GROUP]}): vf-train makes"
+            f" {v[BATCH] // v[GROUP] * v[GROUP]} rollouts and silently drops the rest; nearest valid:"
+            f" {nearest_multiples(v[BATCH], v[GROUP])}"
+        ), "warning",
     )  # fmt: skip
 
 
@@ -77,8 +82,11 @@ def _answer_as_long_as_the_model() -> Rule:
     return bad_if(
         lambda v: v[ANSWER] is None and v[MODEL_LENGTH] is not None and v[LENGTH] >= v[MODEL_LENGTH],
         LENGTH, (ANSWER, MODEL_LENGTH),
-        lambda v: f"{LENGTH} ({v[LENGTH]}) is also the longest answer while {ANSWER} is not set, and leaves "
-        f"no room for a prompt within {MODEL_LENGTH} ({v[MODEL_LENGTH]}): set {ANSWER}, or raise that",
+        lambda v: (
+            f"{LENGTH} ({v[LENGTH]}) also limits the answer while {ANSWER} is not set, and leaves no"
+            f" room for a prompt within {MODEL_LENGTH} ({v[MODEL_LENGTH]}): set {ANSWER}, or raise the"
+            " limit"
+        ),
     )  # fmt: skip
 
 
@@ -99,7 +107,7 @@ def advice(v: Values) -> Mapping[str, str]:
     steadier = f"in this config: {smaller}"
     warmer = scaled(TEMPERATURE, v, 1.2)
     livelier = f"in this config: {_double(RATE, v)} or {warmer}"
-    base = f"see first what the model can do without training: {hints.EVAL_BASE}"
+    base = f"first evaluate the base model: {hints.EVAL_BASE}"
     shorter = ", ".join(filter(None, (_half(GROUP, v), _half(BATCH, v), _half(ANSWER, v))))
     return {
         **dict.fromkeys(("non-finite", "reward-collapse", "kl", "importance-ratio", "grad-norm"), steadier),
@@ -107,7 +115,7 @@ def advice(v: Values) -> Mapping[str, str]:
         "flat": f"{base}; {livelier}",
         "no-signal": f"{base}; in this config: {warmer} or {_double(GROUP, v)}",
         "truncation": f"in this config: {_double(ANSWER, v)}",
-        "throughput": f"faster steps by {shorter}",
+        "throughput": f"faster steps: {shorter}",
     }
 
 

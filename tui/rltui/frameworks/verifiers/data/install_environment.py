@@ -25,7 +25,7 @@ def main() -> int:
         return 1
     importlib.invalidate_caches()
     if importlib.util.find_spec(module) is None:  # vf-install says 0 whatever became of it
-        print(f"cannot install {name}: {' '.join(command)} left no module {module}", file=sys.stderr)
+        print(f"cannot install {name}: {' '.join(command)} installed no module {module}", file=sys.stderr)
         return code or 1
     return 0
 
