@@ -115,7 +115,7 @@ def test_runs_are_compared_by_their_evaluations(
     assert main(["runs", "compare", "a", "b"]) == 0
     table, remark = capsys.readouterr()
     assert "(other examples)" in table
-    assert "their evaluations asked other examples" in remark
+    assert "their evaluations used different examples" in remark
 
     found = cli.json("eval", "--all")
     assert [each["id"] for each in found["evaluations"]] == ["a/1", "b/1", "b/2"]

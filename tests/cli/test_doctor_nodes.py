@@ -63,7 +63,7 @@ def test_each_node_is_asked_and_compared(box: Box, nodes: list[FakeNode]) -> Non
     assert (
         f"✓ folder       {box.work}/outputs is shared, both ways" in first or "is shared, both ways" in first
     )
-    assert f"✗ ports        port {port}, held by pid " in first
+    assert f"✗ ports        port {port}, in use by pid " in first
     assert "✗ interface    NCCL_SOCKET_IFNAME is eth99,lo, and there are " in first
     assert "✗ variables    A_KEY not set there" in first
     assert "✗ workspace    there is no /no/such/folder; set cwd of the node" in second

@@ -86,10 +86,10 @@ GPU 0 · NVIDIA H200 · 120 of 141 GiB used · 21.0 free · 97% · 412 of 700 W 
      1.0   11  alice  inference attempt 3                       serve
      9.8   13         sft/trainer attempt 1, peak 11.0
     ~3.0   14         ⚠ leftover of old/trainer attempt 2
-    ~2.0   15  alice  yours, not rltui's                        python notebook.py
+    ~2.0   15  alice  yours, unattributed                        python notebook.py
      2.0   16  bob    another user's
-     0.1   17         not known whose (graphics)
-    42.1              driver, or processes that are not listed
+     0.1   17         owner unknown (graphics)
+    42.1              driver or unlisted processes
 node-2: GPU 1.0 · NVIDIA A100 · ⚠ exited 255: ssh
 ✗ GPU 0: inference needs 71.9 GiB free
 ✗ node-2: exited 255: ssh
@@ -131,8 +131,8 @@ def test_what_hinders_a_reading_stands_first() -> None:
 def test_figures_that_are_missing_are_left_out_or_marked() -> None:
     bare = GpuDevice(index=3, processes=(process(5, None),), memory_kind="v1")
     [header, _, row] = report_lines(GpuReport(available=True, devices=(bare,)), width=80, now=NOW)
-    assert header == "GPU 3 · ? of ? GiB used incl. what the driver reserves · ? free"
-    assert row == "      ?    5  not known whose"
+    assert header == "GPU 3 · ? of ? GiB used including driver reserve · ? free"
+    assert row == "      ?    5  owner unknown"
 
 
 def test_no_text_acts_on_the_terminal() -> None:

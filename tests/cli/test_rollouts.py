@@ -86,7 +86,7 @@ def test_evaluations_and_single_files(tmp_path: Path, cli: CommandLine) -> None:
     [
         (["--step", "9"], "step 9 has no rollouts"),
         (["--grep", "("], "no regular expression"),
-        (["--live"], "no rollout is under way"),
+        (["--live"], "no rollout is in progress"),
         (["--step", "1", "--group", "none"], "no group 'none'\n→ it has "),
         (["--group", "none"], "step 3 has no group 'none'"),
     ],

@@ -76,7 +76,7 @@ def test_held_port_is_replaced_by_the_next_free_one(
     assert isinstance(port, int)
     assert port > held_port
     own_name = Path("/proc/self/comm").read_text().strip()
-    moved = f"port {held_port} is held by pid {os.getpid()} {own_name}: this experiment uses {port}"
+    moved = f"port {held_port} is in use by pid {os.getpid()} {own_name}; this experiment uses {port}"
     assert notes == (moved,)
     monkeypatch.setattr(ports, "served_model", lambda port: "Qwen3")
     server = "a server is already there, serving Qwen3; it is left alone"

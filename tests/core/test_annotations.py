@@ -18,7 +18,7 @@ def test_the_story_of_a_run_is_a_mark_for_each_turn() -> None:
     journal = [
         entry("supervisor", "supervisor started"),
         entry("plan", "start orchestrator, trainer", data={"stop": [], "start": ["orchestrator", "trainer"]}),
-        entry("resume", "from the beginning", data={"step": None}),
+        entry("resume", "from the start", data={"step": None}),
         entry("ready", "trainer ready", component="trainer"),
         entry("checkpoint", "checkpoint 10", step=10),
         entry("edit", "lr 1e-5 → 1e-4", step=12),
@@ -45,7 +45,7 @@ def test_the_story_of_a_run_is_a_mark_for_each_turn() -> None:
 def test_what_lies_on_an_abandoned_line_has_no_place_on_the_new_one() -> None:
     pair = {"stop": ["trainer"], "start": ["trainer"]}
     journal = [
-        entry("resume", "from the beginning", data={"step": None}),
+        entry("resume", "from the start", data={"step": None}),
         entry("alert", "reward dropped: …", step=3, data={"alert": "notice", "severity": "warning"}),
         entry("edit", "lr 1 → 2", step=5),
         entry("plan", "…", step=6, data=pair),
@@ -53,7 +53,7 @@ def test_what_lies_on_an_abandoned_line_has_no_place_on_the_new_one() -> None:
         entry("checkpoint", "checkpoint 8", step=8),
         entry("edit", "lr 2 → 3", step=9),
         entry("plan", "…", step=9, data=pair),
-        entry("resume", "from the beginning", data={"step": None}),
+        entry("resume", "from the start", data={"step": None}),
         entry("checkpoint", "checkpoint 4", step=4),
     ]
     annotations = [
@@ -97,7 +97,7 @@ def test_what_has_no_step_lies_on_the_line_of_what_came_before() -> None:
 def test_only_the_first_beginning_is_none() -> None:
     begin = [
         entry("plan", "start trainer", data={"action": "start", "start": ["trainer"], "stop": []}),
-        entry("resume", "from the beginning", data={"step": None}),
+        entry("resume", "from the start", data={"step": None}),
     ]
     assert [mark.kind for mark in annotations_of([*begin, *begin])] == [AnnotationKind.RESUME]
 

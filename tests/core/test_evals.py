@@ -144,6 +144,6 @@ def test_what_waits_says_for_what() -> None:
     queued = QueuedEval(id="2", request=EvalRequest(target=target, env="reverse-text"), why="12 GiB")
     assert queued.label == "checkpoint 20 on reverse-text"
     assert queued.words == "waiting for 12 GiB"
-    running = queued.model_copy(update={"state": "running", "done": 24, "why": "the evaluator runs"})
+    running = queued.model_copy(update={"state": "running", "done": 24, "why": "the evaluator is running"})
     assert running.words == "24/60 rollouts"
     assert EvalTarget(kind="model", model="Qwen/Qwen3-0.6B").label == "Qwen/Qwen3-0.6B"

@@ -96,7 +96,7 @@ def test_what_stands_below_an_entry() -> None:
 
 def test_who_did_it_is_said_once() -> None:
     assert author_text("stop trainer", {"by": "ada, pid 7"}) == "by ada, pid 7"
-    assert author_text("is taken down by ada, pid 7", {"by": "ada, pid 7"}) == ""
+    assert author_text("shut down by ada, pid 7", {"by": "ada, pid 7"}) == ""
     assert author_text("start trainer", {"by": ""}) == author_text("note", {"by": 7}) == ""
 
 

@@ -83,7 +83,7 @@ async def test_the_command_gets_each_alert_in_order(room: Room) -> None:
             Alert(
                 kind="recovered",
                 severity="information",
-                title="trainer runs again",
+                title="trainer is running again",
                 text="a\x00b",
                 component="trainer",
             )
@@ -112,7 +112,7 @@ async def test_a_failing_command_is_journaled_once_until_it_works(room: Room) ->
             room.events.alert(CRASH.model_copy(update={"component": f"c{number}"}))
         await until(lambda: len(room.delivered_lines) == 3)
         await until(lambda: room.notices)
-    assert room.notices == ["alerts by command do not work: sh exited 7: no route"]
+    assert room.notices == ["alerts by command failed: sh exited 7: no route"]
 
 
 async def test_a_slow_sink_holds_up_nobody(room: Room, caplog: pytest.LogCaptureFixture) -> None:
@@ -144,7 +144,7 @@ async def test_a_sink_that_works_again_tells_its_next_failure(room: Room) -> Non
     await until(lambda: not faults)
     await until(lambda: len(room.notices) == 2)
     sink.close()
-    assert room.notices == ["alerts by test do not work: one", "alerts by test do not work: three"]
+    assert room.notices == ["alerts by test failed: one", "alerts by test failed: three"]
 
 
 async def test_changed_settings_hold_and_broken_ones_are_told_once(room: Room) -> None:
@@ -159,7 +159,7 @@ async def test_changed_settings_hold_and_broken_ones_are_told_once(room: Room) -
     delivery.refresh_settings()
     assert delivery.alerts == settings.AlertSettings()
     alert = room.events.outbox.get_nowait()
-    assert (alert.kind, alert.title) == ("config", "the settings cannot be read")
+    assert (alert.kind, alert.title) == ("config", "cannot read the settings")
     assert "settings.toml:2:1: alerts.repeat: unknown key; did you mean repeat_s?" in alert.text
     assert room.events.outbox.empty()
     room.settings_file.unlink()

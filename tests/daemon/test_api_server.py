@@ -151,7 +151,7 @@ async def test_too_many_clients_are_refused_in_words(place: Place, monkeypatch: 
         client.say("subscribe")
         assert (await client.hear())["event"] == "status"
     surplus = await place.connect()
-    assert "3 clients already" in (await surplus.hear())["error"]["title"]
+    assert "already has 3 clients" in (await surplus.hear())["error"]["title"]
     assert await surplus.hear() is None
     clients[0].writer.close()
     await until(lambda: len(place.server._connections) == 2)

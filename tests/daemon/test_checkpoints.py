@@ -139,7 +139,7 @@ async def test_without_an_edit_to_blame_the_learning_rate_is_halved(room: Room) 
 
 async def test_no_way_back_no_offer(room: Room) -> None:
     assert room.offer(since=5) is None
-    assert "No complete checkpoint is older than that" in room.text
+    assert "No earlier checkpoint is complete" in room.text
     assert room.offer(rule="truncation") is None, "going back would not mend it"
     assert "The last good checkpoint is 50" in room.text
     for rule in ("throughput", "no-step", "staleness", "flat"):

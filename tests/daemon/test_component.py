@@ -146,7 +146,7 @@ def test_why_a_process_lives_is_what_the_kernel_says(tmp_path: Path, monkeypatch
     why = processes.survival_reason(stuck)
     assert f"pid {stuck.pid} dd is in an uninterruptible sleep (D) in nfs_wait_bit_killable" in why
     monkeypatch.setattr(details, "read_stat", lambda pid: None)
-    assert "has ended meanwhile" in processes.survival_reason(stuck)
+    assert "has already ended" in processes.survival_reason(stuck)
 
 
 def test_a_kill_while_the_kernel_was_short_of_memory_says_so(

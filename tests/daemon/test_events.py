@@ -103,7 +103,7 @@ def test_a_failure_that_is_retried_is_a_warning_and_recovers(tmp_path: Path) -> 
     component.end(1)
     (crash,) = component.alerts()
     assert (crash.kind, crash.severity) == ("crash", "warning")
-    assert f"{crash.title}: {crash.text}" == ("trainer failed, starts again in 4s: exited 1; failure 1 of 3")
+    assert f"{crash.title}: {crash.text}" == ("trainer failed, restarts in 4s: exited 1; failure 1 of 3")
     assert component.entry("exit").data == {
         "pid": 4711,
         "exit_code": 1,
@@ -115,9 +115,9 @@ def test_a_failure_that_is_retried_is_a_warning_and_recovers(tmp_path: Path) -> 
     component.run(probe_s=6)
     (recovered,) = component.alerts()
     assert (recovered.kind, recovered.severity, recovered.title) == (
-        "recovered", "information", "trainer runs again"
+        "recovered", "information", "trainer is running again"
     )  # fmt: skip
-    assert recovered.text == "8s after it failed"
+    assert recovered.text == "8s after failing"
     component.after(100, StopRequested())
     component.end(0)
     component.run()

@@ -99,7 +99,7 @@ async def test_edits_of_an_earlier_run_in_the_same_folder_do_not_count(room: Roo
     for step in (30, 40, 50):
         (room.folder / f"checkpoints/step_{step}/STABLE").unlink()
     room.edit(10, "seed = 1")
-    room.edit(11, "from the beginning", kind="resume")
+    room.edit(11, "from the start", kind="resume")
     room.edit(12, "trainer.optim.lr 1e-6 → 0.01")
     room.steps(1, 8, 3.0)
     assert (room.health.concerns[0].last_good, room.health.concerns[0].edits) == (
@@ -115,7 +115,7 @@ async def test_a_trouble_is_told_once_and_when_it_is_over(room: Room) -> None:
     room.steps(81, 90, 0.001)
     assert room.health.concerns == ()
     assert [kind for kind, _ in room.new_entries] == ["alert", "health"]
-    assert room.new_entries[1][1] == "KL out of range: over by step 82"
+    assert room.new_entries[1][1] == "KL out of range: resolved by step 82"
 
 
 async def test_going_back_to_a_checkpoint_ends_it(room: Room) -> None:
@@ -163,7 +163,7 @@ async def test_the_next_supervisor_does_not_tell_it_again(room: Room) -> None:
     room.steps(51, 55, 3.0)
     assert [kind for kind, _ in room.new_entries] == ["alert"]
     room.steps(56, 85, 0.001)
-    assert room.new_entries[-1][1].startswith("KL out of range: over by step")
+    assert room.new_entries[-1][1].startswith("KL out of range: resolved by step")
     assert [kind for kind, _ in room.new_entries] == ["alert", "health"]
 
 

@@ -88,7 +88,7 @@ async def test_busy_port_names_every_holder() -> None:
         second.listen()
         obstacle = await unmet("serve", launch(port=port))
     assert obstacle is not None
-    assert obstacle.startswith(f"port {port}, held by pid {os.getpid()} ")
+    assert obstacle.startswith(f"port {port}, in use by pid {os.getpid()} ")
 
 
 async def test_full_gpu_names_what_is_needed_and_who_holds_it() -> None:
@@ -117,8 +117,8 @@ def test_a_stall_is_told_once_with_its_evidence_and_its_end_and_so_is_a_killed_s
     Processes.shim_lost(owner, runner)
     assert [(alert.kind, alert.severity, alert.text.partition(",")[0]) for alert in alerts] == [
         ("stall", "warning", "no output for 5m"),
-        ("recovered", "information", "it gives signs of life again"),
-        ("notice", "warning", "trainer goes on as pid 4711"),
+        ("recovered", "information", "active again"),
+        ("notice", "warning", "trainer keeps running as pid 4711"),
     ]
 
 

@@ -57,7 +57,7 @@ class Start:
 
 USED = "/run' already contains artifacts from a previous run"
 SFT = [
-    Start(2, "17:17:17", "17:24:59", ready={"sft": 29}, cause="no GPU can be used"),
+    Start(2, "17:17:17", "17:24:59", ready={"sft": 29}, cause="no usable GPU"),
     Start(3, "17:25:38", "17:27:46", ready={"sft": 25}, cause="ZeroDivisionError: float division by zero"),
     Start(4, "17:28:17", "17:28:41", cause=USED),
     Start(6, "17:31:08", "17:32:48", ready={"sft": 25}),
@@ -71,7 +71,7 @@ EMPTY = {
 }
 RL = [
     Start(1, "17:32:56", "17:38:42", ready={"orchestrator": 22, "trainer": 22}, alarms=EMPTY,
-          cause="10 batches in a row had nothing to train on"),
+          cause="10 consecutive batches had nothing to train on"),
     Start(2, "17:44:33", "17:50:06", ready={"orchestrator": 21, "trainer": 22}),
     Start(3, "17:50:07", "17:56:17", step=18, ready={"orchestrator": 22, "trainer": 22}),
     Start(4, "17:57:13", "18:02:01", step=24, ready={"orchestrator": 22, "trainer": 22}),

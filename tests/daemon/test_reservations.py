@@ -90,7 +90,7 @@ async def test_all_that_a_plan_starts_is_claimed_at_once_and_given_back_piece_by
     a.release_finished()
     assert claimed("a") == {"trainer"}
     b.readings.newest = GpuReport(available=True, devices=(device(a=50),))
-    assert "of which 20.0 GiB reserved for a" in await b.asks("inference")
+    assert "20.0 GiB reserved for a" in await b.asks("inference")
     a.are(ComponentState.READY, "trainer")
     for completed, remaining in ((1, {"trainer"}), (2, {"trainer"}), (3, set())):
         a.steps = completed

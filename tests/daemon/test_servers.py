@@ -87,8 +87,8 @@ async def test_a_start_waits_for_the_key_and_the_model(
     monkeypatch.delenv("ONE_KEY", raising=False)
     box = Box(address(api))
     for reason, key in (
-        ("wants a key: set ONE_KEY", ""),
-        ("does not take the key that is in ONE_KEY", "sk-wrong"),
+        ("requires an API key: set ONE_KEY", ""),
+        ("rejects the key in ONE_KEY", "sk-wrong"),
     ):
         monkeypatch.setenv("ONE_KEY", key)
         await box.servers.refresh()

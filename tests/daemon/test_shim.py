@@ -151,7 +151,7 @@ def test_a_failing_fork_is_an_exit_with_a_reason(tmp_path: Path) -> None:
     with attempt(tmp_path, ["true"]) as run:
         run.start(preexec_fn=forbid_forks)
         record = run.wait()
-    reason = "the limit of processes is reached (ulimit -u, or the container's)"
+    reason = "the process limit is reached (ulimit -u, or the container's)"
     assert record.error == f"cannot start 'true': {reason}"
     assert (record.state, record.exit_code, record.signal, record.main) == ("exited", 127, None, None)
     assert record.ended_at is not None

@@ -53,12 +53,12 @@ def test_the_pane_names_what_is_kept(tmp_path: Path, screen: Screen) -> None:
         text = screen.read()
         assert text.startswith("last words\r\n")
         assert re.search(
-            rf"— exited 3 at \d\d:\d\d:\d\d; left alive: pid {child.pid}; a stop ends them —", text
+            rf"— exited 3 at \d\d:\d\d:\d\d; still running: pid {child.pid}; a stop ends them —", text
         )
         run.signal(signal.SIGTERM)
         run.wait()
     last = screen.read().splitlines()[-1]
-    assert re.fullmatch(r"— exited 3 at \d\d:\d\d:\d\d; what it left has ended, too —", last)
+    assert re.fullmatch(r"— exited 3 at \d\d:\d\d:\d\d; leftovers have ended —", last)
 
 
 def test_the_pane_says_that_the_record_cannot_be_written(tmp_path: Path, screen: Screen) -> None:

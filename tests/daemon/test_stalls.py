@@ -132,7 +132,7 @@ async def test_a_silent_job_is_told_once_and_its_evidence_kept_up_to_date(superv
     append(runner.log, "step 1\n")
     poll_for(watch, now, 4.0)
     assert runner.evidence is None
-    assert alert_titles(supervisor) == ["trainer stalled", "trainer goes on"]
+    assert alert_titles(supervisor) == ["trainer stalled", "trainer continues"]
 
 
 async def test_the_silence_of_one_whose_host_does_not_answer_is_no_evidence(supervisor: Supervisor) -> None:
@@ -322,7 +322,7 @@ async def test_a_start_tells_how_far_it_is_and_what_it_will_die_of(
     assert runner.phase == "loading the model", "until it says otherwise"
     append(runner.log, "ValueError: No available memory for the cache blocks. Try\n")
     await look_at_starts(supervisor, monkeypatch)
-    assert "its output says: out of GPU memory" in (runner.evidence or "")
+    assert "its output: out of GPU memory" in (runner.evidence or "")
 
 
 async def test_the_newest_line_of_one_that_goes_on_is_no_failure(

@@ -50,7 +50,7 @@ async def test_what_is_down_starts_nothing_and_says_so_in_the_intent(supervisor:
     assert down is not None
     assert (down.by, down.complete, down.left) == ("ada", True, ())
     assert '"by":"ada"' in supervisor.setup.control.intent_file.read_text()
-    with pytest.raises(ConflictError, match="taken down by ada"):
+    with pytest.raises(ConflictError, match="shut down by ada"):
         await supervisor.execute(Request(action="start"))
 
 
@@ -73,4 +73,4 @@ async def test_one_that_has_nothing_to_do_leaves_once_nobody_is_there(supervisor
         leaving.cancel()
     down = supervisor.status().down
     assert down is not None
-    assert down.by == "itself, having nothing to do"
+    assert down.by == "itself (idle)"

@@ -104,13 +104,13 @@ async def test_after_the_close_nothing_starts_and_the_refusal_says_why() -> None
     box = Box()
     box.transactions.start(RESTART, Request(action="restart"))
     async with box.transactions.deciding(starts=True):
-        closing = asyncio.create_task(box.transactions.close("it is being taken down by ada"))
+        closing = asyncio.create_task(box.transactions.close("it is being shut down by ada"))
         await asyncio.sleep(0)
         assert not closing.done(), "whoever decides is let finish"
         assert box.transactions.busy
     await closing
     assert not box.transactions.busy
-    with pytest.raises(ConflictError, match="taken down by ada"):
+    with pytest.raises(ConflictError, match="shut down by ada"):
         async with box.transactions.deciding(starts=True):
             raise AssertionError("let in")
     async with box.transactions.deciding(starts=False):
@@ -135,7 +135,7 @@ async def test_what_a_failed_plan_was_to_start_says_why_it_does_not(why: str) ->
     (refusals,) = box.runner.refused
     assert reason in refusals
     assert box.runner.started == 0
-    assert box.alerts[0].title == "a plan was not finished"
+    assert box.alerts[0].title == "an unfinished plan remains"
     assert box.transactions.pending is None
 
 
@@ -181,7 +181,7 @@ async def test_a_required_call_that_fails_stops_the_plan(tmp_path: Path) -> None
     with serving(Resume) as server:
         url = f"http://127.0.0.1:{server.server_address[1]}/500"
         call = ServiceCall("inference", url, "load weights", required=True)
-        with pytest.raises(RltuiError, match="could not be told to load weights"):
+        with pytest.raises(RltuiError, match="failed to load weights"):
             await call_services(tmp_path, call, Plan(start=PAIR), alive=True)
 
 
@@ -249,7 +249,7 @@ def test_a_component_that_dies_before_it_is_ready_makes_an_offer(world: World) -
     )
     (alert,) = world.alerts
     assert (
-        "batch_size 128 → 256: trainer died: out of memory. To take that edit back: rltui undo --restart"
+        "batch_size 128 → 256: trainer died: out of memory. To undo the edit: rltui undo --restart"
         in alert.text
     )
     world.become("trainer", STARTING)

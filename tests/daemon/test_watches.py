@@ -189,5 +189,5 @@ async def test_a_disk_without_room_for_metrics_is_told_once(
     monkeypatch.setattr(supervisor.events, "alert", alerts.append)
     with pytest.raises(asyncio.CancelledError):
         await watches.record_metrics(supervisor)
-    assert [alert.title for alert in alerts] == ["metrics cannot be kept"] * 2
-    assert alerts[0].text.startswith("No space left on device: the curves wait for room")
+    assert [alert.title for alert in alerts] == ["cannot save metrics"] * 2
+    assert alerts[0].text.startswith("No space left on device: metrics are not recorded")

@@ -49,7 +49,7 @@ def test_a_crash_a_recovery_and_a_nan_reach_command_tmux_and_journal(counters: B
         desk.wait_for("my desk")
         box.json(*UP)
         os.kill(box.component("trainer")["pid"], signal.SIGKILL)
-        desk.wait_for("rltui one: trainer failed, starts again in")
+        desk.wait_for("rltui one: trainer failed, restarts in")
         retry_until(lambda: len(alert_documents(box)) == 2)
         crash, recovered = alert_documents(box)
         assert (crash["kind"], crash["severity"], crash["component"]) == ("crash", "warning", "trainer")

@@ -107,7 +107,7 @@ def test_nothing_starts_while_everything_is_being_stopped(slow: Box) -> None:
         for command in (("start", "-c", "quick"), ("restart", "-c", "quick")):
             refusal = slow.run(*command, "--yes")
             assert refusal.returncode == 4
-            assert "one is being taken down by " in refusal.stderr
+            assert "one is being shut down by " in refusal.stderr
             assert f"pid {down.pid}" in refusal.stderr
         status = slow.status()
         assert status["down"]["complete"] is False

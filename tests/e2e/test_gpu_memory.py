@@ -115,7 +115,7 @@ def test_trainer_loads_second_and_memory_has_owners_budget_and_peaks_which_the_n
     held_back = gpu_box.box.component("trainer")
     assert held_back["state"] == "waiting"
     assert held_back["reason"] == (
-        "waiting for inference to be ready, which measures the GPU they share while it starts"
+        "waiting for inference to be ready, which measures the shared GPU while it starts"
     )
     gpu_box.load()
     gpu_box.box.wait_for("trainer", "ready")

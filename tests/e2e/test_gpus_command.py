@@ -79,9 +79,9 @@ def test_it_names_device_and_holders(gpu_box: Box) -> None:
     header, _, mine, hidden = result.stdout.splitlines()
     assert header == "GPU 0 · NVIDIA H200 · 12.0 of 140 GiB used · 127 free · 73% · 311 W · 64 °C"
     assert mine.startswith(f"    8.0  {os.getpid()}  ")
-    assert "yours, not rltui's" in mine
+    assert "yours, unattributed" in mine
     assert hidden.startswith("    4.0  ")
-    assert hidden.endswith("driver, or processes that are not listed")
+    assert hidden.endswith("driver or unlisted processes")
 
 
 def test_json_is_one_report(gpu_box: Box) -> None:

@@ -58,7 +58,7 @@ def test_two_experiments_are_looked_at_one_after_the_other(box: Box) -> None:
             ("walker", "sitter") if "walker is here" in wait_for_overview(terminal) else ("sitter", "walker")
         )
         terminal.press(typed("screen.runs"))
-        terminal.wait_for("2 in all")
+        terminal.wait_for("2 in total")
         name = {"walker": "one", "sitter": "two"}[other]
         terminal.press(":", "~", *name)  # in the list it may be first or second, by when it was seen to live
         terminal.wait_for(f"run        {name}")

@@ -104,7 +104,7 @@ def through_the_screens(box: Box) -> None:
     """Bare `rltui`: the runs, two of them compared, one opened, back, and away."""
     argv = [sys.executable, "-m", "rltui"]
     with closing(Terminal(argv, cwd=box.work, env=box.env, columns=130, rows=40)) as terminal:
-        terminal.wait_for("4 in all")
+        terminal.wait_for("4 in total")
         terminal.press(typed("mark"))
         terminal.press("Down")
         terminal.press(typed("mark"))
@@ -113,11 +113,11 @@ def through_the_screens(box: Box) -> None:
         terminal.wait_for("Compare")
         terminal.wait_for("lr")
         terminal.press("Escape")
-        terminal.wait_for("4 in all")
+        terminal.wait_for("4 in total")
         terminal.press("Enter")
         terminal.wait_for("read-only")
         terminal.press(typed("screen.metrics"))
         terminal.wait_for("Reward")
         terminal.press(typed("screen.runs"))
-        terminal.wait_for("4 in all")
+        terminal.wait_for("4 in total")
         assert "Traceback" not in terminal.screen()

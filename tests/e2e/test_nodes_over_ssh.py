@@ -163,5 +163,5 @@ command = ["true"]
     (machines.box.work / "nodes.toml").write_text(layout)
     result = machines.box.run("up", "-l", "nodes.toml", "-n", "one", "-o", "out")
     assert result.returncode == 5
-    assert "m1: no Python can be run there: " in result.stderr
+    assert "m1: cannot run Python there: " in result.stderr
     assert "python9: not found" in result.stderr

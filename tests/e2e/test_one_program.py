@@ -21,7 +21,7 @@ WHERE = ("-n", "one", "-o", "out")
 
 @contextmanager
 def taken_port() -> Iterator[int]:
-    """A port on which somebody else's server listens."""
+    """A port on which another user's server listens."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server.server_address[1]

@@ -119,9 +119,9 @@ def test_what_the_launcher_would_do_wrong_is_said_before_the_start() -> None:
     assert "uses the first 1 of the box" in reason("medarc.gpus", replace(known, devices=("3",)), SFT)
     assert "no [inference] table" in reason("medarc.gpus", known, of_text("[orchestrator]\n[trainer]\n"))
     nccl = of_text('orchestrator = {}\ntrainer = {}\ninference = {}\n[weight_broadcast]\ntype = "nccl"\n')
-    assert "through NCCL" in reason("medarc.gpus", replace(known, devices=("0",)), nccl)
+    assert "over NCCL" in reason("medarc.gpus", replace(known, devices=("0",)), nccl)
     many = of_text("[orchestrator]\n[trainer]\n[inference]\n[deployment]\nnum_train_gpus = 5\n")
-    assert "takes 4 GPUs at most" in reason("medarc.gpus", replace(known, devices=tuple("012345")), many)
+    assert "uses 4 GPUs at most" in reason("medarc.gpus", replace(known, devices=tuple("012345")), many)
     assert "can be used here" in reason("medarc.gpus", replace(known, devices=("0",)), many)
 
 

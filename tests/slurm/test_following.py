@@ -88,7 +88,8 @@ def test_refused_job_is_told_in_slurms_words(attempt: Attempt) -> None:
     assert code == 127
     assert remote.id == ""
     assert (
-        remote.error == "SLURM refused the job: Batch job submission failed: Invalid partition name specified"
+        remote.error
+        == "SLURM rejected the job: Batch job submission failed: Invalid partition name specified"
     )
 
 
@@ -286,7 +287,7 @@ def test_array_is_submitted_once_also_if_its_number_was_never_written(
 ) -> None:
     one, other = pair
     one.follow()
-    one.until(lambda remote: remote.reason == "waiting for 1 more run of its sweep, to be one job array with")
+    one.until(lambda remote: remote.reason == "waiting for 1 more run of its sweep, to form one job array")
     other.follow()
     for attempt in pair:
         attempt.until(lambda remote: bool(remote.id))
@@ -326,7 +327,7 @@ def test_refused_array_is_told_to_all_of_it(pair: tuple[Attempt, Attempt], rig: 
         code, remote = attempt.ended()
         assert code == 127
         assert remote.error == (
-            "SLURM refused the job: Batch job submission failed: Invalid partition name specified"
+            "SLURM rejected the job: Batch job submission failed: Invalid partition name specified"
         )
 
     (pair[0].folder / "again").mkdir()

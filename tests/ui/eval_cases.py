@@ -50,7 +50,7 @@ REPORT = EvalReport(
         evaluation(8, "base", "base", 0.4, env="gsm8k"),
     ),
     queue=(
-        queued(9, EvalTarget(kind="checkpoint", step=40), "the evaluator runs", state="running",
+        queued(9, EvalTarget(kind="checkpoint", step=40), "the evaluator is running", state="running",
                started_at=NOW - 31, done=24, by="eval_every"),
         queued(10, EvalTarget(kind="base"), "GPU memory: 12 of 80 GiB are free, it needs 40", at=NOW - 12),
     ),

@@ -34,7 +34,7 @@ def journal() -> list[JournalEntry]:
     return [
         entry(90_000, "supervisor", "supervisor started, pid 4711"),
         entry(89_990, "plan", "start inference, orchestrator, trainer", data={"action": "start"}),
-        entry(89_990, "resume", "from the beginning", data={"step": None}),
+        entry(89_990, "resume", "from the start", data={"step": None}),
         entry(89_900, "start", "inference starting", component="inference", attempt=1),
         entry(
             89_700, "ready", "inference ready", component="inference", attempt=1, data={"took_s": 200.0}
@@ -59,7 +59,7 @@ def journal() -> list[JournalEntry]:
             step=151,
             data={"alert": "metric", "severity": "warning", "suppressed": 3},
         ),
-        entry(4_000, "stall", "what trainer was doing: /run/stall.txt", component="trainer",
+        entry(4_000, "stall", "stacks of trainer: /run/stall.txt", component="trainer",
               attempt=2, step=153, data={"stacks": STACKS}),
         entry(
             600,

@@ -298,10 +298,10 @@ async def test_what_somebody_took_down_is_not_revived_and_says_who_did_it(
     monkeypatch.setattr(app_module, "LOOK_AGAIN_S", 0.01)
     async with open_app(experiment) as pilot:
         banner = overview(pilot).query_one("#banner", Static)
-        experiment.down = ShutDownError("one was taken down by ada, pid 7 on pts/3")
+        experiment.down = ShutDownError("one was shut down by ada, pid 7 on pts/3")
         experiment.end_stream()
         await until(pilot, lambda: banner.has_class("-shown"))
-        assert str(banner.content) == "⚠ one was taken down by ada, pid 7 on pts/3; S starts it again"
+        assert str(banner.content) == "⚠ one was shut down by ada, pid 7 on pts/3; S starts it again"
         experiment.down = None
         await until(pilot, lambda: not banner.has_class("-shown"))
 

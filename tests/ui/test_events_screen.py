@@ -56,7 +56,7 @@ async def test_the_newest_comes_last_with_what_belongs_to_it(told: FakeExperimen
         await press(pilot, "k")
         assert "✗ crash" in screen_text(pilot)
         assert "trainer attempt 2 · 10m ago" in screen_text(pilot)
-        assert "… 30 more lines" in screen_text(pilot), "of the entry below it only the beginning"
+        assert "… 30 more lines" in screen_text(pilot), "of the entry below it only the start"
         await press(pilot, "g")
         assert "── " in screen_text(pilot)
         assert "supervisor started, pid 4711" in under_cursor(pilot)

@@ -194,7 +194,7 @@ def test_a_plan_to_end_leftovers_tells_all_of_each() -> None:
         "runs for 4m12s · holds 58.0 GiB of GPU memory",
         "of inference attempt 1: a child of its processes",
         "pid 5120 torchrun --nproc-per-node 8 train.py",
-        "of trainer attempt 3: has its mark in the environment",
+        "of trainer attempt 3: has its tag in the environment",
     ):
         assert part in words
 

@@ -21,8 +21,8 @@ from rltui.core.health import Finding, health_issue_of
 from rltui.core.states import ComponentState
 
 GPU_REASON = (
-    "waiting for GPU 0: needs 71.9 GiB free, 12.1 GiB free, 58.0 GiB held by pid 4711 VLLM::EngineCore,"
-    " 9.8 GiB held by trainer pid 5120 python"
+    "waiting for GPU 0: needs 71.9 GiB free, 12.1 GiB GiB held by pid 4711 VLLM::EngineCore, 9.8 GiB held"
+    " by trainer pid 5120 python"
 )
 PARTNERS = (
     "trainer cannot restart alone: orchestrator restarts with it, because their step counters must agree"

@@ -8,7 +8,7 @@ from rltui.views.orphan import VIEW, orphan_details, orphan_text, owner_text
 
 def test_a_leftover_is_described_by_its_attempt() -> None:
     orphan = Orphan(pid=7, start=1, command="serve", component="inference", attempt=2, evidence="session")
-    assert orphan_details(orphan) == ["pid 7 serve", "of inference attempt 2: runs in its session"]
+    assert orphan_details(orphan) == ["pid 7 serve", "of inference attempt 2: in its session"]
 
 
 def test_one_of_another_experiment_names_that() -> None:

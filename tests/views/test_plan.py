@@ -13,7 +13,7 @@ from rltui.views.plan import estimate_text, lost_text, plan_text
     ("lost", "words"),
     [
         (Lost(), ""),
-        (Lost(steps=1), "1 step · starts from the beginning"),
+        (Lost(steps=1), "1 step · starts at step 0"),
         (Lost(steps=2, resume_step=10), "2 steps · resumes after step 10"),
         (Lost(resume_step=10), "nothing · resumes after step 10"),
         (Lost(steps=2, resume_step=12, newest=True), "2 steps · from the newest checkpoint (12 now)"),
@@ -48,7 +48,7 @@ time       ready in about 45s, as before
 """
 STOP_WORDS = """\
 stop       trainer
-lose       2 steps and 1 rollout in flight · starts from the beginning
+lose       2 steps and 1 rollout in flight · starts at step 0
 time       done in a moment, as before
 """
 END_OTHERS_WORDS = """\
@@ -56,12 +56,12 @@ end        pid 7 python train.py
            holds 12.0 GiB of GPU memory
            holds GPU memory, not started by rltui
 end        pid 8 serve
-           of old/inference: was seen among its processes
+           of old/inference: seen among its processes
 """
 END_WORDS = """\
 end        pid 4712 python -c worker
            listens on :8000
-           of inference attempt 1: was seen among its processes
+           of inference attempt 1: seen among its processes
 keep       trainer (not touched)
 """
 

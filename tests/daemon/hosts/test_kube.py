@@ -99,7 +99,7 @@ def test_a_program_that_ended_in_a_pod_which_sleeps_on_has_ended(
     pod = cluster.apply("trainer", shell("echo Traceback; sleep infinity"))
     first = attempts(pod)
     status = first.until(lambda status: status.phase == "ended")
-    assert (status.exit_code, status.error) == (None, "its pod sleeps on and keeps its devices")
+    assert (status.exit_code, status.error) == (None, "the pod stays up and keeps its devices")
     assert first.code(10) == 1
     uid = cluster.running(pod)["metadata"]["uid"]
 
@@ -129,7 +129,7 @@ def test_a_container_that_ends_is_followed_into_its_next_start(
     retry_until(lambda: attempt.log.count("begin") >= 2)
     first = attempt.log.partition("rltui: ")[0]
     assert first == "begin\nlast words\n"
-    assert re.search(r"it exited 3, and was started again: start \d", attempt.log), "a look may miss one"
+    assert re.search(r"it exited 3, and was restarted: start \d", attempt.log), "a look may miss one"
     waiting = attempt.until(lambda status: "CrashLoopBackOff" in status.reason)
     assert waiting.phase == "pending"
 
@@ -176,7 +176,7 @@ def test_a_pod_made_anew_is_followed_and_one_that_stays_away_has_ended(
     retry_until(lambda: attempt.log.count("here") == 2)
     kubectl(cluster, "delete", "statefulset", "my-exp-trainer")
     status = attempt.until(lambda status: status.phase == "ended")
-    assert status.error == "its pod was deleted, and its StatefulSet makes no other"
+    assert status.error == "its pod was deleted, and its StatefulSet does not create another"
 
 
 @pytest.mark.slow
@@ -194,7 +194,7 @@ def test_a_pod_that_nothing_makes_cannot_be_started(cluster: FakeCluster, attemp
     attempt = attempts("other-trainer-0")
     assert attempt.code(20) == 127
     assert attempt.status.error is not None
-    assert "there is no StatefulSet other-trainer to make it" in attempt.status.error
+    assert "no StatefulSet other-trainer to create it" in attempt.status.error
     cluster.running(cluster.apply("trainer", ["sleep", "infinity"]))
     wrong = attempts("my-exp-trainer-0", container="wrong")
     assert wrong.code(20) == 127
@@ -269,7 +269,7 @@ def test_an_image_without_python_is_told(cluster: FakeCluster, attempts: Attempt
     cluster.running(pod)
     attempt = attempts(pod, python="no-such-python")
     assert attempt.code(20) == 127
-    assert "no Python can be run there" in (attempt.status.error or "")
+    assert "cannot run Python there" in (attempt.status.error or "")
 
 
 def inside(cluster: FakeCluster, pod: str) -> str:

@@ -223,7 +223,7 @@ def test_without_its_shim_it_goes_on_and_is_ended_with_all_that_it_started(
         assert all(map(processes.is_alive, record.descendants))
         trainer.signal(signal.SIGTERM)
         trainer.code()
-        assert trainer.status.error == "its shim there was killed; how it ended is not known"
+        assert trainer.status.error == "its shim there was killed; how it ended is unknown"
         assert not any(map(processes.is_alive, record.descendants))
 
 
@@ -236,7 +236,7 @@ def test_a_port_that_is_taken_there_is_named_with_its_holder(node: FakeNode, fol
         with NodeAttempt(folder, node, ["true"], ports=[port], wait_s=0.3) as trainer:
             assert trainer.code() == 127
             error = trainer.status.error or ""
-        assert f"on node-2: port {port}, held by pid {os.getpid()} " in error
+        assert f"on node-2: port {port}, in use by pid {os.getpid()} " in error
         assert error.endswith(f"way kill {os.getpid()} ends it")
     with NodeAttempt(folder.with_name("again"), node, ["true"], ports=[port]) as trainer:
         assert trainer.code() == 0
@@ -249,7 +249,7 @@ def test_what_cannot_be_run_or_reached_says_why(node: FakeNode, folder: Path) ->
         assert trainer.status.starts == 0
     with NodeAttempt(folder.with_name("python"), node, ["true"], python="python9") as trainer:
         assert trainer.code() == 127
-        assert (trainer.status.error or "").startswith("node-2: no Python can be run there")
+        assert (trainer.status.error or "").startswith("node-2: cannot run Python there")
     node.close()
     with NodeAttempt(folder.with_name("closed"), node, ["true"], wait_s=0.3) as trainer:
         assert trainer.code() == 127
@@ -269,7 +269,7 @@ def test_what_outlived_an_earlier_attempt_is_ended_and_one_that_lives_is_in_the_
         second.follow()
         assert second.code() == 127
         assert record.shim is not None
-        assert f"attempt 1 of it, which nobody here knows of, runs there; {first.node.reach[0]}" in (
+        assert f"an unknown attempt (1) is running there; {first.node.reach[0]}" in (
             second.status.error or ""
         )
         processes.send_signal(record.shim, signal.SIGKILL)
@@ -303,7 +303,7 @@ def test_a_node_that_was_started_anew_took_it_along_and_another_one_knows_nothin
         (there / "attempt.json").write_text(json.dumps({**values, "boot": "another"}))
         trainer.follow()
         assert trainer.code() == 1
-        assert trainer.status.error == "the node was started anew, and took it along"
+        assert trainer.status.error == "the node was rebooted"
         assert trainer.log == "once\n"
 
 
@@ -319,7 +319,7 @@ def test_a_kill_for_want_of_memory_there_is_told(node: FakeNode, folder: Path) -
         processes.send_signal(record.main, signal.SIGKILL)
         trainer.follow()
         assert trainer.code() == 128 + signal.SIGKILL
-        assert trainer.status.error == "killed by the kernel: out of memory, the node's or its job's"
+        assert trainer.status.error == "killed by the kernel: out of memory (node or job)"
 
 
 @pytest.mark.slow
@@ -334,7 +334,7 @@ def test_a_folder_that_was_removed_there_is_no_second_start(node: FakeNode, fold
         shutil.rmtree(node.attempts[0])
         trainer.follow()
         assert trainer.code() == 1
-        assert trainer.status.error == "its folder there is gone; how it ended is not known"
+        assert trainer.status.error == "its folder there is gone; how it ended is unknown"
         assert trainer.log == "once\n"
 
 

@@ -162,7 +162,7 @@ def test_every_port_of_a_run_can_be_moved() -> None:
     """Finding P3: environments, weights and batches have fixed ports too."""
     configs = of_text(SOURCES)
     ports = {item.knob: (item.port, item.more) for item in PRIME_RL.ports(configs)}
-    assert ports["orchestrator.env_server_base_port"] == (5000, (0, 2)), "the second is somebody else's"
+    assert ports["orchestrator.env_server_base_port"] == (5000, (0, 2)), "the second is another user's"
     assert ports["weight_broadcast.port"] == (29501, ())
     assert ports["rollout_transport.port"] == (5555, (1, 2))
     moved = {"orchestrator.env_server_base_port": 6000, "weight_broadcast.port": 29502}

@@ -167,7 +167,7 @@ def test_a_damaged_store_is_filled_again(folder: Path, damage: object) -> None:
     reader = SeriesReader(folder)
     damage(folder)  # type: ignore[operator]
     again = SeriesWriter(folder)
-    assert again.cursor(FILE) == 0, "to be read again from the beginning"
+    assert again.cursor(FILE) == 0, "to be read again from the start"
     write_steps(again, 1, 5)
     assert values(folder) == [0.1, 0.2, 0.3, 0.4, 0.5]
     assert reader.poll() is LogChange.RESET

@@ -33,7 +33,7 @@ def index(own_user: Path, tmp_path: Path) -> RunIndex:
 
 
 def there(index: RunIndex, name: str) -> RunRow:
-    """As the folders have it: the index is made anew."""
+    """As the folders have it: the index is being recreated."""
     catalog.catch_up(index, whole=True)
     return find_run(index, name)
 
@@ -182,7 +182,7 @@ def test_a_full_disk_keeps_no_run_from_the_trash(
     sheet = read_metadata(Path(gone.control))
     assert sheet is not None
     assert sheet.trashed_at is None
-    assert there(index, "a").trashed_at is not None, "where it lies is what counts"
+    assert there(index, "a").trashed_at is not None, "its folder is what counts"
     assert organize.restore(index, there(index, "a")).trashed_at is None
 
 

@@ -185,7 +185,7 @@ SCENES: dict[str, Scene] = {
     "free": scene(
         in_trouble(orphans_status(SECOND_LEFTOVER)), ("K",), "End these leftover processes?",
         "end        pid 4711 VLLM::EngineCore", "of inference attempt 1: a child of its processes",
-        "of trainer attempt 3: has its mark in the environment", "keep       orchestrator and trainer",
+        "of trainer attempt 3: has its tag in the environment", "keep       orchestrator and trainer",
         "enter: Cancel · y: End these leftover processes · esc: Cancel", small=(), huge=(),
     ),
     "plan-of-everything": scene(

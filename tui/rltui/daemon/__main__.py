@@ -72,7 +72,7 @@ def main() -> int:
             raise RltuiError(f"{control.record_file} is missing")
         lock = FileLock(control.lock_file)
         if not lock.acquire():
-            raise ConflictError(f"{record.name} has a supervisor already")
+            raise ConflictError(f"{record.name} already has a supervisor")
         asyncio.run(_supervise(record, lock))
     except ConflictError as error:
         logger.info("%s; leaving it to that one", error)

@@ -82,7 +82,7 @@ class Sink:
             except RltuiError as error:
                 logger.error("alerts by %s: %s", self._name, error.title)
                 if self._failure is None:
-                    self._events.journal.add("notice", f"alerts by {self._name} do not work: {error.title}")
+                    self._events.journal.add("notice", f"alerts by {self._name} failed: {error.title}")
                 self._failure = error.title
             else:
                 self._failure = None
@@ -117,7 +117,7 @@ class AlertDelivery:
         except ConfigError as error:
             loaded = Settings()
             self._events.alert(
-                Alert(kind="config", severity="error", title="the settings cannot be read", text=str(error))
+                Alert(kind="config", severity="error", title="cannot read the settings", text=str(error))
             )
         self.alerts = loaded.alerts
         self._events.limits.repeat_s = self.alerts.repeat_s

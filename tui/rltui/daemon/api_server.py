@@ -64,11 +64,11 @@ def _parse_call(line: bytes) -> _Call:
         UsageError: if it cannot be understood; says what is wrong.
     """
     if _NUL.search(line):
-        raise UsageError("a request that cannot be understood: it holds the character NUL")
+        raise UsageError("invalid request: it contains the character NUL")
     try:
         return _Call.model_validate_json(line)
     except ValidationError as error:
-        raise UsageError(f"a request that cannot be understood: {first_fault(error)}") from None
+        raise UsageError(f"invalid request: {first_fault(error)}") from None
 
 
 def _id_of(line: bytes) -> int | str | None:
@@ -111,7 +111,7 @@ class _BoundedWriter:
             except TimeoutError:
                 if self._sent_bytes() == sent:
                     self.hang_up()
-                    raise _SlowClientError(f"it read nothing for {SEND_TIMEOUT_S:g} s") from None
+                    raise _SlowClientError(f"no read for {SEND_TIMEOUT_S:g} s") from None
                 sent = self._sent_bytes()
 
     def close(self) -> None:
@@ -196,7 +196,7 @@ class ApiServer:
         try:
             if is_full:
                 await client.turn_away(
-                    f"the supervisor has {MAX_CLIENTS} clients already", "close some, or end hung ones"
+                    f"the supervisor already has {MAX_CLIENTS} clients", "close some, or end those that hang"
                 )
             else:
                 await client.serve()
@@ -281,7 +281,7 @@ class _Client:
             request_id = call.id
             if call.method == "subscribe":
                 if self._streaming is not None:
-                    raise UsageError("subscribed already", hint="one subscription for each connection")
+                    raise UsageError("already subscribed", hint="one subscription per connection")
                 self._streaming = asyncio.create_task(self._stream(), name="stream")
                 return
             result = await self._answer(call.method, call.params)
@@ -294,7 +294,7 @@ class _Client:
             raise
         except Exception as error:  # a bug, or a disk in trouble: the client gets an error, and may go on
             logger.exception("the request %s failed", request_id)
-            reply = ErrorReply(exit_code=1, title=f"an error in rltui itself: {error!r}")
+            reply = ErrorReply(exit_code=1, title=f"internal error: {error!r}")
             await self._reply(request_id, "error", reply)
         else:
             await self._reply(request_id, "result", result)
@@ -306,13 +306,13 @@ class _Client:
         question = questions_of(SupervisorApi).get(method)
         if self._readonly and (question is None or question.changes):
             raise RltuiError(
-                f"this client is read-only: {method!r} is refused",
-                hint="open the experiment without --readonly to change something",
+                f"read-only client: {method!r} is refused",
+                hint="open the experiment without --readonly to make changes",
             )
         if question is None:
             raise UsageError(
-                f"this supervisor knows no method {method[:LONGEST_NAME]!r}",
-                hint="it may be of an older version",
+                f"this supervisor has no method {method[:LONGEST_NAME]!r}",
+                hint="it may be an older version",
             )
         answer: Value = await getattr(self._server.answers, question.name)(**question.decode(params))
         return answer

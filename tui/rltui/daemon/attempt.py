@@ -241,7 +241,7 @@ class Attempt:
             if time.monotonic() > deadline:
                 raise RltuiError(
                     f"the shim of {self.spec.id} did not start within {timeout_s:.0f} s",
-                    hint=f"look at it: {hints.ATTACH(component=self.spec.id)}",
+                    hint=f"inspect it: {hints.ATTACH(component=self.spec.id)}",
                 )
             await asyncio.sleep(_SPAWN_POLL_S)
         self.record = record

@@ -262,7 +262,7 @@ class ComponentRunner:
             if self.spec.creates and not await self.runner_host.wait_for_output_lock(
                 self.spec.id, lambda reason: self._advance(StartBlocked(epoch=epoch, reason=reason))
             ):
-                self._advance(NotNeeded(epoch=epoch, reason="another experiment has made it"))
+                self._advance(NotNeeded(epoch=epoch, reason="made by another experiment"))
                 return
             old_shim = self.newest_attempt.shim if self.newest_attempt is not None else None
             control = self.runner_host.record.control
@@ -279,7 +279,7 @@ class ComponentRunner:
             self._advance(StartFailed(epoch=epoch, reason=" ".join(str(error).split())))
             return
         except Exception as error:  # a bug: better reported than waited for
-            self._advance(StartFailed(epoch=epoch, reason=f"an error in rltui itself: {error!r}"))
+            self._advance(StartFailed(epoch=epoch, reason=f"internal error: {error!r}"))
             raise
         await self._run_attempt(epoch, attempt, launch)
 
@@ -292,7 +292,7 @@ class ComponentRunner:
         deadline = time.monotonic() + self.spec.wait_s
         pause, longest = _PRECONDITION_INTERVALS_S
         while (unmet_dependency := await self.runner_host.unmet_dependency(self.spec.id, launch)) is not None:
-            self._advance(StartBlocked(epoch=epoch, reason=f"waits for {unmet_dependency.text}"))
+            self._advance(StartBlocked(epoch=epoch, reason=f"waiting for {unmet_dependency.text}"))
             if unmet_dependency.passes:
                 deadline = time.monotonic() + self.spec.wait_s
             if time.monotonic() > deadline:
@@ -316,7 +316,7 @@ class ComponentRunner:
             if not can_come:
                 self._advance(StartFailed(epoch=epoch, reason=reason))
                 return False
-            self._advance(StartBlocked(epoch=epoch, reason=f"waits for {reason}"))
+            self._advance(StartBlocked(epoch=epoch, reason=f"waiting for {reason}"))
             await self.runner_host.changes.wait()
         return True
 
@@ -413,7 +413,7 @@ class ComponentRunner:
             with contextlib.suppress(OSError):  # without a log there are no words
                 self.log_end = attempt.log.stat().st_size
             rival = await asyncio.to_thread(attempt.rival)
-            reason = f"{probe}; {rival} listens there" if rival else str(probe)
+            reason = f"{probe}; {rival} is listening there" if rival else str(probe)
             await self.stop(reason=f"not ready after {duration(ready.timeout_s)} ({reason})")
             return
         attempt.mark_ready()

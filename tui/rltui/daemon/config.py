@@ -83,11 +83,11 @@ class Setup:
                 return ()
             change = "was changed"
         except ConfigError as error:
-            change = f"was changed and cannot be read any more ({error.title})"
+            change = f"was changed and can no longer be read ({error.title})"
         message = (
-            f"the layout {change} since this experiment's supervisor started, which goes on with what it read"
-            f" then: `{hints.DOWN(name=self.record.name)}` and then"
-            f" `{self.record.resume_command}` take the new one"
+            f"the layout {change} since this experiment's supervisor started, which still uses the old"
+            f" layout; to use the new one: `{hints.DOWN(name=self.record.name)}` and then"
+            f" `{self.record.resume_command}`"
         )
         return (Problem(severity="warning", message=message, file=self.record.layout_file),)
 
@@ -149,7 +149,7 @@ class Config:
         try:
             self.editor.reconcile()
         except RltuiError as error:
-            title = "an edit that was begun is not settled"
+            title = "an unfinished edit remains"
             self._events.alert(Alert(kind="config", severity="error", title=title, text=str(error)))
 
     def trust(self) -> None:
@@ -205,7 +205,7 @@ class Config:
             self._events.config_error(error)
             return (), None
         if commands and not trust.is_layout_trusted(layout_file):
-            return commands, f"not asked: {trust.untrusted(layout_file.parent)}"
+            return commands, f"not run: {trust.untrusted(layout_file.parent)}"
         return commands, None
 
     def is_made(self, component: str) -> bool:
@@ -292,7 +292,7 @@ class Config:
                 )
             )
             self._setup.control.write_record(self.launcher.move_port(movable, free_port))
-            text = f"port {port} is held by {holders[0]}: {component} uses {free_port}"
+            text = f"port {port} is in use by {holders[0]}; {component} uses {free_port}"
             self._events.journal.add("config", text, component=component)
 
     async def prepare(
@@ -336,7 +336,7 @@ class Config:
         try:
             ready_file.unlink(missing_ok=True)
         except OSError as error:
-            raise RltuiError(f"cannot remove {ready_file}, which is out of date: {error.strerror}") from error
+            raise RltuiError(f"cannot remove {ready_file}, which is outdated: {error.strerror}") from error
 
 
 async def _run_check(launch: Launch) -> None:

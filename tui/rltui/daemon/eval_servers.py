@@ -81,7 +81,7 @@ class EvalServers:
             if name not in self._runners:
                 raise ConfigError(
                     f"the layout has no component {name!r}, which an evaluation needs",
-                    hint="layouts/README.md says how to write one",
+                    hint="see layouts/README.md",
                 )
         if request.target.kind != "now" and not request.when_done:  # by then it may have been made
             self.model(request.target, files)
@@ -100,12 +100,12 @@ class EvalServers:
             return model
         if model.places:
             raise ConfigError(
-                f"{model.label} has no weights that a server could load",
+                f"{model.label} has no weights for a server to load",
                 details=[f"looked for: {place}" for place in model.places],
-                hint=f"{hints.EVAL_NOW} evaluates what the server of the run has",
+                hint=f"{hints.EVAL_NOW} evaluates what the run's server has",
             )
         if model.name.startswith("/") and not _has_weights(Path(model.name), model.marker):
-            raise ConfigError(f"{model.name} is no folder of weights")
+            raise ConfigError(f"{model.name} is not a folder of weights")
         return model
 
     def run_server(self, files: ConfigFiles) -> ServerAddress:
@@ -123,7 +123,7 @@ class EvalServers:
         address = launch.ready.http if launch is not None and launch.ready is not None else None
         if launch is None or address is None:
             raise ConflictError(
-                "the inference server of the run does not run, so nothing has the weights of now",
+                "the run's inference server is not running, so no server has the current weights",
                 hint=f"{hints.START(component='inference', name=self._setup.record.name)}, "
                 "or evaluate --checkpoint N with a server of its own",
             )
@@ -131,8 +131,10 @@ class EvalServers:
         if owner not in (None, name):
             raise ConflictError(
                 f"the inference server of {name} has the weights of {owner}, which used it last",
-                hint="evaluate --checkpoint N with a server of its own, or give it its own weights again: "
-                f"{hints.RESTART_INFERENCE(name=name)}",
+                hint=(
+                    "evaluate --checkpoint N with a server of its own, or reload its own weights:"
+                    f" {hints.RESTART_INFERENCE(name=name)}"
+                ),
             )
         url = urlsplit(address)
         port = launch.port or url.port
@@ -150,7 +152,7 @@ class EvalServers:
         """The thing that is not there yet; `None` where the evaluation can begin, if only to be refused."""
         if request.target.kind == "now":
             is_there = _INFERENCE in self._setup.record.external or self._ready_inference() is not None
-            return None if is_there else "the inference server of the run"
+            return None if is_there else "the run's inference server"
         if self.is_up:
             return None
         try:

@@ -87,7 +87,7 @@ class EvalWork:
         framework = self._setup.framework
         env = request.env or framework.eval_env(files)
         if not env:
-            raise UsageError("the config names no environment to evaluate on", hint=str(hints.EVAL_ENV))
+            raise UsageError("no environment to evaluate on in the config", hint=str(hints.EVAL_ENV))
         tokens = request.max_tokens or framework.eval_max_tokens(files)
         request = request.model_copy(update={"env": env, "max_tokens": tokens})
         engine = framework.engine_memory(files)
@@ -141,7 +141,7 @@ class EvalWork:
         else:
             model = self._servers.model(request.target, files)
             if model.places and model.step is not None:
-                report(running.model_copy(update={"why": f"making weights of {model.label}"}))
+                report(running.model_copy(update={"why": f"converting weights of {model.label}"}))
                 await self._make_weights(model.step)
                 model = self._servers.model(request.target, files)
             draft = draft.model_copy(
@@ -151,7 +151,7 @@ class EvalWork:
             address = ServerAddress(await self._started_server(model, files))
         served_model = await _served(address)
         if served_model is None:
-            raise RltuiError(f"{address.url}/models does not say which model is served")
+            raise RltuiError(f"{address.url}/models does not list a served model")
         await self._refuse_tokens(request, served_model.context)
         return await self._start_evaluator(draft, request, address, served_model, files)
 
@@ -244,7 +244,7 @@ class EvalWork:
                 done = await asyncio.to_thread(
                     finished_rollouts, Path(evaluation.results), runner.log, running.request
                 )
-                report(running.model_copy(update={"why": "the evaluator runs", "done": done}))
+                report(running.model_copy(update={"why": "the evaluator is running", "done": done}))
             await self.wait_for_change(POLL_S)
 
     async def conclude(self, running: QueuedEval, draft: Evaluation | None, failure: str) -> None:
@@ -312,7 +312,7 @@ class EvalWork:
             if evaluation.env == request.env and evaluation.input_tokens
         ]
         if reason := refusal(request.max_tokens, context, max(prompt_tokens, default=None)):
-            raise UsageError(reason, hint="give fewer with --max-tokens, or raise the model's context")
+            raise UsageError(reason, hint="lower --max-tokens, or raise the model's context length")
 
     def _draft(self, running: QueuedEval) -> Evaluation:
         request = running.request

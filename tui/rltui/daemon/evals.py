@@ -39,7 +39,7 @@ class EvalScheduler:
         reason = "another evaluation" if self.queue else ""
         queued = QueuedEval(id=id_, request=request, by=by, at=time.time(), env=request.env, why=reason)
         self._change(waiting=(*self._queue.waiting, queued))
-        self._events.journal.add("eval", f"{queued.label} is asked for by {by}", id=id_, asked=True)
+        self._events.journal.add("eval", f"{queued.label} requested by {by}", id=id_, asked=True)
         self._work.notify()
         return queued
 
@@ -54,7 +54,7 @@ class EvalScheduler:
             await self._work.stop()
         else:
             self._change(waiting=tuple(entry for entry in self._queue.waiting if entry.id != id_))
-            self._events.journal.add("eval", f"{selected.label} is not wanted any more", id=id_, asked=True)
+            self._events.journal.add("eval", f"{selected.label} was cancelled", id=id_, asked=True)
         return await self.report()
 
     async def order(self, every: int, request: EvalRequest) -> EvalReport:
@@ -68,8 +68,12 @@ class EvalScheduler:
             request = await self._work.complete_request(request.model_copy(update=placeholder))
             request = request.model_copy(update={"when_done": False})
         self._change(every=every, order=request, seen=0)
-        text = f"every {every} checkpoints are evaluated" if every > 1 else "every checkpoint is evaluated"
-        self._events.journal.add("eval", text if every else "no checkpoint is evaluated unasked", asked=True)
+        text = (
+            f"every {every} checkpoints are evaluated automatically"
+            if every > 1
+            else "every checkpoint is evaluated automatically"
+        )
+        self._events.journal.add("eval", text if every else "automatic evaluation is off", asked=True)
         return await self.report()
 
     async def checkpoint(self, step: int) -> None:
@@ -132,7 +136,7 @@ class EvalScheduler:
         except RltuiError as error:
             failure = error.title
         except Exception as error:
-            await self._conclude(running, f"an error in rltui itself: {error!r}")
+            await self._conclude(running, f"internal error: {error!r}")
             raise
         if self._may_start():
             await self._conclude(running, failure)

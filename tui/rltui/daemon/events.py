@@ -151,27 +151,27 @@ class _StateHistory:
         match lifecycle.state:
             case ComponentState.FAILED:
                 self._failed_at.setdefault(name, now)
-                text = lifecycle.reason or "no reason known"
+                text = lifecycle.reason or "reason unknown"
                 return Alert(
                     kind="crash", severity="error", title=f"{name} failed", text=text, component=name
                 )
             case ComponentState.BACKOFF if lifecycle.failures:  # without, a job that ended well is repeated
                 self._failed_at.setdefault(name, now)
                 pause = (
-                    f", starts again in {duration(lifecycle.retry_at - now)}"
+                    f", restarts in {duration(lifecycle.retry_at - now)}"
                     if lifecycle.retry_at is not None
                     else ""
                 )
-                text = lifecycle.reason or "no reason known"
+                text = lifecycle.reason or "reason unknown"
                 return Alert(
                     kind="crash", severity="warning", title=f"{name} failed{pause}", text=text, component=name
                 )
             case ComponentState.READY if name in self._failed_at:
-                text = f"{duration(now - self._failed_at.pop(name))} after it failed"
+                text = f"{duration(now - self._failed_at.pop(name))} after failing"
                 return Alert(
                     kind="recovered",
                     severity="information",
-                    title=f"{name} runs again",
+                    title=f"{name} is running again",
                     text=text,
                     component=name,
                 )
@@ -222,7 +222,7 @@ class EventBus:
             publish()
 
     def internal_error(self, text: str) -> None:
-        self.alert(Alert(kind="notice", severity="warning", title="an error in rltui itself", text=text))
+        self.alert(Alert(kind="notice", severity="warning", title="internal error", text=text))
 
     def alert(self, alert: Alert) -> None:
         """Send an alert. One that comes too soon after one of its kind is only counted."""
@@ -299,4 +299,4 @@ def encode(value: Value) -> bytes:
 
 
 def config_alert(error: ConfigError) -> Alert:
-    return Alert(kind="config", severity="error", title="a config file cannot be read", text=str(error))
+    return Alert(kind="config", severity="error", title="cannot read a config file", text=str(error))

@@ -26,7 +26,7 @@ from rltui.services.runs.experiment_files import ControlFolder
 
 _MEASURING_STATES = (ComponentState.WAITING, ComponentState.STARTING)
 """An engine in these states has not measured its device's memory, or is at it."""
-_MEASURES = "which measures the GPU they share while it starts"
+_MEASURES = "which measures the shared GPU while it starts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class MemoryForecast:
         """
         engines = [name for name in plan.start if self._memory.is_engine(name, files)]
         return tuple(
-            f"{name} loads when {engine} is ready, {_MEASURES}"
+            f"{name} loads once {engine} is ready, {_MEASURES}"
             for engine in engines
             for name in self._memory.sharing(engine, files)
             if name in plan.start and name not in engines and name not in self._layout.needs(engine)

@@ -119,7 +119,7 @@ class _GpuWatch:
                 sampler.set_interval(self._interval_s())
                 if sampler.stuck_s > _STUCK_S:
                     # once: what was read before stays, and grows old
-                    reason = f"{sampler.reader.driver} has not answered for {duration(_STUCK_S)} and more"
+                    reason = f"{sampler.reader.driver} has not responded for more than {duration(_STUCK_S)}"
                     if self._local.reason != reason:
                         self._local = self._local.model_copy(update={"reason": reason})
                         self._publish_report(self._readings.amend)

@@ -39,16 +39,16 @@ async def guard_folder(supervisor: Supervisor, lock: FileLock) -> None:
             record_there = None if _is_damaged(control) else control.read_record()
             make_folder(control.path)
             if (record_there is not None and record_there.name != record.name) or not lock.acquire():
-                raise ConflictError("another experiment has come there")
+                raise ConflictError("another experiment is there now")
             control.write_record(record)
             _repair(supervisor, "")
         except RltuiError as error:
             if not is_alerted:
-                supervisor.events.alert(_alert(supervisor, f"it cannot be made anew: {error.title}"))
+                supervisor.events.alert(_alert(supervisor, f"it cannot be recreated: {error.title}"))
             is_alerted = True
         else:
             supervisor.events.alert(
-                _alert(supervisor, "the logs up to now are lost, and what is printed until a restart")
+                _alert(supervisor, "existing logs are lost, and all output until a restart")
             )
 
 
@@ -61,7 +61,9 @@ def _repair(supervisor: Supervisor, problem: str) -> str:
     try:
         if _is_damaged(control):
             control.write_record(supervisor.setup.record)
-            supervisor.events.journal.add("notice", f"{control.record_file} was damaged; it is whole again")
+            supervisor.events.journal.add(
+                "notice", f"{control.record_file} was damaged and has been restored"
+            )
         for runner in supervisor.processes.runners.values():
             attempt = runner.newest_attempt
             if runner.lifecycle.alive and attempt is not None and attempt.launch is not None:
@@ -90,8 +92,10 @@ def _alert(supervisor: Supervisor, consequence: str) -> Alert:
         kind="notice",
         severity="error",
         title="the output folder was deleted",
-        text=f"{supervisor.setup.record.output_dir} is gone while the experiment runs. The components go on; "
-        f"{consequence}.",
+        text=(
+            f"{supervisor.setup.record.output_dir} is gone while the experiment runs. The components"
+            f" keep running; {consequence}."
+        ),
     )
 
 
@@ -109,7 +113,7 @@ async def leave_when_idle(supervisor: Supervisor, server: ApiServer, *, after_s:
             busy_at = clock()
         elif clock() - busy_at >= after_s:
             with contextlib.suppress(ConflictError):  # somebody has just started something
-                await supervisor.shut_down("itself, having nothing to do", only_idle=True)
+                await supervisor.shut_down("itself (idle)", only_idle=True)
 
 
 async def guard_socket(server: ApiServer) -> None:

@@ -74,7 +74,7 @@ class IndexFeed:
         try:
             await asyncio.to_thread(self._update, (state, attempts), is_last)
         except RltuiError as error:
-            problem = f"the index of runs does not tell of this run: {error.title}"
+            problem = f"this run is missing from the index: {error.title}"
         if problem and problem != self._problem:
             logger.warning("%s", problem)
         elif self._problem and not problem:

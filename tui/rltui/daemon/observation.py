@@ -124,7 +124,7 @@ class Observation:
         """Short texts for the component's title."""
         activity, bottleneck = self.activities.get(component), self.health.bottleneck
         waits = (
-            (f"waits for {bottleneck.waits_for} {100 * bottleneck.share_frac:.0f} %",)
+            (f"waiting for {bottleneck.waits_for} {100 * bottleneck.share_frac:.0f} %",)
             if bottleneck is not None and bottleneck.waits == component
             else ()
         )
@@ -153,7 +153,7 @@ class Observation:
         if step is None or not self.run_id:
             self.run_id = uuid.uuid4().hex
             write_atomically(self._setup.control.run_id_file, self.run_id.encode())
-        point = "the beginning" if step is None else f"checkpoint {step}"
+        point = "the start" if step is None else f"checkpoint {step}"
         archive_text = f"; earlier files are in {archive}" if archive else ""
         self._events.journal.add("resume", f"from {point}{archive_text}", step=step)
 

@@ -173,8 +173,8 @@ class Processes:
                 Alert(
                     kind="stall" if is_stalled else "recovered",
                     severity="warning" if is_stalled else "information",
-                    title=f"{component} {'stalled' if is_stalled else 'goes on'}",
-                    text=evidence or "it gives signs of life again",
+                    title=f"{component} {'stalled' if is_stalled else 'continues'}",
+                    text=evidence or "active again",
                     component=component,
                 )
             )
@@ -216,7 +216,9 @@ class Processes:
         """Warn: processes that such a component leaves behind are harder to find."""
         name = runner.spec.id
         as_pid = "" if runner.pid is None else f" as pid {runner.pid}"
-        text = f"{name} goes on{as_pid}, watched from here. Its next start has a shim again."
+        text = (
+            f"{name} keeps running{as_pid}, watched by the supervisor. Its next start will have a shim again."
+        )
         title = f"the shim of {name} was killed"
         self._events.alert(Alert(kind="notice", severity="warning", title=title, text=text, component=name))
 
@@ -251,7 +253,7 @@ class Processes:
         if (other_experiment := self.lock_output(component)) is None:
             return True
         while other_experiment is not None:
-            hold(f"waits for {other_experiment}, which is making the same")
+            hold(f"waiting for {other_experiment}, which is producing the same output")
             await asyncio.sleep(_POLL_S)
             other_experiment = self.lock_output(component)
         return not self.is_made(component)
@@ -326,15 +328,15 @@ async def unmet_precondition(
             (port, port_users) for port in local_ports if (port_users := processes.port_holders(port))
         ]
         return (
-            f"port {busy_ports[0][0]}, held by {' and '.join(map(str, busy_ports[0][1]))}"
+            f"port {busy_ports[0][0]}, in use by {' and '.join(map(str, busy_ports[0][1]))}"
             if busy_ports
             else None
         )
     for port in filter(None, (launch.port, *launch.ports)):
         if holders := processes.port_holders(port):
             model = await asyncio.to_thread(served_model, port) if port == launch.port else None
-            server = f" (a server is already there, serving {model})" if model else ""
-            return f"port {port}, held by {' and '.join(map(holder_text, holders))}{server}"
+            server = f" (already serving {model})" if model else ""
+            return f"port {port}, in use by {' and '.join(map(holder_text, holders))}{server}"
     if not launch.gpus:
         return None
     # Read for every start: what others hold by now must not be counted as this component's, where that

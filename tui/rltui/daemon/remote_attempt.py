@@ -75,9 +75,9 @@ class RemoteAttempt:
         job_status = self.job_status
         where = job_status.where if job_status is not None and job_status.where else "its host"
         if job_status is None or job_status.lost_at is None:
-            return f"it goes on: {where}"
+            return f"still running: {where}"
         since = duration(time.time() - job_status.lost_at)
-        return f"{where} has not answered for {since} ({job_status.problem}), and it may go on there"
+        return f"{where} has not answered for {since} ({job_status.problem}); it may still be running there"
 
 
 def job_status_alerts(component: str, previous: JobStatus | None, job_status: JobStatus) -> Iterator[Alert]:
@@ -95,14 +95,14 @@ def job_status_alerts(component: str, previous: JobStatus | None, job_status: Jo
     host = job_status.where or "its host"
     reason_text = f": {job_status.reason}" if job_status.reason else ""
     if previous is not None and (previous.phase, job_status.phase) == ("running", "pending"):
-        yield alert(f"{component} was ended by its host, which will start it again", f"{host}{reason_text}")
+        yield alert(f"{component} was ended by its host, which will restart it", f"{host}{reason_text}")
     if previous is not None and job_status.starts > previous.starts > 0:
         yield alert(
-            f"{component} was started again by its host", f"{host}, start {job_status.starts}{reason_text}"
+            f"{component} was restarted by its host", f"{host}, start {job_status.starts}{reason_text}"
         )
     lost_at = None if previous is None else previous.lost_at
     if job_status.lost_at is not None and lost_at is None:
-        text = f"{job_status.problem}; it is asked again and again. What runs there goes on."
+        text = f"{job_status.problem}; retrying. Processes there are unaffected."
         yield alert(f"{component}: no answer from {host}", text)
     if job_status.lost_at is None and lost_at is not None:
         text = f"after {duration(time.time() - lost_at)}"

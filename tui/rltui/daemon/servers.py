@@ -146,7 +146,7 @@ class Servers:
                 self._events.alert(Alert(kind="recovered", severity="information", title=title, text=url))
         elif previous == "ready" or (previous == "unknown" and self.is_in_use()):
             title = f"{server.id} (external) is {server.state}"
-            text = f"{url}: {server.reason}. What uses it waits or fails; nothing here can start it"
+            text = f"{url}: {server.reason}. Components that use it wait or fail; rltui cannot start it"
             self._events.alert(Alert(kind="stall", severity="error", title=title, text=text))
 
     def start_blocker(self, component: str) -> tuple[bool, str] | None:
@@ -200,9 +200,10 @@ class Servers:
         problems = [Problem(key=SERVER, message=text) for text in self._lease_faults(is_anew=is_anew)]
         if "inference" not in self._setup.framework.external(self._config.store.files):
             record = self._setup.record
-            commands = f"{hints.DOWN(name=record.name)}, then {record.resume_command}, and it gets one"
+            commands = f"{hints.DOWN(name=record.name)}, then {record.resume_command}"
             message = (
-                f"the config has an inference server now, and this experiment was made without: {commands}"
+                "the config now has an inference server, but this experiment was created without one; to"
+                f" add it: {commands}"
             )
             problems.append(Problem(key=SERVER, message=message))
         for server in self._servers:
@@ -212,7 +213,7 @@ class Servers:
             else:
                 is_refused = server.state == "refused"
                 message = f"the inference server at {server.address.url}: {server.reason}"
-                message += "" if is_refused else "; what needs it waits until it answers"
+                message += "" if is_refused else "; components that need it wait until it answers"
                 problems.append(
                     Problem(severity="error" if is_refused else "warning", key=SERVER, message=message)
                 )
@@ -229,18 +230,18 @@ class Servers:
             users = users_of(owner) if owner is not None else ()
             is_stale = owner is not None and is_anew and trained_by(owner) is not None
         except RltuiError as error:
-            return [f"whose inference server this is cannot be said: {error.title}"]
+            return [f"cannot tell whose inference server this is: {error.title}"]
         if owner is None:
-            return [f"the experiment {record.inference_of}, whose inference server this is, is gone"]
+            return [f"the experiment {record.inference_of}, the owner of this inference server, is gone"]
         faults = []
         if busy:
             stop = hints.STOP(components=busy, name=owner.name)
             faults.append(
-                f"{owner.name} trains with its inference server ({join_words(busy)}): wait, or {stop}"
+                f"{owner.name} is training with its inference server ({join_words(busy)}); wait, or {stop}"
             )
         names = [user.name for user in users if user.name != record.name]
         if names:
-            faults.append(f"{join_words(names)} uses the inference server of {owner.name} already")
+            faults.append(f"{join_words(names)} already uses the inference server of {owner.name}")
         reset = self._reset(self._servers[0].address) if is_stale and self._servers else None
         if isinstance(reset, Missing):
             command = hints.RESTART_INFERENCE(name=owner.name)
@@ -278,13 +279,11 @@ class Servers:
             return ()
         who, verb = join_words(self.users), "uses" if len(self.users) == 1 else "use"
         if not self._setup.run_jobs.isdisjoint(plan.start):
-            message = (
-                f"{who} {verb} the inference server of this experiment, whose weights would change under it"
-            )
+            message = f"{who} {verb} the inference server of this experiment, whose weights would change"
             return (
-                Problem(key=SERVER, message=f"{message}: end it first, {hints.DOWN(name=self.users[0])}"),
+                Problem(key=SERVER, message=f"{message}; end it first: {hints.DOWN(name=self.users[0])}"),
             )
         if "inference" in plan.stop:
-            message = f"{who} {verb} the inference server that this stops, and cannot go on without it"
+            message = f"{who} {verb} the inference server that this stops, and cannot continue without it"
             return (Problem(severity="warning", key=SERVER, message=message),)
         return ()

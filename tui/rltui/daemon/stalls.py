@@ -116,7 +116,7 @@ class _ComponentWatch:
         is_due = self._requested_at is None or now - self._requested_at >= pause
         if self._url is not None and is_due and not self._is_requesting:
             self._requested_at, self._is_requesting = now, True
-            spawn(self._read_activity(self._url), f"ask {self._name} what it does")
+            spawn(self._read_activity(self._url), f"dump the stacks of {self._name}")
         signals = _liveness_signals(self._runner, self._observation)
         if self._url is not None and not signals.is_stopped:
             if now - self._children_at >= _CHILDREN_INTERVAL_S or self._stopped_child is not None:
@@ -222,12 +222,12 @@ async def _write_stacks(
     if stacks is None:
         return
     file = folder / f"stall-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.txt"
-    text = f"what {component} was doing: {file}"
+    text = f"stacks of {component}: {file}"
     try:
         await asyncio.to_thread(file.write_text, stacks, encoding="utf-8")
     except OSError as error:
         logger.error("cannot write %s: %s", file, error.strerror)
-        text = f"what {component} was doing ({file} cannot be written: {error.strerror})"
+        text = f"stacks of {component} ({file} cannot be written: {error.strerror})"
     lines = stacks.splitlines()[:_JOURNAL_LINES]
     events.journal.add(
         "stall", text, component=component, attempt=attempt, dump=str(file), stacks="\n".join(lines)
@@ -276,7 +276,7 @@ class _StartWatch:
             lines = await asyncio.to_thread(last_lines, log)
             self._runner.phase = phase_of(lines) or self._runner.phase
             cause = find_cause(lines, (pattern for pattern in patterns if not pattern.last_words))
-            self._fatal = f"its output says: {without_secrets(cause.text)}" if cause is not None else None
+            self._fatal = f"its output: {without_secrets(cause.text)}" if cause is not None else None
         silence_s = self._runner.spec.stall.silence_s
         if self._fatal is None and silence_s and now - self._grew_at > silence_s:
             return f"not ready, and no output for {duration(now - self._grew_at)}"

@@ -177,9 +177,9 @@ class StatusBuilder:
         name = runner.spec.id
         if runner.attempt is None and not runner.lifecycle.busy and self.config.is_made(name):
             output_path = self.config.launcher.creates(name, self.config.store.files)
-            return f"not needed: {output_path} is there"
+            return f"not needed: {output_path} exists"
         if runner.lifecycle.state is ComponentState.WAITING and self.config.makes_configs:
-            return runner.lifecycle.reason or "waits for its config, which the framework makes"
+            return runner.lifecycle.reason or "waiting for its config, which the framework makes"
         return runner.lifecycle.reason
 
     def _facts(self, runner: ComponentRunner, evals: tuple[QueuedEval, ...]) -> tuple[str, ...]:

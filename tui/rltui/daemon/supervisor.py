@@ -141,10 +141,10 @@ class Supervisor:
         self.processes.orphans.request_search()
         self.processes.reservations.adopt()
         if self._down is not None and not self._down.complete:
-            journal.add("supervisor", "going on with taking it down, as the killed supervisor had begun")
+            journal.add("supervisor", "continuing the shutdown that the killed supervisor had started")
             self._start_shutdown(self._down)
         elif intent.transaction is not None:
-            journal.add("plan", "going on with what the killed supervisor had begun")
+            journal.add("plan", "continuing what the killed supervisor had started")
             self._transactions.resume(intent.transaction)
         else:
             for name in (*intent.waiting, *intent.backoff):
@@ -172,8 +172,8 @@ class Supervisor:
         ):
             name = self.setup.record.name
             if only_idle and not self.is_idle:
-                raise ConflictError(f"{name} is running", hint=f"{hints.STATUS(name=name)} tells what")
-            self.events.journal.add("supervisor", f"is taken down by {by}", by=by)
+                raise ConflictError(f"{name} is running", hint=f"{hints.STATUS(name=name)} shows what")
+            self.events.journal.add("supervisor", f"shut down by {by}", by=by)
             earlier = self._down if only_idle else None  # nothing was started since: that one did it
             self._start_shutdown(Down(by=by, at=time.time(), idle=only_idle) if earlier is None else earlier)
         assert self._shutdown_task is not None
@@ -186,7 +186,7 @@ class Supervisor:
 
     async def _shut_everything_down(self, down: Down) -> None:
         unseen = self.processes.ssh_components(self.processes.alive())
-        await self._transactions.close(f"{self.setup.record.name} is being taken down by {down.by}")
+        await self._transactions.close(f"{self.setup.record.name} is being shut down by {down.by}")
         await self.processes.stop(self.processes.runners)
         await self._transactions.wait()  # a stop that was asked for meanwhile
         orphans = self.processes.orphans
@@ -200,7 +200,7 @@ class Supervisor:
             else "stopped: no process is left"
         )
         if unseen:
-            text += f" on this machine; whether what ssh ran has ended cannot be seen: {', '.join(unseen)}"
+            text += f" on this machine; the end of what ssh ran cannot be observed: {', '.join(unseen)}"
         self.events.journal.add("supervisor", text)
         self._down = down.model_copy(update={"complete": True, "left": remaining, "unseen": unseen})
         self._pending_changed()
@@ -211,7 +211,7 @@ class Supervisor:
         try:
             await self.processes.terminal.close()
         except RltuiError as error:
-            text = f"its terminals stay: {' '.join(str(error).split())}"
+            text = f"its terminals remain: {' '.join(str(error).split())}"
             self.events.journal.add("supervisor", text)
 
     # --- requests of clients ------------------------------------------------------------------------------
@@ -221,9 +221,9 @@ class Supervisor:
         down = self._down
         under_way = self._transactions.under_way
         if under_way is None and self.config.makes_configs:
-            under_way = "the framework makes the configs of what is to start"
+            under_way = "the framework creates the configs of the components to start"
         if down is not None and not down.complete:
-            under_way = f"stop everything, asked for by {down.by}"
+            under_way = f"stop everything, requested by {down.by}"
         offer = self._rollback.offer
         if offer is None and under_way is None:
             offer = self.checkpoints.offer
@@ -275,8 +275,10 @@ class Supervisor:
         moves = request.action not in EDITS or request.restart
         if self._transactions.busy and moves and request.action != "stop":
             raise ConflictError(
-                f"not yet: {self._transactions.under_way or 'another request'} is under way",
-                hint=f"repeat it once that is done; {hints.STATUS(name=self.setup.record.name)} says when",
+                f"busy: {self._transactions.under_way or 'another request'} is in progress",
+                hint=(
+                    f"repeat it once that is done; {hints.STATUS(name=self.setup.record.name)} shows progress"
+                ),
             )
         acts = moves and bool(plan.stop or plan.start or plan.free)
         if acts:
@@ -309,7 +311,7 @@ class Supervisor:
         async with self._transactions.deciding(starts=False):
             if self._transactions.busy:
                 raise ConflictError(
-                    "a start or restart is under way", hint="wait for it; nothing was deleted"
+                    "a start or restart is in progress", hint="wait for it; nothing was deleted"
                 )
             plan, folders = await self.checkpoints.remove(retention, only)
         await asyncio.to_thread(delete, folders)

@@ -141,7 +141,7 @@ class Transactions:
             await self._stop_and_start(pending)
         except Exception as error:
             self._events.alert(
-                Alert(kind="config", severity="error", title="a plan was not finished", text=str(error))
+                Alert(kind="config", severity="error", title="an unfinished plan remains", text=str(error))
             )
             self._clear_pending()
             for name in pending.plan.start:
@@ -211,7 +211,7 @@ class Transactions:
         key = os.environ.get(call.key_variable, "")
         error = await asyncio.to_thread(post_json, call.url, call.body, timeout_s=call.timeout_s, key=key)
         if error is not None and call.required:
-            raise RltuiError(f"{call.component} could not be told to {call.why}: {error}")
+            raise RltuiError(f"{call.component} failed to {call.why}: {error}")
         outcome = "done" if error is None else f"not done: {error}"
         self._events.journal.add(
             "call", f"{call.component}: {call.why}: {outcome}", component=call.component, url=call.url
@@ -231,7 +231,7 @@ class Transactions:
         if number != self._number or any(
             lifecycle.epoch != epochs[name] for name, lifecycle in lifecycles.items()
         ):
-            self._events.journal.add("plan", f"overtaken: {_describe(plan)}")
+            self._events.journal.add("plan", f"superseded: {_describe(plan)}")
             return
         failures = [
             f"{name} {lifecycle.state}" + (f": {lifecycle.reason}" if lifecycle.reason else "")
@@ -289,7 +289,7 @@ class Retries:
                     refuse_blocked(plan)
                     self._transactions.start(plan, request, automatic=True)
             except RltuiError as error:
-                runner.give_up(f"not started again: {str(error).replace(chr(10), ' ')}")
+                runner.give_up(f"not restarted: {str(error).replace(chr(10), ' ')}")
             return
 
 
@@ -371,6 +371,6 @@ class RollbackWatch:
             offer = RollbackOffer(edit=applied_edit.words, component=name, reason=reason)
             self.applied_edit = applied_edit.model_copy(update={"offer": offer})
             undo = hints.UNDO_RESTART(name=name_if_needed(self._experiment))
-            title = f"{name} did not survive an edit"
-            text = f"{applied_edit.words}: {reason}. To take that edit back: {undo}"
+            title = f"{name} died after an edit"
+            text = f"{applied_edit.words}: {reason}. To undo the edit: {undo}"
             self._alert(Alert(kind="config", severity="error", title=title, text=text, component=name))

@@ -78,9 +78,12 @@ async def record_metrics(supervisor: Supervisor) -> None:
     while True:
         is_behind = await asyncio.to_thread(recorder.poll)
         if recorder.problem is not None and reported_problem is None:
-            text = f"{recorder.problem}: the curves wait for room on the disk; the run itself goes on"
+            text = (
+                f"{recorder.problem}: metrics are not recorded until there is disk space; the run"
+                " itself continues"
+            )
             supervisor.events.alert(
-                Alert(kind="disk", severity="warning", title="metrics cannot be kept", text=text)
+                Alert(kind="disk", severity="warning", title="cannot save metrics", text=text)
             )
         reported_problem = recorder.problem
         await asyncio.sleep(_CATCH_UP_PAUSE_S if is_behind else _RECORD_INTERVAL_S)

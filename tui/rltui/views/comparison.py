@@ -43,8 +43,8 @@ def remark_text(comparison: Comparison) -> str:
     if gaps:
         seeds = any(evals.key.rpartition(".")[2] == "seed" for evals in comparison.differing)
         reason = ", because their seeds differ" if seeds else ""
-        return f"their evaluations asked other examples{reason}: which run is better is not known"
-    return f"± is the deviation of single steps; to know which run is better, {what}"
+        return f"their evaluations used different examples{reason}; which run is better is unknown"
+    return f"± is the std over steps; to know which run is better, {what}"
 
 
 def compared_rows(comparison: Comparison, *, all_keys: bool = False) -> tuple[ComparedRow, ...]:

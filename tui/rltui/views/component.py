@@ -22,10 +22,15 @@ if TYPE_CHECKING:
 
 
 LINK_SIGN = "↗"
-_WAITS = ("waits for ", "waiting for ")
+_WAITS = "waiting for "
 _LONG_REASON = 56
 """A longer one has a line of its own."""
-_SERVER_LABELS = {"unknown": "◌ not asked yet", "ready": "● ready", "down": "✗ down", "refused": "✗ refused"}
+_SERVER_LABELS = {
+    "unknown": "◌ not checked yet",
+    "ready": "● ready",
+    "down": "✗ down",
+    "refused": "✗ refused",
+}
 """Texts by the state of an external server."""
 _MOST_EDITS = 3
 """Named beside a trouble, the newest."""
@@ -170,9 +175,8 @@ def component_title(
 
 def _behind_state(state: ComponentState, reason: str) -> list[Cell]:
     """The reason behind the state's word: `◌ waiting for inference`, `↻ backoff 12s · exited 1`."""
-    beginning = next((text for text in _WAITS if reason.startswith(text)), None)
-    if beginning and state is ComponentState.WAITING:
-        return [Cell(f" for {reason.removeprefix(beginning)}", COMPONENT_STATES[state].role)]
+    if reason.startswith(_WAITS) and state is ComponentState.WAITING:
+        return [Cell(f" for {reason.removeprefix(_WAITS)}", COMPONENT_STATES[state].role)]
     return [_SEPARATOR, Cell(reason)]
 
 
@@ -193,7 +197,7 @@ def component_notes(status: ComponentStatus, *, has_reason: bool) -> list[Cell]:
 def retry_text(status: Mapping[str, Any], now: float) -> str:
     """When a component in back-off starts again: `again in 12s`."""
     retry_at = status.get("retry_at")
-    return "starts again" if retry_at is None else f"again in {duration(retry_at - now)}"
+    return "restarts" if retry_at is None else f"restarts in {duration(retry_at - now)}"
 
 
 # --- log files of others ----------------------------------------------------------------------------------

@@ -89,20 +89,20 @@ VIEW: View[ComparedEvaluation] = View(
         Column("id", lambda row, _: row.evaluation.id),
         Column("what", lambda row, _: row.evaluation.label, least=12, cut="middle", brief=_short_label),
         Column(
-            "on",
+            "env",
             lambda row, _: row.evaluation.env,
             least=12,
             goes=2,
             brief=lambda row, _: row.evaluation.env.rpartition("/")[2],
         ),
         Column(
-            "asked",
+            "examples",
             lambda row, _: f"{row.evaluation.num_examples} × {row.evaluation.rollouts_per_example}",
             goes=6,
         ),
         Column("reward", lambda row, _: row.evaluation.reward_text),
         Column(
-            "spread",
+            "std",
             lambda row, _: "" if row.evaluation.std is None else f"{row.evaluation.std:.3f}",
             is_right=True,
             goes=5,
@@ -142,7 +142,7 @@ def evaluation_details(row: ComparedEvaluation) -> list[tuple[str, str]]:
         ("compared", _comparison_text(row)),
         ("model", evaluation.model),
         ("rewards", _rewards_text(evaluation)),
-        ("asked", f"{size} of {evaluation.env}, {evaluation.rollouts_per_example} rollouts each"),
+        ("on", f"{size} of {evaluation.env}, {evaluation.rollouts_per_example} rollouts each"),
         ("took", duration(evaluation.seconds) if evaluation.seconds else ""),
         ("samples", evaluation.results),
         ("command", shlex.join(evaluation.command)),
@@ -155,16 +155,16 @@ def _comparison_text(row: ComparedEvaluation) -> str:
     if reference is None or row.is_baseline or not row.evaluation.is_sound:
         return ""
     if row.difference is None:
-        return f"not with {reference.label}: that one was of {reference.env}"
+        return f"not comparable with {reference.label}, which was on {reference.env}"
     examples = row.difference.examples
-    method = f"example by example, over {examples}" if examples else "by the means"
+    method = f"paired over {examples} examples" if examples else "unpaired"
     return f"with {reference.label} (#{reference.id}): {row.difference.words}, {method}"
 
 
 def _rewards_text(evaluation: Evaluation) -> str:
     if evaluation.mean is None:
         return ""
-    std = "" if evaluation.std is None else f", spread {evaluation.std:.3f}"
+    std = "" if evaluation.std is None else f", std {evaluation.std:.3f}"
     rates = ((evaluation.truncated_frac, "cut off"), (evaluation.failed_frac, "failed"))
     bad = "".join(f", {100 * rate:.0f} % {label}" for rate, label in rates if rate)
     return f"mean {evaluation.mean:.3f} of {evaluation.rollouts}{std}{bad}"
@@ -175,7 +175,7 @@ def queued_text(queued: QueuedEval, now: float) -> str:
     is_running = queued.state == "running"
     since = queued.started_at if is_running else queued.at
     facts = [queued.label, queued.words]
-    facts += [f"asked for by {queued.by}"] if queued.by != "you" else []
+    facts += [f"requested by {queued.by}"] if queued.by != "you" else []
     facts += [duration(max(0.0, now - since))] if since else []
     return f"{'◐' if is_running else '◌'} {' · '.join(filter(None, facts))}"
 
@@ -192,5 +192,5 @@ def eval_summary(report: EvalReport) -> list[str]:
     """Lines about running and waiting evaluations, and the standing order."""
     lines = [f"{queued.id}: {queued.label}: {queued.words}" for queued in report.queue]
     if report.every:
-        lines.append(f"{order_text(report.every)} is evaluated ({hints.EVAL_NEVER} ends that)")
+        lines.append(f"{order_text(report.every)} is evaluated automatically (turn off: {hints.EVAL_NEVER})")
     return lines

@@ -121,9 +121,9 @@ def event_details(event: Event, *, has_step: bool) -> list[str]:
     if event.component:
         attempt = "" if event.attempt is None else f" attempt {event.attempt}"
         texts.append(f"{event.component}{attempt}")
-    for name, label in (("took_s", "took"), ("plan_s", "took"), ("retry_in_s", "again in")):
+    for name, label in (("took_s", "took"), ("plan_s", "took"), ("retry_in_s", "restarts in")):
         if isinstance(seconds := event.data.get(name), int | float) and 0 <= seconds < _LONGEST_S:
             texts.append(f"{label} {duration(seconds)}")
     if isinstance(suppressed := event.data.get("suppressed"), int) and suppressed:
-        texts.append(f"{suppressed} like it were not told")
+        texts.append(f"{suppressed} similar suppressed")
     return [*texts, *filter(None, [author_text(event.text, event.data)])]

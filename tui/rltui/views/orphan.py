@@ -16,9 +16,9 @@ _FULL_COMMAND_WIDTH = 200
 """A question has room for so much."""
 _EVIDENCE = {
     "descendant": "a child of its processes",
-    "session": "runs in its session",
-    "recorded": "was seen among its processes",
-    "environment": "has its mark in the environment",
+    "session": "in its session",
+    "recorded": "seen among its processes",
+    "environment": "has its tag in the environment",
     "gpu": "holds GPU memory, not started by rltui",
 }
 
@@ -26,7 +26,7 @@ _EVIDENCE = {
 def owner_text(orphan: Orphan) -> str:
     """`inference attempt 1`, as far as it is known."""
     if orphan.component is None:
-        return "an attempt that is not known any more"
+        return "an unknown attempt"
     experiment = "" if orphan.experiment is None else f"{orphan.experiment}/"
     attempt = "" if orphan.attempt is None else f" attempt {orphan.attempt}"
     return f"{experiment}{orphan.component}{attempt}"
@@ -53,7 +53,7 @@ def orphan_details(orphan: Orphan) -> list[str]:
     """Lines for a question to be answered with care: which process, what it holds, whose it is."""
     facts = []
     if orphan.age_s is not None:
-        facts.append(f"runs for {duration(orphan.age_s)}")
+        facts.append(f"running for {duration(orphan.age_s)}")
     if orphan.gpu_bytes:
         facts.append(f"holds {gib(orphan.gpu_bytes)} GiB of GPU memory")
     if orphan.ports:

@@ -63,7 +63,7 @@ def _archived_texts(plan: Plan) -> list[str]:
     if not plan.archived:
         return []
     texts = [f"{archived.folder} {steps_text(archived.steps)}".rstrip() for archived in plan.archived]
-    return [", ".join(texts), f"kept in {plan.archive}"]
+    return [", ".join(texts), f"moved to {plan.archive}"]
 
 
 def rows_text(rows: Sequence[tuple[str, str]]) -> str:
@@ -86,7 +86,7 @@ def lost_text(loss: Lost) -> str:
         step = loss.resume_step
         goes_on = f"from the newest checkpoint ({step} now)" if loss.newest else f"resumes after step {step}"
     elif loss.steps:
-        goes_on = "starts from the beginning"
+        goes_on = "starts at step 0"
     if goes_on and not thrown_away:
         return f"nothing · {goes_on}"
     return " · ".join(filter(None, (" and ".join(thrown_away), goes_on)))

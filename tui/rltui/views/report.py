@@ -81,11 +81,11 @@ class RunReport:
         yield "## Config"
         against = "the defaults" if self.parent is None else plain(self.parent.name)
         if self.run.changed:
-            yield f"Keys with another value than {against}:"
+            yield f"Keys that differ from {against}:"
             rows = [(key, _value(old), _value(new)) for key, (old, new) in sorted(self.run.changed.items())]
             yield table(("key", "default" if self.parent is None else "parent", "this run"), rows)
         else:
-            yield f"No key has another value than {against}."
+            yield f"No key differs from {against}."
         yield _links(self.configs)
         for diff in self.diffs:
             lines = diff.text.splitlines()
@@ -102,7 +102,7 @@ class RunReport:
             yield f"Steps {steps_text(self.run.checkpoints)}, in {folder}."
         if self.evaluations:
             yield "## Evaluations"
-            yield table(("what", "on", "asked", "reward", "when"), self.evaluations)
+            yield table(("what", "env", "examples", "reward", "when"), self.evaluations)
         if self.rollouts:
             yield "## Rollouts"
             yield _links(self.rollouts)
@@ -136,7 +136,7 @@ class RunReport:
 
     def _footer(self) -> Iterator[str]:
         has_better = any(row.best for row in compared_rows(self.comparison))
-        better = "; ▲ is better than the first run, by evaluations of the same examples" if has_better else ""
+        better = "; ▲ is better than the first run on the same evaluation examples" if has_better else ""
         yield f"Written by rltui on {date_text(self.made_at)}{better}."
 
 
@@ -157,7 +157,7 @@ def _details(run: RunRow, parent: RunRow | None) -> Iterator[tuple[str, str]]:
     yield "framework", f"{run.framework} {run.generation}".strip()
     yield (
         "commit",
-        run.commit + (" with changes that were not committed" if run.commit and run.is_dirty else ""),
+        run.commit + (" with uncommitted changes" if run.commit and run.is_dirty else ""),
     )
     yield "versions", ", ".join(f"{name} {version}" for name, version in sorted(run.versions.items()))
     yield "machine", ", ".join(name_ for name_ in (run.host, *run.gpus) if name_)

@@ -28,8 +28,8 @@ def no_rollouts_text(framework: str) -> str:
     """The reason why there are none, by the id of the framework."""
     if framework == "verifiers":
         return (
-            "vf-rl leaves no files of rollouts; its samples are in the log of the trainer: "
-            f"{hints.LOGS_GREP(component='trainer', pattern='[╭│]')}"
+            "vf-rl writes no rollout files; its samples are in the trainer's log:"
+            f" {hints.LOGS_GREP(component='trainer', pattern='[╭│]')}"
         )
     return "No rollouts yet: they appear here with the first step."
 
@@ -67,10 +67,10 @@ BATCHES: View[ListedBatch] = View(
         Column("step", lambda batch, _: batch.key.label),
         Column("samples", lambda batch, _: str(batch.summary.count), is_right=True),
         Column("reward", lambda batch, _: exact_text(batch.summary.mean), is_right=True),
-        Column("spread", lambda batch, _: exact_text(batch.summary.spread), is_right=True, goes=2),
+        Column("std", lambda batch, _: exact_text(batch.summary.spread), is_right=True, goes=2),
         Column("rewards", lambda batch, _: histogram_blocks(batch.counts), goes=1),
         Column("groups", lambda batch, _: _number_text(batch.summary.groups), is_right=True, goes=3),
-        Column("no spread", lambda batch, _: _number_text(batch.summary.flat_groups), is_right=True, goes=4),
+        Column("zero std", lambda batch, _: _number_text(batch.summary.flat_groups), is_right=True, goes=4),
         Column("truncated", lambda batch, _: _number_text(batch.summary.truncated), is_right=True, goes=5),
         Column("failed", lambda batch, _: _number_text(batch.summary.failed), is_right=True, goes=6),
     ),
@@ -90,7 +90,7 @@ def summary_texts(summary: BatchSummary) -> list[str]:
     if math.isfinite(summary.mean):
         texts.append(f"reward {reward_text(summary.mean)} ± {reward_text(summary.spread)}")
     if summary.groups:
-        flat = f", {summary.flat_groups} without spread ({FLAT})" if summary.flat_groups else ""
+        flat = f", {summary.flat_groups} with zero std ({FLAT})" if summary.flat_groups else ""
         texts.append(f"{count_text(summary.groups, 'group', is_grouped=True)}{flat}")
     if summary.truncated:
         texts.append(f"{summary.truncated} truncated {TRUNCATED.text}")
@@ -194,12 +194,12 @@ GROUPS: View[SampleGroup] = View(
     key=lambda group: group.name,
     columns=(
         Column("reward", lambda group, _: reward_text(group.mean), is_right=True),
-        Column("spread", lambda group, _: reward_text(group.spread), is_right=True),
+        Column("std", lambda group, _: reward_text(group.spread), is_right=True),
         Column("n", lambda group, _: str(len(group.indices)), is_right=True),
         Column("group", lambda group, _: group.name),
         Column(
             "worth",
-            lambda group, _: Cell("no spread: teaches nothing" if group.is_flat else "", "busy"),
+            lambda group, _: Cell("zero std: no gradient" if group.is_flat else "", "busy"),
             heading="",
         ),
     ),

@@ -127,7 +127,7 @@ class _Parser:
         self._text, self._now, self._ids = text, now, ids
         self.columns: list[RunColumn] = []
         if len(text) > _LONGEST:
-            raise UsageError(f"the filter has {len(text)} characters, {_LONGEST} are the most", hint=_EXAMPLE)
+            raise UsageError(f"filter too long ({len(text)} characters, at most {_LONGEST})", hint=_EXAMPLE)
         self._tokens = list(self._split())
         self._next = self._depth = 0
 
@@ -140,7 +140,7 @@ class _Parser:
             if match is None:
                 error_offset = offset + len(self._text[offset:]) - len(self._text[offset:].lstrip())
                 raise self._error(
-                    error_offset, f"{self._text[error_offset]!r} does not belong here", "quote texts with '…'"
+                    error_offset, f"{self._text[error_offset]!r} is not allowed here", "quote texts with '…'"
                 )
             kind = match.lastgroup or ""
             yield _Token(kind, match[kind], match.start(kind))
@@ -174,7 +174,7 @@ class _Parser:
 
     def _error(self, offset: int, title: str, hint: str = "") -> UsageError:
         return UsageError(
-            f"the filter is not understood: {title}",
+            f"invalid filter: {title}",
             details=(self._text, f"{' ' * offset}^"),
             hint=hint or _EXAMPLE,
         )
@@ -191,7 +191,7 @@ class _Parser:
             return lambda *_: True
         test = self._disjunction()
         if self._token.kind != "end":
-            raise self._error(self._token.at, f"{self._token.text!r} closes what nothing opened")
+            raise self._error(self._token.at, f"{self._token.text!r} closes no open bracket")
         return test
 
     def _disjunction(self) -> _Predicate:
@@ -220,7 +220,7 @@ class _Parser:
         token = self._take()
         if token.kind == "bracket" and token.text == "(":
             if self._depth == _DEEPEST:
-                raise self._error(token.at, f"more than {_DEEPEST} brackets stand in each other")
+                raise self._error(token.at, f"more than {_DEEPEST} nested brackets")
             self._depth += 1
             test = self._disjunction()
             self._depth -= 1
@@ -238,9 +238,9 @@ class _Parser:
                 raise self._error(value.at, f"{token.text} {sign.text} what?")
             return self._comparison(column, sign.text, value)
         if token.kind == "end":
-            raise self._error(token.at, "something is missing at its end")
+            raise self._error(token.at, "it ends too early")
         if token.kind not in ("word", "quoted") or token.text.lower() in _CONNECTIVES:
-            raise self._error(token.at, f"{token.text!r} does not belong here")
+            raise self._error(token.at, f"{token.text!r} is not allowed here")
         name_part = _unquote(token).casefold()
         return lambda row, _: name_part in row.name.casefold()
 
@@ -281,7 +281,7 @@ class _Parser:
             return _negate(self._equality_test(column, text, token), when=sign == "!=")
         bound, compare = self._value(column, text, token), _ORDER[sign]
         if isinstance(bound, str):
-            raise self._error(token.at, f"{column.id} {sign} takes a number, {text!r} is none")
+            raise self._error(token.at, f"{column.id} {sign} needs a number, not {text!r}")
         get, age = column.value, self._now if column.kind == "age" else None
 
         def test(row: RunRow, config: Mapping[str, Any]) -> bool:
@@ -312,7 +312,7 @@ class _Parser:
             raise self._error(token.at, f"no state {text!r}", unknown_name("state", text, RUN_STATES).hint)
         expected = self._value(column, text, token)
         if column.kind in ("age", "time"):
-            raise self._error(token.at, f"{column.id} is compared with < and >", _EXAMPLE)
+            raise self._error(token.at, f"{column.id} can only be compared with < and >", _EXAMPLE)
         lower = text.casefold()
 
         def test(row: RunRow, config: Mapping[str, Any]) -> bool:
@@ -331,7 +331,7 @@ class _Parser:
         hint = ""
         match column.kind:
             case "seconds" | "age":
-                value_, hint = parse_span(text), "so long: 90s, 30m, 2h, 1d12h"
+                value_, hint = parse_span(text), "an age: 90s, 30m, 2h, 1d12h"
             case "time":
                 value_, hint = parse_moment(text, self._now), MOMENT_HINT
             case "bytes":

@@ -272,7 +272,7 @@ def title_facts(
         match_count = sum(isinstance(line, TreeLine) and line.row is not None for line in lines)
         facts.append(Cell(f"{match_count:,} of {count:,}: {selection.filter.text}", "head"))
     else:
-        facts.append(Cell(f"{count:,} in all", "faint"))
+        facts.append(Cell(f"{count:,} in total", "faint"))
     more = "" if selection.with_archived else f" ({archive_key})"
     facts += [Cell(f"{archived:,} archived{more}", "faint")] if archived else []
     order = f"by {view.sort}" if view.sort else ""

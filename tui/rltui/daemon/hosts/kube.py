@@ -41,9 +41,9 @@ _SAVE_INTERVAL_S = 10.0
 """Pause between two writes of the cursor."""
 _FORWARD_RETRY_S = 1.0
 """Pause before a port-forward that ended is started again."""
-_NO_PORT = "no port here leads to it"
-_UNREADABLE = "its output cannot be read"
-_ENDED_INSIDE = "its pod sleeps on and keeps its devices"
+_NO_PORT = "no local port forwards to it"
+_UNREADABLE = "cannot read its output"
+_ENDED_INSIDE = "the pod stays up and keeps its devices"
 
 _NANOSECONDS = 10**9
 _STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)(?: |(?=\r?\n?$))")
@@ -54,7 +54,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 async def run(runner: RemoteRunner) -> None:
     if shutil.which("kubectl") is None and not runner.status.id:
-        raise HostError("there is no kubectl on this machine")
+        raise HostError("kubectl is not installed")
     await _PodHost(runner).run()
 
 
@@ -126,9 +126,9 @@ class _PodHost:
         deleted.
         """
         if pod.is_terminating:
-            self._report_pending(f"{self._name} is being ended, and comes anew")
+            self._report_pending(f"{self._name} is being ended and recreated")
         elif not self._runner.status.id and kube.was_followed_to_end(self._earlier_attempt, pod):
-            self._report_pending(f"{self._name} is made anew")
+            self._report_pending(f"{self._name} is being recreated")
             await self._pod.delete()
         elif pod.phase == "pending":
             self._report_pending(pod.reason)
@@ -141,14 +141,14 @@ class _PodHost:
         try:
             replicas = await self._pod.replicas()
             if replicas > number:
-                self._report_pending(f"{owner} has not made {self._name} yet")
+                self._report_pending(f"{owner} has not created {self._name} yet")
                 return
             self._report_pending(f"{owner} is scaled from {replicas} to {number + 1}")
             await self._pod.scale(replicas, number + 1)
         except NoPodError:
             if not self._runner.status.id:
-                raise HostError(f"{missing}, and there is no StatefulSet {owner} to make it") from None
-            self._report_pending(f"there is no pod {self._name}, and no StatefulSet {owner} to make it")
+                raise HostError(f"{missing}, and no StatefulSet {owner} to create it") from None
+            self._report_pending(f"no pod {self._name}, and no StatefulSet {owner} to create it")
         except RltuiError as error:
             self._runner.report_lost(error.title)
 
@@ -167,7 +167,7 @@ class _PodHost:
                 now = await self._poll()
                 if now is None and await self._is_scaled_away():
                     await _finish_task(copying)
-                    error = "its pod was deleted, and its StatefulSet makes no other"
+                    error = "its pod was deleted, and its StatefulSet does not create another"
                     self._report_ended(None, error)
                     return
                 if now is not None and now.instance != pod.instance:
@@ -191,7 +191,7 @@ class _PodHost:
         try:
             pod = await self._read()
         except NoPodError:
-            self._report_pending(f"{self._name} is gone; its StatefulSet makes it anew")
+            self._report_pending(f"{self._name} is gone; its StatefulSet is recreating it")
         except RltuiError as error:
             self._runner.report_lost(error.title)
         else:
@@ -220,11 +220,11 @@ class _PodHost:
         if pod.uid == previous.uid:
             starts += pod.restarts - previous.restarts
             reason_text = (
-                f"it {pod.end.text}, and was started again" if pod.end is not None else "it was started again"
+                f"it {pod.end.text}, and was restarted" if pod.end is not None else "it was restarted"
             )
         else:
             starts += pod.restarts + 1
-            reason_text = "the pod was made anew"
+            reason_text = "the pod was recreated"
         self._pod_log.note(f"{reason_text}: start {starts}")
         self._forwarding.cancel()  # of a pod that is gone, it would notice at the next connection
         self._forwarding = asyncio.create_task(self._forward_ports(), name="port-forward")
@@ -415,7 +415,7 @@ class _CommandInPod:
             return ""
         is_same = pod.uid == started_in.partition("/")[0]
         end_text = f": it {pod.end.text}" if pod.end is not None else ""
-        return f"its container was started again{end_text}" if is_same else "its pod was made anew"
+        return f"its container was restarted{end_text}" if is_same else "its pod was recreated"
 
 
 class _PodLog:

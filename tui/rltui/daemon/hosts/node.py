@@ -296,14 +296,14 @@ class _Connection:
                 code = await self._live_process.wait()
                 error = await self._lost_error()
                 if code in _NOT_FOUND:
-                    raise _PermanentError(f"no Python can be run there: {error}")
+                    raise _PermanentError(f"cannot run Python there: {error}")
                 raise error
             text = line.decode(errors="replace").strip()
             if text.startswith(_GREETING):
                 version = tuple(map(int, text.removeprefix(_GREETING).split(".")))
                 if version < _OLDEST_PYTHON:
                     raise _PermanentError(
-                        f"its Python is {text.removeprefix(_GREETING)}, and 3.9 is the oldest that will do"
+                        f"its Python is {text.removeprefix(_GREETING)}; 3.9 or newer is needed"
                     )
                 return
 

@@ -177,7 +177,7 @@ class RemoteRunner:
         try:
             kind = self.host["kind"]
             if kind not in _HOSTS:
-                raise HostError(f"rltui knows no host {kind!r}")
+                raise HostError(f"unknown kind of host: {kind!r}")
             await cast("ProcessHost", importlib.import_module(f"rltui.daemon.hosts.{kind}").run)(self)
         except HostError as error:
             self.report_ended(exit_code=_CANNOT_RUN, error=str(error))

@@ -120,7 +120,7 @@ class _JobRunner:
         reason = job.reason_text(now)
         is_due = is_running and job.start is not None and now - job.start > _OUTPUT_DELAY_S
         if is_due and not reason and not (file := self._output_file(job)).exists():
-            reason = f"its output cannot be seen from here: {file}; do the nodes share that folder?"
+            reason = f"its output is not visible here: {file}; check that the nodes share that folder"
         self._runner.report(
             replace(
                 previous,
@@ -162,7 +162,7 @@ class _JobRunner:
         restarts = self._last_job.restarts if self._last_job is not None else 0
         exit_code = slurm.recorded_end(self._runner.folder, restarts)
         if exit_code is None:
-            error = "SLURM does not know the job any more, and its script did not come to its end"
+            error = "SLURM no longer knows the job, and its script did not finish"
             if self._runner.stop_requested.is_set():  # a task of an array that had not begun
                 error = ""
             self._report_ended(None, None, error, starts=self._runner.status.starts)

@@ -138,7 +138,7 @@ class Submission:
             UnreachedError: if a stop was asked for and SLURM does not say whether there is one.
         """
         if slurm.is_absent():
-            raise HostError("there is no `sbatch` here: start rltui where jobs are submitted from")
+            raise HostError("`sbatch` not found: start rltui on a submit host")
         if job_id := self._spec["job"]:
             return str(job_id)
         if not self._script.exists():
@@ -177,7 +177,7 @@ class Submission:
         if exit_code is None:
             return None
         if exit_code:
-            raise HostError(f"{runner.argv[0]} wrote no job script: it ended with code {exit_code}")
+            raise HostError(f"{runner.argv[0]} wrote no job script (exit code {exit_code})")
         # the first that the launcher wrote
         paths = [Path(runner.cwd, name) for name in self._spec["script"]]
         for path in paths:
@@ -253,7 +253,7 @@ class Submission:
                     return None
                 missing = array.awaited_count(time.time())
                 missing_text = count_text(missing, "more run")
-                reason = f"waits for {missing_text} of its sweep, to be one job array with"
+                reason = f"waiting for {missing_text} of its sweep, to form one job array"
                 runner.report(replace(runner.status, reason=reason))
             if runner.stop_requested.is_set():
                 stopping_since = stopping_since or time.monotonic()
@@ -313,7 +313,7 @@ class Submission:
                 runner.report_reached()
                 return job_id
             if answer is not None and not slurm.is_no_answer(answer.errors):
-                raise HostError(f"SLURM refused the job: {slurm.error_text(answer.errors)}")
+                raise HostError(f"SLURM rejected the job: {slurm.error_text(answer.errors)}")
             runner.report_lost("the job cannot be submitted: " + _lost_reason(answer))
             await is_set_within(runner.stop_requested, pause)
             pause = min(longest, 2 * pause)

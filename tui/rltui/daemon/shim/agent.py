@@ -221,7 +221,7 @@ class Agent:
         while (obstacle := find_obstacle()) is not None:
             if time.monotonic() > deadline:
                 raise obstacle
-            self._send_state("waiting", reason=f"waits for {obstacle}")
+            self._send_state("waiting", reason=f"waiting for {obstacle}")
             for request in self._channel.exchange(_OUTPUT_POLLS_S[1]):
                 self.handle(request)
             if self._stop_request:
@@ -237,12 +237,12 @@ class Agent:
         for record in records:
             if _is_alive(record, "shim_pid", "shim_start"):
                 number, pid = record["attempt"], record["shim_pid"]
-                raise RefusedError(f"attempt {number} of it, which nobody here knows of, runs there", pid)
+                raise RefusedError(f"an unknown attempt ({number}) is running there", pid)
         sweep = _Sweep(
             lambda: _living_processes(self._tags(with_attempt=False), records), None, {}, kill=False
         )
         while not sweep.advance():
-            self._send_state("waiting", reason="ends what is left there of an earlier attempt")
+            self._send_state("waiting", reason="ending leftovers of an earlier attempt there")
             for request in self._channel.exchange(_OUTPUT_POLLS_S[1]):
                 self.handle(request)
         for folder in folders:
@@ -284,7 +284,7 @@ class Agent:
     def _shim_error(self) -> str:
         try:
             with open(os.path.join(self._folder, "shim.err"), encoding="utf-8", errors="replace") as file:
-                return file.read().strip().rpartition("\n")[2] or "it said nothing"
+                return file.read().strip().rpartition("\n")[2] or "no output"
         except OSError as error:
             return str(error.strerror)
 
@@ -305,7 +305,7 @@ class Agent:
         elif record["state"] == "exited":
             self._end = self._outcome(record)
         elif record["boot"] != boot_identity():
-            self._end = {"cause": "the node was started anew, and took it along"}
+            self._end = {"cause": "the node was rebooted"}
         elif _is_alive(record, "shim_pid", "shim_start"):
             if record["pid"] is not None:  # else it could not be run, and the shim is about to end
                 self._send_state("running")
@@ -323,7 +323,7 @@ class Agent:
             self._end = (
                 self._outcome(record)
                 if record is not None and has_end_time
-                else {"cause": f"{reason}; how it ended is not known"}
+                else {"cause": f"{reason}; how it ended is unknown"}
             )
         elif self._stop_request or (
             record is not None and (main_process is None or main_process[0] not in living)
@@ -342,9 +342,7 @@ class Agent:
         kills_before, (kills, is_own_cgroup) = self._node_record.get("oom_kills"), _oom_kills()
         has_killed = kills_before is not None and kills is not None and kills > kills_before
         if has_killed and end["signal"] == "SIGKILL" and not record["stop_requested"]:
-            scope = (
-                "out of memory, the node's or its job's" if is_own_cgroup else "the node ran out of memory"
-            )
+            scope = "out of memory (node or job)" if is_own_cgroup else "the node ran out of memory"
             end["cause"] = f"killed{'' if is_own_cgroup else ', perhaps'} by the kernel: {scope}"
         return end
 
@@ -505,7 +503,7 @@ def _try_lock(lock: TextIO) -> RefusedError | None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        return RefusedError("another connection that starts it")
+        return RefusedError("another connection that is starting it")
     return None
 
 
@@ -521,7 +519,7 @@ def port_holder(ports: list[int]) -> RefusedError | None:
             if port is not None and fields[3] == _LISTEN:
                 pid = _socket_owner(f"socket:[{fields[9]}]")
                 holder = "a process of another user" if pid is None else f"pid {pid} {_describe_process(pid)}"
-                return RefusedError(f"port {port}, held by {holder}", pid)
+                return RefusedError(f"port {port}, in use by {holder}", pid)
     return None
 
 

@@ -37,13 +37,13 @@ def read_own(path: str) -> dict[str, Any]:
     with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), encoding="utf-8") as file:
         info = os.fstat(file.fileno())
         if not stat.S_ISREG(info.st_mode):
-            raise ForeignFileError("it is no regular file")
+            raise ForeignFileError("not a regular file")
         if info.st_uid not in (os.getuid(), 0) or info.st_mode & _WRITABLE_BY_OTHERS:
             new_file = _new_file_stat(os.path.dirname(path))
             if info.st_uid not in (os.getuid(), 0, new_file.st_uid):
-                raise ForeignFileError(f"it belongs to another user, number {info.st_uid}")
+                raise ForeignFileError(f"it belongs to another user, uid {info.st_uid}")
             if info.st_mode & _WRITABLE_BY_OTHERS & ~new_file.st_mode:
-                raise ForeignFileError("others may write to it")
+                raise ForeignFileError("other users may write to it")
         values: dict[str, Any] = json.load(file)
         return values
 
@@ -101,7 +101,7 @@ def apply_shell(shell: dict[str, Any]) -> list[str]:
     try:
         return _apply_shell(shell)
     except (TypeError, ValueError, AttributeError, OverflowError) as error:  # somebody wrote in the spec
-        return [f"its limits cannot be understood ({error})"]
+        return [f"invalid limits ({error})"]
 
 
 def _apply_shell(shell: dict[str, Any]) -> list[str]:
@@ -111,7 +111,7 @@ def _apply_shell(shell: dict[str, Any]) -> list[str]:
         if number is not None and not _set_limit(number, soft, hard):
             current_limit = resource.getrlimit(number)[0]
             problems.append(
-                f"the limit {name} is {current_limit} instead of {soft}: the tmux server has no more"
+                f"the limit {name} is {current_limit} instead of {soft}: the tmux server allows no more"
             )
     if cpus := shell.get("affinity"):
         try:
@@ -146,7 +146,7 @@ def _set_limit(number: int, soft: int, hard: int) -> bool:
 CANNOT_RUN = 127
 """Exit code of a component that could not be started, as in shells."""
 _FORK_PROBLEMS = {
-    errno.EAGAIN: "the limit of processes is reached (ulimit -u, or the container's)",
+    errno.EAGAIN: "the process limit is reached (ulimit -u, or the container's)",
     errno.ENOMEM: "not enough memory for another process",
 }
 """Errors of `fork(2)` whose own texts say too little."""

@@ -109,7 +109,7 @@ class Terminal:
         except OSError as error:  # a full disk
             if error.strerror != self._log_problem:
                 self._log_problem = str(error.strerror)
-                self.note(f"the log cannot be written: {self._log_problem}")
+                self.note(f"cannot write the log: {self._log_problem}")
 
     def _write_screen(self, data: bytes) -> None:
         if self._screen is None:
