@@ -41,11 +41,11 @@ def test_what_is_no_private_folder_is_refused(base: Path) -> None:
     (base / "rltui").mkdir()
     for mode in (0o710, 0o701):
         (base / "rltui").chmod(mode)
-        assert "not a private folder of yours" in refusal()
+        assert "is not your private folder" in refusal()
     (base / "rltui").rename(base / "private")
     (base / "private").chmod(0o700)
     (base / "rltui").symlink_to("private")
-    assert "not a private folder of yours" in refusal()
+    assert "is not your private folder" in refusal()
     (base / "rltui").unlink()
     (base / "rltui").touch()
     assert "cannot create the folder" in refusal()
@@ -55,7 +55,7 @@ def test_what_is_no_private_folder_is_refused(base: Path) -> None:
 def test_folder_of_somebody_else_is_refused(base: Path) -> None:
     (base / "rltui").mkdir(mode=0o700)
     os.chown(base / "rltui", 65534, 65534)
-    assert "not a private folder of yours" in refusal()
+    assert "is not your private folder" in refusal()
     os.chown(base, 65534, 65534)
     assert f"{base} belongs to another user" in refusal()
 

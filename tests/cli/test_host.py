@@ -49,7 +49,7 @@ def test_a_command_runs_there_and_its_code_comes_back(
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (("--host", "bare", "status"), 1, "there is no /no/rltui on bare"),
+        (("--host", "bare", "status"), 1, "/no/rltui not found on bare"),
         (("--host", "unknown", "status"), 1, "cannot run /no/ssh"),
         (("--host", "gpubox", "help"), 2, "help is about this machine"),
         (("--host", "gpubox", "rl.toml"), 2, "start one there: rltui --host gpubox up"),

@@ -56,7 +56,7 @@ def test_an_editor_that_fails_or_is_none_is_told(tmp_path: Path, monkeypatch: py
     for program, command, words in (
         ("raise SystemExit(3)", "", "code 3"),
         ("import sys; open(sys.argv[1], 'wb').write(b'\\xff')", "", "utf-8"),
-        ("", "/none/such-editor --wait", "there is no editor"),
+        ("", "/none/such-editor --wait", "editor not found"),
         ("", "vi 'unclosed", "quotation"),
     ):
         monkeypatch.setenv("VISUAL", command or editor(tmp_path, program))

@@ -37,13 +37,13 @@ def of_box(
 
 def test_single_gpu_is_the_one_with_most_room(monkeypatch: pytest.MonkeyPatch) -> None:
     of_box(monkeypatch, 20, 70, 70)
-    assert memory.roomiest_device() == ("1", "all components share GPU 1: 70.0 of 80.0 GiB are free")
+    assert memory.roomiest_device() == ("1", "all components share GPU 1: 70.0 of 80.0 GiB free")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,2")
     assert memory.roomiest_device()[0] == "2", "among those that are visible"
     of_box(monkeypatch, reason="no driver")
     assert memory.roomiest_device() == (
         None,
-        "--single-gpu chooses none: no GPU of this machine can be read (no driver)",
+        "--single-gpu found no GPU: cannot read any GPU of this machine (no driver)",
     )
 
 
@@ -52,7 +52,7 @@ def test_named_devices_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert memory.named_devices("1, 0") == "1,0"
     assert memory.named_devices("GPU-1") == "GPU-1"
     for wrong in ("2", "0,0", "0,7"):
-        with pytest.raises(UsageError, match="does not name devices of this machine"):
+        with pytest.raises(UsageError, match="list devices of this machine"):
             memory.named_devices(wrong)
     of_box(monkeypatch, reason="no driver")
     assert memory.named_devices("3") == "3", "nobody knows better"
@@ -122,10 +122,10 @@ def test_a_run_is_kept_off_devices_of_other_experiments(
         return now.devices, why
 
     assert moved(80, 80) == ("", ()), "nobody is in the way"
-    assert moved(40, 80, 80, serving=(0,)) == ("1,2", ("GPU 0 is used by warm: this experiment uses GPU 1",))
-    assert moved(2, 79) == ("1", ("GPU 0 has 2.0 GiB free: this experiment uses GPU 1",))
+    assert moved(40, 80, 80, serving=(0,)) == ("1,2", ("GPU 0 is used by warm; this experiment uses GPU 1",))
+    assert moved(2, 79) == ("1", ("GPU 0 has 2.0 GiB free; this experiment uses GPU 1",))
     assert moved(80, 2, serving=(1,)) == ("", ()), "it does not use that one"
-    shared = "GPU 0 is used by warm, and this experiment uses it too: --devices names others"
+    shared = "GPU 0 is used by warm, and this experiment uses it, too; to choose others: --devices"
     assert moved(40, serving=(0,)) == ("", (shared,))
     assert moved(40, 2, serving=(0,)) == ("", (shared,))
     of_box(monkeypatch, 40, 80, serving=(0,))

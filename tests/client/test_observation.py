@@ -104,5 +104,5 @@ def test_runs_of_others_are_added_once(own_user: Path, tmp_path: Path) -> None:
     again = add(theirs)
     assert (again.new, {row.id for row in again.known}) == ((), {row.id for row in added.new})
     assert {path: path.stat().st_mtime_ns for path in theirs.rglob("*")} == before
-    with pytest.raises(UsageError, match="holds no run that rltui knows"):
+    with pytest.raises(UsageError, match="holds no known run"):
         add(own_user / "run")

@@ -80,7 +80,7 @@ def test_held_port_is_replaced_by_the_next_free_one(
     assert notes == (moved,)
     monkeypatch.setattr(ports, "served_model", lambda port: "Qwen3")
     server = "a server is already there, serving Qwen3; it is left alone"
-    use = f", and --inference http://127.0.0.1:{held_port} uses it in place of one of one's own"
+    use = f"; to use it: --inference http://127.0.0.1:{held_port}"
     assert ports.with_ports(experiment(tmp_path, held_port))[1] == (moved, server + use)
     vf_rl = experiment(tmp_path, held_port, layout="verifiers")
     seed = (Path(__file__).parents[1] / "data/verifiers/reverse-text.toml").read_text()
@@ -98,7 +98,7 @@ def test_port_of_a_living_experiment_is_left_to_it(
     assert ports.with_ports(mine) == (mine, ()), "dead ones need no port"
     monkeypatch.setattr(launch, "running_experiments", alive("other"))
     record, notes = ports.with_ports(mine)
-    assert notes[0].startswith(f"port {free_port} is the experiment other's: this experiment uses ")
+    assert notes[0].startswith(f"port {free_port} is the experiment other's; this experiment uses ")
     # … and the port that the third experiment would take is the second one's now.
     record.control.write_record(record)
     monkeypatch.setattr(launch, "running_experiments", alive("other", "a"))
@@ -122,7 +122,7 @@ def test_override_is_kept_while_its_port_is_free(tmp_path: Path, held_port: int,
     )
     record, notes = ports.with_ports(with_override)
     assert record == with_override
-    assert notes == (f"inference uses port {free_port} (before; the config) {held_port}",)
+    assert notes == (f"inference uses port {free_port}, as before; the config says {held_port}",)
 
 
 def test_override_ends_when_a_person_writes_another_port(tmp_path: Path, free_port: int) -> None:
@@ -207,6 +207,6 @@ def test_two_runs_of_prime_rl_have_no_port_in_common(
     assert set(ports.listening_ports(one)) == fixed | of_env_servers
     two, notes = ports.with_ports(prime_rl(tmp_path, "two", era))
     assert set(ports.listening_ports(one)).isdisjoint(ports.listening_ports(two))
-    moved = "port 5000 is the experiment one's: this experiment uses 5001 for the env servers"
+    moved = "port 5000 is the experiment one's; this experiment uses 5001 for the env servers"
     assert (moved in notes) == bool(of_env_servers)
     assert len(notes) == 4 + len(of_env_servers)

@@ -58,21 +58,21 @@ def test_what_only_the_run_changed_is_written(tmp_path: Path) -> None:
     row = made(tmp_path, {"mine.toml": now}, began=BEGAN, copy=copy + "new = true\n")
     promotion = plan_promotion(row)
     (refused,) = promotion.refused
-    assert refused == f"model.size: was 1, {tmp_path / 'mine.toml'} says 2 by now, the run 9"
+    assert refused == f"model.size: was 1, {tmp_path / 'mine.toml'} now says 2, the run 9"
     assert (tmp_path / "mine.toml").read_text() == now, "planned only"
     (undo,) = promote(promotion)
     text = (tmp_path / "mine.toml").read_text()
     assert text == '# mine\nsteps = 5  # very few\n\n[model]\nname = "a"\nsize = 2\nnew = true\n'
-    assert undo == "rltui promote run --undo takes it back"
+    assert undo == "rltui promote run --undo undoes it"
     back = plan_undo(row)
     assert promote(back) == ()
     assert (tmp_path / "mine.toml").read_text() == now, "to the byte"
-    with pytest.raises(ConflictError, match="no promotion to take back"):
+    with pytest.raises(ConflictError, match="no promotion to undo"):
         plan_undo(row)
     entries = read_journal(ControlFolder(tmp_path / "out").journal_file)
     assert [entry.text.partition(":")[0] for entry in entries if entry.kind == "promote"] == [
         f"promoted into {tmp_path / 'mine.toml'}",
-        f"taken back in {tmp_path / 'mine.toml'}",
+        f"undone in {tmp_path / 'mine.toml'}",
     ]
     assert all("pid" in entry.data["by"] for entry in entries)
 
@@ -88,7 +88,7 @@ def test_a_promotion_is_taken_back_only_where_the_file_is_as_it_left_it(tmp_path
     journal = ControlFolder(tmp_path / "out").journal_file
     (tmp_path / "theirs.toml").write_text("a = 1\n")
     journal.write_text(journal.read_text().replace("mine.toml", "theirs.toml"))
-    with pytest.raises(ConfigError, match="none of the files"):
+    with pytest.raises(ConfigError, match="one of the source files"):
         plan_undo(row)
 
 
@@ -111,7 +111,7 @@ def test_undo_names_the_promotion_that_it_does_not_reach(tmp_path: Path) -> None
     assert editor().preview(undo).reasons == (), "the edit is newer"
     promote(plan_promotion(row))
     (reason,) = editor().preview(undo).reasons
-    assert reason.endswith("stays in your files; to take that back: rltui promote run --undo")
+    assert reason.endswith("stays in your files; to undo that: rltui promote run --undo")
     promote(plan_undo(row))
     assert editor().preview(undo).reasons == ()
 
@@ -120,7 +120,7 @@ def test_a_file_that_changes_meanwhile_is_left_alone(tmp_path: Path) -> None:
     row = made(tmp_path, {"mine.toml": BEGAN}, began=BEGAN, copy=BEGAN.replace("3", "5"))
     promotion = plan_promotion(row)
     (tmp_path / "mine.toml").write_text("steps = 8\n")
-    with pytest.raises(ConflictError, match="changed by somebody else"):
+    with pytest.raises(ConflictError, match="changed by someone else"):
         promote(promotion)
     assert (tmp_path / "mine.toml").read_text() == "steps = 8\n"
 
@@ -141,8 +141,8 @@ def test_an_experiment_that_reads_the_file_can_undo_it(tmp_path: Path) -> None:
         record(tmp_path, "other", tmp_path / "other", tmp_path / "mine.toml")
     )
     promotion = plan_promotion(row)
-    assert promotion.notes == ("other reads it, and starts next with what it says then",)
-    assert promote(promotion) == ("rltui promote run --undo takes it back",)
+    assert promotion.notes == ("other reads it, and will use it at its next start",)
+    assert promote(promotion) == ("rltui promote run --undo undoes it",)
     assert "steps = 5  # few" in (tmp_path / "mine.toml").read_text()
     promote(plan_undo(row))
     assert (tmp_path / "mine.toml").read_text() == BEGAN

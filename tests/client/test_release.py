@@ -106,4 +106,4 @@ def test_a_role_without_a_pod_names_those_there_are() -> None:
     for role in ("inference", "trainer-1", "other"):
         with pytest.raises(UsageError) as caught:
             pod_of_role(chart_release, role)
-        assert caught.value.hint == "it has: inference, trainer"
+        assert caught.value.hint == "available: inference, trainer"

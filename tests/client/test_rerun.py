@@ -45,7 +45,7 @@ def test_a_run_is_planned_again_from_what_was_recorded(
         assert (plan.record.name, plan.record.output_dir) == ("a-again", str(work / "a-again"))
         assert plan.differences == ()
         (note,) = plan.notes
-        assert "nothing was kept" in note
+        assert "were not recorded" in note
 
     framework, layout = registry.get("generic"), layout_files.load(work / "run.toml")
     surveyor = ProvenanceCollector(
@@ -56,7 +56,7 @@ def test_a_run_is_planned_again_from_what_was_recorded(
     config.write_text("colour = 4\n")
     with plan_rerun(row, name="b") as plan:
         assert plan.differences == ("words.txt changed, with the same size",)
-        assert plan.notes == (f"{config} says something else by now: what it said then is used",)
+        assert plan.notes == (f"{config} has changed since; its recorded content is used",)
         assert plan.request.origin.again == row.id
         (copy,) = plan.request.config_files
         assert copy.read_text() == CONFIG
@@ -66,8 +66,8 @@ def test_a_run_is_planned_again_from_what_was_recorded(
     assert not copy.exists()
     assert not (work / "b").exists()
 
-    with pytest.raises(ConflictError, match="there is an experiment a in"), plan_rerun(row, name="a"):
+    with pytest.raises(ConflictError, match="there already is an experiment a in"), plan_rerun(row, name="a"):
         pass
     (own_user / "state/rltui/configs" / row.configs[0].sha256[:2] / row.configs[0].sha256).unlink()
-    with pytest.raises(ConfigError, match="is not kept any more"), recorded_config(row):
+    with pytest.raises(ConfigError, match="is no longer stored"), recorded_config(row):
         pass

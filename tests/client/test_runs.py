@@ -47,7 +47,7 @@ def test_an_index_that_was_made_anew_is_read_whole(tmp_path: Path) -> None:
 
 
 def test_a_run_that_nobody_knows_cannot_be_opened(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="not in the index"):
+    with pytest.raises(UsageError, match="no longer in the index"):
         LocalRuns(RunIndex(tmp_path / "runs.sqlite")).open("nobody")
 
 

@@ -96,7 +96,7 @@ def test_silent_supervisor_is_named(path: Path, monkeypatch: pytest.MonkeyPatch)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
-        with pytest.raises(RltuiError, match=f"pid {os.getpid()}, does not answer") as caught:
+        with pytest.raises(RltuiError, match=f"pid {os.getpid()}, does not respond") as caught:
             Wire(path)
     assert f"kill -CONT {os.getpid()}" in caught.value.hint
 

@@ -131,7 +131,7 @@ def test_a_trainer_is_kept_off_the_gpu_of_the_server_that_it_uses(box: Box) -> N
         assert "free on GPU 1" in checked, checked
         start = box.run("up", *line, "-n", "two", "-o", "out2", "--no-wait")
         assert start.returncode == 0, start.stderr
-        assert "GPU 0 is used by one: this experiment uses GPU 1" in start.stderr
+        assert "GPU 0 is used by one; this experiment uses GPU 1" in start.stderr
         retry_until(lambda: box.component("trainer", experiment="two")["pid"], timeout_s=40)
         pid = box.component("trainer", experiment="two")["pid"]
         assert "CUDA_VISIBLE_DEVICES=1" in Path(f"/proc/{pid}/environ").read_text().split("\0")

@@ -83,7 +83,7 @@ def test_folder_of_a_dead_experiment_is_taken_over_only_on_request(counters: Box
     counters.run("down")
     refusal = counters.run(*up("two", "out"))
     assert refusal.returncode == 4
-    assert "holds an earlier run of the experiment one, which is left alone" in refusal.stderr
+    assert "holds an earlier run of the experiment one, which stays untouched" in refusal.stderr
     assert names(counters) == ["one"]
 
     marker = counters.work / "out" / CHECKPOINT

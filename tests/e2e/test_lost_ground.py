@@ -47,7 +47,7 @@ def test_killed_tmux_server_costs_only_the_terminals(counters: Box) -> None:
 
     attach = counters.run("attach", "-c", "trainer")
     assert attach.returncode == 1
-    assert "the terminal of trainer's attempt 1 is gone, trainer itself goes on" in attach.stderr
+    assert "the terminal of trainer's attempt 1 is gone; trainer itself keeps running" in attach.stderr
     assert "rltui logs trainer -n one -f" in attach.stderr
     assert "read its log" in counters.run("attach", "-c", "supervisor").stderr
     assert counters.run("logs", "one", "-c", "trainer", "--limit", "1").stdout.startswith("count ")

@@ -222,7 +222,7 @@ def test_a_run_that_fails_is_tried_again_and_one_that_is_taken_down_is_not(queue
     queue.ask("down", "long")
     queue.wait()
     assert queue.states["long"] == "stopped"
-    assert queue.entries["long"]["why"].startswith("taken down by ")
+    assert queue.entries["long"]["why"].startswith("shut down by ")
 
 
 @pytest.mark.slow
@@ -296,7 +296,7 @@ def test_runs_get_devices_of_their_own_and_wait_for_them(queue: Queue) -> None:
         queue.ask("queue", "add", "run.toml", "-l", "job.toml", "-n", name, "--gpus", "1")
     retry_until(lambda: list(queue.states.values()) == ["running", "running", "queued"], timeout_s=60.0)
     assert [entry.get("devices", "") for entry in queue.entries.values()] == ["0", "1", ""]
-    retry_until(lambda: "GPU 0 is given to a" in queue.entries["c"]["why"])
+    retry_until(lambda: "GPU 0 is assigned to a" in queue.entries["c"]["why"])
     record = (queue.box.work / "outputs/b/.rltui/experiment.toml").read_text()
     assert 'devices = "1"' in record
     queue.ask("down", "b")

@@ -63,7 +63,7 @@ def test_readonly_app_shows_all_changes_nothing_and_starts_nothing(counters: Box
         terminal.wait_for("ended")
     finally:
         terminal.close()
-    assert "no supervisor of one runs, and a read-only client starts none" in export_folder.read_text()
+    assert "one has no supervisor, and a read-only client does not start one" in export_folder.read_text()
     assert "rltui status one" in export_folder.read_text()
     assert not list((counters.root / "run/rltui").glob("*.sock"))
 

@@ -165,7 +165,7 @@ class FakeRuns(Runs):
             raise self.error
         row = next((known_row for known_row in self.known if known_row.id == id_), None)
         if row is None:
-            raise UsageError("that run is not in the index any more")
+            raise UsageError("that run is no longer in the index")
         self.opened.append(f"{id_} again" if again else id_)
         if id_ not in self.experiments:
             self.experiments[id_] = FakeExperiment(readonly=self.readonly)

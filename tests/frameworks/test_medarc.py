@@ -122,7 +122,7 @@ def test_what_the_launcher_would_do_wrong_is_said_before_the_start() -> None:
     assert "over NCCL" in reason("medarc.gpus", replace(known, devices=("0",)), nccl)
     many = of_text("[orchestrator]\n[trainer]\n[inference]\n[deployment]\nnum_train_gpus = 5\n")
     assert "uses 4 GPUs at most" in reason("medarc.gpus", replace(known, devices=tuple("012345")), many)
-    assert "can be used here" in reason("medarc.gpus", replace(known, devices=("0",)), many)
+    assert "available: 1" in reason("medarc.gpus", replace(known, devices=("0",)), many)
 
 
 def test_sft_runs_on_any_gpus_without_the_launcher() -> None:

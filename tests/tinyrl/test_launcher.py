@@ -74,7 +74,7 @@ def test_server_that_ends_before_it_answers_fails_the_run(
 ) -> None:
     programs["inference"] = ""
     assert launcher.run(config, []) == 1
-    assert capfd.readouterr().err == "inference ended with code 0: it wrote nothing\n"
+    assert capfd.readouterr().err == "inference ended with code 0: no output\n"
 
 
 def test_server_of_somebody_else_is_not_taken_for_its_own(

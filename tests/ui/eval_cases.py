@@ -52,7 +52,7 @@ REPORT = EvalReport(
     queue=(
         queued(9, EvalTarget(kind="checkpoint", step=40), "the evaluator is running", state="running",
                started_at=NOW - 31, done=24, by="eval_every"),
-        queued(10, EvalTarget(kind="base"), "GPU memory: 12 of 80 GiB are free, it needs 40", at=NOW - 12),
+        queued(10, EvalTarget(kind="base"), "GPU memory: 12 of 80 GiB free, it needs 40", at=NOW - 12),
     ),
     every=1,
 )  # fmt: skip

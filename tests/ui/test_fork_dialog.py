@@ -31,7 +31,7 @@ async def test_f_shows_what_it_comes_to_and_asks_until_it_is_done() -> None:
         await press(pilot, *["backspace"] * 6, *"lr=0.1", "down", "down")
         await until(pilot, lambda: "begins with checkpoint 20" in shown(dialog))
         assert "+lr = 0.1" in shown(dialog)
-        runs.error = ConflictError("/runs/x was taken meanwhile")
+        runs.error = ConflictError("/runs/x has been taken")
         await press(pilot, "enter")
         await until(pilot, lambda: "was taken meanwhile" in shown(dialog))
         runs.error = None

@@ -46,7 +46,7 @@ def _user_dir(variable: str, default: str) -> Path:
         return (Path(base) if base else Path.home() / default) / "rltui"
     except RuntimeError:
         hint = f"export {variable}=FOLDER, or HOME=FOLDER"
-        raise RltuiError("there is no home folder: HOME is not set", hint=hint) from None
+        raise RltuiError("no home folder: HOME is not set", hint=hint) from None
 
 
 def variable_of(path: Path) -> str | None:
@@ -111,13 +111,13 @@ def _usable_dir(socket_name: str) -> tuple[Path, list[str]]:
     reasons: list[str] = []
     for folder in _runtime_dirs():
         if len(os.fsencode(folder / socket_name)) > _LONGEST_SOCKET:
-            reasons.append(f"{folder} is too long for the path of a socket")
+            reasons.append(f"{folder} is too long for a socket path")
         elif (reason := _unusable_reason(folder)) is None:
             return folder, reasons
         else:
             reasons.append(reason)
     raise RltuiError(
-        "there is no folder for sockets",
+        "no folder for sockets",
         details=reasons,
         hint="set XDG_RUNTIME_DIR to a short folder of your own with mode 700",
     )
@@ -129,12 +129,12 @@ def _unusable_reason(folder: Path) -> str | None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         info, owner = folder.lstat(), folder.parent.stat().st_uid
     except OSError as error:
-        return f"cannot make the folder {folder}: {error.strerror}"
+        return f"cannot create the folder {folder}: {error.strerror}"
     if owner not in (os.getuid(), 0):
         return f"{folder.parent} belongs to another user"
     if stat.S_ISDIR(info.st_mode) and info.st_uid == os.getuid() and not info.st_mode & 0o077:
         return None
-    return f"{folder} is not a private folder of yours (a folder, not a link, with mode 700)"
+    return f"{folder} is not your private folder (it must be a folder, not a link, with mode 700)"
 
 
 def _socket_name(experiment: str, output_dir: str) -> str:

@@ -108,14 +108,14 @@ def test_the_journal_grows_by_what_is_new(alpha: Experiment) -> None:
 
 
 def test_refusals_come_as_the_errors_they_were(alpha: Experiment, runs: RemoteRuns) -> None:
-    with pytest.raises(UsageError, match="nothing of alpha lives") as caught:
+    with pytest.raises(UsageError, match="alpha is not running") as caught:
         asyncio.run(alpha.plan(Request(action="start")))
     assert "S opens it" in caught.value.hint
     with pytest.raises(ConfigError, match="no-such"):
         alpha.read_config("/no-such.toml")
     with pytest.raises(UsageError, match="alpa"):
         runs.link.call("server.open", {"of": None, "arguments": {"word": "alpa", "readonly": False}})
-    with pytest.raises(UsageError, match="not in the index"):
+    with pytest.raises(UsageError, match="no longer in the index"):
         runs.open("nothing")
 
 
@@ -142,7 +142,7 @@ def test_runs_are_compared_and_forked_there(runs: RemoteRuns, there: LocalRuns) 
                 side.plan_fork(ids[0], wish)
             sentences.append(str(caught.value))
         assert sentences[0] == sentences[1]
-    with pytest.raises(UsageError, match="written where the run is, on gpubox"):
+    with pytest.raises(UsageError, match="written on the run's machine, gpubox"):
         runs.export(ids[0], "", lambda *_: (), samples=1)
 
 

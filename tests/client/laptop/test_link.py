@@ -40,7 +40,7 @@ def way(tmp_path: Path, script: str) -> RemoteMachine:
 
 def test_a_machine_without_rltui_is_told_with_what_to_do(tmp_path: Path) -> None:
     error = refused(way(tmp_path, 'exec sh -c "exec no-such-$1"'))
-    assert error.title == "there is no rltui on gpubox"
+    assert error.title == "rltui not found on gpubox"
     assert "--host gpubox:/path/to/rltui" in error.hint
     assert error.details
 
@@ -48,7 +48,7 @@ def test_a_machine_without_rltui_is_told_with_what_to_do(tmp_path: Path) -> None
 def test_an_older_rltui_is_a_conflict(tmp_path: Path) -> None:
     error = refused(way(tmp_path, 'echo "rltui: unknown command, run or file: serve" >&2; exit 2'))
     assert isinstance(error, ConflictError)
-    assert "older" in error.title
+    assert "too old" in error.title
 
 
 def test_another_protocol_is_a_conflict(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_another_protocol_is_a_conflict(tmp_path: Path) -> None:
 
 def test_what_was_said_instead_is_told(tmp_path: Path) -> None:
     error = refused(way(tmp_path, "echo this account is locked; exit 3"))
-    assert error.title == "no rltui answers on gpubox: the connection ended with code 3"
+    assert error.title == "no answer from rltui on gpubox: the connection ended with code 3"
     assert error.details == ("it said: this account is locked",)
 
 
@@ -80,7 +80,7 @@ def test_what_ssh_says_is_told(tmp_path: Path) -> None:
     messages: list[str] = []
     with pytest.raises(RltuiError, match=r"gpubox cannot be reached\n") as caught:
         HostLink(host).open(messages.append)
-    assert caught.value.hint == "ssh gpubox must work"
+    assert caught.value.hint == "check that this works: ssh gpubox"
     assert "".join(messages) == "ssh: connect to host gpubox port 22: No route\n"
     link = HostLink(host)
     link.begin()
@@ -88,7 +88,9 @@ def test_what_ssh_says_is_told(tmp_path: Path) -> None:
         lambda: link.trouble() == "gpubox cannot be reached: ssh: connect to host gpubox port 22: No route"
     )
     fake.write_text("#!/bin/sh\necho 'me@gpubox: Permission denied (publickey,password).' >&2\nexit 255\n")
-    retry_until(lambda: link.trouble() == "gpubox wants a password, or another key: leave, and open it again")
+    retry_until(
+        lambda: link.trouble() == "gpubox requires a password or another key: leave, and open it again"
+    )
     link.close()
 
 
@@ -119,7 +121,7 @@ def test_hosts_of_the_settings() -> None:
 
 @pytest.mark.parametrize("text", ["", "-oProxyCommand=x", "two words", ":/path"])
 def test_what_is_no_host_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="is no host"):
+    with pytest.raises(UsageError, match="is not a host"):
         host_of(text, {})
 
 
@@ -133,9 +135,7 @@ def test_calls_are_refused_while_it_is_cut_and_it_comes_back(
         machine.cut(for_good=True)
         try:
             retry_until(lambda: not link.is_up, timeout_s=10)
-            with pytest.raises(
-                LinkDownError, match=r"gpubox: connection lost \d+s ago, trying again"
-            ) as caught:
+            with pytest.raises(LinkDownError, match=r"gpubox: connection lost 0s ago, retrying") as caught:
                 link.call("server.open", {})
             assert caught.value.hint == "nothing was done"
             retry_until(lambda: "Permission denied" in link.trouble(), timeout_s=10)
@@ -155,7 +155,7 @@ def test_an_answer_that_was_under_way_is_not_waited_for(machine: Machine) -> Non
         machine.cut()
         with pytest.raises(LinkDownError) as caught:
             answer.result(10)
-        assert "look whether it was done" in caught.value.hint
+        assert "whether it was done" in caught.value.hint
 
 
 @pytest.mark.slow
@@ -186,12 +186,12 @@ def test_closing_ends_a_connection_that_does_not_come_about(tmp_path: Path) -> N
 def test_questions_that_nobody_understands_are_refused(link: HostLink) -> None:
     key = {"output_dir": "/nowhere", "supervised": False, "readonly": True}
     for method, params, title in (
-        ("no such", None, "knows no 'no such'"),
+        ("no such", None, "has no 'no such'"),
         ("experiment.pins", {"of": key, "arguments": {}}, "no experiment in /nowhere"),
-        ("experiment.pins", {"of": {"output_dir": 7}, "arguments": {}}, "not understood"),
+        ("experiment.pins", {"of": {"output_dir": 7}, "arguments": {}}, "output_dir"),
         ("runs.open", {"of": False, "arguments": {}}, "knows no 'runs.open'"),
         ("server.owner", {"of": None, "arguments": {}}, "knows no 'server.owner'"),
-        ("server.open", None, "not understood"),
+        ("server.open", None, "output_dir"),
         ("log.at", {"of": 4711, "arguments": {"offset": 0}}, "not told any more"),
         ("series.news", {"of": "/nowhere", "arguments": {"stamp": 1, "wanted": 1}}, "request: stamp"),
     ):
@@ -221,5 +221,5 @@ def test_a_login_file_that_reads_the_hello_is_told(tmp_path: Path) -> None:
     with pytest.raises(RltuiError) as caught:
         answer.result(60)
     link.close()
-    assert caught.value.title == f"{machine.host.name} answers nothing"
+    assert caught.value.title == f"{machine.host.name} does not respond"
     assert "a login file" in "\n".join(caught.value.details)

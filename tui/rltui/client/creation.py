@@ -184,9 +184,9 @@ def _separate_copies(
     files_text = join_words(
         list(dict.fromkeys(file for _, shared_files in readers for file in shared_files)) or shipped_files
     )
-    reason = f"{names} reads it too, and lives" if readers else "an example that comes with rltui"
-    copy_reason = f"{files_text}: {reason}; {record.name} has a copy of its own"
-    copy_reason += f", which edits change ({hints.PROMOTE(name=record.name)} writes them back)"
+    reason = f"{names} is running and reads it, too" if readers else "an example shipped with rltui"
+    copy_reason = f"{files_text}: {reason}; {record.name} uses its own copy"
+    copy_reason += f", which edits will change (to write them back: {hints.PROMOTE(name=record.name)})"
     with RunConfigBuilder(
         ConfigLine(files, is_copied=True), lambda _: framework, workspace=workspace, force=record.forced
     ).build() as new_copies:
@@ -270,7 +270,7 @@ def creation_lock() -> Iterator[None]:
     lock = FileLock(paths.state_dir() / "create.lock")
     busy = ConflictError(
         f"another rltui has been creating an experiment for {_LOCK_TIMEOUT_S:g} s",
-        hint="see who it is: fuser " + str(lock.path),
+        hint="find its process: fuser " + str(lock.path),
     )
     with lock.hold(busy, wait_s=_LOCK_TIMEOUT_S):
         yield
@@ -282,16 +282,18 @@ def _refuse_resume(record: ExperimentRecord, earlier: EarlierRun | None) -> None
         raise ConflictError(earlier.point.problem.text, hint="choose one of these; nothing was started")
     if earlier is None and record.control.read_record() is None:
         raise ConflictError(
-            f"there is no earlier run in {record.output_dir} to resume",
-            hint="leave --resume out to start one there, or name its folder with -o",
+            f"no earlier run in {record.output_dir} to resume",
+            hint="leave out --resume to start one there, or name another folder with -o",
         )
 
 
 def _folder_in_use(owner: ExperimentRecord) -> ConflictError:
     return ConflictError(
         f"{owner.output_dir} is the folder of the experiment {owner.name}, which is running",
-        hint=f"choose another with -o OUTPUT_DIR; or look at it: {hints.OPEN(name=owner.name)}; "
-        f"or end it: {hints.DOWN(name=owner.name)}",
+        hint=(
+            f"choose another with -o OUTPUT_DIR; or open it: {hints.OPEN(name=owner.name)}; or end it:"
+            f" {hints.DOWN(name=owner.name)}"
+        ),
     )
 
 
@@ -318,5 +320,5 @@ def refuse_errors(record: ExperimentRecord, *, starting: bool = True) -> None:
             return
     if errors:
         raise config_error(
-            errors, "nothing was started; mend the file and try again, or go on all the same with --force"
+            errors, "nothing was started; fix the file and try again, or start anyway with --force"
         )

@@ -55,7 +55,7 @@ def shut_down(record: ExperimentRecord, report: Tell) -> Down:
         try:
             launch.clear_away(record)
         except RltuiError as problem:
-            print(f"its terminals stay: {problem}", file=sys.stderr)
+            print(f"its terminals remain: {problem}", file=sys.stderr)
         return completed.model_copy(update={"left": survivors})
     with wire:
         wire.ask("shutdown", {"by": actor()})
@@ -67,8 +67,8 @@ def shut_down(record: ExperimentRecord, report: Tell) -> Down:
             down = IntentFile(record.control.intent_file).read().down
             if down is None or not down.complete:
                 raise RltuiError(
-                    f"the supervisor of {record.name} died while it stopped the components",
-                    hint=f"again: {hints.DOWN(name=record.name)}; a new supervisor ends what is left",
+                    f"the supervisor of {record.name} died while stopping the components",
+                    hint=f"again: {hints.DOWN(name=record.name)}; a new supervisor ends the rest",
                 ) from None
             return down
     return Down.model_validate(status["down"]) if status.get("down") else completed
@@ -135,7 +135,7 @@ def _watch(record: ExperimentRecord, report: Tell) -> None:
     try:
         wire = Wire(find_socket(record))
     except RltuiError as error:
-        print(f"its progress cannot be followed: {error.title}", file=sys.stderr)
+        print(f"cannot follow its progress: {error.title}", file=sys.stderr)
         return
     with wire:
         for status in wire.events("status"):

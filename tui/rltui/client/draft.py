@@ -75,14 +75,14 @@ class EarlierRun:
 
     def refusal(self) -> ConflictError:
         resumable = (
-            f"--resume continues it from checkpoint {self.point.step}"
+            f"--resume continues from checkpoint {self.point.step}"
             if self.point.step is not None
-            else "--resume begins it anew (it has no checkpoint; its files are kept aside)"
+            else "--resume starts it over (no checkpoint; its files are set aside)"
         )
         owner_text = f"an earlier run of the experiment {self.owner}" if self.owner else "an earlier run"
         return ConflictError(
-            f"{self.output_dir} holds {owner_text}, which is left alone",
-            hint=f"choose: {resumable}; --new starts a run of its own in {self.next_free}",
+            f"{self.output_dir} holds {owner_text}, which stays untouched",
+            hint=f"choose: {resumable}; --new starts a new run in {self.next_free}",
         )
 
 
@@ -268,13 +268,13 @@ def _refuse_cluster(draft: Draft) -> None:
         if draft.framework.asks_for_cluster(files) and not layout.submits:
             names = join_words([file.path for file in files.values()])
             raise ClusterConfigError(
-                f"{names} asks for a cluster, with the table [slurm]",
+                f"{names} is for a cluster (it has a [slurm] table)",
                 hint="--slurm submits it as a job; to run it on this machine, remove [slurm]",
             )
     elif not layout.submits:
         raise ConfigError(
-            f"{draft.layout_file}: nothing in it runs as a SLURM job",
-            hint="write `slurm = {}` for the component that is to be one, or leave --layout out",
+            f"{draft.layout_file}: no component runs as a SLURM job",
+            hint="write `slurm = {}` for a component that should, or leave out --layout",
         )
     try:
         layout.with_slurm(request.slurm or {})
@@ -303,11 +303,11 @@ def _lent_servers(draft: Draft) -> LentServers:
         return LentServers()
     owner_record = launch.choose(owner)
     if owner_record.name == name:
-        raise ConflictError(f"{name} cannot use its own inference server in place of its own")
+        raise ConflictError(f"{name} cannot borrow its own inference server")
     url = inference_url(owner_record)
     if not living(owner_record, ("inference",)):
         raise ConflictError(
-            f"the inference server of {owner} does not run",
+            f"the inference server of {owner} is not running",
             hint=f"start it: {hints.START(component='inference', name=owner)}",
         )
     return LentServers((url,), owner)
@@ -319,9 +319,9 @@ def _refuse_other_weights(owner: str, framework: Framework, files: ConfigFiles) 
     owner_weights = owner_framework.weights_by(owner_files)
     if owner_weights != (ours := framework.weights_by(files)):
         raise ConflictError(
-            f"the inference server of {owner} takes weights by {owner_weights or 'another way'}, and this"
-            f" config sends them by {ours or 'another way'}",
-            hint="let [weight_broadcast] say the same in both",
+            f"the inference server of {owner} takes weights by {owner_weights or 'another method'}, but"
+            f" this config sends them by {ours or 'another method'}",
+            hint="set the same [weight_broadcast] in both",
         )
 
 

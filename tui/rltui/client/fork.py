@@ -79,8 +79,8 @@ def prepared(
             _copy(begin.folder.path / name, run_dir / name)
         if begin.step not in RunFolder(run_dir, begin.folder.files).checkpoints():
             raise RltuiError(
-                f"checkpoint {begin.step} in {begin.folder.path} went while it was copied",
-                hint=f"{hints.CHECKPOINTS} lists those there are",
+                f"checkpoint {begin.step} in {begin.folder.path} disappeared while being copied",
+                hint=f"{hints.CHECKPOINTS} lists all",
             )
         yield replace(request, earlier_run="resume", checkpoint=begin.step)
     finally:
@@ -106,9 +106,7 @@ def refuse_foreign(row: RunRow) -> None:
         UsageError: if it is one.
     """
     if row.kind == "evaluation" or row.observed:
-        raise UsageError(
-            f"{row.name} was not started by rltui, which has no config of it", hint=str(hints.UP)
-        )
+        raise UsageError(f"{row.name} was not started by rltui, so its config is unknown", hint=str(hints.UP))
 
 
 def request_like(
@@ -148,7 +146,7 @@ def plan_fork(row: RunRow, fork_request: ForkRequest) -> Iterator[Fork]:
     """
     refuse_foreign(row)
     if row.trashed_at is not None:
-        raise ConflictError(f"{row.name} lies in the trash", hint=hints.RESTORE(run=row.name))
+        raise ConflictError(f"{row.name} is in the trash", hint=hints.RESTORE(run=row.name))
     record = record_of(row)
     parent = run_folder_of(record)
     step = None if fork_request.begin is None else _step(record, parent, fork_request.begin)
@@ -169,7 +167,7 @@ def plan_fork(row: RunRow, fork_request: ForkRequest) -> Iterator[Fork]:
             begin = None if step is None else ForkStart(step, parent)
             if record.inference and not record.inference_of:
                 urls = join_words(list(record.inference))
-                notes += (f"the inference server of {record.name}, {urls}, gets the weights of both",)
+                notes += (f"the inference server of {record.name}, {urls}, would receive weights from both",)
             plan = ForkPlan(
                 parent=row.name,
                 name=name,
@@ -200,7 +198,7 @@ def carry_out(fork: Fork) -> tuple[ExperimentRecord, tuple[str, ...]]:
             message = fork.start.model_copy(update={"by": actor()})
             plan = wire.request(ExperimentApi.plan, message)
             if bad := [verdict.text for verdict in plan.memory if verdict.is_bad]:
-                notes.extend(("it was made and not started", *bad))
+                notes.extend(("it was created but not started", *bad))
             else:
                 wire.request(ExperimentApi.execute, message)
 
@@ -222,9 +220,9 @@ def _step(record: ExperimentRecord, folder: RunFolder, choice: CheckpointChoice)
     if choice in steps:
         return int(choice)
     if folder.files.no_resume:
-        raise ConflictError(f"no run goes on from a checkpoint of {record.name}: {folder.files.no_resume}")
+        raise ConflictError(f"no run can resume from a checkpoint of {record.name}: {folder.files.no_resume}")
     absence = "no complete checkpoint" if isinstance(choice, str) else f"no complete checkpoint {choice}"
-    alternatives = f"it has: {', '.join(map(str, steps))}" if steps else "leave --from out to begin anew"
+    alternatives = f"available: {', '.join(map(str, steps))}" if steps else "leave out --from to start over"
     raise ConflictError(f"{record.name} has {absence}", hint=alternatives)
 
 
@@ -235,7 +233,7 @@ def _name_and_folder(row: RunRow, fork_request: ForkRequest, step: int | None) -
     if requested_name is not None:
         folder = Path(fork_request.folder).absolute() if fork_request.folder else parent / requested_name
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise ConflictError(f"{folder} is there already", hint="choose another with -n NAME or -o DIR")
+            raise ConflictError(f"{folder} already exists", hint="choose another with -n NAME or -o DIR")
         return requested_name, folder
     base_name = fork_name(row.name, fork_request, step)
     names = (name for name in numbered(base_name) if not (parent / name).exists())
@@ -271,7 +269,7 @@ def _cleared(
     }
     if not present:
         return {}, ()
-    return present, (f"{join_words(list(present))} of the parent is left out: it has checkpoints of its own",)
+    return present, (f"{join_words(list(present))} of the parent is not copied: it has its own checkpoints",)
 
 
 # --- the checkpoint -------------------------------------------------------------------------------------
@@ -286,10 +284,10 @@ def _claim(folder: Path) -> None:
         folder.mkdir()
     except FileExistsError:
         raise ConflictError(
-            f"{folder} was taken meanwhile", hint="choose another with -n NAME or -o DIR"
+            f"{folder} has been taken", hint="choose another with -n NAME or -o DIR"
         ) from None
     except OSError as error:
-        raise RltuiError(f"cannot make {folder}: {error.strerror}") from error
+        raise RltuiError(f"cannot create {folder}: {error.strerror}") from error
 
 
 def _copy(source: Path, target: Path) -> None:

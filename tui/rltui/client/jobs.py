@@ -139,7 +139,7 @@ def newest_job(experiment: str) -> str:
     ]
     if not numbers:
         raise ConflictError(
-            f"{experiment} has submitted no job",
+            f"{experiment} has not submitted a job",
             hint="start it first, or name a job: --dependency afterok:1234",
         )
     return max(numbers)[1]

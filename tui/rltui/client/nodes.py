@@ -66,9 +66,7 @@ def check_nodes(record: ExperimentRecord) -> list[NodeFinding]:
     """
     layout = layout_files.load_for(record)
     if not layout.node:
-        raise UsageError(
-            f"the layout {record.layout_file} has no [[node]]", hint="layouts/README.md says how"
-        )
+        raise UsageError(f"the layout {record.layout_file} has no [[node]]", hint="see layouts/README.md")
     _, framework, files = setup_of(record)
     folder = next(
         path for path in (Path(record.output_dir), *Path(record.output_dir).parents) if path.is_dir()
@@ -147,7 +145,7 @@ def _reply_of(node: NodeSpec, requirements: _Requirements, probe: Path) -> dict[
     try:
         reply: dict[str, Any] = json.loads(line)
     except ValueError:
-        return f"it answers something else: {line[:200]!r}"
+        return f"unexpected answer: {line[:200]!r}"
     took = time.time() - began
     return {**reply, "took": took, "off": max(0.0, began - reply["time"], reply["time"] - began - took)}
 
@@ -164,20 +162,20 @@ def _findings(
     yield NodeFinding(
         name, "python", oldest, reply["python"] + ("" if oldest else "; 3.9 or newer is needed")
     )
-    where = requirements.cwd if reply["cwd"] else f"there is no {requirements.cwd}; set cwd of the node"
+    where = requirements.cwd if reply["cwd"] else f"{requirements.cwd} does not exist; set cwd of the node"
     yield NodeFinding(name, "workspace", reply["cwd"], where)
     if missing_programs := reply["lacking"]:
         path = "a login shell" if node.login else "ssh"
         text = (
-            f"{join_words(missing_programs)} not found on the PATH that {path} has there;"
-            " set PATH in env of the node"
+            f"{join_words(missing_programs)} not found on the PATH that {path} there; set PATH in env of"
+            " the node"
         )
         yield NodeFinding(name, "programs", False, text)
     elif requirements.programs:
         yield NodeFinding(name, "programs", True, f"{join_words(requirements.programs)} found")
     yield _shared(node, reply, probe, token)
     is_near = reply["off"] <= _CLOCK_S
-    off = "as here" if is_near else f"{reply['off']:.1f} s off; let both follow a time server (chrony, ntpd)"
+    off = "as here" if is_near else f"{reply['off']:.1f} s off; synchronize both clocks (chrony, ntpd)"
     yield NodeFinding(name, "clock", is_near, off, essential=False)
     is_own = f" of the experiment {requirements.experiment}" in (reply["port"] or "")
     port_state = (
@@ -188,7 +186,7 @@ def _findings(
     models = ", ".join(f"{count} × {model}" for model, count in gpus.items())
     yield NodeFinding(name, "gpus", bool(gpus) or not node.gpus, models or "none", essential=False)
     versions = " · ".join(f"{package} {version}" for package, version in reply["versions"].items())
-    yield NodeFinding(name, "versions", True, versions or "none of what is looked for", essential=False)
+    yield NodeFinding(name, "versions", True, versions or "none of the expected packages", essential=False)
     yield from _interfaces(node, reply)
     if requirements.variables:
         unset = reply["unset"]
@@ -199,23 +197,23 @@ def _findings(
 
 
 def _free(ports: Sequence[int]) -> str:
-    return f"{join_words([str(port) for port in ports])} free" if ports else "none is asked for"
+    return f"{join_words([str(port) for port in ports])} free" if ports else "none needed"
 
 
 def _shared(node: NodeSpec, reply: Mapping[str, Any], probe: Path, token: str) -> NodeFinding:
     folder = str(probe.parent)
     is_needed = not node.cwd
     if reply["shared"] != token:
-        text = f"{folder} is not the same there: what is written here is not seen"
+        text = f"{folder} is not the same there: files written here are not visible"
         return NodeFinding(node.name, "folder", False, text, is_needed)
     try:
         answer = _reply(probe, node).read_text(encoding="utf-8")
     except OSError:
         answer = ""
     if answer != token:
-        text = f"{folder} is seen there, but what is written there is not seen here"
+        text = f"{folder} is visible there, but files written there are not visible here"
         return NodeFinding(node.name, "folder", False, text, is_needed)
-    return NodeFinding(node.name, "folder", True, f"{folder} is shared, both ways", is_needed)
+    return NodeFinding(node.name, "folder", True, f"{folder} is shared in both directions", is_needed)
 
 
 def _interfaces(node: NodeSpec, reply: Mapping[str, Any]) -> Iterator[NodeFinding]:
@@ -229,12 +227,12 @@ def _interfaces(node: NodeSpec, reply: Mapping[str, Any]) -> Iterator[NodeFindin
             prefix for prefix in prefixes if not any(interface.startswith(prefix) for interface in interfaces)
         ]
         if missing_prefixes:
-            text = f"{variable} is {value}, and there are {join_words(interfaces)}"
+            text = f"{variable} is {value}; available: {join_words(interfaces)}"
             yield NodeFinding(node.name, "interface", False, text)
         elif prefixes:
             yield NodeFinding(node.name, "interface", True, f"{variable} is {value}")
         else:
-            text = f"{variable} is not set; there are {join_words(interfaces)}"
+            text = f"{variable}is not set; available: {join_words(interfaces)}"
             yield NodeFinding(node.name, "interface", True, text, essential=False)
 
 

@@ -44,10 +44,10 @@ def with_ports(record: ExperimentRecord) -> tuple[ExperimentRecord, tuple[str, .
         if busy is not None:
             # everybody knows the server by its port
             component = "" if item.component == "inference" else f" for the {item.component}"
-            notes.append(f"port {busy[0]} is {busy[1]}: this experiment uses {port}{component}")
+            notes.append(f"port {busy[0]} is {busy[1]}; this experiment uses {port}{component}")
             if (model := served_model(busy[0])) is not None:
                 use = _way_to_use(framework, f"http://127.0.0.1:{busy[0]}")
-                notes.append(f"a server is already there, serving {model}; it is left alone{use}")
+                notes.append(f"a server already serves {model} there{use}")
         else:
             notes.append(f"{item.component} uses port {port}, as before; the config says {item.port}")
     instead_of = {item.knob: item.port for item in ports if item.knob in new_ports}
@@ -85,7 +85,7 @@ def inference_url(record: ExperimentRecord) -> str:
     values = _template_values(record, framework, files)
     specs = [spec for spec in layout.automatic if spec.id == "inference" and spec.port]
     if not specs:
-        elsewhere = f"it uses the one at {record.inference[0]} itself" if record.inference else ""
+        elsewhere = f"it uses {record.inference[0]} itself" if record.inference else ""
         raise ConfigError(f"{record.name} has no inference server of its own", hint=elsewhere)
     # Past a router, which hands no weights on.
     engine, host = values.get("port.engine"), values.get("host.inference")
@@ -122,7 +122,7 @@ class _UsedPorts:
         """The reason why `port` cannot be used, as a sentence."""
         holder = processes.port_holder(port, _ANY_ADDRESS)
         if holder is not None and not self._is_own(holder):
-            return f"held by {holder}"
+            return f"in use by {holder}"
         return f"the experiment {self._owners[port]}'s" if port in self._owners else None
 
     def first_blocked(self, port: int, more: tuple[int, ...] = ()) -> tuple[int, str] | None:
@@ -156,7 +156,7 @@ def _way_to_use(framework: Framework, url: str) -> str:
         framework.sent_to((url,))
     except UsageError:
         return ""
-    return f", and --inference {url} uses it in place of one of one's own"
+    return f"; to use it: --inference {url}"
 
 
 def _claims(records: Iterable[ExperimentRecord]) -> Iterator[tuple[int, str]]:

@@ -44,7 +44,7 @@ def edit_text(path: str, text: str, *, line: int = 1) -> str:
             raise RltuiError(f"{command}: {error}", hint="nothing was written") from error
         except FileNotFoundError as error:
             raise UsageError(
-                f"there is no editor {command!r}", hint="set VISUAL or EDITOR to one that is installed"
+                f"editor not found: {command!r}", hint="set VISUAL or EDITOR to one that is installed"
             ) from error
         except OSError as error:
             raise RltuiError(
@@ -64,7 +64,7 @@ def pager_command(path: str) -> list[str]:
     except ValueError as error:
         raise UsageError(f"$PAGER {command_line!r}: {error}") from None
     if not argv or shutil.which(argv[0]) is None:
-        raise UsageError(f"there is no pager {command_line!r}", hint="set PAGER to one that is installed")
+        raise UsageError(f"pager not found: {command_line!r}", hint="set PAGER to one that is installed")
     return [*argv, path]
 
 

@@ -72,9 +72,7 @@ def plan_promotion(row: RunRow) -> Promotion:
     copies = {path: origin for path, origin in file_origins.items() if origin is not None}
     if not copies:
         config_names = join_words(list(record.config_files)) or "no config"
-        raise UsageError(
-            f"{row.name} has no copy of its own, it reads {config_names}", hint="nothing is to be done"
-        )
+        raise UsageError(f"{row.name} has no copy of its own; it reads {config_names}", hint="nothing to do")
     framework = framework_of(record)
     run_keys = frozenset((*framework.resume_keys, *framework.resume_elsewhere))
     sources: dict[Path, tuple[Source, Source]] = {}
@@ -101,19 +99,17 @@ def plan_undo(row: RunRow) -> Promotion:
     entries = read_journal(control.journal_file)
     newest = next((entry for entry in reversed(entries) if entry.kind == "promote"), None)
     if newest is None or newest.data.get("undoes") is not False:
-        raise ConflictError(
-            f"{row.name} has no promotion to take back", hint=hints.PROMOTE_PLAN(run=row.name)
-        )
+        raise ConflictError(f"{row.name} has no promotion to undo", hint=hints.PROMOTE_PLAN(run=row.name))
     file_origins = (origins.origin(Path(path)) for path in record.config_files)
     originals = {path for origin in file_origins if origin is not None for path in origin.paths}
     files = {}
     for name, sides in newest.data["files"].items():
         path = Path(name)
         if name not in originals or not _SHA.fullmatch(sides["before"]):  # whoever wrote that, it was not us
-            raise ConfigError(f"{name} is none of the files that {row.name} was made of")
+            raise ConfigError(f"{name} is not one of the source files of {row.name}")
         now = read_file(path)
         if now.sha != sides["after"]:
-            raise ConflictError(f"{path} was changed since", hint="nothing was written; mend it by hand")
+            raise ConflictError(f"{path} has changed since", hint="nothing was written; fix it by hand")
         before = content_of(control.path / _KEPT / sides["before"], display_path=path)
         files[path] = (now, parse_file(path, before))
     return Promotion(row.name, record, files, (), _notes(files, record), undoes=True)
@@ -121,7 +117,7 @@ def plan_undo(row: RunRow) -> Promotion:
 
 def _notes(files: Iterable[Path], record: ExperimentRecord) -> tuple[str, ...]:
     readers = [reader.name for reader, _ in readers_of(files, record)]
-    return (f"{join_words(readers)} reads it, and starts next with what it says then",) if readers else ()
+    return (f"{join_words(readers)} reads it, and will use it at its next start",) if readers else ()
 
 
 def promote(promotion: Promotion) -> tuple[str, ...]:
@@ -150,7 +146,7 @@ def promote(promotion: Promotion) -> tuple[str, ...]:
     if other_files:
         _replace(promotion, other_files)
     _record(promotion)
-    return () if promotion.undoes else (f"{hints.PROMOTE_UNDO(run=promotion.run)} takes it back",)
+    return () if promotion.undoes else (f"{hints.PROMOTE_UNDO(run=promotion.run)} undoes it",)
 
 
 # --- key by key -----------------------------------------------------------------------------------------
@@ -177,15 +173,15 @@ class _Merge:
             path = self._file_of(key)
             if path is None:
                 paths = join_words(list(map(str, self._paths)))
-                yield f"{key}: none of {paths} has it; set it in the right one"
+                yield f"{key}: not set in {paths}; set it in the right file"
                 continue
             before, after = self._sources[path]
             user_values = deep_leaves(before.data)
             if key_conflicts({key: old}, user_values, {key: new}):
                 user_text = _value_text(key, user_values.get(key))
                 yield (
-                    f"{key}: was {_value_text(key, old)}, {path} says {user_text} by now,"
-                    f" the run {_value_text(key, new)}"
+                    f"{key}: was {_value_text(key, old)}, {path} now says {user_text}, the run"
+                    f" {_value_text(key, new)}"
                 )
             elif not same_value(user_values.get(key), new):
                 try:
@@ -236,8 +232,8 @@ def _replace(promotion: Promotion, files: Sequence[Path]) -> None:
             replace_files({path: FileChange(old.content, new.content) for path, (old, new) in sides.items()})
         except ForeignSaveError as error:
             raise ConflictError(
-                f"{error.path} was changed by somebody else meanwhile",
-                hint="nothing was written; look at the file and try again",
+                f"{error.path} was changed by someone else in the meantime",
+                hint="nothing was written; check the file and try again",
             ) from error
 
 
@@ -252,7 +248,7 @@ def _record(promotion: Promotion) -> None:
         key: (mask_value(key, old), mask_value(key, new)) for key, (old, new) in changes.items()
     }
     into = join_words([str(path) for path in promotion.files])
-    verb = "taken back in" if promotion.undoes else "promoted into"
+    verb = "undone in" if promotion.undoes else "promoted into"
     journal_of(promotion.record).add(
         "promote",
         f"{verb} {into}: {describe(masked_changes)}",

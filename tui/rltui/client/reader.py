@@ -53,7 +53,7 @@ from rltui.services.runs.resume import named_step
 from rltui.services.runs.run_folder import ARCHIVED_SERIES, run_folder_of
 from rltui.services.runs.run_verdict import is_alive, verdict
 
-_NOTHING_LIVES = "nothing of this run lives"
+_NOTHING_LIVES = "this run is not running"
 
 
 class ExperimentReader:
@@ -274,9 +274,7 @@ class ExperimentReader:
         highest = next((checkpoint.step for checkpoint in complete if HIGHEST in checkpoint.notes), None)
         if highest is None:
             steps = ", ".join(str(checkpoint.step) for checkpoint in complete)
-            raise ConflictError(
-                f"which checkpoint of {name} is the best is not known", hint=f"say its step: {steps}"
-            )
+            raise ConflictError(f"the best checkpoint of {name} is unknown", hint=f"give its step: {steps}")
         return highest
 
     def plan_prune(self, retention: Retention) -> PrunePlan:
@@ -314,17 +312,17 @@ class ExperimentReader:
             ]
             move = next((entry for entry in moves if entry.text.endswith(f"/{name}")), None)
             if move is None:
-                hint = f"move it by hand: it lies in {folder.archive / name}"
+                hint = f"move it by hand; it is in {folder.archive / name}"
                 raise ConflictError(
-                    f"the journal does not say from where the run went on without {name}", hint=hint
+                    f"the journal does not say where the run resumed without {name}", hint=hint
                 )
             aside = folder.bring_back(name, move.step)
             if (
                 move.step is None
             ):  # with the curves of that run; where they are gone, they are made of its files
                 _exchange_series(control, folder.archive / name / ARCHIVED_SERIES, aside)
-            instead = f"; what was there instead is in {aside}" if aside else ""
-            journal_of(self.record).add("restore", f"brought back {name}{instead}", step=move.step)
+            instead = f"; the files it replaced are in {aside}" if aside else ""
+            journal_of(self.record).add("restore", f"restored {name}{instead}", step=move.step)
         return aside
 
     @contextlib.contextmanager

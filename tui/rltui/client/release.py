@@ -55,9 +55,11 @@ def read_release(name: str, kubectl: Kubectl) -> Release:
     if not release.sets and not release.pods:
         where = f" in the namespace {kubectl.namespace}" if kubectl.namespace else ""
         raise UsageError(
-            f"there is no release {name}{where}",
-            hint=f"all there are: {hints.K8S_STATUS}; elsewhere: --namespace NS; "
-            f"make it: {hints.K8S_UP(release=name)}",
+            f"no release {name}{where}",
+            hint=(
+                f"list all: {hints.K8S_STATUS}; in another namespace: --namespace NS; create it:"
+                f" {hints.K8S_UP(release=name)}"
+            ),
         )
     return release
 
@@ -85,9 +87,7 @@ def write_layout(release: Release, values: Mapping[str, Any], output_dir: Path) 
     """
     shipped_text = (paths.shipped_dir("layouts") / f"{LAYOUT}.toml").read_text(encoding="utf-8")
     layout = fitted_layout(tomllib.loads(shipped_text), release, values)
-    head = (
-        f"# The release {release.name}. `{hints.K8S_WATCH(release=release.name)}` writes this file anew.\n\n"
-    )
+    head = f"# The release {release.name}. `{hints.K8S_WATCH(release=release.name)}` rewrites this file.\n\n"
     file = output_dir / FILE
     make_folder(output_dir)
     write_atomically(file, (head + tomlkit.dumps(layout)).encode())
@@ -182,7 +182,7 @@ def pod_of_role(release: Release, role: str) -> Pod:
     if (pod := next((pod for pod in release.pods if component_id == pod.name), None)) is not None:
         return pod
     known_roles = ", ".join(component_ids(release)) or "none"
-    raise UsageError(f"{release.name} has no pod of {role} now", hint=f"it has: {known_roles}")
+    raise UsageError(f"{release.name} has no pod of {role} now", hint=f"available: {known_roles}")
 
 
 def read_values(release: str, kubectl: Kubectl) -> tuple[Mapping[str, Any], str]:

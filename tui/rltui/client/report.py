@@ -60,7 +60,7 @@ def write_report(sources: ReportSources, folder: Path | None, draw: Draw, *, sam
         folder = free_path(folder)
     target = folder.absolute()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise ConflictError(f"{target} is there already", hint="name another folder with -o, or remove it")
+        raise ConflictError(f"{target} already exists", hint="name another folder with -o, or remove it")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as parent:
@@ -73,7 +73,7 @@ def write_report(sources: ReportSources, folder: Path | None, draw: Draw, *, sam
         reason = error.title if isinstance(error, RltuiError) else error.strerror
         raise RltuiError(
             f"cannot write the report {target}: {reason}",
-            hint="nothing of it was left; make room, or name a folder on another disk with -o",
+            hint="no partial report was left; free disk space, or name a folder on another disk with -o",
         ) from error
     return target
 

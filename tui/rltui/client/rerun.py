@@ -80,8 +80,8 @@ def _begin_of(row: RunRow, record: ExperimentRecord) -> ForkStart | None:
     folder = next((candidate for candidate in folders if row.parent_step in candidate.checkpoints()), None)
     if folder is None:
         raise ConflictError(
-            f"{row.name} began with checkpoint {row.parent_step} of another run, which no longer exists",
-            hint=f"begin anew: {hints.FORK(run=row.name)}",
+            f"{row.name} started from checkpoint {row.parent_step} of another run, which no longer exists",
+            hint=f"start over: {hints.FORK(run=row.name)}",
         )
     return ForkStart(row.parent_step, folder)
 
@@ -92,16 +92,16 @@ def _refuse_existing(folder: Path, name: str | None) -> None:
     existing = existing or (find_experiment(name) if name is not None else None)
     if existing is not None:
         raise ConflictError(
-            f"there is an experiment {existing.name} in {existing.output_dir}",
+            f"there already is an experiment {existing.name} in {existing.output_dir}",
             hint="choose another name with -n, or another folder with -o; nothing was started",
         )
 
 
 def _comparison(row: RunRow, planned_record: ExperimentRecord) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    notes = [f"{path} says something else by now: what it said then is used" for path in changed_files(row)]
+    notes = [f"{path} has changed since; its recorded content is used" for path in changed_files(row)]
     recorded = latest(Path(row.control))
     if recorded is None:
-        notes.append("of code, versions and data nothing was kept: whether they are the same is not known")
+        notes.append("code, versions and data were not recorded; they may have changed")
         return (), tuple(notes)
     layout, framework, files = setup_of(planned_record)
     report = report_once(planned_record.name)

@@ -48,7 +48,7 @@ def as_text() -> SettingsText:
     try:
         text = example if is_new else content_of(path).decode()
     except UnicodeDecodeError:
-        raise ConfigError(f"{path} is no UTF-8 text") from None
+        raise ConfigError(f"{path} is not UTF-8 text") from None
     return SettingsText(str(path), text, is_new, tuple(_settings(example, text)))
 
 
@@ -71,7 +71,7 @@ def replace_text(seen: SettingsText, text: str) -> None:
             replace_files({path: FileChange(seen.text.encode(), text.encode())})
     except (FileExistsError, ForeignSaveError):
         raise ConflictError(
-            f"{path} was changed by somebody else meanwhile", hint="open it again: nothing was written"
+            f"{path} was changed by someone else in the meantime", hint="nothing was written; open it again"
         ) from None
     except OSError as error:
         raise RltuiError(f"cannot write {path}: {error.strerror}") from error

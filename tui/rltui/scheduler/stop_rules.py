@@ -32,13 +32,13 @@ def check_rule(text: str) -> None:
     condition, step = stop_rule(text)
     run_filter = parse_filter(condition)
     if not run_filter.columns or not condition:
-        raise UsageError(f"{text!r} is no rule to stop by", hint=_EXAMPLE)
+        raise UsageError(f"{text!r} is not a stop rule", hint=_EXAMPLE)
     for column in run_filter.columns:
         if column.of_config:
             guess = did_you_mean(column.id, [concept.id for concept in CONCEPTS])
-            raise UsageError(f"{column.id} is no metric", hint=f"{guess} {_EXAMPLE}".strip())
+            raise UsageError(f"{column.id} is not a metric", hint=f"{guess} {_EXAMPLE}".strip())
     if step == 0:
-        raise UsageError(f"{text!r}: steps are counted from 1", hint=_EXAMPLE)
+        raise UsageError(f"{text!r}: steps start at 1", hint=_EXAMPLE)
 
 
 @dataclass

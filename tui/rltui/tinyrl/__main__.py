@@ -20,10 +20,10 @@ from rltui.tinyrl.log_lines import warning
 _PROGRAMS = {
     "rl": "run the next three together, each with a log file: one command for a batch system",
     "inference": "serve the model over HTTP",
-    "orchestrator": "draw rollouts, score them, ship batches",
+    "orchestrator": "sample rollouts, score them, send batches",
     "trainer": "update the weights",
-    "sft": "make the model RL starts from",
-    "eval": "ask a model that is served, and score its answers",
+    "sft": "train the model that RL starts from",
+    "eval": "evaluate a served model",
 }
 _NEEDED_MODULES = ("torch", "safetensors", "tokenizers", "jinja2", "starlette", "uvicorn", "httpx", "tqdm")
 _EVAL_MODULES = ("tokenizers", "jinja2", "httpx", "tqdm")
@@ -58,8 +58,7 @@ def _run(program: str, argv: list[str]) -> int:
         needed = _EVAL_MODULES if program == "eval" else _NEEDED_MODULES
         if missing := [name for name in needed if find_spec(name) is None]:
             raise TinyrlError(
-                f"the embedded engine needs {', '.join(missing)}, not installed here:"
-                " pip install 'rltui[local]'"
+                f"the embedded engine needs {', '.join(missing)}, not installed: pip install 'rltui[local]'"
             )
         return config
 

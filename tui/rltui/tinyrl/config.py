@@ -234,7 +234,7 @@ class RlConfig(_ConfigTable):
     @property
     def inflight_limit(self) -> int:
         limit = self.orchestrator.max_inflight_rollouts
-        assert limit is not None, "it follows from the batch"
+        assert limit is not None, "it is derived from the batch"
         return limit
 
     @property

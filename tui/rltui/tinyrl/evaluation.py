@@ -111,7 +111,7 @@ async def _run(config: EvalConfig) -> int:
     name = f"{language.ENV_ID}--{config.model.name.replace('/', '--')}"  # as by `vf-eval`
     folder = config.results_dir or config.output_dir / "evals" / name / uuid.uuid4().hex[:8]
     if (folder / "results.jsonl").exists():
-        raise TinyrlError(f"results_dir = '{folder}' holds results already: name a new folder")
+        raise TinyrlError(f"results_dir = '{folder}' already holds results: name a new folder")
     async with new_client(config.base_url) as client:
         log_lines.info(f"Waiting for {config.base_url} to serve {config.model.name}")
         context = await wait_until_ready(client, config.model.name)

@@ -72,7 +72,7 @@ def run(config: RlConfig, argv: list[str]) -> int:
         return 0
     name = next((name for name, code in exit_codes.items() if code), _SERVER)
     lines = (logs / f"{name}.log").read_text(encoding="utf-8", errors="replace").split("\n")
-    last_line = next((line for line in reversed(lines) if line.strip()), "it wrote nothing")
+    last_line = next((line for line in reversed(lines) if line.strip()), "no output")
     sys.stderr.write(f"{name} ended with code {exit_codes[name]}: {last_line}\n")
     return exit_codes[name] or 1
 

@@ -232,8 +232,8 @@ def read_shape(folder: Path) -> Architecture:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except OSError as error:
         raise TinyrlError(
-            f"model.name = '{folder}' is no model folder ({error.strerror}: config.json); make it first with"
-            " `python -m rltui.tinyrl sft @ sft.toml`, or correct model.name"
+            f"model.name = '{folder}' is not a model folder ({error.strerror}: config.json); create it"
+            " first with `python -m rltui.tinyrl sft @ sft.toml`, or correct model.name"
         ) from error
     if config.get("model_type") != "qwen3" or not config.get("tie_word_embeddings"):
         raise TinyrlError(

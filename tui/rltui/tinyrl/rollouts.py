@@ -97,7 +97,7 @@ async def request_group(
     response = await client.post("/v1/chat/completions", json=body)
     if response.status_code != 200:
         raise TinyrlError(
-            f"the inference server refused a rollout (HTTP {response.status_code}): {response.text}"
+            f"the inference server rejected a rollout (HTTP {response.status_code}): {response.text}"
         )
     answer = response.json()
     choices = answer["choices"]

@@ -33,7 +33,7 @@ def decode_columns(codes: Sequence[str], lengths: Sequence[int], data: bytes) ->
         columns.append(_decode_column(code, data[start:end], length))
         start = end
     if start != len(data):
-        raise ValueError("more or less numbers than were told")
+        raise ValueError("wrong number of values")
     return columns
 
 
@@ -50,7 +50,7 @@ def _decode_column(code: str, data: bytes, length: int) -> array[Any]:
     column = array(code)
     size = column.itemsize
     if len(data) != length * size:
-        raise ValueError("fewer numbers than were told")
+        raise ValueError("too few values")
     shuffled = bytearray(len(data))
     for offset in range(size):
         shuffled[offset::size] = data[offset * length : (offset + 1) * length]

@@ -60,7 +60,7 @@ class _LineCache:
         """
         first, stop = block.first, block.first + len(block.texts)
         if len(block.offsets) != len(block.texts):
-            raise ValueError("lines without places")
+            raise ValueError("lines without offsets")
         begin, end = bisect_left(self.numbers, first), bisect_left(self.numbers, stop)
         self.numbers[begin:end] = array("q", range(first, stop))
         self.offsets[begin:end] = array("q", block.offsets)
@@ -229,7 +229,7 @@ class RemoteLog:
             try:
                 return self._apply_page(request, answer)
             except (ValueError, OverflowError) as error:
-                self._problem = f"what {self._link.host.name} says is not understood: {error}"
+                self._problem = f"what {self._link.host.name} says is invalid: {error}"
         elif not request:  # the link went down, or there is no such log
             self._channel = 0
             self._problem = answer.title if answer is not None else self._problem

@@ -29,7 +29,7 @@ class RemoteRollouts:
 
     def __init__(self, link: HostLink, folder: str) -> None:
         """Sends no request before the first call."""
-        self._whose = f"{link.host.name}, of its rollouts,"
+        self._whose = f"{link.host.name} (rollouts)"
         self._feed = RemoteObject(link, "rollouts", folder, whose=self._whose)
         self._batches: list[Batch] = []
         self._tables: dict[BatchKey, SampleTable] = {}

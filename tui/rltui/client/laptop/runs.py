@@ -43,7 +43,7 @@ class RemoteRuns(Runs):
     def __init__(self, link: HostLink, *, readonly: bool = False) -> None:
         self.link, self.host, self.readonly = link, link.host.name, readonly
         self._server = RemoteObject(link, "server")
-        self._list = RemoteObject(link, "run list", whose=f"{self.host}, of its runs,")
+        self._list = RemoteObject(link, "run list", whose=f"{self.host} (runs)")
         self._far = RemoteObject(link, "runs", readonly)
         self._changed = Condition()
         self._channel = 0
@@ -145,7 +145,7 @@ class RemoteRuns(Runs):
 
     def row(self, id_: str) -> RunRow:
         if (row := self._by_id.get(id_)) is None:
-            raise UsageError("that run is not in the index any more")
+            raise UsageError("that run is no longer in the index")
         return row
 
     def open_series(self, id_: str) -> SeriesSource:
@@ -163,7 +163,7 @@ class RemoteRuns(Runs):
         """Refused: a report is made of all files of a run."""
         del folder, draw, samples
         raise UsageError(
-            f"a report is written where the run is, on {self.host}",
+            f"a report is written on the run's machine, {self.host}",
             hint=hints.EXPORT_ON_HOST(host=self.host, run=self.row(id_).name),
         )
 
@@ -247,7 +247,7 @@ class AllRuns(Runs):
             return next(iter(owners)).compare(ids, metrics)
         rows_by_id: dict[str, RunRow] = {row.id: row for row in self.rows()}
         if not rows_by_id.keys() >= {*ids}:
-            raise UsageError("one of these runs is not in the index any more")
+            raise UsageError("one of these runs is no longer in the index")
         rows = [rows_by_id[id_] for id_ in ids]
         series = [self.open_series(id_) for id_ in ids]
         for source in series:

@@ -36,7 +36,7 @@ class RemoteSeries:
 
     def __init__(self, link: HostLink, folder: str) -> None:
         """`folder` is that of the store. Sends no request yet."""
-        self._whose = f"{link.host.name}, of its metrics,"
+        self._whose = f"{link.host.name} (metrics)"
         self._feed = RemoteObject(link, "series", folder, whose=self._whose)
         self._stamp = _NO_STAMP
         self._keys: tuple[SeriesKey, ...] = ()

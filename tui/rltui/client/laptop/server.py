@@ -124,7 +124,7 @@ class RemoteServer:
             return RunFeed(self._runs[False]), questions_of(RunFeed)
         if kind == "log":
             if (log := self._logs.get(address)) is None:
-                raise RltuiError("that log is not told any more")
+                raise RltuiError("that log is no longer available")
             return log, questions_of(LogFeed)
         if kind == "series":
             from rltui.client.laptop.series import SeriesFeed

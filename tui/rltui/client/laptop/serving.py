@@ -26,14 +26,17 @@ def serve(read_fd: int, write_fd: int) -> None:
     except NoHelloError as error:
         if error.is_late:
             raise RltuiError(
-                "the rltui at the other end of the connection says nothing",
-                hint="what it said may have been read by a login file of this machine, such as ~/.bashrc: "
-                "there, only an interactive shell may read its input",
+                "the rltui at the other end does not respond",
+                hint=(
+                    "a login file of this machine, such as ~/.bashrc, may have read its output; only"
+                    " an interactive shell should read its input"
+                ),
             ) from error
         if not error.output:
             return
         raise RltuiError(
-            "this is for another rltui, at the other end of a connection", hint="there: rltui --host HOST"
+            "this command is only for another rltui, over a connection",
+            hint="use it from there: rltui --host HOST",
         ) from error
     if (peer.link, peer.api) == (OURS.link, OURS.api):  # else the other end says so
         from rltui.client.laptop.session import Session  # after the hello: it takes long to load

@@ -65,7 +65,7 @@ class Session:
             target = None if params is None else params["of"]
             owner, questions = await asyncio.to_thread(self._server.owner, kind, target)
             if (question := questions.get(name)) is None:
-                raise UsageError(f"this rltui knows no {method[:40]!r}", hint="it may be older than yours")
+                raise UsageError(f"this rltui has no {method[:40]!r}", hint="it may be older than yours")
             answer = getattr(owner, name)
             arguments = question.decode(params["arguments"])
             if question.is_stream:
@@ -78,12 +78,12 @@ class Session:
             self._refuse(channel, error)
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, re.error) as error:
             logger.exception("a question was not understood")
-            self._refuse(channel, RltuiError(f"a question that is not understood: {error!r}"))
+            self._refuse(channel, RltuiError(f"invalid request: {error!r}"))
         except OSError as error:
-            self._refuse(channel, RltuiError(f"it cannot be read there: {error.strerror or error}"))
+            self._refuse(channel, RltuiError(f"cannot read it there: {error.strerror or error}"))
         except Exception as error:  # a bug: who asked is told, and may go on
             logger.exception("a question was not answered")
-            self._refuse(channel, RltuiError(f"an error in rltui itself: {error!r}"))
+            self._refuse(channel, RltuiError(f"internal error: {error!r}"))
 
     async def _tell_all(self, channel: int, answers: Iterator[Any] | AsyncGenerator[Any, None]) -> None:
         """A stream, until it ends or nobody wants more of it."""

@@ -76,7 +76,7 @@ class NoHelloError(RltuiError):
     """The other end closed, or said something else for long. `output`: that. `is_late`: it has not closed."""
 
     def __init__(self, output: bytes, *, is_late: bool = False) -> None:
-        super().__init__("no rltui answers there")
+        super().__init__("no answer from rltui there")
         self.output, self.is_late = output, is_late
 
 
@@ -91,9 +91,9 @@ def decoding(whose: str) -> Iterator[None]:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise RltuiError(
-            f"what {whose} says is not understood",
+            f"invalid answer from {whose}",
             details=[f"{type(error).__name__}: {error}"[:_LONGEST_REASON]],
-            hint="the rltui at the two ends may be of different versions: install the same",
+            hint="the two ends may have different versions of rltui; install the same one",
         ) from error
 
 
@@ -276,9 +276,7 @@ class Frames:
         except OSError:
             return None
         except _NO_PACKETS as error:
-            raise RltuiError(
-                f"the other end of the connection says what cannot be understood: {error}"
-            ) from None
+            raise RltuiError(f"invalid data from the other end: {error}") from None
 
     def _take(self, data: bytes) -> None:
         self.bytes_received += len(data)

@@ -45,7 +45,7 @@ class RemoteMachine:
     def without_rltui(self, *output: str) -> RltuiError:
         """The error that there is no rltui, and what to do. `output`: what the shell there says."""
         return RltuiError(
-            f"there is no {self.rltui} on {self.name}",
+            f"{self.rltui} not found on {self.name}",
             details=output,
             hint=f"install it there (pip install rltui), or say where it is: "
             f"--host {self.name}:/path/to/rltui, "
@@ -75,9 +75,11 @@ def host_of(text: str, configured_hosts: Mapping[str, HostSettings]) -> RemoteMa
     name = with_path["host"] if with_path else text
     if not name or name.startswith("-") or "/" in name or any(letter.isspace() for letter in name):
         raise UsageError(
-            f"--host {text!r} is no host",
-            hint="as ssh takes it: box, me@box; with the rltui there: box:/opt/rltui/bin/rltui; "
-            "or a name of [hosts] in settings.toml",
+            f"--host {text!r} is not a host",
+            hint=(
+                "as for ssh: box, me@box; with the path of rltui there: box:/opt/rltui/bin/rltui; or a"
+                " name of [hosts] in settings.toml"
+            ),
         )
     if with_path is None:
         return RemoteMachine(name, ("ssh", name))

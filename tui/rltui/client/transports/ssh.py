@@ -48,7 +48,7 @@ _REFUSAL_KINDS: Mapping[str, Kind] = {
 }  # fmt: skip
 _NO_PROGRAM, _NO_CONNECTION = 127, 255
 """Exit codes of a shell that finds no such command, and of ssh for failures of its own."""
-SHUT_DOWN = "taken down"
+SHUT_DOWN = "shut down"
 """PacketKind of a refusal, besides what its exit code says."""
 OURS = Hello(__version__, LINK_VERSION, PROTOCOL_VERSION)
 
@@ -184,12 +184,12 @@ class HostLink:
         connection.frames.close()
         _end(connection.process)
         error: RltuiError = LinkDownError(
-            self.trouble(), hint="it was lost before the answer came: look whether it was done"
+            self.trouble(), hint="the connection was lost before the answer; check whether it was done"
         )
         if not connection.frames.bytes_received:
             output = connection.errors.lines()
             if any(line.startswith("rltui: ") for line in output):  # it has ended by itself, and says why
-                error = RltuiError(f"{self.host.name} answers nothing", details=output[-_MOST_LINES:])
+                error = RltuiError(f"{self.host.name} does not respond", details=output[-_MOST_LINES:])
         for take in open_calls.values():
             take(error)
 
@@ -218,7 +218,7 @@ class HostLink:
         if self._lost_at is None:
             return self._problem or f"{self.host.name}: connecting"
         ago = duration(max(0.0, time.time() - self._lost_at))
-        return f"{self.host.name}: connection lost {ago} ago, trying again{reason}"
+        return f"{self.host.name}: connection lost {ago} ago, retrying{reason}"
 
     def wait_for_first_attempt(self, timeout_s: float) -> None:
         self._first_attempt_ended.wait(timeout_s)
@@ -284,7 +284,7 @@ def _refusal(data: Any) -> RltuiError:  # noqa: ANN401 - JSON of the other end
         reply = check_document(data, _REFUSAL_KINDS, frozenset(_REFUSAL_KINDS))
         kind = ERROR_TYPES.get(ExitCode(reply["exit_code"]), RltuiError)
     except ValueError:
-        return RltuiError("the other end refused it in words that are not understood")
+        return RltuiError("the other end refused it with an invalid message")
     if reply["kind"] == SHUT_DOWN:
         from rltui.client.experiment import ShutDownError  # what it says needs pydantic
 
@@ -314,7 +314,7 @@ def _connect(
     except OSError as error:
         raise RltuiError(
             f"cannot run {command[0]}: {error.strerror}",
-            hint="it is what reaches the other machine: install OpenSSH" if host.is_ssh else "",
+            hint="it connects to the other machine; install OpenSSH" if host.is_ssh else "",
         ) from error
     errors = _ErrorOutput(process, show)
     assert process.stdin is not None
@@ -335,8 +335,8 @@ def _connect(
         errors.show = None
         if (peer.link, peer.api) != (OURS.link, OURS.api):
             raise ConflictError(
-                f"{host.name} has rltui {peer.version} (protocol {peer.link}.{peer.api}), "
-                f"here is {OURS.version} ({OURS.link}.{OURS.api}): they do not understand each other",
+                f"{host.name} has rltui {peer.version} (protocol {peer.link}.{peer.api}), here is"
+                f" {OURS.version} ({OURS.link}.{OURS.api}): incompatible",
                 hint="install the same version at both ends",
             )
     except BaseException as error:
@@ -362,19 +362,21 @@ def _no_hello_error(
         return host.without_rltui(*errors[-1:])
     if any("invalid choice: 'serve'" in line or "unknown command" in line for line in errors):
         return ConflictError(
-            f"the rltui on {host.name} cannot be looked at from here: it is older",
+            f"the rltui on {host.name} is too old for this one",
             hint="install the same version at both ends",
         )
     if code == _NO_CONNECTION and host.is_ssh:
         if not is_asked and "Permission denied" in last:
-            return RltuiError(f"{host.name} wants a password, or another key: leave, and open it again")
+            return RltuiError(f"{host.name} requires a password or another key: leave, and open it again")
         reason = "" if is_asked else f": {last}"  # it was shown as it came
-        return RltuiError(f"{host.name} cannot be reached{reason}", hint=f"ssh {host.name} must work")
+        return RltuiError(
+            f"{host.name} cannot be reached{reason}", hint=f"check that this works: ssh {host.name}"
+        )
     last_lines = [plain_text(decode_line(line)) for line in output.splitlines() if line.strip()][-3:]
     return RltuiError(
-        f"no rltui answers on {host.name}: {last or f'the connection ended with code {code}'}",
+        f"no answer from rltui on {host.name}: {last or f'the connection ended with code {code}'}",
         details=[*errors[-4:-1], *(f"it said: {line}" for line in last_lines)],
-        hint=f"does this work? {' '.join(host.running([host.rltui, '--version'], terminal=False))}",
+        hint=f"check that this works: {' '.join(host.running([host.rltui, '--version'], terminal=False))}",
     )
 
 

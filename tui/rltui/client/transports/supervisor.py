@@ -60,7 +60,7 @@ class SupervisorClient(SupervisorApi):
             await writer.drain()
             return question.decode_answer(result_of(_message(await reader.readline())))
         except ConnectionError as error:
-            raise SupervisorGoneError("the supervisor ended while it was asked") from error
+            raise SupervisorGoneError("the supervisor ended during the request") from error
         finally:
             writer.close()
 
@@ -111,7 +111,7 @@ class SupervisorClient(SupervisorApi):
         except TimeoutError:
             writer.close()
             raise RltuiError(
-                "the supervisor does not answer", hint=f"is it stopped? {hints.STATUS} says its pid"
+                "the supervisor does not respond", hint=f"it may be stopped; {hints.STATUS} shows its pid"
             ) from None
         except BaseException:
             writer.close()
@@ -127,7 +127,7 @@ class SupervisorClient(SupervisorApi):
         for down in (self._down, saved_down):
             if down is not None and down.complete:
                 survivors = f"; cannot be ended: {', '.join(down.left)}" if down.left else ""
-                raise ShutDownError(f"{self.record.name} was taken down by {down.by}{survivors}")
+                raise ShutDownError(f"{self.record.name} was shut down by {down.by}{survivors}")
 
     async def start_supervisor(self) -> None:
         """Have one started, unless one listens, also after a `down`.
@@ -140,12 +140,12 @@ class SupervisorClient(SupervisorApi):
         )
         if process.code != 0:
             raise RltuiError(
-                "no supervisor can be started", details=process.errors.decode(errors="replace").splitlines()
+                "cannot start a supervisor", details=process.errors.decode(errors="replace").splitlines()
             )
 
 
 def _message(line: bytes) -> dict[str, Any]:
     if not line:
-        raise SupervisorGoneError("the supervisor ended while it was asked")
+        raise SupervisorGoneError("the supervisor ended during the request")
     message: dict[str, Any] = json.loads(line)
     return message

@@ -46,8 +46,11 @@ class Wire:
             pid = self.server_pid()
             self.close()
             raise RltuiError(
-                f"the supervisor, pid {pid}, does not answer",
-                hint=f"is it stopped? kill -CONT {pid}; or end it (components go on): kill -9 {pid}",
+                f"the supervisor, pid {pid}, does not respond",
+                hint=(
+                    f"resume it, if stopped: kill -CONT {pid}; or end it (components keep running):"
+                    f" kill -9 {pid}"
+                ),
             ) from None
         except OSError as error:
             self.close()
@@ -105,7 +108,7 @@ class Wire:
         try:
             return result_of(self._read())
         except ConnectionError as error:
-            raise SupervisorGoneError("the supervisor ended while it was asked") from error
+            raise SupervisorGoneError("the supervisor ended during the request") from error
 
     def events(self, kind: Literal["status", "journal", "gpus"]) -> Iterator[dict[str, Any]]:
         """Subscribe to what is told of one kind, the current state first. Ends when the supervisor does.
@@ -159,7 +162,7 @@ class Wire:
     def _read(self) -> dict[str, Any]:
         line = self._file.readline()
         if not line:
-            raise SupervisorGoneError("the supervisor ended while it was asked")
+            raise SupervisorGoneError("the supervisor ended during the request")
         message: dict[str, Any] = json.loads(line)
         return message
 
@@ -176,7 +179,10 @@ def check_hello(message: dict[str, Any]) -> None:
     if peer_version != PROTOCOL_VERSION:
         raise RltuiError(
             f"the supervisor speaks protocol {peer_version}, this rltui {PROTOCOL_VERSION}",
-            hint=f"end it (components go on): kill {message.get('pid')} — the next command starts a new one",
+            hint=(
+                f"end it (components keep running): kill {message.get('pid')} — the next command"
+                " starts a new one"
+            ),
         )
 
 
