@@ -134,7 +134,7 @@ def test_a_checkpoint_becomes_the_model_and_can_be_taken_back(
         "the experiment that reads it remembers"
     )
     assert main(["undo"]) == 0
-    assert "there are: 100" in cli("checkpoints", "use", "7", code=3)
+    assert "available: 100" in cli("checkpoints", "use", "7", code=3)
     sft = tmp_path / "sft.toml"
     sft.write_text('[data]\nname = "x"\n')
     assert "is the config of SFT" in cli(

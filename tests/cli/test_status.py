@@ -37,7 +37,7 @@ def test_a_sentence_for_each_change() -> None:
     assert told(sentences, running_status(), NOW + 13) == []
     assert any(line.startswith("warning: ") for line in told(sentences, stalled_status(), NOW + 14))
     again = told(sentences, backoff_status(), NOW + 20)
-    assert any("trainer has failed and starts again" in line for line in again)
+    assert any("trainer has failed and restarts" in line for line in again)
     assert "warning: 2 leftover processes, see rltui gpus orphans reverse-text." in told(
         sentences, orphans_status(), NOW + 21
     )

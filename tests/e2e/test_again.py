@@ -157,7 +157,7 @@ def test_two_experiments_on_one_config_are_told_of_each_other(counters: Box, fre
     text = "the experiment one, which runs in"
     second = counters.run(*up)
     assert second.returncode == 0
-    assert text not in second.stderr, "it does not run"
+    assert text not in second.stderr, "it is not running"
     assert counters.run("start", "one", "--yes", "--wait").returncode == 0
     assert text in counters.run("set", "two", "max_steps=30", "--plan").stdout
     warned = counters.run("set", "one", "max_steps=30")

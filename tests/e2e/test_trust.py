@@ -104,7 +104,7 @@ def test_policies_of_components_that_fail(box: Box) -> None:
     # It gives up after so many failures, and a person can start it again.
     status = box.wait_for("hopeless", "failed")
     assert status["attempt"] == 3
-    assert status["reason"] == "exited 1; not started again after 3 failures within 1h00m"
+    assert status["reason"] == "exited 1; no restart after 3 failures within 1h00m"
     assert box.run("start", "-c", "hopeless", "--yes", "--wait").returncode == 0
     assert box.component("hopeless")["state"] == "ready"
 
@@ -113,7 +113,7 @@ def test_policies_of_components_that_fail(box: Box) -> None:
         status = box.wait_for(name, "failed")
         assert status["attempt"] == 1
         assert cause in status["reason"]
-        assert "another start would end the same way" in status["reason"]
+        assert "a restart would fail the same way" in status["reason"]
 
     # A stop during the back-off is the end of it.
     status = box.wait_for("waits", "backoff")

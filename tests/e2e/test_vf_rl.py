@@ -48,7 +48,7 @@ def test_a_run_from_its_start_to_another_start(box: Box) -> None:
     assert any("cannot continue from a checkpoint" in reason for reason in plan["reasons"])
     assert [component["steps"] for component in plan["archived"]] == [[4, 8]]
     refusal = box.run("restart", "one", "-c", "trainer", "--from", "8", "--yes")
-    assert "there is no going on from checkpoint 8" in refusal.stderr + refusal.stdout
+    assert "cannot resume from checkpoint 8" in refusal.stderr + refusal.stdout
     assert box.run("down", "one").returncode == 0
 
 

@@ -101,7 +101,7 @@ def test_find_takes_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
             ":4:1: component 'a', ready: http is 'https://h:80a0/health'; use a URL such as",
         ),
         (ONE + 'ready = { tcp = "8000" }\n', ":4:1: component 'a', ready: tcp is '8000'; use host:port"),
-        (ONE + 'ready = { log = "(" }\n', ":4:11: component 'a', ready.log: '(' is no regular expression"),
+        (ONE + 'ready = { log = "(" }\n', ":4:11: component 'a', ready.log: '(' is not a regular expression"),
         (ONE + 'metrics = "localhost:80/m"\n', ":4:1: component 'a', metrics: metrics is 'localhost:80/m'"),
         (ONE + 'after = ["b"]\n', ": component 'a' waits for unknown 'b'; known: a"),
         ("", ": name at least one [[component]], or a [[log]] to follow"),

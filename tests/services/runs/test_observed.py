@@ -66,7 +66,7 @@ def test_of_several_none_is_chosen(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_nothing_unless_a_framework_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="holds no run of a framework"):
+    with pytest.raises(UsageError, match="holds no run of a known framework"):
         find_run(tmp_path)
     assert find_run(tmp_path, "prime-rl-split") == DetectedRun(tmp_path, "prime-rl-split")
     with pytest.raises(NotFoundError, match="folder not found"):

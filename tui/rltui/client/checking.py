@@ -53,7 +53,7 @@ def identify(
         ConfigError: if a file is missing or malformed, or the framework or layout is unknown.
     """
     if not config_files and layout is None:
-        raise UsageError("no config and no layout is named", hint="name a config file, or a layout with -l")
+        raise UsageError("no config and no layout given", hint="name a config file, or a layout with -l")
     _refuse_layouts(config_files)
     workspace = workspace or Path.cwd()
     folder = original_files(config_files)[0].parent if config_files else Path.cwd()
@@ -70,7 +70,7 @@ def identify(
     if expected_name and framework is not None and expected_name != framework:
         raise ConfigError(
             f"{layout_file} is for {expected_name}, not for {framework}",
-            hint="leave --framework out, or --layout",
+            hint="leave out --framework or --layout",
         )
     if expected_name:
         return registry.get(expected_name, named_in=str(layout_file)), layout_file
@@ -101,8 +101,8 @@ def _refuse_layouts(config_files: Iterable[Path]) -> None:
             isinstance(table, dict) and "command" in table for table in tables
         ):
             raise ConfigError(
-                f"{path} is a layout, which says what to run, and no config",
-                hint=f"use it with -l {path}, and name a config beside it where its commands need one",
+                f"{path} is a layout, not a config",
+                hint=f"use it with -l {path}, and add a config if its commands need one",
             )
 
 
@@ -202,7 +202,7 @@ def _uses(server: ServerAddress) -> Problem:
     """A hint that names the external server, as no inference component starts."""
     key = f", with the key in {server.key_variable}" if server.key_variable else ""
     return Problem(
-        severity="hint", message=f"no inference server is started: the run uses the one at {server.url}{key}"
+        severity="hint", message=f"no inference server will be started; the run uses {server.url}{key}"
     )
 
 
@@ -222,9 +222,9 @@ def converted(path: Path, framework: str, new: Path | None) -> ForeignConfig:
     if conversion is None:
         faults = [problem.text for problem in ConfigStore([path], target).problems() if problem.is_error]
         raise ConfigError(
-            f"{path} ({target.title}) cannot be written for {generation.title}",
+            f"{path} ({target.title}) cannot be converted to {generation.title}",
             details=faults,
-            hint="mend the file first" if faults else "there is a way from vf-rl's files to prime-rl",
+            hint="fix the file first" if faults else "only vf-rl files can be converted, to prime-rl",
         )
     source = parse_file(new, conversion.text.encode())
     problems = generation.check({"rl": ConfigFile("rl", str(new), source.data)})
@@ -248,7 +248,7 @@ def runnable_layout(layout_file: Path) -> Layout:
     layout = layout_files.load(layout_file)
     if not layout.component:
         raise ConfigError(
-            f"{layout_file} follows the logs of a run that somebody else started, and starts none itself",
+            f"{layout_file} follows the logs of a run started elsewhere; it starts nothing itself",
             hint=hints.WATCH(layout=layout_file),
         )
     return layout
@@ -341,9 +341,7 @@ def _start_problems(run: _Run) -> tuple[tuple[Problem, ...], tuple[Blocker, ...]
             ):
                 continue  # the framework makes it as the component starts
             if name not in values:
-                known_names = (
-                    f"known here: {', '.join('{' + placeholder + '}' for placeholder in sorted(values))}"
-                )
+                known_names = f"known: {', '.join('{' + placeholder + '}' for placeholder in sorted(values))}"
                 hint = did_you_mean(name, values) or known_names
                 message = f"component {spec.id!r}: unknown placeholder {{{name}}}; {hint}"
                 problems.setdefault(name, Problem(message=message, file=str(run.layout_file)))

@@ -132,7 +132,7 @@ class LocalExperiment(Experiment):
 
     def _nothing_lives(self) -> UsageError:
         return UsageError(
-            f"nothing of {self.name} lives: it is read from its files, and nothing was done",
+            f"{self.name} is not running and only read from its files; nothing was done",
             hint=f"S opens it with a supervisor, and so does `{hints.OPEN(name=self.name)}`",
         )
 
@@ -171,7 +171,7 @@ class LocalExperiment(Experiment):
                     kind="client",
                     severity="information",
                     title=f"{self.name} has a supervisor again",
-                    text="What is shown here is what its files said before. S looks at it as it goes on.",
+                    text="This view shows its files from before. S opens it live.",
                 )
             await asyncio.sleep(_POLL_S)
 
@@ -185,9 +185,7 @@ class LocalExperiment(Experiment):
         try:
             return self._reader().knobs()
         except RltuiError as error:
-            return Alert(
-                kind="config", severity="warning", title="the config cannot be read", text=str(error)
-            )
+            return Alert(kind="config", severity="warning", title="cannot read the config", text=str(error))
 
     # --- requests, journal, tools ---------------------------------------------------------------------------
 
@@ -199,9 +197,7 @@ class LocalExperiment(Experiment):
         finished.
         """
         if not self._may_write:
-            raise RltuiError(
-                "this client is read-only: no note was made", hint=hints.EVENTS_ADD(name=self.name)
-            )
+            raise RltuiError("read-only client: no note was added", hint=hints.EVENTS_ADD(name=self.name))
         if self._supervisor is not None:
             with contextlib.suppress(ShutDownError):
                 return await self._supervisor.note(text)
@@ -220,7 +216,7 @@ class LocalExperiment(Experiment):
 
         supervisor = self._required_supervisor()
         if self.readonly:
-            raise ConflictError("this client only looks")
+            raise ConflictError("read-only client")
         async with supervisor.is_away:
             await asyncio.to_thread(down.stop_idle_supervisor, self.record)
             await asyncio.to_thread(self._reader().bring_back, name)
@@ -236,7 +232,7 @@ class LocalExperiment(Experiment):
         await self._required_supervisor().tokens(**tokens())
         plan = await self.execute(publish_request(request))
         if PUBLISH not in plan.start:
-            raise ConflictError("an upload is under way", hint="wait for its end")
+            raise ConflictError("an upload is in progress", hint="wait for its end")
 
     async def open_shell(self, like: str | None) -> str:
         self._required_supervisor()

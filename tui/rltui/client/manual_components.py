@@ -76,7 +76,7 @@ def publication(
     exclusions = (*_MARKERS, *exclude)
     files = [path for path in _files(folder) if _is_selected(path, include, exclusions)]
     if not files:
-        raise UsageError(f"nothing of {folder} would be uploaded", hint="look at --include and --exclude")
+        raise UsageError(f"no file of {folder} would be uploaded", hint="check --include and --exclude")
     patterns = (("--include", include), ("--exclude", exclusions))
     named_options = (
         ("--revision", revision),

@@ -57,8 +57,8 @@ def observe(request: ObservationRequest) -> ExperimentRecord:
     layout_file = layout_files.find(request.layout or LAYOUT)
     if layout_files.load(layout_file).component:
         raise UsageError(
-            f"{layout_file} starts components, which an observed run has none of",
-            hint="leave --layout out, or name one that has only [[log]] entries",
+            f"{layout_file} starts components, but an observed run has none",
+            hint="leave out --layout, or name one with only [[log]] entries",
         )
     with creation_lock():
         same = [
@@ -74,7 +74,7 @@ def observe(request: ObservationRequest) -> ExperimentRecord:
             return before
         if before is not None and launch.has_supervisor(before):
             raise ConflictError(
-                f"{before.name} observes that run already, in another way",
+                f"{before.name} already observes that run with other options",
                 hint=f"end that first: {hints.DOWN(name=before.name)}",
             )
         if before is None:
@@ -113,11 +113,11 @@ def add(folder: Path, name: str | None = None) -> AddedRuns:
     detected_runs = [*find_runs(folder)]
     if not detected_runs:
         raise UsageError(
-            f"{folder} holds no run that rltui knows",
-            hint="name the folder that has logs/ or results.jsonl in it",
+            f"{folder} holds no known run",
+            hint="name the folder that contains logs/ or results.jsonl",
         )
     if name is not None and len(detected_runs) > 1:
-        raise UsageError(f"{folder} holds {len(detected_runs)} runs, which cannot all be called {name}")
+        raise UsageError(f"{folder} holds {len(detected_runs)} runs, which cannot all be named {name}")
     index = RunIndex()
     messages = catalog.catch_up(index).messages
     before = index.ids()

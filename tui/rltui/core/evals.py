@@ -348,7 +348,7 @@ def refusal(max_tokens: int | None, context: int | None, prompt: int | None) -> 
         return ""
     if max_tokens >= context:
         return (
-            f"answers of {max_tokens} tokens leave no room for a prompt in a context of {context}"
+            f"answers of {max_tokens} tokens leave no room for a prompt in a context of {context} tokens"
             " tokens tokens"
         )
     if prompt is not None and prompt + max_tokens > context:

@@ -370,7 +370,7 @@ _MOST_NAMES = 8
 def unknown_name(what: str, name: str, names: Iterable[str]) -> UsageError:
     """The error for an unknown typed name. Its hint is the closest existing one, else the first ones."""
     names = list(names)
-    known = f"known: {join_some(names, _MOST_NAMES)}" if names else "there is none yet"
+    known = f"known: {join_some(names, _MOST_NAMES)}" if names else "none yet"
     return UsageError(f"unknown {what}: {name}", hint=did_you_mean(name, names) or known)
 
 

@@ -37,9 +37,9 @@ from rltui.services.runs.resume import ResumePoint, ResumePoints
 
 _NEWEST_ENTRIES = 500
 """Most timed journal entries that are remembered, of all components together."""
-_SSH_STOP_TEXT = "by ssh: whether it ends there cannot be seen (on a [[node]], without tty, it can)"
+_SSH_STOP_TEXT = "by ssh: its end there cannot be observed (on a [[node]] without tty it can)"
 _POD_STOP_TEXT = (
-    "a pod that runs by itself is taken away (its StatefulSet is scaled below it), one that sleeps stays"
+    "a pod that runs the component directly is removed (its StatefulSet is scaled down), a sleeping one stays"
 )
 
 
@@ -281,7 +281,7 @@ class Planner:
             holders = [] if port is None else port_holders(port)
             if foreign := [holder for holder in holders if holder.pid not in ending]:
                 message = (
-                    f"{name} needs port {port}, which is held by {' and '.join(map(holder_text, foreign))}"
+                    f"{name} needs port {port}, which is in use by {' and '.join(map(holder_text, foreign))}"
                 )
                 problems.append(Problem(severity="error", key="port", message=message))
         return tuple(problems)
@@ -319,8 +319,8 @@ class _Draft:
         """Why it cannot go on from the requested checkpoint."""
         request, problem = self.request, self.point.problem
         if request.resume_step is not None and self.is_now and not self.begins:
-            message = f"nothing that this {request.action}s resumes from checkpoint {request.resume_step}"
-            return Problem(message=f"{message}: restart the components that write the run")
+            message = f"no component of this {request.action} resumes from checkpoint {request.resume_step}"
+            return Problem(message=f"{message}; restart the components that write the run")
         if problem is None:
             return None
         edited_values = (self.edit.requested if self.edit is not None else None) or {}
@@ -344,7 +344,7 @@ def refuse_blocked(plan: Plan) -> None:
     if all(problem.key in ("port", SERVER) for problem in errors):
         lines = [problem.text for problem in errors]
         is_port = errors[0].key == "port"
-        hint = "end what holds it, or change the port in the config" if is_port else "nothing was started"
+        hint = "end that process, or change the port in the config" if is_port else "nothing was started"
         raise ConflictError(lines[0], details=lines[1:], hint=hint)
     raise config_error(errors, "nothing was written or started")
 
@@ -358,9 +358,9 @@ def refuse_unaccepted(plan: Plan, request: Request) -> None:
     if loss_of_plan(plan, request) > request.accepts:
         lost = [f"{plan.lost.steps} steps are lost"] if plan.lost.steps else []
         raise UsageError(
-            f"this {request.action} costs more than was agreed to",
+            f"this {request.action} would cost more than was confirmed",
             details=[*lost, *(problem.text for problem in plan.problems), *plan.reasons],
-            hint="nothing was done; look at its plan, and ask for it once more",
+            hint="nothing was done; review the plan, and confirm again",
         )
 
 
@@ -390,7 +390,7 @@ def _other_folders(edit: EditPreview, record: ExperimentRecord) -> Iterator[Prob
             if key.rpartition(".")[2] == "output_dir" and folder is not None:
                 file = str(edit.after.sources[role].path)
                 message = f"{key}: {record.name} stays in {record.run_dir}, where rltui looks for its files; "
-                message += f"a run in another folder is another run: {hints.FORK_INTO(run=record.name)}"
+                message += f"for a run in another folder: {hints.FORK_INTO(run=record.name)}"
                 yield Problem(severity="warning", key=key, message=message, file=file)
 
 
@@ -405,9 +405,11 @@ def changed_instances(
     return tuple(
         Problem(
             severity="warning",
-            message=f"{kind}: the config names {', '.join(present.get(kind, ())) or 'none'}, this experiment "
-            f"has components for {', '.join(recorded_names) or 'none'}: it gets others with "
-            f"`{hints.DOWN(name=record.name)}`, then {resume_command}",
+            message=(
+                f"{kind}: the config names {', '.join(present.get(kind, ())) or 'none'}, this"
+                f" experiment has components for {', '.join(recorded_names) or 'none'}; to get others:"
+                f" `{hints.DOWN(name=record.name)}`, then {resume_command}"
+            ),
         )
         for kind, recorded_names in record.instances.items()
         if tuple(present.get(kind, ())) != recorded_names

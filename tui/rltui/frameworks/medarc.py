@@ -21,7 +21,7 @@ from rltui.frameworks.prime_rl.values import count, is_table
 _OPTION, _READS_DUMP, _HAS_DUMP = "--config", "launcher reads dump_config", "config has dump_config"
 _MOST_TRAIN, _MOST_INFER, _MOST = 4, 7, 8
 """GPUs that the launcher takes for RL; for SFT up to `_MOST`."""
-_BY_PARTS = "leave --layout out: rltui then runs the parts itself"
+_BY_PARTS = "leave out --layout; rltui then runs the parts itself"
 
 _SPRING_ENDS = "2026-05"
 
@@ -53,16 +53,16 @@ _NO_CHECKOUT = Missing(
     hint=f"name its folder: --workspace FOLDER, or export {CHECKOUT.variable}=FOLDER",
 )
 _BROKEN = Missing(
-    "medarc_train rl of this checkout cannot start: it reads dump_config, which the prime-rl that it pins no "
-    "longer has (AttributeError)",
+    "medarc_train rl of this checkout cannot start: it reads dump_config, which its pinned prime-rl no"
+    " longer has (AttributeError)",
     hint=f"{_BY_PARTS}; or update med-lm-train",
 )
 _NO_SERVER = Missing(
-    "medarc_train counts a GPU for inference although the config has no [inference] table, and refuses",
+    "medarc_train reserves a GPU for inference although the config has no [inference] table, and stops",
     hint=_BY_PARTS,
 )
 _NCCL = Missing(
-    "medarc_train --single-gpu refuses weights that go through NCCL",
+    "medarc_train --single-gpu rejects weights over NCCL",
     hint=f'set weight_broadcast.type = "filesystem", or {_BY_PARTS}',
 )
 
@@ -103,8 +103,8 @@ class MedArc(PrimeRl):
             lack = None
             if devices and len(devices) != requested:
                 lack = Missing(
-                    f"the config asks for {requested} GPUs, and {len(devices)} can be used here",
-                    hint="lower deployment.num_gpus, or make more visible with CUDA_VISIBLE_DEVICES",
+                    f"the config asks for {requested} GPUs; available: {len(devices)}",
+                    hint="lower deployment.num_gpus, or make more GPUs visible with CUDA_VISIBLE_DEVICES",
                 )
             gpus = (
                 lack or _not_the_first(devices) or _too_many(requested, _MOST) or ("--gpus", str(requested))
@@ -153,8 +153,8 @@ def _not_the_first(devices: Sequence[str]) -> Missing | None:
     if list(devices) == [str(number) for number in range(len(devices))]:
         return None
     return Missing(
-        f"medarc_train would not take GPU {', '.join(devices)}: whatever is visible, it takes the first "
-        f"{len(devices)} of the box",
+        f"medarc_train would not use GPU {', '.join(devices)}: whatever is visible, it uses the first"
+        f" {len(devices)} of the box",
         hint=_BY_PARTS,
     )
 
@@ -163,7 +163,7 @@ def _too_many(requested: int, most: int) -> Missing | None:
     return (
         None
         if requested <= most
-        else Missing(f"medarc_train takes {most} GPUs at most there, not {requested}", _BY_PARTS)
+        else Missing(f"medarc_train uses {most} GPUs at most there, not {requested}", _BY_PARTS)
     )
 
 

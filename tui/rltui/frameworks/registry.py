@@ -35,7 +35,7 @@ class AmbiguousConfigError(ConfigError):
         super().__init__(
             f"{' and '.join(paths)} could be for {' or '.join(framework.title for framework in candidates)}",
             details=[f"--framework {framework.id}: {framework.title}" for framework in candidates],
-            hint="say which with --framework; nothing in the file tells them apart",
+            hint="choose one with --framework; the file fits several",
         )
         self.candidates = tuple(framework.id for framework in candidates)
 
@@ -93,7 +93,7 @@ def detect(parsed: Parsed, *, installed: str | None = None) -> Framework:
         f"{framework.id} ({framework.title})" for framework in _all_frameworks() if framework.layouts
     )
     raise UnknownConfigError(
-        "cannot tell which framework this config is for",
+        "unknown framework: this config fits none",
         details=[*(f"{path}: {_shape(path, data)}" for path, data in parsed), f"known: {known_text}"],
         hint='write a layout with framework = "generic" and your own commands, and pass it with --layout',
     )
@@ -138,7 +138,7 @@ def layout_for(framework: Framework, roles: Collection[str]) -> str:
         ConfigError: if there is none: the framework needs a layout of the user's.
     """
     return _layout_for_role(
-        framework.layouts, roles, f"{framework.title} has no layout of its own", hint="name one with --layout"
+        framework.layouts, roles, f"{framework.title} has no default layout", hint="choose one with --layout"
     )
 
 
@@ -152,7 +152,7 @@ def cluster_layout_for(framework: Framework, roles: Collection[str]) -> str:
         framework.cluster_layouts,
         roles,
         f"{framework.title} has no layout for SLURM",
-        hint="write one, with `slurm = {}` for the component that is to be a job, and name it with --layout",
+        hint="write one with `slurm = {}` for the component that runs as a job, and pass it with --layout",
     )
 
 

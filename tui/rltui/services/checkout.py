@@ -57,8 +57,8 @@ class NearbyCheckout:
             if _is_checkout(folder, spec):
                 return folder
             raise ConfigError(
-                f"{spec.variable} names {folder}, which is no checkout of {spec.project}",
-                hint=f"let it name the folder with {spec.project}'s pyproject.toml, or unset it",
+                f"{spec.variable} names {folder}, which is not a checkout of {spec.project}",
+                hint=f"set it to the folder with {spec.project}'s pyproject.toml, or unset it",
             )
         nearby = (
             folder

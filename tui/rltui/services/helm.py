@@ -25,7 +25,7 @@ _STATES = ("--deployed", "--failed", "--pending", "--uninstalling", "--uninstall
 """All states except those of earlier revisions. Helm 4 lists every state and has no `--all`, Helm 3 has
 both.
 """
-_NOTHING_DONE = "nothing was uninstalled, since the data would have gone, too; with --delete-data it may"
+_NOTHING_DONE = "nothing was uninstalled: its data would be deleted, too; to allow that: --delete-data"
 _BETWEEN_DOCUMENTS = re.compile(r"^---\s*$", re.MULTILINE)
 
 
@@ -45,12 +45,12 @@ class Helm:
             RltuiError: if it fails, or prints something else.
         """
         if shutil.which("helm") is None:
-            raise RltuiError("there is no helm on this machine", hint="https://helm.sh/docs/intro/install")
+            raise RltuiError("helm is not installed", hint="https://helm.sh/docs/intro/install")
         output = subprocesses.check_output(self.argv(*arguments, "-o", "json"), timeout_s=_TIMEOUT_S)
         try:
             return json.loads(output)
         except ValueError as error:
-            raise RltuiError(f"helm {arguments[0]} answers what is no JSON") from error
+            raise RltuiError(f"helm {arguments[0]} did not answer with JSON") from error
 
     def release(self, name: str) -> Mapping[str, Any] | None:
         """Helm's list entry of a release; `None` if there is none of that name. Raises RltuiError."""
@@ -152,13 +152,13 @@ def chart_folder(given: str | None, checkout: Path | None) -> str:
     if given is not None:
         if (Path(given) / "Chart.yaml").is_file() or given.endswith(".tgz") or "://" in given:
             return given
-        raise UsageError(f"{given} is no chart: there is no Chart.yaml in it", hint="name the folder of one")
+        raise UsageError(f"{given} is not a chart: no Chart.yaml in it", hint="name a chart's folder")
     candidates = [Path("prime-rl"), _CHART, *([] if checkout is None else [checkout / _CHART])]
     for path in candidates:
         if (path / "Chart.yaml").is_file():
             return str(path) if path.is_absolute() else f"./{path}"
     raise UsageError(
-        "there is no chart of prime-rl here",
+        "no chart of prime-rl here",
         hint="run it in a checkout of prime-rl or in its folder k8s, or name the chart: --chart DIR",
     )
 
@@ -180,7 +180,7 @@ def _values_file(name: str, chart: str) -> str:
     if name in examples:
         return f"{chart}/{_EXAMPLES}/{examples[name]}"
     examples_text = f"examples of the chart: {', '.join(examples)}" if examples else ""
-    raise NotFoundError(f"file not found: {name}", hint=examples_text or "name a file of values")
+    raise NotFoundError(f"file not found: {name}", hint=examples_text or "name a values file")
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

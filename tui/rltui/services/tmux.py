@@ -119,8 +119,8 @@ class TmuxHost:
         if numbers is not None and (int(numbers[1]), int(numbers[2])) < _MINIMUM_VERSION:
             least = ".".join(map(str, _MINIMUM_VERSION))
             raise RltuiError(
-                f"{version} is too old, {least} or newer is needed",
-                hint=f"this system's packages may have no newer one: {_CONDA}",
+                f"{version} is too old; {least} or newer is needed",
+                hint=f"if your distribution has no newer one: {_CONDA}",
             )
 
     def restore_socket(self) -> None:
@@ -148,7 +148,7 @@ class TmuxHost:
             ConflictError: The session exists.
         """
         if self.has_session(session):
-            raise ConflictError(f"tmux session {session!r} exists already")
+            raise ConflictError(f"tmux session {session!r} already exists")
         closing = ("set-option", "-w", "-t", f"={session}:0", "remain-on-exit", "off")
         return self._new_session(session, SUPERVISOR_WINDOW, argv, cwd=cwd, env=env, then=(closing,))
 
@@ -236,7 +236,7 @@ class TmuxHost:
                 return ["env", "-u", "TMUX", *tmux]
         raise RltuiError(
             f"tmux session {session!r} has no window {window!r}",
-            hint=f"`{hints.START(component='C')}` makes one for a component.",
+            hint=f"`{hints.START(component='C')}` opens one for a component.",
         )
 
     def _new_session(
@@ -304,7 +304,7 @@ class TmuxHost:
         if server is not None and processes.is_stopped(server):
             raise RltuiError(
                 f"the tmux server -L {self.socket_name}, pid {pid}, is stopped",
-                hint=f"let it go on: kill -CONT {pid}",
+                hint=f"resume it: kill -CONT {pid}",
             )
 
     def _run(
@@ -378,11 +378,11 @@ def _escape(argument: str) -> str:
 
 def _hint_for(stderr: Sequence[str]) -> str:
     if any("too long" in line for line in stderr):
-        return "tmux takes at most 16 KiB of arguments and variables together: pass less."
+        return "tmux accepts at most 16 KiB of arguments and variables together; pass fewer."
     if any(
         f"{phrase} " in line for line in stderr for phrase in ("couldn't create directory", "error creating")
     ):
-        return "its socket needs a folder that you can write to: export TMUX_TMPDIR=FOLDER"
+        return "its socket needs a writable folder: export TMUX_TMPDIR=FOLDER"
     return ""
 
 

@@ -142,7 +142,7 @@ def evaluation_details(row: ComparedEvaluation) -> list[tuple[str, str]]:
         ("compared", _comparison_text(row)),
         ("model", evaluation.model),
         ("rewards", _rewards_text(evaluation)),
-        ("on", f"{size} of {evaluation.env}, {evaluation.rollouts_per_example} rollouts each"),
+        ("env", f"{size} of {evaluation.env}, {evaluation.rollouts_per_example} rollouts each"),
         ("took", duration(evaluation.seconds) if evaluation.seconds else ""),
         ("samples", evaluation.results),
         ("command", shlex.join(evaluation.command)),

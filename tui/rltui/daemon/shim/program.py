@@ -88,7 +88,7 @@ class _Shim:
         try:
             terminal = self._pane = Terminal(log, open_screen(os.O_RDWR))
         except OSError as error:
-            raise CannotRunError(f"no terminal can be had for it: {error.strerror}") from None
+            raise CannotRunError(f"cannot open a terminal: {error.strerror}") from None
         try:
             return spawn(self._spec, log, terminal=terminal.component)
         finally:
@@ -166,7 +166,7 @@ class _Shim:
             pids = ", ".join(f"pid {pid}" for pid in self._tree.members)
             if self._pane is not None:
                 self._pane.show()
-            self._print(f"{self._record.outcome()}; left alive: {pids}; a stop ends them")
+            self._print(f"{self._record.outcome()}; still running: {pids}; a stop ends them")
 
     def _save(self, *, durable: bool = True) -> None:
         self._record.save(durable=durable)
@@ -183,7 +183,7 @@ class _Shim:
         values.update(state="exited", descendants=[], ended_at=values["ended_at"] or time.time())
         self._record.save_last()
         if self._pane is not None:
-            suffix = "; what it left has ended, too" if self._reported_leftovers else ""
+            suffix = "; leftovers have ended" if self._reported_leftovers else ""
             self._pane.finish(self._record.outcome() + suffix)
 
 

@@ -68,11 +68,11 @@ def content_of(path: Path, *, display_path: Path | None = None) -> bytes:
         raise ConfigError(f"{name} is a folder", hint=f"name a file in it: {name / 'rl.toml'}") from None
     except OSError as error:
         if error.errno == errno.EINVAL:
-            raise ConfigError(f"{name} is no regular file", hint="name a TOML file") from None
+            raise ConfigError(f"{name} is not a regular file", hint="name a TOML file") from None
         if error.errno == errno.EFBIG:
             raise ConfigError(
                 f"{name} is larger than {_LARGEST_BYTES // 1024} KiB, too large for a config file",
-                hint="is it the right file? keep data in files of their own",
+                hint="check that it is the right file; keep data in separate files",
             ) from None
         raise ConfigError(f"{name}: cannot be read: {error.strerror}") from error
 
@@ -87,9 +87,7 @@ def parse_file(path: Path, content: bytes) -> Source:
         text = content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigError(
-            f"{path}:{line}: is not UTF-8 text", hint="save it as UTF-8; TOML allows nothing else"
-        ) from error
+        raise ConfigError(f"{path}:{line}: is not UTF-8 text", hint="save it as UTF-8") from error
     return Source(path, content, edit.parse(text, str(path)))
 
 
@@ -126,6 +124,4 @@ def with_key(source: Source, key: str, value: TomlValue) -> Source:
 
 
 def _unsafe_edit(source: Source, key: str) -> ConfigError:
-    return ConfigError(
-        f"{source.path}: cannot set {key} without risk to the rest", hint="edit it in the file itself"
-    )
+    return ConfigError(f"{source.path}: cannot safely set {key}", hint="edit it in the file itself")

@@ -130,9 +130,11 @@ def refuse_observed(record: ExperimentRecord) -> None:
     """
     if record.observed:
         raise UsageError(
-            f"{record.name} is observed: rltui did not start it, so there is nothing to start, stop or edit",
-            hint=f"`{hints.DOWN(name=record.name)}` ends the observation; "
-            f"the run in {record.run_dir} goes on",
+            f"{record.name} is only observed: rltui did not start it and cannot start, stop or edit it",
+            hint=(
+                f"`{hints.DOWN(name=record.name)}` ends the observation; the run in {record.run_dir}"
+                " continues"
+            ),
         )
 
 
@@ -177,15 +179,17 @@ def find_run(folder: Path, framework: str | None = None) -> DetectedRun:
         return inside[0]
     if not inside:
         raise UsageError(
-            f"{folder} holds no run of a framework that rltui knows",
-            hint="name the folder that has logs/ in it; if the run is just beginning, say which framework "
-            "with --framework",
+            f"{folder} holds no run of a known framework",
+            hint=(
+                "name the folder that contains logs/; if the run has just started, name its framework"
+                " with --framework"
+            ),
         )
     inside.sort(key=lambda candidate: candidate.path.stat().st_mtime, reverse=True)
     raise UsageError(
-        f"{folder} holds {len(inside)} runs: say which",
+        f"{folder} holds {len(inside)} runs; name one",
         details=[hints.WATCH_RUN(folder=candidate.path) for candidate in inside],
-        hint="the one that changed last comes first",
+        hint="newest first",
     )
 
 

@@ -52,7 +52,7 @@ def change_run(index: RunIndex, row: RunRow, change: RunChange) -> RunRow:
     """
     adding, note = frozenset(map(_check_tag, change.add_tags)), change.note
     if note is not None and len(note := note.strip()) > _LONGEST_NOTE:
-        raise UsageError(f"the note has {len(note)} characters, {_LONGEST_NOTE} are the most")
+        raise UsageError(f"note too long ({len(note)} characters, at most {_LONGEST_NOTE})")
 
     def changed(metadata: RunMetadata) -> RunMetadata:
         archived_at = metadata.archived_at
@@ -115,7 +115,7 @@ def _missing_folder_error(row: RunRow) -> ConflictError:
 def _check_tag(tag: str) -> str:
     if not tag or len(tag) > _LONGEST_TAG or not tag.isprintable() or any(sign in tag for sign in " ,()+'\""):
         raise UsageError(
-            f"{tag!r} cannot be a tag",
+            f"{tag!r} is not a valid tag",
             hint=f"at most {_LONGEST_TAG} letters, digits and signs; no spaces, commas, brackets, quotes",
         )
     return tag
@@ -128,7 +128,7 @@ def _change_metadata(index: RunIndex, row: RunRow, change: Callable[[RunMetadata
     def check_and_change(metadata: RunMetadata) -> RunMetadata:
         if metadata.id != row.id:
             raise ConflictError(
-                f"the run in {row.folder} is another one by now",
+                f"{row.folder} now holds another run",
                 hint=f"{hints.RUNS_REBUILD}; nothing was changed",
             )
         return change(metadata)
@@ -199,15 +199,15 @@ def trash(index: RunIndex, row: RunRow, *, with_others: bool = False) -> RunRow:
     if not with_others and (older_entries := entries_before_run(row)):
         names = join_words(first_names(older_entries, _MOST_NAMED))
         raise ConflictError(
-            f"the folder of {row.name} holds what was there before it: {names}",
-            hint=f"{hints.RM(run=row.name)} asks whether that goes as well; nothing was moved",
+            f"the folder of {row.name} holds files from before the run: {names}",
+            hint=f"{hints.RM(run=row.name)} asks whether to remove that, too; nothing was moved",
         )
     with _locked(row, folder):
         make_folder(folder.parent / TRASH, mode=0o700)
         if reason := foreign_folder_reason(folder.parent / TRASH):
             raise ConflictError(
                 f"{folder.parent / TRASH} is not trusted: {reason}",
-                hint="what lies there is not safe from others; move that folder away; nothing was moved",
+                hint="other users can change that folder; move it away; nothing was moved",
             )
         moved_row = _move(row, folder, folder.parent / TRASH / f"{row.id}-{folder.name}")
     return _record_trashed_at(index, moved_row, time.time())
@@ -226,8 +226,8 @@ def restore(index: RunIndex, row: RunRow) -> RunRow:
     target = folder.parent.parent / folder.name.removeprefix(f"{row.id}-")
     if os.path.lexists(target):
         raise ConflictError(
-            f"{row.name} cannot come back: something else is at {target}",
-            hint="move that away, and ask again",
+            f"{row.name} cannot be restored: something else is at {target}",
+            hint="move it away, and try again",
         )
     moved_row = _move(row, folder, target)
     _remove_empty(folder.parent)
@@ -274,8 +274,8 @@ def _refuse_others_inside(index: RunIndex, row: RunRow, folder: Path) -> None:
     ]
     if run_names:
         raise ConflictError(
-            f"other runs lie in the folder of {row.name}: {join_words(first_names(run_names, _MOST_NAMED))}",
-            hint="put those into the trash first; nothing was moved",
+            f"other runs are in the folder of {row.name}: {join_words(first_names(run_names, _MOST_NAMED))}",
+            hint="move those to the trash first; nothing was moved",
         )
 
 
@@ -298,11 +298,12 @@ def _move(row: RunRow, folder: Path, target: Path) -> RunRow:
         folder.rename(target)
     except FileNotFoundError:
         raise ConflictError(
-            f"{row.name}: its folder is not there: {folder}", hint="nothing was moved"
+            f"{row.name}: its folder is missing: {folder}", hint="nothing was moved"
         ) from None
     except OSError as error:
         raise RltuiError(
-            f"cannot move {folder}: {error.strerror}", hint="it may be mounted, or in use; nothing was moved"
+            f"cannot move {folder}: {error.strerror}",
+            hint="it may be a mount point or in use; nothing was moved",
         ) from error
     new_paths: dict[str, Any] = {name: str(target / path) for name, path in relative_paths.items()}
     return replace(row, **new_paths)

@@ -44,7 +44,7 @@ def find_run(index: RunIndex, reference: str) -> RunRow:
         raise UsageError(f"run not found: {reference}", hint="there are no runs yet")
     if guess := closest(reference, names):
         raise UsageError(f"run not found: {reference}", hint=f"did you mean {guess}?")
-    hint = f"there are: {join_words(names)}" if len(names) <= _MOST_NAMED else f"list them: {hints.RUNS}"
+    hint = f"available: {join_words(names)}" if len(names) <= _MOST_NAMED else f"list them: {hints.RUNS}"
     raise UsageError(f"run not found: {reference}", hint=hint)
 
 
@@ -126,5 +126,5 @@ def _only(reference: str, rows: list[RunRow]) -> RunRow:
                 rows = [row for row in rows if row.control == control] or rows
     if len(rows) > 1:
         descriptions = [f"{row.id}  {row.state}  {row.folder}" for row in rows[:_MOST_NAMED]]
-        raise UsageError(f"{len(rows)} runs are called {names[0]}", details=descriptions, hint="use the id")
+        raise UsageError(f"{len(rows)} runs are named {names[0]}", details=descriptions, hint="use the id")
     return rows[0]

@@ -50,9 +50,9 @@ class WeightsConversion:
             return self.folder
         lines = [line for line in plain_text(output).splitlines() if line.strip()]
         raise RltuiError(
-            f"{self.folder.parent} has the state of the trainer alone, and no weights could be made of it",
+            f"{self.folder.parent} has only trainer state, and converting it to weights failed",
             details=lines[-_OUTPUT_LINES:],
-            hint="its last words tell why; it was run in the environment of the framework",
+            hint="see the output above; the conversion ran in the framework's environment",
         )
 
 
@@ -74,8 +74,8 @@ def folder_of_step(
         return complete_folder(folder, adapters=adapters)
     conversion = weights_conversion(record, step)
     if conversion is None:
-        hint = f"there are: {', '.join(map(str, steps))}" if (steps := _steps(run_dir)) else "name a folder"
-        raise ConfigError(f"there are no weights of step {step} in {run_dir}", hint=hint)
+        hint = f"available: {', '.join(map(str, steps))}" if (steps := _steps(run_dir)) else "name a folder"
+        raise ConfigError(f"no weights of step {step} in {run_dir}", hint=hint)
     if only_look:
         return conversion.folder
     try:
@@ -119,10 +119,10 @@ def complete_folder(folder: Path, *, adapters: bool = False) -> Path:
     """
     require_folder(folder, hint="name the folder of a model, or a step of a run")
     if not adapters and _holds_adapters(folder):
-        hint = f"merge them into the model first; {hints.PUBLISH} takes them as they are"
-        raise ConfigError(f"{folder} holds adapters ({_ADAPTER_CONFIG}), which are no model alone", hint=hint)
+        hint = f"merge them into the model first; {hints.PUBLISH} uploads adapters as they are"
+        raise ConfigError(f"{folder} holds adapters ({_ADAPTER_CONFIG}), not a complete model", hint=hint)
     if reason := incompleteness(folder):
-        raise ConfigError(f"{folder} is not complete: {reason}", hint="is it still being written?")
+        raise ConfigError(f"{folder} is not complete: {reason}", hint="it may still be being written")
     return folder.absolute()
 
 
@@ -138,7 +138,7 @@ def incompleteness(folder: Path) -> str:
         if not path.is_file():
             return f"{name} is missing"
         if path.suffix == ".safetensors" and not _is_complete(path):
-            return f"{name} is cut short"
+            return f"{name} is truncated"
     uses_marker = any((sibling / _MARKER).exists() for sibling in folder.parent.glob("step_*"))
     if uses_marker and not (folder / _MARKER).exists():
         return f"it has no {_MARKER}, which is written last"
@@ -155,7 +155,7 @@ def _files(folder: Path) -> set[str]:
         try:
             names = set(map(str, json.loads(read_regular(index))["weight_map"].values()))
             if any("/" in name for name in names):
-                raise ValueError("it names files elsewhere")
+                raise ValueError("it refers to files elsewhere")
             return names
         except (OSError, ValueError, LookupError, AttributeError, RecursionError):
             return {index.name.removesuffix(".index.json")}  # which is missing: the index is still written

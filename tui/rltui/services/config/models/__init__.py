@@ -137,7 +137,7 @@ class FrameworkModels:
         framework = self._framework
         project, validation = framework.checkout, framework.config_models
         if project is None or validation is None:
-            self.reason = f"{framework.title} has no models that could be asked"
+            self.reason = f"{framework.title} has no config models to ask"
             return None
         try:
             nearby = checkout.NearbyCheckout(project, workspace=self._workspace, config_files=paths)
@@ -241,7 +241,7 @@ class FrameworkModels:
             has_answered = worker.knows(role)
             answer = worker.ask(role, question)
             if self._closed:
-                return NotAsked("rltui is about to end")
+                return NotAsked("rltui is shutting down")
             if not isinstance(answer, NotAsked):
                 return answer
             if has_answered and not answer.late:  # gone, such as for idleness: another one will know
@@ -276,7 +276,7 @@ def _failure_reason(answer: Answer) -> str | None:
 
 
 def _not_asked_hint(name: str, reason: str) -> Problem:
-    return Problem(severity="hint", message=f"{name} itself could not be asked: {reason}")
+    return Problem(severity="hint", message=f"{name} itself could not be run: {reason}")
 
 
 # --- what they say, as problems with file, key and line ---------------------------------------------------
@@ -285,7 +285,7 @@ def _not_asked_hint(name: str, reason: str) -> Problem:
 def _file_problems(name: str, answer: Answer, source: Source, namespace: str | None) -> Iterator[Problem]:
     """`namespace`: prefix of the file's keys in the names of its knobs."""
     file = str(source.path)
-    limitation = f"{name} cannot check {source.path.name} to its end"
+    limitation = f"{name} cannot fully check {source.path.name}"
     if "valid" in answer or "errors" in answer:
         limitation = f"{name} cannot check all of {source.path.name}"
     for missing in answer.get("missing", ()):
