@@ -46,7 +46,7 @@ def test_a_life_with_checkpoints(counters: Box, run: Path) -> None:
     assert listed["archived_steps"] == [9], "a plain resume would have taken it"
     refused = counters.run("restart", "--from", "5", "--yes")
     assert refused.returncode == 3
-    assert "it has: 3, 6" in refused.stderr
+    assert "complete: 3, 6" in refused.stderr
     plan = counters.json("restart", "--from", "3", "--plan")
     assert plan["stop"] == ["trainer", "orchestrator"]
     assert plan["archived"] == [{"folder": "checkpoints", "steps": [6]}]

@@ -101,9 +101,9 @@ def test_the_first_argument_and_c_name_run_and_components(
     [
         (LOOK, "trainer", "trainer is a component, not a run\n→ rltui look -c trainer"),
         (LOOK, "ne", "ne could be newest or new\n→ type more of the name"),
-        (LOOK, "nothing/trainer", "run not found: nothing\n→ there are: newest, new and old"),
+        (LOOK, "nothing/trainer", "run not found: nothing\n→ available: newest, new and old"),
         (PLAIN, "old/trainer", "plain is about a whole run, not about a component\n→ rltui plain old"),
-        (PLAIN, "trainer", "run not found: trainer\n→ there are: newest, new and old"),
+        (PLAIN, "trainer", "run not found: trainer\n→ available: newest, new and old"),
     ],
 )
 def test_an_error_has_the_right_line(place: Path, command: Command, words: str, text: str) -> None:

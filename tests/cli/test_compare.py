@@ -79,7 +79,7 @@ def test_runs_are_compared(place: Path, cli: CommandLine, capsys: pytest.Capture
     assert main(["runs", "compare", "a", "b"]) == 0
     table, remark = capsys.readouterr()
     assert "▲" not in table
-    assert "± is the deviation of single steps" in remark
+    assert "± is the std over steps" in remark
     assert re.search(rf"^{re.escape(key)} +\S+ +0.125$", table, re.MULTILINE)
     assert re.search(r"^reward to step 3 +0.2 ± 0.1 +0.2 ± 0.1$", table, re.MULTILINE)
     assert main(["runs", "compare", "a", "b", "--md"]) == 0
@@ -175,5 +175,5 @@ def test_a_report_that_cannot_be_written_leaves_nothing(
     assert code == 1
     told = capsys.readouterr().err
     assert "cannot write the report" in told
-    assert "nothing of it was left" in told
+    assert "no partial report was left" in told
     assert sorted(path.name for path in place.iterdir() if "full" in path.name) == []

@@ -158,7 +158,7 @@ def test_doctor_runs_nothing_of_a_checkout_that_nobody_started(
     text = " ".join(capsys.readouterr().out.split())
     assert f"{foreign} · " in text
     assert "commit " in text
-    assert "is not trusted; to let rltui run what it holds: rltui trust" in text
+    assert "is not trusted; to allow rltui to run its files: rltui trust" in text
     assert not ran.exists()
 
 

@@ -152,7 +152,9 @@ def test_rm_says_what_no_run_wrote_and_the_screen_does_not_take_it_along(
     assert before["b"] == []
     runs = LocalRuns()
     (row,) = (row for row in runs.rows() if row.name == "a")
-    with pytest.raises(ConflictError, match=r"holds what was there before it: data, .*thesis\.tex"):
+    with pytest.raises(
+        ConflictError, match=r"holds files from before the run: data, metrics\.jsonl and thesis\.tex"
+    ):
         runs.change(row.id, RunChange(is_trashed=True))
     assert (mine / "thesis.tex").exists()
     main(["runs", "rm", "a", "b", "--yes"])
@@ -190,8 +192,8 @@ def test_what_is_typed_at_great_length_is_refused_in_words(
     own_user: Path, tmp_path: Path, cli: CommandLine
 ) -> None:
     many, digits = 3000, "9" * 5000
-    assert "brackets stand in each other" in cli("runs", "(" * 1000 + "a" + ")" * 1000, code=2)
-    assert "are the most" in cli("runs", "(" * 5000, code=2)
+    assert "brackets" in cli("runs", "(" * 1000 + "a" + ")" * 1000, code=2)
+    assert "at most" in cli("runs", "(" * 5000, code=2)
     assert "is not a regular expression" in cli("runs", f"name:~{'(' * 1500}a{')' * 1500}", code=2)
     cli("runs", "not " * 900 + "a")
     config = tmp_path / "rl.toml"

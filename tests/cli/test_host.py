@@ -57,7 +57,7 @@ def test_a_command_runs_there_and_its_code_comes_back(
         (("--host", "gpubox"), 2, "the TUI needs a terminal"),
         (("--host",), 2, "--host takes the name of one machine"),
         (("--host", "a", "--host", "b", "status"), 2, "--host takes the name of one machine"),
-        (("--host", "-x", "status"), 2, "is no host"),
+        (("--host", "-x", "status"), 2, "is not a host"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

@@ -43,7 +43,7 @@ def test_commands_become_a_layout_that_is_found_by_its_name(cli: CommandLine) ->
         (["mine", "--component", "a='"], 2, "the command of a cannot be understood"),
         (["mine", "--component", "a="], 2, "a has no command"),
         (["tinyrl", "--component", "a=b"], 4, "is a layout that rltui ships"),
-        (["no name", "--component", "a=b"], 2, "is not valid"),
+        (["no name", "--component", "a=b"], 2, "does not suit"),
         (["mine"], 2, "a layout needs components"),
     ],
 )

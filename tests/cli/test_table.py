@@ -74,11 +74,11 @@ def test_cells_are_one_line_of_what_can_be_seen() -> None:
 def test_painted_cells_are_measured_without_their_marks() -> None:
     switch(is_on=True)
     try:
-        cell = style("not responding", "bad")
+        cell = style("not answering", "bad")
         wide = table_lines([Column("S", least=5), Column("N")], [(cell, "x")], width=None)
         narrow = table_lines([Column("S", least=5), Column("N")], [(cell, "x")], width=10)
     finally:
         switch(is_on=False)
-    assert strip_style(wide[1]) == "not responding  x"
+    assert strip_style(wide[1]) == "not answering  x"
     assert strip_style(narrow[1]) == "not an…  x"
     assert narrow[1].startswith(MARK)

@@ -36,7 +36,7 @@ def lines(status: Status) -> list[str]:
 
 def test_status_counts_down_to_the_next_start() -> None:
     assert lines(backoff_status())[-1] == (
-        "  ↻ trainer       backoff                   1         again in 12s · exited 1; failure 1 of 3"
+        "  ↻ trainer       backoff                   1         restarts in 12s · exited 1; failure 1 of 3"
     )
 
 
@@ -77,7 +77,7 @@ def test_status_says_why_something_counts_as_stalled() -> None:
 def test_status_says_who_took_it_down_and_what_could_not_be_ended() -> None:
     down = Down(by="ada, pid 7 on pts/3", at=NOW, complete=True, left=("pid 9 dd is in D",))
     status = running_status().model_copy(update={"state": "stopped", "alive": False, "down": down})
-    assert any(line.startswith("  taken down by ada, pid 7 on pts/3, ") for line in lines(status))
+    assert any(line.startswith("  shut down by ada, pid 7 on pts/3, ") for line in lines(status))
     assert "  ⚠ cannot be ended: pid 9 dd is in D" in lines(status)
 
 
@@ -111,7 +111,7 @@ def settle(*statuses: Status) -> dict[str, Any]:
 
 def test_waiting_goes_on_through_back_off(capsys: pytest.CaptureFixture[str]) -> None:
     assert settle(backoff_status(), running_status())["components"][2]["state"] == "ready"
-    assert "↻ trainer backoff: exited 1; failure 1 of 3, again in " in capsys.readouterr().err
+    assert "↻ trainer backoff: exited 1; failure 1 of 3" in capsys.readouterr().err
     with pytest.raises(RltuiError, match="ended while we waited"):
         settle(backoff_status())
 
@@ -153,9 +153,9 @@ def test_what_waits_in_a_queue_elsewhere_is_told_and_not_waited_for(
     row = next(line for line in lines(queued_status()) if "trainer" in line)
     assert "◌ trainer" in row
     assert " pending " in row
-    assert "job 12 · waits for free nodes (Resources)" in row
+    assert "job 12 · waiting for free nodes (Resources)" in row
     settle(queued_status())
-    assert "◌ trainer pending: job 12 · waits for free nodes (Resources)" in capsys.readouterr().err
+    assert "◌ trainer pending: job 12 · waiting for free nodes (Resources)" in capsys.readouterr().err
 
 
 def test_a_host_that_does_not_answer_is_told_first() -> None:

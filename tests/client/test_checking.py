@@ -54,7 +54,7 @@ def test_what_a_layout_cannot_start_is_said_by_check_and_refused_by_up(
     assert main(["check", "--no-own", str(path)]) == 0
     out = capsys.readouterr().out
     verdict, *hints = out.splitlines()
-    assert "cannot start here: the config asks for a cluster" in verdict
+    assert "cannot start here: the config has [slurm] for a cluster" in verdict
     assert "--slurm submits it" in hints[0]
     for layout in (None, "prime-rl-single"):
         with pytest.raises(ConfigError, match="is for a cluster") as caught:

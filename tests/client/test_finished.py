@@ -79,7 +79,7 @@ async def test_a_finished_run_is_read_from_its_files(own_user: Path, tmp_path: P
 
     with pytest.raises(UsageError, match="a is not running") as refused:
         await run.execute(Request(action="start"))
-    assert "rltui -n a" in str(refused.value.hint)
+    assert "rltui a" in str(refused.value.hint)
     assert not launch.has_supervisor(record), "to look at it starts nothing"
 
 

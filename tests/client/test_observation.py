@@ -69,7 +69,7 @@ def test_own_experiments_are_opened_instead(run: Path) -> None:
     for folder in (run, run.parent):
         with pytest.raises(ConflictError) as caught:
             observe(ObservationRequest(folder))
-        assert caught.value.hint == "open it: rltui -n own"
+        assert caught.value.hint == "open it: rltui own"
 
 
 def test_layouts_that_start_something_are_refused(run: Path) -> None:

@@ -79,7 +79,7 @@ def test_held_port_is_replaced_by_the_next_free_one(
     moved = f"port {held_port} is in use by pid {os.getpid()} {own_name}; this experiment uses {port}"
     assert notes == (moved,)
     monkeypatch.setattr(ports, "served_model", lambda port: "Qwen3")
-    server = "a server is already there, serving Qwen3; it is left alone"
+    server = "a server already serves Qwen3 there"
     use = f"; to use it: --inference http://127.0.0.1:{held_port}"
     assert ports.with_ports(experiment(tmp_path, held_port))[1] == (moved, server + use)
     vf_rl = experiment(tmp_path, held_port, layout="verifiers")

@@ -153,7 +153,7 @@ def test_what_does_not_say_which_run_is_better_says_so() -> None:
     assert "evaluate them on the same examples" in remark_text(comparison(runs, {}))
     configs = {"id-a": {"seed": 0}, "id-b": {"seed": 1}}
     result = comparison(runs, configs, (), compared_evals([[evaluated("a")], [evaluated("b", seed=1)]]))
-    assert "asked other examples, because their seeds differ" in remark_text(result)
+    assert "used different examples, because their seeds differ" in remark_text(result)
     assert remark_text(comparison(runs[:1], {})) == "", "a report of one run compares nothing"
     assert compared_evals([[], [evaluated("b").model_copy(update={"kind": "base"})]]) == ()
 

@@ -77,7 +77,7 @@ DOCUMENT = {
         tools={"type": "array", "items": {"type": "object"}, "default": []},
         tree=optional(ref("Node")),
         source={"anyOf": [{"const": "policy", "type": "string"}, ref("Model")], "default": "policy"},
-        old={**integer(default=1), "x-aliases": ["too old"]},
+        old={**integer(default=1), "x-aliases": ["older"]},
     ),
     "$defs": DEFINITIONS,
 }  # fmt: skip
@@ -168,8 +168,8 @@ def test_secrets_are_not_told() -> None:
 
 def test_a_key_twice_in_an_alias_and_its_name_is_read_twice() -> None:
     reading = read("old = 2\nolder = 3")
-    assert [knob.name for knob in reading.knobs if knob.name.startswith("old")] == ["old", "too old"]
-    assert reading.set_names == {"old", "too old"}
+    assert [knob.name for knob in reading.knobs if knob.name.startswith("old")] == ["old", "older"]
+    assert reading.set_names == {"old", "older"}
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_an_edit_may_be_meant_for_a_component_that_does_not_read_it() -> None:
     result = plan("set", states, "inference", "trainer", readers=readers)
     assert result.stop == ("orchestrator", "inference")
     assert result.start == ("inference", "orchestrator", "trainer")
-    assert "trainer restarts with it" in result.reasons
+    assert "trainer starts again with it" in result.reasons
 
 
 def test_a_failed_reader_starts_again_after_an_edit() -> None:

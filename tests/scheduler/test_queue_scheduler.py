@@ -33,8 +33,8 @@ def status(state: str, reason: str = "", **values: Any) -> dict[str, Any]:
         (status("done", evals=[{}]), True, (None, "")),
         (status("failed", "trainer: exited 1"), True, ("failed", "trainer: exited 1")),
         (status("failed", transaction="restart"), True, (None, "")),
-        (status("stopping", "taken down by ada"), True, (None, "")),
-        (status("stopped", "taken down by ada"), False, ("stopped", "taken down by ada")),
+        (status("stopping", "shut down by ada"), True, (None, "")),
+        (status("stopped", "shut down by ada"), False, ("stopped", "shut down by ada")),
         (status("done"), False, ("done", "")),
         (status("failed", "trainer: killed"), False, ("failed", "trainer: killed")),
         (status("lost", "nobody saw it"), False, ("lost", "nobody saw it")),
@@ -81,7 +81,8 @@ def test_a_pipe_in_place_of_a_config_holds_up_nobody(scheduler: QueueScheduler, 
     os.mkfifo(config)
     scheduler.look()
     assert why(scheduler) == {
-        "a": f"{config} cannot be read: it is not a regular file; as it is now: rltui queue retry a",
+        "a": f"{config} cannot be read: it is not a regular file; to use the new version:"
+        " rltui queue retry a",
         "b": "starting",
     }
 
@@ -142,9 +143,9 @@ def test_a_folder_on_a_disk_that_does_not_answer_holds_up_nobody(
     monkeypatch.setattr("rltui.scheduler.queue_scheduler._record", no_look)
     scheduler.look()
     assert why(scheduler) == {
-        "a": "the disk of /o/a does not answer",
-        "b": "the disk of /dead does not answer",
-        "c": "the disk of /o/c does not answer",
+        "a": "the disk of /o/a does not respond",
+        "b": "the disk of /dead does not respond",
+        "c": "the disk of /o/c does not respond",
         "d": "starting",
     }
     answers.set()

@@ -50,13 +50,13 @@ def test_a_damaged_file_is_set_aside_and_told(content: bytes) -> None:
     (aside,) = paths.queue_folder().glob("queue.json.damaged-*")
     assert aside.read_bytes() == content
     assert str(aside) in after.told
-    assert "the queue begins anew" in after.told
+    assert "the queue starts empty" in after.told
     assert json.dumps(after.told) in (paths.queue_folder() / "journal.jsonl").read_text()
     assert read_queue() == after
     queue_file().write_bytes(content)
     again = change_queue(lambda queue: queue, fallback=known)
     assert again.entries == known.entries
-    assert "the queue was written again as it was known last" in again.told
+    assert "the queue was restored from its last known state" in again.told
 
 
 def test_a_deleted_file_is_told_and_what_is_known_of_the_queue_comes_back(
@@ -68,10 +68,10 @@ def test_a_deleted_file_is_told_and_what_is_known_of_the_queue_comes_back(
     queue_file().unlink()
     after = change_queue(lambda queue: queue, fallback=known)
     assert after.entries == known.entries
-    assert after.told == "the file of the queue was deleted: the queue was written again as it was known last"
+    assert after.told == "the file of the queue was deleted: the queue was restored from its last known state"
     queue_file().unlink()
     told = change_queue(lambda queue: queue.with_entries([*queue.entries, added(2)])).told
-    assert told.startswith("the file of the queue was deleted: the queue begins anew; ")
+    assert told.startswith("the file of the queue was deleted: the queue starts empty; ")
     monkeypatch.setattr("rltui.services.queue_file._LARGEST_JOURNAL", 10)
     before = (paths.queue_folder() / "journal.jsonl").read_text()
     change_queue(lambda queue: queue.with_entries([]))

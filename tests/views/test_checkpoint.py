@@ -35,10 +35,10 @@ def test_the_summary_says_what_fits_and_what_was_set_aside() -> None:
     )  # fmt: skip
     assert checkpoint_summary(report) == [
         "1 complete, 1 incomplete, 3.0 GiB",
-        "9.0 GiB free: room for 4 more, 8 to come",
-        "restarts have set 1.0 GiB aside, checkpoints 7 among it",
+        "9.0 GiB free: room for 4 more, 8 needed",
+        "restarts have set 1.0 GiB aside, including checkpoints 7",
     ]
-    assert checkpoint_summary(CheckpointReport(experiment="x")) == ["no checkpoint is complete yet"]
+    assert checkpoint_summary(CheckpointReport(experiment="x")) == ["no complete checkpoint yet"]
 
 
 def test_a_plan_that_deletes_nothing_says_so() -> None:

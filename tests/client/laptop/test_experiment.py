@@ -126,7 +126,7 @@ def test_what_is_opened_comes_along_with_the_hello(
     assert runs.opened(runs.link.call("server.open", nothing)) is None, "none lives"
     link = HostLink(machine.host)
     try:
-        with pytest.raises(RltuiError, match="no supervisor of alpha runs"):
+        with pytest.raises(RltuiError, match="alpha has no supervisor"):
             link.open(lambda _: None, "alpha", readonly=True).result()
     finally:
         link.close()

@@ -189,7 +189,7 @@ def test_questions_that_nobody_understands_are_refused(link: HostLink) -> None:
         ("no such", None, "has no 'no such'"),
         ("experiment.pins", {"of": key, "arguments": {}}, "no experiment in /nowhere"),
         ("experiment.pins", {"of": {"output_dir": 7}, "arguments": {}}, "output_dir"),
-        ("runs.open", {"of": False, "arguments": {}}, "knows no 'runs.open'"),
+        ("runs.open", {"of": False, "arguments": {}}, "has no 'runs.open'"),
         ("server.owner", {"of": None, "arguments": {}}, "knows no 'server.owner'"),
         ("server.open", None, "output_dir"),
         ("log.at", {"of": 4711, "arguments": {"offset": 0}}, "not told any more"),

@@ -21,7 +21,7 @@ from rltui.ui.dialogs.base import ChoiceMenu
 
 LOGS = ("trainer      Waiting for batch 13 since 2.1s", "orchestrator Step 12 | Time: 4.1s", "0 all")
 MARKS = "✗ 1 crash · e 1 edit · n 1 note · r 1 restart · ▴ 11 checkpoints"
-ROLLOUTS = "31 samples · reward 0.790 ± 0.202 · 4 groups, 1 without spread (=)"
+ROLLOUTS = "31 samples · reward 0.790 ± 0.202 · 4 groups, 1 with zero std (=)"
 CHECKPOINTS = ("reverse-text · Checkpoints · step 503", "5 complete, 2 incomplete, 14.2 GiB · 182 GiB free")
 GOING_BACK = (
     "▸ 420",
@@ -174,14 +174,14 @@ SCENES: dict[str, Scene] = {
         "◐ checkpoint 40 on reverse-text · 24/60 rollouts", "0.702 ± 0.012  +0.650 ± 0.013 ▲",
         "with base (#1): +0.650 ± 0.013 ▲, example by example, over 20", "⚠ truncated", "c compare",
         small=(),
-        medium=("▸ 4   checkpoint 20 (run 1)", "asked for by eval_every · 31s", "it needs 40", "90 %"),
+        medium=("▸ 4   checkpoint 20 (run 1)", "requested by eval_every · 31s", "it needs 40", "90 %"),
     ),
     "description": scene(
         on(with_status), ("t", "I"), "trainer of reverse-text", "command", "python -m trainer @ rl.toml",
         "CUDA_VISIBLE_DEVICES=0", "enter: copy the line", small=(), huge=("/run/trainer.log",),
     ),
     "evaluations-ask": scene(
-        on(with_evals), ("V", "s"), "─ Evaluate ─", "the one that the config trains on", "rollouts of each",
+        on(with_evals), ("V", "s"), "─ Evaluate ─", "the one that the config trains on", "rollouts each",
         "60 rollouts · the newest weights, asked of the run's own server", "enter: ask for it", small=(),
     ),
 }  # fmt: skip

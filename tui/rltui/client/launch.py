@@ -230,8 +230,8 @@ def _bring_back(control: ControlFolder, record: ExperimentRecord) -> None:
 
 def not_running(name: str) -> RltuiError:
     return RltuiError(
-        f"no supervisor of {name} runs, and a read-only client starts none",
-        hint=f"read what is on disk: {hints.STATUS(name=name)}; or start it: {hints.OPEN(name=name)}",
+        f"{name} has no supervisor, and a read-only client does not start one",
+        hint=f"read its files: {hints.STATUS(name=name)}; or start it: {hints.OPEN(name=name)}",
     )
 
 
@@ -273,13 +273,13 @@ def _no_terminal(record: ExperimentRecord, component: str) -> RltuiError:
     logs = hints.LOGS(component=component, name=record.name)
     if attempt is not None and attempt.is_alive:
         return RltuiError(
-            f"the terminal of {component}'s attempt {attempts[-1]} is gone, {component} itself goes on",
-            details=["the tmux server that held it was ended"],
-            hint=f"follow its output: {logs} -f; its next start has a terminal again",
+            f"the terminal of {component}'s attempt {attempts[-1]} is gone; {component} itself keeps running",
+            details=["its tmux server was ended"],
+            hint=f"follow its output: {logs} -f; its next start gets a new terminal",
         )
     start = hints.START(component=component, name=record.name)
     return RltuiError(
-        f"{component} does not run, and the terminal of its attempt {attempts[-1]} is gone",
+        f"{component} is not running, and the terminal of its attempt {attempts[-1]} is gone",
         hint=f"read what it printed: {logs}; or start it: {start}",
     )
 
@@ -306,6 +306,8 @@ def already_running(record: ExperimentRecord) -> ConflictError:
     """The error of a command that would create a running experiment again."""
     return ConflictError(
         f"the experiment {record.name} is running in {record.output_dir}",
-        hint=f"look at it: {hints.OPEN(name=record.name)}; end it: {hints.DOWN(name=record.name)}; "
-        "or choose another name and folder with -n and -o",
+        hint=(
+            f"open it: {hints.OPEN(name=record.name)}; end it: {hints.DOWN(name=record.name)}; or"
+            " choose another name and folder with -n and -o"
+        ),
     )

@@ -116,7 +116,7 @@ class LocalRuns(Runs):
         from rltui.services.runs.organize import change_run
 
         if self.readonly:
-            raise ConflictError("this client only looks")
+            raise ConflictError("read-only client")
         row = self._row(id_)
         if change.name is not None:
             self._end_idle_supervisor(row)
@@ -135,9 +135,7 @@ class LocalRuns(Runs):
     def _row(self, id_: str) -> RunRow:
         row = next((listed_row for listed_row in self.rows() if listed_row.id == id_), None)
         if row is None:
-            raise UsageError(
-                "that run is not in the index any more", hint=f"{hints.RUNS} lists those that are"
-            )
+            raise UsageError("that run is no longer in the index", hint=f"{hints.RUNS} lists all")
         return row
 
     def open(self, id_: str, *, again: bool = False) -> LocalExperiment:
@@ -151,11 +149,9 @@ class LocalRuns(Runs):
             return LocalExperiment(record, readonly=self.readonly, finished=True)
         same_name = find_experiment(record.name)
         if same_name is None or not same_folder(same_name.output_dir, record.output_dir):
-            where = (
-                "in the trash" if row.trashed_at is not None else "not on the list of experiments any more"
-            )
+            where = "in the trash" if row.trashed_at is not None else "no longer on the list of experiments"
             raise ConflictError(
-                f"{record.name} cannot be started again: it is {where}"
+                f"{record.name} cannot be restarted: it is {where}"
                 if same_name is None
                 else f"the name {record.name} is taken by the experiment in {same_name.output_dir}",
                 hint=f"a new run with its config: {hints.RERUN(run=row.id)}",
@@ -187,7 +183,7 @@ class LocalRuns(Runs):
         from rltui.client.fork import carry_out, plan_fork
 
         if self.readonly:
-            raise ConflictError("this client only looks")
+            raise ConflictError("read-only client")
         row = self._row(id_)
         with plan_fork(row, wish) as prepared_fork:
             if wish.is_queued:
@@ -248,7 +244,7 @@ class LocalRuns(Runs):
         from rltui.client.queue import commands
 
         if self.readonly:
-            raise ConflictError("this client only looks")
+            raise ConflictError("read-only client")
         match action:
             case "pause":
                 commands.pause()

@@ -72,7 +72,7 @@ class Ready(TomlTable):
         try:
             re.compile((text or "").encode())
         except re.error as error:
-            raise ValueError(f"{text!r} is no regular expression: {error}") from error
+            raise ValueError(f"{text!r} is not a regular expression: {error}") from error
         return text
 
 
@@ -113,7 +113,7 @@ class Restart(TomlTable):
     """After being ready for this long, earlier failures no longer count."""
     together: tuple[ComponentId, ...] = ()
     """Running components that must restart with it, in addition to those of the framework."""
-    because: str = "the layout says so"
+    because: str = "required by the layout"
     """Why `together`, for the plan."""
 
     @field_validator("backoff_s")
@@ -219,9 +219,11 @@ class ComponentSpec(TomlTable):
     def _has_one_host(self) -> ComponentSpec:
         names = [name for name in ("node", "slurm", "pod") if getattr(self, name)]
         if len(names) > 1:
-            raise ValueError(f"it can run at one place only: leave out all but one of {', '.join(names)}")
+            raise ValueError(f"it can run in one place only: set only one of {', '.join(names)}")
         if self.is_remote and self.stop.leftovers == "keep":
-            raise ValueError('stop.leftovers = "keep" is for this machine: elsewhere they are ended')
+            raise ValueError(
+                'stop.leftovers = "keep" works on this machine only; elsewhere leftovers are always ended'
+            )
         return self
 
     @property
@@ -249,7 +251,9 @@ class ComponentSpec(TomlTable):
         if not self.is_manual:
             return self
         if self.part_of_run or self.creates or self.each or self.restart.policy != "never":
-            raise ValueError('start = "manual" excludes part_of_run, creates, each and a restart policy')
+            raise ValueError(
+                'start = "manual" cannot be combined with part_of_run, creates, each or a restart policy'
+            )
         return self
 
     @property
@@ -287,7 +291,7 @@ class LogSpec(TomlTable):
     @classmethod
     def _relative(cls, files: tuple[str, ...]) -> tuple[str, ...]:
         if invalid := [name for name in files if not name or name.startswith("/")]:
-            raise ValueError(f"{invalid[0]!r} is no path below the run's folder")
+            raise ValueError(f"{invalid[0]!r} is not a path below the run's folder")
         return files
 
 
@@ -335,16 +339,18 @@ class Layout(TomlTable):
         if duplicates := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"node name {duplicates[0]!r} is used more than once")
         for spec in self.component:
-            known_text = ", ".join(names) or "none; write a [[node]]"
+            known_text = ", ".join(names) or "none; add a [[node]]"
             if spec.each.partition(".")[0] == _NODES and not self.nodes_of(spec.each):
-                raise ValueError(f"component {spec.id!r} has each = {spec.each!r}: there is no such [[node]]")
+                raise ValueError(
+                    f"component {spec.id!r} has each = {spec.each!r}, but there is no such [[node]]"
+                )
             if spec.node and "{" not in spec.node and spec.node not in names:
                 raise ValueError(
                     f"component {spec.id!r} runs on unknown node {spec.node!r}; known: {known_text}"
                 )
             host = next((node for node in self.node if node.name == spec.node), None)
             if host is not None and spec.forward and host.reach[0].rpartition("/")[2] != "ssh":
-                raise ValueError(f"component {spec.id!r}: forward is for a node that is reached by ssh")
+                raise ValueError(f"component {spec.id!r}: forward needs a node that is reached by ssh")
         return self
 
     def node_values(self, component_id: str) -> dict[str, str]:
@@ -411,7 +417,9 @@ class Layout(TomlTable):
                     f"component {spec.id!r} waits for unknown {unknown[0]!r}; known: {', '.join(ids)}"
                 )
             if not spec.is_manual and (manual := [name for name in spec.after if self[name].is_manual]):
-                raise ValueError(f"component {spec.id!r} waits for {manual[0]!r}, which only a person starts")
+                raise ValueError(
+                    f"component {spec.id!r} waits for {manual[0]!r}, which only starts on request"
+                )
             if unknown := [name for name in spec.restart.together if name not in ids]:
                 raise ValueError(
                     f"component {spec.id!r} restarts with unknown {unknown[0]!r}; known: {', '.join(ids)}"
@@ -444,7 +452,7 @@ class Layout(TomlTable):
         while waiting:
             startable = [name for name, needs in waiting.items() if needs <= set(order)]
             if not startable:
-                raise ValueError(f"components wait for each other in a circle: {', '.join(waiting)}")
+                raise ValueError(f"components wait for each other in a cycle: {', '.join(waiting)}")
             order.extend(startable)
             for name in startable:
                 del waiting[name]

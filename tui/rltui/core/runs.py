@@ -195,7 +195,7 @@ class RunRow(RunMetadata):
         for key in ("metrics", "changed"):
             values[key] = {name: (first, second) for name, (first, second) in values.get(key, {}).items()}
         if (state := values.get("state", "stopped")) not in RUN_STATES:
-            raise ValueError(f"no state of a run: {state!r}")
+            raise ValueError(f"unknown run state: {state!r}")
         values["reason"] = Reason.parse(values.get("reason", {}))
         values["levels"] = {name: MetricLevel(**level) for name, level in values.get("levels", {}).items()}
         values["configs"] = tuple(RunConfigFile(**file) for file in values.get("configs", ()))

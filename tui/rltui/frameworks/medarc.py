@@ -49,7 +49,7 @@ _GENERATION = replace(
     signs=(),
 )
 _NO_CHECKOUT = Missing(
-    "no checkout of med-lm-train found, and its releases differ in how medarc_train takes a config",
+    "no checkout of med-lm-train found; its releases differ in how medarc_train reads a config",
     hint=f"name its folder: --workspace FOLDER, or export {CHECKOUT.variable}=FOLDER",
 )
 _BROKEN = Missing(

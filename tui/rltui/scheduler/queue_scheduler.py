@@ -166,7 +166,9 @@ class QueueScheduler:
         reservation = reserve_devices(
             entry.name, entry.gpus or 0, entry.gpu_bytes, without=assigned_devices.keys()
         )
-        assignment_texts = [f"GPU {device} is given to {name}" for device, name in assigned_devices.items()]
+        assignment_texts = [
+            f"GPU {device} is assigned to {name}" for device, name in assigned_devices.items()
+        ]
         reason = "" if reservation.devices else "; ".join((reservation.reason, *assignment_texts))
         self._refused = (about, now + _GPUS_S, reason) if reason else None
         return ",".join(reservation.devices), reason
@@ -185,7 +187,7 @@ class QueueScheduler:
                 entry, _up(entry, resume=resume), _LONGEST_START_S, hand_on=(number,)
             )
         except OSError as error:
-            reason = f"cannot be started in {error.filename}: {error.strerror}"
+            reason = f"cannot start in {error.filename}: {error.strerror}"
             self._replace(entry, lambda now: now.ended("failed", reason, time.time()))
         finally:
             lock.release()
@@ -248,7 +250,7 @@ class QueueScheduler:
         around = self.queue.surroundings.get(entry.surroundings)
         folders = (entry.folder, "" if around is None else around.cwd)
         silent = [folder for folder in folders if folder and not self._files.answers(folder)]
-        return f"the disk of {silent[0]} does not answer" if silent else ""
+        return f"the disk of {silent[0]} does not respond" if silent else ""
 
     def _changed_files(self, entry: QueueEntry) -> str:
         if reason := self._silent_folder(entry):
@@ -257,7 +259,7 @@ class QueueScheduler:
             now = self._files.of(name)
             if now.sha256 != sha256:
                 change = now.problem or "was changed since it was added"
-                return f"{name} {change}; as it is now: {hints.QUEUE_RETRY(entry=entry.name)}"
+                return f"{name} {change}; to use the new version: {hints.QUEUE_RETRY(entry=entry.name)}"
         return ""
 
     # --- following ----------------------------------------------------------------------------------------
@@ -392,7 +394,7 @@ def _status(record: ExperimentRecord) -> tuple[Mapping[str, Any], bool]:
         argv, capture_output=True, timeout=_COMMAND_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL
     )
     if process.returncode not in (ExitCode.DONE, ExitCode.COMPONENT_FAILED):
-        raise RltuiError(f"its status cannot be read: {process.stderr.decode(errors='replace')[-200:]}")
+        raise RltuiError(f"cannot read its status: {process.stderr.decode(errors='replace')[-200:]}")
     return json.loads(process.stdout), False
 
 
@@ -418,4 +420,4 @@ def _last_error(entry: QueueEntry) -> str:
     text_line = next(
         (line for line in reversed(lines) if line.startswith("rltui: ")), lines[-1] if lines else ""
     )
-    return text_line.removeprefix("rltui: ") or "it did not start, and said nothing"
+    return text_line.removeprefix("rltui: ") or "it did not start and printed nothing"

@@ -118,7 +118,7 @@ def _back_text(checkpoint: Checkpoint, report: CheckpointReport) -> str:
     """`92 steps since, to be done again; checkpoints 430 to 500 (8) set aside`."""
     steps = max(0, (report.step or 0) - checkpoint.step)
     beyond = [other.step for other in report.checkpoints if other.step > checkpoint.step]
-    texts = [f"{count_text(steps, 'step')} since, to be done again" if steps else "nothing done since"]
+    texts = [f"{count_text(steps, 'later step')} will be repeated" if steps else "no later steps"]
     if beyond:
         texts.append(f"checkpoint{'s' if len(beyond) > 1 else ''} {steps_text(beyond)} set aside")
     return "; ".join(texts)
@@ -143,15 +143,17 @@ def checkpoint_note(checkpoint: Checkpoint) -> str:
 def checkpoint_summary(report: CheckpointReport) -> list[str]:
     """`12 complete, 24.1 GiB`, `182 GiB free: room for 90 more`, what was set aside: short texts."""
     complete_count, incomplete_count = len(report.complete), len(report.checkpoints) - len(report.complete)
-    count = f"{complete_count} complete" if complete_count else "no checkpoint is complete yet"
+    count = f"{complete_count} complete" if complete_count else "no complete checkpoint yet"
     count += f", {incomplete_count} incomplete" if incomplete_count else ""
     texts = [f"{count}, {size_text(report.total_bytes)}" if report.checkpoints else count]
     if report.free_bytes is not None:
         more = [f"room for {report.fits:,} more"] if report.fits is not None else []
-        more += [f"{report.to_come:,} to come"] if report.to_come else []
+        more += [f"{report.to_come:,} needed"] if report.to_come else []
         texts.append(f"{size_text(report.free_bytes)} free{': ' if more else ''}{', '.join(more)}")
     if report.archive_bytes:
-        among = f", checkpoints {steps_text(report.archived_steps)} among it" if report.archived_steps else ""
+        among = (
+            f", including checkpoints {steps_text(report.archived_steps)}" if report.archived_steps else ""
+        )
         texts.append(f"restarts have set {size_text(report.archive_bytes)} aside{among}")
     return [*texts, report.problem] if report.problem else texts
 
@@ -173,7 +175,7 @@ def aside_text(aside: SetAside) -> str:
 
 def restore_rows(aside: SetAside) -> list[tuple[str, str]]:
     """Say what bringing it back does, as labels and texts."""
-    return [("restore", aside_text(aside)), ("set aside", "what the run has written since")]
+    return [("restore", aside_text(aside)), ("set aside", "files written since")]
 
 
 def prune_rows(plan: PrunePlan) -> list[tuple[str, str]]:
@@ -184,7 +186,7 @@ def prune_rows(plan: PrunePlan) -> list[tuple[str, str]]:
         lacks = f", {checkpoint_note(checkpoint)}" if checkpoint.missing else ""
         rows.append(("delete", f"checkpoint {checkpoint.step}{size}{lacks}"))
     if plan.archive:
-        rows.append(("delete", f"all that restarts have set aside in {plan.archive}"))
+        rows.append(("delete", f"everything set aside by restarts in {plan.archive}"))
     if not rows:
         rows.append(("delete", "nothing"))
     rows.append(("free", size_text(plan.frees_bytes)))

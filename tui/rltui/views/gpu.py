@@ -26,8 +26,8 @@ OTHERS = "others"
 """Name of all that a history does not tell apart."""
 _MEMORY_NOTES = {
     "v2": "",
-    "v1": " incl. what the driver reserves",
-    "unified": " of the memory shared with the CPU",
+    "v1": " including driver reserve",
+    "unified": " of memory shared with the CPU",
 }
 _BRIEF_MEMORY_NOTES = {"v2": "", "v1": "incl. reserved", "unified": "unified memory"}
 _NOTICEABLE_S = 5.0
@@ -354,9 +354,9 @@ def _owner_text(holder: Holder, _: float) -> str:
         "component": f"{owner.component}{number}",
         "experiment": f"{owner_name}{number}",
         "orphan": f"⚠ leftover of {owner_name}{number}" if owner_name else "⚠ leftover",
-        "mine": "yours, not rltui's",
+        "mine": "yours, unattributed",
         "other": "another user's",
-        "hidden": "driver, or processes that are not listed",
+        "hidden": "driver or unlisted processes",
     }
     graphics = " (graphics)" if holder.process is not None and holder.process.kind == "G" else ""
     return f"{texts.get(owner.owner, 'unknown owner')}{graphics}{holder.peak}"
@@ -373,7 +373,7 @@ def _process_cell(holder: Holder, _: float) -> Cell:
         "component": f"{component} attempt{attempt}" if attempt else component,
         "orphan": f"leftover {component}{attempt}",
         "experiment": f"{process.experiment or 'experiment'}/{process.component or '?'}",
-        "mine": "unknown, yours",
+        "mine": "unattributed, yours",
         "other": "another user's",
     }
     text = texts.get(process.owner, "unknown owner")

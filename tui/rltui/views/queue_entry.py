@@ -121,5 +121,5 @@ def queue_notices(queue: RunQueue, resume: str = "") -> list[str]:
     if queue.paused:
         notices.append(f"Paused: {queue.paused}. {resume or f'To resume: {hints.QUEUE_RESUME}'}")
     if queue.max_parallel is not None:
-        notices.append(f"at most {queue.max_parallel} at once: {hints.QUEUE_LIMIT}")
+        notices.append(f"at most {queue.max_parallel} at a time; change: {hints.QUEUE_LIMIT}")
     return notices

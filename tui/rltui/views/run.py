@@ -126,50 +126,50 @@ def _field(id_: str, kind: Kind, about: str, value: Callable[[RunRow], Any], wid
 
 
 def _version(name: str) -> RunColumn:
-    return _field(name, "text", f"version of {name} that it ran with", lambda row: row.versions.get(name), 16)
+    return _field(name, "text", f"version of {name} it ran with", lambda row: row.versions.get(name), 16)
 
 
 _FIELDS: Mapping[str, RunColumn] = {
     column.id: column
     for column in (
-        _field("name", "text", "what it is called", lambda row: row.name, 48),
+        _field("name", "text", "name", lambda row: row.name, 48),
         _field("state", "text", ", ".join(RUN_STATES), lambda row: row.state, 24),
-        _field("step", "steps", "completed steps, and of how many", lambda row: row.step),
-        _field("max_steps", "steps", "steps that it is to make", lambda row: row.max_steps),
-        _field("trend", "number", "the reward over all steps", lambda row: row.reward),
-        _field("changed", "text", "config keys that differ from its parent, or else from the defaults",
+        _field("step", "steps", "completed steps and their total", lambda row: row.step),
+        _field("max_steps", "steps", "total steps", lambda row: row.max_steps),
+        _field("trend", "number", "reward over all steps", lambda row: row.reward),
+        _field("changed", "text", "config keys that differ from its parent or the defaults",
             lambda row: changed_text(row) or None, 44),
-        _field("age", "age", "how long ago it began", lambda row: row.started_at or row.created_at),
-        _field("started", "time", "when it began", lambda row: row.started_at),
-        _field("ended", "time", "when it ended", lambda row: row.ended_at),
-        _field("created", "time", "when its folder was made", lambda row: row.created_at),
-        _field("duration", "seconds", "how long something of it ran", lambda row: row.seconds or None),
-        _field("gpu_hours", "number", "hours of GPUs, by those it had",
+        _field("age", "age", "time since its start", lambda row: row.started_at or row.created_at),
+        _field("started", "time", "start time", lambda row: row.started_at),
+        _field("ended", "time", "end time", lambda row: row.ended_at),
+        _field("created", "time", "creation time of its folder", lambda row: row.created_at),
+        _field("duration", "seconds", "total running time", lambda row: row.seconds or None),
+        _field("gpu_hours", "number", "GPU hours",
             lambda row: row.gpu_seconds / 3600 or None),
-        _field("attempts", "steps", "starts of the component that was started most often",
+        _field("attempts", "steps", "starts of its most restarted component",
             lambda row: row.attempts or None),
-        _field("gpus", "words", "the GPUs that it had", lambda row: row.gpus or None),
+        _field("gpus", "words", "its GPUs", lambda row: row.gpus or None),
         _field("tags", "words", "tags (`runs tag`)", lambda row: row.tags or None),
         _field("note", "text", "note (`runs note`)", lambda row: row.note or None, 48),
         _field("best", "flag", "starred (`runs star`)", lambda row: row.is_best or None),
-        _field("group", "text", "the sweep that it belongs to", lambda row: row.group or None),
-        _field("parent", "text", "the run that it was forked from", lambda row: row.parent or None),
-        _field("again", "text", "the run that it repeats", lambda row: row.again or None),
-        _field("checkpoints", "steps", "how many complete ones it has",
+        _field("group", "text", "its sweep", lambda row: row.group or None),
+        _field("parent", "text", "the run it was forked from", lambda row: row.parent or None),
+        _field("again", "text", "the run it repeats", lambda row: row.again or None),
+        _field("checkpoints", "steps", "complete checkpoints",
             lambda row: len(row.checkpoints) or None),
-        _field("framework", "text", "whose run it is", lambda row: row.framework or None),
-        _field("generation", "text", "releases of the framework that are run in one way",
+        _field("framework", "text", "its user", lambda row: row.framework or None),
+        _field("generation", "text", "generation of the framework",
             lambda row: row.generation or None),
-        _field("commit", "text", "of the workspace; * where that had changes",
+        _field("commit", "text", "commit of the workspace; * with uncommitted changes",
             lambda row: row.commit or None),
-        _field("host", "text", "the machine", lambda row: row.host or None),
-        _field("disk", "bytes", "how large its folder is", lambda row: row.disk_bytes),
-        _field("folder", "text", "where it lies", lambda row: row.folder, 60),
-        _field("kind", "text", "run, or evaluation", lambda row: row.kind),
+        _field("host", "text", "its machine", lambda row: row.host or None),
+        _field("disk", "bytes", "size of its folder", lambda row: row.disk_bytes),
+        _field("folder", "text", "its folder", lambda row: row.folder, 60),
+        _field("kind", "text", "run or evaluation", lambda row: row.kind),
         _field("reason", "text", "the reason for its state", lambda row: row.reason.text or None, 60),
-        _field("archived", "time", "since when it is not listed", lambda row: row.archived_at),
-        _field("trashed", "time", "since when it lies in the trash", lambda row: row.trashed_at),
-        _field("id", "text", "never used twice", lambda row: row.id, 10),
+        _field("archived", "time", "when it was archived", lambda row: row.archived_at),
+        _field("trashed", "time", "when it was moved to the trash", lambda row: row.trashed_at),
+        _field("id", "text", "its unique id", lambda row: row.id, 10),
         *map(_version, ("prime-rl", "verifiers", "vllm", "torch", "driver")),
     )
 }  # fmt: skip
@@ -211,7 +211,7 @@ def column_of(name: str) -> RunColumn:
         return _metric(full_name)
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{name!r} is no column", hint=f"columns: {', '.join(_FIELDS)}, metrics, config keys"
+            f"{name!r} is not a column", hint=f"columns: {', '.join(_FIELDS)}, metrics, config keys"
         )
     return RunColumn(
         name,
@@ -258,8 +258,8 @@ def _check_key(name: str, configs: Iterable[Mapping[str, Any]]) -> None:
         is_known = is_known or bool(matches)
         if len(matches) > 1 and any(config[key] != config[matches[0]] for key in matches):
             raise UsageError(
-                f"{name!r} is not clear: it may be {' or '.join(matches)}",
-                hint=f"say {matches[0]}, for example",
+                f"{name!r} is ambiguous: {' or '.join(matches)}",
+                hint=f"use {matches[0]}, for example",
             )
     if not is_known:
         metrics = [concept.id for concept in CONCEPTS]
@@ -305,11 +305,11 @@ def _metric(id_: str, which: str = "") -> RunColumn:
 _CONCEPTS = {concept.id: concept for concept in CONCEPTS}
 _VALUES = {
     "level": (
-        f"mean ± deviation of its last {LEVEL_STEPS} steps, sorted by the mean",
+        f"mean ± std of its last {LEVEL_STEPS} steps, sorted by the mean",
         f"({LEVEL_STEPS})",
     ),
-    "last": ("of the last step alone", ", last"),
-    "best": (f"the best mean of {LEVEL_STEPS} successive steps", ", best"),
+    "last": ("of the last step only", ", last"),
+    "best": (f"the best mean of {LEVEL_STEPS} consecutive steps", ", best"),
 }
 """Statistic of a batched metric → its text and the heading behind the metric's name."""
 _MEASURED = {"last": ("the last value", ""), "best": ("the best value", ", best")}
@@ -465,7 +465,7 @@ def _code(row: RunRow) -> list[str]:
 
 
 def _when(row: RunRow) -> list[str]:
-    texts = [f"began {date_text(row.started_at or row.created_at)}"]
+    texts = [f"started {date_text(row.started_at or row.created_at)}"]
     texts += [f"ended {date_text(row.ended_at)}"] if row.ended_at is not None else []
     texts += [f"archived {date_text(row.archived_at)}"] if row.archived_at is not None else []
     return [*texts, f"id {row.id}"]
@@ -475,9 +475,9 @@ def fork_lines(plan: ForkPlan) -> list[str]:
     """The effects of a fork, a line for every one, then the diff of its config."""
     lines = [f"{plan.name}, a fork of {plan.parent}, in {plan.folder}"]
     if plan.step is None:
-        lines.append("  begins at the beginning")
+        lines.append("  starts at step 0")
     else:
-        lines.append(f"  begins with checkpoint {plan.step}, a copy of {size_text(plan.copied_bytes)}")
+        lines.append(f"  starts from checkpoint {plan.step}, a copy of {size_text(plan.copied_bytes)}")
         lines += [f"    {name}" for name in plan.copied]
     lines += [f"  {note}" for note in plan.notes]
-    return [*lines, *(plan.diff.splitlines() or ["  with the config as it is"])]
+    return [*lines, *(plan.diff.splitlines() or ["  with an unchanged config"])]

@@ -53,7 +53,7 @@ _NAMED_GROUPS = 8
 _READ_S = 1.0
 
 _BATCHES = BATCHES.named(
-    ("step", "samples", "reward", "spread", "rewards", "groups", "no spread", "truncated", "failed")
+    ("step", "samples", "reward", "std", "rewards", "groups", "zero std", "truncated", "failed")
 )
 _SAMPLES = SAMPLES.named(("#", "reward", "advantage", "in", "out", "turns", "ended", "group", "env"))
 _LONGEST_TEXT = 4000

@@ -254,13 +254,13 @@ def move(name: str, position: str) -> RunQueue:
     number = parse_whole_number(position)
     if position not in ("first", "last", "up", "down") and not number:
         raise UsageError(
-            f"{position!r} is no place in the queue", hint="first, last, up, down, or a number from 1"
+            f"{position!r} is not a position in the queue", hint="use first, last, up, down or a number ≥ 1"
         )
 
     def change(queue: RunQueue) -> RunQueue:
         moving = [entry for entry in _entries_of(queue, name) if entry.state == "queued"]
         if not moving:
-            raise UsageError(f"nothing of {name} waits")
+            raise UsageError(f"no entry of {name} is waiting")
         waiting_entries = [entry for entry in queue.entries if entry.state == "queued"]
         remaining = [entry for entry in waiting_entries if entry not in moving]
         before = waiting_entries.index(moving[0])
@@ -309,7 +309,7 @@ def retry(
                     new_entries.append(entry.model_copy(update=update))
                     queue = queue.with_entry(new_entries[-1])
         if not new_entries:
-            raise UsageError(f"nothing of {join_words(names)} failed, was stopped or waits")
+            raise UsageError(f"no entry of {join_words(names)} failed, was stopped or is waiting")
         return queue
 
     change_queue(change)
@@ -329,7 +329,7 @@ def _entries_of(queue: RunQueue, reference: str) -> list[QueueEntry]:
     names = dict.fromkeys(
         (*(entry.name for entry in queue.entries), *(entry.group for entry in queue.entries))
     )
-    raise unknown_name("entry of the queue", reference, [name for name in names if name])
+    raise unknown_name("queue entry", reference, [name for name in names if name])
 
 
 # --- its supervisor ---------------------------------------------------------------------------------------
@@ -358,7 +358,7 @@ def ensure_scheduler() -> None:
             )
         except RltuiError as error:
             raise RltuiError(
-                "the queue has no supervisor, and none can be started",
+                "the queue has no supervisor and cannot start one",
                 details=[error.title],
-                hint=f"what was asked for is in the queue; start one: {hints.QUEUE}",
+                hint=f"the request is in the queue; start a supervisor: {hints.QUEUE}",
             ) from None

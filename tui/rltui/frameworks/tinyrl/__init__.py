@@ -60,7 +60,7 @@ _CONCEPTS = (resources.files(__package__) / "data" / "concepts.toml").read_text(
 _REFUSALS = (
     r"^(?:[^\n:]*/)?(?P<what>(?:[\w.-]+\.toml|command line)(?::\d+:\d+)?: [^\n]+)$",
     r"^(?P<what>(?:unexpected argument `|`@|unknown program `)[^\n]+)$",
-    r"^(?P<what>model\.name = [^\n]+ is no model folder[^\n]*)$",
+    r"^(?P<what>model\.name = [^\n]+ is not a model folder[^\n]*)$",
     r"^(?P<what>inference\.model\.max_model_len = [^\n]+)$",
     r"^(?P<what>ckpt\.resume_step = \d+: no complete checkpoint[^\n]*)$",
     r"^(?P<what>\S+: only Qwen3 models with tied embeddings[^\n]*)$",

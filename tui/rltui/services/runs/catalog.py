@@ -141,9 +141,9 @@ def record_of(row: RunRow) -> ExperimentRecord:
     folder = Path(row.control).parent
     record = ControlFolder(folder).read_record() if row.control else None
     if record is None:
-        reason = row.reason.text if row.is_unreadable else f"there is no experiment in {folder}"
+        reason = row.reason.text if row.is_unreadable else f"no experiment in {folder}"
         raise ConfigError(
-            f"the run {row.name} cannot be opened: {reason}", hint=f"{hints.RUNS} lists those there are"
+            f"the run {row.name} cannot be opened: {reason}", hint=f"{hints.RUNS} lists all runs"
         )
     return record if same_folder(record.output_dir, str(folder)) else with_new_location(record, folder)
 
@@ -179,10 +179,10 @@ class _CatchUp:
             lambda: {str(Path(run.control).parents[1]) for run in self._indexed.values()}
         )
         if index.was_damaged:
-            self._messages.append(f"the index of runs was damaged and is made anew: {index.was_damaged}")
+            self._messages.append(f"the index of runs was damaged and is being rebuilt: {index.was_damaged}")
             index.was_damaged = ""
         elif is_new and not self._indexed.keys() >= frozenset(_note_ids()):
-            self._messages.append("there was no index of runs: it is made anew from the folders")
+            self._messages.append("no index of runs: rebuilding it from the folders")
 
     def run(self) -> CatchUpResult:
         changed_at, list_seen = _changed_ns(list_dir()), self._index.list_seen()
@@ -272,7 +272,7 @@ class _CatchUp:
     def _read_folder(self, folder: Path, before: RunRow | None, name: str) -> None:
         """Read the run in `folder`, whatever is wrong with it. `name`: its former name."""
         if not is_text(folder):
-            self._messages.append(f"{folder} is left out: its path is not UTF-8")
+            self._messages.append(f"{folder} is skipped: its path is not UTF-8")
             return
         control = ControlFolder(folder)
         fingerprint = [_file_state(path) for path in _control_files(control)]
@@ -359,7 +359,7 @@ class _CatchUp:
         is_copy = (record.control.path / FILE_NAME).exists()
         relocated, self._has_written = register_moved(relocated), True
         if is_copy:
-            self._messages.append(f"{folder} is a copy of {record.output_dir}: it is called {relocated.name}")
+            self._messages.append(f"{folder} is a copy of {record.output_dir}, named {relocated.name}")
             return relocated
         new_name_text = "" if relocated.name == record.name else f", as {relocated.name}"
         self._messages.append(f"{record.name} was moved from {record.output_dir} to {folder}{new_name_text}")

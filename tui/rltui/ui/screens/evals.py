@@ -33,9 +33,9 @@ _QUEUED = "queue:"
 """Begins the keys of rows that have not ended."""
 _BAR = 12
 _COLUMNS = (
-    "id", "what", "on", "asked", "reward", "spread", "difference", "cut off", "failed", "when",
+    "id", "what", "env", "examples", "reward", "std", "difference", "cut off", "failed", "when",
 )  # fmt: skip
-_FIRST_TO_GO = ("spread", "when", "asked", "id", "failed", "cut off", "on")
+_FIRST_TO_GO = ("std", "when", "examples", "id", "failed", "cut off", "env")
 """A narrow screen drops these columns: the row under the cursor has their values."""
 
 
@@ -57,7 +57,7 @@ def eval_rows(
         text = f"No evaluation yet. {key_of('component.start')} starts one."
         return (*rows, note_row(text, width))
     is_of_several = len({evaluation.env for evaluation in report.evaluations}) > 1
-    names = [name for name in _COLUMNS if is_of_several or name != "on"]
+    names = [name for name in _COLUMNS if is_of_several or name != "env"]
     table = ResourceTable(
         VIEW,
         VIEW.named(names, first_to_go=_FIRST_TO_GO, is_brief=True),

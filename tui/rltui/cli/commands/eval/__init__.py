@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rltui.core.evals import EvalReport, Evaluation
 
 _COLUMNS = (
-    "id", "what", "on", "asked", "reward", "spread", "difference", "cut off", "failed", "when", "note",
+    "id", "what", "env", "examples", "reward", "std", "difference", "cut off", "failed", "when", "note",
 )  # fmt: skip
 _ID_OF_RUN = re.compile(r".+/\d+")
 """Id of an evaluation of another run: `demo/3`."""
