@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.fakes.experiment import NOW, FakeExperiment, component, running_status, stopped_status
 from tests.fakes.runs import FakeRuns
-from tests.ui.conftest import Opener, said, settle
+from tests.ui.conftest import Opener, said, settle, until
 from tests.ui.run_cases import RUNS
 from textual import events
 from textual.pilot import Pilot
@@ -161,3 +161,64 @@ async def test_what_nothing_answers_to_is_searched_for_only_where_there_are_logs
             assert isinstance(pilot.app.screen, Palette)
             await burst(pilot, "\x1b")
             assert pilot.app.screen is below
+
+
+TYPED = ((WORDS + " ") * 10)[:200]
+
+
+@pytest.mark.parametrize(
+    "opening",
+    [
+        "/",
+        "2/",
+        "4/",
+        "5/",
+        "6/",
+        "7/",
+        "8/",
+        "9/",
+        "V/",
+        "Q/",
+        ":",
+        "?",
+        "#",
+        "7e",
+        "7#",
+        "7|\t",
+        "Y",
+        "7Y",
+        "Vs",
+    ],
+)
+async def test_two_hundred_characters_in_one_write_are_all_in_the_line(
+    opening: str, open_app: Opener
+) -> None:
+    """Also what opens the line: nothing of it is a key for the screen, or lost."""
+    experiment, runs = FakeExperiment(), FakeRuns(*RUNS)
+    async with open_app(experiment, runs=runs) as pilot:
+        if opening[0] == "7":  # keys of a run need the list
+            await burst(pilot, "7")
+        await burst(pilot, opening.removeprefix("7") + TYPED)
+        field = pilot.app.focused
+        assert isinstance(field, Input), opening
+        await until(pilot, lambda: len(field.value) >= len(TYPED))
+        assert field.value.endswith(TYPED), opening
+        assert experiment.planned + experiment.executed == []
+        assert runs.forked == []
+        assert pilot.app.return_code is None
+
+
+@pytest.mark.parametrize("opening", ["6\r", "J", ":convert\r"])
+async def test_a_field_with_a_form_takes_what_fits_and_no_letter_is_a_key(
+    opening: str, experiment: FakeExperiment, open_app: Opener
+) -> None:
+    """The editor of a number, the line for a step, the converter."""
+    async with open_app(experiment) as pilot:
+        await burst(pilot, opening + "1" * 200 + "sxSRq")
+        field = pilot.app.focused
+        assert isinstance(field, Input), opening
+        await until(pilot, lambda: field.value.startswith("1" * 9))
+        await settle(pilot)
+        assert pilot.app.screen.is_modal
+        assert experiment.planned + experiment.executed == []
+        assert pilot.app.return_code is None

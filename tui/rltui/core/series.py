@@ -186,6 +186,17 @@ _ORCHESTRATOR = (
 )  # fmt: skip
 
 
+def time_of_step(source: SeriesSource, step: int) -> float | None:
+    """The time at which a step was reached, by the first series that has it, in seconds since the epoch."""
+    source.poll()
+    series_keys = source.keys()
+    for key in series_keys:
+        line, _ = source.read(key).lines(source.rewinds())
+        if line.steps and line.steps[0] <= step <= line.steps[-1]:
+            return line.times[bisect_left(line.steps, step)]
+    return None
+
+
 def writer_of(row: Mapping[str, Any]) -> str:
     """The writer of a row: its own `producer`, else by its keys; empty if neither tells.
 

@@ -46,6 +46,7 @@ PIN = Action("pin", "p", "pin", "Pin to the top, or unpin", Scope.PICKING)
 REMOVE = Action("remove", "delete,backspace", "remove", "Remove; asks first where files are deleted",
                 Scope.PICKING, changes=True)  # fmt: skip
 FORK = Action("fork", "Y", "fork", "Fork: start another run from this one", Scope.PICKING, changes=True)
+STEP = Action("step", "J", "step", "Jump to a step; :120 does the same", Scope.GLOBAL)
 NOTE = Action("note", "number_sign", "note", "Add a note to the run", Scope.GLOBAL)
 CHARTS = Action("charts", "C", "charts", "Show the charts: beside the panes, or at this event", Scope.CHARTS)
 SCREEN_ROLLOUTS = Action("screen.rollouts", "5", "rollouts", "Rollouts: what the model wrote, with rewards",

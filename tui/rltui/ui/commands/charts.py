@@ -61,6 +61,15 @@ class ChartCommands:
         self.view = self.view.read_at(x, self.model.full_span(self.view))
         return True
 
+    def go_to_step(self, step: int) -> bool:
+        """Read at a step; whether the run has it."""
+        if self.model is None:
+            return False
+        by_step = replace(self.view, by_time=False)
+        first, last = self.model.full_span(by_step)
+        _, moment = self.model.moment(float(step), by_step)
+        return first <= step <= last and moment is not None and self.go_to(moment)
+
     def cursor(self, cells: int) -> None:
         self._change(lambda view, span: view.move_cursor(cells, self._grid.cells, span))
 

@@ -16,6 +16,7 @@ from rltui.core import fuzzy
 class Kind(StrEnum):
     """The value stands before the entry. Alike in all else, an earlier kind comes first."""
 
+    STEP = "step"
     COMPONENT = "component"
     SCREEN = "screen"
     KNOB = "knob"

@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from rltui.core.text import truncate
 from rltui.ui import themes
-from rltui.ui.actions import Use, offered_in, offered_on
+from rltui.ui.actions import Use, key_of, offered_in, offered_on
 from rltui.ui.base_screen import SEARCH_AIM, BaseScreen
 from rltui.ui.commands.settings import edit_settings
 from rltui.ui.palette.entries import Kind, PaletteEntry
@@ -93,6 +93,12 @@ def theme_entries(screen: BaseScreen) -> Iterable[PaletteEntry]:
     for name in (app.theme, *(name for name in app.available_themes if name != app.theme)):
         choose = partial(app.keep_theme, name)
         yield PaletteEntry(Kind.THEME, name, name, choose, themes.MEANINGS.get(name, ""))
+
+
+def step_entry(screen: BaseScreen, step: int) -> PaletteEntry:
+    return PaletteEntry(
+        Kind.STEP, str(step), f"step {step}", partial(screen.show_step, step), "jump to it", key_of("step")
+    )
 
 
 def log_search(screen: BaseScreen, text: str) -> PaletteEntry:

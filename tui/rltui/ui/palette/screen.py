@@ -25,7 +25,7 @@ from rltui.ui.base_screen import BaseScreen
 from rltui.ui.dialogs.base import TypingScreen
 from rltui.ui.key_bindings import keys, own
 from rltui.ui.palette.entries import Kind, PaletteEntry, ranked, split_prefix
-from rltui.ui.palette.providers import PROVIDERS, SLOW_PROVIDERS, log_search
+from rltui.ui.palette.providers import PROVIDERS, SLOW_PROVIDERS, log_search, step_entry
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.virtual_list import VirtualList
@@ -87,15 +87,17 @@ class Palette(TypingScreen[PaletteEntry]):
         recent: Sequence[str] = (),
         query: str = "",
         log_search: Callable[[str], PaletteEntry] | None = None,
+        step_entry: Callable[[int], PaletteEntry] | None = None,
     ) -> None:
         """`sources`: of entries that come later. `recent`: names of entries, the one used last first.
-        `log_search`: makes an entry of any text.
+        `log_search`: makes an entry of any text; `step_entry`: of a number.
         """
         super().__init__(Input(query, placeholder=_HINT, select_on_focus=False))
         self._entries = list(entries)
         self._sources = sources
         self._recent = recent
         self._log_search = log_search
+        self._step_entry = step_entry
         self._loading = len(sources)
         self._results: tuple[PaletteEntry, ...] = ()
         self._query: str | None = None
@@ -149,6 +151,8 @@ class Palette(TypingScreen[PaletteEntry]):
         kind, text = split_prefix(self.entered_text)
         if self._log_search is not None and text.strip() and kind in (None, Kind.LOG):
             results += (self._log_search(text.strip()),)
+        if self._step_entry is not None and kind is None and text.strip().isdecimal():
+            results = (self._step_entry(int(text)), *results)
         self._results = results
         cursor = results.index(previous) if self._is_moved and previous in results else 0
         self._list.show(len(results), cursor)
@@ -227,11 +231,13 @@ def open_palette(screen: BaseScreen, query: str) -> None:
             entry.choose()
             screen.keep()
 
+    has_run = screen.app_state.current is not None
     palette = Palette(
         [entry for provider in PROVIDERS for entry in provider(screen)],
         [partial(provider, screen) for provider in SLOW_PROVIDERS],
         recent=screen.app_state.recent,
         query=query,
-        log_search=partial(log_search, screen) if screen.app_state.current is not None else None,
+        log_search=partial(log_search, screen) if has_run else None,
+        step_entry=partial(step_entry, screen) if has_run and not screen.is_of_all_runs else None,
     )
     screen.app.push_screen(palette, choose)

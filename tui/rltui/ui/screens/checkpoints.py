@@ -130,6 +130,15 @@ class CheckpointScreen(ResourceScreen):
         key = self.rows.key
         return self._report.of(int(key)) if self._report is not None and key is not None else None
 
+    def show_step(self, step: int) -> None:
+        """The cursor goes to the newest checkpoint up to that step."""
+        report = self._report
+        steps = [] if report is None else [item.step for item in report.checkpoints if item.step <= step]
+        if steps:
+            self.rows.go_to(str(max(steps)))
+        else:
+            self.notify(f"no checkpoint up to step {step}", severity="warning", markup=False)
+
     def copied(self) -> CopyRequested | None:
         checkpoint = self._selected_checkpoint
         if checkpoint is None or not checkpoint.path:

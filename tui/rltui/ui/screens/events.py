@@ -60,6 +60,9 @@ class EventScreen(ResourceScreen):
         self._sought_time = moment
         self.hurry.set()
 
+    def show_step(self, step: int) -> None:
+        self.show_moment_of_step(step)
+
     # values in
 
     async def ask(self) -> None:

@@ -273,6 +273,10 @@ class LogScreen(BaseScreen):
         if self.is_open and self.is_current:
             in_background(self, self._list_logs, group="logs")
 
+    def show_step(self, step: int) -> None:
+        tab = self._next_tab or self._tab
+        self.show_moment_of_step(step, tab.component if isinstance(tab, LogEntry) else None)
+
     async def _to_moment(self, moment: float, component: str | None) -> None:
         attempts = [log for log in self._logs if log.component == component]
         if attempts:

@@ -100,6 +100,8 @@ class MetricsScreen(BaseScreen):
         self.state.watch("connection", self._show_captions)
         self._pattern = ""
         self._problem = ""
+        self._sought_step: int | None = None
+        """A step that the cursor is to go to, once its values are read."""
         self._sought_time: float | None = None
         """A moment that the cursor is to go to, once what was then is read."""
         self._wake = asyncio.Event()
@@ -134,6 +136,10 @@ class MetricsScreen(BaseScreen):
     def go_to(self, moment: float, component: str | None) -> None:
         del component
         self._sought_time = moment
+        self._wake.set()
+
+    def show_step(self, step: int) -> None:
+        self._sought_step = step
         self._wake.set()
 
     # values in
@@ -173,6 +179,11 @@ class MetricsScreen(BaseScreen):
         if self._sought_time is not None and self.charts.go_to(self._sought_time):
             self._sought_time = None
             is_new = True
+        if self._sought_step is not None and model.keys:
+            if not self.charts.go_to_step(self._sought_step):
+                text = f"no step {self._sought_step} in the metrics of this run"
+                self.notify(text, severity="warning", markup=False)
+            self._sought_step, is_new = None, True
         if is_new:
             self._draw()
 

@@ -390,6 +390,13 @@ class RolloutScreen(BaseScreen):
         else:
             self._steps.go_to(self._steps.cursor_index + batches)
 
+    def show_step(self, step: int) -> None:
+        steps = [batch.key.step for batch in self._listing.batches]
+        if step in steps:
+            self._steps.go_to(steps.index(step))
+        else:
+            self.notify(f"no rollouts of step {step}", severity="warning", markup=False)
+
     def action_next_sample(self, samples: int) -> None:
         self._samples.go_to(self._samples.cursor_index + samples)
 
