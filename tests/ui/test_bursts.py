@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.fakes.experiment import NOW, FakeExperiment, component, running_status, stopped_status
 from tests.fakes.runs import FakeRuns
+from tests.params import slow_but
 from tests.ui.conftest import Opener, said, settle, until
 from tests.ui.run_cases import RUNS
 from textual import events
@@ -116,7 +117,13 @@ async def test_as_many_attempts_back_as_keys(open_app: Opener) -> None:
         assert said(pilot) == ["trainer has no earlier attempt"]
 
 
-@pytest.mark.parametrize("opening", ["/", "2/"])
+OPENINGS = (
+    "/",
+    "2/",
+)
+
+
+@pytest.mark.parametrize("opening", slow_but(OPENINGS, "/", ":", "7e"))
 async def test_where_there_is_no_log_yet_letters_behind_the_search_are_no_keys(
     open_app: Opener, opening: str
 ) -> None:
