@@ -25,7 +25,7 @@ def test_a_shell_runs_as_a_component_does_and_is_no_part_of_the_run(counters: Bo
 
     rltui = f"{sys.executable} -m rltui attach --shell"
     env = counters.env | {"SHELL": "/bin/sh", "PS1": "$ "}
-    terminal = Terminal(["sh", "-c", f"{rltui} --as notes; {rltui}; sleep 100"], cwd=counters.work, env=env)
+    terminal = Terminal(["sh", "-c", f"{rltui} -c notes; {rltui}; sleep 100"], cwd=counters.work, env=env)
     try:
         terminal.wait_for("one · ctrl+] leaves, nothing stops")
         terminal.press("pwd; echo $FLAVOUR; read x", "Enter")
