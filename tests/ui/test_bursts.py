@@ -117,13 +117,7 @@ async def test_as_many_attempts_back_as_keys(open_app: Opener) -> None:
         assert said(pilot) == ["trainer has no earlier attempt"]
 
 
-OPENINGS = (
-    "/",
-    "2/",
-)
-
-
-@pytest.mark.parametrize("opening", slow_but(OPENINGS, "/", ":", "7e"))
+@pytest.mark.parametrize("opening", ["/", "2/"])
 async def test_where_there_is_no_log_yet_letters_behind_the_search_are_no_keys(
     open_app: Opener, opening: str
 ) -> None:
@@ -173,30 +167,12 @@ async def test_what_nothing_answers_to_is_searched_for_only_where_there_are_logs
 TYPED = ((WORDS + " ") * 10)[:200]
 
 
-@pytest.mark.parametrize(
-    "opening",
-    [
-        "/",
-        "2/",
-        "4/",
-        "5/",
-        "6/",
-        "7/",
-        "8/",
-        "9/",
-        "V/",
-        "Q/",
-        ":",
-        "?",
-        "#",
-        "7e",
-        "7#",
-        "7|\t",
-        "Y",
-        "7Y",
-        "Vs",
-    ],
-)
+LINES = ("/", "2/", "4/", "5/", "6/", "7/", "8/", "9/", "V/", "Q/", ":", "?", "#", "7e", "7#", "7|\t", "Y",
+         "7Y", "Vs")  # fmt: skip
+"""Keys that open a line to type in."""
+
+
+@pytest.mark.parametrize("opening", slow_but(LINES, "/", ":", "7e"))
 async def test_two_hundred_characters_in_one_write_are_all_in_the_line(
     opening: str, open_app: Opener
 ) -> None:
