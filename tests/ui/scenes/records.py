@@ -100,7 +100,7 @@ SCENES: dict[str, Scene] = {
     ),
     "events": scene(
         on(with_journal), ("8", "k", "k"), "Events · 14 of 15 · without checkpoints", "⚠ stall",
-        "what trainer was doing: /run/stall.txt", "trainer attempt 2 · 1h06m ago", "✗ crash",
+        "stacks of trainer: /run/stall.txt", "trainer attempt 2 · 1h06m ago", "✗ crash",
         "… 30 more lines", "enter go there", small=(),
         medium=("↻ restart",),
         huge=("── 2027-01-14 Thursday ──", "take back the edit of the learning rate (B)"),
@@ -181,7 +181,7 @@ SCENES: dict[str, Scene] = {
         "CUDA_VISIBLE_DEVICES=0", "enter: copy the line", small=(), huge=("/run/trainer.log",),
     ),
     "evaluations-ask": scene(
-        on(with_evals), ("V", "s"), "─ Evaluate ─", "the one that the config trains on", "rollouts each",
+        on(with_evals), ("V", "s"), "─ Evaluate ─", "the one that the config trains on", "rollouts of each",
         "60 rollouts · the newest weights, asked of the run's own server", "enter: ask for it", small=(),
     ),
 }  # fmt: skip

@@ -95,7 +95,7 @@ SCENES: dict[str, Scene] = {
         small=(),
     ),
     "runs-none": scene(
-        without_runs, (), "rltui Runs · 0 in all",
+        without_runs, (), "rltui Runs · 0 in total",
         "No run yet. rltui up CONFIG.toml starts one, rltui demo too; rltui runs add", small=(),
     ),
     "queue": scene(
