@@ -94,7 +94,7 @@ SCENES: dict[str, Scene] = {
         huge=("inference    Engine 000: generation 8213.0", "E errors", "w wrap"),
     ),
     "logs-search": scene(
-        on(with_status), search_logs, "found · “step 1[0-2]|loss” 15 · enter opens the log there",
+        on(with_status), search_logs, "▸ found", "“step 1[0-2]|loss” 15 · enter opens the log there",
         "orchestrator#1 Step 12 | Time: 4.1s", "trainer#1      Step 11 | Loss: 0.019", "enter open",
         middle=(),
     ),

@@ -58,6 +58,8 @@ def newest_logs(logs: tuple[LogEntry, ...]) -> tuple[LogEntry, ...]:
 
 
 _MORE_TABS = "   …"
+_PADDING_CELLS = 2
+"""Cells of the line that have no text, left and right."""
 _TAB_CELLS = 3
 """Cells before the name of a tab."""
 
@@ -209,7 +211,7 @@ class LogScreen(BaseScreen):
         tab_name = _tab_name(self._tab)
         heading = self.state.heading()
         tail = f" · {self._tail()}" if self._tail() else ""
-        room = width - heading.cell_length - len(tail) - len(_MORE_TABS)
+        room = width - heading.cell_length - len(tail) - len(_MORE_TABS) - _PADDING_CELLS
         fragments: list[tuple[str, str]] = []
         visible_names = tabs_around([clean_line(name) for name in names], names.index(tab_name), room)
         for name in visible_names:
