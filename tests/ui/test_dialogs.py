@@ -125,3 +125,28 @@ def test_keys_are_those_of_the_table_as_it_is_mapped() -> None:
         assert keys_line(told).startswith("ctrl+x: no")
     finally:
         remap({})
+
+
+async def test_a_long_list_is_filtered_by_typing() -> None:
+    choices = {f"k{index}": (f"part.knob_{index}", "what it does") for index in range(30)}
+    async with NotifyingApp(lambda: 0.0).run_test(size=(80, 24)) as pilot:
+        for keys, answer in (("knob_17", "k17"), ("PART 2 9", "k29"), ("nosuch", None)):
+            given: list[object] = []
+            pilot.app.push_screen(ChoiceMenu("Which?", choices), given.append)
+            await settle(pilot)
+            await pilot.press(*({" ": "space", "_": "underscore"}.get(key, key) for key in keys), "enter")
+            await settle(pilot)
+            if answer is None:
+                assert given == [], "nothing to choose"
+                await press(pilot, "escape")
+            assert given == [answer]
+
+
+async def test_arrows_move_in_a_filtered_list() -> None:
+    choices = {f"k{index}": (f"knob_{index}", "what it does") for index in range(30)}
+    given: list[object] = []
+    async with NotifyingApp(lambda: 0.0).run_test(size=(80, 24)) as pilot:
+        pilot.app.push_screen(ChoiceMenu("Which?", choices), given.append)
+        await settle(pilot)
+        await press(pilot, "1", "down", "down", "up", "enter")
+    assert given == ["k10"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from textual import on
@@ -447,6 +447,29 @@ class FieldsDialog(DialogBase[str]):
         line.cursor_position = len(line.value)
 
 
+_UNFILTERED_CHOICES = 9
+"""A list of more has a line to type in."""
+
+
+class _ChoiceFilter(Input):
+    """The line above a long list; ↓ and ↑ move in the list below it."""
+
+    BINDINGS = keys(
+        KeyContext.BOX,
+        own("choices.down", "down", "move('cursor_down')", "down", "Go to the next choice", Scope.DIALOG),
+        own("choices.up", "up", "move('cursor_up')", "up", "Go to the previous choice", Scope.DIALOG),
+        own("choices.page-down", "pagedown", "move('page_down')", "page down", "Page down", Scope.DIALOG),
+        own("choices.page-up", "pageup", "move('page_up')", "page up", "Page up", Scope.DIALOG),
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        super().__init__(placeholder="type to filter", compact=True)
+        self.cursor_blink = False
+
+    async def action_move(self, action: str) -> None:
+        await self.screen.query_one(_Choices).run_action(action)
+
+
 class _Choices(OptionList):
     """Takes page keys once it is laid out, and not before, when Textual has no lines to go to."""
 
@@ -457,24 +480,27 @@ class _Choices(OptionList):
 
 
 class ChoiceMenu(Dialog[str]):
-    """A short list to choose from: the id of the choice, `None` for none."""
+    """A list to choose from: the id of the choice, `None` for none. A longer one is filtered by typing."""
 
     def __init__(self, heading: str, choices: dict[str, tuple[str, str]]) -> None:
         """`choices`: id to what is done and what that means."""
         super().__init__()
         self.heading = heading
         self.choices = choices
+        self._filter = _ChoiceFilter() if len(choices) > _UNFILTERED_CHOICES else None
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box") as box:
             box.border_title = Content(self.heading)
-            yield _Choices(
-                *(
-                    Option(Content.assemble((f"{label}\n", "bold"), (f"  {meaning}", FAINT)), id=choice)
-                    for choice, (label, meaning) in self.choices.items()
-                ),
-                compact=True,
-            )
+            if self._filter is not None:
+                yield self._filter
+            yield _Choices(*self._options(""), compact=True)
+
+    def _options(self, text: str) -> Iterator[Option]:
+        """The choices whose label has all words of `text`."""
+        for choice, (label, meaning) in self.choices.items():
+            if all(word in label.lower() for word in text.lower().split()):
+                yield Option(Content.assemble((f"{label}\n", "bold"), (f"  {meaning}", FAINT)), id=choice)
 
     def footer_hints(self) -> Sequence[KeyHint]:
         return ("enter", "choose"), ("dialog.no", "cancel")
@@ -482,6 +508,17 @@ class ChoiceMenu(Dialog[str]):
     @on(OptionList.OptionSelected)
     def _choose(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(event.option_id)
+
+    @on(Input.Changed)
+    def _narrow(self, event: Input.Changed) -> None:
+        choices = self.query_one(_Choices)
+        choices.clear_options()
+        choices.add_options(self._options(event.value))
+        choices.action_first()
+
+    @on(Input.Submitted)
+    def _submit(self) -> None:
+        self.query_one(_Choices).action_select()
 
 
 class LinkMenu(ChoiceMenu):
