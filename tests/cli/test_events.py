@@ -113,4 +113,4 @@ def test_a_note_is_kept_while_nothing_runs(journal: Path, cli: CommandLine) -> N
     assert "nothing to add" in cli("events", "add", " ", code=2)
     journal.unlink()
     journal.symlink_to("elsewhere")
-    assert "the note was not" in cli("events", "add", "lost", "--json", code=1)
+    assert "the note was not saved: cannot write" in cli("events", "add", "lost", "--json", code=1)

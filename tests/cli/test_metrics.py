@@ -120,7 +120,7 @@ def test_names_cannot_act_on_the_terminal(cli: CommandLine) -> None:
     [
         ("los/mean", "no metric of this run is called 'los/mean' or matches it", "loss/mean"),
         ("entropy", "this run does not say entropy", "reward, loss, lr, running"),
-        ("[", "'[' is no metric and no regular expression", "--all"),
+        ("[", "'[' is not a metric or a regular expression", "--all"),
     ],
 )
 def test_what_is_not_there(word: str, title: str, hint: str, cli: CommandLine) -> None:

@@ -16,7 +16,7 @@ def test_steps_with_histograms(tmp_path: Path, cli: CommandLine) -> None:
     fakes.write_stream_run(tmp_path)
     lines = cli("rollouts", str(tmp_path)).splitlines()
     assert lines[0].split("  ")[0] == "STEP"
-    assert "REWARD" in lines[0]
+    assert "ZERO STD" in lines[0]
     assert [line.split()[0] for line in lines[1:]] == ["3", "2", "1", "eval"]
     assert "█" in lines[1]
     found = cli.json("rollouts", str(tmp_path))
@@ -85,8 +85,8 @@ def test_evaluations_and_single_files(tmp_path: Path, cli: CommandLine) -> None:
     ("arguments", "told"),
     [
         (["--step", "9"], "step 9 has no rollouts"),
-        (["--grep", "("], "no regular expression"),
-        (["--live"], "no rollout is under"),
+        (["--grep", "("], "not a regular expression: ("),
+        (["--live"], "no rollout is in progress"),
         (["--step", "1", "--group", "none"], "no group 'none'\n→ it has "),
         (["--group", "none"], "step 3 has no group 'none'"),
     ],

@@ -111,7 +111,7 @@ def settle(*statuses: Status) -> dict[str, Any]:
 
 def test_waiting_goes_on_through_back_off(capsys: pytest.CaptureFixture[str]) -> None:
     assert settle(backoff_status(), running_status())["components"][2]["state"] == "ready"
-    assert "↻ trainer backoff: exited 1; failure 1 of 3" in capsys.readouterr().err
+    assert "↻ trainer backoff: exited 1; failure 1 of 3, restarts in " in capsys.readouterr().err
     with pytest.raises(RltuiError, match="ended while we waited"):
         settle(backoff_status())
 

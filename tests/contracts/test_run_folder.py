@@ -47,7 +47,7 @@ def test_files_and_fields(counters: Box, snapshot: SnapshotAssertion) -> None:
     for words in (
         ("set", "max_steps=30", "--restart", "--yes", "--wait"),
         ("undo", "--restart", "--yes", "--wait"),
-        ("note", "kept"),
+        ("events", "add", "kept"),
         ("down", "one"),
         ("runs", "tag", "+good", "one"),
     ):

@@ -128,7 +128,7 @@ def test_an_open_app_says_who_took_it_down_and_revives_nothing(counters: Box) ->
     try:
         terminal.wait_for("trainer ● running")
         assert counters.run("down").returncode == 0
-        terminal.wait_for("one was taken down by")
+        terminal.wait_for("one was shut down by")
         terminal.wait_for("S starts it again")
         assert "keep running" not in terminal.screen()
         down = counters.status()["down"]

@@ -67,7 +67,7 @@ def test_two_experiments_are_looked_at_one_after_the_other(box: Box) -> None:
         assert f"{first} is here" not in screen
 
         assert box.run("down", name).returncode == 0
-        terminal.wait_for("was taken down")
+        terminal.wait_for("was shut down")
         terminal.press(typed("screen.runs"))
         terminal.wait_for("stopped")
         terminal.press("q")

@@ -30,6 +30,10 @@ EXIT_MEANINGS: Mapping[ExitCode, str] = {
 """What the exit codes say, in help, manual page and README."""
 
 
+UNKNOWN_COMMAND = "unknown command"
+"""Begins the error for a command that this version does not have; a newer client recognizes it by this."""
+
+
 class RltuiError(Exception):
     """An expected failure. It is displayed in words, never as a traceback.
 

@@ -13,6 +13,7 @@ from tests.waiting import retry_until
 
 from rltui import __version__
 from rltui.cli import main
+from rltui.cli.parser import parse
 from rltui.client.transports.frames import Hello
 from rltui.client.transports.remote_machine import RemoteMachine, configured, host_of
 from rltui.client.transports.ssh import OURS, HostLink
@@ -46,7 +47,9 @@ def test_a_machine_without_rltui_is_told_with_what_to_do(tmp_path: Path) -> None
 
 
 def test_an_older_rltui_is_a_conflict(tmp_path: Path) -> None:
-    error = refused(way(tmp_path, 'echo "rltui: unknown command, run or file: serve" >&2; exit 2'))
+    with pytest.raises(UsageError) as unknown:
+        parse(["serves"])  # as `serve` is to a version without it
+    error = refused(way(tmp_path, f'echo "rltui: {unknown.value.title}" >&2; exit 2'))
     assert isinstance(error, ConflictError)
     assert "too old" in error.title
 
@@ -190,7 +193,7 @@ def test_questions_that_nobody_understands_are_refused(link: HostLink) -> None:
         ("experiment.pins", {"of": key, "arguments": {}}, "no experiment in /nowhere"),
         ("experiment.pins", {"of": {"output_dir": 7}, "arguments": {}}, "output_dir"),
         ("runs.open", {"of": False, "arguments": {}}, "has no 'runs.open'"),
-        ("server.owner", {"of": None, "arguments": {}}, "knows no 'server.owner'"),
+        ("server.owner", {"of": None, "arguments": {}}, "has no 'server.owner'"),
         ("server.open", None, "output_dir"),
         ("log.at", {"of": 4711, "arguments": {"offset": 0}}, "not told any more"),
         ("series.news", {"of": "/nowhere", "arguments": {"stamp": 1, "wanted": 1}}, "request: stamp"),

@@ -10,7 +10,7 @@ from pathlib import Path
 from rltui.cli.command import Arguments, Command, HelpRequestedError, option_meant, split
 from rltui.cli.command_list import FORMER, INTERNAL, SENTENCES, VERBS
 from rltui.core import hints
-from rltui.errors import RltuiError, UsageError
+from rltui.errors import UNKNOWN_COMMAND, RltuiError, UsageError
 
 _CLOSE_VERB = 0.8
 """Similarity of a misspelt verb, from 0 to 1."""
@@ -107,7 +107,7 @@ def _refuse_unless_run(word: str) -> None:
     from rltui.services.runs.index import RunIndex
 
     if word in FORMER:
-        raise UsageError(f"unknown command: {word}", hint=f"did you mean rltui {FORMER[word]}?")
+        raise UsageError(f"{UNKNOWN_COMMAND}: {word}", hint=f"did you mean rltui {FORMER[word]}?")
     try:
         choose_named(word)
     except UsageError as error:
@@ -118,6 +118,6 @@ def _refuse_unless_run(word: str) -> None:
             names = RunIndex().names()
         guess = did_you_mean(word, dict.fromkeys((*SENTENCES, *names)))
         raise UsageError(
-            f"unknown command, run or file: {word}",
+            f"{UNKNOWN_COMMAND}, run or file: {word}",
             hint=guess or f"commands: {hints.COMMANDS}; runs: {hints.RUNS}",
         ) from None

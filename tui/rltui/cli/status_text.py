@@ -165,16 +165,16 @@ def as_text(status: dict[str, Any], now: float | None = None, *, width: int | No
 
 
 def _head_lines(status: dict[str, Any], name: str | None) -> list[str]:
-    """Lines about the whole: its health, what is under way, why it ended, who took it down."""
+    """Lines about the whole: its health, what is under way, why it ended, who shut it down."""
     state = status["state"]
     goes_on = status["alive"] and not badge_of(state).has_ended
     lines = [*map(style_line, _health_lines(status.get("progress", {}), name))] if goes_on else []
     if state in ("lost", "queued") and status["reason"]["text"]:
         lines.append(f"  {status['reason']['text']}")
     if under_way := status.get("transaction"):
-        lines.append(f"  {style('under way:', 'busy')} {under_way}")
+        lines.append(f"  {style('in progress:', 'busy')} {under_way}")
     elif (down := status.get("down")) and not status["alive"] and not down.get("idle"):
-        lines.append(f"  taken down by {down['by']}, {date_text(down['at'])}")
+        lines.append(f"  shut down by {down['by']}, {date_text(down['at'])}")
         lines.extend(style_line(f"  ⚠ cannot be ended: {what}") for what in down["left"])
     return lines
 

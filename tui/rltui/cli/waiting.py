@@ -151,7 +151,7 @@ def _follow(wire: Wire, components: set[str]) -> dict[str, Any]:
             if not any(item["state"] in _ON_THE_WAY for item in current) or _is_queued(current):
                 return status
     if down:
-        raise RltuiError(f"it was taken down by {down['by']} while we waited")
+        raise RltuiError(f"the run was shut down by {down['by']} while we waited")
     raise RltuiError("the supervisor ended while we waited", hint=f"look with `{hints.STATUS}`")
 
 

@@ -69,7 +69,7 @@ def run_state(
     is_under_way = is_expected(jobs or parts)
     still_up = tuple(part.id for part in parts if part.state in ALIVE_STATES and part.kind == "service")
     if down is not None and not down.complete and is_expected(parts):
-        return Verdict("stopping", Reason("down", f"taken down by {down.by}"))
+        return Verdict("stopping", Reason("down", f"shut down by {down.by}"))
     if _are_done([job for job in jobs if job.writes_run], is_complete=is_complete):
         reason = Reason(STILL_UP, f"{join_words(still_up)} still up", still_up)
         return Verdict("done", reason if still_up else Reason("steps_done"))
@@ -111,7 +111,7 @@ def _ended(parts: Sequence[ComponentStatus], still_up: tuple[str, ...], down: Do
         text = f"nobody saw how {join_words(_ids(lost))} ended: killed, or the machine was restarted"
         return Verdict("lost", Reason("end_unseen", text, _ids(lost)))
     if down is not None and not down.idle:
-        return Verdict("stopped", Reason("down", f"taken down by {down.by}"))
+        return Verdict("stopped", Reason("down", f"shut down by {down.by}"))
     if still_up:
         return Verdict("stopped", Reason(STILL_UP, f"{join_words(still_up)} still up", still_up))
     if handed_on := [part for part in deciding if part.state is ComponentState.EXITED and part.reason]:

@@ -80,7 +80,7 @@ def _number_text(number: int | None) -> str:
 
 
 def _now_text(component: ListedComponent, now: float) -> str:
-    """Text of the current work, or of the awaited event: `again in 12s · exited 1`, `1.2k tok/s`."""
+    """Text of the current work, or of the awaited event: `restarts in 12s · exited 1`, `1.2k tok/s`."""
     status = component.status
     texts = [retry_text(status, now)] if status["state"] == "backoff" else []
     if host := status.get("host"):
@@ -195,7 +195,7 @@ def component_notes(status: ComponentStatus, *, has_reason: bool) -> list[Cell]:
 
 
 def retry_text(status: Mapping[str, Any], now: float) -> str:
-    """When a component in back-off starts again: `again in 12s`."""
+    """When a component in back-off starts again: `restarts in 12s`."""
     retry_at = status.get("retry_at")
     return "restarts" if retry_at is None else f"restarts in {duration(retry_at - now)}"
 

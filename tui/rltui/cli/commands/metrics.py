@@ -207,7 +207,7 @@ def _matching(
             pattern = re.compile(term)
         except re.error as error:
             raise UsageError(
-                f"{term!r} is no metric and no regular expression: {error}",
+                f"{term!r} is not a metric or a regular expression: {error}",
                 hint=f"`{hints.METRICS_ALL}` lists the metrics",
             ) from None
         exact = [key for key in keys if pattern.search(key.name)]

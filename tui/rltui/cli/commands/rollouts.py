@@ -69,7 +69,7 @@ _WHOLE = "--full, or --export FILE"
     UNTIL,
     limit_option(f"with the list of steps: only the newest (default: {_LISTED_BATCHES})"),
     flag("--eval", "of evaluations"),
-    flag("--live", "under way just now"),
+    flag("--live", "in progress now"),
     flag("--all", "also those that no batch took"),
     exclusive(
         argument("--worst", "NUMBER", "those with the lowest reward, in full", type=count),
@@ -196,7 +196,7 @@ def _batch_key(source: RolloutSource, arguments: Arguments) -> BatchKey:
             )
     if not keys:
         raise UsageError(
-            "there are no rollouts" if not arguments.live else "no rollout is under way",
+            "there are no rollouts" if not arguments.live else "no rollout is in progress",
             hint="prime-rl leaves readable ones since April 2026, under rollouts/ or monitors/file/traces/",
         )
     return keys[0]

@@ -190,7 +190,7 @@ class Sentences:
         state = state_text(status["state"], Reason.parse(status["reason"]))
         yield "run", state, f"{name} {'has ' if state.startswith('failed') else 'is '}{state}"
         if under_way := status.get("transaction"):
-            yield "transaction", under_way, f"under way: {under_way}"
+            yield "transaction", under_way, f"in progress: {under_way}"
         for component in status["components"]:
             yield component["id"], gist_of(component), self._component(component, now)
             if component["stalled"]:

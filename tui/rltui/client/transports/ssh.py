@@ -31,7 +31,7 @@ from rltui.core.kinds import INTEGER, TEXT, TEXTS, Kind, check_document
 from rltui.core.log_lines import decode_line, plain_text
 from rltui.core.protocol import PROTOCOL_VERSION
 from rltui.core.text import duration
-from rltui.errors import ERROR_TYPES, ConflictError, ExitCode, LinkDownError, RltuiError
+from rltui.errors import ERROR_TYPES, UNKNOWN_COMMAND, ConflictError, ExitCode, LinkDownError, RltuiError
 
 Take = Callable[[Packet | RltuiError], None]
 """Takes what answers a call: items, then the end or why there is none."""
@@ -360,7 +360,7 @@ def _no_hello_error(
     last = errors[-1] if errors else ""
     if code == _NO_PROGRAM or "command not found" in last:
         return host.without_rltui(*errors[-1:])
-    if any("invalid choice: 'serve'" in line or "unknown command" in line for line in errors):
+    if any(UNKNOWN_COMMAND in line for line in errors):
         return ConflictError(
             f"the rltui on {host.name} is too old for this one",
             hint="install the same version at both ends",

@@ -70,7 +70,7 @@ def upload(arguments: Arguments) -> int:
     with launch.connect_or_start(record) as wire:
         if is_component_alive(wire.call("status"), PUBLISH):
             hint = f"follow it: {hints.LOGS_FOLLOW(component=PUBLISH, name=record.name)}"
-            raise ConflictError(f"{record.name} has an upload under way", hint=hint)
+            raise ConflictError(f"{record.name} already has an upload in progress", hint=hint)
         wire.call("tokens", tokens())
         request_plan(wire, "execute", publish_request(published))
         if not arguments.wait:
