@@ -59,18 +59,16 @@ def test_each_node_is_asked_and_compared(box: Box, nodes: list[FakeNode]) -> Non
     assert done.returncode == 1
     first, _, rest = done.stdout.partition("\ntwo\n")
     second, _, both = rest.partition("\ncompared with each other\n")
-    assert first.startswith("one\n✓ reached      in ")
-    assert (
-        f"✓ folder       {box.work}/outputs is shared in both directions" in first
-        or "is shared, both ways" in first
-    )
+    assert first.startswith("not ready: one and two\none\n✓ reached      in ")
+    assert f"✓ folder       {box.work} is shared in both directions" in first
     assert f"✗ ports        port {port}, in use by pid " in first
-    assert "✗ interface    NCCL_SOCKET_IFNAME is eth99,lo, and there are " in first
+    assert "✗ interface    NCCL_SOCKET_IFNAME is eth99,lo; available: " in first
     assert "✗ variables    A_KEY not set there" in first
     assert "✗ workspace    /no/such/folder does not exist; set cwd of the node" in second
     assert "✓ programs     true found" in first
-    assert "✗ programs     uv not found on the PATH of a login shell" in second
+    assert "✗ programs     uv not found on the PATH of a login shell there; set PATH" in second
     assert "✓ interface    GLOO_SOCKET_IFNAME is lo" in second
+    assert "✓ interface    NCCL_SOCKET_IFNAME is not set; available: " in second
     assert "– variables    NCCL_DEBUG: INFO on one, none on two" in both
     assert not list(box.work.rglob(".rltui-shared-*"))
 

@@ -81,14 +81,14 @@ GPU 0 · NVIDIA H200 · 120 of 141 GiB used · 21.0 free · 97% · 412 of 700 W 
     ⚠ slowed down: power brake
     ⚠ 1 uncorrected memory error (ECC)
     budget of inference: 0.5 × total = 70.5 GiB
-     GIB  PID  USER   OWNER                                     COMMAND
-    60.0   12         inference attempt 3, peak 62.0 together   VLLM::EngineCore
-     1.0   11  alice  inference attempt 3                       serve
+     GIB  PID  USER   OWNER                                    COMMAND
+    60.0   12         inference attempt 3, peak 62.0 together  VLLM::EngineCore
+     1.0   11  alice  inference attempt 3                      serve
      9.8   13         sft/trainer attempt 1, peak 11.0
     ~3.0   14         ⚠ leftover of old/trainer attempt 2
-    ~2.0   15  alice  yours, unattributed                        python notebook.py
+    ~2.0   15  alice  yours, unattributed                      python notebook.py
      2.0   16  bob    another user's
-     0.1   17         owner unknown (graphics)
+     0.1   17         unknown owner (graphics)
     42.1              driver or unlisted processes
 node-2: GPU 1.0 · NVIDIA A100 · ⚠ exited 255: ssh
 ✗ GPU 0: inference needs 71.9 GiB free
@@ -132,7 +132,7 @@ def test_figures_that_are_missing_are_left_out_or_marked() -> None:
     bare = GpuDevice(index=3, processes=(process(5, None),), memory_kind="v1")
     [header, _, row] = report_lines(GpuReport(available=True, devices=(bare,)), width=80, now=NOW)
     assert header == "GPU 3 · ? of ? GiB used including driver reserve · ? free"
-    assert row == "      ?    5  owner unknown"
+    assert row == "      ?    5  unknown owner"
 
 
 def test_no_text_acts_on_the_terminal() -> None:

@@ -253,6 +253,7 @@ def test_a_terminal_gets_only_our_own_control_sequences(box: Box) -> None:
 
 def test_a_dumb_terminal_gets_words_instead_of_the_screen(box: Box) -> None:
     box.env["TERM"] = "dumb"
+    (box.work / "anything").mkdir()
     told = in_terminal(box, "watch", "anything").decode()
     assert "TERM is dumb" in told
     assert dangers(told.replace("\r", "")) == set()

@@ -194,7 +194,7 @@ def test_questions_that_nobody_understands_are_refused(link: HostLink) -> None:
         ("experiment.pins", {"of": {"output_dir": 7}, "arguments": {}}, "output_dir"),
         ("runs.open", {"of": False, "arguments": {}}, "has no 'runs.open'"),
         ("server.owner", {"of": None, "arguments": {}}, "has no 'server.owner'"),
-        ("server.open", None, "output_dir"),
+        ("server.open", None, "invalid request"),
         ("log.at", {"of": 4711, "arguments": {"offset": 0}}, "not told any more"),
         ("series.news", {"of": "/nowhere", "arguments": {"stamp": 1, "wanted": 1}}, "request: stamp"),
     ):

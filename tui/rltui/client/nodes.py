@@ -167,7 +167,7 @@ def _findings(
     if missing_programs := reply["lacking"]:
         path = "a login shell" if node.login else "ssh"
         text = (
-            f"{join_words(missing_programs)} not found on the PATH that {path} there; set PATH in env of"
+            f"{join_words(missing_programs)} not found on the PATH of {path} there; set PATH in env of"
             " the node"
         )
         yield NodeFinding(name, "programs", False, text)
@@ -232,7 +232,7 @@ def _interfaces(node: NodeSpec, reply: Mapping[str, Any]) -> Iterator[NodeFindin
         elif prefixes:
             yield NodeFinding(node.name, "interface", True, f"{variable} is {value}")
         else:
-            text = f"{variable}is not set; available: {join_words(interfaces)}"
+            text = f"{variable} is not set; available: {join_words(interfaces)}"
             yield NodeFinding(node.name, "interface", True, text, essential=False)
 
 

@@ -71,6 +71,7 @@ class KeyContext(Enum):
     COMPARE = "comparison screen"
     BOX = "every dialog"
     DIALOG = "dialog with buttons"
+    CHOICES = "line above a list of choices"
     REVIEW = "review of edits"
     HELP = "help"
     HELP_LINE = "line of the help"

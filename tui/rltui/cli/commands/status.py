@@ -218,7 +218,7 @@ class Sentences:
             "exited": "is done",
             "failed": "has failed",
             "lost": "is lost",
-            "backoff": "has failed and starts again",
+            "backoff": "has failed and restarts",
         }
         text = f"{id_} {verbs.get(state, f'is {state}')}"
         if state in ("waiting", "pending", "starting"):

@@ -455,7 +455,7 @@ class _ChoiceFilter(Input):
     """The line above a long list; ↓ and ↑ move in the list below it."""
 
     BINDINGS = keys(
-        KeyContext.BOX,
+        KeyContext.CHOICES,
         own("choices.down", "down", "move('cursor_down')", "down", "Go to the next choice", Scope.DIALOG),
         own("choices.up", "up", "move('cursor_up')", "up", "Go to the previous choice", Scope.DIALOG),
         own("choices.page-down", "pagedown", "move('page_down')", "page down", "Page down", Scope.DIALOG),
