@@ -195,7 +195,7 @@ def test_questions_that_nobody_understands_are_refused(link: HostLink) -> None:
         ("runs.open", {"of": False, "arguments": {}}, "has no 'runs.open'"),
         ("server.owner", {"of": None, "arguments": {}}, "has no 'server.owner'"),
         ("server.open", None, "invalid request"),
-        ("log.at", {"of": 4711, "arguments": {"offset": 0}}, "not told any more"),
+        ("log.at", {"of": 4711, "arguments": {"offset": 0}}, "no longer available"),
         ("series.news", {"of": "/nowhere", "arguments": {"stamp": 1, "wanted": 1}}, "request: stamp"),
     ):
         with pytest.raises(RltuiError, match=title):
