@@ -21,7 +21,7 @@ from rltui.core.api import Request, Status
 from rltui.core.config_report import KnobTable
 from rltui.core.forks import ForkRequest
 from rltui.core.runs import RunChange, RunRow
-from rltui.errors import ConfigError, LinkDownError, RltuiError, UsageError
+from rltui.errors import ConfigError, LinkDownError, NotFoundError, RltuiError, UsageError
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_refusals_come_as_the_errors_they_were(alpha: Experiment, runs: RemoteRu
     with pytest.raises(UsageError, match="alpha is not running") as caught:
         asyncio.run(alpha.plan(Request(action="start")))
     assert "S opens it" in caught.value.hint
-    with pytest.raises(ConfigError, match="no-such"):
+    with pytest.raises(NotFoundError, match=r"^file not found: /no-such.toml$"):
         alpha.read_config("/no-such.toml")
     with pytest.raises(UsageError, match="alpa"):
         runs.link.call("server.open", {"of": None, "arguments": {"word": "alpa", "readonly": False}})

@@ -81,9 +81,9 @@ class Setup:
         try:
             if layout_files.load_for(self.record) == self.layout:
                 return ()
-            change = "was changed"
+            change = "has changed"
         except ConfigError as error:
-            change = f"was changed and can no longer be read ({error.title})"
+            change = f"has changed and can no longer be read ({error.title})"
         message = (
             f"the layout {change} since this experiment's supervisor started, which still uses the old"
             f" layout; to use the new one: `{hints.DOWN(name=self.record.name)}` and then"

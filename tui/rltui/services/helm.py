@@ -167,7 +167,7 @@ def values_files(names: Sequence[str], chart: str) -> tuple[str, ...]:
     """Paths of values files: a plain name is one of the chart's examples.
 
     Raises:
-        UsageError: if one does not exist.
+        NotFoundError: if one does not exist.
     """
     return tuple(_values_file(name, chart) for name in names)
 

@@ -13,8 +13,8 @@ from typing import Any
 from rltui.client.experiment import ShutDownError
 from rltui.client.laptop.server import RemoteServer, items_in_threads
 from rltui.client.transports.frames import Frames, Packet, PacketKind
-from rltui.client.transports.ssh import SHUT_DOWN
-from rltui.errors import RltuiError, UsageError
+from rltui.client.transports.ssh import NOT_FOUND, SHUT_DOWN
+from rltui.errors import NotFoundError, RltuiError, UsageError
 
 logger = logging.getLogger(__name__)
 
@@ -109,6 +109,10 @@ class Session:
         await is_sent.wait()
 
     def _refuse(self, channel: int, error: RltuiError) -> None:
-        kind = SHUT_DOWN if isinstance(error, ShutDownError) else ""
+        kind = ""
+        if isinstance(error, ShutDownError):
+            kind = SHUT_DOWN
+        elif isinstance(error, NotFoundError):
+            kind = NOT_FOUND
         reply = {"exit_code": int(error.exit_code), "title": error.title, "details": error.details}
         self._frames.send(Packet(channel, PacketKind.ERROR, {**reply, "hint": error.hint, "kind": kind}))

@@ -31,7 +31,15 @@ from rltui.core.kinds import INTEGER, TEXT, TEXTS, Kind, check_document
 from rltui.core.log_lines import decode_line, plain_text
 from rltui.core.protocol import PROTOCOL_VERSION
 from rltui.core.text import duration
-from rltui.errors import ERROR_TYPES, UNKNOWN_COMMAND, ConflictError, ExitCode, LinkDownError, RltuiError
+from rltui.errors import (
+    ERROR_TYPES,
+    UNKNOWN_COMMAND,
+    ConflictError,
+    ExitCode,
+    LinkDownError,
+    NotFoundError,
+    RltuiError,
+)
 
 Take = Callable[[Packet | RltuiError], None]
 """Takes what answers a call: items, then the end or why there is none."""
@@ -48,8 +56,8 @@ _REFUSAL_KINDS: Mapping[str, Kind] = {
 }  # fmt: skip
 _NO_PROGRAM, _NO_CONNECTION = 127, 255
 """Exit codes of a shell that finds no such command, and of ssh for failures of its own."""
-SHUT_DOWN = "shut down"
-"""PacketKind of a refusal, besides what its exit code says."""
+SHUT_DOWN, NOT_FOUND = "shut down", "not found"
+"""Kinds of a refusal, besides what its exit code says."""
 OURS = Hello(__version__, LINK_VERSION, PROTOCOL_VERSION)
 
 
@@ -289,6 +297,8 @@ def _refusal(data: Any) -> RltuiError:  # noqa: ANN401 - JSON of the other end
         from rltui.client.experiment import ShutDownError  # what it says needs pydantic
 
         kind = ShutDownError
+    elif reply["kind"] == NOT_FOUND:
+        kind = NotFoundError
     return kind(reply["title"], details=reply["details"], hint=reply["hint"])
 
 
