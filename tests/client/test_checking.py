@@ -57,7 +57,7 @@ def test_what_a_layout_cannot_start_is_said_by_check_and_refused_by_up(
     assert "cannot start here: the config has [slurm] for a cluster" in verdict
     assert "--slurm submits it" in hints[0]
     for layout in (None, "prime-rl-single"):
-        with pytest.raises(ConfigError, match="is for a cluster") as caught:
+        with pytest.raises(ConfigError, match=r" is for a cluster \(it has a \[slurm\] table\)") as caught:
             examine(ExperimentRequest((path,), layout=layout))
         assert "--slurm submits it as a job" in caught.value.hint
     assert not check((path,), "prime-rl-single").startable  # it would submit, unseen

@@ -52,7 +52,7 @@ def test_named_devices_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert memory.named_devices("1, 0") == "1,0"
     assert memory.named_devices("GPU-1") == "GPU-1"
     for wrong in ("2", "0,0", "0,7"):
-        with pytest.raises(UsageError, match="list devices of this machine"):
+        with pytest.raises(UsageError, match="must list devices of this machine, each once"):
             memory.named_devices(wrong)
     of_box(monkeypatch, reason="no driver")
     assert memory.named_devices("3") == "3", "nobody knows better"

@@ -88,7 +88,7 @@ def test_a_promotion_is_taken_back_only_where_the_file_is_as_it_left_it(tmp_path
     journal = ControlFolder(tmp_path / "out").journal_file
     (tmp_path / "theirs.toml").write_text("a = 1\n")
     journal.write_text(journal.read_text().replace("mine.toml", "theirs.toml"))
-    with pytest.raises(ConfigError, match="one of the source files"):
+    with pytest.raises(ConfigError, match="is not one of the source files of run"):
         plan_undo(row)
 
 

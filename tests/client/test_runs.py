@@ -14,7 +14,7 @@ from rltui.services.runs.index import RunIndex, index_file
 
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An index leaves notes of its runs there, and is being recreated from those it finds."""
+    """An index leaves notes of its runs there, and is made again from those it finds."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 

@@ -111,7 +111,7 @@ async def test_a_layout_that_was_edited_is_told_in_every_plan(
     assert "the layout has changed since this experiment's supervisor started" in problem.message
     file.write_text("[[component]]\n")
     (problem,) = setup.layout_problems()
-    assert "can no longer be read" in problem.message
+    assert "the layout has changed and can no longer be read (" in problem.message
 
 
 NOW = {"env_servers.train": ("a", "c"), "env_servers.eval": ("x",)}

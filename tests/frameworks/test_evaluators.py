@@ -146,12 +146,14 @@ def test_prime_rl_is_evaluated_by_what_its_environment_has(
     model = framework.eval_model(config, CONTEXT, EvalTarget(kind="checkpoint", step=20))
     assert model.places[0] == "/out/weights/step_20"
     assert model.marker == ("STABLE" if framework is MERGED else "")
-    with pytest.raises(ConfigError, match="separate experiment"):
+    with pytest.raises(ConfigError, match="SFT of a prime-rl model is a separate experiment"):
         framework.eval_model(config, CONTEXT, EvalTarget(kind="sft"))
 
 
 def test_prime_rl_without_an_evaluator_says_what_to_install() -> None:
-    with pytest.raises(ConfigError, match="is not installed"):
+    with pytest.raises(
+        ConfigError, match=r"verifiers \(eval, vf-eval\) is not installed in the framework's environment"
+    ):
         MERGED.evaluation(OF_FEBRUARY, CONTEXT, CALL)
     nowhere = replace(CONTEXT, run=Missing("no checkout of prime-rl is near", hint="name its folder"))
     with pytest.raises(ConfigError, match="no checkout"):

@@ -122,7 +122,7 @@ def test_figures_as_texts_and_wild_ones(figures: str, row: dict[str, Any] | None
         ({}, ""),
         ({"verifiers": "0.1.9.post3", "vllm": "0.10.2"}, ""),
         ({"verifiers": "0.1.9.post3"}, "without the extra rl: uv add 'verifiers[rl]==0.1.9.post3'"),
-        ({"verifiers": "0.1.10"}, "in a separate package, verifiers-rl"),
+        ({"verifiers": "0.1.10"}, "in a separate package, verifiers-rl, which is not installed"),
         ({"verifiers": "0.1.14", "verifiers-rl": "0.1.14"}, ""),
         ({"verifiers": "0.4.0"}, "has no vf-rl: it was removed in July 2026"),
     ],

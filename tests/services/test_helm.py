@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.errors import RltuiError, UsageError
+from rltui.errors import NotFoundError, RltuiError, UsageError
 from rltui.services.helm import Helm, ReleaseRequest, chart_folder, flat, values_files
 from rltui.services.kube import Kubectl
 
@@ -44,7 +44,7 @@ def test_an_example_of_the_chart_is_a_file_of_values(tmp_path: Path) -> None:
     own = tmp_path / "mine.yaml"
     own.touch()
     assert values_files([str(own), "reverse-text"], made) == (str(own), f"{made}/examples/reverse-text.yaml")
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(NotFoundError, match=r"^file not found: reverse_text\n") as caught:
         values_files(["reverse_text"], made)
     assert caught.value.hint == "examples of the chart: reverse-text"
 

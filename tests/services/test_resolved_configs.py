@@ -191,7 +191,7 @@ def test_output_is_taken_from_the_first_place_and_the_newest_attempt(tmp_path: P
         configs = pathlib.Path(sys.argv[4]) / "configs"; (configs / "envs").mkdir(parents=True)
         (configs / "trainer.json").write_text("{}"); (configs / "envs/Math.json").write_text("{}")
     """
-    other = tmp_path / "too old"
+    other = tmp_path / "older"
     other.mkdir()
     assert set(make(other, program(other, older), attempts(other)).files) == {"trainer", "env.Math"}
 

@@ -228,7 +228,7 @@ def test_evaluation_that_cannot_succeed_says_so(
     assert "8 of 8 rollouts failed: HTTP 400" in capsys.readouterr().out
     rows = [json.loads(line) for line in (tmp_path / "b" / "results.jsonl").read_text().splitlines()]
     assert all("maximum context length" in row["error"] for row in rows)
-    with pytest.raises(TinyrlError, match="holds results: name"):
+    with pytest.raises(TinyrlError, match="already holds results: name a new folder"):
         evaluate(server, tmp_path / "b")
     with pytest.raises(TinyrlError, match="not model"):
         evaluate(server, tmp_path / "c", "-m", "other")

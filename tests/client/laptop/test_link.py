@@ -138,7 +138,7 @@ def test_calls_are_refused_while_it_is_cut_and_it_comes_back(
         machine.cut(for_good=True)
         try:
             retry_until(lambda: not link.is_up, timeout_s=10)
-            with pytest.raises(LinkDownError, match=r"gpubox: connection lost 0s ago, retrying") as caught:
+            with pytest.raises(LinkDownError, match=r"^gpubox: connection lost \d+s ago, retrying") as caught:
                 link.call("server.open", {})
             assert caught.value.hint == "nothing was done"
             retry_until(lambda: "Permission denied" in link.trouble(), timeout_s=10)
@@ -191,11 +191,15 @@ def test_questions_that_nobody_understands_are_refused(link: HostLink) -> None:
     for method, params, title in (
         ("no such", None, "has no 'no such'"),
         ("experiment.pins", {"of": key, "arguments": {}}, "no experiment in /nowhere"),
-        ("experiment.pins", {"of": {"output_dir": 7}, "arguments": {}}, "output_dir"),
+        (
+            "experiment.pins",
+            {"of": {"output_dir": 7}, "arguments": {}},
+            "invalid request: 3 .*\noutput_dir\n",
+        ),
         ("runs.open", {"of": False, "arguments": {}}, "has no 'runs.open'"),
         ("server.owner", {"of": None, "arguments": {}}, "has no 'server.owner'"),
-        ("server.open", None, "invalid request"),
-        ("log.at", {"of": 4711, "arguments": {"offset": 0}}, "no longer available"),
+        ("server.open", None, "invalid request: TypeError"),
+        ("log.at", {"of": 4711, "arguments": {"offset": 0}}, "that log is no longer available"),
         ("series.news", {"of": "/nowhere", "arguments": {"stamp": 1, "wanted": 1}}, "request: stamp"),
     ):
         with pytest.raises(RltuiError, match=title):

@@ -152,8 +152,8 @@ def devices(count: int) -> list[str]:
     visible_devices = visible.split(",") if visible else [str(index) for index in range(switches().gpus)]
     if count > len(visible_devices):
         raise_uncaught(
-            f"ValueError: Requested {count} GPUs via deployment settings; available: only"
-            f" {len(visible_devices)} physical GPU(s): [{', '.join(visible_devices)}]"
+            f"ValueError: Requested {count} GPUs via deployment settings, but only {len(visible_devices)} "
+            f"physical GPU(s) are available: [{', '.join(visible_devices)}]"
         )
     return visible_devices[:count]
 

@@ -47,7 +47,7 @@ def test_old_attempts_that_came_to_nothing_are_removed(tmp_path: Path) -> None:
     prune_attempts(control, "trainer")
     assert control.attempts("trainer") == [first, unknown, unread, *newest]
     assert not any(control.attempt_dir("trainer", number).exists() for number in gone)
-    assert control.new_attempt("trainer") == newest[-1] + 1, "a number is its unique id"
+    assert control.new_attempt("trainer") == newest[-1] + 1, "a number is never used twice"
 
 
 def test_a_launcher_that_submits_and_leaves_says_where_the_run_is(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_kill_while_the_kernel_killed_is_for_want_of_memory(log: Path) -> None
     assert cause(log, signal="SIGKILL", host_oom="own") == HOST_OOM
     assert cause(log, exit_code=137, host_oom="own") == HOST_OOM, "killed below a shell or `uv run`"
     assert cause(log, signal="SIGSEGV", host_oom="own") is None
-    assert cause(log, exit_code=1, host_oom="own") is None, "another user's process was killed"
+    assert cause(log, exit_code=1, host_oom="own") is None, "another process was killed"
     assert cause(log, signal="SIGKILL", host_oom="machine") == PERHAPS, "by whom is not known"
 
 

@@ -33,7 +33,7 @@ def index(own_user: Path, tmp_path: Path) -> RunIndex:
 
 
 def there(index: RunIndex, name: str) -> RunRow:
-    """As the folders have it: the index is being recreated."""
+    """As the folders have it: the index is made again."""
     catalog.catch_up(index, whole=True)
     return find_run(index, name)
 
