@@ -160,7 +160,7 @@ def test_rm_says_what_no_run_wrote_and_the_screen_does_not_take_it_along(
     main(["runs", "rm", "a", "b", "--yes"])
     said = capsys.readouterr().err
     assert f"a: {tmp_path}/out/a is a link: what goes is {mine}" in said
-    assert "a: with what was in its folder before it, and no run wrote: " in said
+    assert "a: includes files that were in its folder before the run: " in said
     assert "b: " not in said
     assert "to the trash" not in said, "who says --yes has seen the plan"
     cli("runs", "restore", "a", "b")

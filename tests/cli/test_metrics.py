@@ -83,7 +83,7 @@ def test_drawn_between_the_lines(cli: CommandLine) -> None:
     out = cli("metrics", "loss", "lr", "--plot")
     assert "loss · newest 0.0357" in out
     assert "no number at step 20" in out
-    assert "left behind by a resume: steps 29 to 30" in out
+    assert "abandoned by a resume: steps 29 to 30" in out
     assert "logarithmic" in out
     assert any("\u2800" < sign < "\u28ff" for sign in out)
     assert max(map(len, out.splitlines())) <= 80
@@ -120,7 +120,7 @@ def test_names_cannot_act_on_the_terminal(cli: CommandLine) -> None:
     [
         ("los/mean", "no metric of this run is called 'los/mean' or matches it", "loss/mean"),
         ("entropy", "this run does not say entropy", "reward, loss, lr, running"),
-        ("[", "'[' is not a metric or a regular expression", "--all"),
+        ("[", "not a metric or a regular expression: [ (", "--all"),
     ],
 )
 def test_what_is_not_there(word: str, title: str, hint: str, cli: CommandLine) -> None:
@@ -131,7 +131,7 @@ def test_what_is_not_there(word: str, title: str, hint: str, cli: CommandLine) -
 
 def test_a_run_without_metrics(record: ExperimentRecord, cli: CommandLine) -> None:
     (record.control.series / "head").unlink()
-    assert "there are no metrics of demo yet" in cli("metrics", code=2)
+    assert "no metrics of demo yet" in cli("metrics", code=2)
 
 
 @pytest.mark.usefixtures("record")

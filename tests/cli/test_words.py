@@ -85,7 +85,7 @@ def test_status_lists_leftovers_and_what_to_do() -> None:
     assert lines(orphans_status())[-3:] == [
         "  ⚠ leftover: pid 4711 VLLM::EngineCore · of inference attempt 1 · 4m12s · 58.0 GiB",
         "  ⚠ leftover: pid 4712 python -c worker · of inference attempt 1 · :8000",
-        "    end what is left over: rltui gpus orphans --end",
+        "    end the leftovers: rltui gpus orphans --end",
     ]
 
 

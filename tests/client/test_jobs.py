@@ -30,7 +30,7 @@ def test_dry_run_prints_scripts_and_leaves_nothing(here: Box) -> None:
     assert not (here.work / "out").exists()
 
     for line, words in (
-        ("rl.toml --partition gpu", "what is said of a job has no meaning here"),
+        ("rl.toml --partition gpu", "options of a job need --slurm"),
         ("rl.toml --slurm -l tinyrl", "tinyrl.toml: no component runs as a SLURM job"),
         ("rl.toml --slurm --slurm-option=--output=x --plan", "which rltui sets itself"),
     ):

@@ -18,7 +18,7 @@ from rltui.services.processes import boot_identity
 
 LATER_S = 86_400.0
 """Between the newest recorded file and the time at which it is looked at."""
-PATIENCE = ("checking the config with the framework's own validators", "reads what is new of the runs")
+PATIENCE = ("checking the config with the framework's own validators", "updating the run list")
 """Said where that takes long."""
 ROOM = re.compile(r'[\d.]+ [GT]iB free: room for [\d,]+ more|(?<="free_bytes":) ?\d+|(?<="fits":) ?\d+')
 AGE = re.compile(r"⚠ \S+ old([^─\n]*)─*")

@@ -125,7 +125,7 @@ def test_torch_missing(good: Box) -> None:
 
 def test_unknown_experiment_and_component(box: Box) -> None:
     refused(box.run("status", "nobody"), 2, "nobody", "there are no runs yet")
-    refused(box.run("knobs"), 2, "there is no run yet", "rltui up")
+    refused(box.run("knobs"), 2, "no runs yet", "rltui up")
 
 
 @pytest.mark.parametrize("arguments", [("up",), ("set",), ("gpus", "--wrong"), ("logs", "many", "-c", "x")])

@@ -173,7 +173,7 @@ def test_a_stop_that_reaches_nobody_says_so_and_no_start_makes_a_second(cluster:
     assert down.returncode == 1
     assert "it may go on there" in down.stderr + down.stdout
     listing = cluster.box.run("gpus", "orphans", "one").stdout
-    assert "trainer may go on: n1, silent for " in listing
+    assert "trainer may still be running: n1, silent for " in listing
     cluster.nodes[0].open()
     assert cluster.box.run("up", "-l", "nodes.toml", "-n", "one", "-o", "out", "--resume").returncode == 0
     cluster.goes_on()

@@ -36,6 +36,6 @@ def test_overrides_of_a_run_live_in_its_own_copy(box: Box) -> None:
     (box.work / "mine.toml").write_text(mine + "more = 1\n")
     second = box.run("up", "mine.toml", "-l", "lay.toml", "-o", "out", "--resume", "--", "--steps=-1")
     assert second.returncode == 0, second.stderr
-    assert "goes on with its own copy" in second.stderr
+    assert "the run continues with its own copy of the config" in second.stderr
     assert "mine.toml: what was changed there since is not in it" in second.stderr
     assert box.run("logs", "-c", "a").stdout == "# mine\nsteps = -1  # few\nlr = 0.2\n"

@@ -58,7 +58,7 @@ def _run(argv: list[str], out: terminal.CleanStream) -> int:
         path = f"{str(error.filename)[:60]} …"
         return _report(UsageError(f"no file has so long a name: {path}"), as_json=out.is_json)
     except KeyboardInterrupt:
-        print("interrupted; what runs goes on", file=sys.stderr)
+        print("interrupted; running components are unaffected", file=sys.stderr)
         return int(ExitCode.INTERRUPTED)
 
 

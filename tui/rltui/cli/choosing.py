@@ -156,7 +156,7 @@ def ready_index(*, rebuild: bool = False) -> RunIndex:
     from rltui.services.runs.index import RunIndex
 
     index = RunIndex()
-    with working("reads the folders of all runs" if rebuild else "reads what is new of the runs"):
+    with working("reading the folders of all runs" if rebuild else "updating the run list"):
         updates = catch_up(index, whole=rebuild)
     for sentence in updates.messages:
         print(sentence, file=sys.stderr)
@@ -242,7 +242,7 @@ def _meant_without_name() -> tuple[list[ExperimentRecord], str]:
     of_folder = [record for record in records if _is_of(record, here)]
     candidates = of_folder or records
     if not candidates:
-        raise UsageError("there is no run yet", hint=f"start one: {hints.UP}, or {hints.DEMO}")
+        raise UsageError("no runs yet", hint=f"start one: {hints.UP}, or {hints.DEMO}")
     if len(candidates) == 1:
         return candidates, ""
     if alive := launch.running_experiments(candidates):

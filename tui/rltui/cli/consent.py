@@ -40,7 +40,7 @@ def require_consent(
         sys.stderr.write(plan)
     match decision:
         case Decision.REFUSE:
-            forever = ", and what is deleted does not come back" if loss is Loss.FOR_GOOD else ""
+            forever = ", and a deletion cannot be undone" if loss is Loss.FOR_GOOD else ""
             raise UsageError(
                 f"not confirmed: nobody is here to be asked{forever}",
                 hint="add --yes if that is meant; nothing was done",
@@ -55,7 +55,7 @@ def require_plan_consent(
     arguments: Arguments,
     *,
     verb: Verb | None = None,
-    question: str = "go on?",
+    question: str = "continue?",
     text: str = "",
 ) -> Request:
     """Return `request` with the consent that `plan` needs.

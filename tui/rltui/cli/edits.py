@@ -38,7 +38,7 @@ def edit_request(
     from rltui.core.api import Request
 
     if arguments.begin is not None and not arguments.restart:
-        raise UsageError("--from says where a restart goes on from", hint="add --restart, or leave it out")
+        raise UsageError("--from is for a restart", hint="add --restart, or leave it out")
     return Request(
         action=action,
         edits=dict(edits or {}),

@@ -168,10 +168,13 @@ def requested_run(arguments: Arguments) -> Iterator[draft.ExperimentRequest]:
         if not (own_copies := creation.own_copies(new_run)):
             yield new_run
             return
-    print(f"it goes on with its own copy of the config: {' '.join(map(str, own_copies))}", file=sys.stderr)
+    print(
+        f"the run continues with its own copy of the config: {' '.join(map(str, own_copies))}",
+        file=sys.stderr,
+    )
     for change in copies.changed_since(own_copies):
         print(
-            f"{change}: what was changed there since is not in it; set it ({hints.SET}), or begin with --new",
+            f"{change}: the copy lacks later changes; set them ({hints.SET}), or start with --new",
             file=sys.stderr,
         )
     arguments.config, arguments.config_line.overlays = list(map(str, own_copies)), []
@@ -218,7 +221,7 @@ def _slurm_options(arguments: Arguments) -> JobOptions | None:
     if arguments.slurm or (arguments.layout is not None and options):
         return options
     if options:
-        raise UsageError("what is said of a job has no meaning here", hint="--slurm submits the run as one")
+        raise UsageError("options of a job need --slurm", hint="--slurm submits the run as a job")
     return None
 
 

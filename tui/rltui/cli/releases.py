@@ -57,7 +57,7 @@ def apply_values(
         return 0
     require_consent("k8s-install", arguments, f"{verb} {values_request.name}?")
     if (code := subprocesses.in_terminal(command)) != 0:
-        raise RltuiError(f"helm {verb} failed (exit code {code})", hint="what it says stands above")
+        raise RltuiError(f"helm {verb} failed (exit code {code})", hint="see its output above")
     if arguments.wait:
         _wait_for_pods(values_request.name, helm.kubectl)
     print(f"open it: {hints.K8S_WATCH(release=values_request.name)}{_where(helm.kubectl)}", file=sys.stderr)
@@ -156,7 +156,7 @@ async def read_releases(kubectl: Kubectl, release_name: str | None) -> list[dict
     inside = await asyncio.gather(*(_look_inside(kubectl, pod) for pod in pods))
     claims = await asyncio.gather(*(_claims(kubectl, name) for name in names))
     if release_name and not pods and not claims[0] and not await kube.read_sets(kubectl, release_name):
-        raise UsageError(f"there is no release {release_name}", hint=f"all there are: {hints.K8S_STATUS}")
+        raise UsageError(f"no release {release_name}", hint=f"all there are: {hints.K8S_STATUS}")
     return [
         {
             "release": name,

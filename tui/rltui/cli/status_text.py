@@ -281,7 +281,7 @@ def _orphan_lines(orphans: Sequence[dict[str, Any]], name: str | None) -> list[s
     from rltui.core.api import Orphan  # pydantic takes 60 ms
 
     lines = [f"  ⚠ leftover: {orphan_text(Orphan.model_validate(orphan))}" for orphan in orphans]
-    return [*lines, f"    end what is left over: {hints.FREE_LEFTOVERS(name=name)}"]
+    return [*lines, f"    end the leftovers: {hints.FREE_LEFTOVERS(name=name)}"]
 
 
 def gist_of(component: Mapping[str, Any]) -> tuple[object, ...]:

@@ -82,7 +82,7 @@ def wait_for_first_attempt(wire: Wire, components: set[str], *, timeout_s: float
             return _follow(wire, components)
     except TimeoutError:
         raise RltuiError(
-            f"not ready after {timeout_s:g} s; it goes on", hint=f"look at it with `{hints.STATUS}`"
+            f"not ready after {timeout_s:g} s; still starting", hint=f"see `{hints.STATUS}`"
         ) from None
 
 

@@ -119,7 +119,7 @@ def _become(workspace: Path, command: Sequence[str]) -> NoReturn:
         except OSError as error:
             raise RltuiError(f"cannot run {argv[0]} in {workspace}: {error.strerror}") from error
     raise UsageError(
-        f"there is no experiment yet, and no checkout of a framework in {workspace} or above it",
+        f"no experiment, and no checkout of a framework in {workspace} or above it",
         hint=f"name its folder: {hints.SHELL_IN}",
     )
 

@@ -102,7 +102,7 @@ def _living_components(record: ExperimentRecord) -> list[str]:
         if component["state"] in ALIVE_STATES
     ]
     if not alive:
-        print(f"nothing runs; beside what was started last: {hints.DIFF}", file=sys.stderr)
+        print(f"nothing is running; compared with the last start: {hints.DIFF}", file=sys.stderr)
     return alive
 
 

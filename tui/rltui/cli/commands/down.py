@@ -77,7 +77,7 @@ def _show_plan(arguments: Arguments, target: Target) -> int:
 
 def _interrupted(record: ExperimentRecord) -> int:
     command = hints.STATUS(name=record.name)
-    print(f"interrupted; {record.name} goes on being stopped, see: {command}", file=sys.stderr)
+    print(f"interrupted; {record.name} is still being stopped, see: {command}", file=sys.stderr)
     return int(ExitCode.INTERRUPTED)
 
 
@@ -129,7 +129,7 @@ def _down_all(arguments: Arguments) -> int:
     elif not records:
         print("nothing lives")
     if waiting_count:
-        print(f"the queue is paused; to go on: {hints.QUEUE_RESUME}", file=sys.stderr)
+        print(f"the queue is paused; to resume it: {hints.QUEUE_RESUME}", file=sys.stderr)
     return 0
 
 
@@ -157,7 +157,7 @@ def _end(record: ExperimentRecord) -> tuple[dict[str, Any], str]:
         message += " (of what runs on a [[node]] and has no tty, it can)"
     if record.observed:
         forget(record)
-        message = f"{record.name} is not observed any more; the run in {record.run_dir} was left alone"
+        message = f"{record.name} is no longer observed; the run in {record.run_dir} was left alone"
     elif aside := _set_aside(record):
         print(aside, file=sys.stderr)
     return status, message
@@ -177,11 +177,11 @@ def _plan_down(record: ExperimentRecord) -> Plan:
             plan = Plan.model_validate(answer)
             evals = Status.model_validate(wire.call("status", timeout_s=_PLAN_S)).evals
         except RltuiError as error:  # whatever is wrong, it can be ended
-            return Plan(action="stop", reasons=(f"what is lost cannot be said: {error.title}",))
+            return Plan(action="stop", reasons=(f"what would be lost is unknown: {error.title}",))
     reasons = list(plan.reasons)
     if users := users_of(record):
         names = join_words([user.name for user in users])
-        reasons.append(f"{names} used its inference server, and cannot go on without it")
+        reasons.append(f"{names} used its inference server, and cannot continue without it")
     if waiting_count := len(evals):
         reasons.append(f"{count_text(waiting_count, 'evaluation')} will not be made")
     return plan.model_copy(update={"reasons": tuple(reasons)})

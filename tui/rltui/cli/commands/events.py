@@ -59,7 +59,7 @@ def events(arguments: Arguments) -> int:
 @command(
     "events add",
     RUN,
-    argument("text", "TEXT", "what is to be remembered; - reads it from stdin", nargs="*"),
+    argument("text", "TEXT", "text of the note; - reads it from stdin", nargs="*"),
     JSON,
     examples=('events add demo "learning rate halved from here on"',),
 )

@@ -217,7 +217,7 @@ def _section(component: _Component, other_ids: Sequence[str]) -> Iterator[str]:
     if component.command[:2] == ("sh", "-c"):
         yield "# an argument list; the shell is there for what only a shell understands"
     else:
-        yield "# an argument list, no shell line; {config.NAME} stands for NAME.toml"
+        yield "# an argument list, not a shell line; {config.NAME} stands for NAME.toml"
     yield f"command = {format_value(list(component.command))}"
     kind = '"service"' if component.is_service else '"job"'
     yield _line(f"kind = {kind}", 'a "service" must not end by itself, a "job" may, with code 0')
@@ -243,7 +243,7 @@ def _section(component: _Component, other_ids: Sequence[str]) -> Iterator[str]:
             "# progress = ['step (?P<step>\\d+).* reward (?P<reward>\\S+)']", "lines that tell how far it is"
         )
     yield _line('# stop = { signal = "SIGINT", grace_s = 60 }', "how it is asked to end, and for how long")
-    yield _line('# restart = { policy = "on-failure" }', "by default nothing starts again by itself")
+    yield _line('# restart = { policy = "on-failure" }', "by default nothing restarts automatically")
 
 
 # --- questions --------------------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ def _prompt_port(name: str) -> str:
         f"the port it listens on? (a number; nothing: none, or a free one where its command has {free})"
     )
     if port and not (port.isdecimal() and 0 < int(port) < 1 << 16):
-        raise UsageError(f"{port!r} is no port", hint="a number from 1 to 65535")
+        raise UsageError(f"not a port: {port}", hint="a number from 1 to 65535")
     return port
 
 
@@ -267,7 +267,7 @@ def _prompt_components() -> Iterator[_Component]:
         command = prompt("its command?")
         is_service = confirm("is it a service, which must not end by itself?")
         port = _prompt_port(name) if is_service else ""
-        after = prompt(f"starts behind which of {', '.join(names)}? (nothing: none)") if names else ""
+        after = prompt(f"starts after which of {', '.join(names)}? (nothing: none)") if names else ""
         yield _component(
             name,
             command,

@@ -123,7 +123,7 @@ def upgrade(arguments: Arguments) -> int:
     helm = Helm(_kubectl(arguments))
     if helm.release(arguments.release) is None:
         raise UsageError(
-            f"there is no release {arguments.release}",
+            f"no release {arguments.release}",
             hint=f"make it: {hints.K8S_UP(release=arguments.release)}",
         )
     return apply_values(arguments, helm, "upgrade", helm.values(arguments.release, every=False))
@@ -153,7 +153,7 @@ def status(arguments: Arguments) -> int:
         print_json(releases)
         return 0
     if not releases:
-        print("there is no release of prime-rl's chart here", file=sys.stderr)
+        print("no release of prime-rl's chart here", file=sys.stderr)
     for release in releases:
         print(style(str(release["release"]), "head"))
         print_table(_PODS, [_row(pod) for pod in release["pods"]], indent="  ")
@@ -285,7 +285,7 @@ def down(arguments: Arguments) -> int:
             saved_names |= at_risk
         end_experiment(name)  # first: else its pods are deleted under it, and it has failed
         if (code := subprocesses.in_terminal(helm.argv("uninstall", name))) != 0:
-            raise RltuiError(f"helm uninstall failed (exit code {code})", hint="what it says stands above")
+            raise RltuiError(f"helm uninstall failed (exit code {code})", hint="see its output above")
     else:
         end_experiment(name)
     delete = kubectl.argv("delete", "persistentvolumeclaim")

@@ -38,7 +38,7 @@ _COLUMNS = ("key", "value", "unit", "default", "allowed", "read by")
     ),
     layout_option("with files: their layout"),
     FRAMEWORK,
-    flag("--all", "include keys of the files that are no knobs"),
+    flag("--all", "include keys of the files that are not knobs"),
     flag("-v --verbose", "with descriptions"),
     JSON,
     examples=(

@@ -119,7 +119,7 @@ def _show(arguments: Arguments, target: Target) -> int:
     reader = _reader(record)
     if not reader.keys():
         raise UsageError(
-            f"there are no metrics of {record.name} yet",
+            f"no metrics of {record.name} yet",
             hint=f"looked in {record.run_dir}: the first come with the first step",
         )
     lines = [*_requested_lines(reader, arguments.metric, all_series=arguments.all)]
@@ -207,7 +207,7 @@ def _matching(
             pattern = re.compile(term)
         except re.error as error:
             raise UsageError(
-                f"{term!r} is not a metric or a regular expression: {error}",
+                f"not a metric or a regular expression: {term} ({error})",
                 hint=f"`{hints.METRICS_ALL}` lists the metrics",
             ) from None
         exact = [key for key in keys if pattern.search(key.name)]
@@ -461,4 +461,4 @@ def _notes(line: _Line, xs: Sequence[float], values: Sequence[float]) -> Iterato
         yield f"no number {len(gaps)} times, last {_clock(gaps[-1])}"
     if line.abandoned:
         ends = [f"{branch.steps[0]} to {branch.steps[-1]}" for branch in line.abandoned]
-        yield f"left behind by a resume: steps {join_words(ends)}"
+        yield f"abandoned by a resume: steps {join_words(ends)}"

@@ -25,7 +25,7 @@ from rltui.errors import ConflictError
         "promote demo --yes",
         "promote demo --undo",
     ),
-    epilog="A key that both have changed is not written, and told; the exit code is 4 then.",
+    epilog="A key that both have changed is not written: it is listed, and the exit code is 4.",
 )
 def promote(arguments: Arguments) -> int:
     from rltui.client import promote as promoting

@@ -196,7 +196,7 @@ def _batch_key(source: RolloutSource, arguments: Arguments) -> BatchKey:
             )
     if not keys:
         raise UsageError(
-            "there are no rollouts" if not arguments.live else "no rollout is in progress",
+            "no rollouts" if not arguments.live else "no rollout is in progress",
             hint="prime-rl leaves readable ones since April 2026, under rollouts/ or monitors/file/traces/",
         )
     return keys[0]

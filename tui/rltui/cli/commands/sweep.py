@@ -154,7 +154,7 @@ def parse_axis(argument: str) -> Axis:
     """Parse `lr=1e-6,3e-6` or `seed=0..2`."""
     key, _, text = argument.partition("=")
     if not _KEY.fullmatch(key) or not text:
-        raise UsageError(f"{argument!r} is no key with values", hint="lr=1e-6,3e-6, seed=0..2")
+        raise UsageError(f"not a key with values: {argument}", hint="lr=1e-6,3e-6, seed=0..2")
     span = _SPAN.fullmatch(text)
     if span is None:
         return Axis(key, tuple(dict.fromkeys(_split(text))))
@@ -189,14 +189,12 @@ def _split(text: str) -> Iterator[str]:
 def combinations(axes: Sequence[Axis], count: int | None) -> list[list[tuple[str, str]]]:
     """The combinations, each a value for every key; all of them, or `count` by chance."""
     if any(not value.strip() for axis in axes for value in axis.values):
-        raise UsageError(
-            "a value is empty", hint="values stand behind each other, with a comma between: lr=1,2"
-        )
+        raise UsageError("a value is empty", hint="separate values by commas: lr=1,2")
     if spans := [axis.key for axis in axes if axis.span is not None]:
         if count is None:
             raise UsageError(
-                f"{join_words(spans)}: between two numbers there is no end of values",
-                hint="name them, lr=1e-6,3e-6, or choose by chance: --random N",
+                f"{join_words(spans)}: a range of real numbers has no list of values",
+                hint="list them, lr=1e-6,3e-6, or sample at random: --random N",
             )
         return [[(axis.key, _by_chance(axis)) for axis in axes] for _ in range(count)]
     total = math.prod(len(axis.values) for axis in axes)

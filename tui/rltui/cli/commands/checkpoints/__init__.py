@@ -126,5 +126,5 @@ def restore(arguments: Arguments) -> int:
     else:
         steps = steps_text([entry.step for entry in report.complete]) or "none"
         print(f"{archive.name} is back; complete checkpoints: {steps}")
-        print(f"to go on from the newest: {hints.START(component=(), name=record.name)}", file=sys.stderr)
+        print(f"to resume from the newest: {hints.START(component=(), name=record.name)}", file=sys.stderr)
     return 0

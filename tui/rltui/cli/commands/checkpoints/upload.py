@@ -100,7 +100,7 @@ def _follow(wire: Wire, name: str) -> str:
                 (component for component in status["components"] if component["id"] == PUBLISH), None
             )
             if upload is None or upload["state"] == "stopped":
-                raise RltuiError("the upload was stopped", hint="the same command goes on with it")
+                raise RltuiError("the upload was stopped", hint="run it again to continue")
             if upload["state"] == "failed":
                 raise failure([upload], name)
             if upload["state"] == "exited":

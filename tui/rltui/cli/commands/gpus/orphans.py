@@ -135,14 +135,15 @@ def _forget(record: ExperimentRecord, arguments: Arguments) -> int:
             folder.parent.name for folder in attempts if read_job_status(folder) is not None
         }
         raise UsageError(
-            f"nothing of {name} goes on elsewhere without being followed from here",
+            f"no job of {name} runs elsewhere unfollowed",
             hint=f"end what is followed: {hints.STOP(components=name, name=record.name)}"
             if name in followed_components
             else f"see what does: {hints.ORPHANS(name=record.name)}",
         )
     folder, remote = jobs[name]
     print(
-        f"{name} is taken for ended: {_where(remote)}. If it goes on there, nobody will know.",
+        f"{name} is now assumed to have ended: {_where(remote)}. If it still runs there,"
+        " rltui will not notice.",
         file=sys.stderr,
     )
     if arguments.plan:
@@ -169,7 +170,7 @@ def _list(report: OrphanReport, *, as_json: bool) -> None:
     _print_processes(report.orphans)
     for name, location in report.elsewhere.items():
         forget = hints.FORGET(component=name, name=name_option)
-        print(f"{name} may go on: {location}; if that is gone for good: {forget}")
+        print(f"{name} may still be running: {location}; if it is gone for good: {forget}")
     if report.strangers:
         print(f"also on the GPU, of no living component; to end one: {hints.FREE(name=name_option)}")
     _print_processes(report.strangers)

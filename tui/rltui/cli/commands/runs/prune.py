@@ -18,7 +18,7 @@ from rltui.views.run_list import usual_order
     "runs prune",
     FILTER,
     section(
-        "what is kept, besides the running and the starred",
+        "keep, besides the running and the starred",
         argument(
             "--keep-best",
             "NUMBER",

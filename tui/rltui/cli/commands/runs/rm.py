@@ -110,7 +110,7 @@ def _details(rows: Sequence[RunRow], *, with_observed: bool = False) -> Iterator
             yield f"{row.name}: {folder} is a link: what goes is {folder.resolve()}"
         if other_entries := organize.entries_before_run(row):
             names = join_words(first_names(other_entries, _MOST_NAMED))
-            yield f"{row.name}: with what was in its folder before it, and no run wrote: {names}"
+            yield f"{row.name}: includes files that were in its folder before the run: {names}"
         if with_observed and row.observed:
             yield f"{row.name}: rltui only looked at it; its files in {row.folder} stay"
 
