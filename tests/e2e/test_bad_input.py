@@ -75,7 +75,7 @@ def test_config_errors(good: Box, change: tuple[str, str], texts: tuple[str, ...
 
 
 def test_unknown_layout(good: Box) -> None:
-    refused(good.run("up", "rl.toml", "-l", "tinyrll"), 3, "tinyrll", "tinyrl")
+    refused(good.run("up", "rl.toml", "-l", "tinyrll"), 2, "unknown layout: tinyrll", "did you mean tinyrl?")
 
 
 def test_unwritable_output_folder(good: Box) -> None:
@@ -142,7 +142,8 @@ def test_errors_as_json_for_scripts(box: Box) -> None:
 def test_tui_without_a_terminal(box: Box) -> None:
     result = box.run("--help")
     assert result.returncode == 0
-    assert "rltui demo" in result.stdout
+    assert "\n  demo   try a small real run on the CPU\n" in result.stdout
+    refused(box.run(), 2, "the TUI needs a terminal", "rltui up CONFIG.toml")
 
 
 def test_a_demo_folder_whose_name_does_not_suit_is_not_made(box: Box) -> None:

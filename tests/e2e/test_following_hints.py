@@ -88,7 +88,7 @@ def test_died_after_an_edit(picky: Box) -> None:
     assert picky.run("set", "max_steps=200", "--restart", "--yes").returncode == 0
     retry_until(lambda: picky.status()["rollback"], timeout_s=20.0)
     alert = next(
-        event["text"] for event in picky.json("events", "one") if "take that edit back" in event["text"]
+        event["text"] for event in picky.json("events", "one") if "To undo the edit: " in event["text"]
     )
     assert "max_steps 30 → 200" in alert
     assert follow(picky, alert, hints.UNDO_RESTART).returncode == 0

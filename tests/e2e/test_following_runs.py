@@ -89,7 +89,7 @@ def test_a_queue_and_its_sweep(counters: Box) -> None:
     assert counters.run("queue", "limit", "1").returncode == 0
     empty = counters.run("queue")
     assert hints.SWEEP() in empty.stdout
-    follow(counters, empty, hints.QUEUE_LIMIT, code=0, fill={"N|none": "none"})
+    follow(counters, empty, hints.QUEUE_LIMIT, code=0, fill={"NUMBER|none": "none"})
     assert counters.json("queue")["max_parallel"] is None
     assert counters.run("queue", "pause").returncode == 0
     swept = counters.run("sweep", "run.toml", "max_steps=1,2", "-l", "counters.toml")

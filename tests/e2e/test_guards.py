@@ -186,8 +186,8 @@ TRIALS = (
     Trial("living", ("restart", "-c", "trainer", "--from-scratch"), Loss.MORE, "lose       23 steps"),
     Trial("living", ("restart", "--from", "10"), Loss.MORE, "lose       13 steps"),
     Trial("living", ("restart", "--from", "5"), Loss.MORE, "lose       18 steps"),
-    Trial("living", ("set", "lr=50"), Loss.MORE, "is that meant?", "--plan"),
-    Trial("living", ("set", "lr=50", "--restart"), Loss.MORE, "is that meant?", "--plan"),
+    Trial("living", ("set", "lr=50"), Loss.MORE, "Intended?", "--plan"),
+    Trial("living", ("set", "lr=50", "--restart"), Loss.MORE, "Intended?", "--plan"),
     Trial("living", ("set", "walk=24", "--restart", "--from", "10"), Loss.MORE, "lose       13", "--plan"),
     Trial("living", ("set", "output_dir=/tmp/elsewhere", "--force"), Loss.MORE, "output_dir", "--plan"),
     Trial("living", ("checkpoints", "prune", "--keep-last", "1"), Loss.FOR_GOOD, "checkpoint 5"),
@@ -196,19 +196,19 @@ TRIALS = (
     Trial("stopped", ("start", "old", "--from-scratch"), Loss.MORE, "lose       23 steps"),
     Trial("stopped", ("start", "old", "--from", "10"), Loss.MORE, "lose       13 steps"),
     Trial("stopped", ("restart", "old", "--from-scratch"), Loss.MORE, "lose       23 steps"),
-    Trial("stopped", ("set", "old", "lr=50"), Loss.MORE, "is that meant?", "--plan"),
+    Trial("stopped", ("set", "old", "lr=50"), Loss.MORE, "Intended?", "--plan"),
     Trial(
         "stopped",
         ("set", "rl.toml", "lr=50"),
         Loss.MORE,
-        "is that meant?",
+        "Intended?",
         "--plan",
     ),
     Trial(
         "stopped", ("checkpoints", "prune", "old", "--set-aside", "--keep-last", "1"), Loss.FOR_GOOD, "free"
     ),
     Trial("copied", ("promote", "own"), Loss.MORE, "+lr = 0.002"),
-    Trial("copied", ("set", "own", "lr=50"), Loss.MORE, "is that meant?", "--plan"),
+    Trial("copied", ("set", "own", "lr=50"), Loss.MORE, "Intended?", "--plan"),
     Trial("copied", ("checkpoints", "prune", "own", "--keep-last", "1"), Loss.FOR_GOOD, "checkpoint 5"),
 )
 """Commands that lose too much for a script that does not agree to it."""

@@ -47,13 +47,19 @@ def test_who_comes_for_the_first_time_is_shown_around_once(running: Box) -> None
         assert "/5 " not in terminal.wait_for("Z does nothing here. z: ")
 
 
+def run_action(terminal: Terminal, action: str, description: str) -> None:
+    """Run an action that has no key, from the palette."""
+    terminal.press(":", *action)
+    terminal.wait_for(description)
+    terminal.press("Enter")
+
+
 def test_arrangement_theme_and_place_outlive_the_terminal(running: Box) -> None:
     with closing(open_app(running)) as terminal:
         terminal.wait_for("Knobs")
-        terminal.press("C-k", "C-w", "x")
+        terminal.press("C-k")
+        run_action(terminal, "hide panel", "Hide the focused panel")
         terminal.wait_until(lambda screen: "hidden" if "Knobs" not in screen else "", "the knobs hidden")
-        terminal.press("Enter")
-        terminal.wait_for("? help")
         terminal.press("t")
         terminal.wait_for("▸ trainer")
         terminal.press(":")
@@ -65,7 +71,7 @@ def test_arrangement_theme_and_place_outlive_the_terminal(running: Box) -> None:
         terminal.wait_for_end()
     with closing(open_app(running)) as terminal:
         assert "Knobs" not in terminal.wait_for("▸ trainer")
-        terminal.press("C-w", "0")
+        run_action(terminal, "all panels", "Show the hidden panels")
         terminal.wait_for("Knobs")
     with open(state_file(running)) as file:  # noqa: PTH123
         assert '"theme":"dracula"' in file.read()

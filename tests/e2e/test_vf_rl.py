@@ -63,7 +63,7 @@ def test_check_says_that_what_is_installed_has_no_vf_rl(
     out = capsys.readouterr().out
     assert "verifiers 0.4.0 has no vf-rl: it was removed in July 2026" in out
     assert "rltui convert --to prime-rl FILE" in out
-    assert "valid, but not to be started so" in out
+    assert "cannot start here: verifiers 0.4.0 has no vf-rl" in out
 
 
 def test_convert_writes_a_new_file_and_never_over_another(

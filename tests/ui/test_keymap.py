@@ -134,6 +134,13 @@ def test_presets_are_whole_and_known_to_all(path: Path) -> None:
         keymap.load(path, "ed")
 
 
+def test_a_fault_of_a_preset_needs_no_settings_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keymap, "presets", lambda: {"twice": {"component.kill": ["s"]}})
+    with pytest.raises(ConfigError) as caught:
+        keymap.load(path, "twice")
+    assert str(caught.value).startswith(f"{path}: keys.component.kill: ")
+
+
 def test_the_settings_come_over_the_preset_and_the_option_over_theirs(path: Path) -> None:
     path.write_text('keymap = "k9s"\n[keys]\nmark = "m"\n')
     keys = keymap.load(path)

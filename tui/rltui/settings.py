@@ -89,6 +89,9 @@ def location_of_key(path: Path, table: str, key: str) -> str:
     """`FILE:LINE:COLUMN` of `key`, dots and all, in a table of the file."""
     from rltui.core.toml import edit
     from rltui.core.toml.values import format_key
+
+    if not path.exists():  # a key of a preset
+        return str(path)
     from rltui.services.config.source import read_file
 
     text = read_file(path).text
