@@ -52,7 +52,7 @@ def test_without_a_choice_it_is_refused_with_both(counters: Box, earlier: Path) 
     result = counters.run(*UP)
     assert result.returncode == 4
     assert "--resume continues from checkpoint 3" in result.stderr
-    assert f"--new starts a run of its own in {earlier}-2" in result.stderr
+    assert f"--new starts a new run in {earlier}-2" in result.stderr
     assert not (earlier / ".rltui").exists(), "nothing was written"
 
 
