@@ -70,7 +70,6 @@ class KeyContext(Enum):
     QUEUE = "queue screen"
     COMPARE = "comparison screen"
     BOX = "every dialog"
-    CHOICES = "filter of a long list of choices"
     DIALOG = "dialog with buttons"
     CHOICES = "line above a list of choices"
     REVIEW = "review of edits"
