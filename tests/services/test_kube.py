@@ -87,7 +87,7 @@ def test_a_container_that_is_not_there_is_named() -> None:
     with pytest.raises(NoContainerError, match="has no container other") as caught:
         pod_of(described({}), "other")
     assert caught.value.hint == "it has: prime-rl-trainer, sidecar"
-    with pytest.raises(RltuiError, match="unexpected pod"):
+    with pytest.raises(RltuiError, match="unexpected pod description from the cluster: KeyError"):
         pod_of({"kind": "Status"})
 
 

@@ -57,7 +57,7 @@ def test_parse_job_reads_what_scontrol_prints() -> None:
     assert found.start == NOW + 300
     assert (found.output, found.nodes) == ("/home/me/my runs/job.log", "")
     assert found.command == "/home/me/my runs/job.sh"
-    with pytest.raises(ValueError, match="unexpected answer"):
+    with pytest.raises(ValueError, match="unexpected answer of scontrol: 'slurm_load_jobs error'"):
         slurm.parse_job("slurm_load_jobs error")
 
 

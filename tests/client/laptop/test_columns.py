@@ -27,8 +27,8 @@ def test_columns_come_back_bit_by_bit(whole: list[int], real: list[float], small
 
 def test_a_wrong_length_is_refused() -> None:
     data = encode_columns([array("q", [1, 2])])
-    for length in (1, 3):
-        with pytest.raises(ValueError, match=r"wrong number|too few"):
+    for length, title in ((1, "wrong number of values"), (3, "too few values")):
+        with pytest.raises(ValueError, match=title):
             decode_columns("q", [length], data)
 
 
