@@ -136,7 +136,7 @@ TASKS: dict[str, Task] = {
     "why does a queued run wait": Task(
         lambda _: World(runs=with_queue()), ("Q", "j", "j", "j"), ("4 of 8 GPUs needed, 3 free",),
     ),
-    "who is the bottleneck": Task(of(FakeExperiment), (), ("waits for batch",)),
+    "who is the bottleneck": Task(of(FakeExperiment), (), ("waiting for batch",)),
     "tag a run": Task(
         of(FakeExperiment), ("7", "e", *"paper", "enter"),
         done=lambda world, _: [change.add_tags for _, change in world.runs.changes] == [("paper",)],

@@ -40,10 +40,10 @@ from rltui.ui.app import RltuiApp
 
 RUNNING = "● running · step 12/20 "
 INFERENCE = "inference ● ready 41m · :8000 · KV 41 % · 128 run 12 wait"
-TRAINER = "trainer ● running 41m · step 12 · loss 0.02 · waits for batch"
+TRAINER = "trainer ● running 41m · step 12 · loss 0.02 · waiting for batch"
 CHANGE = "1 change waits for a restart: A"
 FAILED = "✗ failed: inference · step 12/20"
-UNWELL = ("· ⚠ reward collapsed", "⚠ reward collapsed: the reward held 0.96 around step 38")
+UNWELL = ("· ⚠ reward collapsed", "⚠ reward collapsed: the reward was 0.96 around step 38")
 LEFTOVERS = (
     "⚠ 2 leftover processes of inference attempt 1: pid 4711 VLLM::EngineCore 4m12s 58.0 GiB,",
     "⚠ 1 leftover process of trainer attempt 3: pid 5120 torchrun --nproc-per-node 8 train.py 1h56m 9.8 GiB",
@@ -208,7 +208,7 @@ SCENES: dict[str, Scene] = {
     "memory-fix-menu": scene(
         on(lambda: with_out_of_memory(*REMEDIES)), ("t", "F"), "trainer ran out of memory",
         "inference.gpu_memory_utilization 0.7 → 0.6", "trainer.model.seq_len 4096 → 2048",
-        "leaves more of the GPU to trainer: tried to allocate 2.0 GiB", "enter: choose · esc: cancel",
+        "leaves more of the GPU for trainer: tried to allocate 2.0 GiB", "enter: choose · esc: cancel",
         small=(), middle=(),
     ),
     "watch": scene(

@@ -27,7 +27,7 @@ GOING_BACK = (
     "▸ 420",
     "evals     math 0.823 · code 0.64",
     "trainer.optim.lr 1e-06 → 0.01 (1h35m ago)",
-    "back      83 steps since, to be done again",
+    "back      83 later steps will be repeated",
 )
 
 
@@ -172,7 +172,7 @@ SCENES: dict[str, Scene] = {
     "evaluations": scene(
         on(with_evals), ("V", *"jjjjjj"), "reverse-text · Evaluations · from base to the last step",
         "◐ checkpoint 40 on reverse-text · 24/60 rollouts", "0.702 ± 0.012  +0.650 ± 0.013 ▲",
-        "with base (#1): +0.650 ± 0.013 ▲, example by example, over 20", "⚠ truncated", "c compare",
+        "with base (#1): +0.650 ± 0.013 ▲, paired over 20 examples", "⚠ truncated", "c compare",
         small=(),
         medium=("▸ 4   checkpoint 20 (run 1)", "requested by eval_every · 31s", "it needs 40", "90 %"),
     ),

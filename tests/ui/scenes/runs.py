@@ -17,7 +17,7 @@ from rltui.core.runs import RunRow
 from rltui.ui.app import RltuiApp
 from rltui.ui.widgets.row_list import RowList
 
-TITLE = "rltui Runs · 3 running · 2 queued · 29 in all · 1 archived"
+TITLE = "rltui Runs · 3 running · 2 queued · 29 in total · 1 archived"
 LONE = "orchestrator.train.environments.0.arguments.dataset_name"
 
 
@@ -103,7 +103,7 @@ SCENES: dict[str, Scene] = {
         "▸ ◌  big", "4 of 8 GPUs needed, 3 free: GPU 0 is used by sweep-lr1e-6", "4 GPUs · 3 tries",
         "✓  base", "Paused: the machine was restarted. P resumes.", "P pause",
         small=("unknown knob [red]learning_rte…",),
-        medium=("it is tried again, in 1m30s", "unknown knob [red]learning_rte[/red]"),
+        medium=("trainer: exited 1; retrying in 1m30s", "unknown knob [red]learning_rte[/red]"),
         huge=("stopped by the rule 'kl > 10': kl 14.2 at step 31",),
     ),
     "compare": scene(

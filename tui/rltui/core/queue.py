@@ -19,6 +19,8 @@ Outcome = Literal["done", "failed", "stopped", "lost"]
 
 REBOOTED = "the machine was restarted"
 """Reason of a pause that nobody requested."""
+RETRYING = "retrying"
+"""Last word of the reason of an entry that is started again after a pause."""
 _BACKOFF_S, _LONGEST_BACKOFF_S, _BACKOFF_FACTOR = 5.0, 300.0, 4.0
 _MOST_ENDED = 200
 """Number of finished entries that are stored, the newest."""
@@ -234,7 +236,7 @@ def _blocking_reason(queue: RunQueue, entry: QueueEntry, holding: Sequence[Queue
     if queue.paused:
         return f"the queue is paused: {queue.paused}" if queue.paused == REBOOTED else "the queue is paused"
     if 0 < (entry.not_before or 0.0) - now <= _LONGEST_BACKOFF_S:  # longer: the clock was set back
-        return f"{entry.failure}; retrying"
+        return f"{entry.failure}; {RETRYING}"
     if entry.group and entry.max_parallel is not None:
         running = sum(other.group == entry.group for other in holding)
         if running >= entry.max_parallel:

@@ -115,7 +115,7 @@ def checkpoint_details(
 
 
 def _back_text(checkpoint: Checkpoint, report: CheckpointReport) -> str:
-    """`92 steps since, to be done again; checkpoints 430 to 500 (8) set aside`."""
+    """`92 later steps will be repeated; checkpoints 430 to 500 (8) set aside`."""
     steps = max(0, (report.step or 0) - checkpoint.step)
     beyond = [other.step for other in report.checkpoints if other.step > checkpoint.step]
     texts = [f"{count_text(steps, 'later step')} will be repeated" if steps else "no later steps"]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from rltui.core import hints
+from rltui.core.queue import RETRYING
 from rltui.core.run_state import Verdict, state_text
 from rltui.core.states import ENTRY_STATES, RUN_STATES, Reason
 from rltui.core.text import count_text, duration, size_text
@@ -59,9 +60,10 @@ def _reward_text(queued: QueuedRun, _: float) -> str:
 
 def _reason_text(queued: QueuedRun, now: float) -> str:
     entry = queued.entry
-    is_later = entry.state == "queued" and entry.not_before is not None and entry.not_before > now
     reason = entry.why or queued.verdict.reason.text
-    return f"{reason}, in {duration((entry.not_before or now) - now)}" if is_later else reason
+    pause = (entry.not_before or now) - now
+    is_retrying = entry.state == "queued" and reason.endswith(RETRYING) and pause > 0
+    return f"{reason} in {duration(pause)}" if is_retrying else reason
 
 
 VIEW: View[QueuedRun] = View(
