@@ -234,7 +234,7 @@ async def test_the_settings_say_the_theme_until_one_is_chosen(open_app: Opener) 
         assert pilot.app.current_theme.name == "rltui-dark"
         await press(pilot, "exclamation_mark")
         text = "".join(strip.text for strip in pilot.app.screen._compositor.render_strips())
-        assert "there is no theme 'rltui-lihgt'. did you mean rltui-light?" in text
+        assert "unknown theme: rltui-lihgt. did you mean rltui-light?" in text
 
 
 async def test_where_nothing_is_chosen_the_background_decides(open_app: Opener) -> None:

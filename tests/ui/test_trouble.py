@@ -123,7 +123,7 @@ async def test_leftovers_that_ended_meanwhile_are_no_question(open_app: Opener) 
     experiment.planner = lambda request: Plan(action="free")
     async with open_app(experiment) as pilot:
         await press(pilot, "K")
-        assert said(pilot) == ["No leftover process is alive any more"]
+        assert said(pilot) == ["No leftover process is running"]
 
 
 async def test_k_is_offered_only_while_there_are_leftovers(open_app: Opener) -> None:

@@ -302,7 +302,7 @@ async def test_a_text_that_is_no_toml_goes_back_to_the_editor_and_is_kept() -> N
     assert desk.dialogs == [EditAgain, EditAgain]
     assert "rl.toml:1:5: a table needs its ]" in desk.dialog().body.plain
     assert desk.experiment.edited == ["a = 1\r\n", "a = ["]
-    assert desk.frontend.notices == ["Not written. Your text is kept: $ goes on with it"]
+    assert desk.frontend.notices == ["Not written. Your text is kept: $ resumes the edit"]
     desk.experiment.editor = lambda text: "a = 3"
     await desk.do(desk.config.edit_outside)
     assert desk.dialogs[2:] == [ChoiceMenu, ConfigReview]

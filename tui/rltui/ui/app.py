@@ -369,7 +369,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         rltui = f"rltui --host {host}" if host else "rltui"
         if status is not None and not status.alive:
             name = clean_line(self._experiment.name)
-            self.exit(message=f"Detached: nothing of it runs. {rltui} {name} opens it again.")
+            self.exit(message=f"Detached; nothing is running. {rltui} {name} opens it again.")
             return
         ends = "ends the observation" if self._experiment.observed else "stops it"
         self.exit(message=f"Detached: everything keeps running. {rltui} opens it again, {rltui} down {ends}.")

@@ -129,7 +129,7 @@ def done_text(plan: Plan, *, restarts: bool = True) -> str:
 
 def nothing_text(plan: Plan) -> str:
     if plan.action == "free":
-        return "No leftover process is alive any more"
+        return "No leftover process is running"
     reasons = "; ".join(clean_line(reason) for reason in plan.reasons)
     return f"Nothing to {plan.action}{': ' + reasons if reasons else ''}"
 

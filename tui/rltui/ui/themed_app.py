@@ -82,7 +82,7 @@ class ThemedApp(NotifyingApp):
         self._follow()
         if self._unknown_theme:
             guess = did_you_mean(self._unknown_theme, themes.available())
-            text = f"settings.toml: there is no theme {clean_line(self._unknown_theme)!r}. {guess}"
+            text = f"settings.toml: unknown theme: {clean_line(self._unknown_theme)}. {guess}"
             self.notify(text.strip(), severity="warning", markup=False)
 
     def watch_theme(self) -> None:

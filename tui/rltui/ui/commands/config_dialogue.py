@@ -205,7 +205,7 @@ class ConfigDialogue:
         draft = TextDraft(original, text)
         if outcome == "kept":
             self._state.drafts[original.path] = draft
-            self._notify("Not written. Your text is kept: $ goes on with it")
+            self._notify("Not written. Your text is kept: $ resumes the edit")
         return draft if outcome == "again" else None
 
     async def _choose_file(self) -> str | None:

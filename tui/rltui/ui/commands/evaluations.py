@@ -44,7 +44,7 @@ class EvaluationCommands:
         if every is not None:
             report = await self._experiment.order_evals(every, request)
             if not report.every:
-                return "No checkpoint is evaluated unasked any more"
+                return "Automatic evaluation is off"
             return f"{order_text(report.every).capitalize()} is evaluated from now on"
         queued = await self._experiment.evaluate(request)
         where = f"; {key_of('screen.evals')} shows it" if self._names_screen else ""

@@ -85,7 +85,7 @@ class RunAnnotationCommands:
         text = await self._frontend.prompt(
             NoteDialog(
                 row.note,
-                title=f"What is to be said of {clean_line(row.name)}?",
+                title=f"Note for {clean_line(row.name)}",
                 placeholder="why it was tried, what it showed",
                 purpose="keep it",
                 may_be_empty=True,

@@ -103,7 +103,7 @@ class SampleExport:
         if not samples and self._listing.key is not None and (sample := self._selected()) is not None:
             samples = [(self._listing.key, sample)]
         if not samples:
-            self._frontend.notify("There is no sample under the cursor, and none is marked", markup=False)
+            self._frontend.notify("No sample under the cursor, and none marked", markup=False)
             return
         count = count_text(len(samples), "sample")
         ending = await self._frontend.prompt(ChoiceMenu(f"Write {count} as", _FORMATS))

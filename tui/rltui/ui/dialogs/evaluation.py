@@ -158,7 +158,7 @@ class EvalDialog(FieldsDialog):
 def _summary(request: EvalRequest, every: int | None) -> str:
     """`60 rollouts · the newest weights, asked of the run's own server`."""
     if every == 0:
-        return "no checkpoint is evaluated unasked any more"
+        return "automatic evaluation is off"
     kind = request.target.kind
     if every is not None:
         return f"{request.rollouts} rollouts of {order_text(every)} from now on"

@@ -74,7 +74,7 @@ def knobs(screen: BaseScreen) -> Iterable[PaletteEntry]:
         state, overview = screen.app_state.current, _overview(screen)
         by_key = {} if state is None else {knob.key: knob for knob in state.knobs}
         if key not in by_key:
-            screen.notify(f"{key} is not in the config any more", markup=False)
+            screen.notify(f"{key} is no longer in the config", markup=False)
         elif isinstance(overview, Overview) and not overview.readonly_text:
             overview.config.edit(by_key[key])
         else:

@@ -173,7 +173,7 @@ class EvalScreen(ResourceScreen):
         evaluation = self._evaluation_of(self.rows.key)
         if evaluation is not None and (evaluation.mean is None or evaluation.verdict == "failed"):
             reason = clean_line(evaluation.words or evaluation.verdict)
-            self.notify(f"It says nothing of the model: {reason}", markup=False)
+            self.notify(f"Not a usable result: {reason}", markup=False)
         elif evaluation is not None:
             self._baseline_id = None if self._baseline_id == evaluation.id else evaluation.id
             self.show()
