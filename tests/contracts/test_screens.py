@@ -24,7 +24,7 @@ SCREENS = (
     ("6", "· Config ·"),
     ("9", "· Checkpoints ·"),
     ("7", "rltui Runs ·"),
-    ("Q", "· Queue ·"),
+    ("Q", "rltui Queue ·"),
 )
 """Keys, and what is on the screen that each of them opens."""
 PICTURES = Path(__file__).with_name("screens")
