@@ -55,8 +55,10 @@ def test_an_entry_in_columns() -> None:
     assert [cell.text for cell in cells[:4]] == ["●", "live", "running", "83/200"]
     assert cells[0].role == "good"
     (why,) = VIEW.named(["why"])
-    again = entry("again", why="failed", not_before=NOW + 90)
-    assert why.cell(QueuedRun(again, None), NOW).text == "failed, in 1m30s"
+    again = entry("again", why="trainer: exited 1; retrying", not_before=NOW + 90)
+    assert why.cell(QueuedRun(again, None), NOW).text == "trainer: exited 1; retrying in 1m30s"
+    paused = again.model_copy(update={"why": "the queue is paused"})
+    assert why.cell(QueuedRun(paused, None), NOW).text == "the queue is paused"
 
 
 def test_the_details_say_what_starts_it_and_what_it_needs() -> None:
