@@ -56,18 +56,17 @@ STEPS: tuple[tuple[Move, ...], ...] = (
     ),
     (
         *_editor("o", "orchestrator", "max_tok", "orchestrator.sampling.max_tokens", "16"),
-        Move("enter", ""),
-        Move("ctrl+r", r"keep +inference"),
+        Move("enter", "", after=r"keep +inference"),
     ),
-    (Move("y", r"orchestrator ● .*reward"),),
+    (Move("ctrl+r", r"orchestrator ◐"),),
     (
         *_editor("t", "trainer", "optim.lr", "trainer.optim.lr", "50"),
-        Move("ctrl+r", r"is that meant\?"),
+        Move("ctrl+r", r"Intended\?"),
         Move("y", r"reward collapsed"),
         Move("B", r"Go back to checkpoint \d+"),
-        Move("y", r"orchestrator ● .*reward"),
+        Move("y", r"orchestrator ◐"),
     ),
-    (Move(":", r"actions"), Move("esc", _ON_THE_OVERVIEW), Move("?", r"q +Detach")),
+    (Move(":", r"> action"), Move("esc", r"orchestrator ● .*reward"), Move("?", r"Keys that work here")),
     (Move("esc", _ON_THE_OVERVIEW), Move("q", "")),
 )
 
@@ -106,7 +105,7 @@ def test_five_minutes(box: Box) -> None:
         assert attempts["inference"] == 1
         assert attempts["orchestrator"] >= 3
         assert box.json("knobs", "demo", "sampling.max_tokens")["knobs"][0]["running"] == 16
-        assert box.json("knobs", "demo", "optim.lr")["knobs"][0]["running"] == 1e-5
+        assert box.json("knobs", "demo", "optim.lr")["knobs"][0]["running"] == 5e-6
         _make(terminal, STEPS[-1][0])
         _make(terminal, STEPS[-1][1])
         terminal.wait_for_end()
