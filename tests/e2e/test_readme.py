@@ -105,7 +105,7 @@ def test_five_minutes(box: Box) -> None:
         assert attempts["inference"] == 1
         assert attempts["orchestrator"] >= 3
         assert box.json("knobs", "demo", "sampling.max_tokens")["knobs"][0]["running"] == 16
-        assert box.json("knobs", "demo", "optim.lr")["knobs"][0]["running"] == 5e-6
+        assert box.json("knobs", "demo", "optim.lr")["knobs"][0]["running"] == 1e-5
         _make(terminal, STEPS[-1][0])
         _make(terminal, STEPS[-1][1])
         terminal.wait_for_end()
