@@ -39,8 +39,8 @@ def text_of(
 def test_a_chosen_baseline_is_what_all_are_compared_with() -> None:
     told = "\n".join(text_of("3", chosen="4"))
     assert "baseline" in told
-    assert "with checkpoint 20 (#4): -0.368 ± 0.032 (other examples), by the means" in told
-    assert "not with checkpoint 20, which was on primeintellect/reverse-text" in "\n".join(
+    assert "with checkpoint 20 (#4): -0.368 ± 0.032 (other examples), unpaired" in told
+    assert "not comparable with checkpoint 20, which was on primeintellect/reverse-text" in "\n".join(
         text_of("8", chosen="4")
     )
 

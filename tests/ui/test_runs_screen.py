@@ -90,7 +90,7 @@ def test_the_details_say_where_it_comes_from_and_what_it_took() -> None:
     assert told[1] == "changed   trainer.optim.lr 1e-5 → 3e-6 · seed 0 → 1"
     assert "reward 0.81 ± 0.02 (last 10)" in told[2]
     assert told[3] == "took      40m · 2 attempts · 1.3 GPU hours · 13.0 GiB · checkpoints 50 and 100"
-    assert "commit 3f9c2a1b7 with uncommitted changes · prime-rl 0.8.0" in told[4]
+    assert "commit 3f9c2a1b7 with changes · prime-rl 0.8.0" in told[4]
     hostile = run_row("\x1b[31m[red]x", reason=Reason("x", "a\x1b]0;t\x07b\nc"), note="[bold]n")
     shown = "".join(
         line.plain for line in detail_lines(TreeLine("x", hostile, (), is_parent=False), {}, 80, NOW)
