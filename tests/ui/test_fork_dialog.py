@@ -25,15 +25,15 @@ async def test_f_shows_what_it_comes_to_and_asks_until_it_is_done() -> None:
         await press(pilot, "Y")
         dialog = pilot.app.screen
         assert isinstance(dialog, ForkDialog)
-        await until(pilot, lambda: "with the config as it is" in shown(dialog))
+        await until(pilot, lambda: "with an unchanged config" in shown(dialog))
         await press(pilot, *"typo=2")
         await until(pilot, lambda: "unknown knob typo" in shown(dialog))
         await press(pilot, *["backspace"] * 6, *"lr=0.1", "down", "down")
-        await until(pilot, lambda: "begins with checkpoint 20" in shown(dialog))
+        await until(pilot, lambda: "starts from checkpoint 20" in shown(dialog))
         assert "+lr = 0.1" in shown(dialog)
         runs.error = ConflictError("/runs/x has been taken")
         await press(pilot, "enter")
-        await until(pilot, lambda: "was taken meanwhile" in shown(dialog))
+        await until(pilot, lambda: "has been taken" in shown(dialog))
         runs.error = None
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, RunsScreen)

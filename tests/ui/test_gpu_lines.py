@@ -92,8 +92,8 @@ def test_a_verdict_that_names_its_device_is_told_as_it_is() -> None:
     ("width", "leftover", "unknown"),
     [
         (80, "⚠ leftover of inference attempt 1: pid 4711 VLLM::EngineCore 9.4 GiB · K",
-         "⚠ unknown python 3.0 GiB · K"),
-        (50, "⚠ leftover pid 4711 VLLM::EngineCore 9.4 GiB · K", "⚠ unknown python 3.0 GiB · K"),
+         "⚠ unknown pid 5120 python 3.0 GiB · K"),
+        (50, "⚠ leftover pid 4711 VLLM::EngineCore 9.4 GiB · K", "⚠ unknown pid 5120 python 3.0 GiB · K"),
         (28, "⚠ pid 4711 9.4 GiB · K", "⚠ pid 5120 3.0 GiB · K"),
     ],
 )  # fmt: skip

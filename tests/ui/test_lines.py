@@ -191,7 +191,7 @@ def test_a_plan_to_end_leftovers_tells_all_of_each() -> None:
     words = plan_content(Plan(action="free", free=(ORPHANS[0], SECOND_LEFTOVER))).plain
     for part in (
         "pid 4711 VLLM::EngineCore",
-        "runs for 4m12s · holds 58.0 GiB of GPU memory",
+        "running for 4m12s · holds 58.0 GiB of GPU memory",
         "of inference attempt 1: a child of its processes",
         "pid 5120 torchrun --nproc-per-node 8 train.py",
         "of trainer attempt 3: has its tag in the environment",

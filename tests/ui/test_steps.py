@@ -40,7 +40,7 @@ async def test_logs_and_events_go_to_the_moment_of_a_step(
         await press(pilot, key, "colon", *"204", "enter")
         await until(pilot, lambda: moments)
         ((moment, component),) = moments
-        assert abs(moment - (STARTED + 204 * STEP_S)) <= STEP_S
+        assert abs(moment - (STARTED + 204 * STEP_S)) < 1.5 * STEP_S
         assert component is None
         assert isinstance(pilot.app.screen, kind)
         await press(pilot, "J", *"99999", "enter")

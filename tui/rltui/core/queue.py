@@ -11,7 +11,7 @@ from pydantic import Field
 
 from rltui.core.kinds import EXPERIMENT_NAME
 from rltui.core.secrets import is_secret
-from rltui.core.states import ENTRY_STATES, RUN_STATES, EntryState
+from rltui.core.states import ENTRY_STATES, RETRYING, RUN_STATES, EntryState
 from rltui.core.values import Value
 
 QueueAction = Literal["pause", "resume", "remove", "retry", "move"]
@@ -19,8 +19,6 @@ Outcome = Literal["done", "failed", "stopped", "lost"]
 
 REBOOTED = "the machine was restarted"
 """Reason of a pause that nobody requested."""
-RETRYING = "retrying"
-"""Last word of the reason of an entry that is started again after a pause."""
 _BACKOFF_S, _LONGEST_BACKOFF_S, _BACKOFF_FACTOR = 5.0, 300.0, 4.0
 _MOST_ENDED = 200
 """Number of finished entries that are stored, the newest."""

@@ -178,6 +178,8 @@ class EntryTraits(NamedTuple):
     """Open entries are sorted by it, the lowest first."""
 
 
+RETRYING = "retrying"
+"""Last word of the reason of an entry that is started again after a pause."""
 ENTRY_STATES: Mapping[EntryState, EntryTraits] = {
     "queued": EntryTraits(is_open=True, can_be_retried=True, rank=2),
     "starting": EntryTraits(is_open=True, holds_devices=True, rank=1),

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from rltui.core import hints
-from rltui.core.queue import RETRYING
 from rltui.core.run_state import Verdict, state_text
-from rltui.core.states import ENTRY_STATES, RUN_STATES, Reason
+from rltui.core.states import ENTRY_STATES, RETRYING, RUN_STATES, Reason
 from rltui.core.text import count_text, duration, size_text
 from rltui.views.experiment import badge_of
 from rltui.views.run import Details, step_text
