@@ -99,8 +99,8 @@ async def photograph() -> None:
         await pilot.press("1")
         edit = ("set", "demo", "lr=50", "--restart", "--yes", "--no-wait")
         subprocess.run([sys.executable, "-m", "rltui", *edit], check=True)  # noqa: ASYNC221 - nothing else runs here
-        await until(pilot, lambda: "collapsed" in pilot.app.export_screenshot())
-        await pilot.press("B")
+        await until(pilot, lambda: "reward collapsed" in pilot.app.export_screenshot().replace("&#160;", " "))
+        await pilot.press("o", "B")
         await until(pilot, lambda: len(app.screen_stack) > 1)
         await save(pilot, "rescue")
 
