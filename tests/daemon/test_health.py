@@ -95,6 +95,18 @@ async def test_a_later_trouble_does_not_make_a_bad_checkpoint_good(room: Room) -
     ]  # fmt: skip
 
 
+async def test_answers_that_are_cut_off_all_the_while_are_not_when_the_run_went_bad(room: Room) -> None:
+    """Seen in the demo: `B` went back too far, and halved the rate that had been edited."""
+    for step in range(1, 56):
+        kl = 3.0 if step > 45 else 0.001
+        truncated = {"train/agg/all/agent/is_truncated/mean": 0.8}
+        room.run.add({"step": step, "loss/mean": 0.1, "mismatch_kl/all/mean": kl, **truncated}, float(step))
+    room.health.refresh(room.run)
+    assert {concern.id: (concern.since, concern.last_good) for concern in room.health.concerns} == {
+        "truncation": (1, None), "kl": (46, 40)
+    }  # fmt: skip
+
+
 async def test_edits_of_an_earlier_run_in_the_same_folder_do_not_count(room: Room) -> None:
     for step in (30, 40, 50):
         (room.folder / f"checkpoints/step_{step}/STABLE").unlink()

@@ -453,8 +453,10 @@ def concept_beside(concerns: Sequence[HealthIssue]) -> str:
 
 
 def spoils(rule: str) -> bool:
-    """The weights trained since then are worse than the earlier ones, not just slower."""
-    return rule not in ("throughput", "staleness", "no-step", "flat")
+    """The weights trained since then are worse than the earlier ones. They are not where the run is slow, nor
+    where answers are cut off: the reward may rise all the while.
+    """
+    return rule not in ("throughput", "staleness", "no-step", "flat", "truncation")
 
 
 def damages(rule: str) -> bool:

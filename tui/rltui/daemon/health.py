@@ -180,11 +180,7 @@ class RunHealth:
             # half the rate is what all rules of damage advise
             rate = self._rate
             halved: dict[str, str | None] = {} if rate is None else {rate[0]: f"{rate[1] / 2:g}"}
-            # an edited rate is taken back by the finding that suspects the edit, never halved
-            is_edited = rate is not None and any(
-                text.startswith(f"{rate[0]} ") for text in self._edits_since(last_good)
-            )
-            edits = halved if damages(finding.rule) and not is_edited else None
+            edits = halved if damages(finding.rule) else None
         if edits is None:
             return last_good, None
         return last_good, RollbackOffer(
