@@ -27,7 +27,7 @@ EXIT_MEANINGS: Mapping[ExitCode, str] = {
     ExitCode.COMPONENT_FAILED: "a component has failed; also the status of a failed or lost run",
     ExitCode.INTERRUPTED: "interrupted by ctrl+c; running components are unaffected",
 }
-"""What the exit codes say, in help, manual page and README."""
+"""Exit code → its meaning, in help, manual page and README."""
 
 
 UNKNOWN_COMMAND = "unknown command"

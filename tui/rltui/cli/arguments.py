@@ -81,7 +81,6 @@ def positive(text: str) -> int:
 
 
 def moment(text: str) -> Moment:
-    """Parse a step or a time."""
     from rltui.core.times import Moment, parse_moment
 
     if text.isdecimal() and len(text) <= _LONGEST_STEP and int(text) < _FIRST_TIME:
@@ -258,7 +257,7 @@ CREATION = (
     ),
 )
 NEW_RUN = section("options of the new run", *CREATION, page="up")
-"""As `CREATION`, for a command whose help refers to that of `up`."""
+"""The same as `CREATION`, for a command whose help refers to that of `up`."""
 SLURM = section(
     "SLURM job",
     flag("--slurm", "submit the run as a job and follow it"),
@@ -302,8 +301,8 @@ EDIT = (
     WAIT_ON_TERMINAL,
     JSON,
 )
-"""What all edits of a config take."""
+"""Options of every command that edits a config."""
 COMPONENTS = (RUN, COMPONENT, PLAN, YES, WAIT_ON_TERMINAL, JSON)
-"""What commands take that start and stop components."""
+"""Arguments of every command that starts or stops components."""
 RESUME = exclusive(flag("--from-scratch", "ignore checkpoints, start at step 0"), FROM)
-"""Where a component resumes. Later steps are moved aside, later checkpoints too."""
+"""Checkpoint that a component resumes from. Later steps are moved aside, later checkpoints too."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Target(NamedTuple):
-    """What a command line is about."""
+    """The run that a command line names, and components of it."""
 
     record: ExperimentRecord
     components: tuple[str, ...] = ()

@@ -38,7 +38,7 @@ class Argument(NamedTuple):
     completes: str = ""
     """Function of `completion/sources.py` that lists its possible values; empty: nobody can list them."""
     heading: str = "options"
-    """Its heading in the help, for an option; options of several commands have the same one everywhere."""
+    """Heading of an option in the help; options of several commands have the same one everywhere."""
 
     def add_to(self, parser: argparse._ActionsContainer) -> None:
         parser.add_argument(*self.names, **self.settings)

@@ -47,7 +47,7 @@ _TABLES: Mapping[str, Callable[[], Sequence[str]]] = {
     "run states": _run_states,
     "component states": _component_states,
 }
-"""What stands in a page between braces, and the text in its place."""
+"""Name between braces in a page → the text that replaces it."""
 
 
 def _files() -> list[Path]:

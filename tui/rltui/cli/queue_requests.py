@@ -175,7 +175,7 @@ def print_added(entries: Sequence[QueueEntry], arguments: Arguments) -> None:
 
 
 def print_planned(requests: Sequence[QueueRequest], arguments: Arguments) -> None:
-    """What would be queued, for `--plan`."""
+    """List the runs that would be queued, for `--plan`."""
     runs = [
         {
             "name": f"{request.name}-{request.own_name}" if request.own_name else request.name,

@@ -121,7 +121,7 @@ def guard(colours: When = "auto", *, is_ascii: bool = False, is_quiet: bool = Fa
 
 @contextmanager
 def spoken() -> Iterator[None]:
-    """What is written to stderr inside is seen in spite of `--quiet`: errors and questions."""
+    """Show what is written to stderr inside, in spite of `--quiet`: errors and questions."""
     stream = sys.stderr
     is_silent = isinstance(stream, CleanStream) and stream.is_silent
     if isinstance(stream, CleanStream):

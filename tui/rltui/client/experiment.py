@@ -130,7 +130,7 @@ class Experiment(ExperimentApi, ABC):
 
     @question()
     def describe(self) -> RunDescription:
-        """All about the run and how its components were started, or would be."""
+        """Describe the run and how its components were started, or would be."""
 
     @question()
     def read_config(self, path: str) -> ConfigText:

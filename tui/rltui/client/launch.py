@@ -93,7 +93,7 @@ def running_experiments(records: Iterable[ExperimentRecord], *, idle: bool = Fal
 
 
 def with_processes(records: Iterable[ExperimentRecord]) -> list[ExperimentRecord]:
-    """Those that may run: they have a process, or a socket. Nobody is asked."""
+    """Return the experiments that have a process or a socket; their supervisors are not asked."""
     from rltui.services.processes import living_output_dirs  # not needed where one is named
 
     folders = living_output_dirs()

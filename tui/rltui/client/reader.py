@@ -150,7 +150,6 @@ class ExperimentReader:
         return self._framework.max_steps(store.files)
 
     def describe(self) -> RunDescription:
-        """All about the run and how its components were started, or would be."""
         from rltui.services.runs.description import RunDescriber  # only who asks for it waits
 
         knobs, files = KnobTable(), None

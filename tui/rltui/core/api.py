@@ -112,7 +112,7 @@ class ComponentStatus(Value):
     signal: str | None = None
     """Name of the signal that ended it, such as `SIGKILL`."""
     lost: bool = False
-    """It ended, and nobody saw how."""
+    """True if it ended and nobody saw how."""
     from_outside: bool = False
     """It was killed by somebody else: another start may well succeed."""
     started_at: float | None = None
@@ -212,7 +212,7 @@ class Curve(Value):
 
     title: str
     unit: str = ""
-    """As that of `MetricConcept`."""
+    """Unit of the values, as `MetricConcept.unit`."""
     points: tuple[tuple[int, float], ...]
     """Step, counted from 1, and value: at most 200 points, chosen to include the extremes."""
 
@@ -252,7 +252,7 @@ class Down(Value):
     complete: bool = False
     """Everything that can be ended is ended."""
     idle: bool = False
-    """Nothing of the run was alive: only its supervisor ended."""
+    """True if nothing of the run was alive: only its supervisor ended."""
     left: tuple[str, ...] = ()
     """Processes that could not be ended, and the reason, in words."""
     unseen: tuple[str, ...] = ()
@@ -266,7 +266,7 @@ class Status(Value):
     state: RunState
     reason: Reason = Reason()
     alive: bool = False
-    """Something of it runs, or will without a request; of an observed run: its logs grow."""
+    """True if something of it runs, or will without a request; of an observed run: its logs grow."""
     framework: str
     output_dir: str
     step: int | None = None
@@ -308,7 +308,7 @@ class Status(Value):
 
 
 class OrphanReport(Value):
-    """`rltui gpus orphans --json`."""
+    """The document that `rltui gpus orphans --json` prints."""
 
     experiment: str
     orphans: tuple[Orphan, ...] = ()
@@ -461,7 +461,7 @@ class Plan(Value):
 
 
 class Publication(Value):
-    """`rltui checkpoints upload --json`: weights on their way to the hub."""
+    """Weights that are being uploaded to the hub: `rltui checkpoints upload --json`."""
 
     repo: str
     """Name on the hub, `USER/NAME`."""

@@ -244,7 +244,7 @@ class Check(Value):
 
     valid: bool
     validator: str = ""
-    """What the config was checked against, in words; empty: by rltui's own rules alone."""
+    """The schema or models that the config was checked against, in words; empty: rltui's own rules alone."""
     not_asked: str = ""
     """The reason why the framework's own validators were not asked; empty if they were, or there are none."""
     startable: bool = False

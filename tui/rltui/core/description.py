@@ -1,4 +1,4 @@
-"""All about a run and its components: `rltui describe`, and the dialog in the TUI."""
+"""A run and its components as `rltui describe` and the dialog of the TUI show them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class AttemptDescription(Value):
     log: str = ""
     """Path of its output."""
     config_files: tuple[str, ...] = ()
-    """Its copies of the config files."""
+    """Copies of the config files that the attempt was started with."""
 
 
 class ComponentDescription(Value):
@@ -43,14 +43,14 @@ class ComponentDescription(Value):
     """Variables that are set for it besides those of the user's shell; values of secrets are hidden."""
     cwd: str = ""
     host: str = ""
-    """Where it runs, in words; empty: on this machine."""
+    """Host that it runs on, in words; empty: this machine."""
     pid: int | None = None
-    """Its main process, while it lives."""
+    """Pid of the main process, while it lives."""
     session: str = ""
-    """Its window of the private tmux server, as `SESSION:WINDOW`."""
+    """Window of the private tmux server, as `SESSION:WINDOW`."""
     ports: tuple[int, ...] = ()
     devices: str = ""
-    """As `CUDA_VISIBLE_DEVICES` has them."""
+    """Devices in the form of `CUDA_VISIBLE_DEVICES`."""
     ready: Ready | None = None
     """The readiness probe; `None`: ready as soon as its process runs."""
     after: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class ComponentDescription(Value):
 
     @property
     def command(self) -> str:
-        """Its command, quoted for a shell."""
+        """The command, quoted for a shell."""
         return shlex.join(self.argv)
 
     def pasted(self, hidden: str) -> str:
@@ -95,9 +95,9 @@ class RunDescription(Value):
     command: str = ""
     """The command that starts it again once it is down."""
     socket: str = ""
-    """Of its supervisor."""
+    """Pid of the supervisor."""
     supervisor_log: str = ""
     session: str = ""
-    """Its session of the private tmux server, whose socket has the name `tmux_socket`."""
+    """Session of the private tmux server, whose socket has the name `tmux_socket`."""
     tmux_socket: str = ""
     components: tuple[ComponentDescription, ...] = ()

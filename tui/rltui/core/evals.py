@@ -44,7 +44,7 @@ class EvalTarget(Value):
 
 
 class EvalRequest(Value):
-    """`rltui eval run`, and the dialog in the TUI."""
+    """The evaluation that `rltui eval run` or the dialog of the TUI requests."""
 
     target: EvalTarget = EvalTarget()
     env: str = ""
@@ -149,7 +149,7 @@ class QueuedEval(Value):
 
 
 class EvalReport(Value):
-    """`rltui eval --json`."""
+    """The document that `rltui eval --json` prints."""
 
     experiment: str
     evaluations: tuple[Evaluation, ...] = ()

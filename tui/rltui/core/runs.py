@@ -124,7 +124,7 @@ class RunRow(RunMetadata):
     state: RunState = "stopped"
     reason: Reason = Reason()
     is_alive: bool = False
-    """Something of it runs, or it is observed and grows."""
+    """True if something of it runs, or it is observed and grows."""
     started_at: float | None = None
     """Start of its first attempt."""
     ended_at: float | None = None
@@ -172,7 +172,7 @@ class RunRow(RunMetadata):
 
     @property
     def is_unreadable(self) -> bool:
-        """Its folder is gone or damaged; the row holds what the index had."""
+        """True if its folder is gone or damaged; the row holds what the index had."""
         return self.reason.code in (FOLDER_GONE, FOLDER_DAMAGED)
 
     @property

@@ -47,7 +47,7 @@ class ComponentBadge(NamedTuple):
     word: str
     role: Role
     meaning: str
-    """For the pages of help."""
+    """The sentence of the help page `states`."""
     is_alive: bool = False
     """A process exists."""
 
@@ -77,7 +77,7 @@ RUNNING_JOB = ComponentBadge("●", "running", "good", "a job that runs", is_ali
 LOST = ComponentBadge("?", "lost", "bad", "ended, and nobody saw how")
 """Shown in place of `failed`."""
 PENDING = ComponentBadge("◌", "pending", "busy", "accepted by its host, which has not started it yet")
-"""What is shown then, whatever the state is."""
+"""The badge that is shown then, whatever the state is."""
 STALLED = ComponentBadge("⚠", "stalled", "busy", "alive, but makes no progress", is_alive=True)
 """Shown beside the state of a component; its sign is before everything that needs a person's eye."""
 SHOWN_COMPONENT_STATES = (*COMPONENT_STATES.values(), LOST, RUNNING_JOB, PENDING, STALLED)
@@ -113,11 +113,11 @@ class RunBadge(NamedTuple):
     word: str
     role: Role
     meaning: str
-    """For the pages of help."""
+    """The sentence of the help page `states`."""
     has_ended: bool = False
-    """Nothing more happens in it without a request."""
+    """True if nothing more happens in it without a request."""
     is_failure: bool = False
-    """`rltui status` exits with the code of a failed component."""
+    """True if `rltui status` exits with the code of a failed component."""
 
 
 RUN_STATES: Mapping[RunState, RunBadge] = {
@@ -152,7 +152,7 @@ class Reason:
     code: str = ""
     """Stable, for programs."""
     text: str = ""
-    """For people; empty where the state says it all."""
+    """A sentence for people; empty where the state says it all."""
     components: tuple[str, ...] = ()
     """Ids of the components that it is about."""
 

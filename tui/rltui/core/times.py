@@ -26,7 +26,7 @@ class Moment(NamedTuple):
 
 
 class Period(NamedTuple):
-    """What lies between two moments; without one of them, it is open on that side."""
+    """A span between two moments, open on a side whose moment is `None`."""
 
     since: Moment | None = None
     until: Moment | None = None

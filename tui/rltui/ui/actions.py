@@ -40,7 +40,7 @@ class Scope(StrEnum):
 
     @property
     def is_of_screens(self) -> bool:
-        """Its keys work on the main screens, not in a dialog."""
+        """True if its keys work on the main screens, not in a dialog."""
         return self not in (Scope.EDITOR, Scope.ARRANGE, Scope.COLUMNS, Scope.DIALOG)
 
     @property

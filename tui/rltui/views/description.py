@@ -1,4 +1,4 @@
-"""All about a run and its components, as lines of a label and a text that can be copied."""
+"""Tells a run and its components in lines of a label and a text that can be copied."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Fact(NamedTuple):
 
     label: str
     text: str
-    """What is copied."""
+    """The text that `y` copies."""
 
 
 def run_facts(run: RunDescription) -> list[Fact]:

@@ -89,7 +89,7 @@ VIEW: View[QueuedRun] = View(
 
 
 def entry_details(entry: QueueEntry, now: float) -> Details:
-    """All that is known of one: its reason, what differs, what it needs, what starts it, its folder."""
+    """Return the details of an entry: its reason, what differs, what it needs, what starts it, its folder."""
     overrides = ["--", *entry.overrides] if entry.overrides else []
     needs = [count_text(entry.gpus, "GPU")] if entry.gpus else []
     needs += [f"{size_text(entry.gpu_bytes)} on each"] if entry.gpu_bytes else []

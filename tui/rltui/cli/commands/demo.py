@@ -27,7 +27,7 @@ _DEMO_FILES = ("rl.toml", "sft.toml")
 _EXAMPLE, _QUICK_EXAMPLE = "demo", "reverse_text"
 """Folders of `examples/`."""
 _KEYS = "{edit} edits a knob, {screen_metrics} charts, {help} all keys, {detach} leaves"
-"""What to press first, as for `RltuiApp.greeting`."""
+"""Keys for a newcomer, as text for `RltuiApp.greeting`."""
 
 
 @command(

@@ -93,7 +93,7 @@ def doctor(arguments: Arguments) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """`rltui doctor --json`."""
+    """The document that `rltui doctor --json` prints."""
 
     ready: bool
     verdict: str

@@ -192,7 +192,7 @@ _PLAN_S = 10.0
 
 
 _LEAST_ASIDE_BYTES = 1 << 20
-"""Less than this is not worth a line."""
+"""A smaller size is not reported."""
 
 
 def _set_aside(record: ExperimentRecord) -> str:

@@ -42,7 +42,7 @@ class TypedLine(NamedTuple):
     pending: Argument | None
     """The option whose value is being typed."""
     places: tuple[Argument, ...]
-    """What the word that is being typed may be, if it is no option: a run, and what follows where none is
+    """Return what the word being typed may be, if it is no option: a run, and what follows where none is
     named.
     """
 
@@ -120,7 +120,7 @@ def _split(before: Sequence[str]) -> tuple[Command, Sequence[str]]:
 
 
 def _arguments_at(command: Command, line: TypedLine, last: str) -> Iterator[tuple[Argument, str, str]]:
-    """What the last word may be the value of, with what is before the value in that word, and the value."""
+    """Return the argument that the last word is a value of, the part of the word before it, and the value."""
     option, equals, value = last.partition("=")
     if line.pending is not None:
         yield line.pending, "", last

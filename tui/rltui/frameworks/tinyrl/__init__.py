@@ -211,7 +211,7 @@ class _TinyRl(SchemaFramework):
         return self.sound_count(files, "max_steps")
 
     def preparation_steps(self, component: str, files: ConfigFiles) -> int | None:
-        """Those of the warm-up."""
+        """Number of steps of the warm-up."""
         return self.sound_count(files, "sft.max_steps") if component == "sft" else None
 
     def checkpoint_interval(self, files: ConfigFiles) -> int | None:

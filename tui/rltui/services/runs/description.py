@@ -160,7 +160,7 @@ class RunDescriber:
         return record.overrides[knob.key] if is_replaced else knob.value
 
     def _restart_set(self, spec: ComponentSpec) -> Mapping[str, tuple[str, ...]]:
-        """What restarts with it while all components run, and why."""
+        """Return the components that restart with it while all run, and the reasons."""
         if self._files is None or spec.is_manual:
             return {}
         layout = self._layout
@@ -184,7 +184,7 @@ class RunDescriber:
 
 
 def _ordinary_state(spec: ComponentSpec) -> ComponentState:
-    """Its state in the middle of a run."""
+    """A state of the middle of a run, for a plan that needs one."""
     if spec.is_manual:
         return ComponentState.STOPPED
     return ComponentState.EXITED if spec.creates else ComponentState.READY

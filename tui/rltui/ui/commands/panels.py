@@ -55,7 +55,7 @@ class PanelCommands:
         self.selected: str | None = None
         """Component that the component keys act on, or log file that is looked at."""
         self._proposed: str | None = None
-        """What was selected without a person: what works may take its place."""
+        """The panel that was selected without a person: another one that works may take its place."""
         self._next_with_errors: Sequence[ReaderPane] = ()
         """The panes to search for errors next; the last is where that began."""
 

@@ -1,4 +1,4 @@
-"""All about a component or a run: its command first, each line to be copied."""
+"""Describes a component or a run, its command first; each line can be copied."""
 
 from __future__ import annotations
 

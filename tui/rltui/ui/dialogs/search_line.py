@@ -20,10 +20,10 @@ _STATUS_INTERVAL_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What a screen or pane can be searched for, and how."""
+    """Search of a screen or pane, as the line does it."""
 
     text: str
-    """What is searched already; it is searched again where the typing is cancelled."""
+    """Text that the line begins with, and that is searched again where the typing is cancelled."""
     placeholder: str
     show: Callable[[str], object]
     """Show what matches a text; empty: everything."""

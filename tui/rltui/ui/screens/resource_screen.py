@@ -53,7 +53,7 @@ class ResourceScreen(BaseScreen):
         """Set it to have the next question asked at once."""
         self._arranged = arranged
         self._words = ""
-        """Only rows with these words are listed."""
+        """Words that a row must have to be listed."""
         self.above: Sequence[Widget] = ()
         """Widgets between the title and the rows."""
         self.title_line = Static(id=f"{self.part}-title", classes="screen-title", markup=False)

@@ -43,7 +43,7 @@ class HeaderPart:
     leads_to: str = ""
     """The action that a click on it is."""
     is_joined: bool = False
-    """It belongs to the part before it: only a blank sets it apart."""
+    """True if it belongs to the part before it: only a blank sets it apart."""
 
     @property
     def separator(self) -> tuple[str, str]:

@@ -32,7 +32,7 @@ _LEAST_TEXT = 10
 _LEASTS: Mapping[str, int | None] = {"name": 40, "state": None, "changed": 24}
 """The same of columns that stay."""
 _LATEST = 1000
-"""Beyond the number of any column."""
+"""A rank that no column has."""
 _ELASTIC = frozenset({"text", "words", "config"})
 FILTER = argument(
     "filter",
