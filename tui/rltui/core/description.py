@@ -95,7 +95,7 @@ class RunDescription(Value):
     command: str = ""
     """The command that starts it again once it is down."""
     socket: str = ""
-    """Pid of the supervisor."""
+    """Path of the socket that the supervisor listens on."""
     supervisor_log: str = ""
     session: str = ""
     """Session of the private tmux server, whose socket has the name `tmux_socket`."""
