@@ -250,7 +250,7 @@ class KnobEditor(DialogBase[Decision]):
         new = (problem for problem in plan.problems if not problem.standing)
         warnings = tuple(problem for problem in new if problem.severity == "warning")
         question = Plan(action="set", problems=warnings, diff=plan.diff)
-        dialog = PlanDialog(question, "Write in spite of this?", danger=True)
+        dialog = PlanDialog(question, "Write anyway?", danger=True)
         answer = await self.app.push_screen_wait(dialog)
         return answer is True
 

@@ -175,11 +175,11 @@ def _component_placeholder(status: ComponentStatus, *, readonly: bool = False) -
     """An empty pane names the keys that help, unless this client may only look."""
     start, start_all, stop = map(key_of, ("component.start", "component.start-all", "component.stop"))
     if status.host is not None and status.host.phase == "pending" and status.host.reason:
-        text, keys = f"Pending: {clean_line(status.host.reason)}.", f"{stop} gives up."
+        text, keys = f"Pending: {clean_line(status.host.reason)}.", f"{stop} cancels."
     elif status.state is ComponentState.WAITING:
-        text, keys = "Starts by itself as soon as it can.", f"{stop} gives up."
+        text, keys = "Starts automatically when it can.", f"{stop} cancels."
     elif status.state is ComponentState.BACKOFF:
-        text, keys = "Starts again by itself.", f"{start} starts it now, {stop} gives up."
+        text, keys = "Starts again automatically.", f"{start} starts it now, {stop} cancels."
     elif status.log is None and status.state is ComponentState.FAILED:
         text, keys = "Could not be started: the reason is below.", f"{start} tries again."
     elif status.log is None:
