@@ -34,12 +34,12 @@ REFUSAL = RltuiError("it is no TOML")
 CASES: dict[str, tuple[Callable[[], DialogBase[Any]], str, dict[str, object]]] = {
     "plan": (
         lambda: PlanDialog(PLAN, "Restart trainer?"),
-        "enter: Restart · y: Restart trainer · esc: Cancel",
+        "enter / y: Restart · esc: Cancel",
         {"enter": True, "y": True, "n": None, "escape": None},
     ),
     "danger": (
         lambda: PlanDialog(PLAN, "Stop everything?", verb="Stop", danger=True),
-        "enter: Cancel · y: Stop everything · esc: Cancel",
+        "enter: Cancel · y: Stop · esc: Cancel",
         {"enter": None, "y": True, "n": None, "escape": None},
     ),
     "blocked": (lambda: PlanDialog(BLOCKED, "Write a?"), "enter / esc: Close", {"enter": None, "n": None}),
@@ -108,7 +108,7 @@ async def test_enter_is_said_to_press_the_button_that_has_the_focus() -> None:
         pilot.app.push_screen(PlanDialog(PLAN, "Stop everything?", verb="Stop", danger=True))
         await settle(pilot)
         await press(pilot, "left")
-        assert below(pilot) == "enter: Stop · y: Stop everything · esc: Cancel"
+        assert below(pilot) == "enter / y: Stop · esc: Cancel"
 
 
 def test_an_error_is_told_with_its_evidence_and_what_to_do() -> None:

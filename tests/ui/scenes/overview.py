@@ -120,7 +120,7 @@ SCENES: dict[str, Scene] = {
     "plan": scene(
         on(FakeExperiment), ("o", "r"), "Restart orchestrator?", *RESTART,
         "because    orchestrator and trainer share the step counter: they",
-        "enter: Restart · y: Restart orchestrator · esc: Cancel", small=(),
+        "enter / y: Restart · esc: Cancel", small=(),
     ),
     "kill": scene(
         on(FakeExperiment), ("colon", *"kill", "enter"), "Kill inference and all its processes at once?",
@@ -186,13 +186,13 @@ SCENES: dict[str, Scene] = {
         in_trouble(orphans_status(SECOND_LEFTOVER)), ("K",), "End these leftover processes?",
         "end        pid 4711 VLLM::EngineCore", "of inference attempt 1: a child of its processes",
         "of trainer attempt 3: has its tag in the environment", "keep       orchestrator and trainer",
-        "enter: Cancel · y: End these leftover processes · esc: Cancel", small=(), huge=(),
+        "enter: Cancel · y: End · esc: Cancel", small=(), huge=(),
     ),
     "plan-of-everything": scene(
         in_trouble(orphans_status()), ("t", "r"), "Restart trainer?",
         "end first  2 leftover processes of inference attempt 1:", *RESTART[:2],
         "2 steps and 37 rollouts in flight · resumes after step 10", "ready in about 45s, as before",
-        "it, because their step counters must agree", "enter: Restart · y: Restart trainer · esc: Cancel",
+        "it, because their step counters must agree", "enter / y: Restart · esc: Cancel",
         small=(), huge=(),
     ),
     "readonly": scene(

@@ -90,8 +90,8 @@ SCENES: dict[str, Scene] = {
     ),
     "runs-trash": scene(
         with_runs, (*"jjjjjj", "delete"), "Put baseline into the trash?", "baseline  /runs/baseline",
-        "frees 40.0 GiB (rltui runs trash --empty).",
-        "enter: Cancel · y: Put baseline into the trash · esc: Cancel",
+        "40.0 GiB (rltui runs trash --empty).",
+        "enter: Cancel · y: To the trash · esc: Cancel",
         small=(),
     ),
     "runs-none": scene(

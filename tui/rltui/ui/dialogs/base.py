@@ -35,8 +35,6 @@ Answer = TypeVar("Answer")
 
 _VERBS = {"start": "Start", "stop": "Stop", "restart": "Restart", "free": "End"}
 _WRITE = "Write"
-_LONGEST_YES = 40
-"""A longer title is not repeated as the label of y."""
 _JUST_NOW_S = 5
 
 
@@ -77,7 +75,7 @@ def _keys_text(key: str) -> str:
 
 
 def keys_line(hints: Sequence[KeyHint]) -> str:
-    """`enter: Cancel · y: Stop everything · esc: Cancel`; neighbours that do the same stand together."""
+    """`enter: Cancel · y: Stop · esc: Cancel`; neighbours that do the same stand together."""
     groups: list[tuple[list[str], str]] = []
     for key, label in hints:
         label = label or label_of(key.split()[0])
@@ -181,7 +179,7 @@ class ButtonDialog(Dialog[Answer], Generic[Answer]):
         default: str = "no",
         is_danger: bool = False,
     ) -> None:
-        """`default` is the button that enter presses; `yes`: what y does, where the title does not say it."""
+        """`default`: the button that enter presses. `yes`: what y does, where its button does not say it."""
         super().__init__()
         self.heading = clean_line(title)
         self.answers = answers
@@ -208,9 +206,7 @@ class ButtonDialog(Dialog[Answer], Generic[Answer]):
         button_id = next((button.id for button in self._buttons if button.has_focus), self.default)
         hints = [("enter", labels[button_id])]
         if "yes" in self.answers:
-            question = self.heading.removesuffix("?")
-            is_said = question != self.heading and len(question) <= _LONGEST_YES
-            hints.append(("dialog.yes", self._yes or (question if is_said else labels["yes"])))
+            hints.append(("dialog.yes", self._yes or labels["yes"]))
         hints.append(("dialog.no", labels["no"]))
         return [*hints, ("dialog.other", "")] if len(labels) > 2 else hints
 

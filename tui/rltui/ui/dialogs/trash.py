@@ -35,9 +35,9 @@ class TrashDialog(ButtonDialog[bool]):
         lines = [clean_line(f"{row.name}  {row.folder}") for row in rows[:_MOST_LISTED]]
         lines += [f"and {len(rows) - _MOST_LISTED} more"] if len(rows) > _MOST_LISTED else []
         meaning = (
-            f"It lies beside the folder then, on the same disk: emptying the trash frees {freed} "
-            f"({hints.TRASH_EMPTY}). Until then {key_of('undo')} brings it back, "
-            f"and {hints.RESTORE(run='RUN')}."
+            f"The trash is beside the folder, on the same disk: emptying it frees {freed} "
+            f"({hints.TRASH_EMPTY}). Until then {key_of('undo')} or "
+            f"{hints.RESTORE(run='RUN')} brings it back."
         )
         super().__init__(
             f"Put {runs_named(rows)} into the trash?",
