@@ -140,11 +140,11 @@ async def test_without_an_edit_to_blame_the_learning_rate_is_halved(room: Room) 
 async def test_no_way_back_no_offer(room: Room) -> None:
     assert room.offer(since=5) is None
     assert "No earlier checkpoint is complete" in room.text
-    assert room.offer(rule="truncation") is None, "going back would not mend it"
+    assert room.offer(rule="no-signal") is None, "going back would not mend it"
     assert "The last good checkpoint is 50" in room.text
-    for rule in ("throughput", "no-step", "staleness", "flat"):
+    for rule in ("throughput", "no-step", "staleness", "flat", "truncation"):
         assert room.offer(rule=rule) is None
-        assert "checkpoint" not in room.text, "the run is well, only slow (finding R3)"
+        assert "checkpoint" not in room.text, "its weights are sound (finding R3)"
     room.found = []
     room.health.refresh(RunTracks())
     assert room.checkpoints.offer is None

@@ -178,5 +178,5 @@ def test_files_are_named_where_there_are_several() -> None:
 
 def test_problems_tell_their_place() -> None:
     first, second = problem_rows(config_table().problems, 200)
-    assert first.lines[0].plain.startswith("! rl.toml:4 orchestrator.batch_size 64")
+    assert first.lines[0].plain.startswith("⚠ rl.toml:4 orchestrator.batch_size 64")
     assert second.lines[0].plain.startswith("· rl.toml:17 trainer.optim.lrr")

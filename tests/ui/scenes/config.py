@@ -6,7 +6,7 @@ from tests.ui.config_cases import COLLECT, config_experiment, conflicting, own_c
 from tests.ui.scenes.scene import Scene, on, scene
 
 CONFIG = on(config_experiment)
-PROBLEM = "! rl.toml:4 orchestrator.batch_size 64 / orchestrator.group_size"
+PROBLEM = "⚠ rl.toml:4 orchestrator.batch_size 64 / orchestrator.group_size"
 COLLECTED = "· 1 edit collected: W reviews and writes"
 CONSEQUENCES = (
     "-batch_size = old",
@@ -22,7 +22,7 @@ SCENES: dict[str, Scene] = {
         "prompts per step 4 · tokens per step 131,072 · rollouts in flight 128", PROBLEM, "A apply", small=(),
     ),
     "config-collected": scene(
-        CONFIG, (*COLLECT, "6"), "+ 1 collected: W writes", "! batch_size", "64 ⇒ 128", "W write", COLLECTED,
+        CONFIG, (*COLLECT, "6"), "+ 1 collected: W writes", "⚠ batch_size", "64 ⇒ 128", "W write", COLLECTED,
         "tokens per step 131,072  64 rollouts × 2048 tokens", PROBLEM, "Rollouts per prompt.",
         "not in the knob table", huge=(),
     ),

@@ -19,6 +19,20 @@ HostPhase = Literal["pending", "running", "ended"]
 """State of a component that another host runs, as that host tells it; `pending`: it was not begun there."""
 
 
+class SeverityBadge(NamedTuple):
+    sign: str
+    word: str
+    role: Role
+
+
+SEVERITIES: Mapping[str, SeverityBadge] = {
+    "error": SeverityBadge("✗", "error", "bad"),
+    "warning": SeverityBadge("⚠", "warning", "busy"),
+    "hint": SeverityBadge("·", "", "faint"),
+}
+"""Severities of problems, the worst first. What is none, in alerts and messages, is `information`."""
+
+
 # --- components -------------------------------------------------------------------------------------------
 
 

@@ -19,7 +19,9 @@ from textual.screen import Screen, ScreenResultType
 from textual.widget import Widget
 
 from rltui.core.api import Alert
+from rltui.core.states import SEVERITIES
 from rltui.core.text import duration
+from rltui.ui.styles import SEVERITY_MARKS
 from rltui.ui.terminal.driver import TerminalDriver
 from rltui.ui.text import clean, clean_line
 
@@ -32,11 +34,7 @@ _LONGEST_STAY_S = 8.0
 _SEEN_S = 1.0
 """A key takes an error away only if it has been there for so long: else it was not meant for it."""
 _MOST_SAID = 500
-_MARKS: dict[SeverityLevel, tuple[str, str, str]] = {
-    "error": ("✗", "error", "$text-error"),
-    "warning": ("⚠", "warning", "$text-warning"),
-    "information": ("·", "", "$foreground"),
-}
+_INFORMATION = ("·", "$foreground")
 _GOOD_NEWS = ("recovered", "finished")
 
 
@@ -57,16 +55,15 @@ class Notification:
         """Symbol and style that stand before it."""
         if self.alert is not None:
             return alert_mark(self.alert)
-        symbol, _, style = _MARKS[self.severity]
-        return symbol, style
+        return SEVERITY_MARKS.get(self.severity, _INFORMATION)
 
     @property
     def full(self) -> str:
         """All of it, its symbol and the word for it first: colour is not the only thing that tells."""
         if self.alert is not None:
             return f"{self.mark[0]} {clean_line(self.alert.title)}: {self.text}"
-        symbol, label, _ = _MARKS[self.severity]
-        return f"{symbol} {label}: {self.text}" if label else f"{symbol} {self.text}"
+        word = f"{SEVERITIES[self.severity].word}: " if self.severity in SEVERITIES else ""
+        return f"{self.mark[0]} {word}{self.text}"
 
     def line(self, width: int, *, more: int | None = None) -> Content:
         """One line of `width` cells, with the key that shows the rest, or a count of other messages.
@@ -90,8 +87,7 @@ def _ending(text: Content, width: int, hint: str) -> Content:
 def alert_mark(alert: Alert) -> tuple[str, str]:
     if alert.kind in _GOOD_NEWS:
         return "✓", "$text-success"
-    symbol, _, style = _MARKS[alert.severity]
-    return symbol, style
+    return SEVERITY_MARKS.get(alert.severity, _INFORMATION)
 
 
 @dataclass(eq=False)

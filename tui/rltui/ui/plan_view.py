@@ -10,6 +10,7 @@ from textual.content import Content
 from rltui.core.api import Plan
 from rltui.core.config_report import DerivedValue, PendingKnob, Problem
 from rltui.core.text import join_words
+from rltui.ui.styles import SEVERITY_MARKS
 from rltui.ui.text import clean, clean_line, value_text
 from rltui.views.knob import figure_unit, figure_value
 from rltui.views.plan import plan_rows
@@ -17,11 +18,6 @@ from rltui.views.plan import plan_rows
 _LABEL_WIDTH = 11
 _TEXT_WIDTH = 58
 """Fits a dialog on 80 columns."""
-_PROBLEM_LOOKS = {
-    "error": ("✗", "$text-error"),
-    "warning": ("⚠", "$text-warning"),
-    "hint": ("·", "$foreground 60%"),
-}
 
 
 def _row(label: str, text: str, style: str = "") -> Content:
@@ -98,8 +94,8 @@ def placed_text(diff: str) -> str:
 def problem_lines(problems: tuple[Problem, ...]) -> list[Content]:
     """Errors first."""
     lines = []
-    for problem in sorted(problems, key=lambda item: list(_PROBLEM_LOOKS).index(item.severity)):
-        mark, style = _PROBLEM_LOOKS[problem.severity]
+    for problem in sorted(problems, key=lambda item: list(SEVERITY_MARKS).index(item.severity)):
+        mark, style = SEVERITY_MARKS[problem.severity]
         where = ""
         if problem.file:
             where = f" ({clean_line(problem.file.rpartition('/')[2])}"

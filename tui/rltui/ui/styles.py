@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from textual.content import Content
 
-from rltui.core.states import Role
+from rltui.core.states import SEVERITIES, Role
 from rltui.ui.text import clean
 from rltui.views.table import Cell
 
@@ -22,6 +22,12 @@ STYLES: Mapping[Role, str] = {
     "added": "$text-success",
     "removed": "$text-error",
 }
+
+
+SEVERITY_MARKS: Mapping[str, tuple[str, str]] = {
+    severity: (badge.sign, STYLES[badge.role]) for severity, badge in SEVERITIES.items()
+}
+"""Severity → its sign and style, the worst first."""
 
 
 def styled(cells: Iterable[Cell], *, prefix: str = "") -> Content:

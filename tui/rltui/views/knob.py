@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rltui.core.secrets import mask_value
-from rltui.core.states import Role
+from rltui.core.states import SEVERITIES, Role
 from rltui.core.text import group_digits, join_words, value_text
 from rltui.core.toml.values import format_value
 from rltui.views.table import Cell, Column, View
@@ -24,12 +24,6 @@ _FEW = 12
 """The number of everyday knobs that are always listed."""
 _WORTH_FOLDING = 4
 """Rows that are fewer are as well shown as counted."""
-SEVERITIES: Mapping[str, Cell] = {
-    "error": Cell("✗", "bad"),
-    "warning": Cell("!", "busy"),
-    "hint": Cell("·", "faint"),
-}
-"""Severities of problems, the worst first."""
 _MOST_CHOICES = 3
 """Optimizers of transformers are 43."""
 _SHORT_NAMES = {"inference": "infer", "orchestrator": "orch", "trainer": "train"}

@@ -25,11 +25,10 @@ from rltui.ui.dialogs.search_line import Search, SearchLine
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.plan_view import derived_lines, figures
 from rltui.ui.state import AppState
-from rltui.ui.styles import FAINT
+from rltui.ui.styles import FAINT, SEVERITY_MARKS
 from rltui.ui.text import clean_line, value_text
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.knob_table import (
-    SEVERITY_MARKS,
     knob_detail,
     name_cells,
     row_mark,

@@ -19,12 +19,11 @@ from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext, key_of
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.state import ExperimentState, StagedEdits
-from rltui.ui.styles import FAINT, STYLES
+from rltui.ui.styles import FAINT, SEVERITY_MARKS
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.row_list import Row, RowList, list_keys
 from rltui.views.knob import (
     NOTHING_STAGED,
-    SEVERITIES,
     KnobGroups,
     by_section,
     change_text,
@@ -39,7 +38,6 @@ _INDENT = "  "
 """A knob's name below its heading; a mark or the cursor takes its first cell."""
 _STAGED_MARK = "+"
 """It stands before a knob whose new value is collected, not written."""
-SEVERITY_MARKS = {name: (cell.text, STYLES[cell.role or "faint"]) for name, cell in SEVERITIES.items()}
 _MIN_VALUE_WIDTH = 9
 _READERS_WIDTHS = (11, 5, 3)
 """Cells for the readers, the most first: two names, one name, initials."""

@@ -30,8 +30,9 @@ from rltui.ui.knob_values import (
     scaled,
     stepped,
 )
-from rltui.ui.styles import FAINT
+from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean, clean_line
+from rltui.views.gpu import verdict_sign
 
 How = Literal["write", "restart", "collect"]
 """write: into the file now. restart: and restart what reads it. collect: keep it, to be written later."""
@@ -349,10 +350,6 @@ def value_editor(knob: KnobInfo) -> Field:
     return FractionValue(knob) if knob.control == "fraction" else _NumberValue(knob)
 
 
-_MARKS = {"fits": ("✓", "$text-success"), "unknown": ("?", FAINT)}
-_BAD = ("⚠", "$text-warning")
-
-
 def bar_line(fraction: float | None, safe: float | None, width: int, style: str = "$primary") -> Content:
     """`width` cells from 0 to 1: what the engine takes, and where its safe limit is."""
     cells = max(0, width - 2)
@@ -369,7 +366,8 @@ def bar_line(fraction: float | None, safe: float | None, width: int, style: str 
 
 
 def _verdict_line(verdict: MemoryVerdict) -> Content:
-    mark, style = _MARKS.get(verdict.verdict, _BAD)
+    sign = verdict_sign(verdict.verdict)
+    mark, style = sign.text, STYLES[sign.role or "faint"]
     fragments = []
     if verdict.budget_bytes is not None:
         total = "" if verdict.total_bytes is None else f" of {gib(verdict.total_bytes)}"
@@ -394,5 +392,5 @@ class FractionBar(Widget):
         width = self.size.width
         safe = None if verdict is None else verdict.safe_utilization
         is_bad = verdict is not None and verdict.is_bad
-        line = bar_line(self.fraction, safe, width, _BAD[1] if is_bad else "$primary")
+        line = bar_line(self.fraction, safe, width, STYLES["bad"] if is_bad else "$primary")
         return line if verdict is None else line + Content("\n") + _verdict_line(verdict)
