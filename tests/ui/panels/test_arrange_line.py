@@ -109,6 +109,7 @@ async def test_the_arrangement_is_kept_with_the_layout(experiment: FakeExperimen
     assert runs.saved_values["layout-fake"]["arrangement"]["hidden"] == ["charts", "knobs"]
     async with open_app(FakeExperiment(), runs=runs, size=(150, 42)) as pilot:
         assert names(pilot) == ["inference", "trainer", "orchestrator", "gpus"]
+        await press(pilot, "t")
         await until(pilot, lambda: at(pilot, "trainer").height == height + 2)
         await choose(pilot, "panels.arrange")
         await press(pilot, "a")
