@@ -97,6 +97,8 @@ def test_an_entry_of_the_queue_that_waits_says_more_than_an_end() -> None:
     assert failed.in_queue("queued", "behind a").state == "queued"
     assert failed.in_queue("starting", "").state == "starting"
     assert failed.in_queue("running", "") == failed.in_queue("failed", "x") == failed
+    just_made = run_state([], down=None)
+    assert (just_made.state, just_made.in_queue("running", "").state) == ("stopped", "starting")
 
 
 def combinations() -> Iterator[tuple[list[ComponentStatus], dict[str, Any], Verdict]]:

@@ -14,7 +14,7 @@ from rltui.cli.commands.status import Sentences, list_lines
 from rltui.cli.status_text import as_text, document
 from rltui.core.api import Status
 from rltui.core.queue import QueueEntry
-from rltui.core.run_state import FOLDER_DAMAGED, FOLDER_GONE, NO_ANSWER, Verdict, is_expected
+from rltui.core.run_state import FOLDER_DAMAGED, FOLDER_GONE, NEVER_STARTED, NO_ANSWER, Verdict, is_expected
 from rltui.core.runs import RunId, RunRow
 from rltui.core.states import RUN_STATES, EntryState, Reason
 from rltui.ui.widgets.bars import header_line
@@ -79,7 +79,7 @@ def test_every_place_says_the_same_word() -> None:
         assert run_summary(row).startswith(told), "runs show"
         assert RunRow.parse(orjson.loads(orjson.dumps(row))).reason == reason, "index"
         assert [word for word in RUN_STATES if parse_filter(f"is:{word}").matches(row, {})] == [state]
-        queued = QueuedRun(ENTRY, row)
+        queued = QueuedRun(ENTRY.model_copy(update={"state": "done"}), row)
         cells = [column.cell(queued, NOW).text for column in VIEW.named(("sign", "state"))]
         assert cells == [sign, text], "queue"
 
@@ -94,5 +94,7 @@ def test_an_entry_and_its_run_have_one_state() -> None:
         assert ended == (entry_state if entry_state in ("queued", "starting") else "failed")
         assert QueuedRun(entry, row_of(running, is_alive=True)).verdict.state == "running"
         assert QueuedRun(entry, None).verdict.state == entry_state
+    just_made = Verdict("stopped", Reason(NEVER_STARTED, "never started"))
+    assert QueuedRun(ENTRY, row_of(just_made, is_alive=False)).verdict.state == "starting"
     other = dataclasses.replace(row_of(failed, is_alive=False), id=RunId("earlierrun"))
     assert QueuedRun(ENTRY, other).verdict.state == "running"

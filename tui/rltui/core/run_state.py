@@ -20,6 +20,8 @@ FOLDER_GONE, FOLDER_DAMAGED = "folder_gone", "folder_damaged"
 """Codes of the reason of a run that cannot be read: its row holds what the index had."""
 NO_ANSWER = "no_answer"
 """Code of the reason of a run whose supervisor does not answer."""
+NEVER_STARTED = "never_started"
+"""Code of the reason of a run none of whose components has been started."""
 STILL_UP = "still_up"
 """Code of the reason where the run has ended and services are still up."""
 _EXPECTED = ALIVE_STATES | {ComponentState.WAITING, ComponentState.BACKOFF}
@@ -34,8 +36,10 @@ class Verdict(NamedTuple):
 
     def in_queue(self, state: EntryState, why: str) -> Verdict:
         """The verdict on a run of which nothing lives, with its entry of the queue: one that waits, or is
-        starting, says more than the end of an earlier attempt.
+        starting, says more than the end of an earlier attempt. A run that was just made has not started yet.
         """
+        if state == "running" and self.reason.code == NEVER_STARTED:
+            state = "starting"
         return Verdict(state, Reason("queue", why)) if state in ("queued", "starting") else self
 
 
@@ -116,7 +120,7 @@ def _ended(parts: Sequence[ComponentStatus], still_up: tuple[str, ...], down: Do
         return Verdict("stopped", Reason(STILL_UP, f"{join_words(still_up)} still up", still_up))
     if handed_on := [part for part in deciding if part.state is ComponentState.EXITED and part.reason]:
         return Verdict("stopped", _about("handed_on", handed_on))
-    never = Reason("never_started", "never started")
+    never = Reason(NEVER_STARTED, "never started")
     return Verdict("stopped", Reason("stop_requested", "stopped on request") if started else never)
 
 
