@@ -57,3 +57,39 @@ def test_reads_each_kind_of_file(place: str, words: str) -> None:
     collected = texts.collect([place])
     assert any(words in text.text for text in collected)
     assert all(text.line and (texts.ROOT / text.file).is_file() for text in collected)
+
+
+READ = ("layouts", "README.md", "CONTRIBUTING.md")
+"""Folders and files whose texts were read for their English."""
+
+
+@pytest.mark.parametrize("place", READ)
+def test_each_text_reads_as_the_field_writes(place: str) -> None:
+    assert "\n".join(map(str, texts.dialect(texts.collect([place])))) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("'x' is no number", "what it did is told below", "the run goes on", "nothing of it runs"),
+        *("the option behind it", "the pod is made anew", "so many steps", "charts, or no more"),
+    ],
+)
+def test_a_habit_is_found(text: str) -> None:
+    assert texts.dialect([texts.Text("module.py", 1, text)])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "not a number: x",
+            "there is no checkpoint",
+            "{name} stands for its file",
+            "the run is no longer visible",
+        ),
+        "what is running",
+    ],
+)
+def test_what_the_field_writes_is_none(text: str) -> None:
+    assert texts.dialect([texts.Text("module.py", 1, text)]) == []
