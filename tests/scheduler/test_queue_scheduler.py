@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from tests.waiting import retry_until
 
+from rltui import paths
 from rltui.client.queue.commands import QueueRequest, add_to_queue
 from rltui.core.queue import LaunchEnvironment, QueueEntry, QueueOptions
 from rltui.scheduler.queue_scheduler import QueueScheduler, verdict
 from rltui.services import fingerprints, own_files
 from rltui.services.queue_file import change_queue
-from rltui.services.queue_states import queue_file
 
 
 def status(state: str, reason: str = "", **values: Any) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def test_whoever_adds_a_run_does_not_touch_the_folders_of_others(
 
 def test_a_file_that_was_deleted_by_hand_comes_back(scheduler: QueueScheduler) -> None:
     scheduler.look()
-    queue_file().unlink()
+    paths.queue_file().unlink()
     scheduler.look()
     assert [entry.id for entry in scheduler.queue.entries] == ["a", "b"]
     assert "was deleted" in scheduler.queue.told

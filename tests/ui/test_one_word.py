@@ -15,7 +15,7 @@ from rltui.cli.status_text import as_text, document
 from rltui.core.api import Status
 from rltui.core.queue import QueueEntry
 from rltui.core.run_state import FOLDER_DAMAGED, FOLDER_GONE, NEVER_STARTED, NO_ANSWER, Verdict, is_expected
-from rltui.core.runs import RunId, RunRow
+from rltui.core.runs import RunRow
 from rltui.core.states import RUN_STATES, EntryState, Reason
 from rltui.ui.widgets.bars import header_line
 from rltui.ui.widgets.run_table import RunRows, RunTable
@@ -96,5 +96,5 @@ def test_an_entry_and_its_run_have_one_state() -> None:
         assert QueuedRun(entry, None).verdict.state == entry_state
     just_made = Verdict("stopped", Reason(NEVER_STARTED, "never started"))
     assert QueuedRun(ENTRY, row_of(just_made, is_alive=False)).verdict.state == "starting"
-    other = dataclasses.replace(row_of(failed, is_alive=False), id=RunId("earlierrun"))
+    other = dataclasses.replace(row_of(failed, is_alive=False), entry="earlier")
     assert QueuedRun(ENTRY, other).verdict.state == "running"

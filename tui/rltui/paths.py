@@ -35,6 +35,10 @@ def queue_folder() -> Path:
     return state_dir() / "queue"
 
 
+def queue_file() -> Path:
+    return queue_folder() / "queue.json"
+
+
 def cache_dir() -> Path:
     """The user's folder for data that can be computed again at any time."""
     return _user_dir("XDG_CACHE_HOME", ".cache")

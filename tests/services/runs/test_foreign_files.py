@@ -23,7 +23,6 @@ from rltui.core.queue import LaunchEnvironment, QueueEntry, RunQueue
 from rltui.core.runs import RunChange
 from rltui.errors import RltuiError
 from rltui.scheduler.queue_scheduler import QueueScheduler
-from rltui.services import queue_states
 from rltui.services.runs import catalog, organize
 from rltui.services.runs.experiments import listed_experiments
 from rltui.services.runs.index import RunIndex
@@ -143,7 +142,7 @@ def test_a_queue_with_anything_in_it(place: Path, monkeypatch: pytest.MonkeyPatc
     def check(queue: object) -> None:
         root = box(place, monkeypatch)
         paths.queue_folder().mkdir(parents=True, mode=0o700)
-        queue_states.queue_file().write_text(json.dumps(queue))
+        paths.queue_file().write_text(json.dumps(queue))
         before = files_of(root)
         keeper = QueueScheduler()
         for _ in range(2):

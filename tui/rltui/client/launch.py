@@ -160,6 +160,10 @@ def wire_or_status(
         return Wire(find_socket(record), timeout_s=timeout_s)
     except SupervisorGoneError:
         if (status := saved_status(record)) is not None:
+            if paths.queue_file().exists():
+                from rltui.services.queue_states import status_beside_queue  # knows runs: only with a queue
+
+                status = status_beside_queue(record, status)
             return status
         return connect_or_start(record) if _has_traces(record) else None
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rltui import paths
 from rltui.client import launch
 from rltui.client.local_experiment import LocalExperiment
 from rltui.client.runs import Runs
@@ -21,7 +22,7 @@ from rltui.core.series import SeriesSource
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.own_files import file_fingerprint
-from rltui.services.queue_states import queue_file, rows_beside_queue
+from rltui.services.queue_states import rows_beside_queue
 from rltui.services.runs.experiment_files import ControlFolder, same_folder
 from rltui.services.runs.experiments import find_experiment
 
@@ -65,7 +66,7 @@ class LocalRuns(Runs):
 
     def rows(self) -> tuple[RunRow, ...]:
         with self._lock:
-            revision, queue = self._index.revision(), file_fingerprint(queue_file())
+            revision, queue = self._index.revision(), file_fingerprint(paths.queue_file())
             if (revision, queue) == self._stamp:
                 return self._rows
             last_revision = self._stamp[0]

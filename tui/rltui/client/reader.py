@@ -35,7 +35,7 @@ from rltui.services.logs.links import links_in_journal
 from rltui.services.metrics.sources import read_series
 from rltui.services.own_files import FileLock
 from rltui.services.processes import orphans
-from rltui.services.queue_states import beside_queue
+from rltui.services.queue_states import beside_queue, status_beside_queue
 from rltui.services.runs.attempt_end import last_known
 from rltui.services.runs.checkpoints import (
     CheckpointContext,
@@ -48,6 +48,7 @@ from rltui.services.runs.evaluations import EvalFolder
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.intent import IntentFile
 from rltui.services.runs.journal import journal_of, read_journal
+from rltui.services.runs.last_config import last_max_steps
 from rltui.services.runs.observed import framework_of, refuse_observed, title_of
 from rltui.services.runs.resume import named_step
 from rltui.services.runs.run_folder import ARCHIVED_SERIES, run_folder_of
@@ -141,13 +142,12 @@ class ExperimentReader:
         table = store.knob_table({})
         return conversion(self._framework, store.files, table, self._series, to=to, mean_tokens=mean_tokens)
 
+    @cached_property
+    def _run_jobs(self) -> frozenset[str]:
+        return self._layout.run_jobs(self._framework.run_roles)
+
     def _max_steps(self) -> int | None:
-        store = self.store()
-        try:
-            store.load()
-        except ConfigError:
-            return None  # the file is gone or broken; the rest of the status still holds
-        return self._framework.max_steps(store.files)
+        return last_max_steps(self.record, self._framework, self._run_jobs)
 
     def describe(self) -> RunDescription:
         from rltui.services.runs.description import RunDescriber  # only who asks for it waits
@@ -163,11 +163,19 @@ class ExperimentReader:
     # --- status ---------------------------------------------------------------------------------------------
 
     def status(self) -> Status:
+        """The status; of a run of which nothing lives, with what the queue says of it."""
+        status = self._own_status()
+        if not status.alive:
+            state, reason = beside_queue(self.record, Verdict(status.state, status.reason))
+            status = status.model_copy(update={"state": state, "reason": reason})
+        return status
+
+    def _own_status(self) -> Status:
+        """The status by its files alone."""
         record, layout, framework, logs = self.record, self._layout, self._framework, self._logs
         progress = self._series.progress(self._max_steps())
-        run_jobs = layout.run_jobs(framework.run_roles)
         components = [
-            last_known(self._control, spec, framework.failures, run_jobs) for spec in layout.automatic
+            last_known(self._control, spec, framework.failures, self._run_jobs) for spec in layout.automatic
         ]
         down = IntentFile(self._control.intent_file).read().down
         alive = is_alive(record, components, logs.logs)
@@ -178,8 +186,6 @@ class ExperimentReader:
             is_complete=is_complete(progress.step, progress.max_steps),
             down=down,
         )
-        if not alive:
-            state, reason = beside_queue(record, Verdict(state, reason))
         return Status(
             experiment=record.name,
             state=state,
@@ -204,11 +210,11 @@ class ExperimentReader:
         )
 
     def status_document(self) -> dict[str, Any]:
-        """The status as JSON, which is saved beside the experiment."""
-        sources = fingerprint(self.record)
-        status: dict[str, Any] = self.status().model_dump(mode="json")
+        """The status as JSON, which is saved beside the experiment without what the queue says of it."""
+        sources, own_status = fingerprint(self.record), self._own_status()
+        status: dict[str, Any] = own_status.model_dump(mode="json")
         save_status(self.record, status, sources)
-        return status
+        return status if own_status.alive else status_beside_queue(self.record, status)
 
     def orphans(self, gpus: GpuReport | None = None) -> tuple[Orphan, ...]:
         """Processes that outlived the components, as of now.
@@ -250,8 +256,7 @@ class ExperimentReader:
             max_steps=self._max_steps(),
             notes={} if config_step is None else {config_step: NAMED},
         )
-        jobs = self._layout.run_jobs(framework.run_roles)
-        return CheckpointReader(run_folder_of(self.record), self._control, jobs).report(
+        return CheckpointReader(run_folder_of(self.record), self._control, self._run_jobs).report(
             self.record.name, context
         )
 

@@ -37,6 +37,7 @@ from rltui.services.processes import ProcessOwners
 from rltui.services.runs.checkpoints import delete
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.intent import IntentFile, failures, intent_of
+from rltui.services.runs.last_config import last_max_steps
 from rltui.services.tmux import TmuxHost
 
 
@@ -335,15 +336,18 @@ class Supervisor:
         self.events.publish("status", self.status())
 
     def _publish_knobs(self) -> None:
-        """Publish the files as they are now, and take `max_steps` and knobs of health from them."""
+        """Publish the files as they are now, and take knobs of health from them; `max_steps` is that of the
+        last start.
+        """
+        setup = self.setup
+        self.observation.progress.max_steps = last_max_steps(setup.record, setup.framework, setup.run_jobs)
         try:
             table = self.knobs()
         except ConfigError as error:
             self.events.config_error(error)
             return
         self.events.config_error(None)
-        framework, files = self.setup.framework, self.config.store.files
-        self.observation.progress.max_steps = framework.max_steps(files)
+        framework, files = setup.framework, self.config.store.files
         trainer = self.observation.progress.component_names.get("trainer", "")
         self.observation.health.set_knobs(
             framework.bottleneck_knobs(files), framework.advice(files), table.learning_rate(trainer)

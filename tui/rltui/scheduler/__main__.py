@@ -22,7 +22,6 @@ from rltui.errors import ConflictError, RltuiError
 from rltui.scheduler.queue_scheduler import QueueScheduler
 from rltui.services.own_files import FileLock, file_fingerprint, make_folder
 from rltui.services.queue_file import change_queue, read_queue, supervisor_lock
-from rltui.services.queue_states import queue_file
 
 logger = logging.getLogger("rltui.queue")
 
@@ -107,7 +106,7 @@ def _schedule_until_done(scheduler: QueueScheduler, lock: FileLock, leave: threa
     """
     last_error = ""
     while lock.is_held() and not leave.is_set():
-        last_fingerprint = file_fingerprint(queue_file())
+        last_fingerprint = file_fingerprint(paths.queue_file())
         try:
             scheduler.look()
             if scheduler.queue.is_idle:
@@ -117,7 +116,7 @@ def _schedule_until_done(scheduler: QueueScheduler, lock: FileLock, leave: threa
                 logger.error("%s", error)
             last_error = str(error)
         until = time.monotonic() + _POLL_ENTRIES_S
-        while time.monotonic() < until and file_fingerprint(queue_file()) == last_fingerprint:
+        while time.monotonic() < until and file_fingerprint(paths.queue_file()) == last_fingerprint:
             if scheduler.has_ended_programs() or leave.wait(_WAKE_S):
                 break
 

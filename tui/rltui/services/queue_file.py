@@ -19,7 +19,6 @@ from rltui.core.queue import RunQueue
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.own_files import FileLock, append_line, make_folder, read_own, write_atomically
 from rltui.services.processes import boot_identity
-from rltui.services.queue_states import queue_file
 
 _LOCK_TIMEOUT_S = 30.0
 _LARGEST_JOURNAL = 4 << 20
@@ -60,10 +59,10 @@ def change_queue(change: Callable[[RunQueue], RunQueue], *, fallback: RunQueue |
     with _locked():
         before, damage = _read()
         if damage:
-            damaged_file = queue_file().with_name(f"queue.json.damaged-{time.time_ns()}")
+            damaged_file = paths.queue_file().with_name(f"queue.json.damaged-{time.time_ns()}")
             location_text = ""
             with suppress(FileNotFoundError):
-                queue_file().rename(damaged_file)
+                paths.queue_file().rename(damaged_file)
                 location_text = f". It was saved as {damaged_file}"
             outcome = (
                 f"starts empty; {_RUNS_CONTINUE}"
@@ -75,7 +74,7 @@ def change_queue(change: Callable[[RunQueue], RunQueue], *, fallback: RunQueue |
             before = (fallback or before).model_copy(update={"told": message})
         after = change(before.since_boot(boot_identity()))
         if damage or after != before:
-            write_atomically(queue_file(), after.model_dump_json(exclude_defaults=True).encode())
+            write_atomically(paths.queue_file(), after.model_dump_json(exclude_defaults=True).encode())
             _journal_changes(before, after)
     return after
 
@@ -92,14 +91,14 @@ def _locked() -> Iterator[None]:
 def _read() -> tuple[RunQueue, str]:
     """The queue, and what happened to its file; empty if it is sound, or there was none yet."""
     try:
-        return RunQueue.model_validate_json(read_own(queue_file())), ""
+        return RunQueue.model_validate_json(read_own(paths.queue_file())), ""
     except (FileNotFoundError, NotADirectoryError):
         return RunQueue(), "was deleted" if _journal().exists() else ""
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         return RunQueue(), f"was damaged ({first['msg']})"
     except OSError as error:
-        raise RltuiError(f"cannot read the queue {queue_file()}: {error.strerror}") from error
+        raise RltuiError(f"cannot read the queue {paths.queue_file()}: {error.strerror}") from error
 
 
 def _journal_changes(before: RunQueue, after: RunQueue) -> None:

@@ -5,32 +5,33 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from rltui import paths
 from rltui.core.run_state import Verdict
 from rltui.core.runs import RunRow
+from rltui.core.states import ENTRY_STATES, Reason
 from rltui.errors import RltuiError
 from rltui.services.own_files import read_own
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.run_metadata import read_metadata
 
-_AT_WORK = ("starting", "running")
-"""States in which an entry waits again after a restart of the machine."""
-
-
-def queue_file() -> Path:
-    return paths.queue_folder() / "queue.json"
-
 
 def beside_queue(record: ExperimentRecord, verdict: Verdict) -> Verdict:
     """The verdict on a run of which nothing lives, with its entry of the queue."""
+    if not paths.queue_file().exists():
+        return verdict
     try:
         metadata = read_metadata(record.control.path)
     except RltuiError:  # damaged: other places tell
         return verdict
     return _beside_entry(verdict, _entries().get(metadata.entry)) if metadata and metadata.entry else verdict
+
+
+def status_beside_queue(record: ExperimentRecord, status: dict[str, Any]) -> dict[str, Any]:
+    """The status of a run of which nothing lives, as JSON has it, with its entry of the queue."""
+    verdict = Verdict(status["state"], Reason.parse(status["reason"]))
+    return {**status, **beside_queue(record, verdict).as_json()}
 
 
 def rows_beside_queue(rows: Iterable[RunRow]) -> list[RunRow]:
@@ -53,14 +54,19 @@ def _beside_entry(verdict: Verdict, entry: dict[str, Any] | None) -> Verdict:
 def _entries() -> dict[str, dict[str, Any]]:
     """Entries by their ids; none where the queue cannot be read."""
     try:
-        queue = json.loads(read_own(queue_file()))
+        queue = json.loads(read_own(paths.queue_file()))
         entries = {entry["id"]: {"state": "queued", **entry} for entry in queue["entries"]}
+        if any(ENTRY_STATES[entry["state"]].holds_devices for entry in entries.values()):
+            from rltui.services.processes import boot_identity  # takes 60 ms
+
+            boot = boot_identity()
+            if queue.get("boot") != boot:
+                from rltui.core.queue import (
+                    RunQueue,  # pydantic: once a restart of the machine changes states
+                )
+
+                queue = RunQueue.model_validate(queue).since_boot(boot).model_dump(mode="json")
+                entries = {entry["id"]: entry for entry in queue["entries"]}
     except (OSError, ValueError, LookupError, TypeError):
         return {}
-    if any(entry["state"] in _AT_WORK for entry in entries.values()):
-        from rltui.services.processes import boot_identity  # takes 60 ms
-
-        if queue.get("boot") != boot_identity():
-            for entry in entries.values():
-                entry["state"] = "queued" if entry["state"] in _AT_WORK else entry["state"]
     return entries

@@ -30,7 +30,7 @@ class QueuedRun(NamedTuple):
     def verdict(self) -> Verdict:
         """The state of its run, as all other places say it; of the entry, where it has no run yet."""
         run, entry = self.run, self.entry
-        if run is None or run.id != entry.run:
+        if run is None or run.entry != entry.id:
             is_pending = entry.is_job and entry.state == "running" and bool(entry.why)  # SLURM has its job
             return Verdict("starting" if is_pending else entry.state, Reason("queue", entry.why))
         verdict = Verdict(run.state, run.reason)

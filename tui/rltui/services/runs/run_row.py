@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from rltui.frameworks.base import ConfigFiles, Framework, as_passed
 from rltui.frameworks.generic import other_knobs
 from rltui.services import layout_files
 from rltui.services.config import origins
-from rltui.services.config.files import LoadedFiles, load_files, read_snapshot, snapshot_dir
+from rltui.services.config.files import LoadedFiles
 from rltui.services.config.source import Source, parse_file, read_file
 from rltui.services.gpu.cuda import VISIBLE_DEVICES
 from rltui.services.logs.followed import FollowedLogs
@@ -35,8 +35,9 @@ from rltui.services.own_files import make_folder, read_own, write_atomically
 from rltui.services.processes import AttemptRecord, read_attempt
 from rltui.services.runs.attempt_end import last_known
 from rltui.services.runs.evaluations import read_results
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.intent import IntentFile
+from rltui.services.runs.last_config import last_max_steps, last_run_files
 from rltui.services.runs.observed import framework_of, holds_results, written_config
 from rltui.services.runs.provenance import latest
 from rltui.services.runs.run_folder import run_folder_of
@@ -67,7 +68,7 @@ class RunReader:
 
     def read_config(self) -> None:
         """Read again the config that it was last started with."""
-        self._loaded = _last_run_files(self._control, self._record, self._framework, self._jobs)
+        self._loaded = last_run_files(self._record, self._framework, self._jobs)
         if self._record.observed:
             self.config = _plain(written_config(Path(self._record.run_dir)))
         else:
@@ -99,9 +100,7 @@ class RunReader:
         if reported is None and not is_evaluation:
             update_series_store(record)
         self.summary.poll()
-        max_steps = (
-            self._framework.max_steps(self._loaded.files) if self._loaded.files or record.observed else None
-        )
+        max_steps = last_max_steps(record, self._framework, self._jobs, self._loaded)
         alive = reported is not None
         if reported is None:
             components, logs = self._components(), self._logs() if record.observed else ()
@@ -270,27 +269,6 @@ def _union_seconds(spans: Sequence[tuple[float, float]]) -> float:
         total += max(0.0, end - max(begin, until))
         until = max(until, end)
     return total
-
-
-def _last_run_files(
-    control: ControlFolder, record: ExperimentRecord, framework: Framework, jobs: Collection[str]
-) -> LoadedFiles:
-    """The files of its newest attempt, of the run itself if there is any; else the current files."""
-    folders = sorted(
-        control.newest_attempts(),
-        key=lambda folder: (
-            folder.parent.name in jobs,
-            snapshot_dir(folder).exists() and folder.stat().st_mtime,
-        ),
-        reverse=True,
-    )
-    for folder in folders:
-        with suppress(ConfigError):
-            if (snapshot := read_snapshot(folder, framework)).sources:
-                return snapshot
-    with suppress(ConfigError):
-        return load_files(record.config_paths, framework)
-    return LoadedFiles({})
 
 
 def _save_config_files(
