@@ -9,14 +9,25 @@ from tests.house.walks import REPOSITORY
 
 TUI = REPOSITORY / "tui"
 PATH = re.compile(r"`([\w./-]+(?:/|\.py|\.toml|\.md|\.tcss))`")
+FILES = (".py", ".toml", ".md", ".json", ".log", ".tcss")
 CITED = re.compile(r"`facts/(?P<file>[\w-]+\.md)`, (?P<heading>[A-Z][\w' ]+)")
 
 
-def test_the_map_is_of_this_house() -> None:
-    """Files and folders in `tui/README.md`, which stands above the package and leaves its name out."""
+def test_the_map_is_of_this_code() -> None:
+    """Files and folders in `tui/README.md`, which leaves the name of the package out."""
     names = dict.fromkeys(PATH.findall((TUI / "README.md").read_text()))
     bases = (TUI, TUI / "rltui", REPOSITORY, *(TUI / "rltui").glob("*/"))
     assert [name for name in names if not any((base / name).exists() for base in bases)] == []
+
+
+def test_names_of_the_map_are_in_the_code() -> None:
+    """Classes, functions and constants of `tui/README.md`: with a capital, an underscore or a dot."""
+    named = dict.fromkeys(re.findall(r"`(\w[\w.]*)(?:\(.*?\))?`", (TUI / "README.md").read_text()))
+    names = [name for name in named if re.search(r"[A-Z_.]", name) and not name.endswith(FILES)]
+    paths = [path for folder in (TUI / "rltui", REPOSITORY / "tests") for path in folder.rglob("*.py")]
+    words = {word for path in paths for word in re.findall(r"[A-Za-z_]\w+", path.read_text())}
+    assert len(names) > 80
+    assert [name for name in names if not words.issuperset(name.split("."))] == []
 
 
 def citations() -> Iterator[tuple[str, str, str]]:

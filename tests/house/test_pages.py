@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,23 @@ from tests.house.walks import REPOSITORY
 
 from rltui.cli.global_options import appearance_of, host_of
 from rltui.cli.parser import parse
+from rltui.errors import UsageError
 from rltui.ui import actions
 
 README = REPOSITORY / "README.md"
 PAGES = sorted((REPOSITORY / "examples").glob("*/README.md"))
 DOCUMENTS = [README, *PAGES, REPOSITORY / "examples" / "TUTORIALS.md"]
+WRITTEN = [
+    *DOCUMENTS,
+    *(
+        REPOSITORY / name
+        for name in ("CONTRIBUTING.md", "tui/README.md", "layouts/README.md", "layouts/FRAMEWORKS.md")
+    ),
+    *(path for folder in ("examples", "layouts") for path in sorted((REPOSITORY / folder).rglob("*.toml"))),
+]
+EXAMPLE_NAMES = {"COMMAND", "STEP", "rl-7"}
+"""Words of printed commands that stand for something."""
+LACKS_AN_ARGUMENT = r"missing: |--host takes|@ needs a file"
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)\)")
 
@@ -45,6 +58,31 @@ def test_commands_are_those_that_there_are(document: Path) -> None:
     for words in typed:
         _, rest = appearance_of([word.replace("RUN", "run-1") for word in words])
         parse(host_of(rest)[1])
+
+
+def inline_commands(document: Path) -> Iterator[list[str]]:
+    """Commands in a sentence or a comment, up to what is left out (`…`)."""
+    for command in re.findall(r"`rltui ([^`]+)`", document.read_text()):
+        with suppress(ValueError):  # a quote that what is left out would close
+            yield shlex.split(command.partition("…")[0])
+
+
+@pytest.mark.parametrize("document", WRITTEN, ids=named)
+def test_commands_in_sentences_are_those_that_there_are(document: Path) -> None:
+    """An argument may be missing where only the command is meant."""
+    for words in inline_commands(document):
+        if not EXAMPLE_NAMES.isdisjoint(words):
+            continue
+        _, rest = appearance_of(words)
+        assert _usage_error(rest) == "" or re.match(LACKS_AN_ARGUMENT, _usage_error(rest)), words
+
+
+def _usage_error(words: list[str]) -> str:
+    try:
+        parse(host_of(words)[1])
+    except UsageError as error:
+        return str(error)
+    return ""
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=named)
