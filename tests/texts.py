@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("tui", "layouts", "examples", "README.md", "CONTRIBUTING.md")
+FOLDERS = ("tui", "layouts", "examples", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")
 NOT_TEXTS = ("schemas", "vllm_arguments.txt", "renderers.toml", "rlconfig.json", "facts")
 """Parts of paths: data of other programs, and facts for people who change the code."""
 
