@@ -127,8 +127,8 @@ def test_a_folder_deleted_over_and_over_is_survived(tmp_path: Path) -> None:
 
 def test_a_reader_never_meets_half_a_record(tmp_path: Path) -> None:
     """Children that come and go make the shim rewrite its record, while it is read without a pause."""
-    script = "for i in 1 2 3 4 5 6 7 8; do sleep 0.4 & sleep 0.1; done; wait"
-    with attempt(tmp_path, ["sh", "-c", script]) as run:
+    script = "until [ -e enough ]; do sleep 0.4 & sleep 0.1; done; wait"
+    with attempt(tmp_path, ["sh", "-c", script], cwd=str(tmp_path)) as run:
         run.start()
         path = tmp_path / "attempt.json"
         retry_until(path.exists)
@@ -137,6 +137,8 @@ def test_a_reader_never_meets_half_a_record(tmp_path: Path) -> None:
             text = path.read_text()
             assert json.loads(text)["component"] == "trainer"
             texts.add(text)
+            if len(texts) > 3:
+                (tmp_path / "enough").touch()
     assert len(texts) > 3
 
 
