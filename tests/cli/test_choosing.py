@@ -61,10 +61,10 @@ def test_without_a_name_it_is_the_run_of_this_folder_else_the_newest(
         monkeypatch.chdir(folder)
         return _target(acts=acts)[0], capsys.readouterr().err
 
-    assert chosen(place) == ("newest", "newest: the newest of 3 runs; none is alive\n")
+    assert chosen(place) == ("newest", "newest: the newest of 3 runs; none is running\n")
     assert chosen(place / "a") == ("old", "")
     assert chosen(place / "b", acts=True) == (
-        "newest", "newest: the newest of 2 runs of this folder; none is alive\n"
+        "newest", "newest: the newest of 2 runs of this folder; none is running\n"
     )  # fmt: skip
     assert chosen(place / "b/new", acts=True) == ("new", "")
 
@@ -73,7 +73,7 @@ def test_without_a_name_it_is_the_run_of_this_folder_else_the_newest(
     assert chosen(place / "a", acts=True) == ("old", "")
     with pytest.raises(UsageError) as raised:
         chosen(place / "b", acts=True)
-    assert str(raised.value) == "2 runs are alive: newest and new\n→ name one, as in: rltui look newest"
+    assert str(raised.value) == "2 runs are running: newest and new\n→ name one: rltui look newest"
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_the_first_argument_and_c_name_run_and_components(
         (LOOK, "trainer", "trainer is a component, not a run\n→ rltui look -c trainer"),
         (LOOK, "ne", "ne could be newest or new\n→ type more of the name"),
         (LOOK, "nothing/trainer", "run not found: nothing\n→ available: newest, new and old"),
-        (PLAIN, "old/trainer", "plain is about a whole run, not about a component\n→ rltui plain old"),
+        (PLAIN, "old/trainer", "plain takes a run, not a component\n→ rltui plain old"),
         (PLAIN, "trainer", "run not found: trainer\n→ available: newest, new and old"),
     ],
 )
@@ -163,7 +163,7 @@ def test_what_looks_shows_all_that_live(
         ]
     }
     assert code == 1
-    with pytest.raises(UsageError, match="3 runs are alive: newest, new and old"):
+    with pytest.raises(UsageError, match="3 runs are running: newest, new and old"):
         look("-f")
 
 

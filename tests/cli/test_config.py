@@ -115,7 +115,7 @@ def test_a_dry_run_that_our_rules_refuse_does_not_wait_for_them(config: Path, cl
     planned(config)
     told = cli("set", "one", "orchestrator.group_size=24", "--plan", code=3)
     assert "128" in told
-    assert "which may take it, are asked without --plan" in told
+    assert "without --plan, the framework's own validators decide" in told
     assert not asked.exists()
     assert main(["set", "one", "orchestrator.group_size=24"]) == 3
     assert asked.exists()
@@ -162,7 +162,7 @@ def test_the_framework_of_a_config_that_suits_several(
     assert choose_framework(sft, None, "prime-rl-merged") == "prime-rl-merged"
     assert choose_framework(sft, None, None) == "prime-rl"
     assert capsys.readouterr().err == (
-        "sft.toml: taken for prime-rl (August 2026 on), the newest that it suits; for another: "
+        "sft.toml: taken as prime-rl (August 2026 on), the newest framework that fits; for another: "
         "--framework prime-rl-merged or prime-rl-split\n"
     )
     for age, name, framework in ((1.0, "a", "prime-rl-split"), (2.0, "b", "generic")):
@@ -229,7 +229,7 @@ def two(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         (["alpha/trainer"], 2, ["the TUI needs a terminal"]),
         (["@best"], 2, ["no run has a reward yet"]),
         (["-9"], 2, ["run not found: -9"]),
-        (["-n", "alpha"], 2, ["-n names a new run, whose config is missing\n→ rltui alpha\n"]),
+        (["-n", "alpha"], 2, ["-n names a new run and needs its config\n→ rltui alpha\n"]),
         (["nothing.toml"], 2, ["file not found: "]),
         (["status", "alhpa"], 2, ["did you mean alpha?"]),
         (["logs", "alpha", "-c", "trianer"], 2, ["did you mean trainer?"]),
@@ -288,7 +288,7 @@ def test_no_tui_is_opened_inside_another(
     monkeypatch.setattr("sys.stdout", Terminal())
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("RLTUI_EXPERIMENT", "beta@/somewhere")
-    assert "a terminal of beta" in cli("alpha", code=2)
+    assert "this terminal belongs to beta" in cli("alpha", code=2)
     monkeypatch.delenv("RLTUI_EXPERIMENT")
     monkeypatch.setenv("TMUX", f"/tmp/tmux-0/{paths.tmux_socket()},1,0")
     assert "rltui's own tmux server" in cli(code=2)

@@ -102,14 +102,14 @@ def test_options_of_medarc_slurm_are_kept_for_it() -> None:
     ("line", "words"),
     [
         ("up rl.toml --max-steps 5", "after --: rl.toml -- --max-steps"),
-        ("up env-server @ env.toml", "write it like: rl @ FILE"),
+        ("up env-server @ env.toml", "write it as: rl @ FILE"),
         (
             "up torchrun --nnodes 2 src/prime_rl/trainer/rl/train.py @ t.toml",
             "copy the layout torchrun-nodes",
         ),
         ("up torchrun x.py @ t.toml", "sft/train.py @ sft.toml"),
         ("up inference @ infer.toml --api-key secret", "export VLLM_API_KEY"),
-        ("up make @ rl.toml", "write it like: rl @ rl.toml"),
+        ("up make @ rl.toml", "write it as: rl @ rl.toml"),
         ("up rl @", "@ needs a file"),
         ("check medarc_slurm sft sft.toml --gpus 1", "submits to a cluster"),
         ("up rl.toml -- --=3", "not a config key: --"),

@@ -68,7 +68,7 @@ def test_without_a_measurement_it_says_what_to_pass(
     config: Path, cli: CommandLine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "rltui convert tokens --mean-tokens N" in cli("convert", "one", code=3)
-    assert "a rollout has 99.9 tokens, as you say" in cli("convert", "one", "--mean-tokens", "99.9", "--plan")
+    assert "a rollout has 99.9 tokens, as given" in cli("convert", "one", "--mean-tokens", "99.9", "--plan")
     for answer, code in (("99.9\n", 0), ("many\n", 3)):
         terminal = io.StringIO(answer)
         monkeypatch.setattr(terminal, "isatty", lambda: True)

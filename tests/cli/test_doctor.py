@@ -25,7 +25,7 @@ def test_doctor_reads_the_settings(own_user: Path, capsys: pytest.CaptureFixture
         return next(item for item in findings if item["name"] == "settings")
 
     path = own_user / "config/rltui/settings.toml"
-    assert finding()["text"] == f"defaults; yours go into {path}"
+    assert finding()["text"] == f"defaults; your own go into {path}"
     path.parent.mkdir()
     path.write_text("[alerts]\nbel = true\n")
     broken = finding()
@@ -84,7 +84,7 @@ def test_doctor_looks_for_prime_rl_and_uv(box: Box) -> None:
     ok, text = told(box, "prime-rl", PATH="/usr/bin:/bin")
     assert not ok
     assert "export RLTUI_PRIME_RL=" in text
-    assert told(box, "uv") == (False, "not found; it runs prime-rl: https://docs.astral.sh/uv")
+    assert told(box, "uv") == (False, "not found; prime-rl needs it: https://docs.astral.sh/uv")
     checkout = box.work / "prime-rl"
     (checkout / "src/prime_rl/entrypoints").mkdir(parents=True)
     (checkout / "pyproject.toml").write_text('[project]\nname = "prime-rl"\n')
@@ -116,7 +116,7 @@ def test_doctor_says_whether_prime_rl_can_be_asked(box: Box, own_user: Path) -> 
     assert f"python {platform.python_version()}, pydantic " in text
     assert "cannot be asked: sft: No module named 'prime_rl.configs.sft'" in text
     checkout.write("from prime_rl.configs.rl import RLConfig as SFTConfig\n", "prime_rl/configs/sft.py")
-    assert told(box, "prime-rl")[1].endswith("its validators answer")
+    assert told(box, "prime-rl")[1].endswith("its validators run")
 
 
 @pytest.mark.slow

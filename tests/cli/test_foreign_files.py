@@ -159,7 +159,7 @@ def test_rm_says_what_no_run_wrote_and_the_screen_does_not_take_it_along(
     assert (mine / "thesis.tex").exists()
     main(["runs", "rm", "a", "b", "--yes"])
     said = capsys.readouterr().err
-    assert f"a: {tmp_path}/out/a is a link: what goes is {mine}" in said
+    assert f"a: {tmp_path}/out/a is a link; its target moves: {mine}" in said
     assert "a: includes files that were in its folder before the run: " in said
     assert "b: " not in said
     assert "to the trash" not in said, "who says --yes has seen the plan"

@@ -51,9 +51,9 @@ def test_a_command_runs_there_and_its_code_comes_back(
     [
         (("--host", "bare", "status"), 1, "/no/rltui not found on bare"),
         (("--host", "unknown", "status"), 1, "cannot run /no/ssh"),
-        (("--host", "gpubox", "help"), 2, "help is about this machine"),
-        (("--host", "gpubox", "rl.toml"), 2, "start one there: rltui --host gpubox up"),
-        (("--host", "gpubox", "--layout", "x"), 2, "an experiment or a run, by its name"),
+        (("--host", "gpubox", "help"), 2, "help works on this machine only"),
+        (("--host", "gpubox", "rl.toml"), 2, "to start one there: rltui --host gpubox up"),
+        (("--host", "gpubox", "--layout", "x"), 2, "not a run on gpubox: --layout x"),
         (("--host", "gpubox"), 2, "the TUI needs a terminal"),
         (("--host",), 2, "--host takes the name of one machine"),
         (("--host", "a", "--host", "b", "status"), 2, "--host takes the name of one machine"),

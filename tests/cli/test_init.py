@@ -40,10 +40,10 @@ def test_commands_become_a_layout_that_is_found_by_its_name(cli: CommandLine) ->
     [
         (["mine", "--component", "a=b {prot.x}"], 3, "unknown placeholder {prot.x}"),
         (["mine", "--component", "a b=c"], 3, "id: string should match"),
-        (["mine", "--component", "a='"], 2, "the command of a cannot be understood"),
+        (["mine", "--component", "a='"], 2, "cannot parse the command of a"),
         (["mine", "--component", "a="], 2, "a has no command"),
-        (["tinyrl", "--component", "a=b"], 4, "is a layout that rltui ships"),
-        (["no name", "--component", "a=b"], 2, "does not suit"),
+        (["tinyrl", "--component", "a=b"], 4, "rltui ships a layout tinyrl"),
+        (["no name", "--component", "a=b"], 2, "not a layout name: no name"),
         (["mine"], 2, "a layout needs components"),
     ],
 )
@@ -56,7 +56,7 @@ def test_nothing_is_written_that_could_not_be_used(
 
 def test_a_layout_is_never_overwritten(cli: CommandLine) -> None:
     assert main(["init", "mine", "--component", "a=b", "--user"]) == 0
-    assert "is there already" in cli("init", "mine", "--component", "a=c", "--user", code=4)
+    assert "exists already" in cli("init", "mine", "--component", "a=c", "--user", code=4)
     assert layout_files.load(layout_files.find("mine"))["a"].command == ("b",)
 
 

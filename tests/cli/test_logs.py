@@ -92,10 +92,10 @@ def test_what_is_found_is_one_document(experiment: None, cli: CommandLine) -> No
     [
         (["--all"], "--grep PATTERN"),
         (["-f"], "which component"),
-        (["--all", "--grep", "x", "-f"], "-f and --raw are for one log"),
+        (["--all", "--grep", "x", "-f"], "-f and --raw take one log"),
         (["-c", "trianer", "--all", "--grep", "x"], "did you mean trainer?"),
-        (["-c", "trainer#3", "--grep", "x"], "trainer has no attempt 3\n→ there are: 1, 2"),
-        (["-c", "trainer#3", "--all", "--grep", "x"], "trainer has no attempt 3\n→ there are: 1, 2"),
+        (["-c", "trainer#3", "--grep", "x"], "trainer has no attempt 3\n→ its attempts: 1, 2"),
+        (["-c", "trainer#3", "--all", "--grep", "x"], "trainer has no attempt 3\n→ its attempts: 1, 2"),
         (["trianer"], "did you mean rltui logs -c trainer?"),
         (["trainer#1"], "trainer#1 is a component, not a run\n→ rltui logs -c trainer#1"),
         (["-c", "trainer", "--grep", "("], "not a regular expression"),
@@ -114,7 +114,7 @@ def test_of_a_long_log_the_newest_lines_are_shown(
     assert main(["logs", "-c", "trainer"]) == 0
     text, note = capsys.readouterr()
     assert (text.splitlines()[0], len(text.splitlines())) == ("line 500", 1000)
-    assert note.startswith("the newest 1000 lines of 14 KiB; all of them: --full")
+    assert note.startswith("the newest 1000 lines of 14 KiB; --full prints all")
     assert cli.json("logs", "-c", "trainer")["left_out"] == note.rstrip()
     with Path("all").open("w") as file, contextlib.redirect_stdout(file):
         assert main(["logs", "-c", "trainer"]) == 0

@@ -118,8 +118,8 @@ def test_names_cannot_act_on_the_terminal(cli: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("word", "title", "hint"),
     [
-        ("los/mean", "no metric of this run is called 'los/mean' or matches it", "loss/mean"),
-        ("entropy", "this run does not say entropy", "reward, loss, lr, running"),
+        ("los/mean", "no metric of this run matches los/mean", "loss/mean"),
+        ("entropy", "this run has no entropy", "reward, loss, lr, running"),
         ("[", "not a metric or a regular expression: [ (", "--all"),
     ],
 )

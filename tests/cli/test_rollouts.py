@@ -87,7 +87,7 @@ def test_evaluations_and_single_files(tmp_path: Path, cli: CommandLine) -> None:
         (["--step", "9"], "step 9 has no rollouts"),
         (["--grep", "("], "not a regular expression: ("),
         (["--live"], "no rollout is in progress"),
-        (["--step", "1", "--group", "none"], "no group 'none'\n→ it has "),
+        (["--step", "1", "--group", "none"], "no group 'none'\n→ its groups: "),
         (["--group", "none"], "step 3 has no group 'none'"),
     ],
 )
@@ -114,4 +114,4 @@ def test_a_long_search_says_what_it_does(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("rltui.cli.commands.rollouts.working", working)
     fakes.write_flat_run(tmp_path)
     assert main(["rollouts", str(tmp_path), "--step", "1", "--grep", "answer 2"]) == 0
-    assert texts[-1] == "searches 16 rollouts of step 1"
+    assert texts[-1] == "searching 16 rollouts of step 1"

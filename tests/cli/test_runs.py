@@ -80,10 +80,10 @@ def test_what_is_not_understood_is_said(place: Path, cli: CommandLine) -> None:
     assert "reward >\n          ^" in cli("runs", "reward >", code=2)
     assert "did you mean duration?" in cli("runs", "--sort", "durtion", code=2)
     assert "did you mean reward?" in cli("runs", "--columns", "name,rewrd", code=2)
-    assert "would keep nothing" in cli("runs", "prune", code=2)
+    assert "prune needs a rule" in cli("runs", "prune", code=2)
     assert "not an age: soon" in cli("runs", "prune", "--older-than", "soon", code=2)
     assert "did you mean high?" in cli("runs", "tag", "hihg", "+x", code=2)
-    assert "of which run?" in cli("runs", "tag", "+x", code=2)
+    assert "no run named" in cli("runs", "tag", "+x", code=2)
     assert "did you mean high?" in cli("hihg", code=2)
 
 
@@ -97,15 +97,15 @@ def test_words_of_people(place: Path, cli: CommandLine) -> None:
     assert cli("runs", "note", "low") == "too low\n"
     assert cli("runs", "star", "high") == "high: ★\n"
     assert "★ high" in cli("runs", "tag:b", "is:best")
-    assert cli("runs", "star", "--off", "high") == "high: no star\n"
+    assert cli("runs", "star", "--off", "high") == "high: star removed\n"
     cli("runs", "archive", "low", "nothing", code=2)
-    assert cli("runs", "archive", "low") == "low: archived; see: rltui runs --all\n"
+    assert cli("runs", "archive", "low") == "low: archived; listed by: rltui runs --all\n"
     assert cli("runs").splitlines()[-1] == "1 archived, not listed: rltui runs --all"
     assert cli("runs", "--limit", "1").splitlines()[-2:] == [
-        "2 more, beyond --limit 1",
+        "2 more than --limit 1",
         "1 archived, not listed: rltui runs --all",
     ]
-    assert cli("runs", "--all", "--limit", "1").splitlines()[-1] == "3 more, beyond --limit 1"
+    assert cli("runs", "--all", "--limit", "1").splitlines()[-1] == "3 more than --limit 1"
     assert "low" in cli("runs", "--all")
     assert "low" in cli("runs", "is:archived")
     (row,) = cli.json("runs", "unarchive", "low")
@@ -136,14 +136,14 @@ def test_old_ones_go_by_a_rule_and_come_back(place: Path, cli: CommandLine) -> N
     assert plan["frees_bytes"] == sum(each["bytes"] for each in plan["go"]) > 0
     assert (place / "out" / "low").is_dir()
     text = cli("runs", "prune", "group:sweep", "--keep-tag", "paper", "--yes")
-    assert text.startswith("s1 in the trash; back: rltui runs restore RUN; to free ")
+    assert text.startswith("s1 in the trash; to restore: rltui runs restore RUN; to free ")
     assert "rm" not in cli("runs", "rm", "low", "--yes")
     (s1,) = (each for each in cli.json("runs", "trash") if each["name"] == "s1")
     assert Path(s1["folder"]).is_dir()
     assert cli("runs", "restore", s1["id"]) == "s1: restored\n"
     assert (place / "out" / "s1").is_dir()
     assert cli("runs", "trash", "--older-than", "1h") == "the trash is empty\n"
-    assert "add --yes if that is meant" in cli("runs", "trash", "--empty", code=2)
+    assert "to confirm, add --yes" in cli("runs", "trash", "--empty", code=2)
     assert cli("runs", "trash", "--empty", "--yes").startswith("deleted; ")
     assert not list((place / "out").glob(".rltui-trash*"))
     assert "low" not in cli("runs", "--all", "--columns", "name")

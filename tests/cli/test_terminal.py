@@ -130,7 +130,7 @@ def test_raw_logs_are_for_pipes(
     assert main(["logs", "-c", "trainer", "--raw", "-f"]) == 2
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert main(["logs", "-c", "trainer", "--raw"]) == 2
-    assert b"never for a terminal" in capfdbinary.readouterr().err
+    assert b"--raw does not print to a terminal" in capfdbinary.readouterr().err
 
 
 class Encoded(io.TextIOWrapper):

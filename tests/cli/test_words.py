@@ -78,14 +78,14 @@ def test_status_says_who_took_it_down_and_what_could_not_be_ended() -> None:
     down = Down(by="ada, pid 7 on pts/3", at=NOW, complete=True, left=("pid 9 dd is in D",))
     status = running_status().model_copy(update={"state": "stopped", "alive": False, "down": down})
     assert any(line.startswith("  shut down by ada, pid 7 on pts/3, ") for line in lines(status))
-    assert "  ⚠ cannot be ended: pid 9 dd is in D" in lines(status)
+    assert "  ⚠ could not be ended: pid 9 dd is in D" in lines(status)
 
 
 def test_status_lists_leftovers_and_what_to_do() -> None:
     assert lines(orphans_status())[-3:] == [
         "  ⚠ leftover: pid 4711 VLLM::EngineCore · of inference attempt 1 · 4m12s · 58.0 GiB",
         "  ⚠ leftover: pid 4712 python -c worker · of inference attempt 1 · :8000",
-        "    end the leftovers: rltui gpus orphans --end",
+        "    to end them: rltui gpus orphans --end",
     ]
 
 
@@ -112,7 +112,7 @@ def settle(*statuses: Status) -> dict[str, Any]:
 def test_waiting_goes_on_through_back_off(capsys: pytest.CaptureFixture[str]) -> None:
     assert settle(backoff_status(), running_status())["components"][2]["state"] == "ready"
     assert "↻ trainer backoff: exited 1; failure 1 of 3, restarts in " in capsys.readouterr().err
-    with pytest.raises(RltuiError, match="ended while we waited"):
+    with pytest.raises(RltuiError, match="the supervisor ended meanwhile"):
         settle(backoff_status())
 
 

@@ -28,7 +28,7 @@ name = "qwen3"
 """
 INFERENCE = "[inference]\n"
 TINYRL = (REPOSITORY / "examples/reverse_text/rl.toml").read_text()
-SHIPPED = "valid by the shipped schema of 21 August 2026; not asked: its own validators"
+SHIPPED = "valid by the shipped schema of 21 August 2026; not run: its own validators"
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_the_verdict_is_the_first_line_and_says_why_it_cannot_start(
     document = json.loads(capsys.readouterr().out)
     assert document["valid"] == (code == 0)
     assert document["startable"] == verdict.endswith("can start here")
-    assert bool(document["not_asked"]) == ("not asked" in verdict)
+    assert bool(document["not_asked"]) == ("not run" in verdict)
     assert all(blocker["reason"] in verdict for blocker in document["blockers"])
 
 

@@ -30,7 +30,7 @@ def test_dry_run_prints_scripts_and_leaves_nothing(here: Box) -> None:
     assert not (here.work / "out").exists()
 
     for line, words in (
-        ("rl.toml --partition gpu", "options of a job need --slurm"),
+        ("rl.toml --partition gpu", "job options need --slurm"),
         ("rl.toml --slurm -l tinyrl", "tinyrl.toml: no component runs as a SLURM job"),
         ("rl.toml --slurm --slurm-option=--output=x --plan", "which rltui sets itself"),
     ):
@@ -41,7 +41,7 @@ def test_dry_run_prints_scripts_and_leaves_nothing(here: Box) -> None:
 
 def test_only_jobs_can_be_an_array_and_each_run_one_of_them(here: Box) -> None:
     sweep = ("sweep", "rl.toml", "seed=1,2", "--array")
-    assert "only jobs can be an array\n→ --slurm submits each run as one\n" in here.run(*sweep).stderr
+    assert "--array needs SLURM jobs\n→ add --slurm\n" in here.run(*sweep).stderr
     assert "each run is 2 jobs: sft and rl; " in here.run(*sweep, "--slurm").stderr
     (here.work / "outputs/reverse-text-sft").mkdir(parents=True)
     (here.work / "outputs/reverse-text-sft/config.json").touch()

@@ -69,7 +69,7 @@ def test_an_edit_says_what_was_done(counters: Box) -> None:
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
     edit = ("set", "max_steps=21", "--restart", "--yes")
     dry, result = counters.run(*edit, "--plan"), counters.run(*edit)
-    assert dry.stderr == "nothing was written: --plan\n"
+    assert dry.stderr == "nothing was written (--plan)\n"
     assert result.stderr.startswith("written: run.toml: max_steps 20 → 21\nrestarting ")
     assert "trainer" in result.stderr
     assert counters.run("set", "max_steps=21").stderr == ""

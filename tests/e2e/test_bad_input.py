@@ -142,7 +142,7 @@ def test_errors_as_json_for_scripts(box: Box) -> None:
 def test_tui_without_a_terminal(box: Box) -> None:
     result = box.run("--help")
     assert result.returncode == 0
-    assert "\n  demo   try a small real run on the CPU\n" in result.stdout
+    assert "\n  demo   train a small model on the CPU, to try rltui\n" in result.stdout
     refused(box.run(), 2, "the TUI needs a terminal", "rltui up CONFIG.toml")
 
 

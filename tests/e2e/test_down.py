@@ -72,7 +72,7 @@ def test_down_all_ends_what_lives_and_is_asked_about_as_any_other(box: Box) -> N
         'title = "x"\nframework = "generic"\n\n[[component]]\nid = "sleeper"\ncommand = ["sleep", "600"]\n'
     )
     (box.work / "run.toml").write_text("max_steps = 20\n")
-    assert box.run("down", "--all").stdout == "nothing lives\n"
+    assert box.run("down", "--all").stdout == "nothing is running\n"
     box.json("up", "run.toml", "-l", "sleeper.toml", "-n", "one", "-o", "one")
     box.json("queue", "limit", "1")
     for name in ("two", "three"):
@@ -81,11 +81,11 @@ def test_down_all_ends_what_lives_and_is_asked_about_as_any_other(box: Box) -> N
     assert "2 are alive; end all of them: rltui down --all\n" in box.run("status").stdout
     refusal = box.run("down").stderr
     assert (
-        "2 runs are alive: two and one\n→ name one, as in: rltui down two; all of them: rltui down --all"
+        "2 runs are running: two and one\n→ name one: rltui down two; to stop all: rltui down --all"
         in refusal
     )
     plan = box.run("down", "--all", "--plan").stdout
-    assert plan.splitlines()[::2] == ["two", "one", "queue: 1 run would start next; it is paused"]
+    assert plan.splitlines()[::2] == ["two", "one", "queue: 1 run would start next; the queue will be paused"]
     assert [experiment["experiment"] for experiment in box.json("down", "--all", "--plan")["runs"]] == [
         "two",
         "one",

@@ -285,7 +285,7 @@ def test_collapsed_after_an_edit(box: Box, free_port: int) -> None:
         )
         result = follow(box, status, hint, step=step, **values)
         if result.returncode == ExitCode.USAGE:  # by now it loses more than a checkpoint interval
-            assert "add --yes if that is meant" in result.stderr
+            assert "to confirm, add --yes" in result.stderr
             result = box.run(*result.args, "--yes")
         assert result.returncode == 0
         until_it_learns_again(box, step)

@@ -116,7 +116,7 @@ def test_what_would_be_done_is_shown_first(box: Box, cluster: FakeCluster) -> No
 @pytest.mark.slow
 def test_a_release_that_is_not_there_is_told(box: Box, cluster: FakeCluster) -> None:
     missing = box.run("k8s", "watch", "other", "--no-tui")
-    assert (missing.returncode, "rltui: no release other\n" in missing.stderr) == (2, True)
+    assert (missing.returncode, "rltui: release not found: other\n" in missing.stderr) == (2, True)
     follow(box, missing, hints.K8S_STATUS, code=0)
     upgrade = box.run("k8s", "upgrade", RELEASE)
     assert upgrade.returncode == 2

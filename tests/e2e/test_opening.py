@@ -23,11 +23,11 @@ def test_nothing_is_made_before_the_answer(counters: Box) -> None:
             Terminal(module_command(*argv), cwd=counters.work, env=counters.env, columns=100)
         ) as opened:
             opened.wait_for("[y/N]")
-            assert f"one is new: make it in {counters.work}/out" in opened.screen().replace("\n", "")
+            assert f"one is a new run: create it in {counters.work}/out" in opened.screen().replace("\n", "")
             assert (sorted(counters.work.rglob("*")), sorted(state.rglob("*"))) == before
             opened.press(answer, "Enter")
             if answer == "n":
-                opened.wait_for("nothing was made")
+                opened.wait_for("nothing was created")
                 opened.wait_for_end()
                 assert sorted(counters.work.rglob("*")) == before[0]
             else:

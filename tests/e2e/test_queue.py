@@ -249,7 +249,7 @@ def test_two_sweeps_at_once_and_a_file_that_is_damaged_while_they_run(queue: Que
 
     with ThreadPoolExecutor(2) as pool:
         results = list(pool.map(sweep, (1, 2)))
-    assert len({re.findall(r"the sweep is called (\S+);", text)[0] for text in results}) == 2
+    assert len({re.findall(r"name of the sweep: (\S+);", text)[0] for text in results}) == 2
     retry_until(lambda: "running" in queue.states.values())
     (queue.folder / "queue.json").write_text("{")
     retry_until(lambda: (queue.folder / "queue.json").stat().st_size > 1)

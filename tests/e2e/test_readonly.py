@@ -71,9 +71,9 @@ def test_readonly_app_shows_all_changes_nothing_and_starts_nothing(counters: Box
 @pytest.mark.parametrize(
     ("arguments", "output_texts"),
     [
-        (("run.toml",), "--readonly looks at one run that is alive"),
-        (("a", "b"), "--readonly looks at one run that is alive"),
-        (("a", "-o", "elsewhere"), "--readonly looks at one run that is alive"),
+        (("run.toml",), "--readonly takes one running run"),
+        (("a", "b"), "--readonly takes one running run"),
+        (("a", "-o", "elsewhere"), "--readonly takes one running run"),
         (("nobody",), "run not found: nobody"),
     ],
 )

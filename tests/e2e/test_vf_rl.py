@@ -78,6 +78,6 @@ def test_convert_writes_a_new_file_and_never_over_another(
     assert "note: micro_batch_size has no counterpart" in output.err
     assert main(["check", "--no-own", "vf.prime-rl.toml"]) == 0
     assert main(["convert", "--to", "prime-rl", "vf.toml", "--yes"]) == 4
-    assert "is there already" in capsys.readouterr().err
+    assert "exists already" in capsys.readouterr().err
     assert main(["convert", "tokens", "--output", "x"]) == 2
     assert main(["convert", "--to", "generic", "vf.toml"]) == 3

@@ -56,7 +56,7 @@ def _run(argv: list[str], out: terminal.CleanStream) -> int:
         if error.errno != errno.ENAMETOOLONG:
             raise
         path = f"{str(error.filename)[:60]} …"
-        return _report(UsageError(f"no file has so long a name: {path}"), as_json=out.is_json)
+        return _report(UsageError(f"file name too long: {path}"), as_json=out.is_json)
     except KeyboardInterrupt:
         print("interrupted; running components are unaffected", file=sys.stderr)
         return int(ExitCode.INTERRUPTED)

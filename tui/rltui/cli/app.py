@@ -114,20 +114,20 @@ def need_terminal() -> None:
         )
     if os.environ.get("TERM") == "dumb":
         raise UsageError(
-            "the TUI needs a terminal that can be drawn on, and TERM is dumb",
+            "the TUI cannot run in this terminal: TERM is dumb",
             hint=f"use another terminal, or `{hints.UP}`, `{hints.STATUS}`, `{hints.LOGS_OF}`; "
-            "if yours can: TERM=xterm-256color rltui",
+            "to try anyway: TERM=xterm-256color rltui",
         )
     if shell_of := os.environ.get("RLTUI_EXPERIMENT", "").partition("@")[0]:
         raise UsageError(
-            f"this is a terminal of {shell_of}, which is looked at through rltui already",
-            hint="go back to the TUI (ctrl+b d leaves this terminal), where 7 lists all runs; "
+            f"this terminal belongs to {shell_of} and is already shown by rltui",
+            hint="ctrl+b d leaves this terminal; in the TUI, 7 lists all runs; "
             f"commands such as `{hints.STATUS}` work here",
         )
     if Path(os.environ.get("TMUX", "").partition(",")[0]).name == paths.tmux_socket():
         raise UsageError(
-            "this terminal is one of rltui's own tmux server, in which no TUI is opened",
-            hint="detach with ctrl+b d, and run rltui where you came from",
+            "the TUI cannot run inside rltui's own tmux server",
+            hint="detach with ctrl+b d, then run rltui",
         )
 
 

@@ -34,7 +34,7 @@ WATCH_S = 1.0
 """Default interval of `--watch` in seconds."""
 _FIRST_TIME = 10**8
 """A larger number is a time in seconds since the epoch, as JSON has them, and no step."""
-_MOMENTS = "2h (ago), 14:30, 2026-11-22, '2026-11-22 14:30', or a step"
+_MOMENTS = "a step, 2h (ago), 14:30, 2026-11-22 or '2026-11-22 14:30'"
 KEYMAP_VARIABLE = "RLTUI_KEYMAP"
 """Names a keymap for all that this shell opens; `--keymap` is for one command."""
 
@@ -91,13 +91,19 @@ def moment(text: str) -> Moment:
     return Moment(at=at)
 
 
+def moment_of_step(text: str) -> Moment:
+    from rltui.core.times import Moment
+
+    return Moment(step=step(text))
+
+
 def age_s(option: str, text: str) -> float:
     """Parse the value of an option that says how old things are."""
     from rltui.core.times import parse_span
 
     age = parse_span(text)
     if age is None:
-        raise UsageError(f"{option}: not an age: {text}", hint="write it like 12h, 30d or 2w")
+        raise UsageError(f"{option}: not an age: {text}", hint="write it as 12h, 30d or 2w")
     return age
 
 
@@ -141,7 +147,7 @@ def watch(kind: Callable[[str], object], text: str = "repeat") -> Argument:
 
 
 def _wait(default: bool | None, text: str) -> Argument:
-    return switch("--wait", f"return once it is ready or done ({text})", default=default, heading=GENERAL)
+    return switch("--wait", f"wait until ready or done ({text})", default=default, heading=GENERAL)
 
 
 def name_option(text: str) -> Argument:
@@ -170,29 +176,32 @@ def limit_option(text: str) -> Argument:
 
 JSON = json_flag()
 PLAN = plan_flag()
-FOLLOW = flag("-f --follow", "keep printing as it grows")
-SINCE = argument("--since", "WHEN", f"only from then on: {_MOMENTS}", type=moment)
-UNTIL = argument("--until", "WHEN", "only up to then, as --since", type=moment)
-_REFERENCES = "name or its beginning, id, folder, -1 (newest), @best"
+FOLLOW = flag("-f --follow", "keep printing new lines until ctrl+c")
+SINCE = argument("--since", "WHEN", f"start at {_MOMENTS}", type=moment)
+UNTIL = argument("--until", "WHEN", "end at, written like --since", type=moment)
+_REFERENCES = "name or prefix, id, folder, -1 (newest), @best"
 RUN = argument(
     "run",
     "RUN",
-    f"{_REFERENCES} (default: the run of this folder, or the one alive)",
+    f"{_REFERENCES} (default: the run of this folder, or the only running one)",
     nargs="?",
     completes="runs",
 )
 NAMED_RUN = argument("run", "RUN", _REFERENCES, completes="runs")
 RUNS = argument("run", "RUN", _REFERENCES, nargs="+", completes="runs")
 COMPONENT = repeatable(
+    "-c --component", "COMPONENT", "component; repeatable; also RUN/COMPONENT", completes="components"
+)
+ATTEMPT = repeatable(
     "-c --component",
     "COMPONENT",
-    "a component, or its second attempt: trainer#2; repeatable; also RUN/COMPONENT",
+    "component, or an attempt: trainer#2; repeatable; also RUN/COMPONENT",
     completes="components",
 )
 CONFIG = argument(
     "config",
     "CONFIG",
-    "TOML files or their folder; after --: keys to set, --lr 1e-5",
+    "TOML files, or their folder; config keys come after --: -- --lr 1e-5",
     nargs="*",
     completes="configs",
 )
@@ -201,11 +210,11 @@ WAIT = _wait(True, "default")
 WAIT_ON_TERMINAL = _wait(None, "default on a terminal")
 """`waiting.should_wait` decides where neither of the two is given."""
 TIMEOUT = argument("--timeout", "SECONDS", "stop waiting after SECONDS", type=float, heading=GENERAL)
-KEYMAP = choice("--keymap", ("vim", "k9s"), "use the keys of this program (listed by `rltui keys`)")
+KEYMAP = choice("--keymap", ("vim", "k9s"), "use the keys of vim or k9s")
 FRAMEWORK = argument(
     "--framework",
     "FRAMEWORK",
-    "prime-rl, tinyrl, … (default: detected from the keys)",
+    "prime-rl, tinyrl, … (default: detected from the config)",
     completes="frameworks",
 )
 SET = repeatable(
@@ -216,25 +225,25 @@ SET = repeatable(
     completes="assignments",
 )
 DEVICES = exclusive(
-    argument("--devices", "GPUS", "GPUs to use: nvidia-smi's numbers (0,2) or UUIDs"),
+    argument("--devices", "GPUS", "GPUs to use: numbers as in nvidia-smi (0,2), or UUIDs"),
     flag("--single-gpu", "put everything on the GPU with the most free memory"),
 )
 CREATION = (
     section(
         "config",
-        layout_option("layout, by name or file (default: by the config)"),
+        layout_option("layout name or file (default: from the config)"),
         FRAMEWORK,
         SET,
-        flag("--force", "ignore errors that only rltui's own rules find"),
+        flag("--force", "ignore errors found only by rltui's own rules"),
     ),
     section(
         "run",
         name_option("name of the new run"),
-        output_dir_option("output folder (default: by the config)"),
+        output_dir_option("output folder (default: from the config)"),
         argument("--workspace", "FOLDER", "working folder (default: this one)", completes="folders"),
         exclusive(
             flag("--resume", "continue the run in the output folder"),
-            flag("--new", "keep that run; use the next free folder"),
+            flag("--new", "keep the run there; use the next free folder"),
         ),
     ),
     section(
@@ -243,13 +252,13 @@ CREATION = (
             argument(
                 "--inference",
                 "URL",
-                "use this server; repeatable; `config`: as the config says",
+                "use this server; repeatable; `config`: as in the config",
                 action="append",
             ),
             argument(
                 "--inference-of",
                 "RUN",
-                "use the server of a run that trains nothing",
+                "use the inference server of a run that does not train",
                 completes="experiments",
             ),
         ),
@@ -261,40 +270,40 @@ NEW_RUN = section("options of the new run", *CREATION, page="up")
 SLURM = section(
     "SLURM job",
     flag("--slurm", "submit the run as a job and follow it"),
-    argument("--partition", "PARTITION", "partition", default="", completes="slurm_partitions"),
+    argument("--partition", "PARTITION", "SLURM partition", default="", completes="slurm_partitions"),
     argument("--time", "LIMIT", "time limit: 30 (minutes), 4:00:00, 2-12 (days-hours)", default=""),
     argument("--nodes", "NUMBER", "number of nodes", default=""),
     argument("--gpus", "NUMBER", "GPUs per node", default=""),
     argument("--account", "ACCOUNT", "account to charge", default=""),
     argument("--qos", "QOS", "quality of service", default=""),
     argument("--dependency", "JOBS", "start after other jobs: afterok:1234", default=""),
-    argument("--job-name", "NAME", "name of the job (default: by the run)", default=""),
+    argument("--job-name", "NAME", "job name (default: from the run)", default=""),
     argument(
         "--after-run",
         "RUN",
-        "start after the job of this run has succeeded, such as SFT before RL",
+        "start after the job of this run succeeds, such as SFT before RL",
         default="",
         completes="experiments",
     ),
     repeatable(
-        "--slurm-option", "OPTION", "another option of sbatch: --slurm-option=--constraint=h200; repeatable"
+        "--slurm-option", "OPTION", "further sbatch option: --slurm-option=--constraint=h200; repeatable"
     ),
     repeatable(
-        "--launcher-option", "WORD", "another word for the launcher that writes the script; repeatable"
+        "--launcher-option", "WORD", "further argument of the launcher that writes the script; repeatable"
     ),
-    flag("--auto-auth", "without HF_TOKEN, pass the token of `hf auth login` to the job; it is not stored"),
+    flag("--auto-auth", "pass the token of `hf auth login` to the job if HF_TOKEN is not set; never stored"),
     page="slurm",
 )
 FROM = argument(
     "--from",
     "best|last|STEP",
-    "from a checkpoint: highest reward, newest, or that step",
+    "from this checkpoint: highest reward, newest, or a step",
     dest="begin",
     type=checkpoint,
     completes="starts",
 )
 EDIT = (
-    flag("--restart", "also restart what reads the knobs; with --from from an earlier checkpoint"),
+    flag("--restart", "also restart the components that read these knobs"),
     FROM,
     PLAN,
     YES,

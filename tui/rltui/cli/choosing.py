@@ -144,8 +144,8 @@ class SeveralRunsError(UsageError):
         names = [target.record.name for target in targets]
         words = (*arguments.command_name.split(), names[0], *getattr(arguments, "typed_words", ()))
         super().__init__(
-            f"{len(names)} runs are alive: {join_words(names)}",
-            hint=f"name one, as in: {shlex.join(('rltui', *words))}",
+            f"{len(names)} runs are running: {join_words(names)}",
+            hint=f"name one: {shlex.join(('rltui', *words))}",
         )
 
 
@@ -180,7 +180,7 @@ def meant(arguments: Arguments) -> list[Target]:
         if "/" in run:
             raise UsageError(f"run not found: {arguments.run}", hint="check the path")
         raise UsageError(
-            f"{arguments.command_name} is about a whole run, not about a component",
+            f"{arguments.command_name} takes a run, not a component",
             hint=f"rltui {arguments.command_name} {run}",
         )
     try:
@@ -249,7 +249,7 @@ def _meant_without_name() -> tuple[list[ExperimentRecord], str]:
         return sorted(alive, key=lambda record: record.created_at, reverse=True), ""
     newest = max(candidates, key=lambda candidate: candidate.created_at)
     location = " of this folder" if of_folder else ""
-    return [newest], f"{newest.name}: the newest of {len(candidates)} runs{location}; none is alive"
+    return [newest], f"{newest.name}: the newest of {len(candidates)} runs{location}; none is running"
 
 
 def _is_of(record: ExperimentRecord, folder: Path) -> bool:
@@ -300,7 +300,7 @@ def choose_framework(
         newest, *older = error.candidates
         names = " and ".join(path.name for path in config_files)
         print(
-            f"{names}: taken for {registry.get(newest).title}, the newest that it suits; for another: "
+            f"{names}: taken as {registry.get(newest).title}, the newest framework that fits; for another: "
             f"--framework {' or '.join(older)}",
             file=sys.stderr,
         )

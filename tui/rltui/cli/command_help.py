@@ -16,6 +16,8 @@ _WIDTH, _WIDEST = 80, 100
 """Cells of a line where no terminal says it, and of the longest lines that are easy to read."""
 _WIDEST_NAME = 26
 """Cells of an option whose text begins on the same line."""
+_MOST_EXAMPLES = 3
+"""Of a command with verbs."""
 _ENDING = {None: "", "?": "", "*": "…", "+": "…"}
 
 
@@ -28,14 +30,14 @@ def help_text(command: Command) -> str:
     width = help_width()
     lines = [*wrap(command.description, width), "", *wrap(f"Usage: {usage(command)}", width)]
     if verbs := VERBS.get(command.name):
-        lines += _examples(command)
+        lines += _examples(_examples_of_verbs(command))
         lines += section_lines("verbs", verbs.items(), width)
         first = f"Without a verb it is `{command.name} {next(iter(verbs))}`."
         lines += ["", first, f"Options of a verb: {hints.HELP_VERB(noun=command.name)}"]
         return "\n".join(lines) + "\n"
     words = [item for item in command.arguments if not item.is_option and not item.is_hidden]
     lines += section_lines("", ((word_names(item), item.text) for item in words), width)[1:]
-    lines += _examples(command)
+    lines += _examples(command.examples)
     for heading, options in _options_by_heading(command.declared).items():
         lines += section_lines(heading, ((option_names(item), item.text) for item in options), width)
     for group in _groups_on_pages(command.declared):
@@ -88,8 +90,14 @@ def _title(heading: str) -> str:
     return f"{heading[:1].upper()}{heading[1:]}:"
 
 
-def _examples(command: Command) -> list[str]:
-    return _part("examples", [_example(line) for line in command.examples])
+def _examples_of_verbs(command: Command) -> list[str]:
+    """One example per verb as far as there is room, then others of the first verb."""
+    by_verb = [verb.examples for verb in command.verbs]
+    return [*(examples[0] for examples in by_verb if examples), *by_verb[0][1:]][:_MOST_EXAMPLES]
+
+
+def _examples(lines: Iterable[str]) -> list[str]:
+    return _part("examples", [_example(line) for line in lines])
 
 
 def _part(heading: str, lines: Sequence[str]) -> list[str]:

@@ -33,7 +33,7 @@ def execute(action: Literal["start", "stop", "restart"], arguments: Arguments) -
     refuse_observed(record)
     for component in components:
         if attempt_of(component)[1] is not None:
-            raise UsageError(f"{action} is about components, not attempts: {component}")
+            raise UsageError(f"{action} takes components, not attempts: {component}")
     checkpoint = getattr(arguments, "begin", None)
     request = Request(
         action=action,

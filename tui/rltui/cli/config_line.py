@@ -104,13 +104,13 @@ class ConfigArguments:
         if arg != "@":
             return arg[1:]
         if not self._argv or self._argv[0].startswith("-"):
-            raise UsageError("@ needs a file after it", hint="@ rl.toml")
+            raise UsageError("@ needs a file", hint="@ rl.toml")
         return self._argv.pop(0)
 
     def _edit(self, assignment: str | None) -> None:
         if assignment is None:
             if not self._argv:
-                raise UsageError(f"{_SET} needs KEY=VALUE after it", hint=f"{_SET} lr=1e-5")
+                raise UsageError(f"{_SET} needs KEY=VALUE", hint=f"{_SET} lr=1e-5")
             assignment = self._argv.pop(0)
         self._assignments.append(assignment)
 
@@ -138,17 +138,17 @@ class ConfigArguments:
         if not self._options:
             raise UsageError(f"not a config key: {arg}", hint="after --: --KEY VALUE")
         if self.overlays or arg in launchers.REFUSED:
-            raise UsageError(f"not understood here: {arg}", hint="write it like: rl @ FILE --KEY VALUE")
+            raise UsageError(f"not understood here: {arg}", hint="write it as: rl @ FILE --KEY VALUE")
         if Path(arg).exists():
             self.rest.append(arg)
         elif arg not in launchers.PREFIXES:
-            raise UsageError(f"not understood before @: {arg}", hint="write it like: rl @ rl.toml")
+            raise UsageError(f"not understood before @: {arg}", hint="write it as: rl @ rl.toml")
 
 
 def _key(name: str) -> str:
     key = name.removeprefix("--")
     if not _KEY.fullmatch(key):
-        raise UsageError(f"not a config key: {name}", hint="write it like --model.name X")
+        raise UsageError(f"not a config key: {name}", hint="write it as --model.name X")
     key = key.replace("-", "_")
     if key in launchers.NOT_KEYS:
         raise UsageError(f"not a config key: {name}", hint=launchers.NOT_KEYS[key])

@@ -40,10 +40,10 @@ def require_consent(
         sys.stderr.write(plan)
     match decision:
         case Decision.REFUSE:
-            forever = ", and a deletion cannot be undone" if loss is Loss.FOR_GOOD else ""
+            forever = "; a deletion cannot be undone" if loss is Loss.FOR_GOOD else ""
             raise UsageError(
-                f"not confirmed: nobody is here to be asked{forever}",
-                hint="add --yes if that is meant; nothing was done",
+                f"not confirmed: no terminal to ask on{forever}",
+                hint="nothing was done; to confirm, add --yes",
             )
         case Decision.ASK if not confirm(question):
             raise UsageError("nothing was done")

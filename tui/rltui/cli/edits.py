@@ -38,7 +38,7 @@ def edit_request(
     from rltui.core.api import Request
 
     if arguments.begin is not None and not arguments.restart:
-        raise UsageError("--from is for a restart", hint="add --restart, or leave it out")
+        raise UsageError("--from needs --restart", hint="add --restart, or leave --from out")
     return Request(
         action=action,
         edits=dict(edits or {}),
@@ -156,7 +156,7 @@ def execute_edit(
         plan = request_plan("execute", request_with_consent.model_copy(update={"base": plan.base}))
     moves = request.restart and not arguments.plan and bool(plan.start or plan.stop)
     if not arguments.json:
-        sys.stdout.write(styled_plan_text(plan) or "nothing changes\n")
+        sys.stdout.write(styled_plan_text(plan) or "nothing to change\n")
     elif not (moves and should_wait(arguments)):  # else the outcome has it
         print_json(plan)
     if plan.diff:
@@ -168,7 +168,7 @@ def execute_edit(
 def _outcome_lines(plan: Plan, request: Request, *, plan_only: bool, name: str | None) -> Iterator[str]:
     """Say what was done: the plan looks the same before and after."""
     if plan_only:
-        yield "nothing was written: --plan"
+        yield "nothing was written (--plan)"
         return
     yield from (f"{style('written', 'good')}: {line}" for line in plan.written)
     if request.restart and (restarted_ids := dict.fromkeys((*plan.start, *plan.stop))):
@@ -186,13 +186,13 @@ def _refuse(plan: Plan, request: Request) -> None:
     """
     errors = [problem.text for problem in plan.problems if problem.is_error]
     if errors:
-        more = "; the framework's own classes, which may take it, are asked without --plan"
+        more = "; without --plan, the framework's own validators decide"
         hint = f"nothing was written{more if request.unasked else ''}"
         raise ConfigError(errors[0], details=errors[1:], hint=hint)
     if plan.conflicts:
         keys = [key.key for conflict in plan.conflicts for key in conflict.keys]
         raise ConflictError(
-            f"{' and '.join(conflict.file for conflict in plan.conflicts)} changed since then",
-            details=[f"other values by now: {', '.join(keys)}"],
+            f"{' and '.join(conflict.file for conflict in plan.conflicts)} changed after that edit",
+            details=[f"keys with other values now: {', '.join(keys)}"],
             hint="nothing was written; set the keys by hand",
         )

@@ -28,7 +28,7 @@ HELP = (
         argument(
             "--host",
             "HOST",
-            "run the command on another machine over ssh; alone: open the TUI here on its runs",
+            "run the command on another machine over ssh; without a command: open the TUI here on its runs",
         ),
     ),
 )

@@ -31,7 +31,7 @@ def run_on_host(name: str, argv: Sequence[str]) -> int:
     host = host_of(name, settings.load(settings.settings_file()).hosts)
     is_command = bool(argv) and argv[0] in {*SENTENCES, *INTERNAL}
     if is_command and load(argv[0]).is_local:
-        raise UsageError(f"{argv[0]} is about this machine", hint="leave --host out")
+        raise UsageError(f"{argv[0]} works on this machine only", hint="leave --host out")
     if is_command or (argv and argv[0] in ("-h", "--help", "--version")):
         return _run(host, argv)
     return _show(host, argv)
@@ -56,7 +56,7 @@ def _run(host: RemoteMachine, argv: Sequence[str]) -> int:
     if code == _NO_PROGRAM:
         raise host.without_rltui()
     if code == _NO_CONNECTION and host.is_ssh:
-        raise RltuiError(f"{host.name} cannot be reached", hint=f"ssh {host.name} must work")
+        raise RltuiError(f"cannot reach {host.name}", hint=f"check that `ssh {host.name}` works")
     return code if code >= 0 else 128 - code
 
 
@@ -71,8 +71,8 @@ def _show(host: RemoteMachine, argv: Sequence[str]) -> int:
     name = arguments.name
     if unknown or name.endswith(".toml"):
         raise UsageError(
-            f"what is opened on {host.name} is an experiment or a run, by its name: not {' '.join(argv)}",
-            hint=f"start one there: {hints.ON_HOST(host=host.name)}, a file of {host.name}",
+            f"not a run on {host.name}: {' '.join(argv)}",
+            hint=f"to start one there: {hints.ON_HOST(host=host.name)}, with a path on {host.name}",
         )
     if arguments.keymap:
         os.environ[KEYMAP_VARIABLE] = arguments.keymap

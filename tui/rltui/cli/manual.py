@@ -30,15 +30,15 @@ _FILES = (
     ("$XDG_RUNTIME_DIR/rltui/", "sockets (default: in your own folder below TMPDIR or /tmp)"),
 )  # fmt: skip
 _ENVIRONMENT = (
-    ("RLTUI_PRIME_RL, RLTUI_VERIFIERS, RLTUI_MEDARC", "checkouts to use if there is none above the config"),
+    ("RLTUI_PRIME_RL, RLTUI_VERIFIERS, RLTUI_MEDARC", "checkouts to use if the config is in none"),
     ("RLTUI_KEYMAP", "keymap of the TUI, like --keymap"),
     ("RLTUI_TMUX_SOCKET", "name of rltui's own tmux server (default: rltui)"),
-    ("NO_COLOR", "no colours, if not empty"),
-    ("FORCE_COLOR, CLICOLOR_FORCE", "colours even if the output is not a terminal"),
-    ("TERM", "if dumb, no colours and no output in place"),
+    ("NO_COLOR", "no colours if not empty"),
+    ("FORCE_COLOR, CLICOLOR_FORCE", "colours even without a terminal"),
+    ("TERM", "if dumb: no colours, no updates in place"),
     ("COLUMNS", "maximum width of tables on a terminal"),
     ("LC_ALL, LC_CTYPE, LANG", "without UTF-8, the output is ASCII, as with --ascii"),
-    ("VISUAL, EDITOR, PAGER", "programs with which the TUI opens files and logs"),
+    ("VISUAL, EDITOR, PAGER", "programs that the TUI opens files and logs with"),
     ("RLTUI_EXPERIMENT, RLTUI_COMPONENT, RLTUI_ATTEMPT", "set for every component"),
 )
 

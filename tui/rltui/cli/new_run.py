@@ -71,7 +71,7 @@ def start_headless(
     def begin(creation_result: creation.Created) -> None:
         for note in creation_result.notes:
             print(note, file=sys.stderr)
-        with working("starts its supervisor, and asks it for a plan"):
+        with working("starting the supervisor"):
             wire = launch.connect_or_start(creation_result.record)
             plan = request_plan(wire, "plan", request)
         if only_plan:
@@ -97,7 +97,7 @@ def start_headless(
             return 0
         if not has_begun:  # a person may take their time, and holds up nobody meanwhile
             try:
-                is_meant = confirm("start all the same?")
+                is_meant = confirm("start anyway?")
                 plan = request_plan(wire, "execute", requests[-1]) if is_meant else plan
             except (RltuiError, KeyboardInterrupt):
                 creation.undo(creation_result)
@@ -127,7 +127,7 @@ def requested_run(arguments: Arguments) -> Iterator[draft.ExperimentRequest]:
 
     begin = getattr(arguments, "begin", None)
     if begin is not None and arguments.new:
-        raise UsageError("--from continues a run, --new starts another", hint="give one of the two")
+        raise UsageError("--from cannot be combined with --new", hint="leave one of them out")
     earlier = "resume" if arguments.resume or begin is not None else "new" if arguments.new else "ask"
     workspace = Path(arguments.workspace) if arguments.workspace else None
     folder = workspace or Path.cwd()
@@ -221,7 +221,7 @@ def _slurm_options(arguments: Arguments) -> JobOptions | None:
     if arguments.slurm or (arguments.layout is not None and options):
         return options
     if options:
-        raise UsageError("options of a job need --slurm", hint="--slurm submits the run as a job")
+        raise UsageError("job options need --slurm", hint="add --slurm to submit the run as a job")
     return None
 
 
@@ -236,8 +236,8 @@ def _on_devices(arguments: Arguments, options: JobOptions, framework: Framework)
     if arguments.devices is not None or not framework.job_on_one_gpu:
         option = "--single-gpu" if arguments.devices is None else "--devices"
         raise UsageError(
-            f"{option} chooses among the GPUs of this machine, and a job gets those of its node",
-            hint="--gpus N says how many GPUs of each node it gets; the config, who uses which",
+            f"{option} selects GPUs of this machine; a job gets those of its node",
+            hint="--gpus N sets the GPUs per node; the config assigns them",
         )
     launcher_arguments = options.get("arguments", ())
     assert isinstance(launcher_arguments, tuple)  # of words: `_slurm_options`

@@ -15,8 +15,8 @@ and trainer, each in a pane. Closing the terminal stops nothing.
 """
 OPENING = {
     "rltui CONFIG…": "open a config; a new run starts only after you confirm",
-    "rltui [RUN]": "open a run (default: the one that is running)",
-    "rltui --readonly": "the same, but nothing can be changed from there",
+    "rltui [RUN]": "open a run (default: the running one)",
+    "rltui --readonly": "open a run without being able to change it",
 }
 OPTIONS = (flag("--version", "show the version", action="version"), *HELP)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 AFTER_REBOOT = switch(
     "--after-reboot",
-    "resume the queue after a reboot, with the next rltui command",
+    "resume the queue after a reboot, at the next rltui command",
 )
 QUEUED = (
     argument(
@@ -36,9 +36,9 @@ QUEUED = (
         "free GPUs to wait for (SLURM: GPUs per node)",
         type=positive,
     ),
-    argument("--retries", "NUMBER", "times to retry if it fails", type=positive, default=0),
-    repeatable("--stop-if", "RULE", "end it early: 'reward < 0.2 at 50', 'kl > 10'"),
-    argument("--priority", "NUMBER", "higher ones start first (default: 0)", type=int, default=0),
+    argument("--retries", "NUMBER", "times to retry if the run fails", type=positive, default=0),
+    repeatable("--stop-if", "RULE", "stop the run early: 'reward < 0.2 at 50', 'kl > 10'"),
+    argument("--priority", "NUMBER", "higher priorities start first (default: 0)", type=int, default=0),
     AFTER_REBOOT,
     flag("--slurm", "submit each run as a SLURM job (rltui help slurm)"),
 )
@@ -113,7 +113,7 @@ def plan_request(
     keys = ["--", *overrides] if overrides else []
     up = parse(["up", *words, *keys])
     with requested_run(up) as new_run:
-        with working("plans the run as `up` would"):
+        with working("planning the run"):
             record, earlier = draft.plan_record(new_run)
             if not new_run.force:
                 creation.refuse_errors(record, starting=False)
@@ -143,8 +143,8 @@ def _is_job(record: ExperimentRecord) -> bool:
 def refuse_devices(queue_request: QueueRequest, options: QueueOptions) -> None:
     if queue_request.is_job and options.gpus is not None:
         raise UsageError(
-            f"{queue_request.name} is submitted to SLURM, and needs no GPUs of this machine",
-            hint="GPUs of each node of its job: --slurm --gpus N",
+            f"{queue_request.name} is submitted to SLURM and uses no GPUs of this machine",
+            hint="GPUs per node of its job: --slurm --gpus N",
         )
 
 
@@ -171,7 +171,7 @@ def print_added(entries: Sequence[QueueEntry], arguments: Arguments) -> None:
     for entry in entries:
         print(f"{entry.name} is queued: {entry.folder}")
     if entries and entries[0].group:
-        print(f"the sweep is called {entries[0].group}; look: {hints.QUEUE}")
+        print(f"name of the sweep: {entries[0].group}; see: {hints.QUEUE}")
 
 
 def print_planned(requests: Sequence[QueueRequest], arguments: Arguments) -> None:

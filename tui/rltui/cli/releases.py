@@ -41,16 +41,14 @@ def apply_values(
     arguments: Arguments, helm: Helm, verb: Literal["install", "upgrade"], before: Mapping[str, Any]
 ) -> int:
     values_request = _values_request(arguments)
-    with working("asks helm what the values would be"):
+    with working("asking helm for the values"):
         values, claims = values_request.values(helm, verb)
         if verb == "upgrade":
             _refuse_to_lose(helm.claims(values_request.name) - claims, values_request.name, helm.kubectl)
     command = helm.argv(*values_request.argv(verb))
     print(shlex.join(command), file=sys.stderr)
     changes = list(_changes(dict(flat(before)), dict(flat(values))))
-    for line in changes or [
-        "  no value differs from those of the chart" if not before else "  no value changes"
-    ]:
+    for line in changes or ["  all values are those of the chart" if not before else "  no value changes"]:
         print(line, file=sys.stderr)
     if arguments.plan:
         print("nothing was done", file=sys.stderr)
@@ -82,8 +80,8 @@ def _refuse_to_lose(dropped_claims: Set[str], release: str, kubectl: Kubectl) ->
     if lost := sorted(dropped_claims - kept_claims):
         command = kubectl.argv("annotate", "persistentvolumeclaim", *lost, f"{kube.KEEP_ANNOTATION}=keep")
         raise ConflictError(
-            f"with these values helm would delete {', '.join(lost)}, with all checkpoints of {release}",
-            hint=f"so that it stays: {shlex.join(command)}",
+            f"with these values, helm would delete {', '.join(lost)} and all checkpoints of {release}",
+            hint=f"to keep it: {shlex.join(command)}",
         )
 
 
@@ -104,7 +102,7 @@ def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[st
     for key in sorted({*before, *after}):
         if before.get(key) == after.get(key):
             continue
-        new = style(_line(after[key]), "good") if key in after else "as the chart says"
+        new = style(_line(after[key]), "good") if key in after else "default of the chart"
         old = f"{_line(before[key])} → " if key in before else ""
         yield f"  {key} = {old}{new}"
 
@@ -138,9 +136,9 @@ def _wait_for_pods(name: str, kubectl: Kubectl) -> None:
 
 def _why_awaited(pod: Pod | None, *, is_new: bool) -> str:
     if pod is None:
-        return "is not made yet"
+        return "not created yet"
     if pod.is_terminating or not is_new:
-        return "is made anew"
+        return "being replaced"
     return pod.reason
 
 
@@ -156,7 +154,7 @@ async def read_releases(kubectl: Kubectl, release_name: str | None) -> list[dict
     inside = await asyncio.gather(*(_look_inside(kubectl, pod) for pod in pods))
     claims = await asyncio.gather(*(_claims(kubectl, name) for name in names))
     if release_name and not pods and not claims[0] and not await kube.read_sets(kubectl, release_name):
-        raise UsageError(f"no release {release_name}", hint=f"all there are: {hints.K8S_STATUS}")
+        raise UsageError(f"release not found: {release_name}", hint=f"all releases: {hints.K8S_STATUS}")
     return [
         {
             "release": name,
@@ -220,11 +218,11 @@ def _state(pod: Pod, inside: ContainerPrograms | None) -> str:
 
 def follow_release(release_name: str, kubectl: Kubectl, name: str, folder: Path, *, as_json: bool) -> int:
     """Make the experiment `name` of a release, anew where it is there; follow what its pods run."""
-    with working("asks the cluster what the release has"):
+    with working("reading the release from the cluster"):
         release = read_release(release_name, kubectl)
         values, unknown = read_values(release_name, kubectl)
     if unknown:
-        print(f"commands for pods that sleep are those of the shipped layout: {unknown}", file=sys.stderr)
+        print(f"sleeping pods get the commands of the shipped layout: {unknown}", file=sys.stderr)
     layout = write_layout(release, values, folder)
     new_run = draft.ExperimentRequest(config_files=(), layout=str(layout), name=name, output_dir=folder)
     draft.trust_what_runs(new_run)

@@ -157,7 +157,7 @@ def as_text(status: dict[str, Any], now: float | None = None, *, width: int | No
     still = [component["id"] for component in status["components"] if component["state"] in ALIVE_STATES]
     if status["state"] == "done" and still:
         lines.append(
-            f"  still running: {', '.join(still)}; end everything: {hints.DOWN(name=status['experiment'])}"
+            f"  still running: {', '.join(still)}; to stop all: {hints.DOWN(name=status['experiment'])}"
         )
     lines.extend(map(style_line, _orphan_lines(status.get("orphans", ()), name)))
     lines = [style(f"  {folder_text(status)}", "faint"), *lines]
@@ -175,7 +175,7 @@ def _head_lines(status: dict[str, Any], name: str | None) -> list[str]:
         lines.append(f"  {style('in progress:', 'busy')} {under_way}")
     elif (down := status.get("down")) and not status["alive"] and not down.get("idle"):
         lines.append(f"  shut down by {down['by']}, {date_text(down['at'])}")
-        lines.extend(style_line(f"  ⚠ cannot be ended: {what}") for what in down["left"])
+        lines.extend(style_line(f"  ⚠ could not be ended: {what}") for what in down["left"])
     return lines
 
 
@@ -281,7 +281,7 @@ def _orphan_lines(orphans: Sequence[dict[str, Any]], name: str | None) -> list[s
     from rltui.core.api import Orphan  # pydantic takes 60 ms
 
     lines = [f"  ⚠ leftover: {orphan_text(Orphan.model_validate(orphan))}" for orphan in orphans]
-    return [*lines, f"    end the leftovers: {hints.FREE_LEFTOVERS(name=name)}"]
+    return [*lines, f"    to end them: {hints.FREE_LEFTOVERS(name=name)}"]
 
 
 def gist_of(component: Mapping[str, Any]) -> tuple[object, ...]:

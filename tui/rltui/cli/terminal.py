@@ -196,7 +196,9 @@ def binary_output() -> BinaryIO:
         UsageError: if it is a terminal.
     """
     if sys.stdout.isatty():
-        raise UsageError("raw output is for a pipe or a file, never for a terminal", hint="leave --raw out")
+        raise UsageError(
+            "--raw does not print to a terminal", hint="use a pipe or a file, or leave --raw out"
+        )
     return _raw(sys.stdout).buffer
 
 

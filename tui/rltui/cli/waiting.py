@@ -82,7 +82,7 @@ def wait_for_first_attempt(wire: Wire, components: set[str], *, timeout_s: float
             return _follow(wire, components)
     except TimeoutError:
         raise RltuiError(
-            f"not ready after {timeout_s:g} s; still starting", hint=f"see `{hints.STATUS}`"
+            f"not ready after {timeout_s:g} s; still starting", hint=f"check `{hints.STATUS}`"
         ) from None
 
 
@@ -151,8 +151,8 @@ def _follow(wire: Wire, components: set[str]) -> dict[str, Any]:
             if not any(item["state"] in _ON_THE_WAY for item in current) or _is_queued(current):
                 return status
     if down:
-        raise RltuiError(f"the run was shut down by {down['by']} while we waited")
-    raise RltuiError("the supervisor ended while we waited", hint=f"look with `{hints.STATUS}`")
+        raise RltuiError(f"the run was shut down by {down['by']}")
+    raise RltuiError("the supervisor ended meanwhile", hint=f"check `{hints.STATUS}`")
 
 
 def _is_queued(components: Sequence[Mapping[str, Any]]) -> bool:

@@ -55,7 +55,7 @@ def read_release(name: str, kubectl: Kubectl) -> Release:
     if not release.sets and not release.pods:
         where = f" in the namespace {kubectl.namespace}" if kubectl.namespace else ""
         raise UsageError(
-            f"no release {name}{where}",
+            f"release not found: {name}{where}",
             hint=(
                 f"list all: {hints.K8S_STATUS}; in another namespace: --namespace NS; create it:"
                 f" {hints.K8S_UP(release=name)}"

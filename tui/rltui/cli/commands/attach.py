@@ -27,19 +27,21 @@ from rltui.services.runs.experiments import known_experiments
     "attach",
     RUN,
     COMPONENT,
-    flag("--readonly", "look only; send no keys"),
+    flag("--readonly", "show the terminal, send no keys"),
     section(
         "shell",
-        flag("--shell", "a shell with the folder, variables and devices of the component (default: trainer)"),
-        argument("--workspace", "FOLDER", "a shell in this checkout, without a run", completes="folders"),
-        flag("--detach", "start the shell, show it later: attach -c shell"),
+        flag("--shell", "open a shell in the environment of the component (default: trainer)"),
+        argument(
+            "--workspace", "FOLDER", "open a shell in this checkout, without a run", completes="folders"
+        ),
+        flag("--detach", "start the shell; show it later with `attach -c shell`"),
     ),
     examples=(
         "attach demo/trainer",
         "attach demo -c inference --readonly",
         "attach --shell -- nvidia-smi",
     ),
-    epilog="With --shell, what follows -- runs in place of $SHELL.",
+    epilog="With --shell, a command after -- runs instead of $SHELL.",
     grammar=after_dashes,
 )
 def attach(arguments: Arguments) -> int:
@@ -75,7 +77,7 @@ def _shell(arguments: Arguments) -> int:
         _become(Path(arguments.workspace or "."), arguments.rest or (login_shell(),))
     record, components = choose(arguments, acts=True)
     if len(components) > 1:
-        raise UsageError("a shell is like one component", hint=f"name one: {hints.ATTACH_TO}")
+        raise UsageError("a shell has the environment of one component", hint=f"name one: {hints.ATTACH_TO}")
     like = components[0] if components else None
     refuse_observed(record)
     request = shell_request(record, like=like, command=arguments.rest)

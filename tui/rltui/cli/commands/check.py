@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 @command(
     "check",
     CONFIG,
-    layout_option("layout name or file"),
+    layout_option("layout name or file (default: from the config)"),
     FRAMEWORK,
     SET,
     DEVICES,
-    flag("--no-own", "do not ask the framework's own validators"),
+    flag("--no-own", "skip the framework's own validators"),
     JSON,
     examples=(
         "check rl.toml",
@@ -87,14 +87,14 @@ def _print(report: Check) -> None:
 
 
 def _verdict(report: Check) -> str:
-    """`valid by the shipped schema of 1 November 2026; not asked: …; cannot start here: …`."""
+    """`valid by the shipped schema of 1 November 2026; not run: …; cannot start here: …`."""
     errors = count_text(sum(problem.is_error for problem in report.problems), "error")
     word = "valid" if report.valid else f"not valid: {errors}"
     parts = [f"{word} by {report.validator}" if report.validator else word]
     if report.not_asked:
         is_blocker = any(blocker.reason == report.not_asked for blocker in report.blockers)
         reason = "" if is_blocker else f" ({report.not_asked})"
-        parts.append(f"not asked: its own validators{reason}")
+        parts.append(f"not run: its own validators{reason}")
     if report.startable:
         parts.append("can start here")
     elif report.valid:

@@ -33,14 +33,14 @@ _UNITS = ("tokens", "rollouts")
     argument(
         "what",
         "tokens|rollouts|CONFIG",
-        "tokens or rollouts; with --to, the config file",
+        "unit of the batch size; with --to, a config file",
         nargs="?",
         completes="conversions",
     ),
     argument(
         "--to",
         "FRAMEWORK",
-        "convert CONFIG for this framework, into a new file",
+        "convert CONFIG to this framework, in a new file",
         completes="frameworks",
     ),
     argument(
@@ -49,7 +49,7 @@ _UNITS = ("tokens", "rollouts")
         "with --to: the new file (default: next to CONFIG)",
         completes="files",
     ),
-    argument("--mean-tokens", "NUMBER", "mean tokens of a rollout (default: as measured)", type=tokens),
+    argument("--mean-tokens", "NUMBER", "mean tokens per rollout (default: as measured)", type=tokens),
     *EDIT,
     examples=(
         "convert demo tokens --plan",
@@ -74,7 +74,7 @@ def convert(arguments: Arguments) -> int:
     request = edit_request("set", arguments, edits=conversion.edits)
     as_json, arguments.json = arguments.json, False
     if not as_json:
-        mean = f"a rollout has {conversion.mean_tokens:g} tokens, {conversion.measured or 'as you say'}"
+        mean = f"a rollout has {conversion.mean_tokens:g} tokens, {conversion.measured or 'as given'}"
         print("\n".join((mean, *conversion.arithmetic)))
     with redirect_stdout(sys.stderr) if as_json else nullcontext():
         code = edit_experiment(record, request, arguments)
@@ -88,7 +88,9 @@ def _write_for(arguments: Arguments) -> int:
     from rltui.services.config.files import named
 
     if arguments.what is None or arguments.mean_tokens is not None or arguments.restart:
-        raise UsageError("convert --to needs a config file alone", hint=str(hints.CONVERT_FILE))
+        raise UsageError(
+            "convert --to takes one config file and no other option", hint=str(hints.CONVERT_FILE)
+        )
     (path,) = named([Path(arguments.what)])
     conversion = checking.converted(path, arguments.to, Path(arguments.output) if arguments.output else None)
     if arguments.json:
@@ -103,15 +105,17 @@ def _write_for(arguments: Arguments) -> int:
     if arguments.plan:
         return 0 if conversion.valid else int(ConfigError.exit_code)
     if not conversion.valid:
-        raise ConfigError("what came out is not valid, so nothing was written", hint="see the problems above")
+        raise ConfigError(
+            "the converted config is not valid; nothing was written", hint="see the problems above"
+        )
     require_consent("convert", arguments, f"write {new}?")
     try:
         with new.open("x", encoding="utf-8") as file:
             file.write(conversion.text)
     except FileExistsError:
-        raise ConflictError(f"{new} is there already", hint="name another file with --output") from None
+        raise ConflictError(f"{new} exists already", hint="name another file with --output") from None
     except OSError as error:
-        raise ConfigError(f"{new} cannot be written: {error.strerror}") from error
+        raise ConfigError(f"cannot write {new}: {error.strerror}") from error
     print(f"written: {new}", file=sys.stderr)
     return 0
 
@@ -131,9 +135,9 @@ def _prompt_mean(conversion: Conversion) -> float:
     if not sys.stdin.isatty():
         raise ConfigError(
             "this run has not measured the tokens of a rollout",
-            hint=f"say it: {hints.CONVERT_MEAN(way=conversion.to)}, prompt and completion together",
+            hint=f"give it: {hints.CONVERT_MEAN(way=conversion.to)}, prompt and completion together",
         )
     try:
-        return tokens(prompt("tokens of a mean rollout, prompt and completion together?"))
+        return tokens(prompt("mean tokens per rollout, prompt and completion together?"))
     except argparse.ArgumentTypeError as error:
         raise ConfigError(str(error), hint="nothing was converted") from error

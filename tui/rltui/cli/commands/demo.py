@@ -33,8 +33,8 @@ _KEYS = "{edit} edits a knob, {screen_metrics} charts, {help} all keys, {detach}
 @command(
     "demo",
     output_dir_option("folder of the demo (default: outputs/demo)"),
-    flag("--quick", "shorter words: over in 80 seconds instead of 5 minutes"),
-    flag("--no-tui", "start it without the TUI"),
+    flag("--quick", "an easier task: 80 seconds instead of 5 minutes"),
+    flag("--no-tui", "start the run without the TUI"),
     KEYMAP,
     examples=(
         "demo",
@@ -58,7 +58,7 @@ def demo(arguments: Arguments) -> int:
     folder = Path(arguments.output_dir or "outputs/demo").absolute()
     experiment = find_experiment(folder.name)
     if experiment is not None and launch.is_running(experiment):
-        print(f"the demo runs already in {experiment.output_dir}", file=sys.stderr)
+        print(f"the demo is already running in {experiment.output_dir}", file=sys.stderr)
         if arguments.no_tui:
             print_status(read_status(experiment), as_json=False)
             return 0

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rltui.cli.arguments import COMPONENT, JSON, RUN
+from rltui.cli.arguments import ATTEMPT, JSON, RUN
 from rltui.cli.choosing import Target, choose_run, ready_index, show_runs
 from rltui.cli.colour import style, style_diff
 from rltui.cli.command import Arguments, argument, command, flag
@@ -39,12 +39,12 @@ _ORIGINAL = "original"
     argument(
         "other",
         "RUN",
-        "compare with the last config of another run",
+        "another run, to compare with its last config",
         nargs="?",
         completes="runs",
     ),
-    COMPONENT,
-    flag("--original", "compare with the files that the run's own config was made from"),
+    ATTEMPT,
+    flag("--original", "compare with the files that the run's own config is a copy of"),
     flag("--text", "compare lines instead of keys"),
     JSON,
     examples=(
@@ -52,7 +52,7 @@ _ORIGINAL = "original"
         "diff demo low-lr",
         "diff demo -c trainer#1",
     ),
-    epilog="-c trainer compares its newest attempt with the files, -c trainer#1 -c trainer#2 two attempts.",
+    epilog="-c trainer compares its newest attempt with the files; -c trainer#1 -c trainer#2, two attempts.",
 )
 def diff(arguments: Arguments) -> int:
     if arguments.other is not None:
@@ -185,7 +185,7 @@ def _print_keys(before: str, after: str, changes: Sequence[tuple[dict[str, Any],
     rows = []
     for row, old, new in changes:
         readers = f"({' '.join(row['readers'])})" if row["readers"] else ""
-        note = "passed by rltui in place of the file's" if row.get("overridden") else ""
+        note = "set by rltui, not by the file" if row.get("overridden") else ""
         change = f"{style(toml_text(old), 'removed')} → {style(toml_text(new), 'added')}"
         rows.append((row["key"], change, f"{readers}  {note}".strip()))
     columns = (Column(least=24, cut="start"), Column(least=20), Column(least=10, goes=1))

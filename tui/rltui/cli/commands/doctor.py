@@ -60,7 +60,7 @@ _Answer = tuple[bool, str]
 @command(
     "doctor",
     argument(
-        "config", "CONFIG|RUN", "with --nodes: a run, or the config of one", nargs="*", completes="openable"
+        "config", "CONFIG|RUN", "with --nodes: a run, or its config files", nargs="*", completes="openable"
     ),
     flag(
         "--nodes",
@@ -79,7 +79,7 @@ def doctor(arguments: Arguments) -> int:
     if arguments.nodes:
         return _of_nodes(arguments)
     if arguments.config or arguments.layout:
-        raise UsageError("a config, layout or run needs --nodes", hint="add --nodes, or leave it out")
+        raise UsageError("a config, layout or run is only for --nodes", hint="add --nodes, or leave it out")
     findings = [_finding(*check) for check in _CHECKS]
     if arguments.json:
         print_json(_Report(_is_ready(findings), _verdict(findings), _next(findings), findings))
@@ -152,7 +152,7 @@ def _of_nodes(arguments: Arguments) -> int:
         print_json(findings)
         return 0 if is_ready else 1
     bad_nodes = {finding.node: None for finding in findings if finding.essential and not finding.ok}
-    names = join_words([node or "the nodes together" for node in bad_nodes])
+    names = join_words([node or "the nodes compared" for node in bad_nodes])
     verdict = "the nodes are ready" if is_ready else f"not ready: {names}"
     _print_wrapped(style(verdict, "good" if is_ready else "bad"))
     for node, node_findings in groupby(findings, key=lambda finding: finding.node):
@@ -209,7 +209,7 @@ def _sockets() -> _Answer:
             probe.bind(str(trial))
         trial.unlink()
     except OSError as error:
-        text = f"no socket can be made in {runtime_dir}: {error.strerror}; export XDG_RUNTIME_DIR=FOLDER"
+        text = f"cannot create a socket in {runtime_dir}: {error.strerror}; export XDG_RUNTIME_DIR=FOLDER"
         return False, text
     instead = "".join(f"; {reason}" for reason in paths.unusable_runtime_dirs())
     unset = "" if os.environ.get("XDG_RUNTIME_DIR") else "; XDG_RUNTIME_DIR is not set"
@@ -224,7 +224,9 @@ def _gpu() -> _Answer:
     names = [device.name for device in report.devices]
     text = ", ".join(names) or report.reason or "none"
     if len(set(names)) > 1 and (order := os.environ.get(DEVICE_ORDER, BY_BUS)) != BY_BUS:
-        text += f"; {DEVICE_ORDER} is {order}, but components get {BY_BUS}: numbers are those of nvidia-smi"
+        text += (
+            f"; {DEVICE_ORDER} is {order}, but components get {BY_BUS}: GPU numbers are those of nvidia-smi"
+        )
     return report.available, text
 
 
@@ -233,13 +235,13 @@ def _engine() -> _Answer:
 
     packages = registry.get("tinyrl").own_packages
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
-    text = f"{join_words(missing)} not installed: pip install 'rltui[local]'" if missing else "can run"
+    text = f"{join_words(missing)} not installed: pip install 'rltui[local]'" if missing else "installed"
     return not missing, text
 
 
 def _uv() -> _Answer:
     path = shutil.which("uv")
-    text = path or "not found; it runs prime-rl: https://docs.astral.sh/uv"
+    text = path or "not found; prime-rl needs it: https://docs.astral.sh/uv"
     return path is not None, text
 
 
@@ -252,18 +254,16 @@ def _prime_rl() -> _Answer:
     assert spec is not None
     folder = checkout.NearbyCheckout(spec, workspace=Path.cwd()).folder
     if folder is None:
-        text = f"no checkout here or above; to use another: export {spec.variable}=FOLDER"
+        text = f"no checkout in this folder or above; to use another: export {spec.variable}=FOLDER"
         return False, text
     generation = checkout.generation_of(folder, spec)
     title = registry.get(generation).title if generation is not None else "unknown generation"
-    segments = [str(folder), title, _commit(folder) or "no git history, so its date is unknown"]
+    segments = [str(folder), title, _commit(folder) or "no git history: unknown date"]
     with contextlib.closing(FrameworkModels(registry.get(generation or "prime-rl"), Path.cwd())) as models:
         versions = models.versions(())
     if versions:
         segments.append(", ".join(f"{name} {version}" for name, version in versions.items()))
-    segments.append(
-        f"its validators cannot be asked: {models.reason}" if models.reason else "its validators answer"
-    )
+    segments.append(f"its validators cannot run: {models.reason}" if models.reason else "its validators run")
     return generation is not None, " · ".join(segments)
 
 
@@ -288,7 +288,7 @@ def _verifiers() -> _Answer:
     assert spec is not None
     folder = checkout.NearbyCheckout(spec, workspace=Path.cwd()).folder
     if folder is None:
-        text = f"no project with verifiers here or above; to use another: export {spec.variable}=FOLDER"
+        text = f"no verifiers project in this folder or above; to use another: export {spec.variable}=FOLDER"
         return False, text
     packages = checkout.installed_packages(folder)
     if reason := spec.lacking(packages) if spec.lacking is not None else "":
@@ -315,7 +315,7 @@ def _slurm() -> _Answer:
         + (f", {partition.gres}" if partition.gres else ", no GPUs listed")
         for partition in listed_partitions
     ]
-    segments.append("whether the nodes see this folder is only known once a job runs")
+    segments.append("only a running job shows whether the nodes see this folder")
     segments.append("tested with SLURM 22.05 on two CPU nodes, never on a cluster with GPUs")
     return bool(listed_partitions), " · ".join(segments)
 
@@ -330,7 +330,7 @@ def _kubernetes() -> _Answer:
         return False, "kubectl has no current context"
     segments = [f"context {context}"]
     if shutil.which("helm") is None:
-        segments.append("no helm: can open releases, not make them")
+        segments.append("no helm: can open releases, not install them")
     else:
         segments.append(f"helm {_first_line(['helm', 'version', '--short'])}".strip())
     try:
@@ -349,7 +349,7 @@ def _kubernetes() -> _Answer:
 def _terminal() -> _Answer:
     term, encoding = os.environ.get("TERM", ""), sys.stdout.encoding
     if term in ("", "dumb"):
-        advice = f"the TUI cannot be drawn here; instead: {hints.UP}, {hints.STATUS}"
+        advice = f"the TUI cannot run here; instead: {hints.UP}, {hints.STATUS}"
     elif encoding.lower().replace("-", "") != "utf8":
         advice = "the TUI needs UTF-8: export LANG=C.UTF-8"
     elif "TMUX" in os.environ and _first_line(["tmux", "display-message", "-p", "#{client_utf8}"]) == "0":
@@ -364,7 +364,7 @@ def _terminal() -> _Answer:
 def _logout() -> _Answer:
     logout = at_logout()
     if logout is None:
-        return True, "no systemd here: nothing is ended at logout"
+        return True, "no systemd here: processes continue after logout"
     if logout.kills_processes:
         text = (
             "KillUserProcesses=yes: systemd ends your processes when you log out. "
@@ -374,10 +374,10 @@ def _logout() -> _Answer:
     if logout.removes_ipc:
         text = (
             "RemoveIPC=yes: when your last session ends, systemd removes shared memory, which NCCL and data "
-            "loaders use, and the folder of the sockets. Once: loginctl enable-linger"
+            "loaders use, and the socket folder. Once: loginctl enable-linger"
         )
         return False, text
-    return True, "systemd keeps processes and shared memory after logout"
+    return True, "processes and shared memory survive logout"
 
 
 def _first_line(command: Sequence[str]) -> str:
@@ -413,7 +413,7 @@ def _settings() -> _Answer:
     if alerts.command and shutil.which(os.path.expanduser(alerts.command[0])) is None:  # noqa: PTH111
         text = f"{path}: alerts.command: program not found: {alerts.command[0]}; give its full path"
         return False, text
-    return True, str(path) if path.exists() else f"defaults; yours go into {path}"
+    return True, str(path) if path.exists() else f"defaults; your own go into {path}"
 
 
 _CHECKS: tuple[tuple[str, bool, Callable[[], _Answer]], ...] = (

@@ -44,14 +44,16 @@ def down(arguments: Arguments) -> int:
     if arguments.all:
         if arguments.run is not None:
             one = hints.DOWN(name=arguments.run)
-            raise UsageError(f"--all ends {arguments.run}, too", hint=f"to end only that: {one}")
+            raise UsageError(
+                f"--all stops every run, not only {arguments.run}", hint=f"to stop only this one: {one}"
+            )
         return _down_all(arguments)
     if arguments.plan:
         return show_runs(arguments, partial(_show_plan, arguments))
     try:
         record = choose(arguments, acts=True).record
     except SeveralRunsError as error:
-        error.hint += f"; all of them: {hints.DOWN_ALL}"
+        error.hint += f"; to stop all: {hints.DOWN_ALL}"
         raise
     plan = _plan_down(record)
     sys.stderr.write(styled_plan_text(plan))
@@ -77,7 +79,7 @@ def _show_plan(arguments: Arguments, target: Target) -> int:
 
 def _interrupted(record: ExperimentRecord) -> int:
     command = hints.STATUS(name=record.name)
-    print(f"interrupted; {record.name} is still being stopped, see: {command}", file=sys.stderr)
+    print(f"interrupted; {record.name} is still stopping, see: {command}", file=sys.stderr)
     return int(ExitCode.INTERRUPTED)
 
 
@@ -96,17 +98,17 @@ def _down_all(arguments: Arguments) -> int:
         f"{style(name, 'head')}\n{textwrap.indent(_plan_lines(plan), '  ')}" for name, plan in plans.items()
     )
     if waiting_count:
-        text += f"queue: {count_text(waiting_count, 'run')} would start next; it is paused\n"
+        text += f"queue: {count_text(waiting_count, 'run')} would start next; the queue will be paused\n"
     if arguments.plan:
         if arguments.json:
             documents = [{"experiment": name, **plan.model_dump(mode="json")} for name, plan in plans.items()]
             print_json({"runs": documents})
         else:
-            sys.stdout.write(text or "nothing lives\n")
+            sys.stdout.write(text or "nothing is running\n")
         return 0
     loss = max((loss_of_plan(plan, Request(action="stop")) for plan in plans.values()), default=Loss.NOTHING)
     sys.stderr.write(text)
-    require_consent("down-all", arguments, "end all of these?", loss=loss)
+    require_consent("down-all", arguments, "stop all of these?", loss=loss)
     if waiting_count:
         commands.pause()
     statuses, problems = [], []
@@ -121,20 +123,24 @@ def _down_all(arguments: Arguments) -> int:
         statuses.append(status)
         if not arguments.json:
             print(message, flush=True)
-    problems += [f"{record.name} lives" for record in launch.running_experiments(known_experiments())]
+    problems += [
+        f"{record.name} is still running" for record in launch.running_experiments(known_experiments())
+    ]
     if problems:
-        raise RltuiError("not all is down:", details=problems, hint=f"see {hints.STATUS(name=None)}")
+        raise RltuiError(
+            "not everything was stopped:", details=problems, hint=f"see {hints.STATUS(name=None)}"
+        )
     if arguments.json:
         print_json({"runs": statuses})
     elif not records:
-        print("nothing lives")
+        print("nothing is running")
     if waiting_count:
         print(f"the queue is paused; to resume it: {hints.QUEUE_RESUME}", file=sys.stderr)
     return 0
 
 
 def _plan_lines(plan: Plan) -> str:
-    return styled_plan_text(plan) or "nothing runs\n"
+    return styled_plan_text(plan) or "nothing is running\n"
 
 
 def _end(record: ExperimentRecord) -> tuple[dict[str, Any], str]:
@@ -144,16 +150,14 @@ def _end(record: ExperimentRecord) -> tuple[dict[str, Any], str]:
     with state_changes() as changes:
         result = shut_down(record, changes.show)
     if result.left:
-        hint = (
-            f"once it is reached again: {hints.DOWN(name=record.name)}; see {hints.ORPHANS(name=record.name)}"
+        hint = f"once the host is back: {hints.DOWN(name=record.name)}; see {hints.ORPHANS(name=record.name)}"
+        raise RltuiError(
+            f"{record.name} is down, but some processes could not be ended:", details=result.left, hint=hint
         )
-        raise RltuiError(f"{record.name} is down, but cannot be ended:", details=result.left, hint=hint)
     status = read_status(record)
     message = f"{record.name} is down; no process is left"
     if result.unseen:
-        message += (
-            f" on this machine. Whether what ssh ran has ended cannot be seen: {', '.join(result.unseen)}"
-        )
+        message += f" on this machine. Programs started over ssh may still run: {', '.join(result.unseen)}"
         message += " (of what runs on a [[node]] and has no tty, it can)"
     if record.observed:
         forget(record)
@@ -181,9 +185,9 @@ def _plan_down(record: ExperimentRecord) -> Plan:
     reasons = list(plan.reasons)
     if users := users_of(record):
         names = join_words([user.name for user in users])
-        reasons.append(f"{names} used its inference server, and cannot continue without it")
+        reasons.append(f"{names} cannot continue without its inference server")
     if waiting_count := len(evals):
-        reasons.append(f"{count_text(waiting_count, 'evaluation')} will not be made")
+        reasons.append(f"{count_text(waiting_count, 'evaluation')} will not run")
     return plan.model_copy(update={"reasons": tuple(reasons)})
 
 
@@ -204,4 +208,4 @@ def _set_aside(record: ExperimentRecord) -> str:
     if size_bytes < _LEAST_ASIDE_BYTES:
         return ""
     prune = hints.PRUNE_ASIDE(name=name_if_needed(record.name))
-    return f"restarts have set {size_text(size_bytes)} aside in {archive}: `{prune}` deletes that"
+    return f"restarts have set {size_text(size_bytes)} aside in {archive}; to delete: {prune}"

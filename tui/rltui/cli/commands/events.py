@@ -38,12 +38,17 @@ _WIDTHS = {"step": 6, "kind": -10}
     "events list",
     RUN,
     COMPONENT,
-    repeatable("--kind", "KIND,…", "edit, crash, alert, note, …; repeatable", completes="event_kinds"),
+    repeatable(
+        "--kind",
+        "KIND,…",
+        "only events of this kind: edit, crash, alert, note, …; repeatable",
+        completes="event_kinds",
+    ),
     SINCE,
     UNTIL,
-    limit_option("only the newest ones"),
-    argument("--grep", "WORDS", "only those with all these words", default=""),
-    flag("--brief", "one line each, without diffs"),
+    limit_option("only the newest events"),
+    argument("--grep", "WORDS", "only events with all these words", default=""),
+    flag("--brief", "one line per event, without diffs"),
     FOLLOW,
     json_flag("one JSON document; with -f, one per line"),
     examples=(
@@ -141,7 +146,7 @@ def _filter(arguments: Arguments, record: ExperimentRecord, names: Sequence[str]
 def _new_entries(record: ExperimentRecord) -> Iterator[dict[str, Any]]:
     wire = launch.connect(record)
     if wire is None:
-        raise UsageError(f"{record.name} does not run: there is nothing to follow")
+        raise UsageError(f"{record.name} is not running: nothing to follow")
     with wire:
         yield from wire.events("journal")
 

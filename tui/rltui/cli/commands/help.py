@@ -16,8 +16,14 @@ from rltui.errors import UsageError
 
 @command(
     "help",
-    argument("topic", "TOPIC|COMMAND", "default: the list of topics", nargs="*", completes="help_topics"),
-    flag("--man", "the manual page: rltui help --man > rltui.1, man -l rltui.1"),
+    argument(
+        "topic",
+        "TOPIC|COMMAND",
+        "topic or command (default: list the topics)",
+        nargs="*",
+        completes="help_topics",
+    ),
+    flag("--man", "the man page; to keep it: rltui help --man > rltui.1"),
     examples=("help", "help restarts", "help --man | man -l -"),
     is_local=True,
 )

@@ -39,20 +39,20 @@ class _Component:
 
 @command(
     "init",
-    argument("layout_name", "NAME", "of the layout, or the folder for --from", nargs="?"),
+    argument("layout_name", "NAME", "name of the layout; with --from, the folder", nargs="?"),
     choice(
         "--from",
         ("verifiers", "prime-rl"),
-        "make a workspace in this folder: commented configs to begin with, endpoints, environments",
+        "create a workspace: commented configs, endpoints, environments",
         dest="of",
     ),
     repeatable(
         "--component",
         "NAME='COMMAND'",
-        "a program of the run, as often as needed; {port.NAME} in it makes it a service on a free port",
+        "a program of the run; repeatable; with {port.NAME}, a service on a free port",
     ),
-    flag("--user", "for all folders (default: for this one, in .rltui/layouts)"),
-    flag("--list", "list all layouts and where they are"),
+    flag("--user", "create the layout for all folders (default: in .rltui/layouts here)"),
+    flag("--list", "list all layouts and their files"),
     json_flag("with --list: print one JSON document"),
     examples=(
         "init --list",
@@ -65,7 +65,7 @@ def init(arguments: Arguments) -> int:
     if arguments.list:
         return _list_layouts(as_json=arguments.json)
     if arguments.json:
-        raise UsageError("--json is for --list", hint=str(hints.LAYOUTS))
+        raise UsageError("--json needs --list", hint=str(hints.LAYOUTS))
     if arguments.of is not None:
         return _make_workspace(arguments.of, Path(arguments.layout_name or "."))
     components = [_component(*split_assignment(text)) for text in arguments.component]
@@ -87,7 +87,7 @@ def init(arguments: Arguments) -> int:
         path.unlink()
         raise ConfigError(error.title, details=error.details, hint=f"{path} was not written") from error
     print(path)
-    print(f"start it: {hints.UP_LAYOUT(layout=name)}; or look at it first: {path}", file=sys.stderr)
+    print(f"start it: {hints.UP_LAYOUT(layout=name)}; or read it first: {path}", file=sys.stderr)
     return 0
 
 
@@ -129,7 +129,7 @@ def _make_workspace(kind: str, folder: Path) -> int:
     files = sorted(path.relative_to(template) for path in template.rglob("*") if path.is_file())
     if existing_files := [str(folder / file) for file in files if (folder / file).exists()]:
         hint = f"name another folder: {hints.INIT_FROM(kind=kind)}"
-        raise ConflictError(f"there already: {join_words(existing_files)}; nothing was written", hint=hint)
+        raise ConflictError(f"existing files: {join_words(existing_files)}; nothing was written", hint=hint)
     for file in files:
         make_folder((folder / file).parent)
         shutil.copyfile(template / file, folder / file)
@@ -144,15 +144,13 @@ def _free_path(name: str, *, for_user: bool) -> Path:
     from rltui.services import layout_files
 
     if not NAME_PATTERN.fullmatch(name):
-        raise UsageError(
-            f"the layout name {name!r} does not suit", hint=f"{hints.INIT}: letters, digits, - and _"
-        )
+        raise UsageError(f"not a layout name: {name}", hint=f"{hints.INIT}: letters, digits, - and _")
     user, project, *_ = layout_files.folders(Path.cwd())
     path = (user if for_user else project) / f"{name}.toml"
     if path.exists():
-        raise ConflictError(f"{path} is there already", hint=f"choose another name: {hints.INIT}")
+        raise ConflictError(f"{path} exists already", hint=f"choose another name: {hints.INIT}")
     if (paths.shipped_dir("layouts") / path.name).exists():
-        raise ConflictError(f"{name} is a layout that rltui ships", hint=f"choose another: {hints.INIT}")
+        raise ConflictError(f"rltui ships a layout {name}", hint=f"choose another name: {hints.INIT}")
     return path
 
 
@@ -178,7 +176,7 @@ def _component(
     try:
         argv = tuple(shlex.split(command))
     except ValueError as error:
-        raise UsageError(f"the command of {name} cannot be understood: {error}") from error
+        raise UsageError(f"cannot parse the command of {name}: {error}") from error
     if not argv:
         raise UsageError(f"{name} has no command", hint="--component NAME='command with arguments'")
     if _SHELL.search(command):
@@ -190,11 +188,11 @@ def _component(
 
 def _text(name: str, components: Sequence[_Component]) -> str:
     lines = [
-        "# A layout: which programs make a run, and how rltui looks after them. Written by `init`.",
+        "# Layout of a run: its programs, and how rltui supervises them. Written by `init`.",
         f"# Start it: {hints.UP_LAYOUT(layout=name)}",
         f"# Every key and placeholder: {paths.shipped_dir('layouts') / 'README.md'}",
         f"title = {format_value(name)}",
-        _line('# framework = "generic"', "whose configs it runs; left out, the config itself tells"),
+        _line('# framework = "generic"', "whose configs it runs (default: detected)"),
     ]
     for component in components:
         lines += [
@@ -215,20 +213,20 @@ def _section(component: _Component, other_ids: Sequence[str]) -> Iterator[str]:
     yield "[[component]]"
     yield f"id = {format_value(component.id)}"
     if component.command[:2] == ("sh", "-c"):
-        yield "# an argument list; the shell is there for what only a shell understands"
+        yield "# an argument list; sh -c is only for shell syntax"
     else:
-        yield "# an argument list, not a shell line; {config.NAME} stands for NAME.toml"
+        yield "# an argument list, not a shell line; {config.NAME} is the path of NAME.toml"
     yield f"command = {format_value(list(component.command))}"
     kind = '"service"' if component.is_service else '"job"'
-    yield _line(f"kind = {kind}", 'a "service" must not end by itself, a "job" may, with code 0')
+    yield _line(f"kind = {kind}", 'a "service" keeps running, a "job" exits with code 0')
     if component.port:
-        port_note = "rltui chooses a free one" if "{" in component.port else "must be free before it starts"
+        port_note = "rltui picks a free port" if "{" in component.port else "must be free at the start"
         yield _line(f"port = {format_value(component.port)}", port_note)
         yield _line(
-            f'ready = {{ tcp = "127.0.0.1:{component.port}" }}', "or http, log, file; when others may start"
+            f'ready = {{ tcp = "127.0.0.1:{component.port}" }}', "or http, log, file; dependents start then"
         )
     else:
-        yield _line('# ready = { log = "listening on" }', "or http, tcp, file: when others may start")
+        yield _line('# ready = { log = "listening on" }', "or http, tcp, file; dependents start then")
     if component.after:
         yield _line(
             f"after = {format_value(list(component.after))}", "starts once services are ready, jobs done"
@@ -237,13 +235,13 @@ def _section(component: _Component, other_ids: Sequence[str]) -> Iterator[str]:
         yield _line(
             f"# after = {format_value(list(other_ids[:1]))}", "starts once services are ready, jobs done"
         )
-    yield _line('# env = { CUDA_VISIBLE_DEVICES = "0" }', "besides the environment you start it from")
+    yield _line('# env = { CUDA_VISIBLE_DEVICES = "0" }', "added to the environment of the start")
     if not component.is_service:
         yield _line(
-            "# progress = ['step (?P<step>\\d+).* reward (?P<reward>\\S+)']", "lines that tell how far it is"
+            "# progress = ['step (?P<step>\\d+).* reward (?P<reward>\\S+)']", "log lines with its progress"
         )
-    yield _line('# stop = { signal = "SIGINT", grace_s = 60 }', "how it is asked to end, and for how long")
-    yield _line('# restart = { policy = "on-failure" }', "by default nothing restarts automatically")
+    yield _line('# stop = { signal = "SIGINT", grace_s = 60 }', "signal to stop it; SIGKILL after grace_s")
+    yield _line('# restart = { policy = "on-failure" }', "default: no automatic restart")
 
 
 # --- questions --------------------------------------------------------------------------------------------
@@ -251,9 +249,7 @@ def _section(component: _Component, other_ids: Sequence[str]) -> Iterator[str]:
 
 def _prompt_port(name: str) -> str:
     free = f"{{port.{name}}}"
-    port = prompt(
-        f"the port it listens on? (a number; nothing: none, or a free one where its command has {free})"
-    )
+    port = prompt(f"its port? (a number; empty: none, or a free one if its command has {free})")
     if port and not (port.isdecimal() and 0 < int(port) < 1 << 16):
         raise UsageError(f"not a port: {port}", hint="a number from 1 to 65535")
     return port
@@ -262,12 +258,12 @@ def _prompt_port(name: str) -> str:
 def _prompt_components() -> Iterator[_Component]:
     names: list[str] = []
     while name := prompt(
-        f"component {len(names) + 1}: its name, such as trainer?{' (nothing: done)' if names else ''}"
+        f"component {len(names) + 1}: name, such as trainer?{' (empty: done)' if names else ''}"
     ):
-        command = prompt("its command?")
-        is_service = confirm("is it a service, which must not end by itself?")
+        command = prompt("command?")
+        is_service = confirm("is it a service, which keeps running?")
         port = _prompt_port(name) if is_service else ""
-        after = prompt(f"starts after which of {', '.join(names)}? (nothing: none)") if names else ""
+        after = prompt(f"starts after which of {', '.join(names)}? (empty: none)") if names else ""
         yield _component(
             name,
             command,

@@ -56,7 +56,7 @@ def _kubectl(arguments: Arguments) -> Kubectl:
 RELEASE = argument("release", "RELEASE", "name of the release", completes="experiments")
 ROLE = (
     RELEASE,
-    argument("role", "ROLE", "trainer, inference, …; of several pods trainer-1", completes="pod_roles"),
+    argument("role", "ROLE", "trainer, inference, …; one of several pods: trainer-1", completes="pod_roles"),
 )
 PLACE = (
     argument("--namespace", "NAMESPACE", "namespace (default: the context's)"),
@@ -67,25 +67,25 @@ MAKING = (
     argument(
         "--chart",
         "FOLDER",
-        "the chart (default: that of the checkout)",
+        "folder of the chart (default: that of the checkout)",
         completes="folders",
     ),
     repeatable(
         "-f --values",
         "FILE",
-        "file of values, or the name of one of the chart's examples; repeatable",
+        "values file, or the name of an example of the chart; repeatable",
         completes="files",
     ),
-    repeatable("--set", "KEY=VALUE", "a value, as helm takes it", dest="edits"),
-    flag("--sft", "let the pods sleep (autoStart=false), to run SFT first"),
-    plan_flag("show the command and the values"),
+    repeatable("--set", "KEY=VALUE", "set a value, as `helm --set` does; repeatable", dest="edits"),
+    flag("--sft", "start sleeping pods (autoStart=false), to run SFT first"),
+    plan_flag("show the command and the values; change nothing"),
     YES,
     WAIT,
     *PLACE,
 )
 _EPILOG = """\
-A run in pods has its config in the image and on /data, which rltui cannot edit from here: its knobs are what
-the chart has values for (rltui k8s upgrade RELEASE -f FILE --set trainer.command=…), seen before they count.
+The config of a run in pods is in the image and on /data, where rltui cannot edit it. Its knobs are the values
+of the chart: rltui k8s upgrade RELEASE -f FILE --set trainer.command=…
 """
 
 
@@ -104,7 +104,7 @@ def up(arguments: Arguments) -> int:
     helm = Helm(_kubectl(arguments))
     if helm.release(arguments.release) is not None:
         raise UsageError(
-            f"there is a release {arguments.release} already",
+            f"release exists already: {arguments.release}",
             hint=f"change it: {hints.K8S_UPGRADE(release=arguments.release)}; "
             f"open it: {hints.K8S_WATCH(release=arguments.release)}",
         )
@@ -123,15 +123,15 @@ def upgrade(arguments: Arguments) -> int:
     helm = Helm(_kubectl(arguments))
     if helm.release(arguments.release) is None:
         raise UsageError(
-            f"no release {arguments.release}",
-            hint=f"make it: {hints.K8S_UP(release=arguments.release)}",
+            f"release not found: {arguments.release}",
+            hint=f"install it: {hints.K8S_UP(release=arguments.release)}",
         )
     return apply_values(arguments, helm, "upgrade", helm.values(arguments.release, every=False))
 
 
 @command(
     "k8s status",
-    argument("release", "RELEASE", "which (default: all)", nargs="?", completes="experiments"),
+    argument("release", "RELEASE", "name of the release (default: all)", nargs="?", completes="experiments"),
     *PLACE,
     JSON,
     examples=(
@@ -147,13 +147,13 @@ def status(arguments: Arguments) -> int:
     from rltui.cli.releases import read_releases
 
     kubectl = _kubectl(arguments)
-    with working("asks the cluster"):
+    with working("querying the cluster"):
         releases = asyncio.run(read_releases(kubectl, arguments.release))
     if arguments.json:
         print_json(releases)
         return 0
     if not releases:
-        print("no release of prime-rl's chart here", file=sys.stderr)
+        print("no release of prime-rl's chart", file=sys.stderr)
     for release in releases:
         print(style(str(release["release"]), "head"))
         print_table(_PODS, [_row(pod) for pod in release["pods"]], indent="  ")
@@ -167,7 +167,7 @@ def _row(pod: Mapping[str, Any]) -> list[str]:
     programs = [] if inside is None else [*inside["own"], *inside["by_hand"]]
     reason = pod["why"]
     if pod["state"] == "ended":
-        reason = "its program has ended; the pod sleeps on and keeps its devices"
+        reason = "its program has ended; the pod sleeps and keeps its devices"
     elif not reason and pod["last_end"] is not None:
         reason = f"before: {pod['last_end']}"
     restarts = str(pod["restarts"]) if pod["restarts"] else ""
@@ -179,7 +179,7 @@ def _row(pod: Mapping[str, Any]) -> list[str]:
     "k8s watch",
     RELEASE,
     name_option("name of the run (default: that of the release)"),
-    output_dir_option("its folder here (default: outputs/NAME)"),
+    output_dir_option("local output folder (default: outputs/NAME)"),
     flag("--no-tui", "print the status instead of opening the TUI"),
     KEYMAP,
     *PLACE,
@@ -206,8 +206,8 @@ def watch(arguments: Arguments) -> int:
 @command(
     "k8s logs",
     *ROLE,
-    flag("-f --follow", "keep printing until ctrl+c"),
-    flag("--previous", "the container before its last restart"),
+    flag("-f --follow", "keep printing new lines until ctrl+c"),
+    flag("--previous", "the log of the container before its last restart"),
     *PLACE,
     examples=("k8s logs my-exp trainer -f",),
 )
@@ -233,7 +233,7 @@ def logs(arguments: Arguments) -> int:
 @command(
     "k8s exec",
     *ROLE,
-    argument("command", "COMMAND", "after --: what to run", nargs="*"),
+    argument("command", "COMMAND", "after --: command to run (default: a shell)", nargs="*"),
     *PLACE,
     examples=(
         "k8s exec my-exp trainer",
@@ -254,7 +254,7 @@ def execute(arguments: Arguments) -> int:
 @command(
     "k8s down",
     RELEASE,
-    flag("--delete-data", "delete the shared volume, too; asks for its name"),
+    flag("--delete-data", "also delete the shared volume; asks for its name"),
     flag("--yes", "do not ask about the release"),
     *PLACE,
     examples=("k8s down my-exp",),
@@ -272,7 +272,7 @@ def down(arguments: Arguments) -> int:
     if is_there:
         pods = asyncio.run(kube.read_pods(kubectl, f"{kube.RELEASE_LABEL}={name}"))
         print(f"{name}: {', '.join(pod.name for pod in pods) or 'no pod'}", file=sys.stderr)
-        require_consent("k8s-uninstall", arguments, f"uninstall {name}? what runs in its pods is ended")
+        require_consent("k8s-uninstall", arguments, f"uninstall {name}? its pods are ended")
     else:
         print(f"helm has no release {name}", file=sys.stderr)
     claims = asyncio.run(kube.read_volume_claims(kubectl, name))
@@ -293,5 +293,5 @@ def down(arguments: Arguments) -> int:
         subprocesses.check_output((*delete, claim_name, "--wait=false", "--ignore-not-found"), timeout_s=60.0)
         print(f"{claim_name} was deleted", file=sys.stderr)
     for claim_name in sorted(saved_names):
-        print(f"{claim_name} stays; to delete it: {shlex.join((*delete, claim_name))}", file=sys.stderr)
+        print(f"{claim_name} is kept; to delete it: {shlex.join((*delete, claim_name))}", file=sys.stderr)
     return 0

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 @command(
     "keys",
     argument("word", "WORD", "only keys with all these words", nargs="*"),
-    flag("--ids", "also the names of the actions, for [keys] in the settings"),
-    flag("--dialogs", "also the keys inside dialogs"),
+    flag("--ids", "also show the names of the actions, for [keys] in the settings"),
+    flag("--dialogs", "also list the keys inside dialogs"),
     KEYMAP,
     JSON,
     examples=(

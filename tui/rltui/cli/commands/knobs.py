@@ -32,14 +32,14 @@ _COLUMNS = ("key", "value", "unit", "default", "allowed", "read by")
     argument(
         "pattern",
         "WORD",
-        "only those with all these words; rl.toml: the knobs of a file",
+        "only knobs with all these words; rl.toml: the knobs of a file",
         nargs="*",
         completes="knobs",
     ),
-    layout_option("with files: their layout"),
+    layout_option("with files: layout name or file"),
     FRAMEWORK,
     flag("--all", "include keys of the files that are not knobs"),
-    flag("-v --verbose", "with descriptions"),
+    flag("-v --verbose", "also show descriptions"),
     JSON,
     examples=(
         "knobs demo",
@@ -91,7 +91,7 @@ def _of_files(names: Sequence[str], arguments: Arguments) -> dict[str, Any]:
     from rltui.services.config.files import named
 
     if arguments.run is not None:
-        raise UsageError("files belong to no run", hint="leave out RUN, or the files")
+        raise UsageError("RUN and files cannot be combined", hint="leave one of them out")
     files = named([Path(name) for name in names])
     framework = choose_framework(files, arguments.layout, arguments.framework)
     return checking.knobs(files, arguments.layout, framework).model_dump(mode="json")

@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from rltui.cli.arguments import COMPONENT, FOLLOW, RUN, json_flag, limit_option
+from rltui.cli.arguments import ATTEMPT, FOLLOW, RUN, json_flag, limit_option
 from rltui.cli.choosing import Target, attempt_of, show_runs
 from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.output import print_json, print_json_stream
@@ -48,20 +48,20 @@ _BATCH_LINES = 500
 @command(
     "logs",
     RUN,
-    COMPONENT,
+    ATTEMPT,
     FOLLOW,
-    limit_option(f"only the newest lines (default: {_DEFAULT_LINES}; into a file, all)"),
+    limit_option(f"only the newest lines (default: {_DEFAULT_LINES}; all, into a file)"),
     flag("--full", f"all lines, not only the newest {_DEFAULT_LINES}"),
     flag("--all", "all attempts, not only the newest"),
-    argument("--grep", "PATTERN", "only lines that match the regular expression, of all logs without -c"),
+    argument("--grep", "PATTERN", "only lines that match this regular expression (without -c: in all logs)"),
     flag("-i --ignore-case", "ignore case in PATTERN"),
     argument(
         "--level",
         "LEVEL",
-        "only lines of this level or above: info, warning, error; of all logs without -c",
+        "only lines of this level or above: info, warning, error (without -c: in all logs)",
         completes="log_levels",
     ),
-    flag("--raw", "the bytes as they were printed, with colours, redraws and secrets"),
+    flag("--raw", "the bytes as printed, with colours, redraws and secrets"),
     json_flag("one JSON document; with -f, one per line"),
     examples=(
         "logs demo/trainer -f",
@@ -122,7 +122,7 @@ def _newest(path: Path) -> tuple[Iterator[str], str]:
     size = _size(path.stat().st_size)
     return iter(
         lines[1:]
-    ), f"the newest {_DEFAULT_LINES} lines of {size}; all of them: --full (or --limit, --grep, --level)"
+    ), f"the newest {_DEFAULT_LINES} lines of {size}; --full prints all (or --limit, --grep, --level)"
 
 
 def _is_written_to_a_file() -> bool:
@@ -165,9 +165,12 @@ def _size(size_bytes: int) -> str:
 def _search(target: Target, arguments: Arguments, line_filter: LineFilter) -> int:
     """Print what matches in several logs, each line after the name of its log."""
     if arguments.all and line_filter.is_open:
-        raise UsageError("--all searches all attempts: for what?", hint="--grep PATTERN, or --level error")
+        raise UsageError(
+            "--all searches all attempts and needs a pattern or level",
+            hint="--grep PATTERN, or --level error",
+        )
     if arguments.follow or arguments.raw:
-        raise UsageError("-f and --raw are for one log", hint=f"name one: {hints.LOGS_OF}")
+        raise UsageError("-f and --raw take one log", hint=f"name one: {hints.LOGS_OF}")
     entries = _entries(target, arguments)
     matches: Iterable[tuple[LogEntry, str]] = _matches(entries, line_filter)
     if arguments.limit is not None or (line_filter.is_open and not arguments.full):
@@ -208,7 +211,7 @@ def _entries(target: Target, arguments: Arguments) -> list[LogEntry]:
 
 def _no_attempt(component: str, attempt: int, attempts: Sequence[int | None]) -> UsageError:
     return UsageError(
-        f"{component} has no attempt {attempt}", hint=f"there are: {', '.join(map(str, attempts))}"
+        f"{component} has no attempt {attempt}", hint=f"its attempts: {', '.join(map(str, attempts))}"
     )
 
 
@@ -220,13 +223,13 @@ def _matches(entries: Iterable[LogEntry], line_filter: LineFilter) -> Iterator[t
 
 def _pass_on(path: Path, arguments: Arguments) -> int:
     if arguments.follow or arguments.limit is not None or arguments.json or arguments.grep or arguments.level:
-        raise UsageError("--raw passes on the whole file", hint="leave the other options out, but for -c")
+        raise UsageError("--raw prints the whole file", hint="leave out all other options but -c")
     output = binary_output()
     try:
         with path.open("rb") as file:
             shutil.copyfileobj(file, output, 1 << 20)
     except FileNotFoundError:
-        raise RltuiError(f"cannot read {path}", details=["no such file"]) from None
+        raise RltuiError(f"file not found: {path}") from None
     output.flush()
     return 0
 
@@ -268,8 +271,8 @@ def _other_log(record: ExperimentRecord, log_id: str, attempt: int | None) -> Pa
         raise unknown_name("component", log_id, [*components, *(log.id for log in logs.logs)])
     component_names = (entry.name for entry in (record.control.path / "components").glob("*"))
     raise UsageError(
-        f"{log_id!r} has not been started in {record.name}",
-        hint=f"there are logs of: {', '.join(sorted({*component_names, *logs.paths})) or 'nothing yet'}",
+        f"{log_id} has not been started in {record.name}",
+        hint=f"logs of: {', '.join(sorted({*component_names, *logs.paths})) or 'nothing yet'}",
     )
 
 

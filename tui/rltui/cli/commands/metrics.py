@@ -87,8 +87,8 @@ class SeriesDocument:
     argument(
         "metric",
         "METRIC",
-        "reward, loss, entropy, kl, grad_norm, step_time … ; a name as the program has it, or a regular "
-        "expression for names (default: a line for each that has a chart)",
+        "reward, loss, entropy, kl, grad_norm, step_time, …; the program's own name; or a regular expression "
+        "(default: the metrics with a chart)",
         nargs="*",
         completes="metrics",
     ),
@@ -96,11 +96,11 @@ class SeriesDocument:
     SINCE,
     UNTIL,
     limit_option("only the newest points"),
-    argument("--every", "NUMBER", "one point in NUMBER, and the newest", type=positive),
+    argument("--every", "NUMBER", "every NUMBERth point, and the newest", type=positive),
     exclusive(
-        flag("--csv", "one row per step"),
+        flag("--csv", "CSV, one row per step"),
         flag("--plot", "draw curves in the terminal"),
-        argument("--svg", "FILE", "write a drawing, with marks of events", completes="files"),
+        argument("--svg", "FILE", "write a drawing, with events marked", completes="files"),
         JSON,
     ),
     examples=(
@@ -120,7 +120,7 @@ def _show(arguments: Arguments, target: Target) -> int:
     if not reader.keys():
         raise UsageError(
             f"no metrics of {record.name} yet",
-            hint=f"looked in {record.run_dir}: the first come with the first step",
+            hint=f"looked in {record.run_dir}; the first step writes the first metrics",
         )
     lines = [*_requested_lines(reader, arguments.metric, all_series=arguments.all)]
     if arguments.since or arguments.until:
@@ -149,7 +149,7 @@ def _reader(record: ExperimentRecord) -> SeriesReader:
         from rltui.services.metrics.sources import update_series_store  # knows the frameworks
 
         if problem := update_series_store(record):
-            print(f"the newest metrics cannot be kept, and are not shown: {problem}", file=sys.stderr)
+            print(f"cannot store the newest metrics, so they are not shown: {problem}", file=sys.stderr)
     return SeriesReader(control.series)
 
 
@@ -224,11 +224,11 @@ def _unknown(term: str, keys: Sequence[SeriesKey]) -> UsageError:
     ids = [concept.id for concept in CONCEPTS]
     ids_of_run = [id_ for id_ in ids if find_all(id_, keys)]
     if term in ids:
-        return UsageError(f"this run does not say {term}", hint=f"it says: {', '.join(ids_of_run)}")
+        return UsageError(f"this run has no {term}", hint=f"it has: {', '.join(ids_of_run)}")
     guess = did_you_mean(term, [*ids_of_run, *(key.name for key in keys)])
     return UsageError(
-        f"no metric of this run is called {term!r} or matches it",
-        hint=f"{guess} `{hints.METRICS_ALL}` lists the {len(keys)} there are".strip(),
+        f"no metric of this run matches {term}",
+        hint=f"{guess} `{hints.METRICS_ALL}` lists all {len(keys)}".strip(),
     )
 
 
@@ -422,7 +422,7 @@ def _write_drawing(
         Path(arguments.svg).write_text(svg(model.frame(chart, view), record.name))
     except OSError as error:
         raise RltuiError(
-            f"cannot write {arguments.svg}: {error.strerror}", hint="name a file in a folder of yours"
+            f"cannot write {arguments.svg}: {error.strerror}", hint="choose a folder that you can write to"
         ) from error
     print(f"Saved {arguments.svg}", file=sys.stderr)
 

@@ -30,7 +30,7 @@ from rltui.services.runs.experiments import experiment_above, experiment_at, fin
         nargs="*",
         completes="openable",
     ),
-    flag("--readonly", "only look at a run that is alive"),
+    flag("--readonly", "look at a running run without changing anything"),
     *CREATION,
     SLURM,
     KEYMAP,
@@ -45,7 +45,7 @@ def open_experiment(arguments: Arguments) -> int:
     if not words and not arguments.layout and is_plain:
         if arguments.name is not None:
             name = arguments.name
-            raise UsageError("-n names a new run, whose config is missing", hint=hints.OPEN(name=name))
+            raise UsageError("-n names a new run and needs its config", hint=hints.OPEN(name=name))
         return _open_home()
     if len(words) == 1 and is_plain:
         if not is_file_name(words[0]):
@@ -98,7 +98,7 @@ def _look(arguments: Arguments) -> int:
     ]
     if any(creation_options) or len(words) > 1 or any(word.endswith(".toml") for word in words):
         raise UsageError(
-            "--readonly looks at one run that is alive",
+            "--readonly takes one running run",
             hint=f"{hints.OPEN_READONLY}; runs: {hints.STATUS_ALL}",
         )
     if words:
@@ -129,8 +129,10 @@ def _open_config(arguments: Arguments) -> int:
             return show(experiment)
         creation.examine(request)
         need_terminal()
-        if not confirm(f"{planned_record.name} is new: make it in {planned_record.output_dir}, and open it?"):
-            raise UsageError("nothing was made")
+        if not confirm(
+            f"{planned_record.name} is a new run: create it in {planned_record.output_dir} and open it?"
+        ):
+            raise UsageError("nothing was created")
         creation_result = creation.create(request)
     for note in creation_result.notes:
         print(note, file=sys.stderr)

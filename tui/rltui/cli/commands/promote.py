@@ -25,7 +25,7 @@ from rltui.errors import ConflictError
         "promote demo --yes",
         "promote demo --undo",
     ),
-    epilog="A key that both have changed is not written: it is listed, and the exit code is 4.",
+    epilog="A key that changed in both is listed and not written; the exit code is then 4.",
 )
 def promote(arguments: Arguments) -> int:
     from rltui.client import promote as promoting

@@ -69,7 +69,11 @@ def show(arguments: Arguments) -> int:
 @command(
     "queue add",
     argument(
-        "config", "CONFIG", "as `rltui up` takes it; also -- --KEY VALUE", nargs="*", completes="configs"
+        "config",
+        "CONFIG",
+        "config files, as for `rltui up`; config keys come after --",
+        nargs="*",
+        completes="configs",
     ),
     *QUEUED,
     NEW_RUN,
@@ -126,7 +130,7 @@ def resume(arguments: Arguments) -> int:
     from rltui.client.queue import commands
 
     return _print_change(
-        commands.resume(after_reboot=arguments.after_reboot), "the queue continues", arguments
+        commands.resume(after_reboot=arguments.after_reboot), "the queue is running", arguments
     )
 
 
@@ -167,7 +171,7 @@ def retry(arguments: Arguments) -> int:
         else commands.retry(arguments.entry)
     )
     return _print_change(
-        read_queue(), f"waits again: {join_words([entry.name for entry in waiting_entries])}", arguments
+        read_queue(), f"queued again: {join_words([entry.name for entry in waiting_entries])}", arguments
     )
 
 
@@ -193,7 +197,7 @@ def _entry_changes(edits: Mapping[str, str], entry: QueueEntry) -> Mapping[str, 
 @command(
     "queue move",
     argument("entry", "ENTRY", "name, id or sweep", completes="queue_entries"),
-    argument("place", "PLACE", "first, last, up, down, or its number in the queue"),
+    argument("place", "PLACE", "first, last, up, down, or a position in the queue"),
     JSON,
     examples=(
         "queue move low-lr first",
@@ -205,12 +209,12 @@ def move(arguments: Arguments) -> int:
 
     queue = commands.move(arguments.entry, arguments.place)
     waiting_names = [entry.name for entry in queue.entries if entry.state == "queued"]
-    return _print_change(queue, f"now in this order: {', '.join(waiting_names)}", arguments)
+    return _print_change(queue, f"new order: {', '.join(waiting_names)}", arguments)
 
 
 @command(
     "queue limit",
-    argument("most", "NUMBER|none", "none: as the GPUs allow (without GPUs: 1)"),
+    argument("most", "NUMBER|none", "number of runs; none: as many as the GPUs allow (without GPUs: 1)"),
     JSON,
     examples=(
         "queue limit 2",
@@ -224,7 +228,7 @@ def limit(arguments: Arguments) -> int:
     most = parse_whole_number(text)
     if text != "none" and not most:
         raise UsageError(f"not a number of runs: {text}", hint="write a number ≥ 1, or none")
-    message = "as many run at once as devices allow" if most is None else f"at most {most} run at once"
+    message = "limit: as many runs as the GPUs allow" if most is None else f"limit: {most} at once"
     return _print_change(commands.limit(most), message, arguments)
 
 
@@ -265,5 +269,5 @@ def _run_of(index: RunIndex, entry: QueueEntry) -> RunRow | None:
     try:
         return index.in_folder(entry.folder)
     except RltuiError as error:
-        print(f"the index of runs does not tell of {entry.name}: {error.title}", file=sys.stderr)
+        print(f"cannot read {entry.name} from the run list: {error.title}", file=sys.stderr)
         return None

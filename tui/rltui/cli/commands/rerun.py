@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     "rerun",
     RUN,
     name_option("name of the new run (default: RUN-again)"),
-    output_dir_option("its folder (default: NAME, next to RUN's)"),
+    output_dir_option("output folder (default: NAME, next to that of RUN)"),
     DEVICES,
     PLAN,
     YES,
@@ -58,7 +58,7 @@ def rerun(arguments: Arguments) -> int:
         if arguments.plan:
             return 0
         if plan.differences:
-            require_consent("rerun", arguments, "start it all the same?")
+            require_consent("rerun", arguments, "start it anyway?")
         with prepared(plan.request, plan.record, plan.begin, partial(print, file=sys.stderr)) as request:
             return start_headless(
                 request,
@@ -88,7 +88,7 @@ def _lines(row: RunRow, plan: RerunPlan) -> Iterator[str]:
         yield f"  from checkpoint {plan.begin.step}, a copy of {size_text(plan.begin.size_bytes)}"
     yield from (f"  {note}" for note in plan.notes)
     if plan.differences:
-        yield "not as it was then:"
+        yield "changed since then:"
         yield from (f"  ⚠ {difference}" for difference in plan.differences)
     elif row.commit or row.versions:
-        yield "  code, versions, data and machine are as they were"
+        yield "  code, versions, data and machine are unchanged"

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from rltui.cli.arguments import JSON, RUN, SINCE, UNTIL, count, limit_option
+from rltui.cli.arguments import JSON, RUN, count, limit_option, moment_of_step
 from rltui.cli.choosing import names_run, show_runs
 from rltui.cli.command import Arguments, argument, command, exclusive, flag
 from rltui.cli.commands.logs import pattern_of
@@ -64,25 +64,25 @@ _WHOLE = "--full, or --export FILE"
 @command(
     "rollouts",
     RUN,
-    argument("--step", "STEP", "of this step (default: the newest)", type=count),
-    SINCE,
-    UNTIL,
-    limit_option(f"with the list of steps: only the newest (default: {_LISTED_BATCHES})"),
-    flag("--eval", "of evaluations"),
-    flag("--live", "in progress now"),
-    flag("--all", "also those that no batch took"),
+    argument("--step", "STEP", "the rollouts of this step (default: list the steps)", type=count),
+    argument("--since", "STEP", "start at this step", type=moment_of_step),
+    argument("--until", "STEP", "end at this step", type=moment_of_step),
+    limit_option(f"list only the newest steps (default: {_LISTED_BATCHES})"),
+    flag("--eval", "the rollouts of evaluations"),
+    flag("--live", "the rollouts in progress"),
+    flag("--all", "also rollouts that no batch used"),
     exclusive(
-        argument("--worst", "NUMBER", "those with the lowest reward, in full", type=count),
-        argument("--best", "NUMBER", "those with the highest reward, in full", type=count),
-        argument("--random", "NUMBER", "a random choice, in full", type=count),
+        argument("--worst", "NUMBER", "print the rollouts with the lowest rewards", type=count),
+        argument("--best", "NUMBER", "print the rollouts with the highest rewards", type=count),
+        argument("--random", "NUMBER", "print randomly chosen rollouts", type=count),
     ),
-    argument("--grep", "PATTERN", "those whose text matches, in full"),
-    argument("--group", "ID", "only this group of the step"),
-    flag("--full", "long messages whole, too"),
+    argument("--grep", "PATTERN", "print the rollouts whose text matches"),
+    argument("--group", "ID", "only the rollouts of this group"),
+    flag("--full", "do not cut long messages"),
     argument(
         "--export",
         "FILE",
-        "write them into a new file: Markdown (.md) or JSONL",
+        "write the rollouts to a new file: Markdown (.md) or JSONL",
         completes="files",
     ),
     JSON,
@@ -95,8 +95,6 @@ _WHOLE = "--full, or --export FILE"
 )
 def rollouts(arguments: Arguments) -> int:
     """Print the steps; with a step or a group, its samples; with a selection, those in full."""
-    if any(bound is not None and bound.at is not None for bound in (arguments.since, arguments.until)):
-        raise UsageError("rollouts are selected by step, not by time", hint="as in: --since 40 --until 60")
     if arguments.run is not None and (path := _path_of_rollouts(arguments.run)) is not None:
         return _show(arguments, path)
     return show_runs(
@@ -119,7 +117,7 @@ def _show(arguments: Arguments, folder: Path, framework: str = "") -> int:
 
     source = open_rollouts(folder)
     pattern = pattern_of(arguments.grep)
-    with working("reads rollouts"):
+    with working("reading rollouts"):
         while source.poll(budget_s=_READ_S):
             pass
     if framework == "verifiers" and not source.batches():
@@ -161,7 +159,7 @@ def _batch_text(key: BatchKey) -> str:
 
 
 def _read(source: RolloutSource, key: BatchKey) -> None:
-    with working(f"reads rollouts of {_batch_text(key)}"):
+    with working(f"reading rollouts of {_batch_text(key)}"):
         while source.poll(key, _READ_S):
             pass
 
@@ -192,12 +190,12 @@ def _batch_key(source: RolloutSource, arguments: Arguments) -> BatchKey:
         if not keys and steps:
             raise UsageError(
                 f"step {arguments.step} has no rollouts",
-                hint=f"there are {len(steps)} steps that have, from {steps[0]} to {steps[-1]}",
+                hint=f"{len(steps)} steps have rollouts, from {steps[0]} to {steps[-1]}",
             )
     if not keys:
         raise UsageError(
             "no rollouts" if not arguments.live else "no rollout is in progress",
-            hint="prime-rl leaves readable ones since April 2026, under rollouts/ or monitors/file/traces/",
+            hint="prime-rl writes them since April 2026, to rollouts/ or monitors/file/traces/",
         )
     return keys[0]
 
@@ -219,13 +217,13 @@ def _indices(
             )
             raise UsageError(
                 f"{_batch_text(key)} has no group {arguments.group!r}",
-                hint=f"it has {named_groups}{' …' if groups[_NAMED_GROUPS:] else ''}"
+                hint=f"its groups: {named_groups}{' …' if groups[_NAMED_GROUPS:] else ''}"
                 if named_groups
                 else "it has none",
             )
     if pattern is not None:
         matches = source.search(key, (table[index] for index in indices), pattern)
-        with working(f"searches {len(indices):,} rollouts of {_batch_text(key)}"):
+        with working(f"searching {len(indices):,} rollouts of {_batch_text(key)}"):
             indices = [index for index, is_match in zip(indices, matches, strict=True) if is_match]
     if arguments.worst is not None:
         return sort_samples(table, "worst", indices)[: arguments.worst]
@@ -269,7 +267,7 @@ def _print_samples(key: BatchKey, table: SampleTable, indices: Sequence[int]) ->
     samples = [ListedSample(index, table[index], table[index].group in flat) for index in indices]
     print_view(_SAMPLES, samples, 0.0)
     if flat:
-        print(f"= all rewards of the group are alike, it teaches nothing: {len(flat)} groups of {key.label}")
+        print(f"= all rewards of the group are equal, so no gradient: {len(flat)} groups of {key.label}")
 
 
 def _print_transcript(transcript: Transcript) -> None:

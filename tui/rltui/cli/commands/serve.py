@@ -22,9 +22,7 @@ def serve(arguments: Arguments) -> int:
         UsageError: where a person called it.
     """
     if not arguments.stdio or sys.stdin.isatty():
-        raise UsageError(
-            "serve is what an rltui on another machine starts here", hint=f"there: {hints.OF_HOST}"
-        )
+        raise UsageError("only an rltui on another machine starts serve", hint=f"there: {hints.OF_HOST}")
     from rltui.client.laptop.serving import serve as answer
 
     read_fd, write_fd = os.dup(0), os.dup(1)

@@ -19,12 +19,12 @@ from rltui.errors import UsageError
     argument(
         "edit",
         "KEY=VALUE",
-        "knob and value; none clears it; with rl.toml: in that file",
+        "knob and value (none: no value); rl.toml: set them in that file",
         nargs="*",
         completes="edits",
     ),
-    repeatable("--unset", "KEY", "remove a key", completes="knobs"),
-    flag("--force", "also unknown keys, and values that rltui's own rules refuse"),
+    repeatable("--unset", "KEY", "remove a key; back to its default", completes="knobs"),
+    flag("--force", "accept unknown keys, and values that only rltui's own rules refuse"),
     *EDIT,
     FRAMEWORK,
     examples=(
@@ -50,7 +50,9 @@ def set_knobs(arguments: Arguments) -> int:
     if not files:
         return edit_experiment(choose(arguments, acts=True).record, request, arguments)
     if arguments.run is not None or arguments.restart:
-        raise UsageError("files belong to no run", hint="leave out RUN and --restart, or the files")
+        raise UsageError(
+            "RUN and --restart cannot be combined with files", hint="leave them out, or the files"
+        )
     file_edits = FileEdits(named([Path(name) for name in files]), arguments.framework)
     execute_edit(file_edits.request_plan, request, arguments)
     return 0

@@ -40,9 +40,9 @@ _STEPS_S = 60.0
     "status",
     RUN,
     watch(interval_or_name),
-    flag("--plain", "sentences; with --watch one per change"),
+    flag("--plain", "sentences instead of tables; with --watch, one per change"),
     limit_option(f"without RUN: number of ended runs (default: {_ENDED_RUNS})"),
-    flag("--all", "without RUN: all runs that ever ended"),
+    flag("--all", "without RUN: all ended runs"),
     json_flag("one JSON document on stdout; with --watch, one per line"),
     examples=(
         "status",
@@ -102,7 +102,7 @@ def _print_runs(arguments: Arguments) -> None:
     if len(shown) < len(ended):
         print(f"{len(ended) - len(shown)} more have ended: {hints.STATUS_ALL}, or {hints.RUNS}")
     if len(alive) > 1:
-        print(f"{len(alive)} are alive; end all of them: {hints.DOWN_ALL}")
+        print(f"{len(alive)} are running; to stop all: {hints.DOWN_ALL}")
 
 
 def _is_alive(row: Mapping[str, Any]) -> bool:

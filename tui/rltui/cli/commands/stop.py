@@ -10,7 +10,7 @@ from rltui.cli.component_actions import execute
 @command(
     "stop",
     *COMPONENTS,
-    flag("--kill", "kill it at once"),
+    flag("--kill", "kill at once, without a clean end"),
     examples=(
         "stop demo",
         "stop demo/trainer --plan",

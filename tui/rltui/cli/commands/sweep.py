@@ -43,11 +43,17 @@ _MANY_TIMES = 10.0
 @command(
     "sweep",
     argument(
-        "config", "CONFIG|KEY=VALUES", "as `rltui up`; lr=1e-6,3e-6 seed=0..2", nargs="*", completes="edits"
+        "config",
+        "CONFIG|KEY=VALUES",
+        "config files, as for `rltui up`, and values: lr=1e-6,3e-6 seed=0..2",
+        nargs="*",
+        completes="edits",
     ),
-    argument("--random", "NUMBER", "a random choice of the combinations", type=positive),
-    argument("--max-parallel", "NUMBER", "so many at once (SLURM: so many submitted)", type=positive),
-    flag("--array", "with --slurm: the jobs are one job array (then N at once run)"),
+    argument("--random", "NUMBER", "queue this many random combinations", type=positive),
+    argument(
+        "--max-parallel", "NUMBER", "run at most this many at once (SLURM: submit at once)", type=positive
+    ),
+    flag("--array", "with --slurm: submit one job array"),
     *QUEUED,
     NEW_RUN,
     PLAN,
@@ -123,13 +129,13 @@ def _refuse_points(
         raise ConfigError(
             f"{len(problems)} of {len(points)} runs break a rule of their config",
             details=problems,
-            hint="nothing was queued; leave these values out, or --force",
+            hint="nothing was queued; leave these values out, or add --force",
         )
 
 
 def _refuse_array(queue_request: QueueRequest) -> None:
     if not queue_request.is_job:
-        raise UsageError("only jobs can be an array", hint="--slurm submits each run as one")
+        raise UsageError("--array needs SLURM jobs", hint="add --slurm")
     if len(queue_request.jobs) != 1:
         jobs = (
             f"{len(queue_request.jobs)} jobs: {join_words(queue_request.jobs)}"
@@ -137,8 +143,8 @@ def _refuse_array(queue_request: QueueRequest) -> None:
             else "no job"
         )
         raise UsageError(
-            f"each run is {jobs}; a job array has one of each",
-            hint="leave out --array, or have what one job makes for another made before, by a run of its own",
+            f"each run is {jobs}; a job array needs one job per run",
+            hint="leave out --array, or run the earlier jobs first, as a run of their own",
         )
 
 
@@ -163,7 +169,7 @@ def parse_axis(argument: str) -> Axis:
         raise UsageError(f"{argument}: {span['last']} is not above {span['first']}")
     if low.is_integer() and high.is_integer() and not re.search(r"[.e]", span["first"] + span["last"]):
         if high - low >= _MOST_RUNS:
-            raise UsageError(f"{argument}: these are more than {_MOST_RUNS} values")
+            raise UsageError(f"{argument}: more than {_MOST_RUNS} values")
         return Axis(key, tuple(str(value) for value in range(int(low), int(high) + 1)))
     return Axis(key, span=(low, high))
 
@@ -193,13 +199,13 @@ def combinations(axes: Sequence[Axis], count: int | None) -> list[list[tuple[str
     if spans := [axis.key for axis in axes if axis.span is not None]:
         if count is None:
             raise UsageError(
-                f"{join_words(spans)}: a range of real numbers has no list of values",
-                hint="list them, lr=1e-6,3e-6, or sample at random: --random N",
+                f"{join_words(spans)}: a range of real numbers needs --random",
+                hint="sample it with --random N, or list the values: lr=1e-6,3e-6",
             )
         return [[(axis.key, _by_chance(axis)) for axis in axes] for _ in range(count)]
     total = math.prod(len(axis.values) for axis in axes)
     if (count or total) > _MOST_RUNS or total > _MOST_RUNS**2:
-        raise UsageError(f"that makes {total} runs", hint=f"at most {_MOST_RUNS}; choose some: --random N")
+        raise UsageError(f"too many runs: {total}", hint=f"at most {_MOST_RUNS}; sample some: --random N")
     every = list(itertools.product(*([(axis.key, value) for value in axis.values] for axis in axes)))
     sample = every if count is None or count >= len(every) else random.sample(every, count)
     return [list(point) for point in sample]

@@ -12,7 +12,7 @@ from rltui.paths import require_folder
 @command(
     "trust",
     argument("folder", "FOLDER", "folder (default: this one)", nargs="?", default=".", completes="folders"),
-    flag("--revoke", "stop trusting it"),
+    flag("--revoke", "stop trusting the folder"),
     examples=(
         "trust",
         "trust ~/prime-rl",

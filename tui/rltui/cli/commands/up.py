@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         argument(
             "--only",
             "COMPONENT,…",
-            "start only these and what they need",
+            "start only these components and their dependencies",
             completes="components",
         ),
         FROM,
@@ -99,7 +99,7 @@ def _print_jobs(request: draft.ExperimentRequest) -> int:
     from rltui.client.jobs import previews
 
     planned_record, _ = draft.plan_record(request)
-    with working("writes the job's script"):
+    with working("writing the job's script"):
         scripts = previews(planned_record)
     for preview in scripts:
         print(f"# {preview.component}: {shlex.join(preview.command)}")

@@ -16,7 +16,7 @@ from rltui.paths import require_folder
     "watch",
     argument("run_dir", "RUN_DIR", "output folder of the run", completes="folders"),
     name_option("name of the run (default: that of the folder)"),
-    layout_option("layout of [[log]] entries (default: watch)"),
+    layout_option("layout with [[log]] entries (default: watch)"),
     FRAMEWORK,
     flag("--no-tui", "print the status instead of opening the TUI"),
     KEYMAP,

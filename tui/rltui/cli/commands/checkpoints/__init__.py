@@ -87,7 +87,7 @@ def print_report(report: CheckpointReport, *, as_json: bool) -> None:
 @command(
     "checkpoints restore",
     RUN,
-    argument("stamp", "STAMP", "name of what was set aside", completes="set_aside"),
+    argument("stamp", "STAMP", "time of the restart, as `checkpoints list` shows it", completes="set_aside"),
     PLAN,
     YES,
     JSON,
@@ -113,7 +113,7 @@ def restore(arguments: Arguments) -> int:
         sys.stdout.write(plan)
         return 0
     sys.stderr.write(plan)
-    require_consent("restore-checkpoints", arguments, "bring it back?")
+    require_consent("restore-checkpoints", arguments, "restore them?")
     try:
         stop_idle_supervisor(record)
     except ConflictError as error:

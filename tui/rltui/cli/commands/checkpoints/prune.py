@@ -30,9 +30,9 @@ if TYPE_CHECKING:
         "keep, besides the newest and the best",
         argument("--keep-last", "NUMBER", "keep the newest ones (default: 3)", type=positive),
         argument("--keep-every", "NUMBER", "keep steps that are multiples of NUMBER", type=positive),
-        argument("--keep", "STEP,…", "those of these steps", type=steps, completes="checkpoints"),
+        argument("--keep", "STEP,…", "keep these steps", type=steps, completes="checkpoints"),
     ),
-    flag("--set-aside", "also delete what restarts have set aside", dest="archive"),
+    flag("--set-aside", "also delete files that restarts have set aside", dest="archive"),
     PLAN,
     YES,
     JSON,
@@ -76,5 +76,5 @@ def _prune(record: ExperimentRecord, wire: Wire | None, retention: Retention, ar
     if arguments.json:
         print_json(pruned_checkpoints)
     else:
-        print(f"deleted; {size_text(pruned_checkpoints.frees_bytes)} are free again")
+        print(f"deleted; {size_text(pruned_checkpoints.frees_bytes)} freed")
     return 0

@@ -24,12 +24,12 @@ from rltui.views.checkpoint import publication_text
     "checkpoints upload",
     RUN,
     WEIGHTS,
-    argument("repo", "USER/NAME", "repository on the hub; created if missing"),
-    flag("--private", "create it as a private one"),
+    argument("repo", "USER/NAME", "repository on the Hub; created if missing"),
+    flag("--private", "create a private repository"),
     argument("--revision", "REVISION", "branch (default: main)"),
     argument("--message", "TEXT", "commit message (default: run and step)"),
-    repeatable("--include", "GLOB", "upload only files like this; repeatable"),
-    repeatable("--exclude", "GLOB", "skip files like this; repeatable"),
+    repeatable("--include", "GLOB", "upload only files that match; repeatable"),
+    repeatable("--exclude", "GLOB", "skip files that match; repeatable"),
     PLAN,
     YES,
     WAIT,
@@ -46,7 +46,7 @@ def upload(arguments: Arguments) -> int:
     choice = weights_choice(arguments.weights)
     if not isinstance(choice, Path):
         choice = ExperimentReader(record).checkpoint_step(choice)
-    with working("looking at the weights, or making them where the checkpoint has none"):
+    with working("reading the weights; exporting them if the checkpoint has none"):
         published = publication(
             record,
             choice,
@@ -58,7 +58,7 @@ def upload(arguments: Arguments) -> int:
             exclude=arguments.exclude,
         )
     kind = "private" if published.private else "public"
-    text = f"{publication_text(published)}to         {published.repo} ({kind}, if it does not exist yet)\n"
+    text = f"{publication_text(published)}to         {published.repo} ({kind}, created if missing)\n"
     if arguments.plan:
         if arguments.json:
             print_json(published)
@@ -105,4 +105,4 @@ def _follow(wire: Wire, name: str) -> str:
                 raise failure([upload], name)
             if upload["state"] == "exited":
                 return upload["reason"] or "uploaded"
-    raise RltuiError("the supervisor ended while we waited", hint=f"look with `{hints.STATUS(name=name)}`")
+    raise RltuiError("the supervisor ended meanwhile", hint=f"check `{hints.STATUS(name=name)}`")

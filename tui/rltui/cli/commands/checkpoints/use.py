@@ -78,8 +78,8 @@ def _of_model(files: ConfigFiles, folder: Path, *, called: str) -> dict[str, str
 
     if set(files) == {"sft"}:
         raise ConfigError(
-            f"{called} is the config of SFT, which would begin with its own result",
-            hint=f"name the config that is to begin with it: {hints.USE_CHECKPOINT}",
+            f"{called} is the config of SFT, which would start from its own result",
+            hint=f"name the config to start from these weights: {hints.USE_CHECKPOINT}",
         )
     model_keys = {
         (f"{role}.{key}" if len(files) > 1 and role not in ("rl", "sft") else key): value

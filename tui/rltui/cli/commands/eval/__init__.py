@@ -57,7 +57,7 @@ def _list(arguments: Arguments, target: Target) -> None:
 @command(
     "eval compare",
     RUN,
-    argument("id", "ID", "the one to compare with, then those to compare (default: all)", nargs="*"),
+    argument("id", "ID", "the baseline, then the evaluations to compare (default: all)", nargs="*"),
     JSON,
     examples=(
         "eval compare demo 1",
@@ -67,7 +67,7 @@ def _list(arguments: Arguments, target: Target) -> None:
 def compare(arguments: Arguments) -> int:
     separate_words(arguments, "id", lambda word: names_run(word) and not _ID_OF_RUN.fullmatch(word))
     if not arguments.id:
-        raise UsageError("compare with which evaluation?", hint=f"{hints.EVALS} lists their ids")
+        raise UsageError("no baseline to compare with", hint=f"{hints.EVALS} lists their ids")
     report = _report(choose(arguments, acts=True).record)
     reference, *others = [_evaluation_with_id(report.evaluations, id_) for id_ in arguments.id]
     if others:
@@ -79,7 +79,7 @@ def compare(arguments: Arguments) -> int:
 @command(
     "eval cancel",
     RUN,
-    argument("id", "ID", "its id, as `eval list` shows it"),
+    argument("id", "ID", "id of the evaluation, as in `eval list`"),
     JSON,
     examples=("eval cancel demo 2",),
 )

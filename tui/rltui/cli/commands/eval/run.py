@@ -28,19 +28,21 @@ if TYPE_CHECKING:
 @command(
     "eval run",
     RUN,
-    argument("env", "ENV", "environment (default: what the config trains on)", nargs="*"),
+    argument("env", "ENV", "environment (default: the one of the config)", nargs="*"),
     exclusive(
-        flag("--now", "what the server of the run serves now (default)"),
+        flag("--now", "the current weights (default)"),
         FROM,
-        argument("--model", "MODEL", "a folder of weights, or a model on the hub", completes="folders"),
-        flag("--base", "the model that training began from"),
-        flag("--sft", "the result of this run's SFT"),
+        argument("--model", "MODEL", "a folder of weights, or a model on the Hub", completes="folders"),
+        flag("--base", "the model before training"),
+        flag("--sft", "the model after SFT, before RL"),
     ),
     argument("--examples", "NUMBER", "number of examples (default: 20)", type=positive, default=20),
-    argument("--rollouts", "NUMBER", "rollouts of each example (default: 3)", type=positive, default=3),
-    argument("--max-tokens", "NUMBER", "maximum tokens of a rollout (default: the config's)", type=positive),
-    flag("--when-done", "start after the run is done; returns at once"),
-    argument("--every", "NUMBER", "from now on, one checkpoint in NUMBER; 0: none", type=count),
+    argument("--rollouts", "NUMBER", "rollouts per example (default: 3)", type=positive, default=3),
+    argument(
+        "--max-tokens", "NUMBER", "maximum tokens per rollout (default: from the config)", type=positive
+    ),
+    flag("--when-done", "start after the run is done; return at once"),
+    argument("--every", "NUMBER", "evaluate every NUMBERth checkpoint from now on; 0: none", type=count),
     WAIT,
     JSON,
     examples=(
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
         "eval run demo --from best --examples 100",
         "eval run demo --base",
     ),
-    epilog="What follows -- goes to the evaluator: rltui eval run -- --temperature 0.2",
+    epilog="Arguments after -- go to the evaluator: rltui eval run -- --temperature 0.2",
     grammar=after_dashes,
 )
 def run(arguments: Arguments) -> int:

@@ -30,7 +30,7 @@ _EARLY_S = 0.2
 
 @command(
     "gpus list",
-    argument("run", "RUN", "as this run sees them: budgets, peaks, other hosts", nargs="?", completes="runs"),
+    argument("run", "RUN", "add the budgets, peaks and other hosts of this run", nargs="?", completes="runs"),
     watch(interval),
     json_flag("one JSON document; with --watch, one per line"),
     examples=(
@@ -113,7 +113,7 @@ def _documents_of(reference: str, interval_s: float | None) -> Generator[dict[st
                 due = time.monotonic() + interval_s - _EARLY_S
                 yield report
     raise RltuiError(
-        f"the supervisor of {record.name} ended", hint=f"look with `{hints.STATUS(name=record.name)}`"
+        f"the supervisor of {record.name} ended", hint=f"check `{hints.STATUS(name=record.name)}`"
     )
 
 

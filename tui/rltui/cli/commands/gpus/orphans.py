@@ -49,7 +49,7 @@ _TIMEOUT_S = 30.0
     argument(
         "--forget",
         "COMPONENT",
-        "take it for ended: its machine is gone for good; asks first",
+        "treat a component on a lost machine as ended; asks first",
         completes="components",
     ),
     PLAN,
@@ -135,10 +135,10 @@ def _forget(record: ExperimentRecord, arguments: Arguments) -> int:
             folder.parent.name for folder in attempts if read_job_status(folder) is not None
         }
         raise UsageError(
-            f"no job of {name} runs elsewhere unfollowed",
-            hint=f"end what is followed: {hints.STOP(components=name, name=record.name)}"
+            f"{name} has no lost job on another machine",
+            hint=f"to stop it: {hints.STOP(components=name, name=record.name)}"
             if name in followed_components
-            else f"see what does: {hints.ORPHANS(name=record.name)}",
+            else f"lost jobs: {hints.ORPHANS(name=record.name)}",
         )
     folder, remote = jobs[name]
     print(
@@ -170,9 +170,9 @@ def _list(report: OrphanReport, *, as_json: bool) -> None:
     _print_processes(report.orphans)
     for name, location in report.elsewhere.items():
         forget = hints.FORGET(component=name, name=name_option)
-        print(f"{name} may still be running: {location}; if it is gone for good: {forget}")
+        print(f"{name} may still be running: {location}; if that machine is gone for good: {forget}")
     if report.strangers:
-        print(f"also on the GPU, of no living component; to end one: {hints.FREE(name=name_option)}")
+        print(f"also on the GPU, but of no running component; to end one: {hints.FREE(name=name_option)}")
     _print_processes(report.strangers)
 
 
@@ -246,9 +246,7 @@ def _wait_until_done(wire: Wire, leftover: Sequence[Orphan], name: str) -> None:
                 if not status.get("transaction"):
                     break
             else:
-                raise RltuiError(
-                    "the supervisor ended while we waited", hint=f"look with `{hints.ORPHANS(name=name)}`"
-                )
+                raise RltuiError("the supervisor ended meanwhile", hint=f"check `{hints.ORPHANS(name=name)}`")
     except TimeoutError:
         raise _still_alive(_living(leftover)) from None
     if survivors := _living(leftover):
@@ -261,7 +259,7 @@ def _living(leftover: Sequence[Orphan]) -> list[Orphan]:
 
 def _still_alive(survivors: Sequence[Orphan]) -> RltuiError:
     return RltuiError(
-        f"{len(survivors)} cannot be ended",
+        f"cannot end all processes: {len(survivors)} left",
         details=[orphan_text(orphan) for orphan in survivors],
-        hint="another user's, or stuck in the kernel (a driver call): it ends when that call returns",
+        hint="they belong to another user, or wait for a driver call and end once it returns",
     )

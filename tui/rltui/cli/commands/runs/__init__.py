@@ -22,7 +22,7 @@ from rltui.services.runs.references import find_run
 @command(
     "runs tag",
     argument(
-        "word", "RUN|+TAG", "runs, and +TAG to add (without any: all tags)", nargs="*", completes="runs"
+        "word", "RUN|+TAG", "runs, and +TAG to add (default: list all tags)", nargs="*", completes="runs"
     ),
     repeatable("--remove", "TAG,…", "tags to remove", completes="tags"),
     JSON,
@@ -36,7 +36,7 @@ def tag(arguments: Arguments) -> int:
     add = [tag for argument in arguments.word if argument.startswith("+") for tag in argument[1:].split(",")]
     remove = [tag for tags in arguments.remove for tag in tags.split(",")]
     if not names and (add or remove):
-        raise UsageError("of which run?", hint=f"{hints.TAG}; {hints.TAG_REMOVE}")
+        raise UsageError("no run named", hint=f"{hints.TAG}; {hints.TAG_REMOVE}")
     if not names:
         return _list_tags(ready_index(), as_json=arguments.json)
     rows = _changed(names, RunChange(add_tags=tuple(add), remove_tags=tuple(remove)))
@@ -75,7 +75,7 @@ def rename(arguments: Arguments) -> int:
     "runs note",
     NAMED_RUN,
     argument("text", "TEXT", "the new note (default: show it); - reads it from stdin", nargs="*"),
-    flag("--clear", "remove it"),
+    flag("--clear", "remove the note"),
     JSON,
     examples=(
         "runs note demo",
@@ -85,7 +85,7 @@ def rename(arguments: Arguments) -> int:
 def note(arguments: Arguments) -> int:
     text = sys.stdin.read() if arguments.text == ["-"] else " ".join(arguments.text)
     if arguments.clear and text:
-        raise UsageError("--clear removes the note, TEXT replaces it", hint="give one of the two")
+        raise UsageError("--clear and TEXT cannot be combined", hint="give one of the two")
     (row,) = _changed([arguments.run], RunChange(note=text if text or arguments.clear else None))
     return print_runs([row], [row.note or f"{row.name} has no note"], arguments)
 
@@ -101,7 +101,7 @@ def note(arguments: Arguments) -> int:
     ),
 )
 def star(arguments: Arguments) -> int:
-    text = "no star" if arguments.off else "★"
+    text = "star removed" if arguments.off else "★"
     return _change(arguments, RunChange(is_best=not arguments.off), text)
 
 
@@ -112,7 +112,7 @@ def star(arguments: Arguments) -> int:
     examples=("runs archive demo",),
 )
 def archive(arguments: Arguments) -> int:
-    return _change(arguments, RunChange(is_archived=True), f"archived; see: {hints.RUNS_ALL}")
+    return _change(arguments, RunChange(is_archived=True), f"archived; listed by: {hints.RUNS_ALL}")
 
 
 @command(

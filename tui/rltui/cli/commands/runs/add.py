@@ -17,7 +17,7 @@ from rltui.cli.output import print_json
     argument(
         "folder",
         "FOLDER",
-        "folder of a run or of vf-eval results, or one that contains some",
+        "folder of a run or of vf-eval results, or a folder that contains them",
         nargs="+",
         type=Path,
         completes="folders",
@@ -38,7 +38,7 @@ def add(arguments: Arguments) -> int:
     )
     lines = [f"{row.name}: {row.state}, {row.folder}" for row in new]
     if known_runs:
-        lines.append(f"known already: {names_text(known_runs)}")
+        lines.append(f"added already: {names_text(known_runs)}")
     if arguments.json:
         print_json({"new": new, "known": known_runs}, is_compact=True)
     else:

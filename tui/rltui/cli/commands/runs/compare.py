@@ -70,7 +70,7 @@ def compare(arguments: Arguments) -> int:
     index = ready_index()
     ids = list(dict.fromkeys(find_run(index, name).id for name in arguments.run))
     if len(ids) < 2:
-        raise UsageError("compare needs two runs or more", hint=f"{hints.RUNS} lists them")
+        raise UsageError("compare needs two or more runs", hint=f"{hints.RUNS} lists them")
     comparison = LocalRuns(index).compare(ids, arguments.metric)
     if arguments.json:
         print_json(_document(comparison, all_keys=arguments.all_keys))

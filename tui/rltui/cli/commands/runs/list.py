@@ -61,19 +61,19 @@ class _ListedRuns:
     argument(
         "--sort",
         "COLUMN",
-        "sort by this column: numbers descending, texts ascending",
+        "sort by this column: numbers descending, text ascending",
         completes="run_columns",
     ),
     flag("--reverse", "reverse the order"),
     argument(
         "--columns",
         "COLUMN,…",
-        "these columns; +NAME adds one: fields, metrics, config keys",
+        "fields, metrics or config keys to show; +NAME adds one",
         completes="run_columns",
     ),
     flag("--all", "include archived runs"),
     flag("--group", "group forks and sweeps below their parents"),
-    argument("--limit", "NUMBER", "only the first ones", type=positive),
+    argument("--limit", "NUMBER", "only the first runs", type=positive),
     flag("--rebuild", "rebuild the index from all folders"),
     exclusive(
         flag("--csv", "CSV, all values in full"),
@@ -215,7 +215,7 @@ def _print_table(
         if row.is_unreadable:
             print(style_line(f"⚠ {row.name}: {row.reason.text}"))
     if listing.beyond:
-        print(f"{listing.beyond} more, beyond --limit {len(listing.rows)}")
+        print(f"{listing.beyond} more than --limit {len(listing.rows)}")
     matches = run_filter.chosen(all_rows, listing.configs, with_archived=True)
     if hidden_count := len(matches) - len(listing.rows) - listing.beyond:
         print(f"{hidden_count} archived, not listed: {hints.RUNS_ALL}")
@@ -223,9 +223,9 @@ def _print_table(
 
 def _empty_text(all_rows: Sequence[RunRow], run_filter: RunFilter) -> str:
     if not any(row.trashed_at is None for row in all_rows):
-        return f"no runs yet; start one: {hints.UP}, or {hints.DEMO}; or show some: {hints.ADD}"
+        return f"no runs yet; start one: {hints.UP}, or {hints.DEMO}; or add some: {hints.ADD}"
     if not run_filter.text:
-        return "no runs are listed"
+        return "no runs to list"
     guess = did_you_mean(run_filter.text.split()[0], VERBS["runs"])
     return f"no run of {len(all_rows)} matches {run_filter.text}{f' ({guess})' if guess else ''}"
 

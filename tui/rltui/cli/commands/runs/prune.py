@@ -18,17 +18,17 @@ from rltui.views.run_list import usual_order
     "runs prune",
     FILTER,
     section(
-        "keep, besides the running and the starred",
+        "keep, besides running and starred runs",
         argument(
             "--keep-best",
             "NUMBER",
-            "keep those with the best mean reward over ten steps",
+            "the runs with the best mean reward over 10 steps",
             type=positive,
             default=0,
         ),
-        argument("--keep-last", "NUMBER", "keep the newest ones", type=positive, default=0),
-        repeatable("--keep-tag", "TAG", "those with this tag", completes="tags"),
-        argument("--older-than", "AGE", "those that ended more recently: 30d, 12h"),
+        argument("--keep-last", "NUMBER", "the newest runs", type=positive, default=0),
+        repeatable("--keep-tag", "TAG", "runs with this tag; repeatable", completes="tags"),
+        argument("--older-than", "AGE", "runs that ended more recently: 30d, 12h"),
     ),
     flag("--all", "prune archived runs too"),
     PLAN,
@@ -45,8 +45,8 @@ def prune(arguments: Arguments) -> int:
     )
     if not retention.says_something:
         raise UsageError(
-            "without a rule, prune would keep nothing",
-            hint="give one: --keep-best 3, --keep-last 10, --keep-tag baseline, --older-than 30d",
+            "prune needs a rule for the runs to keep",
+            hint="one of: --keep-best 3, --keep-last 10, --keep-tag baseline, --older-than 30d",
         )
     index, now = ready_index(), time.time()
     matches = matching_runs(index, arguments, now)

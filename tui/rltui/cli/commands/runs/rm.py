@@ -63,10 +63,10 @@ def put_into_trash(
         return 0
     lines = [*_details(rows)] if arguments.yes else _plan_lines(rows, sizes, spared, room("stderr"))
     sys.stderr.writelines(f"{line}\n" for line in lines)
-    require_consent(verb, arguments, "put them into the trash?")
+    require_consent(verb, arguments, "move them to the trash?")
     entries = [organize.trash(index, row, with_others=True) for row in rows]
     total = size_text(sum(sizes.values()))
-    back = f"back: {hints.RESTORE(run='RUN')}; to free {total}: {hints.TRASH_EMPTY}"
+    back = f"to restore: {hints.RESTORE(run='RUN')}; to free {total}: {hints.TRASH_EMPTY}"
     return print_runs(entries, [f"{names_text(entries)} in the trash; {back}"], arguments)
 
 
@@ -98,7 +98,7 @@ def _plan_lines(
     cells = [("keep", row.name, reason) for row, reason in spared]
     cells += [("trash", row.name, f"{size_text(sizes[row.id])}  {row.folder}") for row in rows]
     columns = (Column(), Column(least=12, cut="middle"), Column(least=14))
-    total = f"{len(rows)} to the trash, {size_text(sum(sizes.values()))}" if rows else "nothing goes"
+    total = f"{len(rows)} to the trash, {size_text(sum(sizes.values()))}" if rows else "nothing to move"
     return [*table_lines(columns, cells, width=width), total, *_details(rows, with_observed=True)]
 
 
@@ -107,12 +107,12 @@ def _details(rows: Sequence[RunRow], *, with_observed: bool = False) -> Iterator
     for row in rows:
         folder = organize.folder_to_trash(row)
         if folder is not None and folder.is_symlink():
-            yield f"{row.name}: {folder} is a link: what goes is {folder.resolve()}"
+            yield f"{row.name}: {folder} is a link; its target moves: {folder.resolve()}"
         if other_entries := organize.entries_before_run(row):
             names = join_words(first_names(other_entries, _MOST_NAMED))
             yield f"{row.name}: includes files that were in its folder before the run: {names}"
         if with_observed and row.observed:
-            yield f"{row.name}: rltui only looked at it; its files in {row.folder} stay"
+            yield f"{row.name}: rltui only observed it; its files in {row.folder} are kept"
 
 
 def names_text(rows: Sequence[RunRow]) -> str:

@@ -33,8 +33,8 @@ _TRASH = (
 
 @command(
     "runs trash",
-    flag("--empty", "delete it for good; asks first"),
-    argument("--older-than", "AGE", "only what is older: 30d, 12h"),
+    flag("--empty", "delete the runs for good; asks first"),
+    argument("--older-than", "AGE", "only runs that were moved there earlier: 30d, 12h"),
     YES,
     JSON,
     examples=(
@@ -59,9 +59,9 @@ def trash(arguments: Arguments) -> int:
     problems = [problem for row in rows if (problem := _delete(index, row))]
     if problems:
         raise RltuiError(
-            "not everything could be deleted", details=problems, hint="ask again after seeing to it"
+            "not everything could be deleted", details=problems, hint="solve this, then run it again"
         )
-    return print_runs(rows, [f"deleted; {total} are free again" if rows else "the trash is empty"], arguments)
+    return print_runs(rows, [f"deleted; {total} freed" if rows else "the trash is empty"], arguments)
 
 
 def _list_trash(rows: Sequence[RunRow], sizes: dict[str, int], now: float, *, as_json: bool) -> int:
@@ -80,7 +80,7 @@ def _list_trash(rows: Sequence[RunRow], sizes: dict[str, int], now: float, *, as
         ]
         print_table(_TRASH, cells)
         total = size_text(sum(sizes.values()))
-        print(f"{total}: {hints.TRASH_EMPTY} deletes it, {hints.RESTORE(run='RUN')} brings it back")
+        print(f"{total}: to delete: {hints.TRASH_EMPTY}; to restore: {hints.RESTORE(run='RUN')}")
     return 0
 
 
