@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 from collections.abc import Iterator
 
 from tests.house.walks import REPOSITORY
@@ -47,3 +49,12 @@ def test_facts_that_the_code_cites_are_told() -> None:
 def test_nothing_cites_documents_that_are_not_here() -> None:
     dangling = [path.name for path in (TUI / "rltui").rglob("*.py") if "reference/" in path.read_text()]
     assert not dangling
+
+
+def test_workflows_try_the_pythons_that_the_package_names() -> None:
+    tried = re.search(r"python: (\[.+\])", (REPOSITORY / ".github/workflows/test.yml").read_text())
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    named = [name.rpartition(" ")[2] for name in project["classifiers"] if "Python :: 3." in name]
+    assert tried is not None
+    assert json.loads(tried[1]) == named
+    assert project["requires-python"] == f">={named[0]}"
