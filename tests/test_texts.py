@@ -59,7 +59,7 @@ def test_reads_each_kind_of_file(place: str, words: str) -> None:
     assert all(text.line and (texts.ROOT / text.file).is_file() for text in collected)
 
 
-READ = ("layouts", "examples", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "tui/README.md")
+READ = ("layouts", "examples", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "tui/README.md", "tui/facts")
 """Folders and files whose texts were read for their English."""
 
 

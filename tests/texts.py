@@ -18,8 +18,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("tui", "layouts", "examples", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")
-NOT_TEXTS = ("schemas", "vllm_arguments.txt", "renderers.toml", "rlconfig.json", "facts")
-"""Parts of paths: data of other programs, and facts for people who change the code."""
+NOT_TEXTS = ("schemas", "vllm_arguments.txt", "renderers.toml", "rlconfig.json")
+"""Parts of paths: data of other programs."""
 
 WORDS = re.compile(r"[^\W\d_]{2,}[^\w\s]*\s+\S*?[^\W\d_]{2,}|\}\s+[^\W\d_]{2,}|[^\W\d_]{2,}[:,]?\s+\{")
 WORD = re.compile(r"[^\W\d_]{2,}")
