@@ -50,12 +50,12 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     [
         ("[alert]\n", ":1:1: alert: unknown key; did you mean alerts?"),
         ("[alerts]\nbel = true\n", ":2:1: alerts.bel: unknown key; did you mean bell?"),
-        ("[alerts]\ncommand = 'a b'\n", ':2:1: alerts.command: write it as a list: ["a b"]'),
+        ("[alerts]\ncommand = 'a b'\n", ':2:1: alerts.command: must be a list: ["a b"]'),
         ("[alerts]\nbell = 'yes'\n", ":2:1: alerts.bell: input should be a valid boolean (given: 'yes')"),
         ("[health]\nkl_max = nan\n", ":2:1: health.kl_max: input should be a finite number"),
         ("[health]\nsilent = ['entropy']\n", ":2:11: health.silent.0: input should be 'non-finite'"),
-        ("[health]\nsilent = 'kl'\n", ':2:1: health.silent: write it as a list: ["kl"]'),
-        ("[hosts.a]\nreach = 'nc'\n", ':2:1: hosts.a.reach: write it as a list: ["ssh", "nc"]'),
+        ("[health]\nsilent = 'kl'\n", ':2:1: health.silent: must be a list: ["kl"]'),
+        ("[hosts.a]\nreach = 'nc'\n", ':2:1: hosts.a.reach: must be a list: ["ssh", "nc"]'),
         ("[alerts\n", ":1:"),
     ],
 )

@@ -14,7 +14,7 @@ def test_a_step_is_a_number() -> None:
     assert parse(["restart", "--from", "0"]).begin == 0
     assert parse(["set", "lr=1", "--restart", "--from", "best"]).begin == "best"
     assert parse(["up", "rl.toml", "--from", "420"]).begin == 420
-    with pytest.raises(UsageError, match="not a checkpoint: worst; write a step, last or best"):
+    with pytest.raises(UsageError, match="not a checkpoint: worst; use a step, last or best"):
         parse(["restart", "--from", "worst"])
 
 

@@ -100,7 +100,7 @@ def test_the_first_argument_and_c_name_run_and_components(
     ("command", "words", "text"),
     [
         (LOOK, "trainer", "trainer is a component, not a run\n→ rltui look -c trainer"),
-        (LOOK, "ne", "ne could be newest or new\n→ type more of the name"),
+        (LOOK, "ne", "ne is ambiguous: newest or new\n→ type more of the name"),
         (LOOK, "nothing/trainer", "run not found: nothing\n→ available: newest, new and old"),
         (PLAIN, "old/trainer", "plain takes a run, not a component\n→ rltui plain old"),
         (PLAIN, "trainer", "run not found: trainer\n→ available: newest, new and old"),

@@ -104,7 +104,7 @@ def test_what_they_take_no_rule_of_ours_refuses(config: Path, capsys: pytest.Cap
     assert main(check) == 0
     found = capsys.readouterr().out
     assert "warning: " in found
-    assert "(the framework itself accepts it)" in found
+    assert "(accepted by the framework itself)" in found
     record = creation.examine(draft.ExperimentRequest((config,), framework="prime-rl"))
     assert not record.forced
 

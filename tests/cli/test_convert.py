@@ -61,7 +61,7 @@ def test_there_and_back_from_what_was_measured(config: Path, cli: CommandLine) -
     assert document["to"] == "rollouts"
     assert document["edits"]["orchestrator.batch_size"] == 128
     assert "oversampling_factor = 1.5" in config.read_text()
-    assert "the batch is already counted in rollouts" in cli("convert", "one", "rollouts", code=3)
+    assert "the batch is already given in rollouts" in cli("convert", "one", "rollouts", code=3)
 
 
 def test_without_a_measurement_it_says_what_to_pass(

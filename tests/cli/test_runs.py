@@ -185,4 +185,4 @@ def test_a_name_in_the_trash_is_not_the_one_that_is_meant(place: Path, cli: Comm
     catalog.catch_up(index := RunIndex())
     assert not organize.is_in_trash(find_run(index, "low"))
     documents: list[dict[str, Any]] = cli.json("runs", "trash")
-    assert "something else is at" in cli("runs", "restore", documents[0]["id"], code=4)
+    assert "already exists" in cli("runs", "restore", documents[0]["id"], code=4)

@@ -75,7 +75,7 @@ def test_what_a_layout_cannot_start_is_said_by_check_and_refused_by_up(
             PRIME + INFERENCE,
             [],
             0,
-            f"{SHIPPED}; cannot start here: no checkout of prime-rl found, 2 GPUs wanted, 0 found",
+            f"{SHIPPED}; cannot start here: no checkout of prime-rl found, 2 GPUs needed, 0 found",
         ),
         (
             PRIME + INFERENCE,

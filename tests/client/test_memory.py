@@ -43,7 +43,7 @@ def test_single_gpu_is_the_one_with_most_room(monkeypatch: pytest.MonkeyPatch) -
     of_box(monkeypatch, reason="no driver")
     assert memory.roomiest_device() == (
         None,
-        "--single-gpu found no GPU: cannot read any GPU of this machine (no driver)",
+        "--single-gpu: cannot read any GPU of this machine (no driver)",
     )
 
 
@@ -52,7 +52,7 @@ def test_named_devices_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert memory.named_devices("1, 0") == "1,0"
     assert memory.named_devices("GPU-1") == "GPU-1"
     for wrong in ("2", "0,0", "0,7"):
-        with pytest.raises(UsageError, match="must list devices of this machine, each once"):
+        with pytest.raises(UsageError, match="must list GPUs of this machine, each once"):
             memory.named_devices(wrong)
     of_box(monkeypatch, reason="no driver")
     assert memory.named_devices("3") == "3", "nobody knows better"
@@ -125,7 +125,7 @@ def test_a_run_is_kept_off_devices_of_other_experiments(
     assert moved(40, 80, 80, serving=(0,)) == ("1,2", ("GPU 0 is used by warm; this experiment uses GPU 1",))
     assert moved(2, 79) == ("1", ("GPU 0 has 2.0 GiB free; this experiment uses GPU 1",))
     assert moved(80, 2, serving=(1,)) == ("", ()), "it does not use that one"
-    shared = "GPU 0 is used by warm, and this experiment uses it, too; to choose others: --devices"
+    shared = "GPU 0 is used by warm and by this experiment; to choose other GPUs: --devices"
     assert moved(40, serving=(0,)) == ("", (shared,))
     assert moved(40, 2, serving=(0,)) == ("", (shared,))
     of_box(monkeypatch, 40, 80, serving=(0,))

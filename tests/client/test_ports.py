@@ -98,7 +98,9 @@ def test_port_of_a_living_experiment_is_left_to_it(
     assert ports.with_ports(mine) == (mine, ()), "dead ones need no port"
     monkeypatch.setattr(launch, "running_experiments", alive("other"))
     record, notes = ports.with_ports(mine)
-    assert notes[0].startswith(f"port {free_port} is the experiment other's; this experiment uses ")
+    assert notes[0].startswith(
+        f"port {free_port} is reserved for the experiment other; this experiment uses "
+    )
     # … and the port that the third experiment would take is the second one's now.
     record.control.write_record(record)
     monkeypatch.setattr(launch, "running_experiments", alive("other", "a"))
@@ -207,6 +209,6 @@ def test_two_runs_of_prime_rl_have_no_port_in_common(
     assert set(ports.listening_ports(one)) == fixed | of_env_servers
     two, notes = ports.with_ports(prime_rl(tmp_path, "two", era))
     assert set(ports.listening_ports(one)).isdisjoint(ports.listening_ports(two))
-    moved = "port 5000 is the experiment one's; this experiment uses 5001 for the env servers"
+    moved = "port 5000 is reserved for the experiment one; this experiment uses 5001 for env servers"
     assert (moved in notes) == bool(of_env_servers)
     assert len(notes) == 4 + len(of_env_servers)

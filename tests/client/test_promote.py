@@ -58,12 +58,12 @@ def test_what_only_the_run_changed_is_written(tmp_path: Path) -> None:
     row = made(tmp_path, {"mine.toml": now}, began=BEGAN, copy=copy + "new = true\n")
     promotion = plan_promotion(row)
     (refused,) = promotion.refused
-    assert refused == f"model.size: was 1, {tmp_path / 'mine.toml'} now says 2, the run 9"
+    assert refused == f"model.size: was 1, is 2 in {tmp_path / 'mine.toml'} and 9 in the run"
     assert (tmp_path / "mine.toml").read_text() == now, "planned only"
     (undo,) = promote(promotion)
     text = (tmp_path / "mine.toml").read_text()
     assert text == '# mine\nsteps = 5  # very few\n\n[model]\nname = "a"\nsize = 2\nnew = true\n'
-    assert undo == "rltui promote run --undo undoes it"
+    assert undo == "to undo: rltui promote run --undo"
     back = plan_undo(row)
     assert promote(back) == ()
     assert (tmp_path / "mine.toml").read_text() == now, "to the byte"
@@ -111,7 +111,9 @@ def test_undo_names_the_promotion_that_it_does_not_reach(tmp_path: Path) -> None
     assert editor().preview(undo).reasons == (), "the edit is newer"
     promote(plan_promotion(row))
     (reason,) = editor().preview(undo).reasons
-    assert reason.endswith("stays in your files; to undo that: rltui promote run --undo")
+    assert reason.endswith(
+        "promoted values stay in your files; to undo the promotion: rltui promote run --undo"
+    )
     promote(plan_undo(row))
     assert editor().preview(undo).reasons == ()
 
@@ -141,8 +143,8 @@ def test_an_experiment_that_reads_the_file_can_undo_it(tmp_path: Path) -> None:
         record(tmp_path, "other", tmp_path / "other", tmp_path / "mine.toml")
     )
     promotion = plan_promotion(row)
-    assert promotion.notes == ("other reads it, and will use it at its next start",)
-    assert promote(promotion) == ("rltui promote run --undo undoes it",)
+    assert promotion.notes == ("other also reads the file, and will use the new values at its next start",)
+    assert promote(promotion) == ("to undo: rltui promote run --undo",)
     assert "steps = 5  # few" in (tmp_path / "mine.toml").read_text()
     promote(plan_undo(row))
     assert (tmp_path / "mine.toml").read_text() == BEGAN

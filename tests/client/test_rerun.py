@@ -66,7 +66,7 @@ def test_a_run_is_planned_again_from_what_was_recorded(
     assert not copy.exists()
     assert not (work / "b").exists()
 
-    with pytest.raises(ConflictError, match="there already is an experiment a in"), plan_rerun(row, name="a"):
+    with pytest.raises(ConflictError, match="the experiment a already exists in"), plan_rerun(row, name="a"):
         pass
     (own_user / "state/rltui/configs" / row.configs[0].sha256[:2] / row.configs[0].sha256).unlink()
     with pytest.raises(ConfigError, match="is no longer stored"), recorded_config(row):

@@ -101,7 +101,7 @@ def test_what_upstream_changes_is_shown_edited_and_checked(upstream: Upstream) -
     assert "orchestrator.patience" not in before
     assert upstream.problems(RL + "max_off_policy_steps = 4\n") == []
     (problem,) = upstream.problems(RL + "patience = 4\n")
-    assert problem.message == "unknown key orchestrator.patience: prime-rl does not know it"
+    assert problem.message == "unknown key orchestrator.patience: prime-rl has no such key"
 
     source = upstream.root / "src/prime_rl/configs/rl.py"
     text = source.read_text()

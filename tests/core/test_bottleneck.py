@@ -38,6 +38,9 @@ def test_whoever_waits_most_is_told_with_the_knob() -> None:
     text, knob = bottleneck_of(run(batch=1.0, policy=4.0))
     assert text.startswith("orchestrator waits for weights 40 % of the time")
     assert knob == "lead"
+    text, knob = bottleneck_of(run(batch=0.5, policy=4.0))
+    assert text.endswith("training is slower than rollouts: give the trainer more GPUs")
+    assert knob is None, "the trainer hardly waits: to be further ahead would not help"
 
 
 def test_what_the_servers_do_tells_why_batches_are_late() -> None:
@@ -54,7 +57,8 @@ def test_where_no_metrics_tell_the_queue_does() -> None:
     assert bottleneck_of(silent) == ("", None)
     assert bottleneck_of(silent, busy(60, 2, 0.5)) == ("", None)
     assert bottleneck_of(silent, busy(30, 90, 0.95)) == (
-        "90 of 120 requests to inference wait for KV cache; give it more (kv.memory)", "kv.memory"
+        "90 of 120 requests to inference wait for KV cache; give the cache more memory (kv.memory)",
+        "kv.memory",
     )  # fmt: skip
     assert bottleneck_of(silent, busy(30, 90, None))[1] == "max.seqs"
 

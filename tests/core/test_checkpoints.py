@@ -57,7 +57,7 @@ def test_of_what_is_unfinished_only_what_is_older_than_a_whole_one_goes() -> Non
     assert deleted(plan) == [10]
     assert [(checkpoint.step, checkpoint.why) for checkpoint in plan.keep] == [
         (20, NEWEST),
-        (30, "may still be being written"),
+        (30, "possibly still being written"),
     ]
     assert prune_plan(report(one(10, missing=half)), Retention()).is_empty
 
@@ -65,7 +65,7 @@ def test_of_what_is_unfinished_only_what_is_older_than_a_whole_one_goes() -> Non
 def test_only_what_a_person_was_shown_goes() -> None:
     plan = prune_plan(FIVE, Retention(keep_last=1), only=(10, 30))
     assert deleted(plan) == [10, 30]
-    assert ("saved since the plan") in {checkpoint.why for checkpoint in plan.keep}
+    assert ("saved after the plan") in {checkpoint.why for checkpoint in plan.keep}
 
 
 def test_what_was_set_aside_goes_only_when_it_is_asked_for() -> None:

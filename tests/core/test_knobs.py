@@ -98,7 +98,7 @@ def test_find_knob_accepts_unique_endings(name: str, knob: Knob) -> None:
 
 def test_find_knob_lists_all_candidates() -> None:
     with pytest.raises(
-        ConfigError, match=r"seq_len could be orchestrator\.seq_len or trainer\.model\.seq_len"
+        ConfigError, match=r"ambiguous knob seq_len: orchestrator\.seq_len or trainer\.model\.seq_len"
     ):
         find_knob(KNOBS, "seq_len")
 
@@ -138,7 +138,7 @@ def test_parse_value_reads_lists() -> None:
     assert parse_value(NAMES, '["a",\n "b"]') == ["a", "b"]
     with pytest.raises(ConfigError, match="must be a list") as caught:
         parse_value(NAMES, "a,b")
-    assert caught.value.hint == 'write it like ["a", "b"] or [1, 2]'
+    assert caught.value.hint == 'write a list as ["a", "b"] or [1, 2]'
 
 
 def test_other_keys_are_found_after_knobs_and_may_change_their_kind_of_number() -> None:

@@ -115,7 +115,7 @@ def test_one_component_per_node_or_per_node_of_a_group() -> None:
     ("component", "message"),
     [
         ({"node": "d"}, "unknown node 'd'; known: a, b, c"),
-        ({"each": "nodes.none"}, "there is no such [[node]]"),
+        ({"each": "nodes.none"}, "but no [[node]] matches"),
         ({"node": "a", "pod": {"name": "x"}}, "set only one of node, pod"),
         ({"node": "a", "stop": {"leftovers": "keep"}}, "elsewhere leftovers are always ended"),
     ],
@@ -130,7 +130,7 @@ def test_a_wrong_place_is_named(component: dict[str, object], message: str) -> N
 def test_only_ssh_forwards() -> None:
     node = {"name": "a", "reach": ["docker", "exec", "-i", "a"]}
     part = {"id": "x", "command": ["x"], "node": "a", "forward": ["8000"]}
-    with pytest.raises(ValidationError, match="forward needs a node that is reached by ssh"):
+    with pytest.raises(ValidationError, match="forward requires a node reached by ssh"):
         Layout.model_validate({"node": [node], "component": [part]})
 
 

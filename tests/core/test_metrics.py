@@ -105,8 +105,8 @@ def test_nothing_yet() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "text"),
     [
-        (1e-6, 0.2, "0.2 is 200,000 times higher than 1e-06. Intended?"),
-        (1e-3, 1e-5, "1e-05 is 100 times lower than 0.001. Intended?"),
+        (1e-6, 0.2, "0.2 is 200,000 times higher than 1e-06; is that intended?"),
+        (1e-3, 1e-5, "1e-05 is 100 times lower than 0.001; is that intended?"),
         (1e-6, 1e-5, None),
         (None, 1e-5, None),
         (0.0, 1e-5, None),
@@ -182,7 +182,7 @@ def test_another_size_takes_its_share_of_the_same_time() -> None:
     result = estimate_step(samples, size=1200.0, unit="tokens")
     assert result is not None
     assert result.value == 3.0
-    assert result.text == "1,200 tokens per step at the pace of 2,000 in 5 s, the median of steps 4 to 5"
+    assert result.text == "1,200 tokens per step at 2,000 in 5 s, the median of steps 4 to 5"
 
 
 def test_where_sizes_are_not_known_steps_take_what_they_took() -> None:

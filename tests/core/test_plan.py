@@ -54,7 +54,7 @@ def test_who_failed_with_the_one_that_is_mended_starts_with_it() -> None:
     down = {"inference": S.FAILED, "orchestrator": S.FAILED, "trainer": S.FAILED}
     result = plan("set", down, readers={"inference.max_model_len": ("inference",)})
     assert result.start == ("inference", "orchestrator", "trainer")
-    assert "orchestrator and trainer failed with it, and start again" in result.reasons
+    assert "orchestrator and trainer failed after a dependency, and restart" in result.reasons
     down["inference"] = S.READY
     assert plan("set", down, readers={"x": ("trainer",)}).start == ("orchestrator", "trainer"), "one pair"
 
@@ -76,7 +76,7 @@ def test_an_edit_may_be_meant_for_a_component_that_does_not_read_it() -> None:
     result = plan("set", states, "inference", "trainer", readers=readers)
     assert result.stop == ("orchestrator", "inference")
     assert result.start == ("inference", "orchestrator", "trainer")
-    assert "trainer starts again with it" in result.reasons
+    assert "trainer restarts too, as requested" in result.reasons
 
 
 def test_a_failed_reader_starts_again_after_an_edit() -> None:

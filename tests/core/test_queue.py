@@ -52,7 +52,7 @@ def test_without_devices_one_runs_at_a_time_unless_the_sweep_or_the_queue_says_m
     of_sweep = [item.model_copy(update={"group": "s", "max_parallel": 2}) for item in (running, b, c)]
     assert next_of(queue(*of_sweep))[0] == "b:"
     two = [of_sweep[0], of_sweep[1].model_copy(update={"state": "running"}), of_sweep[2]]
-    assert next_of(queue(*two)) == ("", {"c": "s runs 2 of at most 2"})
+    assert next_of(queue(*two)) == ("", {"c": "s: 2 of at most 2 running"})
     starting = a.model_copy(update={"state": "starting"})
     assert next_of(queue(starting, b, max_parallel=9)) == ("", {"b": "a is starting"})
 
@@ -67,7 +67,7 @@ def test_jobs_take_nothing_of_this_machine_and_wait_for_nothing_here_but_for_oth
     submitted = [item.model_copy(update={"state": "running"}) for item in jobs]
     assert next_of(queue(*submitted, entry("b"), max_parallel=1))[0] == "b:"
     limited = [item.model_copy(update={"max_parallel": 2}) for item in (*submitted[:2], jobs[2])]
-    assert next_of(queue(*limited)) == ("", {"j3": "s runs 2 of at most 2"})
+    assert next_of(queue(*limited)) == ("", {"j3": "s: 2 of at most 2 running"})
     starting = jobs[0].model_copy(update={"state": "starting"})
     start, waits = next_of(queue(starting, jobs[1], entry("b", gpus=1)), free=1)
     assert (start, set(waits.values())) == ("", {"j1 is starting"})

@@ -13,7 +13,7 @@ def test_an_address_is_made_of_what_a_person_writes() -> None:
     assert server_url(" https://gpu-2/llm/v1/ ") == "https://gpu-2/llm/v1"
     assert server_url("http://[::1]:8000/v1") == "http://[::1]:8000/v1"
     for text in ("gpu-2:8000", "ftp://gpu-2", "http://", "http://gpu-2:port", "http://gpu-2:0", ""):
-        with pytest.raises(UsageError, match="not the address of an inference server"):
+        with pytest.raises(UsageError, match="not the URL of an inference server"):
             server_url(text)
     for text in ("http://me:hush@gpu-2/v1", "https://gpu-2/v1?api_key=hush", "https://gpu-2/v1#hush"):
         with pytest.raises(UsageError) as caught:
@@ -27,7 +27,7 @@ def test_an_address_is_made_of_what_a_person_writes() -> None:
     [
         (Answer(("tiny", "other")), False, "ready", None),
         (Answer(), False, "ready", None),
-        (Answer(("large",)), True, "refused", "it serves large, and the config asks for tiny"),
+        (Answer(("large",)), True, "refused", "the server has large, but the config asks for tiny"),
         (Answer(fault="Connection refused"), True, "down", "Connection refused"),
         (Answer(status=503, fault="status 503"), True, "down", "status 503"),
         (Answer(status=404, fault="status 404"), True, "refused", "no OpenAI API at"),

@@ -286,7 +286,7 @@ def test_a_real_start_goes_through_its_phases() -> None:
             "09:00:09    INFO Syncing inference to the trainer's startup broadcast (v0)",
             "waiting for the trainer's weights",
         ),
-        ("09:01:00 WARNING Still waiting for the receiver of v0 after 60s", "waiting for its peer"),
+        ("09:01:00 WARNING Still waiting for the receiver of v0 after 60s", "waiting for a peer"),
         ("step 3", None),
         ("7" * 65_000, None),
     ],

@@ -10,7 +10,7 @@ TWO = (CheckpointTime(10, AT), CheckpointTime(20, AT + 60))
 
 def test_limit_before_the_next_checkpoint_is_told_with_what_it_costs() -> None:
     assert lost_at_limit(TWO, max_steps=200, ends_at=AT + 100) == (
-        "its time limit ends at 16:01:40, and checkpoint 30 is expected at 16:02:00: what is trained after"
+        "its time limit ends at 16:01:40, before checkpoint 30 (expected at 16:02:00): all steps after"
         " checkpoint 20 will be lost"
     )
 

@@ -127,7 +127,7 @@ async def test_a_trouble_is_told_once_and_when_it_is_over(room: Room) -> None:
     room.steps(81, 90, 0.001)
     assert room.health.concerns == ()
     assert [kind for kind, _ in room.new_entries] == ["alert", "health"]
-    assert room.new_entries[1][1] == "KL out of range: resolved by step 82"
+    assert room.new_entries[1][1] == "KL out of range: resolved at step 82"
 
 
 async def test_going_back_to_a_checkpoint_ends_it(room: Room) -> None:
@@ -175,7 +175,7 @@ async def test_the_next_supervisor_does_not_tell_it_again(room: Room) -> None:
     room.steps(51, 55, 3.0)
     assert [kind for kind, _ in room.new_entries] == ["alert"]
     room.steps(56, 85, 0.001)
-    assert room.new_entries[-1][1].startswith("KL out of range: resolved by step")
+    assert room.new_entries[-1][1].startswith("KL out of range: resolved at step")
     assert [kind for kind, _ in room.new_entries] == ["alert", "health"]
 
 

@@ -108,7 +108,10 @@ async def test_a_layout_that_was_edited_is_told_in_every_plan(
     file.write_text(LAYOUT.replace("9", "10"))
     (problem,) = setup.layout_problems()
     assert problem.severity == "warning"
-    assert "the layout has changed since this experiment's supervisor started" in problem.message
+    assert (
+        "the layout has changed since the supervisor started, and the old one is still in use"
+        in problem.message
+    )
     file.write_text("[[component]]\n")
     (problem,) = setup.layout_problems()
     assert "the layout has changed and can no longer be read (" in problem.message

@@ -117,7 +117,7 @@ def test_a_stall_is_told_once_with_its_evidence_and_its_end_and_so_is_a_killed_s
     Processes.shim_lost(owner, runner)
     assert [(alert.kind, alert.severity, alert.text.partition(",")[0]) for alert in alerts] == [
         ("stall", "warning", "no output for 5m"),
-        ("recovered", "information", "active again"),
+        ("recovered", "information", "making progress again"),
         ("notice", "warning", "trainer keeps running as pid 4711"),
     ]
 

@@ -112,7 +112,7 @@ async def test_a_start_waits_for_the_key_and_the_model(
 
     other = Box(address(api, model="large"))
     await other.servers.refresh()
-    assert "it serves tiny, adapter, and the config asks for large" in other.everything
+    assert "the server has tiny, adapter, but the config asks for large" in other.everything
 
 
 async def test_its_end_is_told_once_it_missed_several_questions(

@@ -53,7 +53,7 @@ def test_the_pane_names_what_is_kept(tmp_path: Path, screen: Screen) -> None:
         text = screen.read()
         assert text.startswith("last words\r\n")
         assert re.search(
-            rf"— exited 3 at \d\d:\d\d:\d\d; still running: pid {child.pid}; a stop ends them —", text
+            rf"— exited 3 at \d\d:\d\d:\d\d; still running: pid {child.pid}; a stop ends them, too —", text
         )
         run.signal(signal.SIGTERM)
         run.wait()

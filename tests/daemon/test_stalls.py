@@ -132,7 +132,7 @@ async def test_a_silent_job_is_told_once_and_its_evidence_kept_up_to_date(superv
     append(runner.log, "step 1\n")
     poll_for(watch, now, 4.0)
     assert runner.evidence is None
-    assert alert_titles(supervisor) == ["trainer stalled", "trainer continues"]
+    assert alert_titles(supervisor) == ["trainer stalled", "trainer is no longer stalled"]
 
 
 async def test_the_silence_of_one_whose_host_does_not_answer_is_no_evidence(supervisor: Supervisor) -> None:

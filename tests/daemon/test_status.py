@@ -65,6 +65,8 @@ async def test_who_waits_without_a_reason_waits_for_its_config(supervisor: Super
     enter(supervisor, "trainer", ComponentState.WAITING)
     assert components(supervisor)["trainer"].reason is None
     supervisor.config.makes_configs = True
-    assert components(supervisor)["trainer"].reason == "waiting for its config, which the framework makes"
+    assert (
+        components(supervisor)["trainer"].reason == "waiting for its config, which the framework is writing"
+    )
     enter(supervisor, "trainer", ComponentState.WAITING, "waiting for inference")
     assert components(supervisor)["trainer"].reason == "waiting for inference"

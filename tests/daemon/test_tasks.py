@@ -27,6 +27,6 @@ async def test_work_that_fails_is_begun_anew_and_told_once(monkeypatch: pytest.M
         await restarted.wait()
     going_on.cancel()
     assert reports == [
-        "follow_metrics failed and is restarted: OverflowError: too large",
-        "follow_metrics failed and is restarted: ValueError: another",
+        "follow_metrics failed and is restarting: OverflowError: too large",
+        "follow_metrics failed and is restarting: ValueError: another",
     ]

@@ -245,11 +245,11 @@ def test_a_component_that_dies_before_it_is_ready_makes_an_offer(world: World) -
     assert (offer.edit, offer.component, offer.reason) == (
         EDIT.words,
         "trainer",
-        "trainer died: out of memory",
+        "trainer failed: out of memory",
     )
     (alert,) = world.alerts
     assert (
-        "batch_size 128 → 256: trainer died: out of memory. To undo the edit: rltui undo --restart"
+        "batch_size 128 → 256: trainer failed: out of memory. To undo the edit: rltui undo --restart"
         in alert.text
     )
     world.become("trainer", STARTING)

@@ -158,7 +158,7 @@ async def test_a_job_that_ends_before_the_next_checkpoint_is_told_once(
     assert len(alerts) == is_told
     for alert in alerts:
         assert alert.title == "trainer: its job ends before the next checkpoint"
-        assert "what is trained after checkpoint" in alert.text
+        assert "): all steps after checkpoint" in alert.text
 
 
 async def test_a_folder_that_is_gone_does_not_end_the_watch(tmp_path: Path) -> None:

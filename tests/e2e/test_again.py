@@ -154,14 +154,14 @@ def test_two_experiments_on_one_config_are_told_of_each_other(counters: Box, fre
     layout = (counters.work / "counters.toml").read_text()
     other.write_text(layout.replace(str(free_port), str(unused_port())))
     up = ("up", "./run.toml", "-l", "other.toml", "-n", "two", "-o", "out-two")
-    text = "the experiment one, which runs in"
+    text = "the experiment one ("
     second = counters.run(*up)
     assert second.returncode == 0
     assert text not in second.stderr, "it is not running"
     assert counters.run("start", "one", "--yes", "--wait").returncode == 0
     assert text in counters.run("set", "two", "max_steps=30", "--plan").stdout
     warned = counters.run("set", "one", "max_steps=30")
-    assert (warned.returncode, "the experiment two, which runs in" in warned.stderr) == (2, True)
+    assert (warned.returncode, "the experiment two (" in warned.stderr) == (2, True)
     assert counters.run("set", "one", "max_steps=30", "--yes").returncode == 0
     assert text in counters.run("check", "run.toml", "-l", "other.toml").stdout
     counters.run("down", "one")

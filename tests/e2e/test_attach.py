@@ -20,10 +20,10 @@ def test_the_pane_says_how_to_leave_and_ctrl_c_stops_nothing(counters: Box) -> N
     script = f"{sys.executable} -m rltui attach trainer; echo back; {sys.executable} -m rltui"
     terminal = Terminal(["sh", "-c", script], cwd=counters.work, env=counters.env)
     try:
-        terminal.wait_for("one · q leaves, nothing stops")
+        terminal.wait_for("one · q detaches, nothing stops")
         terminal.wait_for("count ")
         terminal.press("C-c")
-        terminal.wait_for("ctrl+c stops nothing here: rltui stop trainer does; q leaves")
+        terminal.wait_for("ctrl+c does nothing here: rltui stop -c trainer stops it; q detaches")
         terminal.press("q")
         terminal.wait_for("back")
 
@@ -32,7 +32,7 @@ def test_the_pane_says_how_to_leave_and_ctrl_c_stops_nothing(counters: Box) -> N
             terminal.press(typed("component.trainer"))
             terminal.wait_for("▸ trainer")
             terminal.press(typed("component.attach"))
-            terminal.wait_for("one · q leaves, nothing stops")
+            terminal.wait_for("one · q detaches, nothing stops")
             terminal.press("q")
             terminal.wait_for("q detach")
         terminal.press(typed("help"))

@@ -124,7 +124,7 @@ def test_torch_missing(good: Box) -> None:
 
 
 def test_unknown_experiment_and_component(box: Box) -> None:
-    refused(box.run("status", "nobody"), 2, "nobody", "there are no runs yet")
+    refused(box.run("status", "nobody"), 2, "nobody", "no runs yet")
     refused(box.run("knobs"), 2, "no runs yet", "rltui up")
 
 

@@ -222,7 +222,7 @@ def test_what_no_supervisor_can_end_is_ended_from_here(slow: Box) -> None:
     with events.read_only(slow.work / "out/.rltui"):
         result = slow.run("down")
         assert result.returncode == 0, result.stderr
-        assert "ended from here" in result.stderr
+        assert "stopping the components directly" in result.stderr
         assert slow.tagged("one") == []
 
 

@@ -58,7 +58,7 @@ def test_folder_of_a_living_experiment_is_refused(counters: Box, folder: str, ho
     (counters.work / "link").symlink_to("out")
     result = counters.run(*up("two", folder, *([how] if how else [])))
     assert result.returncode == 4
-    assert f"{counters.work}/out is the folder of the experiment one, which is running" in result.stderr
+    assert f"{counters.work}/out belongs to the running experiment one" in result.stderr
     assert "rltui down one" in result.stderr
     assert names(counters) == ["one"]
     assert counters.status()["experiment"] == "one"
@@ -146,5 +146,5 @@ def test_of_two_names_for_one_folder_at_the_same_instant_one_wins(counters: Box)
     results = run_at_once(counters, up("a", "out"), up("b", "./out"))
     assert sorted(code for code, _ in results) == [0, 4]
     (refusal,) = [error for code, error in results if code == 4]
-    assert "is the folder of the experiment" in refusal
+    assert "belongs to the running experiment" in refusal
     assert len(names(counters)) == 1

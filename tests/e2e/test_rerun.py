@@ -46,7 +46,7 @@ def test_a_run_is_repeated_from_what_was_recorded(box: Box) -> None:
     plan = box.run("rerun", "a", "--plan")
     assert plan.returncode == 0, plan.stderr
     assert "colours.toml has changed since; its recorded content is used" in plan.stdout
-    assert "⚠ the workspace has uncommitted changes and had none" in plan.stdout
+    assert "⚠ the workspace has uncommitted changes, had none" in plan.stdout
     assert "⚠ words.txt changed, with the same size" in plan.stdout
     assert not (box.work / "a-again").exists()
 

@@ -27,7 +27,7 @@ def test_a_shell_runs_as_a_component_does_and_is_no_part_of_the_run(counters: Bo
     env = counters.env | {"SHELL": "/bin/sh", "PS1": "$ "}
     terminal = Terminal(["sh", "-c", f"{rltui} -c notes; {rltui}; sleep 100"], cwd=counters.work, env=env)
     try:
-        terminal.wait_for("one · ctrl+] leaves, nothing stops")
+        terminal.wait_for("one · ctrl+] detaches, nothing stops")
         terminal.press("pwd; echo $FLAVOUR; read x", "Enter")
         terminal.wait_for(f"\n/\n{counters.work}/out\n")
         terminal.press("q", "Enter", "echo got $x; sleep 100", "Enter")

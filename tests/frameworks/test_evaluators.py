@@ -169,5 +169,5 @@ def test_a_checkpoint_of_an_sft_run_is_called_so() -> None:
 def test_any_commands_evaluate_a_folder_of_weights() -> None:
     generic = get("generic")
     assert generic.eval_model({}, CONTEXT, EvalTarget(kind="model", model="/m")).name == "/m"
-    with pytest.raises(ConfigError, match="does not say where base would be"):
+    with pytest.raises(ConfigError, match="does not define where base is"):
         generic.eval_model({}, CONTEXT, EvalTarget(kind="base"))

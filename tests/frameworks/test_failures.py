@@ -60,7 +60,7 @@ TORCHRUN = {  # P2; written by torchrun of torch 2.13 as prime-rl starts it
     "file": "FileNotFoundError: [Errno 2] No such file or directory: '/nope/checkpoints/step_3/trainer.pt'",
     "timeout": "httpx.ReadTimeout in prog.py:14",
     "chain": "RuntimeError: no rewards in the batch",
-    "killed": "rank 0 was killed by SIGKILL; if that was not you, check the host's memory",
+    "killed": "rank 0 was killed by SIGKILL; unless you killed it, check the host's memory",
 }
 
 

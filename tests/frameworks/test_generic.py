@@ -83,7 +83,7 @@ def test_lines_become_rows() -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "fault"),
-    [("(", "is not a regular expression"), ("step", "has no group")],
+    [("(", "invalid regular expression"), ("step", "has no group")],
     ids=["broken", "step"],
 )
 def test_patterns_that_tell_no_step_are_refused(pattern: str, fault: str) -> None:
@@ -153,4 +153,4 @@ def test_an_added_key_goes_to_the_file_that_its_name_says() -> None:
         added_knob("a", {}, configs, KNOBS)
     with pytest.raises(ConfigError, match="several files") as caught:
         added_knob("seed", 1, holding(one={}, two={}), ())
-    assert caught.value.hint == "write one.seed or two.seed"
+    assert caught.value.hint == "use one.seed or two.seed"

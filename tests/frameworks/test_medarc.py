@@ -114,14 +114,20 @@ def test_what_the_launcher_would_do_wrong_is_said_before_the_start() -> None:
     assert "AttributeError" in reason("medarc.option", replace(CONTEXT, traits=PUBLISHED))
     assert value("medarc.option", replace(CONTEXT, traits=PUBLISHED), SFT) == (), "only RL is concerned"
     assert "releases differ" in reason("medarc.option", CONTEXT)
-    assert "uses the first 2 of the box" in reason("medarc.gpus", replace(known, devices=("2", "3")))
-    assert "uses the first 1 of the box" in reason("medarc.gpus", replace(known, devices=("2",)))
-    assert "uses the first 1 of the box" in reason("medarc.gpus", replace(known, devices=("3",)), SFT)
+    assert "it always takes the first 2 of the machine" in reason(
+        "medarc.gpus", replace(known, devices=("2", "3"))
+    )
+    assert "it always takes the first 1 of the machine" in reason(
+        "medarc.gpus", replace(known, devices=("2",))
+    )
+    assert "it always takes the first 1 of the machine" in reason(
+        "medarc.gpus", replace(known, devices=("3",)), SFT
+    )
     assert "no [inference] table" in reason("medarc.gpus", known, of_text("[orchestrator]\n[trainer]\n"))
     nccl = of_text('orchestrator = {}\ntrainer = {}\ninference = {}\n[weight_broadcast]\ntype = "nccl"\n')
     assert "over NCCL" in reason("medarc.gpus", replace(known, devices=("0",)), nccl)
     many = of_text("[orchestrator]\n[trainer]\n[inference]\n[deployment]\nnum_train_gpus = 5\n")
-    assert "uses 4 GPUs at most" in reason("medarc.gpus", replace(known, devices=tuple("012345")), many)
+    assert "uses at most 4 GPUs" in reason("medarc.gpus", replace(known, devices=tuple("012345")), many)
     assert "available: 1" in reason("medarc.gpus", replace(known, devices=("0",)), many)
 
 

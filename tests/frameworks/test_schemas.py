@@ -159,7 +159,7 @@ def test_knobs_get_what_the_overlay_knows_and_main_ones_come_first_in_its_order(
         ("trainer.fake.x = 1", None, "trainer.fake", "it is gone"),
         ("trainer.offload = 1", None, "trainer.offload", "use trainer.offload_all in this generation"),
         ("", "offload = 1", "sft.offload", "use sft.offload_all in this generation"),
-        ('trainer."a.b" = 1', None, 'trainer."a.b"', "the engine does not know it"),
+        ('trainer."a.b" = 1', None, 'trainer."a.b"', "the engine has no such key"),
     ],
 )  # fmt: skip
 def test_what_has_another_name_or_is_gone_is_told_so(
@@ -231,7 +231,7 @@ def test_a_rule_is_asked_where_all_that_it_looks_at_is_there_and_sound(
 def test_rules_see_what_is_read() -> None:
     rule = Rule("max_steps", ("max_steps",), lambda v: "large" if v["max_steps"] == 128 else None)
     assert problems(over((rule,)), files("max_steps = '128'")) == [
-        ("warning", "max_steps", "max_steps is read as 128; write it that way"),
+        ("warning", "max_steps", "max_steps is read as 128; write 128"),
         ("error", "max_steps", "large"),
     ]  # fmt: skip
 

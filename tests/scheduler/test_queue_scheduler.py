@@ -81,8 +81,7 @@ def test_a_pipe_in_place_of_a_config_holds_up_nobody(scheduler: QueueScheduler, 
     os.mkfifo(config)
     scheduler.look()
     assert why(scheduler) == {
-        "a": f"{config} cannot be read: it is not a regular file; to use the new version:"
-        " rltui queue retry a",
+        "a": f"{config} cannot be read: not a regular file; to use the new version: rltui queue retry a",
         "b": "starting",
     }
 

@@ -25,7 +25,7 @@ def test_a_chart_is_found_where_the_page_of_prime_rl_has_people_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError, match="no chart of prime-rl here"):
+    with pytest.raises(UsageError, match="no prime-rl chart here"):
         chart_folder(None, None)
     elsewhere = chart(tmp_path / "checkout/k8s/prime-rl")
     assert chart_folder(None, tmp_path / "checkout") == str(elsewhere)
@@ -55,7 +55,7 @@ def test_where_helm_keeps_its_records_elsewhere_nothing_is_uninstalled(
     """As with HELM_DRIVER=configmap: there is no Secret."""
     program(tmp_path, "kubectl", "echo '{\"items\": []}'")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    with pytest.raises(RltuiError, match="helm's record of my-exp cannot be read") as caught:
+    with pytest.raises(RltuiError, match="cannot read helm's record of my-exp") as caught:
         Helm(Kubectl()).keep("my-exp", {"my-exp-shared-data"})
     assert "nothing was uninstalled" in (caught.value.hint or "")
 

@@ -183,7 +183,7 @@ def test_a_component_runs_in_the_surroundings_of_the_one_that_it_is_like(tmp_pat
     assert (launch.argv, launch.cwd, launch.gpus) == (("sh", "-l"), "/data", "")
     assert launch.env == {"CUDA_VISIBLE_DEVICES": "1", "A": "one", "B": "3", DEVICE_ORDER: "PCI_BUS_ID"}
     made.assign("shell", {"like": "nobody", "command": "sh"})
-    with pytest.raises(ConfigError, match="component 'shell': like is 'nobody', which is not a component"):
+    with pytest.raises(ConfigError, match="component 'shell': like names 'nobody', which is not a component"):
         made.launch("shell", {}, resume_step=None)
 
 

@@ -98,13 +98,22 @@ def test_find_takes_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         ),
         (  # B9
             ONE + 'ready = { http = "https://h:80a0/health" }\n',
-            ":4:1: component 'a', ready: http is 'https://h:80a0/health'; use a URL such as",
+            ":4:1: component 'a', ready: http must be a URL such as http://127.0.0.1:8000/health, not 'https://h:80a0/health'",
         ),
-        (ONE + 'ready = { tcp = "8000" }\n', ":4:1: component 'a', ready: tcp is '8000'; use host:port"),
-        (ONE + 'ready = { log = "(" }\n', ":4:11: component 'a', ready.log: '(' is not a regular expression"),
-        (ONE + 'metrics = "localhost:80/m"\n', ":4:1: component 'a', metrics: metrics is 'localhost:80/m'"),
+        (
+            ONE + 'ready = { tcp = "8000" }\n',
+            ":4:1: component 'a', ready: tcp must be host:port, such as 127.0.0.1:8000, not '8000'",
+        ),
+        (ONE + 'ready = { log = "(" }\n', ":4:11: component 'a', ready.log: invalid regular expression '('"),
+        (
+            ONE + 'metrics = "localhost:80/m"\n',
+            (
+                ":4:1: component 'a', metrics: metrics must be a URL such as http://127.0.0.1:8000/health,"
+                " not 'localhost:80/m'"
+            ),
+        ),
         (ONE + 'after = ["b"]\n', ": component 'a' waits for unknown 'b'; known: a"),
-        ("", ": name at least one [[component]], or a [[log]] to follow"),
+        ("", ": a layout needs at least one [[component]] or [[log]]"),
         (
             ONE + '[[gpu_source]]\nname = "node-2"\ncommand = ["ssh"]\ncommnd = []\n',
             ":7:1: gpu_source 'node-2', commnd: unknown key; did you mean command?",
@@ -112,7 +121,7 @@ def test_find_takes_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         ('[[log]]\nid = "t"\nfile = "x.log"\n', ":1:1: log 't', files: "),
         (
             '[[log]]\nid = "t"\nfiles = ["/x.log"]\n',
-            ":3:1: log 't', files: '/x.log' is not a path below the run's folder",
+            ":3:1: log 't', files: '/x.log' is not a path inside the run's folder",
         ),
         (
             ONE + 2 * '[[gpu_source]]\nname = "node-2"\ncommand = ["ssh"]\n',
@@ -160,6 +169,6 @@ def test_instances_that_leave_no_layout_are_an_error_in_words(tmp_path: Path) ->
     path = tmp_path / "each.toml"
     path.write_text(EACH)
     with pytest.raises(
-        ConfigError, match=r"each\.toml: with the instances of this config: name at least one"
+        ConfigError, match=r"each\.toml: with the instances of this config: a layout needs at least one"
     ):
         layout_files.load_for(record(path))

@@ -67,10 +67,10 @@ def test_a_deleted_file_is_told_and_what_is_known_of_the_queue_comes_back(
     paths.queue_file().unlink()
     after = change_queue(lambda queue: queue, fallback=known)
     assert after.entries == known.entries
-    assert after.told == "the file of the queue was deleted: the queue was restored from its last known state"
+    assert after.told == "the queue file was deleted: the queue was restored from its last known state"
     paths.queue_file().unlink()
     told = change_queue(lambda queue: queue.with_entries([*queue.entries, added(2)])).told
-    assert told.startswith("the file of the queue was deleted: the queue starts empty; ")
+    assert told.startswith("the queue file was deleted: the queue starts empty; ")
     monkeypatch.setattr("rltui.services.queue_file._LARGEST_JOURNAL", 10)
     before = (paths.queue_folder() / "journal.jsonl").read_text()
     change_queue(lambda queue: queue.with_entries([]))

@@ -54,7 +54,7 @@ def test_sweep_of_jobs_submits_as_many_as_were_allowed_until_all_have_run(cluste
         timeout_s=30.0,
     )
     last = _entries(box)[-1]
-    assert (last["state"], last["why"]) == ("waiting", "s already runs 3 of at most 3")
+    assert (last["state"], last["why"]) == ("waiting", "s: 3 of at most 3 running")
     assert box.run("queue").stdout.count("pending") == 3
 
     (box.work / "go").touch()

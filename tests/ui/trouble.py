@@ -69,7 +69,7 @@ COLLAPSE = Finding(
 )  # fmt: skip
 RUNAWAY = Finding(
     "kl", "KL out of range", "warning", "trainer", 42,
-    "the KL of the trainer to the sampler is 4.59 since step 42; expected at most 0.2",
+    "the KL between trainer and sampler has been 4.59 since step 42; expected at most 0.2",
     "lower the learning rate",
 )  # fmt: skip
 

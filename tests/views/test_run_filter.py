@@ -127,7 +127,7 @@ def test_it_is_not_meant(text: str) -> None:
         ("reward >", "reward > what?", 8, ""),
         ("reward > 1 and", "it ends too early", 14, ""),
         ("is:livin", "no 'livin'", 3, "did you mean living?"),
-        ("name:~(a", "is not a regular expression", 6, ""),
+        ("name:~(a", "invalid regular expression", 6, ""),
         ("age < yesterday", "age cannot be compared with 'yesterday'", 6, "an age: 90s"),
         ("age == 2h", "age can only be compared with < and >", 7, ""),
         ("> 3", "'>' is not allowed here", 0, ""),

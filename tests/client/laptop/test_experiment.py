@@ -110,7 +110,7 @@ def test_the_journal_grows_by_what_is_new(alpha: Experiment) -> None:
 def test_refusals_come_as_the_errors_they_were(alpha: Experiment, runs: RemoteRuns) -> None:
     with pytest.raises(UsageError, match="alpha is not running") as caught:
         asyncio.run(alpha.plan(Request(action="start")))
-    assert "S opens it" in caught.value.hint
+    assert "start its supervisor: S" in caught.value.hint
     with pytest.raises(NotFoundError, match=r"^file not found: /no-such.toml$"):
         alpha.read_config("/no-such.toml")
     with pytest.raises(UsageError, match="alpa"):

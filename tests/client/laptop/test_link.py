@@ -158,7 +158,7 @@ def test_an_answer_that_was_under_way_is_not_waited_for(machine: Machine) -> Non
         machine.cut()
         with pytest.raises(LinkDownError) as caught:
             answer.result(10)
-        assert "whether it was done" in caught.value.hint
+        assert "whether the request was carried out" in caught.value.hint
 
 
 @pytest.mark.slow

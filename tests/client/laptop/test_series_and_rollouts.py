@@ -175,7 +175,7 @@ def test_samples_that_do_not_belong_together_are_refused() -> None:
     table = SampleTable([Sample(0)])
     for name, column in (("at", array("d")), ("stop", array("i", [7]))):
         more = SampleTable([Sample(1)]).columns | {name: column}
-        with pytest.raises(ValueError, match="are not of one rollout"):
+        with pytest.raises(ValueError, match="are from different rollouts"):
             table.extend(more, [])
     assert len(table) == 1
 

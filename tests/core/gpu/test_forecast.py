@@ -138,7 +138,7 @@ def test_a_trainer_that_never_ran_is_said_to_be_unknown() -> None:
     verdict = one([device(80)], [engine(0.5), trainer(starts=True)])
     assert verdict.verdict == "fits"
     assert "peak unknown until its first run" in verdict.text
-    assert any("unknown until a first run" in note for note in verdict.notes)
+    assert any("unknown until the first run" in note for note in verdict.notes)
 
 
 def test_a_shared_device_with_little_left_for_a_trainer_that_never_ran_is_a_warning() -> None:
@@ -167,7 +167,7 @@ def test_a_trainer_alone() -> None:
     verdict = one([device(80, share_of(None, 60, "other"))], [trainer(30, starts=True)])
     assert verdict.text == (
         "trainer will not fit: its peak was 30.0 GiB, 20.0 free on GPU 0: 60.0 held by another user; free"
-        " the memory first, or reduce the needs of trainer"
+        " the memory first, or reduce the memory use of trainer"
     )
 
 
@@ -230,7 +230,7 @@ def test_engines_that_start_one_after_another_on_one_device() -> None:
     judge = replace(engine(0.5), component="judge")
     first, second = forecast([device(80)], [engine(0.5), judge])
     assert (first.verdict, second.verdict) == ("fits", "will_refuse")
-    assert "to be taken by inference" in second.text
+    assert "reserved for inference" in second.text
     assert second.free_bytes == 40 * GIB - CONTEXT_BYTES
 
 

@@ -86,7 +86,7 @@ def test_free_devices_are_those_that_nobody_uses_or_claims() -> None:
         " has 10.0 of 40.0 GiB free"
     )
     assert free_devices([full], 1, 0) == ((), "1 of 1 GPUs needed, 0 free: GPU 2 has 10.0 of 72.0 GiB free")
-    assert free_devices([free], 2, 0) == ((), "2 GPUs are needed, there is 1")
+    assert free_devices([free], 2, 0) == ((), "2 GPUs needed, 1 found")
 
 
 def test_who_else_is_on_a_device_may_have_no_name() -> None:

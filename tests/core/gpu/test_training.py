@@ -76,8 +76,8 @@ def test_forecast_says_so_before_the_first_start() -> None:
     kind, text = verdict(TrainingNeed(SEED), 0)
     assert kind == "unknown"
     assert "unknown until its first run" in text
-    assert "if that is too little, lower data.micro_batch_size 4 → 2 → 1" in text
-    assert "if that is too little" not in verdict(None, 0)[1]
+    assert "if that is not enough, lower data.micro_batch_size 4 → 2 → 1" in text
+    assert "if that is not enough" not in verdict(None, 0)[1]
 
 
 def test_what_was_seen_goes_before_the_estimate() -> None:

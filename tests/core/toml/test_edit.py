@@ -137,7 +137,7 @@ def test_edit_examples(before: str, key: str, value: Any, after: str) -> None:
     ("text", "key", "words"),
     [
         ("[a]\nx = 1\n", "a", "a is a table"),
-        ("a = { b = 1 }\n", "a", "a holds a table"),
+        ("a = { b = 1 }\n", "a", "a is a table"),
         ("a = 1\n", "a.b", "a is not a table"),
         ("[[a]]\nx = 1\n", "a.y.z", "a is an array of 1 table"),
         ("[[a]]\n[[a]]\n", "a.2.y.z", "a is an array of 2 tables"),

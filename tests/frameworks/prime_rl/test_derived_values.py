@@ -48,7 +48,7 @@ def test_one_file() -> None:
     assert derived["rollouts in flight"].value == 128
     assert derived["sampled tokens per step"].value == 128 * 128
     assert derived["rollouts per micro-batch"].text == (
-        "2048 tokens / 2048 of the longest rollout = 1; 16 of 128 new tokens, prompts not counted"
+        "2048 tokens / 2048 of the longest rollout = 1; 16 of 128 new tokens, not counting prompts"
     )
     assert derived["micro-batches per optimizer step"].text == (
         "at most 128 rollouts / 1 = 64 packed micro-batches on each of 2 ranks, at least 4"

@@ -113,5 +113,5 @@ def test_only_what_nobody_else_resets_is_reset() -> None:
 
 def test_an_address_in_a_config_that_is_none_is_told() -> None:
     configs = of_text(MERGED_TEXT + CLIENT.format("client", '["gpu-2:9000"]'))
-    with pytest.raises(ConfigError, match="base_url: 'gpu-2:9000' is not the address"):
+    with pytest.raises(ConfigError, match="base_url: not the URL of an inference server: gpu-2:9000"):
         framework("prime-rl-merged").inference_servers(configs)

@@ -185,7 +185,7 @@ def test_of_two_writers_one_gets_the_conflict(desk: Desk) -> None:
     desk.reopen()
     previews = [editor.preview(request) for editor in (first, desk.editor)]
     assert first.apply(request, previews[0]) is not None
-    with pytest.raises(ConflictError, match="was changed by someone else in the meantime"):
+    with pytest.raises(ConflictError, match="was changed by someone else meanwhile"):
         desk.editor.apply(request, previews[1])
     assert desk.text == TEXT.replace("20", "31")
 
@@ -289,5 +289,5 @@ def test_a_secret_that_was_not_kept_is_set_by_hand(desk: Desk) -> None:
     desk.reopen()
     for path in (desk.control.path / "backups").iterdir():
         path.unlink()
-    with pytest.raises(ConfigError, match=r"the value of env\.1\.token, a secret, was not saved"):
+    with pytest.raises(ConfigError, match=r"env\.1\.token is a secret: its value was not saved"):
         desk.undo()

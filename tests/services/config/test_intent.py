@@ -122,4 +122,6 @@ def test_of_two_files_a_killed_write_leaves_both_old(desk: Desk, tmp_path: Path)
         interrupted()
     EditIntent(intent(desk), history, journal).reconcile()
     assert [path.read_bytes() for path in names] == [texts[0], texts[0]]
-    assert [entry.text for entry in entries(desk)] == ["not made; rltui was ended while writing it: x 1 → 2"]
+    assert [entry.text for entry in entries(desk)] == [
+        "not applied, because rltui ended while writing: x 1 → 2"
+    ]

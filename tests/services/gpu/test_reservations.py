@@ -98,7 +98,7 @@ def test_devices_are_reserved_until_the_experiment_claims_itself(monkeypatch: py
     ReservationFiles("b").change(lambda others: [claim("b")])
     reservations.release_devices("b")
     assert reservations.reserve_devices("c", 2, 40 * GIB).devices == (), "b has claimed by itself"
-    assert reservations.reserve_devices("c", 3, 0).reason == "3 GPUs are needed, there are 2"
+    assert reservations.reserve_devices("c", 3, 0).reason == "3 GPUs needed, 2 found"
     monkeypatch.setattr(
         reservations, "read_once", lambda experiment=None: GpuReport(available=False, reason="no")
     )

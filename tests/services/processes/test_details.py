@@ -84,7 +84,7 @@ def test_why_a_process_lives_that_is_somebody_elses(start: Start, monkeypatch: p
     program = start("sleep", "1000")
     process = read_process_id(program.pid)
     assert process is not None
-    asleep = f"pid {program.pid} sleep is in state S and still ending"
+    asleep = f"pid {program.pid} sleep is still ending (state S)"
     assert retry_until(lambda: survival_reason(process) == asleep)
     owner = owner_name(program.pid)
     monkeypatch.setattr(os, "getuid", lambda: 4_000_000)

@@ -66,11 +66,11 @@ def test_a_launcher_that_submits_and_leaves_says_where_the_run_is(tmp_path: Path
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
 HOST_OOM = Cause(
-    "by the kernel's OOM killer: the machine, or its container, ran out of memory; use less of it",
+    "by the kernel's OOM killer: the machine, or its container, ran out of memory; reduce memory use",
     hopeless=True,
 )
 PERHAPS = Cause(
-    "perhaps by the kernel's OOM killer, which killed something on this machine: `dmesg` tells",
+    "possibly by the kernel's OOM killer, which killed a process on this machine; check `dmesg`",
     hopeless=False,
 )
 
@@ -113,8 +113,8 @@ def test_only_the_end_of_the_log_is_read(log: Path) -> None:
 @pytest.mark.parametrize(
     ("signal", "host_oom", "text"),
     [
-        ("SIGKILL", "", "from outside, not by the kernel's OOM killer (oom_kill is unchanged): restart it"),
-        ("SIGKILL", None, "from outside, or by the kernel's OOM killer: `dmesg` tells; restart it"),
+        ("SIGKILL", "", "from outside, not by the kernel's OOM killer (oom_kill is unchanged); restart"),
+        ("SIGKILL", None, "from outside, or by the kernel's OOM killer; check `dmesg`, then restart"),
         ("SIGTERM", None, "from outside"),
         ("SIGINT", "own", "from outside"),
     ],
@@ -132,7 +132,7 @@ def test_a_kill_below_a_shell_is_from_outside_where_the_output_says_nothing(log:
     assert found.text.startswith("out of GPU memory")
     log.write_text("step 1\n")
     assert cause(log, exit_code=137) == Cause(
-        "from outside, not by the kernel's OOM killer (oom_kill is unchanged): restart it",
+        "from outside, not by the kernel's OOM killer (oom_kill is unchanged); restart",
         hopeless=False,
         from_outside=True,
     )

@@ -32,7 +32,7 @@ from rltui.services.runs.run_metadata import (
 )
 from rltui.services.runs.run_row import RunReader
 
-UNSEEN = "nobody saw how orchestrator and trainer ended: killed, or the machine was restarted"
+UNSEEN = "how orchestrator and trainer ended is unknown: killed, or the machine was restarted"
 
 
 def test_a_run_is_read_from_its_folder(own_user: Path, tmp_path: Path) -> None:

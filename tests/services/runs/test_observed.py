@@ -60,13 +60,13 @@ def test_the_only_run_in_it(tmp_path: Path) -> None:
 
 def test_of_several_none_is_chosen(tmp_path: Path) -> None:
     old, new = run_of_today(tmp_path / "a", at=1e9), run_of_today(tmp_path / "b", at=2e9)
-    with pytest.raises(UsageError, match="holds 2 runs") as caught:
+    with pytest.raises(UsageError, match="contains 2 runs") as caught:
         find_run(tmp_path)
     assert caught.value.details == (f"rltui watch {new}", f"rltui watch {old}")
 
 
 def test_a_folder_of_nothing_unless_a_framework_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="holds no run of a known framework"):
+    with pytest.raises(UsageError, match="contains no run of a known framework"):
         find_run(tmp_path)
     assert find_run(tmp_path, "prime-rl-split") == DetectedRun(tmp_path, "prime-rl-split")
     with pytest.raises(NotFoundError, match="folder not found"):

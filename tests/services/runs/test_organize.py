@@ -123,7 +123,7 @@ def test_the_trash_takes_a_run_and_gives_it_back_as_it_was(index: RunIndex, tmp_
     assert there(index, "a") == replace(gone, disk_bytes=there(index, "a").disk_bytes)
     assert organize.trash(index, gone) == gone
     write_finished_run(tmp_path / "out" / "a")  # somebody was quicker
-    with pytest.raises(ConflictError, match="something else is at"):
+    with pytest.raises(ConflictError, match="already exists"):
         organize.restore(index, gone)
     shutil.rmtree(tmp_path / "out" / "a")
     back = organize.restore(index, gone)

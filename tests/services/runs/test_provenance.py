@@ -84,8 +84,8 @@ def test_what_a_run_starts_with_is_kept_start_by_start(
     assert b"diff --git a/reward.py b/reward.py" in kept
     assert b"rl.toml" not in kept, "the config is kept as it was run"
     assert differences(second, first) == (
-        "the workspace has uncommitted changes and had none",
-        "untracked files: new.py",
+        "the workspace has uncommitted changes, had none",
+        "new untracked files: new.py",
         "driver is not installed, was 570.1",
         "org/math is at revision 9876543210, was at abcdef0123",
         "data/train.jsonl changed, with the same size",
@@ -113,13 +113,13 @@ def test_differences_are_named() -> None:
     )
     assert differences(now, then) == (
         "the workspace is at commit bbbbbbbbbb (dev), was at aaaaaaaaaa",
-        "the uncommitted changes of that run are gone (kept: .rltui/diffs/dddddddddd….patch)",
+        "the workspace no longer has the run's uncommitted changes (saved in .rltui/diffs/dddddddddd….patch)",
         "torch is 2.9, was not installed",
         "vllm is not installed, was 0.31",
         "the machine is two, was one",
     )
     small, large = DataPrint(size=3, mtime=1.0, sha256="a"), DataPrint(size=3, mtime=2.0)
     assert small.difference(replace(small, mtime=5.0)) == ""
-    assert large.difference(small) == "has been written since"
+    assert large.difference(small) == "has been modified since"
     assert DataPrint().difference(small) == "no longer exists"
     assert replace(small, size=3 << 20).difference(small) == "has 3 MiB, had 0 MiB"

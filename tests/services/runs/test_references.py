@@ -66,7 +66,7 @@ def test_a_reference_means_one_run(index: RunIndex, reference: str, name: str) -
 @pytest.mark.parametrize(
     ("reference", "text"),
     [
-        ("de", "de could be demo-2 or demo\n→ type more of the name"),
+        ("de", "de is ambiguous: demo-2 or demo\n→ type more of the name"),
         ("dmo", "run not found: dmo\n→ did you mean demo?"),
         ("zzzz", "run not found: zzzz\n→ available: archived, results, newest, high, demo-2 and demo"),
         ("-9", "run not found: -9\n→ list the 5 runs: rltui runs"),

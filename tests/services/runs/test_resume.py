@@ -115,7 +115,7 @@ def test_a_step_in_the_config_that_something_else_goes_before_is_told(points: Re
     started(points, "[ckpt]\nresume_step = 420")
     again = points.of(START, config(420))
     assert again.step == 500
-    assert again.passed_over.endswith("the run was already started with it; --from 420 goes back to it")
+    assert again.passed_over.endswith("an earlier start has already used that step; to go back: --from 420")
     assert points.of(START.model_copy(update={"resume_step": 420}), config(420)).passed_over == ""
     started(points, "[ckpt]\nresume_step = 7")
     assert points.of(START, config(None)).passed_over == ""

@@ -288,7 +288,7 @@ def _memory(
     count = None if is_elsewhere else run.framework.gpu_count(run.files)
     report = read_once()
     if count and not report.available:
-        return (), (Blocker(reason=f"{count_text(count, 'GPU')} wanted, 0 found", hint=report.reason or ""),)
+        return (), (Blocker(reason=f"{count_text(count, 'GPU')} needed, 0 found", hint=report.reason or ""),)
     try:
         return verdicts(config_files, run.layout_file, run.layout, run.framework, run.files, devices), ()
     except ConfigError as error:

@@ -184,7 +184,7 @@ def _separate_copies(
     files_text = join_words(
         list(dict.fromkeys(file for _, shared_files in readers for file in shared_files)) or shipped_files
     )
-    reason = f"{names} is running and reads it, too" if readers else "an example shipped with rltui"
+    reason = f"{names} is running and reads the same file" if readers else "an example shipped with rltui"
     copy_reason = f"{files_text}: {reason}; {record.name} uses its own copy"
     copy_reason += f", which edits will change (to write them back: {hints.PROMOTE(name=record.name)})"
     with RunConfigBuilder(
@@ -270,7 +270,7 @@ def creation_lock() -> Iterator[None]:
     lock = FileLock(paths.state_dir() / "create.lock")
     busy = ConflictError(
         f"another rltui has been creating an experiment for {_LOCK_TIMEOUT_S:g} s",
-        hint="find its process: fuser " + str(lock.path),
+        hint="find that process: fuser " + str(lock.path),
     )
     with lock.hold(busy, wait_s=_LOCK_TIMEOUT_S):
         yield
@@ -289,7 +289,7 @@ def _refuse_resume(record: ExperimentRecord, earlier: EarlierRun | None) -> None
 
 def _folder_in_use(owner: ExperimentRecord) -> ConflictError:
     return ConflictError(
-        f"{owner.output_dir} is the folder of the experiment {owner.name}, which is running",
+        f"{owner.output_dir} belongs to the running experiment {owner.name}",
         hint=(
             f"choose another with -o OUTPUT_DIR; or open it: {hints.OPEN(name=owner.name)}; or end it:"
             f" {hints.DOWN(name=owner.name)}"

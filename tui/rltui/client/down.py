@@ -50,7 +50,7 @@ def shut_down(record: ExperimentRecord, report: Tell) -> Down:
     except RltuiError as error:
         if launch.has_supervisor(record):
             raise
-        print(f"{error.title}: ended from here", file=sys.stderr)
+        print(f"{error.title}; stopping the components directly", file=sys.stderr)
         survivors = asyncio.run(_end(record))
         try:
             launch.clear_away(record)
@@ -67,8 +67,8 @@ def shut_down(record: ExperimentRecord, report: Tell) -> Down:
             down = IntentFile(record.control.intent_file).read().down
             if down is None or not down.complete:
                 raise RltuiError(
-                    f"the supervisor of {record.name} died while stopping the components",
-                    hint=f"again: {hints.DOWN(name=record.name)}; a new supervisor ends the rest",
+                    f"the supervisor of {record.name} exited while stopping the components",
+                    hint=f"to end the rest: {hints.DOWN(name=record.name)}",
                 ) from None
             return down
     return Down.model_validate(status["down"]) if status.get("down") else completed

@@ -77,7 +77,7 @@ class EarlierRun:
         resumable = (
             f"--resume continues from checkpoint {self.point.step}"
             if self.point.step is not None
-            else "--resume starts it over (no checkpoint; its files are set aside)"
+            else "--resume starts that run over (it has no checkpoint; its files are set aside)"
         )
         owner_text = f"an earlier run of the experiment {self.owner}" if self.owner else "an earlier run"
         return ConflictError(

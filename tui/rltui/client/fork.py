@@ -79,7 +79,7 @@ def prepared(
             _copy(begin.folder.path / name, run_dir / name)
         if begin.step not in RunFolder(run_dir, begin.folder.files).checkpoints():
             raise RltuiError(
-                f"checkpoint {begin.step} in {begin.folder.path} disappeared while being copied",
+                f"checkpoint {begin.step} in {begin.folder.path} was deleted while being copied",
                 hint=f"{hints.CHECKPOINTS} lists all",
             )
         yield replace(request, earlier_run="resume", checkpoint=begin.step)
@@ -198,7 +198,7 @@ def carry_out(fork: Fork) -> tuple[ExperimentRecord, tuple[str, ...]]:
             message = fork.start.model_copy(update={"by": actor()})
             plan = wire.request(ExperimentApi.plan, message)
             if bad := [verdict.text for verdict in plan.memory if verdict.is_bad]:
-                notes.extend(("it was created but not started", *bad))
+                notes.extend(("the fork was created but not started", *bad))
             else:
                 wire.request(ExperimentApi.execute, message)
 
@@ -220,7 +220,7 @@ def _step(record: ExperimentRecord, folder: RunFolder, choice: CheckpointChoice)
     if choice in steps:
         return int(choice)
     if folder.files.no_resume:
-        raise ConflictError(f"no run can resume from a checkpoint of {record.name}: {folder.files.no_resume}")
+        raise ConflictError(f"cannot resume from checkpoints of {record.name}: {folder.files.no_resume}")
     absence = "no complete checkpoint" if isinstance(choice, str) else f"no complete checkpoint {choice}"
     alternatives = f"available: {', '.join(map(str, steps))}" if steps else "leave out --from to start over"
     raise ConflictError(f"{record.name} has {absence}", hint=alternatives)

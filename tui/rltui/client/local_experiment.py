@@ -132,8 +132,8 @@ class LocalExperiment(Experiment):
 
     def _nothing_lives(self) -> UsageError:
         return UsageError(
-            f"{self.name} is not running and only read from its files; nothing was done",
-            hint=f"S opens it with a supervisor, and so does `{hints.OPEN(name=self.name)}`",
+            f"{self.name} is not running: this view only reads its files; nothing was done",
+            hint=f"start its supervisor: S, or `{hints.OPEN(name=self.name)}`",
         )
 
     def _required_supervisor(self) -> SupervisorClient:
@@ -171,7 +171,7 @@ class LocalExperiment(Experiment):
                     kind="client",
                     severity="information",
                     title=f"{self.name} has a supervisor again",
-                    text="This view shows its files from before. S opens it live.",
+                    text="This view shows its files as they were. S opens the live run.",
                 )
             await asyncio.sleep(_POLL_S)
 
@@ -232,7 +232,7 @@ class LocalExperiment(Experiment):
         await self._required_supervisor().tokens(**tokens())
         plan = await self.execute(publish_request(request))
         if PUBLISH not in plan.start:
-            raise ConflictError("an upload is in progress", hint="wait for its end")
+            raise ConflictError("an upload is in progress", hint="wait until it is done")
 
     async def open_shell(self, like: str | None) -> str:
         self._required_supervisor()

@@ -67,7 +67,7 @@ def publication(
     if not _REPO.fullmatch(repo) or len(repo) > _LONGEST_REPO or re.search(r"--|\.\.|\.git$", repo):
         raise UsageError(
             f"not a repository on the hub: {repo}",
-            hint="write USER/NAME, in letters, digits, -, _ and ., such as alice/Qwen3-0.6B-Reverse-Text-RL",
+            hint="use USER/NAME, with letters, digits, -, _ and ., such as alice/Qwen3-0.6B-Reverse-Text-RL",
         )
     if isinstance(what, Path):
         folder = weights.complete_folder(what, adapters=True)
@@ -76,7 +76,7 @@ def publication(
     exclusions = (*_MARKERS, *exclude)
     files = [path for path in _files(folder) if _is_selected(path, include, exclusions)]
     if not files:
-        raise UsageError(f"no file of {folder} would be uploaded", hint="check --include and --exclude")
+        raise UsageError(f"nothing to upload in {folder}", hint="check --include and --exclude")
     patterns = (("--include", include), ("--exclude", exclusions))
     named_options = (
         ("--revision", revision),

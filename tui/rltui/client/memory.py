@@ -36,7 +36,7 @@ def named_devices(choice: str) -> str:
     if report.available and len(chosen_devices(choice, report.devices)) != len(entries):
         labels = ", ".join(device.label for device in report.devices if not device.host)
         raise UsageError(
-            f"--devices {choice} must list devices of this machine, each once",
+            f"--devices must list GPUs of this machine, each once, not {choice}",
             hint=f"available: {labels}; {hints.GPUS} lists UUIDs, too",
         )
     return ",".join(entries)
@@ -50,7 +50,7 @@ def roomiest_device() -> tuple[str | None, str]:
     visible = chosen_devices(os.environ.get(VISIBLE_DEVICES), report.devices)
     readable = [(free, device) for device in visible if (free := device.unclaimed_bytes) is not None]
     if not readable:
-        return None, f"--single-gpu found no GPU: cannot read any GPU of this machine ({report.reason})"
+        return None, f"--single-gpu: cannot read any GPU of this machine ({report.reason})"
     free, device = max(readable, key=lambda entry: entry[0])  # the first of equals
     room = f"{gib(free)} of {gib(device.total_bytes or 0)} GiB free"
     sentence = f"all components share GPU {device.label}: {room}"
@@ -97,7 +97,7 @@ def _apart(
         instead = join_words([device.label for device in new_devices])
         return moved_record, (f"{'; '.join((*reasons, *little))}; this experiment uses GPU {instead}",)
     return record, tuple(
-        f"{reason}, and this experiment uses it, too; to choose others: --devices" for reason in reasons
+        f"{reason} and by this experiment; to choose other GPUs: --devices" for reason in reasons
     )
 
 

@@ -179,9 +179,11 @@ def _findings(
     yield NodeFinding(name, "clock", is_near, off, essential=False)
     is_own = f" of the experiment {requirements.experiment}" in (reply["port"] or "")
     port_state = (
-        f"{reply['port']}; it must end before a start" if reply["port"] else _free(requirements.ports)
+        f"{reply['port']}; end that process before a start" if reply["port"] else _free(requirements.ports)
     )
-    yield NodeFinding(name, "ports", is_own or not reply["port"], "used by it" if is_own else port_state)
+    yield NodeFinding(
+        name, "ports", is_own or not reply["port"], "in use by this experiment" if is_own else port_state
+    )
     gpus = {model: reply["gpus"].count(model) for model in reply["gpus"]}
     models = ", ".join(f"{count} × {model}" for model, count in gpus.items())
     yield NodeFinding(name, "gpus", bool(gpus) or not node.gpus, models or "none", essential=False)
@@ -204,7 +206,7 @@ def _shared(node: NodeSpec, reply: Mapping[str, Any], probe: Path, token: str) -
     folder = str(probe.parent)
     is_needed = not node.cwd
     if reply["shared"] != token:
-        text = f"{folder} is not the same there: files written here are not visible"
+        text = f"{folder} is a different folder there: files written here are not visible"
         return NodeFinding(node.name, "folder", False, text, is_needed)
     try:
         answer = _reply(probe, node).read_text(encoding="utf-8")

@@ -66,7 +66,7 @@ def observe(request: ObservationRequest) -> ExperimentRecord:
         ]
         if supervised := next((experiment for experiment in same if not experiment.observed), None):
             raise ConflictError(
-                f"{run.path} is the run of the experiment {supervised.name}",
+                f"{run.path} belongs to the experiment {supervised.name}",
                 hint=f"open it: {hints.OPEN(name=supervised.name)}",
             )
         before = next((experiment for experiment in same if request.name in (None, experiment.name)), None)

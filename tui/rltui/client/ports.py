@@ -43,7 +43,7 @@ def with_ports(record: ExperimentRecord) -> tuple[ExperimentRecord, tuple[str, .
         ports_in_use.claim(port, item.more)
         if busy is not None:
             # everybody knows the server by its port
-            component = "" if item.component == "inference" else f" for the {item.component}"
+            component = "" if item.component == "inference" else f" for {item.component}"
             notes.append(f"port {busy[0]} is {busy[1]}; this experiment uses {port}{component}")
             if (model := served_model(busy[0])) is not None:
                 use = _way_to_use(framework, f"http://127.0.0.1:{busy[0]}")
@@ -85,7 +85,7 @@ def inference_url(record: ExperimentRecord) -> str:
     values = _template_values(record, framework, files)
     specs = [spec for spec in layout.automatic if spec.id == "inference" and spec.port]
     if not specs:
-        elsewhere = f"it uses {record.inference[0]} itself" if record.inference else ""
+        elsewhere = f"{record.name} itself uses {record.inference[0]}" if record.inference else ""
         raise ConfigError(f"{record.name} has no inference server of its own", hint=elsewhere)
     # Past a router, which hands no weights on.
     engine, host = values.get("port.engine"), values.get("host.inference")
@@ -123,7 +123,7 @@ class _UsedPorts:
         holder = processes.port_holder(port, _ANY_ADDRESS)
         if holder is not None and not self._is_own(holder):
             return f"in use by {holder}"
-        return f"the experiment {self._owners[port]}'s" if port in self._owners else None
+        return f"reserved for the experiment {self._owners[port]}" if port in self._owners else None
 
     def first_blocked(self, port: int, more: tuple[int, ...] = ()) -> tuple[int, str] | None:
         """The first that cannot be used of `port` and those so far above it, and why."""

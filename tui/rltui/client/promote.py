@@ -109,7 +109,9 @@ def plan_undo(row: RunRow) -> Promotion:
             raise ConfigError(f"{name} is not one of the source files of {row.name}")
         now = read_file(path)
         if now.sha != sides["after"]:
-            raise ConflictError(f"{path} has changed since", hint="nothing was written; fix it by hand")
+            raise ConflictError(
+                f"{path} has changed since", hint="nothing was written; change the file by hand"
+            )
         before = content_of(control.path / _KEPT / sides["before"], display_path=path)
         files[path] = (now, parse_file(path, before))
     return Promotion(row.name, record, files, (), _notes(files, record), undoes=True)
@@ -117,7 +119,11 @@ def plan_undo(row: RunRow) -> Promotion:
 
 def _notes(files: Iterable[Path], record: ExperimentRecord) -> tuple[str, ...]:
     readers = [reader.name for reader, _ in readers_of(files, record)]
-    return (f"{join_words(readers)} reads it, and will use it at its next start",) if readers else ()
+    return (
+        (f"{join_words(readers)} also reads the file, and will use the new values at its next start",)
+        if readers
+        else ()
+    )
 
 
 def promote(promotion: Promotion) -> tuple[str, ...]:
@@ -146,7 +152,7 @@ def promote(promotion: Promotion) -> tuple[str, ...]:
     if other_files:
         _replace(promotion, other_files)
     _record(promotion)
-    return () if promotion.undoes else (f"{hints.PROMOTE_UNDO(run=promotion.run)} undoes it",)
+    return () if promotion.undoes else (f"to undo: {hints.PROMOTE_UNDO(run=promotion.run)}",)
 
 
 # --- key by key -----------------------------------------------------------------------------------------
@@ -173,15 +179,15 @@ class _Merge:
             path = self._file_of(key)
             if path is None:
                 paths = join_words(list(map(str, self._paths)))
-                yield f"{key}: not set in {paths}; set it in the right file"
+                yield f"{key}: not set in {paths}; set the key in the right file"
                 continue
             before, after = self._sources[path]
             user_values = deep_leaves(before.data)
             if key_conflicts({key: old}, user_values, {key: new}):
                 user_text = _value_text(key, user_values.get(key))
                 yield (
-                    f"{key}: was {_value_text(key, old)}, {path} now says {user_text}, the run"
-                    f" {_value_text(key, new)}"
+                    f"{key}: was {_value_text(key, old)}, is {user_text} in {path} and"
+                    f" {_value_text(key, new)} in the run"
                 )
             elif not same_value(user_values.get(key), new):
                 try:
@@ -232,7 +238,7 @@ def _replace(promotion: Promotion, files: Sequence[Path]) -> None:
             replace_files({path: FileChange(old.content, new.content) for path, (old, new) in sides.items()})
         except ForeignSaveError as error:
             raise ConflictError(
-                f"{error.path} was changed by someone else in the meantime",
+                f"{error.path} was changed by someone else meanwhile",
                 hint="nothing was written; check the file and try again",
             ) from error
 

@@ -316,10 +316,8 @@ class ExperimentReader:
             ]
             move = next((entry for entry in moves if entry.text.endswith(f"/{name}")), None)
             if move is None:
-                hint = f"move it by hand; it is in {folder.archive / name}"
-                raise ConflictError(
-                    f"the journal does not say where the run resumed without {name}", hint=hint
-                )
+                hint = f"move the files by hand from {folder.archive / name}"
+                raise ConflictError(f"the journal has no resume that set {name} aside", hint=hint)
             aside = folder.bring_back(name, move.step)
             if (
                 move.step is None
@@ -336,7 +334,7 @@ class ExperimentReader:
         Raises:
             ConflictError: if somebody starts it.
         """
-        busy = ConflictError(f"{self.record.name} is starting", hint=f"ask again; {outcome}")
+        busy = ConflictError(f"{self.record.name} is starting", hint=f"{outcome}; try again")
         with FileLock(self._control.lock_file).hold(busy):
             yield
 

@@ -92,7 +92,7 @@ def _refuse_existing(folder: Path, name: str | None) -> None:
     existing = existing or (find_experiment(name) if name is not None else None)
     if existing is not None:
         raise ConflictError(
-            f"there already is an experiment {existing.name} in {existing.output_dir}",
+            f"the experiment {existing.name} already exists in {existing.output_dir}",
             hint="choose another name with -n, or another folder with -o; nothing was started",
         )
 

@@ -71,7 +71,7 @@ def replace_text(seen: SettingsText, text: str) -> None:
             replace_files({path: FileChange(seen.text.encode(), text.encode())})
     except (FileExistsError, ForeignSaveError):
         raise ConflictError(
-            f"{path} was changed by someone else in the meantime", hint="nothing was written; open it again"
+            f"{path} was changed by someone else meanwhile", hint="nothing was written; open the file again"
         ) from None
     except OSError as error:
         raise RltuiError(f"cannot write {path}: {error.strerror}") from error

@@ -107,8 +107,8 @@ def _factor_needs_batch(names: BatchKnobs, factor: str) -> Rule:
     remedy = f" and set {names.inflight}" if names.inflight else ""
     return bad_if(
         lambda v: v[tokens] is not None and v[factor] is not None, factor, (tokens,),
-        lambda v: f"{factor} ({number(v[factor])}) can only be set when {batch} is set, "
-        f"but {tokens} ({v[tokens]}) is: remove it{remedy}",
+        lambda v: f"{factor} ({number(v[factor])}) applies to {batch}, but {tokens} "
+        f"({v[tokens]}) is set instead: remove {factor}{remedy}",
     )  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def _inflight_rules(names: BatchKnobs, inflight: str, also: Collection[str]) -> 
 
     yield bad_if(
         lambda v: v[tokens] is not None and v[inflight] is None, tokens, (inflight, group, seq_len, *also),
-        lambda v: f"{inflight} must be set when {tokens} ({v[tokens]}) is: at least {group} ({v[group]}), "
+        lambda v: f"{inflight} is required with {tokens} ({v[tokens]}): at least {group} ({v[group]}), "
         f"for example {example(v)}",
     )  # fmt: skip
     yield bad_if(
@@ -184,7 +184,7 @@ def packing_values(
     fit = max(1, row // longest)
     short = v[max_tokens] if v[max_tokens] and v[max_tokens] < longest else None
     more = max(1, row // short) if short is not None else fit
-    best = f"; {more} of {short} new tokens, prompts not counted" if more > fit else ""
+    best = f"; {more} of {short} new tokens, not counting prompts" if more > fit else ""
     yield derived_value(
         "rollouts per micro-batch", fit, "rollouts",
         f"{row} tokens / {longest} of the longest rollout = {fit}{best}",
@@ -251,7 +251,7 @@ def _token_batch(v: Values, names: BatchKnobs) -> Iterator[DerivedValue]:
     least = _rounded_up(tokens, seq_len)
     yield derived_value(
         "prompts per step", None, "prompts",
-        f"varies: whole groups of {group} rollouts until they hold {tokens} tokens",
+        f"varies: whole groups of {group} rollouts until the batch has {tokens} tokens",
     )  # fmt: skip
     yield derived_value(
         "tokens per step", tokens, "tokens",
@@ -301,7 +301,7 @@ def convert(
         ValueError: if `mean_tokens` is not above 0, or a knob of the batch has a wrong value, or none.
     """
     if not 0 < mean_tokens < math.inf:
-        raise ValueError(f"a rollout cannot have {mean_tokens:g} tokens; it must be a number above 0")
+        raise ValueError(f"tokens per rollout must be a number above 0, not {mean_tokens:g}")
     way = _in_tokens if other_way(names, rows) == "tokens" else _in_rollouts
     to: BatchUnit = "tokens" if way is _in_tokens else "rollouts"
     values, lines = way(names, rows, mean_tokens)
@@ -356,7 +356,7 @@ def _in_rollouts(names: BatchKnobs, rows: Mapping[str, KnobInfo], mean: float) -
 
 def _positive_int(row: KnobInfo) -> int:
     if not is_integer(row.value) or row.value < 1:
-        raise ValueError(f"{row.key} is {row.value!r}; it must be a whole number ≥ 1")
+        raise ValueError(f"{row.key} must be a whole number ≥ 1, not {row.value!r}")
     return row.value
 
 
@@ -372,7 +372,7 @@ def _factor(name: str | None, rows: Mapping[str, KnobInfo]) -> float | None:
     if value is None:
         return None
     if not is_number(value) or not 1 <= value < math.inf:
-        raise ValueError(f"{name} is {value!r}; it must be a number ≥ 1")
+        raise ValueError(f"{name} must be a number ≥ 1, not {value!r}")
     return float(value)
 
 

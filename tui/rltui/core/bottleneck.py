@@ -14,6 +14,8 @@ _STEPS = 10
 _FEWEST_STEPS = 3
 _MUCH = 0.25
 """Share of the time above which a wait counts."""
+_SOME = 0.1
+"""Share of the time from which on a wait of the other one counts, too."""
 _GAP = 10.0
 """A step that took this many times the median had a restart in it."""
 _FULL = 0.9
@@ -57,10 +59,10 @@ def bottleneck(
         load = _load(activities)
         if load is not None and load.is_full:
             advice, knob = f"the KV cache is full ({load.kv_text})", knobs.kv_memory
-            do = "give it more memory, or use fewer or shorter rollouts"
+            do = "give the KV cache more memory, or use fewer or shorter rollouts"
         elif load is not None and load.is_queued:
             advice, knob = f"{load.waiting:.0f} requests are waiting for the server", knobs.sequences
-            do = "let it process more requests at a time, or add inference GPUs"
+            do = "let the server run more requests at a time, or add inference GPUs"
         elif load is not None:
             advice, knob = f"the server has room ({load.running:.0f} requests running)", knobs.in_flight
             do = "keep more rollouts in flight"
@@ -69,13 +71,15 @@ def bottleneck(
             do = "keep more rollouts in flight, or add inference GPUs"
         where = f" ({knob})" if knob else ""
         return _bottleneck(names.get("trainer", "trainer"), "a batch", waits, f"{advice}: {do}{where}", knob)
-    ahead = f"raise {knobs.lead}" if knobs.lead else "give the trainer more GPUs"
+    # being further ahead helps only where the trainer waits in its turn
+    lead = knobs.lead if trainer is None or trainer[0] >= _SOME else None
+    remedy = f"raise {lead}" if lead else "give the trainer more GPUs"
     return _bottleneck(
         names.get("orchestrator", "orchestrator"),
         "weights",
         waits,
-        f"training is slower than rollouts: {ahead}, or use smaller batches",
-        knobs.lead,
+        f"training is slower than rollouts: {remedy}",
+        lead,
     )
 
 
@@ -86,11 +90,15 @@ def _in_queue(
     load = _load(activities)
     if load is None or not load.is_queued:
         return None
-    what, knob = ("KV cache", knobs.kv_memory) if load.is_full else ("a free slot", knobs.sequences)
+    what, knob, do = (
+        ("KV cache", knobs.kv_memory, "give the cache more memory")
+        if load.is_full
+        else ("a free slot", knobs.sequences, "allow more requests at a time")
+    )
     where = f" ({knob})" if knob else ""
     name, share = names.get("inference", "inference"), load.waiting / (load.waiting + load.running)
     total = load.waiting + load.running
-    text = f"{load.waiting:.0f} of {total:.0f} requests to {name} wait for {what}; give it more{where}"
+    text = f"{load.waiting:.0f} of {total:.0f} requests to {name} wait for {what}; {do}{where}"
     return Bottleneck(waits=name, waits_for=what, share_frac=round(share, 3), steps=0, text=text, knob=knob)
 
 

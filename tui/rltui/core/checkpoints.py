@@ -43,7 +43,7 @@ BEING_WRITTEN = "being written"
 NEWEST = "default for resume"
 HIGHEST = "highest reward"
 """Judged by the mean of some steps, whose deviation is displayed with it; `best` on the command line."""
-GOOD = "last good one before the drop"
+GOOD = "last good before the drop"
 
 
 class SetAside(Value):
@@ -145,7 +145,7 @@ def prune_plan(
         if not reason:
             reason = _keep_reason(checkpoint, retention, newest, complete[-1] if complete else None)
         if not reason and only is not None and checkpoint.step not in only:
-            reason = "saved since the plan"
+            reason = "saved after the plan"
         if reason:
             keep.append(KeptCheckpoint(step=checkpoint.step, why=reason))
         else:
@@ -164,7 +164,7 @@ def _keep_reason(
         return "named"
     if not checkpoint.complete:
         is_old = newest_step is not None and checkpoint.step < newest_step
-        return "" if is_old else "may still be being written"
+        return "" if is_old else "possibly still being written"
     if checkpoint.step in newest:
         return f"one of the newest {retention.keep_last}"
     if retention.keep_every and checkpoint.step % retention.keep_every == 0:

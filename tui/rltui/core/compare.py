@@ -248,11 +248,11 @@ def _summary(
 def _unknown(name: str, sources: Sequence[SeriesSource | None]) -> UsageError:
     keys = set[SeriesKey]().union(*(source.keys() for source in sources if source is not None))
     if not keys:
-        return UsageError(f"none of these runs has {name}", hint="their metrics were deleted")
+        return UsageError(f"no metric {name} in these runs", hint="the metrics of these runs were deleted")
     available_ids = [concept.id for concept in CONCEPTS if find_all(concept.id, keys)]
     guess = did_you_mean(name, [*available_ids, *(key.name for key in keys)])
     return UsageError(
-        f"unknown metric of these runs: {name!r}",
+        f"unknown metric: {name}",
         hint=f"{guess} available: {', '.join(available_ids)}".strip(),
     )
 

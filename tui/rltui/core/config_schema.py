@@ -207,8 +207,8 @@ class _Walk:
         if value is None and is_on and prop.required and prop.name not in defaults:
             self._fault(position, "is required")
         if is_none and not node.nullable:
-            what = "a table" if node.members else "a value"
-            self._fault(position, f'must have {what}: "{self._schema.none}" stands for none')
+            kind = "table" if node.members else "value"
+            self._fault(position, f'needs a {kind}: "{self._schema.none}" means none')
         set_value, default = (None, None) if is_none else (value, default_value)
         effective = default if set_value is None else set_value
         is_table, is_plain = isinstance(set_value, Mapping), bool(node.kinds or node.words)
@@ -248,7 +248,7 @@ class _Walk:
         elif (coerced := coerce_value(knob, value)) is not None:
             self._set(position, coerced)
             self._problem(
-                position, f"{knob.name} is read as {display(coerced)}; write it that way", "warning"
+                position, f"{knob.name} is read as {display(coerced)}; write {display(coerced)}", "warning"
             )
         elif self._schema.date and isinstance(value, str) and knob.choices:
             self._problem(position, f"{fault} ({self._as_of('the choices')})", "warning")
@@ -362,15 +362,15 @@ class _Walk:
         slip = "" if correction else did_you_mean(position.key, known_keys)
         hint = (correction or slip).replace(ENTRY, "")
         if table.extra == "ignore":
-            nobody = hint or f"{self._reader} does not know it"
-            self._problem(position, f"{name} is silently ignored: {nobody}", "warning")
+            reason = hint or f"{self._reader} has no such key"
+            self._problem(position, f"{name} is silently ignored: {reason}", "warning")
         elif not self._schema.date:
-            self._problem(position, f"{_UNKNOWN}{name}: {hint or f'{self._reader} does not know it'}")
+            self._problem(position, f"{_UNKNOWN}{name}: {hint or f'{self._reader} has no such key'}")
         else:
             is_foreign = position.key.rpartition(".")[0] in self._words.foreign
             severity = self._of_date(is_slip=bool(slip) and not is_foreign)
             text = (
-                f"{_UNKNOWN}{name}: {hint or 'may be from a newer or older version'}"
+                f"{_UNKNOWN}{name}: {hint or 'possibly from a newer or older version'}"
                 f" ({self._as_of(self._reader)})"
             )
             self._problem(position, text, severity)

@@ -329,7 +329,7 @@ def verdict(stats: EvalStatistics, request: EvalRequest, evaluator_error: str = 
     clauses += [f"{count} of {stats.rollouts} rollouts {problem}" for count, problem in problems if count]
     missing = request.rollouts - stats.rollouts
     if missing > 0:
-        clauses.append(f"only {stats.rollouts} of {request.rollouts} rollouts")
+        clauses.append(f"only {stats.rollouts} of {request.rollouts} rollouts finished")
     text = "; ".join(clauses)
     if stats.failed >= _MOST_FRAC * stats.rollouts or stats.mean is None:
         return "failed", text or "no rollout has a reward"
@@ -347,10 +347,7 @@ def refusal(max_tokens: int | None, context: int | None, prompt: int | None) -> 
     if max_tokens is None or context is None:
         return ""
     if max_tokens >= context:
-        return (
-            f"answers of {max_tokens} tokens leave no room for a prompt in a context of {context} tokens"
-            " tokens tokens"
-        )
+        return f"answers of {max_tokens} tokens leave no room for a prompt in a context of {context} tokens"
     if prompt is not None and prompt + max_tokens > context:
         return (
             f"a prompt of {prompt} tokens and an answer of {max_tokens} do not fit in a context of {context}"

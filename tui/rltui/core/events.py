@@ -80,8 +80,10 @@ def note_text(text: str) -> str:
     """
     note = text.strip()
     if not note:
-        raise UsageError("empty note", hint="write what to remember")
+        raise UsageError("the note is empty", hint="give its text")
     if len(note) > LONGEST_NOTE:
-        title = f"a note of {len(note)} characters: {truncate(first_line(note), 40)}"
-        raise UsageError(title, hint=f"at most {LONGEST_NOTE} characters; put the rest in a file and name it")
+        title = f"note too long ({len(note)} characters): {truncate(first_line(note), 40)}"
+        raise UsageError(
+            title, hint=f"at most {LONGEST_NOTE} characters; put the rest in a file, and name the file"
+        )
     return note

@@ -58,7 +58,7 @@ def parse_checkpoint(text: str) -> CheckpointChoice:
         return "best"
     if (step := parse_whole_number(text)) is not None:
         return step
-    raise UsageError(f"not a checkpoint: {text}", hint="write a step, last or best")
+    raise UsageError(f"not a checkpoint: {text}", hint="use a step, last or best")
 
 
 def fork_name(parent: str, request: ForkRequest, step: int | None) -> str:

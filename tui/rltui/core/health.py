@@ -121,7 +121,7 @@ def _non_finite(run: RunTracks, _: Thresholds) -> Iterator[Finding]:
             "error",
             "trainer",
             since,
-            f"the {noun} {state} since step {since}{more}",
+            f"the {noun} has been {state.removeprefix('is ')} since step {since}{more}",
             f"further training is likely wasted: {_BACK} with a lower learning rate",
         )
         return
@@ -194,7 +194,7 @@ def _entropy(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
         since,
         f"the entropy fell from {reference:.2g} to {now:.2g}, and the reward ({reward:.2f}) does not rise"
         " with it: the policy explores less without learning more",
-        f"{_BACK} with a lower learning rate, a higher temperature or more weight on entropy",
+        f"{_BACK} with a lower learning rate or a higher temperature",
     )
 
 
@@ -218,8 +218,8 @@ def _out_of_range(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
             "warning",
             "trainer",
             since,
-            f"the {name} of the trainer to the sampler is {middle:.3g} since step {since}; expected"
-            f" {limits_text}",
+            f"the {name} between trainer and sampler has been {middle:.3g} since step {since};"
+            f" expected {limits_text}",
             f"lower the learning rate; if that does not help, {_BACK}",
         )
 
@@ -261,8 +261,8 @@ def _empty_batches(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
         "orchestrator",
         step,
         f"the last {count} batches for step {step} were empty: no trainable rollout in them",
-        f"read them ({hints.ROLLOUTS_ALL()}): do all rollouts of a group get the same reward, or fail?"
-        " Check the reward function; use tasks of medium difficulty, or larger groups",
+        f"check their rollouts ({hints.ROLLOUTS_ALL()}): if all of a group get the same reward, or fail,"
+        " fix the reward function, or use tasks of medium difficulty or larger groups",
     )
 
 
@@ -300,8 +300,10 @@ def _too_high(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
             "warning",
             "orchestrator",
             since,
-            f"{100 * truncation.values[-1]:.0f} % of the rollouts hit the length limit since step {since}",
-            "their rewards mean little; allow more tokens, or check that the policy still ends its answers",
+            f"{100 * truncation.values[-1]:.0f} % of the rollouts have hit the length limit since step"
+            f" {since}",
+            "cut-off answers get unreliable rewards; allow more tokens, or check"
+            " that the policy still ends its answers",
         )
     if (since := _above(staleness, limits.staleness_steps, steps)) is not None:
         yield Finding(
@@ -310,8 +312,9 @@ def _too_high(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
             "warning",
             "orchestrator",
             since,
-            f"rollouts are sampled with weights {staleness.values[-1]:.3g} updates old since step {since}",
-            "keep fewer rollouts in flight, or lower max_off_policy_steps",
+            f"since step {since}, rollouts have been sampled with weights {staleness.values[-1]:.3g}"
+            " updates old",
+            "keep fewer rollouts in flight, or let inference run fewer steps ahead",
         )
 
 
@@ -342,7 +345,7 @@ def _grad_norm(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
         since,
         f"{len(spikes)} of the last {len(newest)} gradient norms are up to {max(newest):.3g}; the median"
         f" is {median:.3g}",
-        f"lower the learning rate or trainer.optim.max_norm; if the reward falls, {_BACK}",
+        f"lower the learning rate or the gradient clipping norm; if the reward falls, {_BACK}",
     )
 
 
@@ -391,8 +394,8 @@ def _throughput(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
         "warning",
         "trainer",
         since,
-        f"{newest[-1]:,.0f} tokens/s since step {since}, was {best.value:,.0f} around step {best.step}",
-        "check what else uses this machine and its disks, and whether rollouts have become longer",
+        f"{newest[-1]:,.0f} tokens/s since step {since}, down from {best.value:,.0f} around step {best.step}",
+        "check for other load on this machine and its disks, and for longer rollouts",
     )
 
 
@@ -412,7 +415,7 @@ def _no_step(run: RunTracks, limits: Thresholds, now: float, started: float) -> 
         "trainer",
         step + 1,
         f"no step for {duration(silence)} after step {step}; usually one every {_seconds(median)}",
-        "check the last lines of all components, and which one the others wait for",
+        "read the last log lines of each component, and find which one the others wait for",
     )
 
 

@@ -101,4 +101,4 @@ def state_entry(
             data["retry_in_s"] = round(max(0.0, lifecycle.retry_at - now), 3)
             data["failed"] = bool(lifecycle.failures)
     reason = f": {lifecycle.reason}" if lifecycle.reason else ""
-    return StateEntry(_STATE_KINDS[state], f"{component} {state}{reason}", data)
+    return StateEntry(_STATE_KINDS[state], f"{component} {lifecycle.word}{reason}", data)

@@ -22,7 +22,7 @@ def one_line(text: str) -> str:
         ValueError: for a line break or another control character.
     """
     if (match := _CONTROL.search(text)) is not None:
-        raise ValueError(f"{shortened(text)} has a control character ({match[0]!r})")
+        raise ValueError(f"control character {match[0]!r} in {shortened(text)}")
     return text
 
 
@@ -35,7 +35,7 @@ def parse_pattern(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except re.error as error:
-        raise ValueError(f"{text!r} is not a regular expression: {error}") from error
+        raise ValueError(f"invalid regular expression {text!r}: {error}") from error
 
 
 def is_integer(value: object) -> TypeIs[int]:
@@ -56,7 +56,7 @@ class Kind(NamedTuple):
 
     @property
     def or_none(self) -> Kind:
-        return Kind(lambda value: value is None or self.fits(value), f"{self.words} or nothing")
+        return Kind(lambda value: value is None or self.fits(value), f"{self.words} or null")
 
 
 def list_of(kind: Kind, words: str) -> Kind:
@@ -67,9 +67,9 @@ def table_of(kind: Kind, words: str) -> Kind:
     return Kind(lambda value: isinstance(value, dict) and all(map(kind.fits, value.values())), words)
 
 
-TEXT = Kind(lambda value: type(value) is str, "a text")
-LINE = Kind(lambda value: type(value) is str and value.isprintable(), "a one-line text")
-TEXTS = list_of(TEXT, "a list of texts")
+TEXT = Kind(lambda value: type(value) is str, "a string")
+LINE = Kind(lambda value: type(value) is str and value.isprintable(), "a single line of text")
+TEXTS = list_of(TEXT, "a list of strings")
 FLAG = Kind(lambda value: type(value) is bool, "true or false")
 INTEGER = Kind(lambda value: type(value) is int and abs(value) <= 2**53, "an integer")
 TIME = Kind(lambda value: type(value) in (int, float) and 0 <= value < 250e9, "a time")

@@ -123,7 +123,7 @@ class Knob:
 
     def _nearest(self, value: float) -> str:
         if isinstance(value, int) and not -_TOO_LARGE <= value < _TOO_LARGE:
-            return ": it needs more than 64 bits"
+            return ": more than 64 bits"
         if self.maximum is not None and value > self.maximum:
             return f": the largest allowed is {self.maximum:g}"
         if self.minimum is not None and value < self.minimum:
@@ -252,7 +252,7 @@ def find_knob(
             return candidates[0]
         if candidates:
             names = join_words([knob.name for knob in candidates], "or")
-            raise ConfigError(f"{name} could be {names}", hint="write the full name")
+            raise ConfigError(f"ambiguous knob {name}: {names}", hint="give the full name")
     explanation = next((text for key, text in renamed.items() if f".{key}".endswith(f".{suffix}")), "")
     guess = did_you_mean(name, [*by_name, *(full_name.rpartition(".")[2] for full_name in by_name)])
     hint = explanation or guess or _by_meaning(name, knobs)
@@ -402,6 +402,6 @@ def _parse_literal(knob: Knob, text: str) -> TomlValue:
     except tomllib.TOMLDecodeError as error:
         if knob.kind in ("int", "float") and (number := _convert(knob.kind, text)) is not None:
             return number  # `.5` and `007`, which are no TOML
-        hint = 'write it like ["a", "b"] or [1, 2]' if knob.kind == "list" else ""
+        hint = 'write a list as ["a", "b"] or [1, 2]' if knob.kind == "list" else ""
         message = f"{knob.name} must be {knob.expected}, not {display(text, key=knob.key)}"
         raise ConfigError(message, hint=hint) from error

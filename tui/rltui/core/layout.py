@@ -30,7 +30,7 @@ def address_fault(name: str, text: str) -> str | None:
     if is_sound:
         return None
     example = "a URL such as http://127.0.0.1:8000/health" if is_url else "host:port, such as 127.0.0.1:8000"
-    return f"{name} is {text!r}; use {example}"
+    return f"{name} must be {example}, not {text!r}"
 
 
 PROBES = ("http", "tcp", "log", "file")
@@ -72,7 +72,7 @@ class Ready(TomlTable):
         try:
             re.compile((text or "").encode())
         except re.error as error:
-            raise ValueError(f"{text!r} is not a regular expression: {error}") from error
+            raise ValueError(f"invalid regular expression {text!r}: {error}") from error
         return text
 
 
@@ -120,7 +120,9 @@ class Restart(TomlTable):
     @classmethod
     def _rising(cls, pauses: tuple[float, float]) -> tuple[float, float]:
         if not 0 < pauses[0] <= pauses[1]:
-            raise ValueError(f"backoff_s is {list(pauses)}; use [first, longest] in seconds, both above 0")
+            raise ValueError(
+                f"backoff_s must be [first, longest] in seconds, both above 0, not {list(pauses)}"
+            )
         return pauses
 
 
@@ -219,7 +221,7 @@ class ComponentSpec(TomlTable):
     def _has_one_host(self) -> ComponentSpec:
         names = [name for name in ("node", "slurm", "pod") if getattr(self, name)]
         if len(names) > 1:
-            raise ValueError(f"it can run in one place only: set only one of {', '.join(names)}")
+            raise ValueError(f"a component runs in one place: set only one of {', '.join(names)}")
         if self.is_remote and self.stop.leftovers == "keep":
             raise ValueError(
                 'stop.leftovers = "keep" works on this machine only; elsewhere leftovers are always ended'
@@ -291,7 +293,7 @@ class LogSpec(TomlTable):
     @classmethod
     def _relative(cls, files: tuple[str, ...]) -> tuple[str, ...]:
         if invalid := [name for name in files if not name or name.startswith("/")]:
-            raise ValueError(f"{invalid[0]!r} is not a path below the run's folder")
+            raise ValueError(f"{invalid[0]!r} is not a path inside the run's folder")
         return files
 
 
@@ -341,16 +343,14 @@ class Layout(TomlTable):
         for spec in self.component:
             known_text = ", ".join(names) or "none; add a [[node]]"
             if spec.each.partition(".")[0] == _NODES and not self.nodes_of(spec.each):
-                raise ValueError(
-                    f"component {spec.id!r} has each = {spec.each!r}, but there is no such [[node]]"
-                )
+                raise ValueError(f"component {spec.id!r} has each = {spec.each!r}, but no [[node]] matches")
             if spec.node and "{" not in spec.node and spec.node not in names:
                 raise ValueError(
                     f"component {spec.id!r} runs on unknown node {spec.node!r}; known: {known_text}"
                 )
             host = next((node for node in self.node if node.name == spec.node), None)
             if host is not None and spec.forward and host.reach[0].rpartition("/")[2] != "ssh":
-                raise ValueError(f"component {spec.id!r}: forward needs a node that is reached by ssh")
+                raise ValueError(f"component {spec.id!r}: forward requires a node reached by ssh")
         return self
 
     def node_values(self, component_id: str) -> dict[str, str]:
@@ -407,7 +407,7 @@ class Layout(TomlTable):
     @model_validator(mode="after")
     def _references_exist(self) -> Layout:
         if not self.component and not self.log:
-            raise ValueError("name at least one [[component]], or a [[log]] to follow")
+            raise ValueError("a layout needs at least one [[component]] or [[log]]")
         ids = [spec.id for spec in self.component]
         if repeated := sorted({name for name in ids if ids.count(name) > 1}):
             raise ValueError(f"component id {repeated[0]!r} is used more than once")

@@ -12,7 +12,7 @@ from typing import assert_never
 
 from rltui.core.gpu.report import OutOfMemory
 from rltui.core.layout import Restart
-from rltui.core.states import ALIVE_STATES, ComponentKind, ComponentState
+from rltui.core.states import ALIVE_STATES, ComponentKind, ComponentState, component_badge
 from rltui.core.text import count_text, duration
 
 _MOST_DOUBLINGS = 30
@@ -75,6 +75,16 @@ class Lifecycle:
     @property
     def alive(self) -> bool:
         return self.state in ALIVE_STATES
+
+    @property
+    def is_lost(self) -> bool:
+        """True if it ended and nobody observed how."""
+        return self.exit is not None and self.exit.is_lost and not self.expected
+
+    @property
+    def word(self) -> str:
+        """The state as people read it: a job is `running`, not `ready`; an unobserved end is `lost`."""
+        return component_badge({"state": self.state, "kind": self.kind, "lost": self.is_lost}).word
 
     @property
     def busy(self) -> bool:
@@ -256,7 +266,7 @@ def _finish(life: Lifecycle, exit_info: ExitInfo, at: float) -> Lifecycle:
         return _fail(life, exit_info, str(exit_info), at)
     if life.kind == "service":
         cause = f" ({exit_info.cause})" if exit_info.cause else ""
-        return _fail(life, exit_info, f"exited 0, but a service must not exit{cause}", at)
+        return _fail(life, exit_info, f"exited 0, but a service must keep running{cause}", at)
     if life.restart.policy == "always":
         restarted = replace(life, exit=exit_info, failures=())
         return replace(

@@ -54,7 +54,7 @@ class Query:
         """
         text = _UNTYPABLE.sub("", text)
         if len(text) > _LONGEST_PATTERN:
-            raise UsageError(f"a pattern has at most {_LONGEST_PATTERN} characters, not {len(text)}")
+            raise UsageError(f"pattern too long: at most {_LONGEST_PATTERN} characters, not {len(text)}")
         has_upper_case = any(letter.isupper() for letter in re.sub(r"\\.", "", text))
         flags = re.NOFLAG if has_upper_case else re.IGNORECASE
         try:

@@ -28,7 +28,7 @@ def large_step(key: str, old: object, new: object) -> str | None:
     if factor <= _LARGE_STEP * (1 + 1e-9):
         return None
     direction = "higher" if new > old else "lower"
-    return f"{new:g} is {factor:,.0f} times {direction} than {old:g}. Intended?"
+    return f"{new:g} is {factor:,.0f} times {direction} than {old:g}; is that intended?"
 
 
 HISTORY = 200
@@ -214,7 +214,7 @@ class MetricSeries:
 _NAMED_METRICS = 3
 """Number of metrics named in one alert; a diverged run has dozens at once."""
 
-ADVICE = "Further training is likely wasted: restart from a checkpoint with a lower learning rate"
+ADVICE = "Further training is likely wasted: go back to an earlier checkpoint with a lower learning rate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +300,7 @@ def estimate_step(samples: Sequence[StepSample], *, size: float | None, unit: st
     if not size or not old_size:
         return None
     pace = f"{group_digits(old_size)} in {seconds:.3g} s, the median of {_steps(same_size)}"
-    return _estimate(size * seconds / old_size, f"{group_digits(size)} {unit} per step at the pace of {pace}")
+    return _estimate(size * seconds / old_size, f"{group_digits(size)} {unit} per step at {pace}")
 
 
 def _estimate(seconds: float, text: str) -> DerivedValue:

@@ -143,7 +143,9 @@ def make_plan(request: Request, situation: Situation, *, readers: Mapping[str, S
         # an edit may be meant for one that does not read it: memory that one gives up for another
         if added := [name for name in request.components if name not in requested]:
             requested.extend(added)
-            reasons.append(f"{join_words(added)} {'starts' if len(added) == 1 else 'start'} again with it")
+            reasons.append(
+                f"{join_words(added)} {'restarts' if len(added) == 1 else 'restart'} too, as requested"
+            )
         _add_dependents(requested, reasons, situation)
     else:
         requested = list(request.components) or [spec.id for spec in situation.layout.automatic]
@@ -185,7 +187,8 @@ def _add_dependents(to_restart: list[str], reasons: list[str], situation: Situat
     to_restart.extend(added)
     if added:
         reasons.append(
-            f"{join_words(added)} failed with it, and {'starts' if len(added) == 1 else 'start'} again"
+            f"{join_words(added)} failed after a dependency, and"
+            f" {'restarts' if len(added) == 1 else 'restart'}"
         )
 
 

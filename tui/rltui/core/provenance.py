@@ -37,7 +37,7 @@ class DataPrint:
             return f"has {size_text(self.size or 0)}, had {size_text(other.size or 0)}"
         if self.sha256 and other.sha256:
             return "" if self.sha256 == other.sha256 else "changed, with the same size"
-        return "" if self.mtime == other.mtime else "has been written since"
+        return "" if self.mtime == other.mtime else "has been modified since"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,17 +105,17 @@ def _code(current: Provenance, earlier: Provenance) -> Iterator[str]:
         old_commit = _short(earlier.commit) or "none"
         yield f"the workspace is at commit {_short(current.commit) or 'none'}{branch}, was at {old_commit}"
     if earlier.is_dirty and not current.is_dirty:
-        yield f"the uncommitted changes of that run are gone ({_patch_note(earlier)})"
+        yield f"the workspace no longer has the run's uncommitted changes ({_patch_note(earlier)})"
     elif current.is_dirty and not earlier.is_dirty:
-        yield "the workspace has uncommitted changes and had none"
+        yield "the workspace has uncommitted changes, had none"
     elif current.diff != earlier.diff:
         yield f"the workspace has different uncommitted changes ({_patch_note(earlier)})"
     added = [name for name in current.untracked if name not in earlier.untracked]
     removed = [name for name in earlier.untracked if name not in current.untracked]
     if removed:
-        yield f"untracked files are gone: {join_some(removed, _SHOWN_NAMES)}"
+        yield f"missing untracked files: {join_some(removed, _SHOWN_NAMES)}"
     if added:
-        yield f"untracked files: {join_some(added, _SHOWN_NAMES)}"
+        yield f"new untracked files: {join_some(added, _SHOWN_NAMES)}"
     if current.checkout_commit != earlier.checkout_commit:
         yield (
             f"the framework's checkout is at commit {_short(current.checkout_commit) or 'none'},"
@@ -127,7 +127,7 @@ def _code(current: Provenance, earlier: Provenance) -> Iterator[str]:
 
 
 def _patch_note(earlier: Provenance) -> str:
-    return f"kept: .rltui/diffs/{earlier.diff[:_SHOWN_COMMIT]}….patch"
+    return f"saved in .rltui/diffs/{earlier.diff[:_SHOWN_COMMIT]}….patch"
 
 
 def _versions(current: Mapping[str, str], earlier: Mapping[str, str]) -> Iterator[str]:

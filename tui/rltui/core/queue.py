@@ -238,7 +238,7 @@ def _blocking_reason(queue: RunQueue, entry: QueueEntry, holding: Sequence[Queue
     if entry.group and entry.max_parallel is not None:
         running = sum(other.group == entry.group for other in holding)
         if running >= entry.max_parallel:
-            return f"{entry.group} runs {running} of at most {entry.max_parallel}"
+            return f"{entry.group}: {running} of at most {entry.max_parallel} running"
     return ""
 
 

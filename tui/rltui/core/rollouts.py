@@ -127,7 +127,7 @@ class SampleTable:
         lengths = {len(columns[name]) for name in self.columns}
         indices = [index for name in _TEXTS for index in columns[name]]
         if len(lengths) != 1 or not all(0 <= index < count for index in indices):
-            raise ValueError("the samples are not of one rollout")
+            raise ValueError("the samples are from different rollouts")
         self._numbers.update(zip(new, range(len(self._texts), count), strict=True))
         self._texts += new
         for name in Sample._fields:  # the last one counts them: another thread may read

@@ -255,7 +255,7 @@ def same_length(first: str, second: str, *, what: str) -> Rule:
     """Two lists whose elements belong together."""
     return bad_if(
         lambda v: _are_set(v, first, second) and len(v[first]) != len(v[second]), first, (second,),
-        lambda v: f"{first} has {len(v[first])} elements and {second} has {len(v[second])}: {what}",
+        lambda v: f"{first} has {len(v[first])} elements, but {second} has {len(v[second])}: {what}",
     )  # fmt: skip
 
 

@@ -95,7 +95,7 @@ def run_state(
 
 def _observed(*, is_growing: bool, is_complete: bool) -> Verdict:
     if is_growing:
-        return Verdict("running", Reason("observed", "its logs grow"))
+        return Verdict("running", Reason("observed", "its logs are growing"))
     return (
         Verdict("done", Reason("steps_done")) if is_complete else Verdict("stopped", Reason("quiet", "quiet"))
     )
@@ -112,7 +112,7 @@ def _ended(parts: Sequence[ComponentStatus], still_up: tuple[str, ...], down: Do
     started = [part for part in parts if part.attempt is not None]
     deciding = [part for part in started if part.kind == "job"] or started
     if lost := [part for part in deciding if part.lost]:
-        text = f"nobody saw how {join_words(_ids(lost))} ended: killed, or the machine was restarted"
+        text = f"how {join_words(_ids(lost))} ended is unknown: killed, or the machine was restarted"
         return Verdict("lost", Reason("end_unseen", text, _ids(lost)))
     if down is not None and not down.idle:
         return Verdict("stopped", Reason("down", f"shut down by {down.by}"))

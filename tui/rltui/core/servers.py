@@ -55,11 +55,11 @@ def server_url(text: str) -> str:
     except ValueError:  # no port number
         is_address, url = False, urlsplit("")
     if not is_address:
-        raise UsageError(f"{text!r} is not the address of an inference server", hint=_EXAMPLE)
+        raise UsageError(f"not the URL of an inference server: {text}", hint=_EXAMPLE)
     if "@" in url.netloc or url.query or url.fragment:
         raise UsageError(
-            f"an inference server's address is host, port and path only ({url.hostname})",
-            hint="put a key into the environment variable named by api_key_var; " + _EXAMPLE,
+            f"the URL of the inference server at {url.hostname} must have host, port and path only",
+            hint="put an API key into the environment variable named by api_key_var; " + _EXAMPLE,
         )
     path = url.path.rstrip("/")
     return f"{url.scheme}://{url.netloc}{path or _API}"
@@ -129,8 +129,8 @@ def judge_server(
     if answer.status in (401, 403):
         if not variable:
             return "refused", (
-                f"the server requires an API key (status {answer.status}), and the config names no"
-                " variable for one"
+                f"the server requires an API key (status {answer.status}), but the config names no"
+                " variable for it"
             )
         if not key_is_set:
             return "refused", (
@@ -143,7 +143,7 @@ def judge_server(
         return "down", answer.fault
     model = address.model
     if model is not None and answer.models and model not in answer.models and address.is_strict:
-        return "refused", f"it serves {join_some(answer.models, 3)}, and the config asks for {model}"
+        return "refused", f"the server has {join_some(answer.models, 3)}, but the config asks for {model}"
     return "ready", None
 
 
@@ -151,7 +151,7 @@ def server_warnings(address: ServerAddress, answer: Answer) -> tuple[str, ...]:
     warnings = []
     if answer.updates_weights is False:
         warnings.append(
-            f"{address.root} has no /update_weights: its policy never changes, whatever the trainer learns"
+            f"{address.root} has no /update_weights and never gets the trained weights"
             " (a plain vLLM? For a router, set admin_base_url to the engine)"
         )
     if not address.is_here:

@@ -29,7 +29,7 @@ _PHASES = tuple(
         (r"Model loading took -?[\d.]+ GiB", "model loaded"),
         (r"Warming up model for the compilation", "warming up"),  # CPU builds, eager ones too
         (r"Warming up done\.", "warmed up"),
-        (r"Dynamo bytecode transform time: ", "compiles"),
+        (r"Dynamo bytecode transform time: ", "compiling"),
         (r"torch\.compile (?:takes|took) [\d.]+ s in total", "compiled"),
         (r"Available KV cache memory: |Profiling CUDA graph memory: ", "measuring memory"),
         (r"[A-Z]{3} KV cache size: [\d,]+ tokens", "KV cache ready"),
@@ -44,7 +44,7 @@ _PHASES = tuple(
         (r"[Ii]nference pool ready", "inference ready"),
         (r"Loading (?:train(?:ing)?|eval) environments?\b", "waiting for the env servers"),
         (r"Syncing inference to the trainer's startup broadcast", "waiting for the trainer's weights"),
-        (r"Still waiting for .{1,80} after \d+s", "waiting for its peer"),
+        (r"Still waiting for .{1,80} after \d+s", "waiting for a peer"),
     )
 )
 

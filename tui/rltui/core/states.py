@@ -69,30 +69,32 @@ class ComponentBadge(NamedTuple):
 COMPONENT_STATES: Mapping[ComponentState, ComponentBadge] = {
     ComponentState.STOPPED: ComponentBadge("○", "stopped", "faint", "never started, or stopped on request"),
     ComponentState.WAITING: ComponentBadge(
-        "◌", "waiting", "busy", "for a component, a port, GPU memory, or leftover processes to end"
+        "◌", "waiting", "busy", "for a component, a port, GPU memory, or leftover processes"
     ),
     ComponentState.STARTING: ComponentBadge(
         "◐",
         "starting",
         "busy",
-        "runs, but does not answer yet",
+        "running, but not ready yet",
         is_alive=True,
     ),
-    ComponentState.READY: ComponentBadge("●", "ready", "good", "a service that answers", is_alive=True),
-    ComponentState.STOPPING: ComponentBadge("◑", "stopping", "busy", "is ending on request", is_alive=True),
-    ComponentState.EXITED: ComponentBadge("✓", "exited", "good", "a job that is done"),
+    ComponentState.READY: ComponentBadge("●", "ready", "good", "a service that is up", is_alive=True),
+    ComponentState.STOPPING: ComponentBadge(
+        "◑", "stopping", "busy", "being stopped on request", is_alive=True
+    ),
+    ComponentState.EXITED: ComponentBadge("✓", "exited", "good", "a job that finished without an error"),
     ComponentState.BACKOFF: ComponentBadge(
-        "↻", "backoff", "busy", "failed; starts again automatically: s at once, x not at all"
+        "↻", "backoff", "busy", "failed, and restarts automatically (s: now, x: never)"
     ),
     ComponentState.FAILED: ComponentBadge("✗", "failed", "bad", "ended with an error, or never became ready"),
 }
-RUNNING_JOB = ComponentBadge("●", "running", "good", "a job that runs", is_alive=True)
+RUNNING_JOB = ComponentBadge("●", "running", "good", "a job that has not finished yet", is_alive=True)
 """Shown in place of `ready`, which only a service can be."""
-LOST = ComponentBadge("?", "lost", "bad", "ended, and nobody saw how")
+LOST = ComponentBadge("?", "lost", "bad", "ended, but how is unknown")
 """Shown in place of `failed`."""
-PENDING = ComponentBadge("◌", "pending", "busy", "accepted by its host, which has not started it yet")
+PENDING = ComponentBadge("◌", "pending", "busy", "accepted by its host, but not started there yet")
 """The badge that is shown then, whatever the state is."""
-STALLED = ComponentBadge("⚠", "stalled", "busy", "alive, but makes no progress", is_alive=True)
+STALLED = ComponentBadge("⚠", "stalled", "busy", "alive, but making no progress", is_alive=True)
 """Shown beside the state of a component; its sign is before everything that needs a person's eye."""
 SHOWN_COMPONENT_STATES = (*COMPONENT_STATES.values(), LOST, RUNNING_JOB, PENDING, STALLED)
 """All that people read of a component."""
@@ -137,22 +139,22 @@ class RunBadge(NamedTuple):
 RUN_STATES: Mapping[RunState, RunBadge] = {
     "queued": RunBadge("◌", "queued", "busy", "waits in the queue"),
     "starting": RunBadge(
-        "◐", "starting", "busy", "a component comes up, waits for something, or starts again"
+        "◐", "starting", "busy", "a component is starting, waiting, or about to restart"
     ),
-    "running": RunBadge("●", "running", "good", "its jobs run, or prepare what they need"),
-    "stalled": RunBadge("⚠", "stalled", "busy", "a component is alive and makes no progress"),
-    "stopping": RunBadge("◑", "stopping", "busy", "a component is ending on request"),
+    "running": RunBadge("●", "running", "good", "its jobs are running, or their inputs are being prepared"),
+    "stalled": RunBadge("⚠", "stalled", "busy", "a component is alive, but makes no progress"),
+    "stopping": RunBadge("◑", "stopping", "busy", "a component is being stopped on request"),
     "stopped": RunBadge(
         "○", "stopped", "faint", "never started, or stopped on request before its last step", has_ended=True
     ),
-    "done": RunBadge("✓", "done", "good", "its steps are done, whatever still serves", has_ended=True),
+    "done": RunBadge("✓", "done", "good", "all its steps are done; services may still be up", has_ended=True),
     "failed": RunBadge(
         "✗", "failed", "bad", "a component ended with an error, or never became ready",
         has_ended=True, is_failure=True,
     ),
     "lost": RunBadge(
         "?", "lost", "bad",
-        "nobody saw it end (reboot, kill), or its folder is gone",
+        "its end was not recorded (reboot, kill), or its folder is gone",
         has_ended=True, is_failure=True,
     ),
 }  # fmt: skip

@@ -34,6 +34,6 @@ def lost_at_limit(
     if following <= last.step or expected <= ends_at:
         return None
     return (
-        f"its time limit ends at {clock_text(ends_at)}, and checkpoint {following} is expected at"
-        f" {clock_text(expected)}: what is trained after checkpoint {last.step} will be lost"
+        f"its time limit ends at {clock_text(ends_at)}, before checkpoint {following} (expected at"
+        f" {clock_text(expected)}): all steps after checkpoint {last.step} will be lost"
     )

@@ -26,7 +26,7 @@ def list_of_texts(*example: str) -> BeforeValidator:
     def refuse_text(value: object) -> object:
         if isinstance(value, str):
             words = ", ".join(f'"{word}"' for word in (*example, value))
-            raise ValueError(f"write it as a list: [{words}]")
+            raise ValueError(f"must be a list: [{words}]")
         return value
 
     return BeforeValidator(refuse_text)

@@ -64,7 +64,7 @@ def _parse_call(line: bytes) -> _Call:
         UsageError: if it cannot be understood; says what is wrong.
     """
     if _NUL.search(line):
-        raise UsageError("invalid request: it contains the character NUL")
+        raise UsageError("invalid request: a NUL character")
     try:
         return _Call.model_validate_json(line)
     except ValidationError as error:

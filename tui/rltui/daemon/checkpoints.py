@@ -130,7 +130,7 @@ class DiskWatch:
             return alert
         command = hints.PRUNE_ASIDE(name=name)
         hint_text = (
-            f" Restarts have set {size_text(aside_bytes)} aside in {archive}: `{command}` deletes that."
+            f" Restarts have set {size_text(aside_bytes)} aside in {archive}: `{command}` deletes them."
         )
         return alert.model_copy(update={"text": alert.text + hint_text})
 

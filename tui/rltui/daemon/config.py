@@ -85,9 +85,8 @@ class Setup:
         except ConfigError as error:
             change = f"has changed and can no longer be read ({error.title})"
         message = (
-            f"the layout {change} since this experiment's supervisor started, which still uses the old"
-            f" layout; to use the new one: `{hints.DOWN(name=self.record.name)}` and then"
-            f" `{self.record.resume_command}`"
+            f"the layout {change} since the supervisor started, and the old one is still in use; to use"
+            f" the new one: `{hints.DOWN(name=self.record.name)}`, then `{self.record.resume_command}`"
         )
         return (Problem(severity="warning", message=message, file=self.record.layout_file),)
 
@@ -336,7 +335,7 @@ class Config:
         try:
             ready_file.unlink(missing_ok=True)
         except OSError as error:
-            raise RltuiError(f"cannot remove {ready_file}, which is outdated: {error.strerror}") from error
+            raise RltuiError(f"cannot remove the outdated {ready_file}: {error.strerror}") from error
 
 
 async def _run_check(launch: Launch) -> None:

@@ -80,7 +80,7 @@ class EvalServers:
         for name in (COMPONENT, *(() if request.target.kind == "now" else (SERVER,))):
             if name not in self._runners:
                 raise ConfigError(
-                    f"the layout has no component {name!r}, which an evaluation needs",
+                    f"evaluations need a component {name!r}, which the layout lacks",
                     hint="see layouts/README.md",
                 )
         if request.target.kind != "now" and not request.when_done:  # by then it may have been made
@@ -102,7 +102,7 @@ class EvalServers:
             raise ConfigError(
                 f"{model.label} has no weights for a server to load",
                 details=[f"looked for: {place}" for place in model.places],
-                hint=f"{hints.EVAL_NOW} evaluates what the run's server has",
+                hint=f"{hints.EVAL_NOW} evaluates the weights in the run's server",
             )
         if model.name.startswith("/") and not _has_weights(Path(model.name), model.marker):
             raise ConfigError(f"{model.name} is not a folder of weights")
@@ -169,7 +169,7 @@ class EvalServers:
         """
         placement = self._find_placement(model, files)
         if isinstance(placement, str):
-            raise RltuiError(f"no server of {model.label}: {placement}")
+            raise RltuiError(f"no server for {model.label}: {placement}")
         context = self._config.launcher.context(files)
         with socket.socket() as probe:  # frees the port that it was given
             probe.bind(("127.0.0.1", 0))

@@ -87,7 +87,7 @@ class EvalWork:
         framework = self._setup.framework
         env = request.env or framework.eval_env(files)
         if not env:
-            raise UsageError("no environment to evaluate on in the config", hint=str(hints.EVAL_ENV))
+            raise UsageError("the config names no environment to evaluate on", hint=str(hints.EVAL_ENV))
         tokens = request.max_tokens or framework.eval_max_tokens(files)
         request = request.model_copy(update={"env": env, "max_tokens": tokens})
         engine = framework.engine_memory(files)
@@ -151,7 +151,7 @@ class EvalWork:
             address = ServerAddress(await self._started_server(model, files))
         served_model = await _served(address)
         if served_model is None:
-            raise RltuiError(f"{address.url}/models does not list a served model")
+            raise RltuiError(f"no model at {address.url}/models")
         await self._refuse_tokens(request, served_model.context)
         return await self._start_evaluator(draft, request, address, served_model, files)
 
@@ -187,7 +187,7 @@ class EvalWork:
         await self._servers.start(model, files)
         while runner.lifecycle.state is not ComponentState.READY:
             if not runner.lifecycle.expected:
-                raise RltuiError(f"no server of {model.label}: {runner.lifecycle.reason or 'it was stopped'}")
+                raise RltuiError(f"no server for {model.label}: {runner.lifecycle.reason or 'stopped'}")
             await self._processes.changes.wait()
         return self._servers.url
 
@@ -338,9 +338,7 @@ class EvalWork:
         lifecycle = self._processes.runners[COMPONENT].lifecycle
         if lifecycle.state is ComponentState.EXITED:
             return ""
-        return lifecycle.reason or (
-            "it was stopped" if lifecycle.state is ComponentState.STOPPED else "it failed"
-        )
+        return lifecycle.reason or ("stopped" if lifecycle.state is ComponentState.STOPPED else "failed")
 
 
 async def _served(address: ServerAddress) -> ServedModel | None:

@@ -153,7 +153,11 @@ class _StateHistory:
                 self._failed_at.setdefault(name, now)
                 text = lifecycle.reason or "reason unknown"
                 return Alert(
-                    kind="crash", severity="error", title=f"{name} failed", text=text, component=name
+                    kind="crash",
+                    severity="error",
+                    title=f"{name} {lifecycle.word}",
+                    text=text,
+                    component=name,
                 )
             case ComponentState.BACKOFF if lifecycle.failures:  # without, a job that ended well is repeated
                 self._failed_at.setdefault(name, now)
@@ -171,7 +175,7 @@ class _StateHistory:
                 return Alert(
                     kind="recovered",
                     severity="information",
-                    title=f"{name} is running again",
+                    title=f"{name} is {lifecycle.word} again",
                     text=text,
                     component=name,
                 )

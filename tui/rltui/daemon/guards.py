@@ -39,16 +39,16 @@ async def guard_folder(supervisor: Supervisor, lock: FileLock) -> None:
             record_there = None if _is_damaged(control) else control.read_record()
             make_folder(control.path)
             if (record_there is not None and record_there.name != record.name) or not lock.acquire():
-                raise ConflictError("another experiment is there now")
+                raise ConflictError("another experiment uses the folder now")
             control.write_record(record)
             _repair(supervisor, "")
         except RltuiError as error:
             if not is_alerted:
-                supervisor.events.alert(_alert(supervisor, f"it cannot be recreated: {error.title}"))
+                supervisor.events.alert(_alert(supervisor, f"the folder cannot be recreated: {error.title}"))
             is_alerted = True
         else:
             supervisor.events.alert(
-                _alert(supervisor, "existing logs are lost, and all output until a restart")
+                _alert(supervisor, "existing logs are lost, and so is all output until a restart")
             )
 
 

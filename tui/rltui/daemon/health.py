@@ -126,7 +126,7 @@ class RunHealth:
             if is_calm and all(concern.id != rule for concern in self.concerns):
                 del self._reported[rule]
                 self._events.journal.add(
-                    "health", f"{reported_issue.title}: resolved by step {step}", rule=rule, over=True
+                    "health", f"{reported_issue.title}: resolved at step {step}", rule=rule, over=True
                 )
 
     def _report(self, concern: HealthIssue) -> None:

@@ -266,7 +266,9 @@ class Planner:
             command = hints.SET_RESTART(
                 words=f"max_steps={2 * max_steps}", name=name_if_needed(self._setup.record.name)
             )
-            message = f"step {step} of {max_steps} is reached: nothing is left to train; raise max_steps"
+            message = (
+                f"step {step} of {max_steps} is reached, so the run is done; raise max_steps to continue"
+            )
             yield Problem(severity="warning", key="max_steps", message=message, mended_by=str(command))
 
     def _port_problems(self, plan: Plan) -> tuple[Problem, ...]:
@@ -389,8 +391,8 @@ def _other_folders(edit: EditPreview, record: ExperimentRecord) -> Iterator[Prob
         for key, (_, folder) in changes.items():
             if key.rpartition(".")[2] == "output_dir" and folder is not None:
                 file = str(edit.after.sources[role].path)
-                message = f"{key}: {record.name} stays in {record.run_dir}, where rltui looks for its files; "
-                message += f"for a run in another folder: {hints.FORK_INTO(run=record.name)}"
+                message = f"{key}: the files of {record.name} stay in {record.run_dir}; for a run in another"
+                message += f" folder: {hints.FORK_INTO(run=record.name)}"
                 yield Problem(severity="warning", key=key, message=message, file=file)
 
 
@@ -406,7 +408,7 @@ def changed_instances(
         Problem(
             severity="warning",
             message=(
-                f"{kind}: the config names {', '.join(present.get(kind, ())) or 'none'}, this"
+                f"{kind}: the config names {', '.join(present.get(kind, ())) or 'none'}, but this"
                 f" experiment has components for {', '.join(recorded_names) or 'none'}; to get others:"
                 f" `{hints.DOWN(name=record.name)}`, then {resume_command}"
             ),

@@ -173,8 +173,8 @@ class Processes:
                 Alert(
                     kind="stall" if is_stalled else "recovered",
                     severity="warning" if is_stalled else "information",
-                    title=f"{component} {'stalled' if is_stalled else 'continues'}",
-                    text=evidence or "active again",
+                    title=f"{component} {'stalled' if is_stalled else 'is no longer stalled'}",
+                    text=evidence or "making progress again",
                     component=component,
                 )
             )
@@ -217,7 +217,7 @@ class Processes:
         name = runner.spec.id
         as_pid = "" if runner.pid is None else f" as pid {runner.pid}"
         text = (
-            f"{name} keeps running{as_pid}, watched by the supervisor. Its next start will have a shim again."
+            f"{name} keeps running{as_pid}, watched by the supervisor. Its next start will use a shim again."
         )
         title = f"the shim of {name} was killed"
         self._events.alert(Alert(kind="notice", severity="warning", title=title, text=text, component=name))
@@ -231,7 +231,7 @@ class Processes:
                 return True, f"{needed} to be {'ready' if lifecycle.kind == 'service' else 'done'}"
             # the full reason is shown at `needed`
             reason = (lifecycle.reason or "").partition(" (")[0].partition(";")[0]
-            return False, f"{needed} is {lifecycle.state}" + (f": {reason}" if reason else "")
+            return False, f"{needed} is {lifecycle.word}" + (f": {reason}" if reason else "")
         if (server := self._servers.start_blocker(component)) is not None:
             return server
         engine = self.forecast.start_blocker(component)

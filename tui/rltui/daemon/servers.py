@@ -145,8 +145,11 @@ class Servers:
                 title = f"{server.id} answers again"
                 self._events.alert(Alert(kind="recovered", severity="information", title=title, text=url))
         elif previous == "ready" or (previous == "unknown" and self.is_in_use()):
-            title = f"{server.id} (external) is {server.state}"
-            text = f"{url}: {server.reason}. Components that use it wait or fail; rltui cannot start it"
+            condition = "is down" if server.state == "down" else "cannot be used"
+            title = f"{server.id} (external) {condition}"
+            text = (
+                f"{url}: {server.reason}. Components that use this server wait or fail; rltui cannot start it"
+            )
             self._events.alert(Alert(kind="stall", severity="error", title=title, text=text))
 
     def start_blocker(self, component: str) -> tuple[bool, str] | None:
@@ -232,7 +235,7 @@ class Servers:
         except RltuiError as error:
             return [f"cannot tell whose inference server this is: {error.title}"]
         if owner is None:
-            return [f"the experiment {record.inference_of}, the owner of this inference server, is gone"]
+            return [f"the experiment {record.inference_of}, which owns this inference server, is gone"]
         faults = []
         if busy:
             stop = hints.STOP(components=busy, name=owner.name)
@@ -241,7 +244,7 @@ class Servers:
             )
         names = [user.name for user in users if user.name != record.name]
         if names:
-            faults.append(f"{join_words(names)} already uses the inference server of {owner.name}")
+            faults.append(f"the inference server of {owner.name} is already in use by {join_words(names)}")
         reset = self._reset(self._servers[0].address) if is_stale and self._servers else None
         if isinstance(reset, Missing):
             command = hints.RESTART_INFERENCE(name=owner.name)

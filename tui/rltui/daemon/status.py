@@ -135,7 +135,7 @@ class StatusBuilder:
             attempt=runner.attempt,
             exit_code=lifecycle.exit.code if lifecycle.exit else None,
             signal=lifecycle.exit.signal if lifecycle.exit else None,
-            lost=lifecycle.exit is not None and lifecycle.exit.is_lost and not lifecycle.expected,
+            lost=lifecycle.is_lost,
             from_outside=lifecycle.exit is not None and lifecycle.exit.from_outside,
             started_at=started,
             uptime_s=uptime if ended_at is None else None,
@@ -179,7 +179,7 @@ class StatusBuilder:
             output_path = self.config.launcher.creates(name, self.config.store.files)
             return f"not needed: {output_path} exists"
         if runner.lifecycle.state is ComponentState.WAITING and self.config.makes_configs:
-            return runner.lifecycle.reason or "waiting for its config, which the framework makes"
+            return runner.lifecycle.reason or "waiting for its config, which the framework is writing"
         return runner.lifecycle.reason
 
     def _facts(self, runner: ComponentRunner, evals: tuple[QueuedEval, ...]) -> tuple[str, ...]:

@@ -173,7 +173,9 @@ class Supervisor:
         ):
             name = self.setup.record.name
             if only_idle and not self.is_idle:
-                raise ConflictError(f"{name} is running", hint=f"{hints.STATUS(name=name)} shows what")
+                raise ConflictError(
+                    f"{name} is running", hint=f"{hints.STATUS(name=name)} shows its components"
+                )
             self.events.journal.add("supervisor", f"shut down by {by}", by=by)
             earlier = self._down if only_idle else None  # nothing was started since: that one did it
             self._start_shutdown(Down(by=by, at=time.time(), idle=only_idle) if earlier is None else earlier)
@@ -196,7 +198,7 @@ class Supervisor:
             await orphans.free(orphans.orphans)
         remaining = self.processes.remaining_processes()
         text = (
-            f"stopped, but cannot be ended: {'; '.join(remaining)}"
+            f"stopped, but some processes cannot be ended: {'; '.join(remaining)}"
             if remaining
             else "stopped: no process is left"
         )
@@ -222,7 +224,7 @@ class Supervisor:
         down = self._down
         under_way = self._transactions.under_way
         if under_way is None and self.config.makes_configs:
-            under_way = "the framework creates the configs of the components to start"
+            under_way = "the framework is writing the configs of the components to start"
         if down is not None and not down.complete:
             under_way = f"stop everything, requested by {down.by}"
         offer = self._rollback.offer
@@ -278,7 +280,7 @@ class Supervisor:
             raise ConflictError(
                 f"busy: {self._transactions.under_way or 'another request'} is in progress",
                 hint=(
-                    f"repeat it once that is done; {hints.STATUS(name=self.setup.record.name)} shows progress"
+                    f"try again once that is done; {hints.STATUS(name=self.setup.record.name)} shows progress"
                 ),
             )
         acts = moves and bool(plan.stop or plan.start or plan.free)
@@ -312,7 +314,7 @@ class Supervisor:
         async with self._transactions.deciding(starts=False):
             if self._transactions.busy:
                 raise ConflictError(
-                    "a start or restart is in progress", hint="wait for it; nothing was deleted"
+                    "a start or restart is in progress", hint="nothing was deleted; wait until that is done"
                 )
             plan, folders = await self.checkpoints.remove(retention, only)
         await asyncio.to_thread(delete, folders)

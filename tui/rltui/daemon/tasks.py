@@ -36,7 +36,7 @@ async def run_forever(work: Callable[[], Awaitable[None]], name: str, notify: Ca
         except Exception as error:
             if (kind := f"{type(error).__name__}: {error}"[:_MAX_ERROR_CHARS]) not in reported:
                 logger.exception("%s failed; it is begun anew", name)
-                notify(f"{name} failed and is restarted: {kind}")
+                notify(f"{name} failed and is restarting: {kind}")
             reported = {*list(reported)[-_MAX_REMEMBERED:], kind}
         await asyncio.sleep(PAUSE_S)
 

@@ -100,7 +100,7 @@ class Transactions:
     def refuse_if_closed(self) -> None:
         """Raise ConflictError after `close`."""
         if self.closed_reason is not None:
-            raise ConflictError(self.closed_reason, hint="wait until it is down, then start it again")
+            raise ConflictError(self.closed_reason, hint="wait for the shutdown, then start again")
 
     def start(self, plan: Plan, request: Request, *, automatic: bool = False) -> None:
         """Execute `plan`; returns at once. `automatic`: by a restart policy, so that failures count on."""
@@ -234,7 +234,7 @@ class Transactions:
             self._events.journal.add("plan", f"superseded: {_describe(plan)}")
             return
         failures = [
-            f"{name} {lifecycle.state}" + (f": {lifecycle.reason}" if lifecycle.reason else "")
+            f"{name} {lifecycle.word}" + (f": {lifecycle.reason}" if lifecycle.reason else "")
             for name, lifecycle in lifecycles.items()
             if lifecycle.state not in (ComponentState.READY, ComponentState.EXITED)
             and not (lifecycle.state is ComponentState.STOPPED and self._processes.is_made(name))
@@ -367,10 +367,10 @@ class RollbackWatch:
         ):
             record = component.record
             after_text = f" after {duration(now - record.started_at)}" if record is not None else ""
-            reason = f"{name} died{after_text}: {lifecycle.reason or lifecycle.state}"
+            reason = f"{name} failed{after_text}: {lifecycle.reason or lifecycle.word}"
             offer = RollbackOffer(edit=applied_edit.words, component=name, reason=reason)
             self.applied_edit = applied_edit.model_copy(update={"offer": offer})
             undo = hints.UNDO_RESTART(name=name_if_needed(self._experiment))
-            title = f"{name} died after an edit"
+            title = f"{name} failed after an edit"
             text = f"{applied_edit.words}: {reason}. To undo the edit: {undo}"
             self._alert(Alert(kind="config", severity="error", title=title, text=text, component=name))

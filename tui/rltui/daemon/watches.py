@@ -80,7 +80,7 @@ async def record_metrics(supervisor: Supervisor) -> None:
         if recorder.problem is not None and reported_problem is None:
             text = (
                 f"{recorder.problem}: metrics are not recorded until there is disk space; the run"
-                " itself continues"
+                " itself is unaffected"
             )
             supervisor.events.alert(
                 Alert(kind="disk", severity="warning", title="cannot save metrics", text=text)

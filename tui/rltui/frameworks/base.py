@@ -470,7 +470,7 @@ class Framework:
             UsageError: if it is unknown how to send its programs there.
         """
         raise UsageError(
-            f"cannot send a run of {self.title} to {' and '.join(urls)} is not known",
+            f"cannot send a run of {self.title} to the inference server at {' and '.join(urls)}",
             hint="set the address in its own config, and remove its inference server from the layout",
         )
 
@@ -627,7 +627,7 @@ class Framework:
         """
         if target.kind == "model":
             return EvalModel("model", target.label, target.model)
-        raise ConfigError(f"{self.title} does not say where {target.label} would be", hint=EVAL_HINT)
+        raise ConfigError(f"{self.title} does not define where {target.label} is", hint=EVAL_HINT)
 
     def eval_server(
         self, files: ConfigFiles, context: RunContext, model: EvalModel, port: int, gpu_memory: str

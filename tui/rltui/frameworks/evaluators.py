@@ -59,7 +59,7 @@ def verifiers_eval(
     if not by_package:
         raise ConfigError(
             "verifiers (eval, vf-eval) is not installed in the framework's environment",
-            hint=f"uv sync --all-extras in its checkout; {hints.DOCTOR} shows what is installed",
+            hint=f"uv sync --all-extras in its checkout; {hints.DOCTOR} shows the installed versions",
         )
     package, name = next(iter(by_package.items()))
     table = {"agent": _ANSWER} if env is None else env
@@ -97,7 +97,7 @@ def _taskset_eval(
     """The options of the config go into a file next to the results, which the program reads."""
     request = call.request
     if any(argument.startswith("--push") for argument in request.arguments):
-        raise ConfigError("--push would upload the samples to Prime Intellect", hint="remove it")
+        raise ConfigError("--push would upload the samples to Prime Intellect", hint="remove --push")
     has_agent = any(argument.startswith("--env.agent.") for argument in request.arguments)
     table = {key: value for key, value in env.items() if key != "agent" or not has_agent}
     file = f"{call.results}/env.toml"

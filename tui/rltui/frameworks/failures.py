@@ -108,14 +108,14 @@ _CONFIG: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_DUP_GPU",
         r"Duplicate GPU detected",
-        "config error: two ranks have the same GPU; NCCL weight broadcast needs two",
+        "config error: two ranks share one GPU; NCCL weight broadcast needs one GPU for each",
         hopeless=True,
     ),
     FailurePattern(
         "F_PRIME_LOGIN",
         r"not authenticated with prime - run `prime login`",
         "config error: this harness uses Prime's sandboxes, which need `prime login`; tasks without tools"
-        " do not need them: --env.agent.harness.id null --env.agent.runtime.type subprocess",
+        " can run without: --env.agent.harness.id null --env.agent.runtime.type subprocess",
         hopeless=True,
     ),
     FailurePattern(
@@ -160,7 +160,7 @@ def _rank_ended(groups: Groups) -> str:
             " in the logs folder"
         )
     return (
-        f"rank {groups['rank']} was killed by {groups['signal']}; if that was not you, check the"
+        f"rank {groups['rank']} was killed by {groups['signal']}; unless you killed it, check the"
         " host's memory"
     )
 
@@ -170,24 +170,24 @@ _ENVIRONMENT: tuple[FailurePattern, ...] = (
         "F_UV_SYNC",
         r"^error: (?:Request failed after|Failed to (?:build|download|fetch|install|prepare))[^\n]*\n"
         r"\s+(?:cause|Caused by): (?P<what>[^\n]{1,300})",
-        "uv could not create the environment: {what}; UV_NO_SYNC=1 uses an existing one unchanged",
+        "uv could not create the environment: {what}; to use the existing one unchanged: UV_NO_SYNC=1",
         hopeless=True,
     ),
     FailurePattern(
         "F_PORT",
         r"\[Errno 98\] (?:Address already in use|error while attempting to bind on address)[^\n]*?"
         r"[:,] ?(?P<port>\d{2,5})\b",
-        "port {port} is in use by another process; end it, or change the port",
+        "port {port} is in use by another process; end that process, or change the port",
     ),
     FailurePattern(
         "F_PORT_TORCH",
         r"failed to listen on any local network address\.[^\n]*?\bport: (?P<port>\d+)[^\n]*EADDRINUSE",
-        "port {port} is in use by another process; end it, or change the port",
+        "port {port} is in use by another process; end that process, or change the port",
     ),
     FailurePattern(
         "F_PORT_ANY",
         r"\[Errno 98\]|EADDRINUSE|[Aa]ddress already in use",
-        "its port is in use by another process; end it, or change the port",
+        "its port is in use by another process; end that process, or change the port",
         weight=Confidence.BROAD,
     ),
     FailurePattern(
@@ -282,7 +282,7 @@ _GENERIC: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_WORKER",
         r"Worker proc (?P<name>\S+) died unexpectedly",
-        "its worker {name} died; check the log above, and the host's memory",
+        "its worker {name} exited; check the log above, and the host's memory",
         weight=Confidence.GENERIC,
     ),
     FailurePattern(

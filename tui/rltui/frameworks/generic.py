@@ -223,14 +223,14 @@ def added_knob(name: str, value: TomlValue, files: ConfigFiles, knobs: Sequence[
     """
     kind = _kind_of(value)
     if kind is None:
-        raise ConfigError(f"{name} cannot be set to a table", hint="edit it in the file itself")
+        raise ConfigError(f"{name} cannot be set to a table", hint="edit the file itself")
     by_namespace = {_namespace(role, files, knobs): role for role in files}
     namespace, _, key = name.partition(".")
     if not key or not namespace or namespace not in by_namespace:
         namespace, key = "", name
     if namespace not in by_namespace:
         choices = " or ".join(sorted(f"{space}.{name}" for space in by_namespace))
-        raise ConfigError(f"{name} could be in several files", hint=f"write {choices}")
+        raise ConfigError(f"ambiguous knob {name}: in several files", hint=f"use {choices}")
     role = by_namespace[namespace]
     return _knob(key, kind, role, namespace, _readers_nearby(key.rpartition(".")[0], role, knobs))
 

@@ -58,7 +58,7 @@ _BROKEN = Missing(
     hint=f"{_BY_PARTS}; or update med-lm-train",
 )
 _NO_SERVER = Missing(
-    "medarc_train reserves a GPU for inference although the config has no [inference] table, and stops",
+    "medarc_train reserves a GPU for inference although the config has no [inference] table, and exits",
     hint=_BY_PARTS,
 )
 _NCCL = Missing(
@@ -153,8 +153,8 @@ def _not_the_first(devices: Sequence[str]) -> Missing | None:
     if list(devices) == [str(number) for number in range(len(devices))]:
         return None
     return Missing(
-        f"medarc_train would not use GPU {', '.join(devices)}: whatever is visible, it uses the first"
-        f" {len(devices)} of the box",
+        f"medarc_train cannot use GPU {', '.join(devices)}: it always takes the first"
+        f" {len(devices)} of the machine, whatever is visible",
         hint=_BY_PARTS,
     )
 
@@ -163,7 +163,7 @@ def _too_many(requested: int, most: int) -> Missing | None:
     return (
         None
         if requested <= most
-        else Missing(f"medarc_train uses {most} GPUs at most there, not {requested}", _BY_PARTS)
+        else Missing(f"medarc_train uses at most {most} GPUs there, not {requested}", _BY_PARTS)
     )
 
 

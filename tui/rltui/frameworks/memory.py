@@ -140,10 +140,10 @@ _SMALLER = (
 def _too_little_free(groups: Groups) -> str:
     free, total = float(groups["free"]), float(groups["total"])
     fits = passing_utilization(free, total)
-    lower = f", or lower it to {fits:.2f}" if fits > 0.05 else ""
+    lower = f", or lower gpu_memory_utilization to {fits:.2f}" if fits > 0.05 else ""
     return (
         f"out of GPU memory: {free:g} of {total:g} GiB free, gpu_memory_utilization {groups['util']} asks"
-        f" for {groups['want']} GiB; end what else holds the GPU{lower}"
+        f" for {groups['want']} GiB; end the other processes on the GPU{lower}"
     )
 
 
@@ -210,14 +210,14 @@ MEMORY: tuple[FailurePattern, ...] = (
         rf"max seq len \((?P<len>{_COUNT})\) is larger than the maximum number of tokens that can be stored"
         rf" in KV cache \((?P<have>{_COUNT})\)",
         "out of GPU memory: max_model_len {len} exceeds the {have} tokens that fit into the KV cache;"
-        " lower it, or raise gpu_memory_utilization",
+        " lower max_model_len, or raise gpu_memory_utilization",
         hopeless=True,
         memory=lambda groups: OutOfMemory(kind="kv_cache_small", possible_model_len=_count(groups["have"])),
     ),
     FailurePattern(
         "F_LOAD_OOM",
         r"Failed to load model - not enough GPU memory",
-        "out of GPU memory while loading the model; end what else holds the GPU, or use more GPUs",
+        "out of GPU memory while loading the model; end the other processes on the GPU, or use more GPUs",
         hopeless=True,
         memory=_only("load"),
     ),
@@ -283,12 +283,13 @@ MEMORY: tuple[FailurePattern, ...] = (
         "F_PROFILE",
         rf"Error in memory profiling\. Initial free memory (?P<a>{_NUMBER}) GiB, "
         rf"current free memory (?P<b>{_NUMBER})",
-        "another process freed GPU memory while vLLM was measuring it ({a} GiB free, then {b} GiB); restart",
+        "another process freed GPU memory while vLLM was measuring it ({a} GiB free, then {b} GiB); restart"
+        " the server",
     ),
     FailurePattern(
         "F_SHM",
         r"DataLoader worker[^\n]{0,300}?Bus error|out of shared memory",
-        "out of shared memory (/dev/shm); make it larger, or use fewer data loader workers",
+        "out of shared memory (/dev/shm); enlarge /dev/shm, or use fewer data loader workers",
         hopeless=True,
     ),
     FailurePattern(

@@ -74,8 +74,8 @@ LEVERS: tuple[Lever, ...] = (
         _TRAINING,
         "turn_on",
         ("use_lora", "model.lora.rank"),
-        "trains adapters instead of all weights, with a higher learning rate; full checkpoints cannot be"
-        " resumed with them",
+        "trains adapters instead of all weights; needs a higher learning rate, and cannot resume full"
+        " checkpoints",
         _RUNNING,
         on=16,  # prime-rl's own default where the table is there
     ),
@@ -83,7 +83,7 @@ LEVERS: tuple[Lever, ...] = (
         ("inference",),
         "lower_share",
         ("gpu_memory_utilization",),
-        "requests no more than is free",
+        "asks for no more memory than is free",
         frozenset({"start_check"}),
     ),
     Lever(
@@ -97,7 +97,7 @@ LEVERS: tuple[Lever, ...] = (
         ("inference",),
         "raise_share",
         ("gpu_memory_utilization",),
-        "leaves more for the KV cache",
+        "leaves more memory for the KV cache",
         _LITTLE_CACHE,
     ),
     Lever(

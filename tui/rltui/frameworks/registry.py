@@ -33,9 +33,9 @@ class AmbiguousConfigError(ConfigError):
 
     def __init__(self, paths: Collection[str], candidates: Collection[Framework]) -> None:
         super().__init__(
-            f"{' and '.join(paths)} could be for {' or '.join(framework.title for framework in candidates)}",
+            f"{' and '.join(paths)} may be for {' or '.join(framework.title for framework in candidates)}",
             details=[f"--framework {framework.id}: {framework.title}" for framework in candidates],
-            hint="choose one with --framework; the file fits several",
+            hint="several frameworks fit: choose one with --framework",
         )
         self.candidates = tuple(framework.id for framework in candidates)
 
@@ -93,7 +93,7 @@ def detect(parsed: Parsed, *, installed: str | None = None) -> Framework:
         f"{framework.id} ({framework.title})" for framework in _all_frameworks() if framework.layouts
     )
     raise UnknownConfigError(
-        "unknown framework: this config fits none",
+        "unknown framework: no known framework fits this config",
         details=[*(f"{path}: {_shape(path, data)}" for path, data in parsed), f"known: {known_text}"],
         hint='write a layout with framework = "generic" and your own commands, and pass it with --layout',
     )

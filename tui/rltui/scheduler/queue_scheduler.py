@@ -420,4 +420,4 @@ def _last_error(entry: QueueEntry) -> str:
     text_line = next(
         (line for line in reversed(lines) if line.startswith("rltui: ")), lines[-1] if lines else ""
     )
-    return text_line.removeprefix("rltui: ") or "it did not start and printed nothing"
+    return text_line.removeprefix("rltui: ") or "did not start and printed nothing"

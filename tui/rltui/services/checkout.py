@@ -116,8 +116,8 @@ class NearbyCheckout:
         if programs.is_dir():
             return ("env", f"VIRTUAL_ENV={programs.parent}", f"PATH={programs}{os.pathsep}{path}")
         return Missing(
-            f"{project} has no {VENV_PROGRAMS}, and uv is not on the path",
-            hint=f"install uv, or make the environment: cd {project} && uv sync --all-extras",
+            f"{project} has no {VENV_PROGRAMS}, and uv is not on PATH",
+            hint=f"install uv, or create the environment: cd {project} && uv sync --all-extras",
         )
 
     def traits(self) -> frozenset[str] | None:

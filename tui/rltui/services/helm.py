@@ -25,7 +25,9 @@ _STATES = ("--deployed", "--failed", "--pending", "--uninstalling", "--uninstall
 """All states except those of earlier revisions. Helm 4 lists every state and has no `--all`, Helm 3 has
 both.
 """
-_NOTHING_DONE = "nothing was uninstalled: its data would be deleted, too; to allow that: --delete-data"
+_NOTHING_DONE = (
+    "nothing was uninstalled: the release's data would be deleted, too; to allow that: --delete-data"
+)
 _BETWEEN_DOCUMENTS = re.compile(r"^---\s*$", re.MULTILINE)
 
 
@@ -50,7 +52,7 @@ class Helm:
         try:
             return json.loads(output)
         except ValueError as error:
-            raise RltuiError(f"helm {arguments[0]} did not answer with JSON") from error
+            raise RltuiError(f"helm {arguments[0]} did not print JSON") from error
 
     def release(self, name: str) -> Mapping[str, Any] | None:
         """Helm's list entry of a release; `None` if there is none of that name. Raises RltuiError."""
@@ -90,7 +92,7 @@ class Helm:
                 if claim in claims:
                     record["manifest"] = record["manifest"].replace(document, f"\n{annotated}\n", 1)
         except (ValueError, LookupError, TypeError, OSError, EOFError) as error:
-            raise RltuiError(f"helm's record of {name} cannot be read", hint=_NOTHING_DONE) from error
+            raise RltuiError(f"cannot read helm's record of {name}", hint=_NOTHING_DONE) from error
         encoded = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(record).encode())))
         # with the version, the patch is refused where somebody was faster
         version = newest["metadata"]["resourceVersion"]
@@ -158,8 +160,8 @@ def chart_folder(given: str | None, checkout: Path | None) -> str:
         if (path / "Chart.yaml").is_file():
             return str(path) if path.is_absolute() else f"./{path}"
     raise UsageError(
-        "no chart of prime-rl here",
-        hint="run it in a checkout of prime-rl or in its folder k8s, or name the chart: --chart DIR",
+        "no prime-rl chart here",
+        hint="run this in a checkout of prime-rl or in its folder k8s, or name the chart: --chart DIR",
     )
 
 

@@ -497,7 +497,7 @@ def _document(output: bytes) -> Mapping[str, Any]:
     try:
         document = json.loads(output)
     except ValueError as error:
-        raise RltuiError(f"kubectl did not answer with JSON: {_truncate(repr(output[:80]))}") from error
+        raise RltuiError(f"kubectl did not print JSON: {_truncate(repr(output[:80]))}") from error
     if not isinstance(document, dict):
-        raise RltuiError("kubectl did not answer with an object")
+        raise RltuiError("kubectl did not print a JSON object")
     return document

@@ -427,7 +427,7 @@ class Launcher:
         if (order := variables.setdefault(DEVICE_ORDER, BY_BUS)) != BY_BUS:
             raise ConfigError(
                 f"{label}: env sets {DEVICE_ORDER} to {order!r}",
-                hint=f"leave it out: rltui numbers GPUs as nvidia-smi does, in the order {BY_BUS}",
+                hint=f"remove it: rltui numbers GPUs as nvidia-smi does ({BY_BUS})",
             )
         return variables
 
@@ -436,7 +436,7 @@ class Launcher:
         owner = self._render(component, self._layout[component].like, files) or component
         if all(spec.id != owner for spec in self._layout.component):
             raise ConfigError(
-                f"{self._component_label(component)}: like is {owner!r}, which is not a component"
+                f"{self._component_label(component)}: like names {owner!r}, which is not a component"
             )
         return owner
 

@@ -33,10 +33,10 @@ def open_own(path: Path, flags: int) -> int:
         descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise _refusal(path, "it is a symbolic link") from None
+            raise _refusal(path, "a symbolic link") from None
         raise
     info = os.fstat(descriptor)
-    reason = None if stat.S_ISREG(info.st_mode) else "it is not a regular file"
+    reason = None if stat.S_ISREG(info.st_mode) else "not a regular file"
     if reason := reason or _foreign_reason(info, path.parent):
         os.close(descriptor)
         raise _refusal(path, reason)
@@ -52,7 +52,7 @@ def read_own(path: Path) -> bytes:
     with open(open_own(path, os.O_RDONLY), "rb") as file:
         content = file.read(LARGEST + 1)
     if len(content) > LARGEST:
-        raise OSError(errno.EFBIG, f"it is larger than {LARGEST >> 20} MiB", str(path))
+        raise OSError(errno.EFBIG, f"larger than {LARGEST >> 20} MiB", str(path))
     return content
 
 
@@ -69,7 +69,7 @@ def open_regular(path: Path) -> BufferedReader:
     os.close(descriptor)
     if stat.S_ISDIR(mode):
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
 def read_regular(path: Path, most: int = LARGEST) -> bytes:
@@ -81,7 +81,7 @@ def read_regular(path: Path, most: int = LARGEST) -> bytes:
     with open_regular(path) as file:
         content = file.read(most + 1)
     if len(content) > most:
-        raise OSError(errno.EFBIG, f"it is larger than {most >> 10} KiB", str(path))
+        raise OSError(errno.EFBIG, f"larger than {most >> 10} KiB", str(path))
     return content
 
 
@@ -92,7 +92,7 @@ def foreign_folder_reason(folder: Path) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        return f"cannot inspect it: {error.strerror}"
+        return f"cannot be inspected: {error.strerror}"
     if stat.S_ISLNK(info.st_mode):
         return "it is a symbolic link"
     if not stat.S_ISDIR(info.st_mode):

@@ -119,7 +119,7 @@ def query_server(address: ServerAddress, key: str) -> Answer:
     except OSError as error:
         return Answer(fault=error.strerror or str(error) or type(error).__name__)
     except (ValueError, KeyError, IndexError, TypeError, RecursionError):
-        return Answer(fault=f"what {address.url}/models did not answer with a list of models")
+        return Answer(fault=f"no list of models at {address.url}/models")
     return Answer(tuple(names), updates_weights=_has_route(f"{address.root}/update_weights", key))
 
 

@@ -23,7 +23,7 @@ from rltui.services.processes import boot_identity
 _LOCK_TIMEOUT_S = 30.0
 _LARGEST_JOURNAL = 4 << 20
 """Size in bytes at which a new journal is started, and the old one renamed."""
-_RUNS_CONTINUE = "runs that it started continue"
+_RUNS_CONTINUE = "started runs continue"
 
 
 def supervisor_lock() -> FileLock:
@@ -44,7 +44,7 @@ def read_queue() -> RunQueue:
         RltuiError: if it cannot be read at all.
     """
     queue, damage = _read()
-    message = f"the file of the queue {damage}" if damage else queue.told
+    message = f"the queue file {damage}" if damage else queue.told
     return queue.since_boot(boot_identity()).model_copy(update={"told": message})
 
 
@@ -69,7 +69,7 @@ def change_queue(change: Callable[[RunQueue], RunQueue], *, fallback: RunQueue |
                 if fallback is None
                 else "was restored from its last known state"
             )
-            message = f"the file of the queue {damage}: the queue {outcome}{location_text}"
+            message = f"the queue file {damage}: the queue {outcome}{location_text}"
             add_to_journal(message)
             before = (fallback or before).model_copy(update={"told": message})
         after = change(before.since_boot(boot_identity()))
@@ -83,7 +83,7 @@ def change_queue(change: Callable[[RunQueue], RunQueue], *, fallback: RunQueue |
 def _locked() -> Iterator[None]:
     make_folder(paths.queue_folder(), mode=0o700)
     lock = FileLock(paths.queue_folder() / "queue.lock")
-    busy = ConflictError(f"another rltui holds {lock.path}", hint="try again; nothing was changed")
+    busy = ConflictError(f"locked by another rltui: {lock.path}", hint="try again; nothing was changed")
     with lock.hold(busy, wait_s=_LOCK_TIMEOUT_S):
         yield
 
@@ -112,7 +112,7 @@ def _journal_changes(before: RunQueue, after: RunQueue) -> None:
     for entry in old_entries.values():
         add_to_journal(f"{entry.name} was removed", entry=entry.id)
     if before.paused != after.paused:
-        add_to_journal(f"paused: {after.paused}" if after.paused else "resumed")
+        add_to_journal(f"the queue was paused: {after.paused}" if after.paused else "the queue was resumed")
 
 
 def _journal() -> Path:

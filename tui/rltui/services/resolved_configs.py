@@ -269,7 +269,7 @@ def _is_fresh(results: Path) -> bool:
 
 
 def _disk_error(results: Path, error: OSError) -> RltuiError:
-    return RltuiError(f"cannot save what {results} needs: {error.strerror}", hint="is the disk full?")
+    return RltuiError(f"cannot write {results}: {error.strerror}", hint="is the disk full?")
 
 
 def _last_lines(output: bytes) -> list[str]:
@@ -296,7 +296,7 @@ def _collect(resolution: Resolution, scratch: Path, output_folder: Path) -> None
         if not files and name not in resolution.optional:
             raise ConfigError(
                 f"the config of {name} was not written",
-                details=[f"{' or '.join(patterns)} is not in the output"],
+                details=[f"not in the output: {' or '.join(patterns)}"],
                 hint=resolution.unsupported or "check that this layout matches the config",
             )
         for path in files:

@@ -49,7 +49,7 @@ SERVER_OPTIONS: tuple[tuple[str, ...], ...] = (
     ("-g", "history-limit", "5000"),
     ("-g", "update-environment", ""),
     ("-g", "status-left", ""),
-    ("-g", "status-right", " #{session_name} · #{?@takes_keys,ctrl+],q} leaves, nothing stops "),
+    ("-g", "status-right", " #{session_name} · #{?@takes_keys,ctrl+],q} detaches, nothing stops "),
     ("-g", "status-right-length", "80"),
     ("-wg", "allow-rename", "off"),
     ("-wg", "automatic-rename", "off"),
@@ -64,7 +64,7 @@ _SERVER_KEYS: tuple[tuple[str, ...], ...] = (
     *(("-T", table, "C-]", "detach-client") for table in ("root", _TYPING)),
     (
         *("-n", "C-c", "display-message", "-d", "5000"),
-        "ctrl+c stops nothing here: rltui stop -c #{window_name} does; q leaves",
+        "ctrl+c does nothing here: rltui stop -c #{window_name} stops it; q detaches",
     ),
 )
 """Set with the options. Few panes here read keys, and the prefix is used by a tmux of the person's own around
@@ -382,7 +382,7 @@ def _hint_for(stderr: Sequence[str]) -> str:
     if any(
         f"{phrase} " in line for line in stderr for phrase in ("couldn't create directory", "error creating")
     ):
-        return "its socket needs a writable folder: export TMUX_TMPDIR=FOLDER"
+        return "the tmux socket needs a writable folder: export TMUX_TMPDIR=FOLDER"
     return ""
 
 

@@ -296,7 +296,7 @@ class _Parser:
         try:
             pattern = re.compile(text, re.IGNORECASE)
         except (re.error, OverflowError, RecursionError) as error:
-            raise self._error(offset, f"{text!r} is not a regular expression: {error}") from None
+            raise self._error(offset, f"invalid regular expression {text!r}: {error}") from None
 
         def test(row: RunRow, config: Mapping[str, Any]) -> bool:
             return any(pattern.search(text_) for text_ in _texts(column.value(row, config)))

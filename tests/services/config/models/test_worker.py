@@ -62,7 +62,7 @@ def test_who_hangs_is_ended_with_all_it_started(box: Box, ask: Ask, pids: Callab
     own = ask(answer_s=0.5)
     assert own.accepts(box.loaded(VALID))
     [found] = own.problems(box.loaded("max_steps = 9\n"))
-    assert found.message == "prime-rl itself could not be run: no answer within 0.5 s"
+    assert found.message == "not checked by prime-rl itself: no answer within 0.5 s"
     assert own.reason == "no answer within 0.5 s"
     assert retry_until(lambda: gone(pids()))
     assert own.accepts(box.loaded("max_steps = 4\n")), "another process answers"
@@ -91,7 +91,7 @@ def test_a_crash_in_the_middle_is_told_and_survived(box: Box, ask: Ask) -> None:
     own = ask()
     assert own.accepts(box.loaded(VALID))
     [found] = own.problems(box.loaded("max_steps = 9\n"))
-    assert found.message.endswith("could not be run: exited 3: out of luck")
+    assert found.message.endswith("not checked by prime-rl itself: exited 3: out of luck")
     assert own.accepts(box.loaded("max_steps = 4\n"))
 
 

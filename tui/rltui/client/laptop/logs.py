@@ -229,7 +229,7 @@ class RemoteLog:
             try:
                 return self._apply_page(request, answer)
             except (ValueError, OverflowError) as error:
-                self._problem = f"what {self._link.host.name} says is invalid: {error}"
+                self._problem = f"invalid data from {self._link.host.name}: {error}"
         elif not request:  # the link went down, or there is no such log
             self._channel = 0
             self._problem = answer.title if answer is not None else self._problem

@@ -200,7 +200,7 @@ class RemoteServer:
         if experiment is None:
             record = ControlFolder(Path(handle.output_dir)).read_record()
             if record is None:
-                raise RltuiError(f"there is no experiment in {handle.output_dir}")
+                raise RltuiError(f"no experiment in {handle.output_dir}")
             experiment = self._experiments[handle] = LocalExperiment(
                 record, readonly=handle.readonly, finished=not handle.supervised
             )

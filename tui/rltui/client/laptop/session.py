@@ -65,7 +65,9 @@ class Session:
             target = None if params is None else params["of"]
             owner, questions = await asyncio.to_thread(self._server.owner, kind, target)
             if (question := questions.get(name)) is None:
-                raise UsageError(f"this rltui has no {method[:40]!r}", hint="it may be older than yours")
+                raise UsageError(
+                    f"this rltui has no {method[:40]!r}", hint="its version may be older than yours"
+                )
             answer = getattr(owner, name)
             arguments = question.decode(params["arguments"])
             if question.is_stream:
@@ -80,7 +82,7 @@ class Session:
             logger.exception("a question was not understood")
             self._refuse(channel, RltuiError(f"invalid request: {error!r}"))
         except OSError as error:
-            self._refuse(channel, RltuiError(f"cannot read it there: {error.strerror or error}"))
+            self._refuse(channel, RltuiError(f"cannot read a file there: {error.strerror or error}"))
         except Exception as error:  # a bug: who asked is told, and may go on
             logger.exception("a question was not answered")
             self._refuse(channel, RltuiError(f"internal error: {error!r}"))

@@ -236,7 +236,8 @@ def remove(references: Sequence[str]) -> tuple[QueueEntry, ...]:
             if not removable:
                 names = join_words([entry.name for entry in matches])
                 raise ConflictError(
-                    f"{names} {matches[0].state}", hint=f"end it: {hints.DOWN(name=matches[0].name)}"
+                    f"{names} is {matches[0].state}",
+                    hint=f"to end the run: {hints.DOWN(name=matches[0].name)}",
                 )
             removed.extend(removable)
         return queue.with_entries(entry for entry in queue.entries if entry not in removed)
@@ -260,7 +261,7 @@ def move(name: str, position: str) -> RunQueue:
     def change(queue: RunQueue) -> RunQueue:
         moving = [entry for entry in _entries_of(queue, name) if entry.state == "queued"]
         if not moving:
-            raise UsageError(f"no entry of {name} is waiting")
+            raise UsageError(f"no entry of {name} is queued")
         waiting_entries = [entry for entry in queue.entries if entry.state == "queued"]
         remaining = [entry for entry in waiting_entries if entry not in moving]
         before = waiting_entries.index(moving[0])
@@ -309,7 +310,7 @@ def retry(
                     new_entries.append(entry.model_copy(update=update))
                     queue = queue.with_entry(new_entries[-1])
         if not new_entries:
-            raise UsageError(f"no entry of {join_words(names)} failed, was stopped or is waiting")
+            raise UsageError(f"no entry of {join_words(names)} is queued, stopped, failed or lost")
         return queue
 
     change_queue(change)

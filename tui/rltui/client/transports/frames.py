@@ -93,7 +93,7 @@ def decoding(whose: str) -> Iterator[None]:
         raise RltuiError(
             f"invalid answer from {whose}",
             details=[f"{type(error).__name__}: {error}"[:_LONGEST_REASON]],
-            hint="the two ends may have different versions of rltui; install the same one",
+            hint="the two ends may have different versions of rltui; install the same version",
         ) from error
 
 

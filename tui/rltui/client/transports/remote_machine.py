@@ -47,7 +47,7 @@ class RemoteMachine:
         return RltuiError(
             f"{self.rltui} not found on {self.name}",
             details=output,
-            hint=f"install it there (pip install rltui), or say where it is: "
+            hint=f"install it there (pip install rltui), or give its path: "
             f"--host {self.name}:/path/to/rltui, "
             f'or in settings.toml [hosts.{self.name}] rltui = "/path/to/rltui"',
         )

@@ -192,7 +192,8 @@ class HostLink:
         connection.frames.close()
         _end(connection.process)
         error: RltuiError = LinkDownError(
-            self.trouble(), hint="the connection was lost before the answer; check whether it was done"
+            self.trouble(),
+            hint="the connection was lost before the answer; check whether the request was carried out",
         )
         if not connection.frames.bytes_received:
             output = connection.errors.lines()
@@ -292,7 +293,7 @@ def _refusal(data: Any) -> RltuiError:  # noqa: ANN401 - JSON of the other end
         reply = check_document(data, _REFUSAL_KINDS, frozenset(_REFUSAL_KINDS))
         kind = ERROR_TYPES.get(ExitCode(reply["exit_code"]), RltuiError)
     except ValueError:
-        return RltuiError("the other end refused it with an invalid message")
+        return RltuiError("the other end refused the request with an invalid message")
     if reply["kind"] == SHUT_DOWN:
         from rltui.client.experiment import ShutDownError  # what it says needs pydantic
 
@@ -324,7 +325,7 @@ def _connect(
     except OSError as error:
         raise RltuiError(
             f"cannot run {command[0]}: {error.strerror}",
-            hint="it connects to the other machine; install OpenSSH" if host.is_ssh else "",
+            hint="install OpenSSH, which connects to the other machine" if host.is_ssh else "",
         ) from error
     errors = _ErrorOutput(process, show)
     assert process.stdin is not None
@@ -345,8 +346,8 @@ def _connect(
         errors.show = None
         if (peer.link, peer.api) != (OURS.link, OURS.api):
             raise ConflictError(
-                f"{host.name} has rltui {peer.version} (protocol {peer.link}.{peer.api}), here is"
-                f" {OURS.version} ({OURS.link}.{OURS.api}): incompatible",
+                f"{host.name} has rltui {peer.version} (protocol {peer.link}.{peer.api}), but this machine"
+                f" has {OURS.version} ({OURS.link}.{OURS.api}): incompatible",
                 hint="install the same version at both ends",
             )
     except BaseException as error:

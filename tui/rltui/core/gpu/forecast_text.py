@@ -109,11 +109,11 @@ class EngineFit:
 
     def will_refuse(self, suggested: float | None) -> str:
         needed, free = _distinct_gib(self.budget_bytes, self.free_bytes)
-        will_take = [f"{gib(size)} to be taken by {name}" for name, size in self.earlier_demands if size]
+        will_take = [f"{gib(size)} reserved for {name}" for name, size in self.earlier_demands if size]
         holders = [text for text in (_holders_text(self.device, self.stopped), *will_take) if text]
         reason = f": {', '.join(holders)}" if holders else ""
         if suggested is None:
-            advice = f"free {self.gpu} first; no gpu_memory_utilization is small enough"
+            advice = f"free memory on {self.gpu} first; no gpu_memory_utilization is small enough"
         else:
             advice = f"set gpu_memory_utilization = {suggested:g}, or free the memory first"
         if any(share.owner == "orphan" for share in self.device.shares):
@@ -127,7 +127,7 @@ class EngineFit:
             what = (
                 f"{self.name} has no room for a KV cache on {self.gpu}: model and activations take"
                 f" {gib(self.budget_bytes - cache.size_bytes)} of {gib(self.budget_bytes)} GiB"
-                f" ({self.share}) {gib(self.budget_bytes - cache.size_bytes)}"
+                f" ({self.share})"
             )
             other = "a smaller max_num_batched_tokens, or more devices per copy of the model"
         else:
@@ -150,10 +150,10 @@ class EngineFit:
             f" {remaining} on {self.gpu}"
         )
         if self.engine.kv_cache_memory_bytes is not None:
-            return f"{what}; lower kv_cache_memory_bytes, or reduce the needs of {self.trainer}"
+            return f"{what}; lower kv_cache_memory_bytes, or reduce the memory use of {self.trainer}"
         if suggested is not None:
             return f"{what}; largest safe gpu_memory_utilization: {suggested:g}"
-        advice = f"reduce the needs of {self.trainer}, or give it another device"
+        advice = f"reduce the memory use of {self.trainer}, or give it another GPU"
         return f"{what}; no gpu_memory_utilization is safe; {advice}"
 
     def trainer_tight(self, suggested: float | None) -> str:
@@ -192,9 +192,9 @@ class EngineFit:
         key = self.device.key
         unknown = [user.component for user in self.trainers if key not in user.peak_bytes]
         if unknown:
-            notes.append(f"peak of {' and '.join(unknown)} unknown until a first run")
+            notes.append(f"peak of {' and '.join(unknown)} unknown until the first run")
         if self.device.memory_kind == "unified":
-            notes.append("unified memory: CPU programs use it, too")
+            notes.append("unified memory, shared with CPU programs")
         return (*notes, *change_notes(self.trainers))
 
 
@@ -217,7 +217,7 @@ def trainer_unseen(device: GpuDevice, component: str, need: TrainingNeed, *, fre
     estimate, advice = need.estimate_bytes(), need.advice(free_bytes)
     if estimate is None:
         unknown = f"memory needs of {component} unknown until its first run; {free}"
-        return f"{unknown}; if that is too little, {advice}" if advice else unknown
+        return f"{unknown}; if that is not enough, {advice}" if advice else unknown
     about = f"about {gib(estimate)} GiB estimated from model and micro-batch ({need.sizes()}), {free}"
     if estimate <= free_bytes:
         return f"{component} should fit: {about}"
@@ -245,7 +245,7 @@ def trainer_alone_short(
         return f"{what}; restart {engine} with gpu_memory_utilization = {suggested:g} or less"
     lower = (
         user.training and user.training.advice(free_bytes, peak_bytes)
-    ) or f"reduce the needs of {user.component}"
+    ) or f"reduce the memory use of {user.component}"
     if engine:
         return f"{what}; no gpu_memory_utilization of {engine} is safe; {lower}"
     return f"{what}; free the memory first, or {lower}"

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from rltui.core.gpu.report import GpuDevice, GpuReport, GpuReservation
-from rltui.core.text import gib, join_words
+from rltui.core.text import count_text, gib, join_words
 
 
 def with_reservations(report: GpuReport, reservations: Collection[GpuReservation]) -> GpuReport:
@@ -128,8 +128,7 @@ def free_devices(
     if len(free) >= count:
         return free[:count], ""
     if len(devices) < count:
-        number = {0: "is none", 1: "is 1"}.get(len(devices), f"are {len(devices)}")
-        return (), f"{count} {'GPU is' if count == 1 else 'GPUs are'} needed, there {number}"
+        return (), f"{count_text(count, 'GPU')} needed, {len(devices)} found"
     reasons_text = "; ".join(f"GPU {label} {reason}" for label, reason in reasons.items() if reason)
     return (), f"{count} of {len(devices)} GPUs needed, {len(free)} free: {reasons_text}"
 

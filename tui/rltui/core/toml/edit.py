@@ -60,7 +60,7 @@ def parse(text: str, path: str) -> dict[str, Any]:
     try:
         if (long := _LONG_KEY.search(plain)) is not None:
             line, column = line_and_column(plain, long.start())
-            raise ValueError(f"a key of more than {_MAX_SEGMENTS} parts (at line {line}, column {column})")
+            raise ValueError(f"a key with more than {_MAX_SEGMENTS} parts (at line {line}, column {column})")
         return tomllib.loads(plain)
     except ValueError as error:  # also of a number with thousands of digits
         message = str(error)
@@ -139,7 +139,9 @@ def _edit_one(text: str, path: KeyPath, value: TomlValue) -> str:
                     _remove(text, entry, section) if value is None else _replace(text, entry, section, value)
                 )
     if _offset(sections, path) is not None:
-        raise ConfigError(f"{format_key(path)} is a table, not a value", hint="edit it in the file itself")
+        raise ConfigError(
+            f"{format_key(path)} is a table, not a value", hint="edit the table in the file itself"
+        )
     return text if value is None else _insert(text, sections, path, value)
 
 
@@ -147,7 +149,7 @@ def _replace(text: str, entry: Entry, section: TomlTable, value: TomlValue) -> s
     old = text[entry.value_start : entry.value_end]
     if old[0] == "{" and not isinstance(value, dict):
         raise ConfigError(
-            f"{format_key(entry.path)} holds a table, not a value", hint="edit it in the file itself"
+            f"{format_key(entry.path)} is a table, not a value", hint="edit the table in the file itself"
         )
     current = read_value(old)
     if same_value(current, value) or (current == value and is_number(current) and is_number(value)):
@@ -241,7 +243,7 @@ def _into_inline(text: str, holder: Entry, path: KeyPath, value: TomlValue) -> s
     if text[holder.value_start] != "{":
         raise ConfigError(
             f"cannot set {format_key(path)}: {format_key(holder.path)} is not a table",
-            hint="edit it in the file itself",
+            hint="edit the file itself",
         )
     body = text[holder.value_start + 1 : holder.value_end - 1]
     item = f"{format_key(path[len(holder.path) :])} = {format_value(value)}"
@@ -318,7 +320,7 @@ def _no_element(elements: list[KeyPath], path: KeyPath, array: KeyPath) -> Confi
     name = format_key(array)
     return ConfigError(
         f"cannot set {format_key(path)}: {name} is an array of {count_text(count, 'table')}",
-        hint=f"name one of them, {name}.0" + (f" to {name}.{count - 1}" if count > 1 else ""),
+        hint=f"name one table: {name}.0" + (f" to {name}.{count - 1}" if count > 1 else ""),
     )
 
 

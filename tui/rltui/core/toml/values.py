@@ -36,7 +36,7 @@ def split_key(dotted: str) -> tuple[str, ...]:
         if offset == len(dotted):
             break
     if offset != len(dotted) or not path or dotted.endswith("."):
-        raise ConfigError(f"{dotted!r} is not a dotted key", hint="write it like orchestrator.batch_size")
+        raise ConfigError(f"not a dotted key: {dotted}", hint="for example orchestrator.batch_size")
     return tuple(path)
 
 
@@ -63,7 +63,7 @@ def format_value(value: TomlValue, *, replaces: str = "") -> str:
             return _PADDED_EXPONENT.sub(lambda match: f"e{match[1].replace('+', '')}", repr(value))
         case str():
             if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-                raise ConfigError(f"{value!r} is not valid text", hint="use UTF-8")
+                raise ConfigError(f"not UTF-8 text: {value!r}")
             if "\n" in value and replaces.startswith(('"""', "'''")):
                 return _in_several_lines(value, replaces)
             if replaces.startswith("'") and "'" not in value and value.isprintable():
@@ -76,7 +76,7 @@ def format_value(value: TomlValue, *, replaces: str = "") -> str:
         case dict():
             items = (f"{format_key((key,))} = {format_value(item)}" for key, item in value.items())
             return f"{{ {', '.join(items)} }}" if value else "{}"
-    raise ConfigError(f"cannot write a {type(value).__name__} into a config")
+    raise ConfigError(f"cannot write a value of type {type(value).__name__} to a config file")
 
 
 def read_value(text: str) -> TomlValue:

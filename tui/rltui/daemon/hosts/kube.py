@@ -143,7 +143,7 @@ class _PodHost:
             if replicas > number:
                 self._report_pending(f"{owner} has not created {self._name} yet")
                 return
-            self._report_pending(f"{owner} is scaled from {replicas} to {number + 1}")
+            self._report_pending(f"{owner} is being scaled from {replicas} to {number + 1}")
             await self._pod.scale(replicas, number + 1)
         except NoPodError:
             if not self._runner.status.id:

@@ -162,7 +162,7 @@ class _JobRunner:
         restarts = self._last_job.restarts if self._last_job is not None else 0
         exit_code = slurm.recorded_end(self._runner.folder, restarts)
         if exit_code is None:
-            error = "SLURM no longer knows the job, and its script did not finish"
+            error = "SLURM no longer knows the job, whose script did not finish"
             if self._runner.stop_requested.is_set():  # a task of an array that had not begun
                 error = ""
             self._report_ended(None, None, error, starts=self._runner.status.starts)

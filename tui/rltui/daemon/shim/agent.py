@@ -214,7 +214,7 @@ class Agent:
         except OSError as error:
             raise RefusedError(f"{error.filename or self._folder}: {error.strerror}") from None
         if self._record is None:
-            raise RefusedError(f"its shim did not start: {self._shim_error()}")
+            raise RefusedError(f"the shim did not start: {self._shim_error()}")
 
     def _wait_for(self, find_obstacle: Callable[[], RefusedError | None]) -> None:
         deadline = time.monotonic() + self._wait_s
@@ -343,7 +343,7 @@ class Agent:
         has_killed = kills_before is not None and kills is not None and kills > kills_before
         if has_killed and end["signal"] == "SIGKILL" and not record["stop_requested"]:
             scope = "out of memory (node or job)" if is_own_cgroup else "the node ran out of memory"
-            end["cause"] = f"killed{'' if is_own_cgroup else ', perhaps'} by the kernel: {scope}"
+            end["cause"] = f"killed{'' if is_own_cgroup else ', possibly'} by the kernel: {scope}"
         return end
 
     def _begin_sweep(self) -> None:

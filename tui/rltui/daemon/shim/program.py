@@ -145,7 +145,7 @@ class _Shim:
             return
         if received.si_signo == signal.SIGINT:  # a key in the attached pane, where people press it to leave
             name = self._spec.experiment.partition("@")[0]
-            self._print(f"ctrl+c stops nothing here; rltui stop {name}/{self._spec.component} does")
+            self._print(f"ctrl+c does nothing here; rltui stop {name}/{self._spec.component} stops it")
             return
         gentle_stage = STOPPING if self._main is not None else TERMINATING
         requested_stage = KILLING if received.si_signo == signal.SIGUSR1 else gentle_stage
@@ -166,7 +166,7 @@ class _Shim:
             pids = ", ".join(f"pid {pid}" for pid in self._tree.members)
             if self._pane is not None:
                 self._pane.show()
-            self._print(f"{self._record.outcome()}; still running: {pids}; a stop ends them")
+            self._print(f"{self._record.outcome()}; still running: {pids}; a stop ends them, too")
 
     def _save(self, *, durable: bool = True) -> None:
         self._record.save(durable=durable)

@@ -13,7 +13,7 @@ from rltui.frameworks.launchers.line import LauncherLine, Options
 PREFIXES = frozenset({"rl", "sft", "prime-rl"})
 REFUSED = frozenset({"env-server"})
 NOT_KEYS = {
-    "dry_run": f"{hints.CHECK} validates, and changes nothing",
+    "dry_run": f"to validate without changes: {hints.CHECK}",
     "dump_config": f"{hints.CHECK} validates",
     "api_key": "export VLLM_API_KEY, which vLLM reads, and which `ps` does not show",
 }

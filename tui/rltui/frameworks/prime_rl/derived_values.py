@@ -96,9 +96,11 @@ def _episodes(v: Values, table: str, name: str) -> Iterator[DerivedValue]:
         text = f"always {low}: min_inflight equals max_inflight"
         yield derived_value(name, low, "episodes", text)
         return
-    start = f"starts with {first}" if first is not None else "starts with what certainly fits the KV cache"
+    start = (
+        f"starts with {first}" if first is not None else "starts with as many as certainly fit the KV cache"
+    )
     most = "no upper bound" if high is None else f"at most {high}"
-    text = f"{start}, then adapts to the load of inference: at least {low}, {most}"
+    text = f"{start}, then adapts to the inference load: at least {low}, {most}"
     yield derived_value(name, first, "episodes", text)
 
 

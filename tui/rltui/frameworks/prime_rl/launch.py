@@ -67,7 +67,7 @@ _FIRST_ATTEMPT = {
 }
 """Folders of the first attempt in an empty folder, and of those before there were several."""
 _BROADCAST_NOTE = "inference and trainer share one GPU: weights go through files, since NCCL needs two GPUs"
-_MADE_AT_START = Missing("it is created when the component starts")
+_MADE_AT_START = Missing("created when the component starts")
 _NO_INFERENCE = Missing(
     "the config has no [inference] table, so no server is started",
     hint="add [inference]; or shut the experiment down and resume it to use the server at base_url",
@@ -82,7 +82,7 @@ _TENSOR_PARALLEL = ("inference.vllm.tensor_parallel_size", "inference.parallel.t
 
 _ON_CLUSTER = Missing(
     "the config has [slurm] for a cluster, but would run on this machine",
-    hint="--slurm submits it; to run it here, remove [slurm]",
+    hint="to submit it: --slurm; to run it here, remove [slurm]",
 )
 
 
@@ -476,7 +476,7 @@ def _not_by_parts(data: Mapping[str, Any]) -> Missing | None:
     if isinstance(deployment, Mapping) and deployment.get("type", "single_node") != "single_node":
         return Missing(
             "the config is for several nodes, whose processes are started by SLURM",
-            hint="--slurm submits it; without SLURM, copy the layout prime-rl-nodes or torchrun-nodes",
+            hint="to submit it: --slurm; without SLURM, copy the layout prime-rl-nodes or torchrun-nodes",
         )
     if is_table(data, "teacher_inference") or (
         isinstance(deployment, Mapping) and deployment.get("num_teacher_gpus")

@@ -211,7 +211,7 @@ def _router_metrics(groups: Groups) -> str:
     port = int(groups["port"])
     return (
         f"port {port + ROUTER_METRICS_ABOVE}, of the router's metrics, is in use by another process; end"
-        f" it, or change inference.server.port ({port}), which it follows"
+        f" that process, or change inference.server.port ({port})"
     )
 
 
@@ -219,7 +219,7 @@ FAILURES: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_PRIME_GPU_BUSY",
         r"Existing processes found on GPUs:",
-        "prime-rl's launcher needs idle GPUs; end what runs there, or start the parts separately",
+        "prime-rl's launcher needs idle GPUs; end the processes on them, or start the parts separately",
     ),
     FailurePattern(
         "F_PRIME_GPU_COUNT",
@@ -249,7 +249,7 @@ FAILURES: tuple[FailurePattern, ...] = (
         "F_PRIME_ROUTER_METRICS_ANY",
         _NO_METRICS_PORT,
         f"the port of the router's metrics, inference.server.port + {ROUTER_METRICS_ABOVE}, is in use by"
-        " another process; end it, or change that port",
+        " another process; end that process, or change inference.server.port",
     ),
     FailurePattern(
         "F_PRIME_TASKSET",
@@ -261,7 +261,7 @@ FAILURES: tuple[FailurePattern, ...] = (
         "F_PRIME_EMPTY",
         r"RuntimeError: (?P<count>\d+) consecutive empty train batches",
         "{count} consecutive batches had nothing to train on; read their rollouts"
-        f" ({hints.ROLLOUTS_ALL()}): all of a group may get the same reward, or fail",
+        f" ({hints.ROLLOUTS_ALL()}): all rollouts of a group may get the same reward, or fail",
     ),
     FailurePattern(
         "F_PRIME_ADDRESS",

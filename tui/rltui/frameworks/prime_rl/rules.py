@@ -165,7 +165,8 @@ def _sampling_rules(table: str) -> Iterator[Rule]:
     heat, top_p, top_k, extra = (f"{table}.{key}" for key in ("temperature", "top_p", "top_k", "extra_body"))
     yield bad_if(
         lambda v: v[heat] == 0 and ((v[top_p] or 1) < 1 or v[top_k] is not None), heat, (top_p, top_k),
-        f"{heat} must be above 0 while {top_p} is below 1 or {top_k} is set, since choices are replayed",
+        f"{heat} must be above 0 while {top_p} is below 1 or {top_k} is set, because sampled choices are"
+        " replayed",
     )  # fmt: skip
     yield bad_if(lambda v: (v[top_k] or 0) > _MOST_CHOICES, top_k, (),
         lambda v: f"{top_k} ({v[top_k]}) must be at most {_MOST_CHOICES}")  # fmt: skip
@@ -264,7 +265,7 @@ def _shared_rules(names: Names) -> Iterator[Rule]:
 
 def _unread_table(table: str) -> Rule:
     return bad_if(lambda v: own(v, table) is not None, BROADCAST, (table,),
-        lambda v: f"[{table}] is ignored: rl fills it from [weight_broadcast], here {v[BROADCAST]}",
+        lambda v: f"[{table}] is ignored: rl sets that table from [weight_broadcast] ({v[BROADCAST]})",
         "warning")  # fmt: skip
 
 
@@ -305,7 +306,7 @@ def _gpu_rules(names: Names) -> Iterator[Rule]:
     yield bad_if(
         lambda v: v[BROADCAST] == "nccl" and has_inference(v) and v[TRAIN] + v[_INFER] == 1,
         BROADCAST, (TRAIN, _INFER),
-        f"{BROADCAST} nccl needs at least 2 GPUs, and there is 1: set it to filesystem", "warning",
+        f"{BROADCAST} nccl needs at least 2 GPUs, but there is 1: use filesystem", "warning",
     )  # fmt: skip
 
 
@@ -322,7 +323,7 @@ def _fits_machine(train: str, prefix: str, others: Collection[str]) -> Rule:
         total_text = " + ".join(f"{name} ({number})" for name, number in gpus.items() if number)
         total_text += f" = {total}" if total > v[train] else ""
         return (
-            f"{total_text} is more than {machine} ({v[machine]}): lower it by {total - v[machine]}, or"
+            f"{total_text} is more than {machine} ({v[machine]}): use {total - v[machine]} fewer, or"
             " raise the limit"
         )
 
@@ -337,7 +338,7 @@ def _needs_slurm(kind: str, slurm: str) -> Rule:
 def _weight_rules(names: Names) -> Iterator[Rule]:
     lora, trained = names("lora"), f"trainer.{BROADCAST}"
     yield bad_if(lambda v: is_on(v.get(lora)) and v[BROADCAST] in _IN_MEMORY, BROADCAST, (lora,),
-        lambda v: f"{BROADCAST} ({display(v[BROADCAST])}) cannot carry {lora}: set it to filesystem",
+        lambda v: f"{BROADCAST} ({display(v[BROADCAST])}) cannot carry {lora}: use filesystem",
         strict(names))  # fmt: skip
     yield bad_if(
         lambda v: is_on(v.get(lora)) and own(v, trained) in _IN_MEMORY, lora, ("trainer.weight_broadcast",),
@@ -355,14 +356,14 @@ def _weight_rules(names: Names) -> Iterator[Rule]:
 def _same_adapter(name: str, trained: str, lora: str) -> Rule:
     return bad_if(
         lambda v: is_on(v.get(lora)) and v[name] is not None and v[name] != v[trained], name, (trained, lora),
-        lambda v: f"{name} ({display(v[name])}) must be that of {trained} ({display(v[trained])}): remove it",
+        lambda v: f"{name} ({display(v[name])}) must equal {trained} ({display(v[trained])}): remove {name}",
     )  # fmt: skip
 
 
 def _one_step_ahead(level: str, kind: str) -> Rule:
     return bad_if(
         lambda v: v[kind] == "nccl" and v[level] != 1, level, (kind,),
-        lambda v: f"{level} ({v[level]}) must be 1 while {kind} is nccl: set it to 1, or use filesystem",
+        lambda v: f"{level} ({v[level]}) must be 1 while {kind} is nccl: use 1, or filesystem",
     )  # fmt: skip
 
 
@@ -515,7 +516,7 @@ def _sft_rules(names: Names) -> Iterator[Rule]:
         f"{kind} nixl does not support SFT: use nccl or filesystem")  # fmt: skip
     yield bad_if(
         lambda v: is_on(v.get(evals)) and v[kind] == "nccl" and is_on(v.get(lora)), kind, (evals, lora),
-        f"{kind} nccl cannot carry {lora}: set it to filesystem",
+        f"{kind} nccl cannot carry {lora}: use filesystem",
     )  # fmt: skip
     yield bad_if(lambda v: is_on(v.get(evals)) and v[again] and v[kind] != "filesystem", again, (kind,),
         lambda v: f"{again} needs {kind} to be filesystem, not {v[kind]}")  # fmt: skip

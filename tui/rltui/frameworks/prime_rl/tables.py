@@ -74,7 +74,7 @@ def _environments(prefix: str, v: Values) -> Iterator[tuple[str, str]]:
             if name in _PROTECTED:
                 yield f"{key}.{name}", "is set by the launcher, and cannot be set here"
             elif not isinstance(value, str):
-                yield f"{key}.{name}", f"must be text, not {display(value)}: put it in quotes"
+                yield f"{key}.{name}", f"must be text, not {display(value)}: put the value in quotes"
 
 
 def _resumes(prefix: str, v: Values) -> Iterator[tuple[str, str]]:
@@ -104,9 +104,9 @@ def _vllm(prefix: str, v: Values) -> Problems:
     for key in table if isinstance(table, Mapping) else ():
         if key.replace("-", "_") not in _vllm_arguments():
             guess = closest(key, _vllm_arguments())
-            guess_text = f"did you mean {guess}?" if guess else "no such argument is known"
+            guess_text = f"did you mean {guess}?" if guess else "no similar argument is known"
             name = f"{prefix}inference.vllm.{format_key((key,))}"
-            stops = "goes to vLLM unchecked, which exits if it does not know it"
+            stops = "goes to vLLM unchecked, which exits at an unknown argument"
             yield "warning" if guess else "hint", name, f"{stops}: {guess_text}"
 
 
@@ -129,7 +129,7 @@ def _sources(prefix: str, v: Values, names: Names) -> Problems:
             path, name = f"{group}.{index}", source_name(entry)
             if is_named and not shared_env and not source_name({"env": entry.get("env")}):
                 example = 'env.taskset.id = "reverse-text"'
-                yield "error", f"{path}.env", f"must say which environment it is, such as {example}"
+                yield "error", f"{path}.env", f"must name the environment, such as {example}"
             elif is_named and name == _RESERVED:
                 message = f'cannot be "{name}", the name for all environments in the metrics'
                 yield "error", f"{path}.name", message
@@ -171,9 +171,7 @@ def _renderers(prefix: str, v: Values, names: Names) -> Problems:
         )
         yield "warning", key, message
     elif name == "default" and prefix:
-        message = (
-            'cannot be "default" for SFT, which must tell answers apart from the rest: name a specific one'
-        )
+        message = 'cannot be "default" for SFT, which must tell answers from other tokens: name a renderer'
         yield "error", key, message
     elif name not in renderers["names"]:
         guess = did_you_mean(name, renderers["names"])

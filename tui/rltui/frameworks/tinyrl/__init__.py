@@ -329,7 +329,7 @@ class _TinyRl(SchemaFramework):
         if request.env != (environment := self.eval_env(files)):
             raise ConfigError(
                 f"the embedded engine evaluates on {environment} only, not on {request.env}",
-                hint="leave the environment out",
+                hint="leave out the environment",
             )
         argv = [
             *module_command("rltui.tinyrl", "eval", "@", files["rl"].path, python=context.python),

@@ -101,9 +101,9 @@ class ConfigEditor:
         """
         if preview.conflicts:
             advice = (
-                "its keys have changed since; set them by hand"
+                "its keys have been changed again; set them by hand"
                 if request.action in ("undo", "redo")
-                else "the edit still applies to the new content: review it, and repeat the edit"
+                else "the edit still applies to the new content: review that, then repeat the edit"
             )
             raise _conflict_error(preview.conflicts, advice=advice)
         if preview.blocked or not preview.roles:
@@ -149,10 +149,10 @@ class ConfigEditor:
             promotion = hints.PROMOTE_UNDO(run="RUN" if run is None else run.name)
         if record is None:
             hint = f"to undo the promotion: {promotion}" if promotion else f"{hints.EVENTS} lists the edits"
-            raise ConflictError(f"there is nothing to {request.action}", hint=hint)
+            raise ConflictError(f"nothing to {request.action}", hint=hint)
         reasons = [f"undoes an edit by {record.by}: {record.words}"] if record.by else []
         if promotion:
-            reasons.append(f"what was promoted since stays in your files; to undo that: {promotion}")
+            reasons.append(f"promoted values stay in your files; to undo the promotion: {promotion}")
         self._store.load()
         contents: dict[Path, bytes] = {}
         conflicts: list[FileConflict] = []
@@ -209,7 +209,7 @@ class ConfigEditor:
         texts = {key: pair[sha == file.after] for key, pair in file.keys.items()}
         for key, text in texts.items():
             if text is not None and MASK in text:
-                raise ConfigError(f"the value of {key}, a secret, was not saved", hint="set it by hand")
+                raise ConfigError(f"{key} is a secret: its value was not saved", hint=f"set {key} by hand")
         return {key: None if text is None else read_value(text) for key, text in texts.items()}
 
 
@@ -315,8 +315,8 @@ def shared_configs(files: Iterable[str | Path], own: ExperimentRecord | None = N
             severity="warning",
             file=file,
             message=(
-                f"the experiment {other.name}, which runs in {other.output_dir}, reads this file too and"
-                " will use this edit at its next start; copy the file for one of them to keep them apart"
+                f"the experiment {other.name} ({other.output_dir}) also reads this file and will use the"
+                " edit at its next start; to keep them apart, give one its own copy"
             ),
         )
         for other, shared in readers_of(files, own)

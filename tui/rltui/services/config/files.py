@@ -118,7 +118,7 @@ def load_files(paths: Sequence[Path], framework: Framework) -> LoadedFiles:
             raise ConfigError(
                 f"{path} and {sources[role].path} are both the {role!r} file of {framework.title}",
                 hint=(
-                    "pass only one of them; to merge `@ base.toml @ overlay.toml`, write one file: a"
+                    "pass only one; to merge `@ base.toml @ overlay.toml`, write one file: a"
                     " copy of the base with the tables of the overlay"
                 ),
             )

@@ -84,7 +84,7 @@ class EditHistory:
             for path in backups[:-MAX_BACKUPS]:
                 path.unlink(missing_ok=True)
         except OSError as error:
-            raise RltuiError(f"cannot tidy {self._backups}: {error.strerror}") from error
+            raise RltuiError(f"cannot remove old backups in {self._backups}: {error.strerror}") from error
 
 
 class _Entry(Value):
@@ -169,7 +169,7 @@ class EditIntent:
                 self._journal.add("edit", entry.text, **entry.data)
         else:
             self._restore(record)
-            self._journal.add("config", f"not made; rltui was ended while writing it: {entry.text}")
+            self._journal.add("config", f"not applied, because rltui ended while writing: {entry.text}")
         self._path.unlink(missing_ok=True)
 
     def _is_applied(self, file: FileEdit) -> bool:

@@ -36,7 +36,7 @@ def config_lock(files: Iterable[Path], *, wait_s: float = _WAIT_S) -> Iterator[N
                         holder = _holder(os.fstat(descriptor).st_ino)
                         raise ConflictError(
                             f"another rltui is writing config files in {folder}: {holder}",
-                            hint="nothing was written; try again, or end that process if it is stuck",
+                            hint="nothing was written; try again, or end that process if it hangs",
                         )
                     time.sleep(_POLL_S)
             except BaseException:

@@ -330,7 +330,7 @@ def _dropped_keys(deep: str, shallow: str, title: str) -> Iterator[str]:
         keys = [key for key in dropped if key.startswith(f"{table}.")]
         yield (
             f"[{table}] of the later file replaces the whole table, as in {title}; dropped from the"
-            f" earlier file: ({', '.join(keys)})"
+            f" earlier file: {', '.join(keys)}"
         )
 
 
@@ -367,7 +367,9 @@ def _switch_tables(
     """
     text = values[0].lower() if len(values) == 1 else "" if values else "true"
     if text not in _SWITCH_VALUES:
-        raise ConfigError(f"{key} is a table, not a value", hint=f"set a key in it, --{key}.NAME VALUE")
+        raise ConfigError(
+            f"{key} is a table, not a value", hint=f"set a key of the table: --{key}.NAME VALUE"
+        )
     change = merge.with_table if _SWITCH_VALUES[text] else merge.without_key
     for role, inner in tables:
         source = loaded.sources[role]
@@ -380,7 +382,7 @@ def _write_none(knob: Knob, store: ConfigStore, framework: Framework) -> None:
     none = framework.none_text(loaded.files[knob.file])
     if none is None:
         default = display(knob.default, key=knob.key)
-        raise ConfigError(f"{knob.name} is {default} if the file does not set it, and cannot be none")
+        raise ConfigError(f"{knob.name} cannot be none: without a value, its default {default} applies")
     source = with_key(loaded.sources[knob.file], knob.key, none)
     write_atomically(source.path, source.content)
 

@@ -74,7 +74,7 @@ def content_of(path: Path, *, display_path: Path | None = None) -> bytes:
                 f"{name} is larger than {_LARGEST_BYTES // 1024} KiB, too large for a config file",
                 hint="check that it is the right file; keep data in separate files",
             ) from None
-        raise ConfigError(f"{name}: cannot be read: {error.strerror}") from error
+        raise ConfigError(f"cannot read {name}: {error.strerror}") from error
 
 
 def parse_file(path: Path, content: bytes) -> Source:
@@ -124,4 +124,4 @@ def with_key(source: Source, key: str, value: TomlValue) -> Source:
 
 
 def _unsafe_edit(source: Source, key: str) -> ConfigError:
-    return ConfigError(f"{source.path}: cannot safely set {key}", hint="edit it in the file itself")
+    return ConfigError(f"{source.path}: cannot safely set {key}", hint="edit the file itself")

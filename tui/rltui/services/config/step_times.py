@@ -125,12 +125,12 @@ def conversion(
     way = other_way(names, rows)
     if names is None or way is None:
         raise ConfigError(
-            f"{framework.title} counts a batch in one way only in these files",
+            f"these files of {framework.title} have only one unit for the batch",
             hint="nothing to convert",
         )
     if to is not None and to != way:
         raise ConfigError(
-            f"the batch is already counted in {to}",
+            f"the batch is already given in {to}",
             hint=f"{hints.CONVERT(way=way)} converts back",
         )
     mean_rollout = series.mean(names.token_metric)

@@ -384,7 +384,7 @@ class ConfigStore:
     def _problems(self, loaded: LoadedFiles) -> tuple[Problem, ...]:
         problems = located(self._framework.check(loaded.files), loaded)
         if self._accepted == _shas(loaded):
-            return _as_warnings(problems, "the framework itself accepts it")
+            return _as_warnings(problems, "accepted by the framework itself")
         return _as_warnings(problems, "forced") if self._forced else problems
 
     def _edited_knobs(self, preview: EditPreview) -> list[Knob]:
@@ -446,7 +446,7 @@ def _conflict_error(source: Source, current: bytes | None) -> ConflictError:
     """The error for a file that holds `current` instead of `source`; `None`: unknown content."""
     theirs = "" if current is None else current.decode(errors="replace")
     return ConflictError(
-        f"{source.path} was changed by someone else in the meantime",
+        f"{source.path} was changed by someone else meanwhile",
         details=text_diff(source.text, theirs, source.path.name).splitlines() if current is not None else (),
         hint="nothing was written; check the file and try again",
     )

@@ -219,7 +219,7 @@ def _remedy(error: OSError, target: Path) -> str:
         folder, owner = target.parent.stat(), target.stat().st_uid
         if error.errno in (errno.EPERM, errno.EACCES) and folder.st_mode & stat.S_ISVTX:
             return (
-                f"in {target.parent} only the owner of a file may replace it (sticky bit, owner uid"
+                f"only the owner of a file in {target.parent} may replace it (sticky bit, owner uid"
                 f" {owner}); copy the file to your own folder"
             )
     return "free disk space, or make the file and its folder writable"
@@ -387,7 +387,7 @@ def _open_regular(path: Path, flags: int) -> Iterator[int]:
     descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is no longer a file")
+            raise OSError(errno.EINVAL, "no longer a regular file")
         yield descriptor
     finally:
         os.close(descriptor)  # a lease ends with it

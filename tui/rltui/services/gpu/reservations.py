@@ -212,6 +212,6 @@ def _is_valid(file: _ReservationFile, boot: str) -> bool:
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     lock = FileLock(folder / ".lock")
-    busy = ConflictError(f"another rltui holds {lock.path}", hint="try again")
+    busy = ConflictError(f"locked by another rltui: {lock.path}", hint="try again")
     with lock.hold(busy, wait_s=_LOCK_TIMEOUT_S):
         yield

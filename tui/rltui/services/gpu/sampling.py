@@ -186,7 +186,7 @@ class GpuReadings:
     """The newest reading, shared by the watch that produces readings and their users. Lives on one loop."""
 
     def __init__(self) -> None:
-        self.newest = GpuReport(available=False, reason="not read yet")
+        self.newest = GpuReport(available=False, reason="no reading yet")
         self._chosen: dict[GpuChoice, tuple[GpuDevice, ...]] = {}
         """Cache for the newest reading: requested again and again, for every component."""
         self.wanted = asyncio.Event()

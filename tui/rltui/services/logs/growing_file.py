@@ -94,9 +94,7 @@ class GrowingFile:
         if not stat.S_ISREG(status.st_mode):  # a device may have no end
             os.close(fd)
             is_folder = stat.S_ISDIR(status.st_mode)
-            raise OSError(
-                errno.EISDIR, os.strerror(errno.EISDIR) if is_folder else "it is not a regular file"
-            )
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR) if is_folder else "not a regular file")
         self.close()
         self._fd, self._identity = fd, (status.st_dev, status.st_ino)
         self.problem = None

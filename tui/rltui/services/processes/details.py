@@ -41,9 +41,9 @@ def survival_reason(process: ProcessId) -> str:
     if os.getuid() not in (0, owner):
         return f"{name} belongs to {owner_name(process.pid)}"
     if stat.state != "D":
-        return f"{name} is in state {stat.state} and still ending"
+        return f"{name} is still ending (state {stat.state})"
     wait_text = _wait_channel(process.pid)
-    return f"{name} is in an uninterruptible sleep (D){wait_text}; SIGKILL takes effect only after it"
+    return f"{name} is in an uninterruptible sleep (D){wait_text}; SIGKILL takes effect only afterwards"
 
 
 def _wait_channel(pid: int) -> str:

@@ -129,11 +129,11 @@ _USAGE = re.compile(r"^\s*usage: |\berror: |^Error\b|^\W*Usage: ", re.MULTILINE 
 _ERROR_LINE = re.compile(r"^.*?\berror: (?P<what>[^\n]+)$", re.MULTILINE | re.IGNORECASE)
 _OOM = {
     "own": Cause(
-        "by the kernel's OOM killer: the machine, or its container, ran out of memory; use less of it",
+        "by the kernel's OOM killer: the machine, or its container, ran out of memory; reduce memory use",
         hopeless=True,
     ),
     "machine": Cause(
-        "perhaps by the kernel's OOM killer, which killed something on this machine: `dmesg` tells",
+        "possibly by the kernel's OOM killer, which killed a process on this machine; check `dmesg`",
         hopeless=False,
     ),
 }
@@ -175,9 +175,9 @@ def cause_of_end(
 def _outside_cause(host_oom: str | None) -> Cause:
     """The cause of a SIGKILL that the kernel did not send for lack of memory, as far as is known."""
     if host_oom is None:
-        text = "from outside, or by the kernel's OOM killer: `dmesg` tells; restart it"
+        text = "from outside, or by the kernel's OOM killer; check `dmesg`, then restart"
     else:
-        text = "from outside, not by the kernel's OOM killer (oom_kill is unchanged): restart it"
+        text = "from outside, not by the kernel's OOM killer (oom_kill is unchanged); restart"
     return Cause(text, hopeless=False, from_outside=True)
 
 

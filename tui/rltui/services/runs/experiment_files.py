@@ -273,7 +273,8 @@ class ControlFolder:
             ) from error
         except ValueError as error:
             raise ConfigError(
-                f"{self.record_file} is damaged: {error}", hint="remove it and run `up` again"
+                f"{self.record_file} is damaged: {error}",
+                hint="remove the file, then create the experiment again",
             ) from error
 
 
@@ -294,7 +295,7 @@ def _record(content: bytes) -> ExperimentRecord:
     try:
         return _validate(tomllib.loads(content.decode()))
     except RecursionError:
-        raise ValueError("its values are nested too deeply") from None
+        raise ValueError("values are nested too deeply") from None
 
 
 def _validate(data: object) -> ExperimentRecord:
@@ -308,7 +309,7 @@ def _validate(data: object) -> ExperimentRecord:
     return ExperimentRecord(**values)
 
 
-_OPTIONS = table_of(Kind(lambda value: isinstance(value, int | str), ""), "a table of numbers and texts")
+_OPTIONS = table_of(Kind(lambda value: isinstance(value, int | str), ""), "a table of numbers and strings")
 _KINDS: Mapping[str, Kind] = {
     "name": Kind(lambda value: isinstance(value, str) and bool(NAME_PATTERN.fullmatch(value)), "a name"),
     "output_dir": PATH,
@@ -320,7 +321,7 @@ _KINDS: Mapping[str, Kind] = {
     "overrides": _OPTIONS,
     "overridden": _OPTIONS,
     "run_dir": Kind(lambda value: value == "" or PATH.fits(value), PATH.words),
-    "instances": table_of(TEXTS, "a table of lists of texts"),
+    "instances": table_of(TEXTS, "a table of lists of strings"),
     "external": TEXTS,
     "inference": TEXTS,
     "inference_of": LINE,
@@ -328,7 +329,7 @@ _KINDS: Mapping[str, Kind] = {
     "devices": LINE,
     "slurm": table_of(
         Kind(lambda value: isinstance(value, str | bool) or TEXTS.fits(value), ""),
-        "a table of texts, lists of texts, and true or false",
+        "a table of strings, lists of strings, and booleans",
     ),
     "observed": FLAG,
 }

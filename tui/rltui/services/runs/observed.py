@@ -130,7 +130,7 @@ def refuse_observed(record: ExperimentRecord) -> None:
     """
     if record.observed:
         raise UsageError(
-            f"{record.name} is only observed: rltui did not start it and cannot start, stop or edit it",
+            f"{record.name} is only observed: rltui cannot start, stop or edit a run that it did not start",
             hint=(
                 f"`{hints.DOWN(name=record.name)}` ends the observation; the run in {record.run_dir}"
                 " continues"
@@ -179,7 +179,7 @@ def find_run(folder: Path, framework: str | None = None) -> DetectedRun:
         return inside[0]
     if not inside:
         raise UsageError(
-            f"{folder} holds no run of a known framework",
+            f"{folder} contains no run of a known framework",
             hint=(
                 "name the folder that contains logs/; if the run has just started, name its framework"
                 " with --framework"
@@ -187,7 +187,7 @@ def find_run(folder: Path, framework: str | None = None) -> DetectedRun:
         )
     inside.sort(key=lambda candidate: candidate.path.stat().st_mtime, reverse=True)
     raise UsageError(
-        f"{folder} holds {len(inside)} runs; name one",
+        f"{folder} contains {len(inside)} runs; name one",
         details=[hints.WATCH_RUN(folder=candidate.path) for candidate in inside],
         hint="newest first",
     )

@@ -199,15 +199,15 @@ def trash(index: RunIndex, row: RunRow, *, with_others: bool = False) -> RunRow:
     if not with_others and (older_entries := entries_before_run(row)):
         names = join_words(first_names(older_entries, _MOST_NAMED))
         raise ConflictError(
-            f"the folder of {row.name} holds files from before the run: {names}",
-            hint=f"{hints.RM(run=row.name)} asks whether to remove that, too; nothing was moved",
+            f"the folder of {row.name} has files older than the run: {names}",
+            hint=f"{hints.RM(run=row.name)} asks whether to remove them, too; nothing was moved",
         )
     with _locked(row, folder):
         make_folder(folder.parent / TRASH, mode=0o700)
         if reason := foreign_folder_reason(folder.parent / TRASH):
             raise ConflictError(
                 f"{folder.parent / TRASH} is not trusted: {reason}",
-                hint="other users can change that folder; move it away; nothing was moved",
+                hint="nothing was moved; move that folder away first",
             )
         moved_row = _move(row, folder, folder.parent / TRASH / f"{row.id}-{folder.name}")
     return _record_trashed_at(index, moved_row, time.time())
@@ -226,8 +226,8 @@ def restore(index: RunIndex, row: RunRow) -> RunRow:
     target = folder.parent.parent / folder.name.removeprefix(f"{row.id}-")
     if os.path.lexists(target):
         raise ConflictError(
-            f"{row.name} cannot be restored: something else is at {target}",
-            hint="move it away, and try again",
+            f"cannot restore {row.name}: {target} already exists",
+            hint="move that away, and try again",
         )
     moved_row = _move(row, folder, target)
     _remove_empty(folder.parent)

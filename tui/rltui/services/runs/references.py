@@ -41,7 +41,7 @@ def find_run(index: RunIndex, reference: str) -> RunRow:
         return _only(reference, rows)
     names = list(dict.fromkeys(row.name for row in _newest_first(_present(index.rows()))))
     if not names:
-        raise UsageError(f"run not found: {reference}", hint="there are no runs yet")
+        raise UsageError(f"run not found: {reference}", hint="no runs yet")
     if guess := closest(reference, names):
         raise UsageError(f"run not found: {reference}", hint=f"did you mean {guess}?")
     hint = f"available: {join_words(names)}" if len(names) <= _MOST_NAMED else f"list them: {hints.RUNS}"
@@ -118,7 +118,7 @@ def _only(reference: str, rows: list[RunRow]) -> RunRow:
     names = list(dict.fromkeys(row.name for row in _newest_first(rows)))
     if len(names) > 1:
         candidates = join_words(first_names(names, _MOST_NAMED), "or")
-        raise UsageError(f"{reference} could be {candidates}", hint="type more of the name")
+        raise UsageError(f"{reference} is ambiguous: {candidates}", hint="type more of the name")
     if len(rows) > 1:
         with suppress(RltuiError):  # a damaged one: it cannot tell
             if NAME_PATTERN.fullmatch(names[0]) and (record := find_experiment(names[0])) is not None:
@@ -126,5 +126,5 @@ def _only(reference: str, rows: list[RunRow]) -> RunRow:
                 rows = [row for row in rows if row.control == control] or rows
     if len(rows) > 1:
         descriptions = [f"{row.id}  {row.state}  {row.folder}" for row in rows[:_MOST_NAMED]]
-        raise UsageError(f"{len(rows)} runs are named {names[0]}", details=descriptions, hint="use the id")
+        raise UsageError(f"{len(rows)} runs are named {names[0]}", details=descriptions, hint="use an id")
     return rows[0]

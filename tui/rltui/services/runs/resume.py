@@ -86,18 +86,16 @@ class ResumePoints:
     def _ignored_step_text(self, configured: _RequestedStep | None, step: int | None, *, is_new: bool) -> str:
         """A note that the step of the config does not count, and how it would; or that there is no resume."""
         if self.folder.files.no_resume and self.folder.checkpoint_folders():
-            return f"it starts at step 0: {self.folder.files.no_resume}"
+            return f"starts at step 0: {self.folder.files.no_resume}"
         if configured is None or configured.step == (step or 0):
             return ""
         statement = f"{configured.key} = {configured.step} is ignored"
         if is_new:
             return f"{statement}: a different start was requested"
         advice = (
-            f"; --from {configured.step} goes back to it"
-            if configured.step in self.folder.checkpoints()
-            else ""
+            f"; to go back: --from {configured.step}" if configured.step in self.folder.checkpoints() else ""
         )
-        return f"{statement}: the run was already started with it{advice}"
+        return f"{statement}: an earlier start has already used that step{advice}"
 
     def _last_configured_steps(self) -> list[int]:
         """The step in the config of each of the run's jobs at its last start."""

@@ -203,7 +203,7 @@ class RunFolder:
             names = join_words([str(target.relative_to(self.path)) for target in occupied])
             raise ConflictError(
                 f"{names} cannot be restored: the name is taken in {self.path}",
-                hint="move that elsewhere, and try again; nothing was moved",
+                hint="nothing was moved; move that away, and try again",
             )
         archive = self.move_stale_aside(resume_step)
         for entry, target in moves():

@@ -52,7 +52,7 @@ def read_metadata(control: Path) -> RunMetadata | None:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:
         raise ConfigError(
-            f"{path} is damaged: {error}", hint="remove it; tags and notes are lost, the run is not"
+            f"{path} is damaged: {error}", hint="remove the file: tags and notes are lost, the run is kept"
         ) from error
 
 
@@ -76,7 +76,7 @@ def change_metadata(
         RltuiError: if it is damaged or cannot be written.
     """
     lock = FileLock(control / f"{FILE_NAME}.lock")
-    busy = ConflictError(f"another rltui holds {lock.path}", hint="try again; nothing was changed")
+    busy = ConflictError(f"locked by another rltui: {lock.path}", hint="try again; nothing was changed")
     with lock.hold(busy, wait_s=_LOCK_TIMEOUT_S):
         before = read_metadata(control)
         metadata = change(before or first or new_metadata(time.time()))

@@ -122,7 +122,7 @@ def complete_folder(folder: Path, *, adapters: bool = False) -> Path:
         hint = f"merge them into the model first; {hints.PUBLISH} uploads adapters as they are"
         raise ConfigError(f"{folder} holds adapters ({_ADAPTER_CONFIG}), not a complete model", hint=hint)
     if reason := incompleteness(folder):
-        raise ConfigError(f"{folder} is not complete: {reason}", hint="it may still be being written")
+        raise ConfigError(f"{folder} is not complete: {reason}", hint="it may not be fully written yet")
     return folder.absolute()
 
 
@@ -155,7 +155,7 @@ def _files(folder: Path) -> set[str]:
         try:
             names = set(map(str, json.loads(read_regular(index))["weight_map"].values()))
             if any("/" in name for name in names):
-                raise ValueError("it refers to files elsewhere")
+                raise ValueError("refers to files elsewhere")
             return names
         except (OSError, ValueError, LookupError, AttributeError, RecursionError):
             return {index.name.removesuffix(".index.json")}  # which is missing: the index is still written

@@ -137,7 +137,7 @@ class FrameworkModels:
         framework = self._framework
         project, validation = framework.checkout, framework.config_models
         if project is None or validation is None:
-            self.reason = f"{framework.title} has no config models to ask"
+            self.reason = f"{framework.title} has no config models"
             return None
         try:
             nearby = checkout.NearbyCheckout(project, workspace=self._workspace, config_files=paths)
@@ -276,7 +276,7 @@ def _failure_reason(answer: Answer) -> str | None:
 
 
 def _not_asked_hint(name: str, reason: str) -> Problem:
-    return Problem(severity="hint", message=f"{name} itself could not be run: {reason}")
+    return Problem(severity="hint", message=f"not checked by {name} itself: {reason}")
 
 
 # --- what they say, as problems with file, key and line ---------------------------------------------------
@@ -285,9 +285,9 @@ def _not_asked_hint(name: str, reason: str) -> Problem:
 def _file_problems(name: str, answer: Answer, source: Source, namespace: str | None) -> Iterator[Problem]:
     """`namespace`: prefix of the file's keys in the names of its knobs."""
     file = str(source.path)
-    limitation = f"{name} cannot fully check {source.path.name}"
+    limitation = f"{name} cannot check {source.path.name}"
     if "valid" in answer or "errors" in answer:
-        limitation = f"{name} cannot check all of {source.path.name}"
+        limitation = f"{name} can check only part of {source.path.name}"
     for missing in answer.get("missing", ()):
         text = f"{limitation}: {missing.partition('. ')[0]}; install it in the environment of {name}"
         yield Problem(severity="warning", message=text, file=file)

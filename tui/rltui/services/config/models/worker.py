@@ -124,7 +124,7 @@ class Worker:
         line = json.dumps({"id": number, "role": role, **question}).encode() + b"\n"
         with self._pipe_lock:
             if self.has_exited:
-                return NotAsked("its process exited")
+                return NotAsked("the validator exited")
             os.ftruncate(self._errors.fileno(), 0)
             output = self._exchange(line, time.monotonic() + limit_s)
             if output is None:
@@ -139,7 +139,7 @@ class Worker:
             self.end()
             size = os.fstat(self._errors.fileno()).st_size
             errors = os.pread(self._errors.fileno(), _ERRORS_BYTES, max(0, size - _ERRORS_BYTES))
-            return NotAsked(failure_text(code, errors) or "it gave an unexpected answer")
+            return NotAsked(failure_text(code, errors) or "unexpected answer of the validator")
 
     def end(self) -> None:
         """Kill it with all that it started."""

@@ -70,7 +70,7 @@ class _Rollouts:
             for reader in self._readers:
                 if reader.table(key) is not None:
                     return reader.open(key, sample)
-        raise RltuiError(f"the rollouts of {key.label} are gone", hint="they were moved aside")
+        raise RltuiError(f"the rollouts of {key.label} are gone", hint="a restart moved them aside")
 
     def search(self, key: BatchKey, samples: Iterable[Sample], pattern: Pattern[str]) -> Iterator[bool]:
         """Yield for each of the samples whether its text matches. Only records that contain the pattern's
