@@ -182,7 +182,7 @@ def test_another_size_takes_its_share_of_the_same_time() -> None:
     result = estimate_step(samples, size=1200.0, unit="tokens")
     assert result is not None
     assert result.value == 3.0
-    assert result.text == "1,200 tokens per step at 2,000 in 5 s, the median of steps 4 to 5"
+    assert result.text == "1,200 tokens per step at a pace of 2,000 in 5 s, the median of steps 4 to 5"
 
 
 def test_where_sizes_are_not_known_steps_take_what_they_took() -> None:

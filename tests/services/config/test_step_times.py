@@ -63,7 +63,7 @@ def test_the_same_config_takes_as_long_and_twice_the_batch_twice_as_long(box: Bo
     found = box.estimate()
     assert found is not None
     assert found.value == 8.0
-    assert found.text.startswith("256 rollouts per step at 128 in 4 s, the median of steps")
+    assert found.text.startswith("256 rollouts per step at a pace of 128 in 4 s, the median of steps")
 
 
 @pytest.mark.parametrize("edit", ["max_steps = 7", "[inference]\ngpu_memory_utilization = 0.4"])
@@ -90,7 +90,7 @@ def test_steps_count_for_the_config_they_ran_with(box: Box) -> None:
     found = box.estimate()
     assert found is not None
     assert found.value == 8.0
-    assert found.text == "12,800 tokens per step at 6,400 in 4 s, the median of step 1"
+    assert found.text == "12,800 tokens per step at a pace of 6,400 in 4 s, the median of step 1"
     box.step(2, 7.0, tokens=50.0)
     found = box.estimate()
     assert found is not None

@@ -300,7 +300,7 @@ def estimate_step(samples: Sequence[StepSample], *, size: float | None, unit: st
     if not size or not old_size:
         return None
     pace = f"{group_digits(old_size)} in {seconds:.3g} s, the median of {_steps(same_size)}"
-    return _estimate(size * seconds / old_size, f"{group_digits(size)} {unit} per step at {pace}")
+    return _estimate(size * seconds / old_size, f"{group_digits(size)} {unit} per step at a pace of {pace}")
 
 
 def _estimate(seconds: float, text: str) -> DerivedValue:
