@@ -72,7 +72,7 @@ def test_what_is_not_trusted_is_left_out_and_told(config: Path, capsys: pytest.C
     assert main(["trust", "--revoke"]) == 0
     main(["check", str(config)])
     out = capsys.readouterr().out
-    assert f"could not be run: {config.parent} is not trusted" in out
+    assert f"not checked by prime-rl itself: {config.parent} is not trusted" in out
     assert "not today" not in out
     assert main(["trust"]) == 0
     assert main(["check", str(config)]) == 3

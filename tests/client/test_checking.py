@@ -55,7 +55,7 @@ def test_what_a_layout_cannot_start_is_said_by_check_and_refused_by_up(
     out = capsys.readouterr().out
     verdict, *hints = out.splitlines()
     assert "cannot start here: the config has [slurm] for a cluster" in verdict
-    assert "--slurm submits it" in hints[0]
+    assert "to submit it: --slurm" in hints[0]
     for layout in (None, "prime-rl-single"):
         with pytest.raises(ConfigError, match=r" is for a cluster \(it has a \[slurm\] table\)") as caught:
             examine(ExperimentRequest((path,), layout=layout))
