@@ -19,7 +19,7 @@ from rltui.core.runs import RunRow
 from rltui.core.states import RUN_STATES, EntryState, Reason
 from rltui.ui.widgets.bars import header_line
 from rltui.ui.widgets.run_table import RunRows, RunTable
-from rltui.views.experiment import badge_of, exit_code, state_cell
+from rltui.views.experiment import exit_code, state_cell
 from rltui.views.queue_entry import VIEW, QueuedRun
 from rltui.views.run import column_of, columns_of, run_summary
 from rltui.views.run_filter import parse_filter
@@ -69,8 +69,8 @@ def test_every_place_says_the_same_word() -> None:
         assert Status.model_validate(json).reason == reason, "laptop"
         assert next(iter(Sentences().about(json, NOW))).endswith(f" {text}."), "status --plain"
         assert told in list_lines([{**json, "created_at": NOW}])[1], "status without a run"
-        is_failure = state in ("failed", "lost")
-        assert exit_code(badge_of(state)) == (5 if is_failure else 0), "exit code"
+        expected = 1 if reason.code == NO_ANSWER else 5 if state in ("failed", "lost") else 0
+        assert exit_code(state, reason) == expected, "exit code"
 
         row = row_of(verdict, is_alive=is_alive)
         assert column_of("state").text(row, {}, now=NOW, names={}) == text, "runs"

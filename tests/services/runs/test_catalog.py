@@ -18,7 +18,7 @@ from rltui.core.runs import RunMetadata, RunOrigin, RunRow
 from rltui.core.states import Reason
 from rltui.errors import ConfigError, RltuiError, UsageError
 from rltui.services.runs import catalog, moved_folders, organize
-from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.runs.experiment_files import ControlFolder, list_dir
 from rltui.services.runs.experiments import forget
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.moved_folders import gone_reason
@@ -101,11 +101,14 @@ def test_a_damaged_run_is_listed_as_such_and_hides_no_other(own_user: Path, tmp_
         write_finished_run(tmp_path / "out" / name)
     index = RunIndex()
     catalog.catch_up(index)
-    (tmp_path / "out/a/.rltui/experiment.toml").write_text("name = ")
-    (tmp_path / "out/b/.rltui/run.json").write_text("[]")
-    catalog.catch_up(index)
+    for name in ("a", "b"):
+        (tmp_path / f"out/{name}/.rltui/experiment.toml").write_text("name = ")
+    (list_dir() / "b").write_text("")
+    (tmp_path / "out/c/.rltui/run.json").write_text("[]")
+    told = catalog.catch_up(index).messages
+    assert [message.partition(" is damaged")[0] for message in told] == [f"{tmp_path}/out/c/.rltui/run.json"]
     states = {row.name: (row.state, row.reason.code) for row in index.rows()}
-    assert states == dict.fromkeys("ab", ("lost", "folder_damaged")) | {"c": ("done", "steps_done")}
+    assert states == dict.fromkeys("ac", ("done", "steps_done")) | {"b": ("lost", "folder_damaged")}
     assert catalog.catch_up(index).read == 0
 
 

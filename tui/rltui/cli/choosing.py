@@ -221,12 +221,21 @@ def _is_certain(word: str) -> bool:
 
 def _find(reference: str) -> ExperimentRecord:
     """The experiment of that name, which needs no index; else that of the run that `reference` means."""
-    if NAME_PATTERN.fullmatch(reference) and (record := find_experiment(reference)) is not None:
-        return record
+    broken: RltuiError | None = None
+    try:
+        if NAME_PATTERN.fullmatch(reference) and (record := find_experiment(reference)) is not None:
+            return record
+    except RltuiError as error:
+        broken = error
     from rltui.services.runs.catalog import record_of
     from rltui.services.runs.references import find_run
 
-    return record_of(find_run(ready_index(), reference))
+    try:
+        return record_of(find_run(ready_index(), reference))
+    except UsageError:
+        if broken is None:
+            raise
+        raise broken from None
 
 
 def _meant_without_name() -> tuple[list[ExperimentRecord], str]:

@@ -34,7 +34,8 @@ def page(topic: str) -> str:
 
 def _run_states() -> list[str]:
     return [
-        f"  {exit_code(badge)}  {badge.sign} {badge.word:<9} {badge.meaning}" for badge in RUN_STATES.values()
+        f"  {exit_code(badge.word)}  {badge.sign} {badge.word:<9} {badge.meaning}"
+        for badge in RUN_STATES.values()
     ]
 
 

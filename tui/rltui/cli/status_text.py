@@ -16,7 +16,7 @@ from rltui.client import launch
 from rltui.client.transports.unix import CONNECT_TIMEOUT_S
 from rltui.core import hints
 from rltui.core.run_state import FOLDER_DAMAGED, NO_ANSWER, Verdict
-from rltui.core.states import ALIVE_STATES, STALLED, Reason, RunState
+from rltui.core.states import ALIVE_STATES, STALLED, Reason
 from rltui.core.text import duration
 from rltui.core.times import date_text
 from rltui.errors import RltuiError
@@ -96,29 +96,44 @@ def rows_of(records: Sequence[ExperimentRecord | BrokenExperiment]) -> list[dict
     return [row for row in rows if isinstance(row, dict)]
 
 
-def row_of(record: ExperimentRecord | BrokenExperiment) -> dict[str, Any]:
+def row_of(
+    record: ExperimentRecord | BrokenExperiment, *, timeout_s: float = _LIST_TIMEOUT_S
+) -> dict[str, Any]:
     """The status of one; where that cannot be had, why: the others are listed all the same."""
     if isinstance(record, BrokenExperiment):
-        return _broken_row(record, "lost", FOLDER_DAMAGED, record.problem)
-    try:
-        return {**read_status(record, timeout_s=_LIST_TIMEOUT_S), "created_at": record.created_at}
-    except RltuiError as error:
-        has_supervisor = launch.has_supervisor(record)
-        row = (
-            _broken_row(record, "stalled", NO_ANSWER, error)
-            if has_supervisor
-            else _broken_row(record, "lost", FOLDER_DAMAGED, error)
+        return problem_row(
+            record.name, record.output_dir, Verdict("lost", _damage(record.problem)), record.problem
         )
-        return {**row, "created_at": record.created_at}
+    try:
+        return {**read_status(record, timeout_s=timeout_s), "created_at": record.created_at}
+    except RltuiError as error:
+        if launch.has_supervisor(record):
+            verdict = Verdict("stalled", Reason(NO_ANSWER, error.title))
+        else:
+            verdict = _verdict_of_files(record) or Verdict("lost", _damage(error))
+        return problem_row(record.name, record.output_dir, verdict, error) | {"created_at": record.created_at}
 
 
-def _broken_row(
-    record: ExperimentRecord | BrokenExperiment, state: RunState, code: str, error: RltuiError
-) -> dict[str, Any]:
+def _verdict_of_files(record: ExperimentRecord) -> Verdict | None:
+    """The verdict on a run whose supervisor cannot be started; `None` if its files cannot be read either."""
+    from rltui.client.reader import ExperimentReader  # pydantic takes 60 ms
+
+    try:
+        status = ExperimentReader(record).status()
+    except RltuiError:
+        return None
+    return Verdict(status.state, status.reason)
+
+
+def _damage(problem: RltuiError) -> Reason:
+    return Reason(FOLDER_DAMAGED, problem.title)
+
+
+def problem_row(name: str, output_dir: str | None, verdict: Verdict, problem: RltuiError) -> dict[str, Any]:
     """The keys of a status that are known, and `problem`."""
-    problem = {"title": error.title, "hint": error.hint}
-    row = {"experiment": record.name, **Verdict(state, Reason(code, error.title)).as_json()}
-    row |= {"output_dir": record.output_dir, "alive": code == NO_ANSWER, "problem": problem}
+    row = {"experiment": name, **verdict.as_json(), "output_dir": output_dir}
+    row |= {"alive": not badge_of(verdict.state).has_ended}
+    row |= {"problem": {"title": problem.title, "hint": problem.hint}}
     unknown = dict.fromkeys(("framework", "step", "max_steps", "reward"))
     return {**row, **unknown, "components": [], "created_at": None}
 

@@ -22,7 +22,7 @@ from rltui.core.series import SeriesSource
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.own_files import file_fingerprint
-from rltui.services.queue_states import rows_beside_queue
+from rltui.services.runs.current_rows import current_rows, stopped_supervisors
 from rltui.services.runs.experiment_files import ControlFolder, same_folder
 from rltui.services.runs.experiments import find_experiment
 
@@ -53,8 +53,8 @@ class LocalRuns(Runs):
         self.readonly = readonly
         self._index_argument = index
         self._lock = threading.Lock()
-        self._stamp: tuple[int, object] = (-1, None)
-        """Revision of the index and fingerprint of the queue's file that the rows were made of."""
+        self._stamp: tuple[int, object, frozenset[int]] = (-1, None, frozenset())
+        """What the rows were made of: revision of the index, fingerprint of the queue, stopped processes."""
         self._by_id: dict[str, RunRow] = {}
         self._rows: tuple[RunRow, ...] = ()
 
@@ -67,7 +67,8 @@ class LocalRuns(Runs):
     def rows(self) -> tuple[RunRow, ...]:
         with self._lock:
             revision, queue = self._index.revision(), file_fingerprint(paths.queue_file())
-            if (revision, queue) == self._stamp:
+            stopped = stopped_supervisors(self._by_id.values())
+            if (revision, queue, stopped) == self._stamp:
                 return self._rows
             last_revision = self._stamp[0]
             if revision < last_revision:  # it was made anew, by somebody who may not know the folders
@@ -82,8 +83,8 @@ class LocalRuns(Runs):
             if not ids <= self._by_id.keys() | changed_rows.keys():  # it was made anew, and has grown since
                 changed_rows = {row.id: row for row in self._index.rows()}
             self._by_id = {id_: row for id_, row in (self._by_id | changed_rows).items() if id_ in ids}
-            self._stamp = (revision, queue)
-            self._rows = tuple(rows_beside_queue(self._by_id.values()))
+            self._stamp = (revision, queue, stopped)
+            self._rows = tuple(current_rows(self._by_id.values()))
             return self._rows
 
     def catch_up(self) -> tuple[str, ...]:

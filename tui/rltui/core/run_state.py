@@ -43,6 +43,11 @@ class Verdict(NamedTuple):
         return Verdict(state, Reason("queue", why)) if state in ("queued", "starting") else self
 
 
+def no_answer(pid: int) -> Reason:
+    """The reason of a run whose supervisor, a process of that id, does not answer."""
+    return Reason(NO_ANSWER, f"the supervisor, pid {pid}, does not respond")
+
+
 def is_expected(components: Sequence[ComponentStatus]) -> bool:
     """True if something of the run lives, or will without a request."""
     return any(component.state in _EXPECTED for component in components)

@@ -53,6 +53,11 @@ class Attempt:
         self.record = processes.read_attempt(self.folder)
         """The record that its shim last wrote; `None` before that."""
 
+    @property
+    def has_begun(self) -> bool:
+        """True if its shim has written a record, which may have been damaged since."""
+        return self.record is not None or processes.has_record(self.folder)
+
     # --- its files ----------------------------------------------------------------------------------------
 
     def write_spec(self, launch: Launch) -> None:

@@ -209,7 +209,7 @@ class ComponentRunner:
         attempt = self.newest_attempt = self._attempt(max(numbers))
         attempt.recover(owners)
         self.remote_attempt.job_status = attempt.job_status
-        if attempt.record is None and not was_alive and not attempt.may_live_remotely:
+        if not attempt.has_begun and not was_alive and not attempt.may_live_remotely:
             self._adopt_launch(attempt)
         elif attempt.is_running or was_alive or attempt.may_live_remotely:
             self._adopt_running(attempt)

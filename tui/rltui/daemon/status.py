@@ -18,8 +18,8 @@ from rltui.daemon.processes import Processes
 from rltui.daemon.servers import Servers
 from rltui.errors import ConfigError
 from rltui.services.queue_states import beside_queue
-from rltui.services.runs.observed import is_growing, title_of
-from rltui.services.runs.run_verdict import verdict
+from rltui.services.runs.observed import title_of
+from rltui.services.runs.run_verdict import is_alive, verdict
 from rltui.services.slurm import SCRIPT_FILE
 
 _VISIBLE_S = 300.0
@@ -52,21 +52,21 @@ class StatusBuilder:
         """
         record, progress = self.setup.record, self.observation.current_progress
         components = self._components(evals)
-        is_alive = self.is_alive()
+        alive = self.is_alive()
         state, reason = verdict(
             record,
             components,
-            is_alive=is_alive,
+            is_alive=alive,
             is_complete=is_complete(progress.step, progress.max_steps),
             down=down,
         )
-        if not is_alive:
+        if not alive:
             state, reason = beside_queue(record, Verdict(state, reason))
         return Status(
             experiment=record.name,
             state=state,
             reason=reason,
-            alive=is_alive,
+            alive=alive,
             framework=self.setup.framework.id,
             output_dir=record.output_dir,
             run_dir=record.run_dir,
@@ -108,7 +108,7 @@ class StatusBuilder:
         written to.
         """
         if self.setup.record.observed:
-            return is_growing(self.observation.logs.logs, time.time())
+            return is_alive(self.setup.record, (), self.observation.logs.logs)
         return any(runner.lifecycle.expected for runner in self.processes.runners.values())
 
     def _component(self, runner: ComponentRunner, evals: tuple[QueuedEval, ...]) -> ComponentStatus:

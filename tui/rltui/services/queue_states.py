@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,9 @@ def beside_queue(record: ExperimentRecord, verdict: Verdict) -> Verdict:
         metadata = read_metadata(record.control.path)
     except RltuiError:  # damaged: other places tell
         return verdict
-    return _beside_entry(verdict, _entries().get(metadata.entry)) if metadata and metadata.entry else verdict
+    return (
+        beside_entry(verdict, saved_entries().get(metadata.entry)) if metadata and metadata.entry else verdict
+    )
 
 
 def status_beside_queue(record: ExperimentRecord, status: dict[str, Any]) -> dict[str, Any]:
@@ -36,22 +38,23 @@ def status_beside_queue(record: ExperimentRecord, status: dict[str, Any]) -> dic
 
 def rows_beside_queue(rows: Iterable[RunRow]) -> list[RunRow]:
     """Rows of the index, which knows nothing of the queue, with the states that the queue gives them."""
-    queued = _entries()
+    queued = saved_entries()
     return [replace_state(row, queued[row.entry]) if row.entry in queued else row for row in rows]
 
 
 def replace_state(row: RunRow, entry: dict[str, Any]) -> RunRow:
     if row.is_alive:
         return row
-    state, reason = _beside_entry(Verdict(row.state, row.reason), entry)
+    state, reason = beside_entry(Verdict(row.state, row.reason), entry)
     return replace(row, state=state, reason=reason)
 
 
-def _beside_entry(verdict: Verdict, entry: dict[str, Any] | None) -> Verdict:
+def beside_entry(verdict: Verdict, entry: Mapping[str, Any] | None) -> Verdict:
+    """The verdict on a run of which nothing lives, with one of `saved_entries`."""
     return verdict if entry is None else verdict.in_queue(entry["state"], str(entry.get("why", "")))
 
 
-def _entries() -> dict[str, dict[str, Any]]:
+def saved_entries() -> dict[str, dict[str, Any]]:
     """Entries by their ids; none where the queue cannot be read."""
     try:
         queue = json.loads(read_own(paths.queue_file()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rltui.core.run_state import state_text
+from rltui.core.run_state import NO_ANSWER, state_text
 from rltui.core.states import RUN_STATES, Reason, RunBadge
 from rltui.core.text import duration
 from rltui.errors import ExitCode
@@ -30,9 +30,11 @@ def status_cell(status: Mapping[str, Any]) -> Cell:
     return state_cell(status["state"], Reason.parse(status["reason"]))
 
 
-def exit_code(badge: RunBadge) -> int:
+def exit_code(state: str, reason: Reason = Reason()) -> int:  # noqa: B008 - frozen
     """Exit code of `rltui status` for a run in this state."""
-    return int(ExitCode.COMPONENT_FAILED if badge.is_failure else ExitCode.DONE)
+    if reason.code == NO_ANSWER:
+        return int(ExitCode.FAILED)
+    return int(ExitCode.COMPONENT_FAILED if badge_of(state).is_failure else ExitCode.DONE)
 
 
 def step_text(status: Mapping[str, Any]) -> str:

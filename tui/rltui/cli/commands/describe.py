@@ -12,7 +12,9 @@ from rltui.cli.choosing import Target, show_runs
 from rltui.cli.colour import style
 from rltui.cli.command import Arguments, command
 from rltui.cli.output import print_json
+from rltui.cli.status_text import row_of
 from rltui.core.text import unknown_name
+from rltui.views.experiment import status_cell
 
 if TYPE_CHECKING:
     from rltui.core.description import ComponentDescription, RunDescription
@@ -36,11 +38,14 @@ def _show(arguments: Arguments, target: Target) -> int:
 
     run = ExperimentReader(target.record).describe()
     components = _named(run, target.components)
+    status = row_of(target.record)
     if arguments.json:
-        document = run.model_copy(update={"components": tuple(components)})
-        print_json(document.model_dump(mode="json"))
+        document = run.model_copy(update={"components": tuple(components)}).model_dump(mode="json")
+        print_json({"name": run.name, "state": status["state"], "reason": status["reason"], **document})
         return 0
-    print("\n".join(_lines(run, components, whole=not target.components)))
+    state = status_cell(status)
+    heading = f"{style(run.name, 'head')} · {style(state.text, state.role)}"
+    print("\n".join(_lines(run, components, heading=None if target.components else heading)))
     return 0
 
 
@@ -54,19 +59,22 @@ def _named(run: RunDescription, names: Sequence[str]) -> list[ComponentDescripti
     return [by_id[name] for name in names]
 
 
-def _lines(run: RunDescription, components: Sequence[ComponentDescription], *, whole: bool) -> Iterator[str]:
+def _lines(
+    run: RunDescription, components: Sequence[ComponentDescription], *, heading: str | None
+) -> Iterator[str]:
+    """Lines of the whole run below its heading, or of these components with their values."""
     from rltui.views.description import component_facts, run_facts, value_facts
 
     now = time.time()
-    if whole:
-        yield style(run.name, "head")
+    if heading is not None:
+        yield heading
         yield from _fact_lines(run_facts(run))
     for number, component in enumerate(components):
-        if whole or number:
+        if heading is not None or number:
             yield ""
         yield style(f"{run.name}/{component.id}", "head")
         yield from _fact_lines(component_facts(run, component, now))
-        if not whole:
+        if heading is None:
             yield from (f"  {fact.text}" for fact in value_facts(component))
 
 

@@ -29,6 +29,7 @@ from rltui.core.knobs import split_assignments
 from rltui.core.runs import RunRow
 from rltui.core.text import join_words, parse_whole_number
 from rltui.errors import RltuiError, UsageError
+from rltui.services.runs.current_rows import current_rows
 from rltui.services.runs.index import RunIndex
 from rltui.views.queue_entry import VIEW, QueuedRun, queue_notices, queued_runs
 
@@ -267,7 +268,8 @@ def _queued_runs(queue: RunQueue) -> list[QueuedRun]:
 def _run_of(index: RunIndex, entry: QueueEntry) -> RunRow | None:
     """Row of the entry's run; `None`, with a line on stderr, where the index cannot be read."""
     try:
-        return index.in_folder(entry.folder)
+        row = index.in_folder(entry.folder)
+        return None if row is None else current_rows([row])[0]
     except RltuiError as error:
         print(f"cannot read {entry.name} from the run list: {error.title}", file=sys.stderr)
         return None

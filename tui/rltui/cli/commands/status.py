@@ -14,20 +14,21 @@ from rltui.cli.choosing import choose, meant
 from rltui.cli.colour import style_line
 from rltui.cli.command import Arguments, command, flag
 from rltui.cli.output import print_json
-from rltui.cli.status_text import as_text, document, gist_of, print_status, read_status, rows_of
+from rltui.cli.status_text import as_text, document, gist_of, print_status, problem_row, row_of, rows_of
 from rltui.cli.table import room, table_lines, view_cells, view_shapes
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
 from rltui.client import launch
+from rltui.client.transports.unix import CONNECT_TIMEOUT_S
 from rltui.core import hints
-from rltui.core.run_state import state_text
+from rltui.core.run_state import Verdict, state_text
 from rltui.core.states import Reason, component_badge
 from rltui.core.text import duration
 from rltui.core.times import clock_text
-from rltui.errors import UsageError
+from rltui.errors import ConfigError, UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import BrokenExperiment, experiment_above, listed_experiments
 from rltui.views.component import host_texts
-from rltui.views.experiment import VIEW, badge_of, exit_code
+from rltui.views.experiment import VIEW, exit_code
 
 _COLUMNS = VIEW.named(("name", "state", "step", "reward", "age", "framework", "output folder"))
 _ENDED_RUNS = 5
@@ -61,17 +62,30 @@ def show_status(arguments: Arguments) -> int:
         records = [target.record for target in meant(arguments)]
         return _watch(records, interval_s, arguments)
     if arguments.run is not None:
-        return _print_one(choose(arguments).record, as_json=arguments.json)
+        return _print_one(_named_row(arguments), as_json=arguments.json)
     if not arguments.json and not arguments.all and (here := experiment_above(Path.cwd())) is not None:
-        return _print_one(here, as_json=False)
+        return _print_one(row_of(here, timeout_s=CONNECT_TIMEOUT_S), as_json=False)
     _print_runs(arguments)
     return 0
 
 
-def _print_one(record: ExperimentRecord, *, as_json: bool) -> int:
-    status = read_status(record)
+def _named_row(arguments: Arguments) -> dict[str, Any]:
+    """The status of the named run, also of one whose folder is gone."""
+    try:
+        return row_of(choose(arguments).record, timeout_s=CONNECT_TIMEOUT_S)
+    except ConfigError as error:
+        from rltui.services.runs.catalog import UnreadableRunError  # knows the index
+
+        if not isinstance(error, UnreadableRunError):
+            raise
+        row = error.run
+        problem = ConfigError(row.reason.text, hint=error.hint)
+        return problem_row(row.name, row.folder, Verdict(row.state, row.reason), problem)
+
+
+def _print_one(status: dict[str, Any], *, as_json: bool) -> int:
     print_status(status, as_json=as_json)
-    return exit_code(badge_of(status["state"]))
+    return exit_code(status["state"], Reason.parse(status["reason"]))
 
 
 def _print_runs(arguments: Arguments) -> None:

@@ -6,7 +6,6 @@ the word, and the values before it.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tomllib
@@ -19,8 +18,11 @@ from typing import Any
 
 from rltui import paths
 from rltui.client.transports.unix import Wire
+from rltui.core.run_state import state_text
+from rltui.core.states import component_badge
 from rltui.errors import RltuiError
 from rltui.services.own_files import read_regular
+from rltui.services.queue_states import beside_entry, saved_entries
 from rltui.services.runs.catalog import record_of
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import (
@@ -30,7 +32,7 @@ from rltui.services.runs.experiments import (
     known_experiments,
     names_with_socket,
 )
-from rltui.services.runs.index import RunIndex
+from rltui.services.runs.index import IndexedState, RunIndex
 from rltui.services.runs.references import find_run
 
 TypedValues = dict[str, list[str]]
@@ -73,7 +75,18 @@ def runs(prefix: str, values: TypedValues) -> Words:
     if slash:
         words = [(f"{run}/{name}", text) for name, text in components("", {**values, "run": [run]})]
         return words or folders(prefix, values)
-    return [*((name, "") for name in RunIndex().names()), ("@best", "the highest reward")]
+    queued, living = saved_entries(), names_with_socket()
+    known = [
+        # of one whose supervisor was killed, the index knows no more than that it ran
+        (run.name, "" if run.is_alive and run.name not in living else _run_state(run, queued.get(run.entry)))
+        for run in RunIndex().states()
+    ]
+    return [*known, ("@best", "the highest reward")]
+
+
+def _run_state(run: IndexedState, entry: Mapping[str, Any] | None) -> str:
+    verdict = run.verdict if run.is_alive else beside_entry(run.verdict, entry)
+    return state_text(*verdict)
 
 
 def _records(values: TypedValues) -> list[ExperimentRecord]:
@@ -110,7 +123,7 @@ def components(prefix: str, values: TypedValues) -> Words:
         for folder in record.control.newest_attempts():
             states.setdefault(folder.parent.name, "")
         for component in (_answer(record, "status") or {}).get("components", ()):
-            states[component["id"]] = component["state"]
+            states[component["id"]] = component_badge(component).word
     return [(name, text) for name, text in sorted(states.items()) if name not in used_ids]
 
 
@@ -251,10 +264,12 @@ def frameworks(_: str, __: TypedValues) -> Words:
 
 
 def queue_entries(_: str, __: TypedValues) -> Words:
-    file = paths.state_dir() / "queue" / "queue.json"
-    entries = json.loads(file.read_text(encoding="utf-8")).get("entries", [])
-    names = [(entry["name"], entry.get("state", "queued")) for entry in entries]
-    return [*names, *((entry["group"], "sweep") for entry in entries if entry.get("group"))]
+    entries, runs_by_entry = saved_entries(), {run.entry: run for run in RunIndex().states() if run.entry}
+    names = [
+        (entry["name"], _run_state(runs_by_entry[id_], entry) if id_ in runs_by_entry else entry["state"])
+        for id_, entry in entries.items()
+    ]
+    return [*names, *((entry["group"], "sweep") for entry in entries.values() if entry.get("group"))]
 
 
 def event_kinds(_: str, __: TypedValues) -> Words:

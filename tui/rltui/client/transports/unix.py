@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from rltui.core.protocol import PROTOCOL_VERSION, plain
+from rltui.core.run_state import no_answer
 from rltui.errors import ERROR_TYPES, ExitCode, RltuiError
 
 _Parameters = ParamSpec("_Parameters")
@@ -46,7 +47,7 @@ class Wire:
             pid = self.server_pid()
             self.close()
             raise RltuiError(
-                f"the supervisor, pid {pid}, does not respond",
+                no_answer(pid).text,
                 hint=(
                     f"resume it, if stopped: kill -CONT {pid}; or end it (components keep running):"
                     f" kill -9 {pid}"

@@ -93,6 +93,11 @@ def read_attempt(folder: Path) -> AttemptRecord | None:
         return None
 
 
+def has_record(folder: Path) -> bool:
+    """True if an attempt has a record, readable or not: its shim has run."""
+    return (folder / "attempt.json").exists()
+
+
 def _parse(values: dict[str, Any]) -> AttemptRecord:
     return AttemptRecord(
         experiment=str(values["experiment"]),

@@ -293,6 +293,8 @@ def last_known(
     log = control.log_file(spec.id, numbers[-1])
     started_at = record.started_at if record is not None else None
     attempt = {"attempt": numbers[-1], "started_at": started_at, "log": str(log)}
+    if record is None and not processes.has_record(log.parent):
+        return component.model_copy(update=attempt)  # its shim never ran
     if record is not None and record.is_alive:
         return component.model_copy(update={**attempt, "state": ComponentState.READY})
     lifecycle = finished_lifecycle(spec, record, log, patterns)

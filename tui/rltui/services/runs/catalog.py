@@ -34,6 +34,7 @@ from rltui.services.runs.experiment_files import (
     same_folder,
     with_new_location,
 )
+from rltui.services.runs.experiments import find_experiment
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.moved_folders import (
     TRASH,
@@ -132,19 +133,34 @@ def forget(index: RunIndex, ids: Collection[RunId]) -> None:
             _note_file(id_).unlink()
 
 
+class UnreadableRunError(ConfigError):
+    """The folder of a run is gone or damaged."""
+
+    def __init__(self, run: RunRow) -> None:
+        """`run`: its row in the index."""
+        reason = run.reason.text if run.is_unreadable else f"no experiment in {Path(run.control).parent}"
+        super().__init__(
+            f"the run {run.name} cannot be opened: {reason}", hint=f"{hints.RUNS} lists all runs"
+        )
+        self.run = run
+
+
 def record_of(row: RunRow) -> ExperimentRecord:
     """The record that opens the run. For a run in the trash, with its paths there.
 
     Raises:
-        RltuiError: if its folder is gone, or its record cannot be read.
+        UnreadableRunError: if its folder is gone, or its record was damaged.
+        ConfigError: if its record cannot be read.
     """
     folder = Path(row.control).parent
-    record = ControlFolder(folder).read_record() if row.control else None
+    try:
+        record = ControlFolder(folder).read_record() if row.control else None
+    except ConfigError:
+        if not row.is_unreadable:
+            raise
+        record = None
     if record is None:
-        reason = row.reason.text if row.is_unreadable else f"no experiment in {folder}"
-        raise ConfigError(
-            f"the run {row.name} cannot be opened: {reason}", hint=f"{hints.RUNS} lists all runs"
-        )
+        raise UnreadableRunError(row)
     return record if same_folder(record.output_dir, str(folder)) else with_new_location(record, folder)
 
 
@@ -278,13 +294,13 @@ class _CatchUp:
         fingerprint = [_file_state(path) for path in _control_files(control)]
         metadata, self._has_written = None, False
         try:
-            record = control.read_record()
-            if record is None:
-                raise ConfigError(f"{control.record_file} is missing")
+            record = self._record(control, name if before is None else before.name)
             metadata = _with_trashed_at(self._metadata(control, record, before), folder)
             record = self._relocated(record, folder, metadata)
             if self._has_written:
                 fingerprint = [_file_state(path) for path in _control_files(control)]
+            if not Path(record.layout_file).is_relative_to(paths.shipped_dir("layouts")):
+                fingerprint.append(_file_state(record.layout_file))  # without it nothing is known of the run
             if before is not None and not self._has_same_size(before, fingerprint):
                 before = replace(before, disk_bytes=None)
             self._read(record, metadata, before, fingerprint)
@@ -323,11 +339,35 @@ class _CatchUp:
             for state in old_states
         )
 
+    @staticmethod
+    def _record(control: ControlFolder, name: str) -> ExperimentRecord:
+        """The record in a control folder; of a damaged one the copy on the user's list, where it has `name`.
+
+        Raises:
+            RltuiError: if neither can be read.
+        """
+        try:
+            record = control.read_record()
+        except ConfigError:
+            record = find_experiment(name or control.path.parent.name)
+            if record is None or not same_folder(record.output_dir, str(control.path.parent)):
+                raise
+        if record is None:
+            raise ConfigError(f"{control.record_file} is missing")
+        return record
+
     def _metadata(
         self, control: ControlFolder, record: ExperimentRecord, before: RunRow | None
     ) -> RunMetadata:
-        """The run's metadata; new ones if it has none, or those of the run it is a copy of."""
-        metadata = read_metadata(control.path)
+        """The run's metadata; new ones if it has none, or those of the run it is a copy of. Of damaged
+        metadata, those that the index has.
+        """
+        try:
+            metadata = read_metadata(control.path)
+        except ConfigError as error:
+            self._messages.append(f"{error.title}: {error.hint}")
+            known = new_metadata(record.created_at) if before is None else before.metadata
+            return known if before is not None else replace(known, id=path_id(control.path))
         if metadata is not None and not self._is_copy(metadata.id, control):
             return metadata
         if metadata is None and before is not None:

@@ -43,7 +43,9 @@ class RunDescriber:
 
     def run(self) -> RunDescription:
         record = self._record
-        metadata = read_metadata(self._control.path)
+        metadata = None
+        with suppress(ConfigError):  # damaged: the list of runs says it
+            metadata = read_metadata(self._control.path)
         return RunDescription(
             name=record.name,
             run_id="" if metadata is None else metadata.id,

@@ -26,6 +26,7 @@ from rltui.services.runs.experiment_files import (
 )
 
 _SOCKET_NAME = re.compile(r"(.+)-[0-9a-f]{8}\.sock")
+_INDEX_TIMEOUT_S = 0.5
 _GENERIC_STEMS = frozenset({"rl", "sft"})
 """File names that say nothing about their content."""
 
@@ -116,10 +117,27 @@ def _read_listed(name: str, is_running: Callable[[str], bool]) -> ExperimentReco
         return BrokenExperiment(name, output_dir, error)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        return BrokenExperiment(name, output_dir, ConfigError(f"cannot read {list_entry}: {reason}"))
+        problem = ConfigError(f"cannot read {list_entry}: {reason}")
+        return _indexed(name) or BrokenExperiment(name, output_dir, problem)
     if record is None and is_running(output_dir):
         record = copy
     return record if record is not None and record.name == name else None
+
+
+def _indexed(name: str) -> ExperimentRecord | BrokenExperiment | None:
+    """The experiment in the folder that the index of runs has for the name; `None` if there is none."""
+    from rltui.services.runs.index import RunIndex  # sqlite: only where the list is damaged
+
+    with contextlib.suppress(RltuiError):
+        for row in RunIndex(timeout_s=_INDEX_TIMEOUT_S).named(name):
+            control = ControlFolder(Path(row.control).parent)
+            try:
+                record = control.read_record()
+            except ConfigError as error:
+                return BrokenExperiment(name, row.folder, error)
+            if record is not None and record.name == name and row.trashed_at is None:
+                return record
+    return None
 
 
 def _running_check() -> Callable[[str], bool]:

@@ -20,7 +20,7 @@ from rltui.core.run_tree import run_tree
 from rltui.core.runs import RunRow
 from rltui.core.text import did_you_mean, truncate, visible
 from rltui.services import screen_state
-from rltui.services.queue_states import rows_beside_queue
+from rltui.services.runs.current_rows import current_rows
 from rltui.services.runs.index import RunIndex
 from rltui.views.experiment import state_cell
 from rltui.views.run import FIRST_TO_GO, RunColumn, check_names, column_of, columns_of, known_columns
@@ -137,7 +137,7 @@ def matching_runs(
     Raises:
         UsageError: for a filter that is not understood, or a column that no run has.
     """
-    all_rows = rows_beside_queue(index.rows())
+    all_rows = current_rows(index.rows())
     ids = {row.name: row.id for row in reversed(usual_order(all_rows))}
     run_filter = parse_filter(" ".join(arguments.filter), now=now, ids=ids)
     columns = [*run_filter.columns, *columns]

@@ -15,7 +15,7 @@ from rltui.cli.output import print_json
 from rltui.cli.table import room, wrap
 from rltui.core.runs import RunRow
 from rltui.core.text import visible
-from rltui.services.queue_states import rows_beside_queue
+from rltui.services.runs.current_rows import current_rows
 from rltui.views.run import config_value_text, run_details, run_summary
 
 _LABEL_WIDTH = 11
@@ -29,7 +29,7 @@ _LABEL_WIDTH = 11
 )
 def show(arguments: Arguments) -> int:
     index = ready_index()
-    (row,) = rows_beside_queue([choose_run(index, arguments)])
+    (row,) = current_rows([choose_run(index, arguments)])
     config = index.config(row.id) or {}
     if arguments.json:
         print_json(asdict(row) | {"config": config}, is_compact=True)
